@@ -1,0 +1,36 @@
+# Finds every package the build uses. LLVM 19's folder goes first: a machine
+# may also hold the CMake files of an older, incomplete Clang.
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+find_package(absl REQUIRED)
+find_package(Flatbuffers REQUIRED CONFIG NAMES Flatbuffers flatbuffers)
+find_package(Threads REQUIRED)
+find_program(FLATC flatc REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+
+if(LLAMAC_BUILD_COMPILER)
+  list(PREPEND CMAKE_PREFIX_PATH /usr/lib/llvm-19)
+  find_package(LLVM 19.1 REQUIRED CONFIG)
+  find_package(MLIR REQUIRED CONFIG)
+  find_package(Clang 19.1 REQUIRED CONFIG)
+  find_package(LLD REQUIRED CONFIG)
+  list(APPEND CMAKE_MODULE_PATH ${LLVM_CMAKE_DIR} ${MLIR_CMAKE_DIR})
+  include(TableGen)
+  include(AddLLVM)
+  include(AddMLIR)
+  include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS} ${CLANG_INCLUDE_DIRS})
+  message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
+endif()
+
+if(LLAMAC_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()

@@ -1,0 +1,30 @@
+# llamac_library(NAME SOURCES ... [LIBS ...]): a static library of one room,
+# with the house's warnings; includes are relative to the repository root.
+# llamac_gtest(NAME SOURCES ... [LIBS ...]): a GoogleTest binary whose cases
+# are registered with ctest one by one.
+
+add_library(llamac_options INTERFACE)
+target_include_directories(llamac_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_compile_options(llamac_options INTERFACE -Wall -Wextra -Wno-unused-parameter)
+if(LLAMAC_SANITIZE)
+  target_compile_options(llamac_options INTERFACE -fsanitize=${LLAMAC_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(llamac_options INTERFACE -fsanitize=${LLAMAC_SANITIZE})
+endif()
+
+function(llamac_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC llamac_options ${ARG_LIBS})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+function(llamac_gtest name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE llamac_options ${ARG_LIBS} GTest::gmock GTest::gtest_main)
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS gtest)
+endfunction()

@@ -1,0 +1,87 @@
+//===- ModelConfig.cpp - Hyperparameters of a Llama model -----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/ModelConfig.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace llamac {
+
+std::vector<double> ropeFrequencies(const ModelConfig &config) {
+  const int64_t half = config.headSize / 2;
+  std::vector<double> freqs(half);
+  for (int64_t i = 0; i < half; ++i) {
+    double freq = std::pow(config.ropeTheta,
+                           -2.0 * static_cast<double>(i) /
+                               static_cast<double>(config.headSize));
+    if (!config.ropeFactors.empty()) {
+      freq /= config.ropeFactors[i];
+    } else if (config.ropeScaling) {
+      const RopeScaling &scaling = *config.ropeScaling;
+      const double wavelength = 2.0 * std::numbers::pi / freq;
+      const double turns = scaling.oldContext / wavelength;
+      if (turns < scaling.lowFreqFactor) {
+        freq /= scaling.factor;
+      } else if (turns <= scaling.highFreqFactor) {
+        const double keep = (turns - scaling.lowFreqFactor) /
+                            (scaling.highFreqFactor - scaling.lowFreqFactor);
+        freq = (1.0 - keep) * freq / scaling.factor + keep * freq;
+      }
+    }
+    freqs[i] = freq;
+  }
+  return freqs;
+}
+
+static absl::Status checkSize(const char *field, int64_t value) {
+  constexpr int64_t limit = int64_t{1} << 31;
+  if (value > 0 && value < limit)
+    return absl::OkStatus();
+  return badFileError(
+      absl::StrCat(field, ": expected a size in [1, 2^31), got ", value));
+}
+
+absl::Status validateModelConfig(const ModelConfig &config) {
+  LLAMAC_RETURN_IF_ERROR(checkSize("dim", config.dim));
+  LLAMAC_RETURN_IF_ERROR(checkSize("n_layers", config.numLayers));
+  LLAMAC_RETURN_IF_ERROR(checkSize("n_heads", config.numHeads));
+  LLAMAC_RETURN_IF_ERROR(checkSize("n_kv_heads", config.numKvHeads));
+  LLAMAC_RETURN_IF_ERROR(checkSize("head size", config.headSize));
+  LLAMAC_RETURN_IF_ERROR(checkSize("ffn size", config.ffnDim));
+  LLAMAC_RETURN_IF_ERROR(checkSize("vocab_size", config.vocabSize));
+  LLAMAC_RETURN_IF_ERROR(checkSize("context", config.maxContext));
+  if (config.numLayers > 10000)
+    return badFileError(absl::StrCat(
+        "n_layers: expected at most 10000, got ", config.numLayers));
+  if (config.numHeads % config.numKvHeads != 0)
+    return badFileError(absl::StrCat("n_kv_heads: expected a divisor of ",
+                                     config.numHeads, " heads, got ",
+                                     config.numKvHeads));
+  if (config.headSize % 8 != 0)
+    return unsupportedError(absl::StrCat(
+        "head size: expected a multiple of 8, got ", config.headSize));
+  if (!(config.normEps > 0) || !std::isfinite(config.normEps))
+    return badFileError(absl::StrCat(
+        "norm_eps: expected a positive number, got ", config.normEps));
+  if (!(config.ropeTheta > 0) || !std::isfinite(config.ropeTheta))
+    return badFileError(absl::StrCat(
+        "rope_theta: expected a positive number, got ", config.ropeTheta));
+  if (!config.ropeFactors.empty() &&
+      static_cast<int64_t>(config.ropeFactors.size()) != config.headSize / 2)
+    return badFileError(absl::StrCat("rope factors: expected ",
+                                     config.headSize / 2, " values, got ",
+                                     config.ropeFactors.size()));
+  return absl::OkStatus();
+}
+
+} // namespace llamac
