@@ -1,0 +1,70 @@
+//===- PlanConfig.cpp - Hyperparameters in the plan's schema --------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanConfig.h"
+
+namespace llamac {
+
+// The two enumerations are the same list.
+static_assert(static_cast<int>(schema::DataType::MAX) ==
+              static_cast<int>(DataType::Q6_K));
+static_assert(static_cast<int>(schema::DataType::Q8_0) ==
+              static_cast<int>(DataType::Q8_0));
+
+schema::DataType toPlan(DataType type) {
+  return static_cast<schema::DataType>(type);
+}
+
+DataType fromPlan(schema::DataType type) { return static_cast<DataType>(type); }
+
+std::unique_ptr<schema::ModelConfigT> toPlan(const ModelConfig &config) {
+  auto out = std::make_unique<schema::ModelConfigT>();
+  out->dim = config.dim;
+  out->numLayers = config.numLayers;
+  out->numHeads = config.numHeads;
+  out->numKvHeads = config.numKvHeads;
+  out->headSize = config.headSize;
+  out->ffnDim = config.ffnDim;
+  out->vocabSize = config.vocabSize;
+  out->maxContext = config.maxContext;
+  out->normEps = config.normEps;
+  out->ropeTheta = config.ropeTheta;
+  if (config.ropeScaling) {
+    out->ropeScaling = std::make_unique<schema::RopeScalingT>();
+    out->ropeScaling->factor = config.ropeScaling->factor;
+    out->ropeScaling->lowFreqFactor = config.ropeScaling->lowFreqFactor;
+    out->ropeScaling->highFreqFactor = config.ropeScaling->highFreqFactor;
+    out->ropeScaling->oldContext = config.ropeScaling->oldContext;
+  }
+  out->ropeFactors = config.ropeFactors;
+  out->tiedEmbeddings = config.tiedEmbeddings;
+  return out;
+}
+
+ModelConfig fromPlan(const schema::ModelConfigT &config) {
+  ModelConfig out;
+  out.dim = config.dim;
+  out.numLayers = config.numLayers;
+  out.numHeads = config.numHeads;
+  out.numKvHeads = config.numKvHeads;
+  out.headSize = config.headSize;
+  out.ffnDim = config.ffnDim;
+  out.vocabSize = config.vocabSize;
+  out.maxContext = config.maxContext;
+  out.normEps = config.normEps;
+  out.ropeTheta = config.ropeTheta;
+  if (config.ropeScaling)
+    out.ropeScaling = RopeScaling{
+        config.ropeScaling->factor, config.ropeScaling->lowFreqFactor,
+        config.ropeScaling->highFreqFactor, config.ropeScaling->oldContext};
+  out.ropeFactors = config.ropeFactors;
+  out.tiedEmbeddings = config.tiedEmbeddings;
+  return out;
+}
+
+} // namespace llamac

@@ -1,0 +1,237 @@
+//===- PlanFormat.cpp - The container of a plan file ----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanFormat.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <xxhash.h>
+
+namespace llamac {
+
+absl::string_view sectionKindName(SectionKind kind) {
+  switch (kind) {
+  case SectionKind::Manifest:
+    return "manifest";
+  case SectionKind::Code:
+    return "code";
+  case SectionKind::Weight:
+    return "weight";
+  case SectionKind::Constants:
+    return "constants";
+  case SectionKind::Tokenizer:
+    return "tokenizer";
+  case SectionKind::Source:
+    return "source";
+  }
+  return "unknown";
+}
+
+PlanHash hashBytes(absl::Span<const uint8_t> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
+std::string hashText(const PlanHash &hash) {
+  return absl::StrFormat("%016x%016x", hash.high, hash.low);
+}
+
+// The hash that the header carries.
+static PlanHash hashHeaderAndTable(const PlanHeader &header,
+                                   absl::Span<const uint8_t> table) {
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t *)> state(
+      XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  XXH3_128bits_update(state.get(), &header, hashedHeaderBytes);
+  XXH3_128bits_update(state.get(), table.data(), table.size());
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return {hash.low64, hash.high64};
+}
+
+static uint64_t piecesOf(uint64_t size) {
+  return size / planPieceBytes + (size % planPieceBytes != 0);
+}
+
+std::vector<uint8_t> makePlanTable(const std::vector<PlanSection> &sections) {
+  std::vector<uint8_t> table;
+  auto append = [&](const void *data, size_t size) {
+    const auto *bytes = static_cast<const uint8_t *>(data);
+    table.insert(table.end(), bytes, bytes + size);
+  };
+  for (const PlanSection &section : sections) {
+    const SectionEntry entry{static_cast<uint32_t>(section.kind),
+                             static_cast<uint32_t>(section.pieces.size()),
+                             section.offset, section.size, 0};
+    append(&entry, sizeof entry);
+  }
+  for (const PlanSection &section : sections)
+    append(section.pieces.data(), section.pieces.size() * sizeof(PlanHash));
+  return table;
+}
+
+PlanHeader makePlanHeader(absl::Span<const uint8_t> table,
+                          uint32_t sectionCount, uint64_t tableOffset) {
+  PlanHeader header;
+  header.sectionCount = sectionCount;
+  header.fileBytes = tableOffset + table.size();
+  header.tableOffset = tableOffset;
+  header.tableBytes = table.size();
+  header.hash = hashHeaderAndTable(header, table);
+  return header;
+}
+
+namespace {
+
+/// Makes the one-line errors of a plan that cannot be used.
+struct TableErrors {
+  absl::string_view path;
+
+  absl::Status at(uint64_t offset, absl::string_view what) const {
+    return badPlanError(
+        absl::StrCat(path, ":", offset, ": ", what, "; compile it again"));
+  }
+};
+
+} // namespace
+
+// The header's own fields, before anything they point at is read.
+static absl::StatusOr<PlanHeader> parseHeader(const TableErrors &errors,
+                                              absl::Span<const uint8_t> bytes) {
+  PlanHeader header;
+  if (bytes.size() < sizeof header)
+    return errors.at(0, absl::StrCat("plan header: expected ", sizeof header,
+                                     " bytes, got a file of ", bytes.size()));
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != planMagic)
+    return errors.at(0, "magic: expected a llamac plan, got another kind of "
+                        "file");
+  if (header.version != planVersion)
+    return errors.at(8, absl::StrCat("plan version: expected ", planVersion,
+                                     ", got ", header.version));
+  if (header.fileBytes != bytes.size())
+    return errors.at(16, absl::StrCat("file size: expected ", header.fileBytes,
+                                      " bytes, got ", bytes.size()));
+  if (header.tableOffset < sizeof header ||
+      header.tableOffset > header.fileBytes ||
+      header.tableBytes != header.fileBytes - header.tableOffset)
+    return errors.at(24, absl::StrCat("section table: expected to end the file "
+                                      "of ",
+                                      header.fileBytes, " bytes, got offset ",
+                                      header.tableOffset, " and ",
+                                      header.tableBytes, " bytes"));
+  if (header.sectionCount == 0 || header.sectionCount > maxPlanSections ||
+      header.sectionCount * sizeof(SectionEntry) > header.tableBytes)
+    return errors.at(12,
+                     absl::StrCat("section count: expected 1 to ",
+                                  std::min<uint64_t>(maxPlanSections,
+                                                     header.tableBytes /
+                                                         sizeof(SectionEntry)),
+                                  ", got ", header.sectionCount));
+  if (header.reserved != 0)
+    return errors.at(
+        40, absl::StrCat("reserved field: expected 0, got ", header.reserved));
+  return header;
+}
+
+// One entry against where the section before it ended; the gap holds zeros.
+static absl::Status checkEntry(const TableErrors &errors,
+                               absl::Span<const uint8_t> bytes,
+                               const PlanHeader &header, uint32_t number,
+                               const SectionEntry &entry,
+                               uint64_t previousEnd) {
+  const auto kind = static_cast<SectionKind>(entry.kind);
+  const uint64_t at =
+      header.tableOffset + uint64_t{number} * sizeof(SectionEntry);
+  const std::string name =
+      absl::StrCat("section ", number, " (", sectionKindName(kind), ")");
+  if (sectionKindName(kind) == "unknown")
+    return errors.at(
+        at, absl::StrCat(name, ": kind: expected 1 to 6, got ", entry.kind));
+  const bool last = number + 1 == header.sectionCount;
+  if (last != (kind == SectionKind::Manifest))
+    return errors.at(at, absl::StrCat(name, ": expected the manifest to be the "
+                                            "last section and no other"));
+  const uint64_t expected = (previousEnd + alignmentOf(kind) - 1) /
+                            alignmentOf(kind) * alignmentOf(kind);
+  if (entry.offset != expected)
+    return errors.at(at + 8, absl::StrCat(name, ": offset: expected ", expected,
+                                          ", got ", entry.offset));
+  if (entry.offset > header.tableOffset ||
+      entry.size > header.tableOffset - entry.offset)
+    return errors.at(at + 16,
+                     absl::StrCat(name, ": size: expected to end before ",
+                                  header.tableOffset, ", got ", entry.size,
+                                  " bytes at ", entry.offset));
+  if (entry.pieces != piecesOf(entry.size))
+    return errors.at(at + 4, absl::StrCat(name, ": hashes: expected ",
+                                          piecesOf(entry.size), ", got ",
+                                          entry.pieces));
+  if (entry.reserved != 0)
+    return errors.at(at + 24, absl::StrCat(name,
+                                           ": reserved field: expected "
+                                           "0, got ",
+                                           entry.reserved));
+  for (uint64_t i = previousEnd; i < entry.offset; ++i)
+    if (bytes[i] != 0)
+      return errors.at(i, absl::StrCat("gap before ", name,
+                                       ": expected zeros, got ", bytes[i]));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PlanSection>>
+parsePlanTable(absl::string_view path, absl::Span<const uint8_t> bytes) {
+  const TableErrors errors{path};
+  LLAMAC_ASSIGN_OR_RETURN(const PlanHeader header, parseHeader(errors, bytes));
+  const absl::Span<const uint8_t> table =
+      bytes.subspan(header.tableOffset, header.tableBytes);
+  if (const PlanHash got = hashHeaderAndTable(header, table);
+      got != header.hash)
+    return errors.at(hashedHeaderBytes,
+                     absl::StrCat("checksum of header and table: expected ",
+                                  hashText(header.hash), ", got ",
+                                  hashText(got)));
+
+  std::vector<PlanSection> sections(header.sectionCount);
+  uint64_t hashesAt = header.sectionCount * sizeof(SectionEntry);
+  uint64_t end = sizeof(PlanHeader);
+  for (uint32_t i = 0; i < header.sectionCount; ++i) {
+    SectionEntry entry;
+    std::memcpy(&entry, table.data() + i * sizeof entry, sizeof entry);
+    LLAMAC_RETURN_IF_ERROR(checkEntry(errors, bytes, header, i, entry, end));
+    end = entry.offset + entry.size;
+
+    const uint64_t hashBytes = uint64_t{entry.pieces} * sizeof(PlanHash);
+    if (hashBytes > table.size() - hashesAt)
+      return errors.at(header.tableOffset + hashesAt,
+                       absl::StrCat("hashes of section ", i, ": expected ",
+                                    hashBytes, " bytes, got ",
+                                    table.size() - hashesAt));
+    PlanSection &section = sections[i];
+    section.kind = static_cast<SectionKind>(entry.kind);
+    section.offset = entry.offset;
+    section.size = entry.size;
+    section.pieces.resize(entry.pieces);
+    if (hashBytes != 0)
+      std::memcpy(section.pieces.data(), table.data() + hashesAt, hashBytes);
+    hashesAt += hashBytes;
+  }
+  if (end != header.tableOffset || hashesAt != table.size())
+    return errors.at(header.tableOffset,
+                     absl::StrCat("section table: expected at ", end, " with ",
+                                  hashesAt, " bytes, got ", header.tableOffset,
+                                  " with ", table.size()));
+  return sections;
+}
+
+} // namespace llamac

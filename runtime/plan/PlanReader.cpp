@@ -1,0 +1,151 @@
+//===- PlanReader.cpp - Opens a plan file ---------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanReader.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/PlanVerifier.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <fcntl.h>
+#include <thread>
+#include <unistd.h>
+
+namespace llamac {
+
+absl::StatusOr<std::shared_ptr<const PlanReader>>
+PlanReader::open(absl::string_view path, const PlanReadOptions &options) {
+  std::shared_ptr<PlanReader> reader(new PlanReader);
+  LLAMAC_ASSIGN_OR_RETURN(reader->file, MappedFile::open(path));
+  LLAMAC_ASSIGN_OR_RETURN(reader->table,
+                          parsePlanTable(path, reader->file->span()));
+  // The manifest's own checksum comes before anything it says is believed.
+  LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(reader->table.size() - 1, 1));
+  LLAMAC_RETURN_IF_ERROR(reader->readManifest());
+  if (options.verify)
+    LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(0, options.threads));
+  return reader;
+}
+
+absl::Status PlanReader::readManifest() {
+  const uint32_t number = static_cast<uint32_t>(table.size() - 1);
+  const absl::Span<const uint8_t> buffer = bytes(number);
+  flatbuffers::Verifier::Options limits;
+  limits.max_depth = 16;
+  limits.max_tables = 16u << 20;
+  const std::string where =
+      absl::StrCat(path(), ": section ", number, " (manifest)");
+  if (buffer.size() >= FLATBUFFERS_MAX_BUFFER_SIZE)
+    return badPlanError(absl::StrCat(where,
+                                     ": size: expected less than 2 GiB, "
+                                     "got ",
+                                     buffer.size(), "; compile it again"));
+  flatbuffers::Verifier verifier(buffer.data(), buffer.size(), limits);
+  if (!schema::VerifyPlanBuffer(verifier))
+    return badPlanError(absl::StrCat(
+        where, ": expected a flatbuffer of this version's schema, got ",
+        buffer.size(), " bytes that are none; compile it again"));
+  schema::GetPlan(buffer.data())->UnPackTo(&manifest);
+  const std::vector<PlanSection> before(table.begin(), table.end() - 1);
+  if (absl::Status status = verifyPlan(manifest, before); !status.ok())
+    return badPlanError(
+        absl::StrCat(where, ": ", status.message(), "; compile it again"));
+  return absl::OkStatus();
+}
+
+absl::Status PlanReader::checkPiece(size_t section, size_t piece) const {
+  const absl::Span<const uint8_t> all = bytes(static_cast<uint32_t>(section));
+  const absl::Span<const uint8_t> part =
+      all.subspan(piece * planPieceBytes, planPieceBytes);
+  const PlanHash &expected = table[section].pieces[piece];
+  const PlanHash got = hashBytes(part);
+  if (got == expected)
+    return absl::OkStatus();
+  return badPlanError(absl::StrCat(
+      path(), ":", table[section].offset + piece * planPieceBytes, ": section ",
+      section, " (", sectionKindName(table[section].kind), "): checksum of ",
+      part.size(), " bytes: expected ", hashText(expected), ", got ",
+      hashText(got), "; the file is damaged, compile it again"));
+}
+
+// Threads take pieces in turn; the error of the earliest bad piece is given,
+// so that a damaged file always gets the same message.
+absl::Status PlanReader::verifyChecksums(size_t firstSection,
+                                         int threads) const {
+  std::vector<std::pair<size_t, size_t>> pieces;
+  for (size_t section = firstSection; section < table.size(); ++section)
+    for (size_t piece = 0; piece < table[section].pieces.size(); ++piece)
+      pieces.emplace_back(section, piece);
+
+  std::atomic<size_t> next{0};
+  std::atomic<size_t> firstBad{pieces.size()};
+  auto work = [&] {
+    for (size_t i = next++; i < pieces.size(); i = next++) {
+      if (checkPiece(pieces[i].first, pieces[i].second).ok())
+        continue;
+      size_t known = firstBad.load();
+      while (i < known && !firstBad.compare_exchange_weak(known, i))
+        ;
+    }
+  };
+  const auto helpers = std::min<size_t>(std::max(threads, 1) - 1,
+                                        pieces.empty() ? 0 : pieces.size() - 1);
+  std::vector<std::thread> pool;
+  pool.reserve(helpers);
+  for (size_t i = 0; i < helpers; ++i)
+    pool.emplace_back(work);
+  work();
+  for (std::thread &thread : pool)
+    thread.join();
+  if (firstBad == pieces.size())
+    return absl::OkStatus();
+  return checkPiece(pieces[firstBad].first, pieces[firstBad].second);
+}
+
+bool isPlanFile(absl::string_view path) {
+  const int file =
+      ::open(std::string(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    return false;
+  std::array<uint8_t, planMagic.size()> magic = {};
+  const ssize_t count = ::pread(file, magic.data(), magic.size(), 0);
+  close(file);
+  return count == static_cast<ssize_t>(magic.size()) && magic == planMagic;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<MappedFile>>>
+openSourceFiles(const PlanReader &plan) {
+  std::vector<std::shared_ptr<MappedFile>> files;
+  auto stale = [&](const std::string &path, absl::string_view what) {
+    return badPlanError(absl::StrCat(plan.path(),
+                                     ": the plan refers to the weights in ",
+                                     path, ": ", what, "; compile it again"));
+  };
+  for (const auto &source : plan.plan().sourceFiles) {
+    auto file = MappedFile::open(source->path);
+    if (!file.ok())
+      return stale(source->path, file.status().message());
+    if ((*file)->size() != source->size)
+      return stale(source->path, absl::StrCat("size: expected ", source->size,
+                                              ", got ", (*file)->size()));
+    LLAMAC_ASSIGN_OR_RETURN(const std::string fingerprint,
+                            fingerprintFiles({*file}));
+    if (fingerprint != source->fingerprint)
+      return stale(source->path,
+                   absl::StrCat("fingerprint: expected ", source->fingerprint,
+                                ", got ", fingerprint));
+    files.push_back(*std::move(file));
+  }
+  return files;
+}
+
+} // namespace llamac

@@ -1,0 +1,75 @@
+//===- PlanReader.h - Opens a plan file -------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_PLAN_PLANREADER_H
+#define LLAMAC_RUNTIME_PLAN_PLANREADER_H
+
+#include "runtime/io/MappedFile.h"
+#include "runtime/plan/PlanFormat.h"
+#include "runtime/plan/plan_generated.h"
+
+#include <memory>
+#include <vector>
+
+namespace llamac {
+
+struct PlanReadOptions {
+  /// Whether the checksums of all sections are verified: the whole file is
+  /// read. The header, the table and the manifest are always checked.
+  bool verify = true;
+  /// Threads that verify.
+  int threads = 2;
+};
+
+/// A plan file, mapped; what it gives lives as long as it does.
+class PlanReader {
+public:
+  /// Maps and checks the plan at `path`. Errors: badFile when there is no such
+  /// file; badPlan, naming the section, what was expected and what was found,
+  /// when it is damaged, truncated, of another version or makes no sense.
+  static absl::StatusOr<std::shared_ptr<const PlanReader>>
+  open(absl::string_view path, const PlanReadOptions &options = {});
+
+  const std::string &path() const { return file->path(); }
+  uint64_t fileBytes() const { return file->size(); }
+
+  /// The manifest, which verifyPlan() has found sound.
+  const schema::PlanT &plan() const { return manifest; }
+
+  const std::vector<PlanSection> &sections() const { return table; }
+
+  /// The bytes of section `number`, in the map.
+  absl::Span<const uint8_t> bytes(uint32_t number) const {
+    return file->span().subspan(table[number].offset, table[number].size);
+  }
+
+private:
+  PlanReader() = default;
+
+  absl::Status readManifest();
+  absl::Status verifyChecksums(size_t firstSection, int threads) const;
+  absl::Status checkPiece(size_t section, size_t piece) const;
+
+  std::shared_ptr<MappedFile> file;
+  std::vector<PlanSection> table;
+  schema::PlanT manifest;
+};
+
+/// Whether the file at `path` begins as a plan does; false when it cannot be
+/// read.
+bool isPlanFile(absl::string_view path);
+
+/// Checks that the source files of `plan` are the ones it was compiled from
+/// and maps them, in order. Errors: badPlan naming the file that is missing,
+/// changed in size or changed in content.
+absl::StatusOr<std::vector<std::shared_ptr<MappedFile>>>
+openSourceFiles(const PlanReader &plan);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_PLAN_PLANREADER_H
