@@ -8,7 +8,7 @@ if(CCACHE)
 endif()
 
 find_package(absl REQUIRED)
-find_package(Flatbuffers REQUIRED CONFIG NAMES Flatbuffers flatbuffers)
+find_package(Flatbuffers REQUIRED CONFIG NAMES FlatBuffers Flatbuffers flatbuffers)
 find_package(Threads REQUIRED)
 find_program(FLATC flatc REQUIRED)
 find_package(PkgConfig REQUIRED)

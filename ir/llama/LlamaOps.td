@@ -1,0 +1,463 @@
+//===- LlamaOps.td - The ops of the llama dialect -------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In the order in which a step uses them: weights and embedding, row-wise ops,
+// rotary embedding, KV state, attention, selection of rows.
+//
+// The result types of all ops but llama.weight follow from their operands and
+// attributes (InferTypeOpInterface), so that a pass may make rows static and
+// infer the rest again. Where two operands share a dimension that one of them
+// knows, the result knows it too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_IR_LLAMA_LLAMAOPS_TD
+#define LLAMAC_IR_LLAMA_LLAMAOPS_TD
+
+include "ir/llama/LlamaDialect.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Type constraints
+//===----------------------------------------------------------------------===//
+
+def Llama_WeightElement
+    : AnyTypeOf<[F32, F16, BF16, Llama_Quant],
+                "f32, f16, bf16 or a block format">;
+def Llama_Weight
+    : RankedTensorOf<[Llama_WeightElement],
+                     [HasAnyRankOfPred<[1, 2]>, HasStaticShapePred],
+                     "statically shaped 1D/2D tensor">;
+def Llama_Vector
+    : RankedTensorOf<[Llama_WeightElement],
+                     [HasAnyRankOfPred<[1]>, HasStaticShapePred],
+                     "statically shaped 1D tensor">;
+def Llama_Matrix
+    : RankedTensorOf<[Llama_WeightElement],
+                     [HasAnyRankOfPred<[2]>, HasStaticShapePred],
+                     "statically shaped 2D tensor">;
+
+def Llama_Indices : 1DTensorOf<[I32]>;  // tokens, positions, sequences, rows
+def Llama_Rows : 2DTensorOf<[F32]>;     // [N, width]
+def Llama_Heads : 3DTensorOf<[F32]>;    // [N, heads, h]
+def Llama_Scores : 3DTensorOf<[F32]>;   // [H, N, T]
+def Llama_Mask : 2DTensorOf<[F32]>;     // [N, T]
+def Llama_Table : 3DTensorOf<[F32]>;    // [N, h/2, 2]
+def Llama_Values : RankedTensorOf<[F32]>;
+
+class Llama_Op<string opMnemonic, list<Trait> traits = []>
+    : Op<Llama_Dialect, opMnemonic, !listconcat([Pure], traits)>;
+
+/// An op whose result types are inferred.
+class Llama_InferredOp<string opMnemonic, list<Trait> traits = []>
+    : Llama_Op<opMnemonic, !listconcat([InferTypeOpAdaptor], traits)>;
+
+def Llama_NamesResults
+    : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
+
+//===----------------------------------------------------------------------===//
+// Weights and embedding
+//===----------------------------------------------------------------------===//
+
+def Llama_WeightOp : Llama_Op<"weight", [Llama_NamesResults]> {
+  let summary = "a weight of the checkpoint";
+  let description = [{
+    The weight with the canonical name `name`: Meta's names without ".weight",
+    such as `tok_embeddings`, `norm`, `output`, `layers.3.attention.wq` or
+    `layers.3.feed_forward.w1`. Two ops with one name are the same value.
+
+    ```mlir
+    %wq = llama.weight "layers.0.attention.wq" : tensor<576x576x!llama.quant<q4_1>>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs Llama_Weight:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Llama_EmbeddingOp : Llama_InferredOp<"embedding"> {
+  let summary = "rows of the embedding table";
+  let description = [{
+    `result[n, :] = table[tokens[n], :]`, widened to f32. A token outside the
+    table is an error of the caller.
+
+    ```mlir
+    %x = llama.embedding %tokens, %table
+        : (tensor<?xi32>, tensor<49152x576xbf16>) -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Indices:$tokens, Llama_Matrix:$table);
+  let results = (outs Llama_Rows:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Row-wise ops and products
+//===----------------------------------------------------------------------===//
+
+def Llama_RMSNormOp : Llama_InferredOp<"rms_norm"> {
+  let summary = "root mean square normalisation of rows";
+  let description = [{
+    `result[n, i] = x[n, i] / sqrt(mean(x[n, :]^2) + eps) * weight[i]`
+
+    ```mlir
+    %y = llama.rms_norm %x, %w eps = 1.000000e-05
+        : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Rows:$x, Llama_Vector:$weight, F64Attr:$eps);
+  let results = (outs Llama_Rows:$result);
+  let assemblyFormat = [{
+    $x `,` $weight `eps` `=` $eps attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Llama_LinearOp : Llama_InferredOp<"linear"> {
+  let summary = "product of rows with a weight";
+  let description = [{
+    `result[n, m] = sum over k of x[n, k] * weight[m, k]`, with weights of shape
+    [M, K] as the checkpoint stores them.
+
+    ```mlir
+    %q = llama.linear %y, %wq
+        : (tensor<?x576xf32>, tensor<576x576xbf16>) -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Rows:$x, Llama_Matrix:$weight);
+  let results = (outs Llama_Rows:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads"> {
+  let summary = "rows as heads";
+  let description = [{
+    [N, heads * h] -> [N, heads, h]: `result[n, j, i] = x[n, j * h + i]`.
+
+    ```mlir
+    %q3 = llama.split_heads %q heads = 9 : (tensor<?x576xf32>) -> tensor<?x9x64xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Rows:$x, I64Attr:$heads);
+  let results = (outs Llama_Heads:$result);
+  let assemblyFormat = [{
+    $x `heads` `=` $heads attr-dict `:` functional-type(operands, results)
+  }];
+  let hasFolder = 1;
+}
+
+def Llama_MergeHeadsOp : Llama_InferredOp<"merge_heads"> {
+  let summary = "heads as rows";
+  let description = [{
+    [N, heads, h] -> [N, heads * h], the inverse of `llama.split_heads`.
+
+    ```mlir
+    %o = llama.merge_heads %o3 : (tensor<?x9x64xf32>) -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Heads:$x);
+  let results = (outs Llama_Rows:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
+}
+
+class Llama_BinaryOp<string opMnemonic>
+    : Llama_InferredOp<opMnemonic, [Commutative]> {
+  let arguments = (ins Llama_Values:$lhs, Llama_Values:$rhs);
+  let results = (outs Llama_Values:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Llama_AddOp : Llama_BinaryOp<"add"> {
+  let summary = "element-wise sum";
+  let description = "`lhs + rhs` of equal shapes: the residual stream.";
+}
+
+def Llama_MulOp : Llama_BinaryOp<"mul"> {
+  let summary = "element-wise product";
+  let description = "`lhs * rhs` of equal shapes: the gate of the feed-forward.";
+}
+
+def Llama_SiluOp : Llama_InferredOp<"silu"> {
+  let summary = "x * sigmoid(x)";
+  let description = "`x / (1 + exp(-x))`, element by element.";
+  let arguments = (ins Llama_Values:$x);
+  let results = (outs Llama_Values:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embedding
+//===----------------------------------------------------------------------===//
+
+def Llama_RopeTableOp : Llama_InferredOp<"rope_table", [Llama_NamesResults]> {
+  let summary = "cosines and sines of the rotary angles";
+  let description = [{
+    `angle = positions[n] * frequencies[i]`; `result[n, i, 0] = cos(angle)` and
+    `result[n, i, 1] = sin(angle)`. The h/2 frequencies are in radians per
+    position and hold every scaling; the angle is computed in f64.
+
+    ```mlir
+    %rope = llama.rope_table %positions frequencies = dense<[1.0, 0.1]> : tensor<2xf64>
+        : (tensor<?xi32>) -> tensor<?x2x2xf32>
+    ```
+  }];
+  // Dense elements, not a dense array: the text form of an array of f64 keeps
+  // seven digits only.
+  let arguments = (ins Llama_Indices:$positions, F64ElementsAttr:$frequencies);
+  let results = (outs Llama_Table:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$positions,
+                                 "::llvm::ArrayRef<double>":$frequencies)>];
+  let extraClassDeclaration = [{
+    /// The h/2 frequencies in radians per position.
+    ::llvm::SmallVector<double> getFrequencyValues();
+  }];
+  let assemblyFormat = [{
+    $positions `frequencies` `=` $frequencies attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Llama_RopeOp : Llama_InferredOp<"rope"> {
+  let summary = "turns the pairs of each head by their angles";
+  let description = [{
+    With (c, s) = table[n, i, :], pair (a, b) = (x[n, j, 2i], x[n, j, 2i + 1])
+    becomes (a * c - b * s, a * s + b * c): Meta's interleaved pairs.
+
+    ```mlir
+    %q4 = llama.rope %q3, %rope
+        : (tensor<?x9x64xf32>, tensor<?x32x2xf32>) -> tensor<?x9x64xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Heads:$x, Llama_Table:$table);
+  let results = (outs Llama_Heads:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// KV state
+//===----------------------------------------------------------------------===//
+
+def Llama_CacheAppendOp : Llama_InferredOp<"cache_append", [Llama_NamesResults]> {
+  let summary = "the KV state with the step's rows in one layer";
+  let description = [{
+    Row n of `key` and `value` becomes the row of (sequences[n], positions[n])
+    in layer `layer`, in place of the one that was there, if any. A sequence has
+    no holes: a position is at most the number of rows the sequence holds by
+    then. No (sequence, position) occurs twice in a step.
+
+    ```mlir
+    %kv0 = llama.cache_append %kv, %k, %v, %positions, %sequences layer = 0
+        : (!llama.kv<layers = 30, heads = 3, size = 64>, tensor<?x3x64xf32>, tensor<?x3x64xf32>,
+           tensor<?xi32>, tensor<?xi32>) -> !llama.kv<layers = 30, heads = 3, size = 64>
+    ```
+  }];
+  let arguments = (ins Llama_KV:$kv, Llama_Heads:$key, Llama_Heads:$value,
+                       Llama_Indices:$positions, Llama_Indices:$sequences,
+                       I64Attr:$layer);
+  let results = (outs Llama_KV:$result);
+  let assemblyFormat = [{
+    operands `layer` `=` $layer attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Llama_CacheReadOp : Llama_InferredOp<"cache_read", [Llama_NamesResults]> {
+  let summary = "the cached keys and values of one layer";
+  let description = [{
+    All rows that `kv` holds in layer `layer`, in ascending order of
+    (sequence, position): tensors [T, G, h]. The rows of every sequence are
+    read, those without a row in the step too; the causal mask hides them.
+
+    ```mlir
+    %keys, %values = llama.cache_read %kv0 layer = 0
+        : (!llama.kv<layers = 30, heads = 3, size = 64>) -> (tensor<?x3x64xf32>, tensor<?x3x64xf32>)
+    ```
+  }];
+  let arguments = (ins Llama_KV:$kv, I64Attr:$layer);
+  let results = (outs Llama_Heads:$keys, Llama_Heads:$values);
+  let assemblyFormat = [{
+    $kv `layer` `=` $layer attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", [Llama_NamesResults]> {
+  let summary = "positions and sequences of the rows a read will give";
+  let description = [{
+    The (sequence, position) pairs of `kv` together with those of the step's
+    rows, each once, in ascending order of (sequence, position). `kv` is the
+    state at the start of the step; row t of the results describes row t of
+    `llama.cache_read` of any layer after that layer's append, so all layers
+    share one index and one mask.
+
+    ```mlir
+    %keyPositions, %keySequences = llama.cache_index %kv, %positions, %sequences
+        : (!llama.kv<layers = 30, heads = 3, size = 64>, tensor<?xi32>, tensor<?xi32>)
+       -> (tensor<?xi32>, tensor<?xi32>)
+    ```
+  }];
+  let arguments = (ins Llama_KV:$kv, Llama_Indices:$positions,
+                       Llama_Indices:$sequences);
+  let results = (outs Llama_Indices:$keyPositions, Llama_Indices:$keySequences);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+def Llama_CausalMaskOp : Llama_InferredOp<"causal_mask", [Llama_NamesResults]> {
+  let summary = "which cached rows a row may see";
+  let description = [{
+    `result[n, t]` is 0 where `keySequences[t] == sequences[n]` and
+    `keyPositions[t] <= positions[n]`, and minus infinity elsewhere.
+
+    ```mlir
+    %mask = llama.causal_mask %positions, %sequences, %keyPositions, %keySequences
+        : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Indices:$positions, Llama_Indices:$sequences,
+                       Llama_Indices:$keyPositions, Llama_Indices:$keySequences);
+  let results = (outs Llama_Mask:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores"> {
+  let summary = "products of queries and keys";
+  let description = [{
+    q [N, H, h], k [T, G, h] -> [H, N, T]:
+    `result[j, n, t] = sum over i of q[n, j, i] * k[t, j / (H / G), i]`; query
+    head j reads key/value head j / (H / G) (grouped-query attention).
+
+    ```mlir
+    %s = llama.attention_scores %q, %keys
+        : (tensor<?x9x64xf32>, tensor<?x3x64xf32>) -> tensor<9x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Heads:$query, Llama_Heads:$keys);
+  let results = (outs Llama_Scores:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Llama_ScaleOp : Llama_InferredOp<"scale"> {
+  let summary = "product with a constant";
+  let description = [{
+    `x * factor`, element by element. A factor of 1 folds away.
+
+    ```mlir
+    %t = llama.scale %s by 1.250000e-01 : (tensor<9x?x?xf32>) -> tensor<9x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Values:$x, F64Attr:$factor);
+  let results = (outs Llama_Values:$result);
+  let assemblyFormat = [{
+    $x `by` $factor attr-dict `:` functional-type(operands, results)
+  }];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def Llama_AddMaskOp : Llama_InferredOp<"add_mask"> {
+  let summary = "scores with the hidden rows at minus infinity";
+  let description = [{
+    `result[j, n, t] = scores[j, n, t] + mask[n, t]`, and minus infinity where
+    the mask is, whatever the score.
+
+    ```mlir
+    %m = llama.add_mask %t, %mask
+        : (tensor<9x?x?xf32>, tensor<?x?xf32>) -> tensor<9x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Scores:$scores, Llama_Mask:$mask);
+  let results = (outs Llama_Scores:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Llama_SoftmaxOp : Llama_InferredOp<"softmax"> {
+  let summary = "softmax over the last dimension";
+  let description = [{
+    `e = exp(scores[j, n, t] - max over t of scores[j, n, t])`, divided by the
+    sum of e over t. Every row sees at least itself, so the maximum is finite.
+
+    ```mlir
+    %p = llama.softmax %m : (tensor<9x?x?xf32>) -> tensor<9x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Scores:$scores);
+  let results = (outs Llama_Scores:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values"> {
+  let summary = "values weighted by probabilities";
+  let description = [{
+    p [H, N, T], v [T, G, h] -> [N, H, h]:
+    `result[n, j, i] = sum over t of p[j, n, t] * v[t, j / (H / G), i]`. A row
+    whose probability is 0 takes no part, whatever its value.
+
+    ```mlir
+    %o = llama.attention_values %p, %values
+        : (tensor<9x?x?xf32>, tensor<?x3x64xf32>) -> tensor<?x9x64xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Scores:$probabilities, Llama_Heads:$values);
+  let results = (outs Llama_Heads:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Llama_AttentionOp : Llama_InferredOp<"attention"> {
+  let summary = "attention of the step's rows over the KV state";
+  let description = [{
+    The fused form of `llama.cache_read`, `llama.attention_scores`,
+    `llama.scale` by `scale`, `llama.add_mask` with the causal mask,
+    `llama.softmax` and `llama.attention_values`: `kv` is the state after the
+    append of layer `layer`, and scores are never a tensor.
+
+    ```mlir
+    %o = llama.attention %q, %kv0, %positions, %sequences layer = 0 scale = 1.250000e-01
+        : (tensor<?x9x64xf32>, !llama.kv<layers = 30, heads = 3, size = 64>,
+           tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Heads:$query, Llama_KV:$kv,
+                       Llama_Indices:$positions, Llama_Indices:$sequences,
+                       I64Attr:$layer, F64Attr:$scale);
+  let results = (outs Llama_Heads:$result);
+  let assemblyFormat = [{
+    operands `layer` `=` $layer `scale` `=` $scale attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Selection of rows
+//===----------------------------------------------------------------------===//
+
+def Llama_GatherRowsOp : Llama_InferredOp<"gather_rows"> {
+  let summary = "some rows of a tensor";
+  let description = [{
+    `result[i, :] = x[rows[i], :]`: the rows whose logits are wanted. A row
+    outside x is an error of the caller.
+
+    ```mlir
+    %last = llama.gather_rows %x, %wanted
+        : (tensor<?x576xf32>, tensor<?xi32>) -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Rows:$x, Llama_Indices:$rows);
+  let results = (outs Llama_Rows:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // LLAMAC_IR_LLAMA_LLAMAOPS_TD
