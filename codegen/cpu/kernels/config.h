@@ -1,0 +1,219 @@
+//===- config.h - Shapes of the cpu kernels ---------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The compile-time parameters of every kernel family and the launch geometry
+// that follows from them. Compiled twice, with one meaning: by the compiler,
+// which writes geometry into the plan, and in the emitted unit, where the same
+// functions lay out a thread's scratch memory. Nothing here depends on the
+// instruction set, since one plan holds code for several.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CPU_CONFIG_H
+#define LLAMAC_CPU_CONFIG_H
+
+#include "llamac/PanelLayout.h"
+
+namespace llamac::cpu {
+
+/// Geometry of a launch. Work item `i` of row block `b` has the number
+/// b * items + i; with `rowBlock` 0 there is one block, whatever the rows.
+struct LaunchShape {
+  long items;
+  long rowBlock;
+  long scratchBytes; ///< For each thread.
+};
+
+constexpr long roundUp(long value, long unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+/// y[t] = W x[t] for one weight, or two that share x: W is [outputs, depth].
+struct MatmulConfig {
+  PanelFormat format;
+  long outputs;
+  long depth;
+  int weights = 1;   ///< 1 or 2.
+  long maxRows = 1;  ///< gemv only: the most rows of a call, 1 to 8.
+};
+
+/// Whether products with `format` are taken in 8-bit integers.
+constexpr bool usesInt8(PanelFormat format) {
+  return format == PanelFormat::Q8_0 || format == PanelFormat::Q4_0 ||
+         format == PanelFormat::Q4_1;
+}
+
+/// Bytes of one 32-element block of activations in 8 bits.
+constexpr long int8BlockBytes = 40;
+
+/// Bytes of one row of activations as the products read it: the most that any
+/// instruction set needs.
+constexpr long preparedRowBytes(const MatmulConfig &config) {
+  return usesInt8(config.format) ? config.depth / 32 * int8BlockBytes
+                                 : config.depth * 4;
+}
+
+/// A thread's scratch: one row of f32, prepared rows, and accumulators of two
+/// panels.
+struct MatmulScratch {
+  long prepared;
+  long accumulators;
+  long bytes;
+};
+
+constexpr MatmulScratch matmulScratch(const MatmulConfig &config, long rows) {
+  long prepared = roundUp(config.depth * 4, 64);
+  long accumulators = prepared + roundUp(rows * preparedRowBytes(config), 64);
+  return {prepared, accumulators, accumulators + rows * 2 * panelRows * 4};
+}
+
+/// Rows that gemm takes through the weights together: enough to make reading
+/// and widening them free, few enough that the rows stay in the L2 cache.
+constexpr long gemmRowBlock(const MatmulConfig &config) {
+  long bytes = preparedRowBytes(config);
+  return bytes <= 8192 ? 128 : bytes <= 16384 ? 64 : 48;
+}
+
+/// An item is one panel of 16 outputs (of each weight).
+constexpr LaunchShape gemvShape(const MatmulConfig &config) {
+  return {panelCount(config.outputs), 0,
+          matmulScratch(config, config.maxRows).bytes};
+}
+
+constexpr LaunchShape gemmShape(const MatmulConfig &config) {
+  long rowBlock = gemmRowBlock(config);
+  return {panelCount(config.outputs), rowBlock,
+          matmulScratch(config, rowBlock).bytes};
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+enum class KvFormat : unsigned char { F32, F16, BF16 };
+
+/// The KV cache of one layer: pages of `pageTokens` tokens, numbered by the
+/// page table, i32 [sequences][pagesPerSequence]. A page holds for each kv head
+/// K as [pageTokens / 16][headSize][16 tokens], then V as
+/// [pageTokens][headSize rounded up to 16].
+struct KvConfig {
+  long kvHeads;
+  long headSize;         ///< A multiple of 8.
+  long pagesPerSequence; ///< Context / pageTokens, rounded up.
+  long pageTokens = 64;  ///< A multiple of 16 that divides splitTokens.
+  KvFormat format = KvFormat::F16;
+};
+
+constexpr long kvElementBytes(KvFormat format) {
+  return format == KvFormat::F32 ? 4 : 2;
+}
+
+/// Elements of a row of V and of an attention accumulator.
+constexpr long paddedHead(long headSize) { return roundUp(headSize, 16); }
+
+constexpr long kvHeadBytes(const KvConfig &kv) {
+  return kv.pageTokens * (kv.headSize + paddedHead(kv.headSize)) *
+         kvElementBytes(kv.format);
+}
+
+constexpr long kvPageBytes(const KvConfig &kv) {
+  return roundUp(kv.kvHeads * kvHeadBytes(kv), 64);
+}
+
+/// Query head j reads kv head j / (heads / kvHeads).
+struct AttentionConfig {
+  KvConfig kv;
+  long heads;
+  float scale;
+  long queryStride = 0;  ///< f32 from one row of q to the next; 0: heads * headSize.
+  long outputStride = 0; ///< The same for the output.
+  long splitTokens = 128; ///< Keys that are reduced together; see attention.h.
+};
+
+/// Query vectors that go through the keys together.
+constexpr long attentionTileRows(const AttentionConfig &config) {
+  long group = config.heads / config.kv.kvHeads;
+  return group >= 32 ? 1 : 32 / group;
+}
+
+constexpr long attentionSplits(const AttentionConfig &config) {
+  long tokens = config.kv.pagesPerSequence * config.kv.pageTokens;
+  return (tokens + config.splitTokens - 1) / config.splitTokens;
+}
+
+/// Scratch: queries, scores, the output of a split, the running output, and
+/// the maximum and sum of both.
+constexpr long attentionScratchBytes(const AttentionConfig &config) {
+  long group = config.heads / config.kv.kvHeads;
+  long vectors = attentionTileRows(config) * group;
+  long head = paddedHead(config.kv.headSize);
+  return vectors * (3 * head + config.splitTokens + 2 * 16) * 4;
+}
+
+/// For any rows. An item is one kv head.
+constexpr LaunchShape attentionShape(const AttentionConfig &config) {
+  return {config.kv.kvHeads, attentionTileRows(config),
+          attentionScratchBytes(config)};
+}
+
+/// For few rows with long contexts: items are equal shares of all splits.
+constexpr LaunchShape attentionSplitShape(const AttentionConfig &config) {
+  return {240, 0, attentionScratchBytes(config)};
+}
+
+/// f32 of one partial result: the output, the maximum, the sum.
+constexpr long attentionPartialFloats(const AttentionConfig &config) {
+  return paddedHead(config.kv.headSize) + 16;
+}
+
+/// Bytes of one row of attentionSplit's output, f32 [heads][splits][partial].
+constexpr long attentionPartialRowBytes(const AttentionConfig &config) {
+  return config.heads * attentionSplits(config) *
+         attentionPartialFloats(config) * 4;
+}
+
+constexpr LaunchShape attentionMergeShape(const AttentionConfig &) {
+  return {1, 1, 0};
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embedding and row-wise kernels
+//===----------------------------------------------------------------------===//
+
+/// Rotates q and k, and appends k and v to the cache. Strides in f32; 0 means
+/// dense rows.
+struct RopeConfig {
+  KvConfig kv;
+  long heads;
+  long queryStride = 0;
+  long keyStride = 0;
+  long valueStride = 0;
+  long outputStride = 0; ///< Of the rotated q.
+};
+
+constexpr LaunchShape ropeAppendShape(const RopeConfig &) { return {1, 4, 0}; }
+
+constexpr LaunchShape ropeTableShape() { return {1, 16, 0}; }
+
+struct EmbedConfig {
+  PanelFormat format;
+  long width;
+};
+
+constexpr LaunchShape embedShape(const EmbedConfig &) { return {1, 4, 0}; }
+
+/// rmsNorm, gatherRows and pointwise: an item is a block of rows.
+constexpr LaunchShape rowwiseShape() { return {1, 4, 0}; }
+
+} // namespace llamac::cpu
+
+#endif // LLAMAC_CPU_CONFIG_H

@@ -1,0 +1,281 @@
+//===- simd.h - Vectors of the cpu kernels ----------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Vector types of 16 lanes and what the kernels do with them. A lane is one of
+// the 16 rows of a weight panel. Clang splits a vector that is wider than the
+// machine's registers, so all but the few functions under "instruction sets"
+// are written once; those, and the tile sizes that depend on the number of
+// registers, are the only place that asks for the instruction set.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CPU_SIMD_H
+#define LLAMAC_CPU_SIMD_H
+
+#include "llamac/KernelAbi.h"
+
+/// Without the width, LLVM may split 512-bit vectors for processors that it
+/// tunes for 256.
+#define LLAMAC_INLINE                                                          \
+  inline __attribute__((always_inline, min_vector_width(512)))
+
+namespace llamac::cpu {
+
+using I8 = signed char;
+using U8 = unsigned char;
+using U16 = unsigned short;
+using U32 = unsigned int;
+
+using F32x16 = float __attribute__((ext_vector_type(16)));
+using I32x16 = int __attribute__((ext_vector_type(16)));
+using U32x16 = U32 __attribute__((ext_vector_type(16)));
+using U16x16 = U16 __attribute__((ext_vector_type(16)));
+using U8x16 = U8 __attribute__((ext_vector_type(16)));
+using I8x16 = I8 __attribute__((ext_vector_type(16)));
+
+/// Operand `index` of a launch.
+template <class T>
+LLAMAC_INLINE T *operand(const CpuLaunch &launch, int index) {
+  return static_cast<T *>(launch.args[index]);
+}
+
+//===----------------------------------------------------------------------===//
+// Loads, stores, conversions
+//===----------------------------------------------------------------------===//
+
+/// A vector at any address.
+template <class V> LLAMAC_INLINE V load(const void *from) {
+  V v;
+  __builtin_memcpy(&v, from, sizeof(V));
+  return v;
+}
+
+template <class V> LLAMAC_INLINE void store(void *to, V v) {
+  __builtin_memcpy(to, &v, sizeof(V));
+}
+
+template <class To, class From> LLAMAC_INLINE To bits(From from) {
+  return __builtin_bit_cast(To, from);
+}
+
+LLAMAC_INLINE F32x16 splat(float x) { return F32x16(x); }
+
+/// The first `lanes` values at `from`; the other lanes are zero.
+LLAMAC_INLINE F32x16 load16(const float *from, int lanes = 16) {
+  if (lanes == 16)
+    return load<F32x16>(from);
+  F32x16 v = 0;
+  for (int i = 0; i < lanes; ++i)
+    v[i] = from[i];
+  return v;
+}
+
+/// Stores the first `lanes` lanes.
+LLAMAC_INLINE void store16(float *to, F32x16 v, int lanes = 16) {
+  if (lanes == 16)
+    return store(to, v);
+  for (int i = 0; i < lanes; ++i)
+    to[i] = v[i];
+}
+
+/// a * b + c, rounded once where the machine can.
+LLAMAC_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+#if defined(__FMA__) || defined(__aarch64__)
+  return __builtin_elementwise_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+LLAMAC_INLINE F32x16 fromF16(U16x16 h) {
+#if defined(__F16C__) || defined(__aarch64__)
+  using F16x16 = _Float16 __attribute__((ext_vector_type(16)));
+  return __builtin_convertvector(bits<F16x16>(h), F32x16);
+#else
+  // Exponents move by 112; a product does it for subnormal numbers too.
+  U32x16 wide = __builtin_convertvector(h, U32x16);
+  U32x16 magnitude = (wide & 0x7fff) << 13;
+  F32x16 scaled = bits<F32x16>(magnitude) * 0x1p112f;
+  U32x16 special = bits<U32x16>(I32x16(magnitude >= 0x0f800000)) & 0x7f800000;
+  return bits<F32x16>(bits<U32x16>(scaled) | special | (wide & 0x8000) << 16);
+#endif
+}
+
+LLAMAC_INLINE U16x16 toF16(F32x16 x) {
+#if defined(__F16C__) || defined(__aarch64__)
+  using F16x16 = _Float16 __attribute__((ext_vector_type(16)));
+  return bits<U16x16>(__builtin_convertvector(x, F16x16));
+#else
+  // Round to nearest even in integers; adding 0.5 aligns subnormal results.
+  U32x16 u = bits<U32x16>(x);
+  U32x16 magnitude = u & 0x7fffffff;
+  U32x16 normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+  U32x16 subnormal = bits<U32x16>(bits<F32x16>(magnitude) + 0.5f) - 0x3f000000;
+  U32x16 h = magnitude < 0x38800000 ? subnormal : normal;
+  h = magnitude >= 0x477ff000 ? U32x16(0x7c00) : h;
+  h = magnitude > 0x7f800000 ? U32x16(0x7e00) : h;
+  return __builtin_convertvector(h | (u >> 16 & 0x8000), U16x16);
+#endif
+}
+
+LLAMAC_INLINE F32x16 fromBF16(U16x16 h) {
+  return bits<F32x16>(__builtin_convertvector(h, U32x16) << 16);
+}
+
+/// Rounds to nearest even; a NaN stays one.
+LLAMAC_INLINE U16x16 toBF16(F32x16 x) {
+  U32x16 u = bits<U32x16>(x);
+  U32x16 rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+  U32x16 nan = u >> 16 | 0x40;
+  return __builtin_convertvector((u & 0x7fffffff) > 0x7f800000 ? nan : rounded,
+                                 U16x16);
+}
+
+LLAMAC_INLINE void prefetch(const void *at) {
+  __builtin_prefetch(at, /*rw=*/0, /*locality=*/3);
+}
+
+//===----------------------------------------------------------------------===//
+// Instruction sets
+//===----------------------------------------------------------------------===//
+
+/// The weights that accumulate() holds in registers: panels x depth.
+#if defined(__AVX512F__)
+constexpr int tilePanels = 2, tileDepth = 8;
+#elif defined(__AVX2__) || defined(__aarch64__)
+constexpr int tilePanels = 1, tileDepth = 4;
+#else
+constexpr int tilePanels = 1, tileDepth = 2;
+#endif
+
+/// Lanes of a panel that a product in 8-bit integers takes at a time.
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+constexpr int dotLanes = 8;
+#else
+constexpr int dotLanes = 16;
+#endif
+
+using F32xD = float __attribute__((ext_vector_type(dotLanes)));
+using I32xD = int __attribute__((ext_vector_type(dotLanes)));
+using U8xD = U8 __attribute__((ext_vector_type(4 * dotLanes)));
+using I8xD = I8 __attribute__((ext_vector_type(4 * dotLanes)));
+
+LLAMAC_INLINE F32xD fmaD(F32xD a, F32xD b, F32xD c) {
+#if defined(__FMA__) || defined(__aarch64__)
+  return __builtin_elementwise_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+/// `dotLanes` half floats at any address.
+LLAMAC_INLINE F32xD loadF16xD(const U8 *from) {
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+  using F16x8 = _Float16 __attribute__((ext_vector_type(8)));
+  return __builtin_convertvector(load<F16x8>(from), F32xD);
+#else
+  return fromF16(load<U16x16>(from));
+#endif
+}
+
+#if defined(__AVX512VNNI__)
+constexpr bool hasVnni = true;
+#else
+constexpr bool hasVnni = false;
+#endif
+
+/// Sums over 32 k of u8 weights up to 15 times i8 activations, from `sum` on.
+/// w[g] holds k = 4g .. 4g + 3 of each lane, x the 32 activations.
+LLAMAC_INLINE I32xD dotU4(const U8xD (&w)[8], const I8 *x, I32xD sum);
+
+/// The same for weights of 8 bits: as bytes offset by 128 where hasVnni, else
+/// signed.
+LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum);
+
+#if defined(__AVX512VNNI__)
+
+using VendorI32x16 = int __attribute__((vector_size(64)));
+
+LLAMAC_INLINE I32xD dotU4(const U8xD (&w)[8], const I8 *x, I32xD sum) {
+  auto total = (VendorI32x16)sum;
+  for (int g = 0; g < 8; ++g)
+    total = __builtin_ia32_vpdpbusd512(
+        total, (VendorI32x16)w[g], (VendorI32x16)I32x16(load<int>(x + 4 * g)));
+  return (I32xD)total;
+}
+
+LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum) {
+  return dotU4(w, x, sum);
+}
+
+#elif defined(__AVX2__)
+
+#if defined(__AVX512BW__)
+using VendorI8 = char __attribute__((vector_size(64)));
+using VendorI16 = short __attribute__((vector_size(64)));
+#define LLAMAC_MADD_U8_I8 __builtin_ia32_pmaddubsw512
+#define LLAMAC_MADD_I16 __builtin_ia32_pmaddwd512
+#else
+using VendorI8 = char __attribute__((vector_size(32)));
+using VendorI16 = short __attribute__((vector_size(32)));
+#define LLAMAC_MADD_U8_I8 __builtin_ia32_pmaddubsw256
+#define LLAMAC_MADD_I16 __builtin_ia32_pmaddwd256
+#endif
+
+LLAMAC_INLINE I32xD sumPairs(VendorI16 pairs) {
+  return (I32xD)LLAMAC_MADD_I16(pairs, VendorI16{} + 1);
+}
+
+// Eight products of at most 2 x 15 x 127 stay within 16 bits.
+LLAMAC_INLINE I32xD dotU4(const U8xD (&w)[8], const I8 *x, I32xD sum) {
+  VendorI16 total = {};
+  for (int g = 0; g < 8; ++g)
+    total += (VendorI16)LLAMAC_MADD_U8_I8(
+        (VendorI8)w[g], (VendorI8)I32xD(load<int>(x + 4 * g)));
+  return sum + sumPairs(total);
+}
+
+// |w| is the unsigned side, x takes the sign of w: 2 x 128 x 127 fits.
+LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum) {
+  for (int g = 0; g < 8; ++g) {
+    auto weight = (I8xD)w[g];
+    auto value = (I8xD)I32xD(load<int>(x + 4 * g));
+    auto magnitude = (VendorI8)(weight < 0 ? -weight : weight);
+#if defined(__AVX512BW__)
+    auto turned = (VendorI8)(weight < 0 ? -value : value);
+#else
+    auto turned =
+        (VendorI8)__builtin_ia32_psignb256((VendorI8)value, (VendorI8)weight);
+#endif
+    sum += sumPairs((VendorI16)LLAMAC_MADD_U8_I8(magnitude, turned));
+  }
+  return sum;
+}
+
+#undef LLAMAC_MADD_U8_I8
+#undef LLAMAC_MADD_I16
+
+#else
+
+LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum) {
+  for (int g = 0; g < 8; ++g)
+    for (int lane = 0; lane < dotLanes; ++lane)
+      for (int j = 0; j < 4; ++j)
+        sum[lane] += I8(w[g][4 * lane + j]) * x[4 * g + j];
+  return sum;
+}
+
+LLAMAC_INLINE I32xD dotU4(const U8xD (&w)[8], const I8 *x, I32xD sum) {
+  return dotI8(w, x, sum);
+}
+
+#endif
+
+} // namespace llamac::cpu
+
+#endif // LLAMAC_CPU_SIMD_H

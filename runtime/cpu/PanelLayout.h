@@ -1,0 +1,81 @@
+//===- PanelLayout.h - How packed weights lie in memory ---------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiled by both sides: the runtime, which packs weights, and the
+// freestanding unit that holds a plan's kernels. No header may be included.
+//
+// A matrix [rows, depth] is cut into panels of 16 rows; missing rows of the
+// last panel are zero. A panel starts at a multiple of 64 bytes and holds its
+// depth in blocks, each with the 16 rows interleaved:
+//
+//   F32   1 k       f32 [16]
+//   F16   1 k       f16 [16]
+//   BF16  2 k       bf16 [16][2]
+//   Q8_0  32 k      f16 d[16]; i8 q[8][16][4]        q[g][r][j] is k = 4g + j
+//   Q4_0  32 k      f16 d[16]; u8 q[4][16][4]        q[g][r][j] has k = 4g + j in
+//                                                    its low half and k = 16 +
+//                                                    4g + j in its high half
+//   Q4_1  32 k      f16 d[16]; f16 m[16]; u8 q[4][16][4], as Q4_0
+//   Q5_0, Q5_1      32 k, Q4_K, Q5_K, Q6_K 256 k: GGUF's block with its bytes
+//                   transposed: u8 [block bytes][16]
+//
+// So a packed weight has GGUF's own size but for the padding to 16 rows and
+// 64 bytes, and one layout serves every instruction set.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CPU_PANELLAYOUT_H
+#define LLAMAC_RUNTIME_CPU_PANELLAYOUT_H
+
+namespace llamac {
+
+/// The formats of packed weights, in the order of DataType.
+enum class PanelFormat : unsigned char {
+  F32,
+  F16,
+  BF16,
+  Q8_0,
+  Q4_0,
+  Q4_1,
+  Q5_0,
+  Q5_1,
+  Q4_K,
+  Q5_K,
+  Q6_K,
+};
+
+constexpr long panelRows = 16;
+
+/// Depth and bytes of one interleaved block of 16 rows.
+struct PanelBlock {
+  long depth;
+  long bytes;
+};
+
+constexpr PanelBlock panelBlock(PanelFormat format) {
+  constexpr PanelBlock blocks[] = {
+      {1, 64},   {1, 32},   {2, 64},   {32, 544},   {32, 288},  {32, 320},
+      {32, 352}, {32, 384}, {256, 2304}, {256, 2816}, {256, 3360},
+  };
+  return blocks[static_cast<int>(format)];
+}
+
+/// Bytes from one panel to the next; `depth` is a multiple of 8 and of the
+/// format's block.
+constexpr long panelBytes(PanelFormat format, long depth) {
+  PanelBlock block = panelBlock(format);
+  return (depth / block.depth * block.bytes + 63) / 64 * 64;
+}
+
+constexpr long panelCount(long rows) {
+  return (rows + panelRows - 1) / panelRows;
+}
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CPU_PANELLAYOUT_H
