@@ -35,7 +35,7 @@ build_packages=(
 )
 test_packages=(
   git:git g++:g++ libgtest-dev libgmock-dev llvm-19-tools libclang-rt-19-dev
-  clang-format-19
+  clang-format-19 python3-torch
 )
 
 # The model: SmolLM2-135M-Instruct as a Q4_1 GGUF, Apache-2.0.
@@ -106,7 +106,7 @@ install_packages() {
 
 pip_install() {
   build/venv/bin/python -m pip --disable-pip-version-check --no-input \
-    --retries 5 --timeout 60 install --quiet "$@" </dev/null
+    --retries 5 --timeout 60 install --quiet --no-warn-conflicts "$@" </dev/null
 }
 
 # wheels_present NAME==VERSION...: whether the venv holds just these versions.

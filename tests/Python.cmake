@@ -1,0 +1,30 @@
+# llamac_python_test(NAME SCRIPT [ARGS ...] [LABELS ...] [TIMEOUT SECONDS]): a
+# test in Python, run with the built binaries' folder and the real models' in
+# its environment. A script that lacks a package or a model exits with 77, which
+# is "skipped"; where CI=true scripts fail instead.
+
+if(EXISTS ${CMAKE_BINARY_DIR}/venv/bin/python)
+  set(LLAMAC_PYTHON_DEFAULT ${CMAKE_BINARY_DIR}/venv/bin/python)
+else()
+  find_program(LLAMAC_SYSTEM_PYTHON python3 REQUIRED)
+  mark_as_advanced(LLAMAC_SYSTEM_PYTHON)
+  set(LLAMAC_PYTHON_DEFAULT ${LLAMAC_SYSTEM_PYTHON})
+endif()
+set(LLAMAC_PYTHON ${LLAMAC_PYTHON_DEFAULT} CACHE FILEPATH
+    "Python for the tests, with numpy, gguf, safetensors, tiktoken and llama_cpp")
+set(LLAMAC_MODELS ${CMAKE_BINARY_DIR}/models CACHE PATH
+    "Folder with smollm2.gguf and llama3/, as scripts/setup.sh makes it")
+
+function(llamac_python_test name script)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ARGS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  add_test(NAME ${name}
+           COMMAND ${LLAMAC_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "LLAMAC_BIN_DIR=${CMAKE_BINARY_DIR}/bin;LLAMAC_MODELS=${LLAMAC_MODELS};PYTHONDONTWRITEBYTECODE=1"
+    LABELS "${ARG_LABELS}"
+    TIMEOUT ${ARG_TIMEOUT}
+    SKIP_RETURN_CODE 77)
+endfunction()

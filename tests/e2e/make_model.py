@@ -1,0 +1,466 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes one set of random weights as a Meta, Hugging Face or GGUF model.
+
+Weights are rounded to the type they are stored in before they are used for
+anything, so every form holds the same numbers. No tokenizer is written but for
+GGUF's small vocabulary, which llama.cpp asks for.
+"""
+
+import collections
+import contextlib
+import io
+import json
+import os
+import pickle
+import sys
+import types
+import zipfile
+
+import gguf
+import numpy as np
+from gguf import GGMLQuantizationType as GgmlType
+from safetensors.numpy import save_file
+
+from llama_numpy import rope_factors
+
+# Block formats that gguf can read but not write: the bytes of a block of 256
+# elements, and where in it the fp16 fields d (and dmin) are. An element is
+# d * scale * q - dmin * min.
+K_QUANTS = {"Q4_K": (144, (0, 2)), "Q5_K": (176, (0, 2)), "Q6_K": (210, (208,))}
+
+
+def weight_shapes(config):
+    """Name to shape of every weight, by Meta's names."""
+    d, f = config.dim, config.ffn
+    q_rows, kv_rows = config.heads * config.head_size, config.kv_heads * config.head_size
+    shapes = {"tok_embeddings": (config.vocab, d)}
+    for layer in range(config.layers):
+        p = f"layers.{layer}."
+        shapes |= {
+            p + "attention.wq": (q_rows, d),
+            p + "attention.wk": (kv_rows, d),
+            p + "attention.wv": (kv_rows, d),
+            p + "attention.wo": (d, q_rows),
+            p + "feed_forward.w1": (f, d),
+            p + "feed_forward.w2": (d, f),
+            p + "feed_forward.w3": (f, d),
+            p + "attention_norm": (d,),
+            p + "ffn_norm": (d,),
+        }
+    shapes["norm"] = (d,)
+    if not config.tied:
+        shapes["output"] = (config.vocab, d)
+    return shapes
+
+
+def to_bf16_bits(x):
+    """fp32 to the nearest bf16, ties to even, as uint16."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bf16_bits(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def round_to(x, dtype):
+    """float32 values that `dtype` (f32, f16 or bf16) holds exactly."""
+    if dtype == "bf16":
+        return from_bf16_bits(to_bf16_bits(x))
+    return x.astype({"f32": np.float32, "f16": np.float16}[dtype]).astype(np.float32)
+
+
+def random_weights(config, dtype="bf16", seed=0):
+    """Weights by Meta's names: matrices keep the size of activations, logits
+    are about 1, and norms vary around 1 so that none can be left out unseen."""
+    rng = np.random.default_rng(seed)
+    weights = {}
+    for name, shape in weight_shapes(config).items():
+        x = rng.standard_normal(shape, dtype=np.float32)
+        if len(shape) == 1:
+            x = 1 + x / 8
+        elif name != "tok_embeddings" or config.tied:
+            x /= np.sqrt(np.float32(shape[1]))
+        weights[name] = round_to(x, dtype)
+    return weights
+
+
+# --- Meta -------------------------------------------------------------------
+
+STORAGE = {"bf16": ("BFloat16Storage", 2), "f16": ("HalfStorage", 2), "f32": ("FloatStorage", 4)}
+
+# What consolidated files of several shards split: rows (0) or columns (1).
+# Llama 2 splits the embedding by columns, Llama 3 by rows.
+SPLIT_DIM = {"wq": 0, "wk": 0, "wv": 0, "w1": 0, "w3": 0, "output": 0, "wo": 1, "w2": 1}
+
+
+def raw_bytes(x, dtype):
+    if dtype == "bf16":
+        return to_bf16_bits(x).tobytes()
+    return x.astype({"f32": np.float32, "f16": np.float16}[dtype]).tobytes()
+
+
+class _Storage:
+    """A storage in the pickle: only its persistent id is written."""
+
+    def __init__(self, kind, key, elements):
+        self.kind, self.key, self.elements = kind, key, elements
+
+
+class _Tensor:
+    def __init__(self, storage, shape, rebuild, offset=0):
+        stride, step = [], 1
+        for size in reversed(shape):
+            stride.insert(0, step)
+            step *= size
+        args = (storage, offset, tuple(shape), tuple(stride), False, collections.OrderedDict())
+        self.reduced = (rebuild, args)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, obj):
+        if isinstance(obj, _Storage):
+            return ("storage", obj.kind, obj.key, "cpu", obj.elements)
+        return None
+
+
+@contextlib.contextmanager
+def _torch_names():
+    """Modules named torch and torch._utils for as long as a pickle is written:
+    their classes and function are pickled by name, as torch's own are."""
+    torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
+    torch._utils = utils
+    for kind, _ in STORAGE.values():
+        setattr(torch, kind, type(kind, (), {"__module__": "torch"}))
+
+    def _rebuild_tensor_v2():
+        raise AssertionError("only its name is used")
+
+    _rebuild_tensor_v2.__module__ = "torch._utils"
+    _rebuild_tensor_v2.__qualname__ = "_rebuild_tensor_v2"
+    utils._rebuild_tensor_v2 = _rebuild_tensor_v2
+    saved = {name: sys.modules.get(name) for name in ("torch", "torch._utils")}
+    sys.modules.update({"torch": torch, "torch._utils": utils})
+    try:
+        yield torch
+    finally:
+        for name, module in saved.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
+
+
+class _Unseekable(io.RawIOBase):
+    """A stream that cannot go back: zipfile then puts sizes and checksums after
+    each entry and zeros before it, which is how torch writes its files."""
+
+    def __init__(self, path):
+        self.file = open(path, "wb")
+        self.length = 0
+
+    def writable(self):
+        return True
+
+    def seekable(self):
+        return False
+
+    def tell(self):
+        return self.length
+
+    def write(self, data):
+        self.length += len(data)
+        return self.file.write(data)
+
+    def close(self):
+        self.file.close()
+        super().close()
+
+
+def write_pth(path, tensors, dtype, shared=()):
+    """A file as torch.save writes it for an ordered dict of `tensors`: a zip of
+    stored entries, aligned to 64 bytes, with a pickle that refers to one
+    storage for each tensor. `shared` holds pairs (name, other): `name` is a
+    second view of the storage of `other`."""
+    kind, item = STORAGE[dtype]
+    with _torch_names() as torch:
+        state = collections.OrderedDict()
+        storages = {}
+        for key, (name, x) in enumerate(tensors.items()):
+            storages[name] = _Storage(getattr(torch, kind), str(key), x.size)
+            state[name + ".weight"] = _Tensor(
+                storages[name], x.shape, torch._utils._rebuild_tensor_v2
+            )
+        for name, other in shared:
+            state[name + ".weight"] = _Tensor(
+                storages[other], tensors[other].shape, torch._utils._rebuild_tensor_v2
+            )
+        pickled = io.BytesIO()
+        _Pickler(pickled, protocol=2).dump(state)
+
+    stream = _Unseekable(path)
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+
+        def add(name, data):
+            info = zipfile.ZipInfo("archive/" + name)
+            header = stream.tell() + 30 + len(info.filename)
+            fill = -(header + 4) % 64
+            info.extra = b"FB" + fill.to_bytes(2, "little") + b"Z" * fill
+            archive.writestr(info, data)
+
+        add("data.pkl", pickled.getvalue())
+        for name, x in tensors.items():
+            data = raw_bytes(x, dtype)
+            assert len(data) == x.size * item
+            add("data/" + storages[name].key, data)
+        add("version", b"3\n")
+    stream.close()
+
+
+def split(name, x, shards, shard, embedding_dim):
+    """The part of weight `name` in file `shard` of `shards`."""
+    leaf = name.split(".")[-1]
+    dim = embedding_dim if leaf == "tok_embeddings" else SPLIT_DIM.get(leaf)
+    if dim is None:
+        return x
+    assert x.shape[dim] % shards == 0, f"{name} {x.shape} in {shards} shards"
+    return np.ascontiguousarray(np.split(x, shards, axis=dim)[shard])
+
+
+def write_meta(directory, config, weights, dtype="bf16", shards=1, embedding_dim=1, share_output=False):
+    """params.json and consolidated.NN.pth. `embedding_dim` is what shards split
+    the embedding by; `share_output` gives a tied model an "output" that is the
+    embedding's own storage."""
+    os.makedirs(directory)
+    params = {
+        "dim": config.dim,
+        "n_layers": config.layers,
+        "n_heads": config.heads,
+        "n_kv_heads": config.kv_heads,
+        "vocab_size": config.vocab,
+        "multiple_of": config.multiple_of,
+        "norm_eps": config.eps,
+        "rope_theta": config.theta,
+    }
+    if config.ffn_dim_multiplier is not None:
+        params["ffn_dim_multiplier"] = config.ffn_dim_multiplier
+    if config.scaling is not None:
+        params["use_scaled_rope"] = True
+    assert config.head_size * config.heads == config.dim
+    with open(os.path.join(directory, "params.json"), "w") as f:
+        json.dump(params, f)
+    for shard in range(shards):
+        parts = {n: split(n, x, shards, shard, embedding_dim) for n, x in weights.items()}
+        shared = [("output", "tok_embeddings")] if share_output else []
+        write_pth(os.path.join(directory, f"consolidated.{shard:02}.pth"), parts, dtype, shared)
+    return directory
+
+
+# --- Hugging Face -----------------------------------------------------------
+
+HF_NAMES = {
+    "attention.wq": "self_attn.q_proj",
+    "attention.wk": "self_attn.k_proj",
+    "attention.wv": "self_attn.v_proj",
+    "attention.wo": "self_attn.o_proj",
+    "feed_forward.w1": "mlp.gate_proj",
+    "feed_forward.w2": "mlp.down_proj",
+    "feed_forward.w3": "mlp.up_proj",
+    "attention_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
+
+
+def hf_name(name):
+    top = {"tok_embeddings": "model.embed_tokens", "norm": "model.norm", "output": "lm_head"}
+    if name in top:
+        return top[name] + ".weight"
+    _, layer, rest = name.split(".", 2)
+    return f"model.layers.{layer}.{HF_NAMES[rest]}.weight"
+
+
+def to_halves(x, head_size):
+    """Rows of each head from pairs (2i, 2i + 1) to halves (i, i + h/2)."""
+    heads = x.reshape(-1, head_size // 2, 2, x.shape[1])
+    return np.ascontiguousarray(heads.transpose(0, 2, 1, 3).reshape(x.shape))
+
+
+def write_safetensors(path, tensors, dtype):
+    """A safetensors file; numpy has no bf16, so that header is written here."""
+    if dtype != "bf16":
+        kind = {"f32": np.float32, "f16": np.float16}[dtype]
+        save_file({n: x.astype(kind) for n, x in tensors.items()}, path, metadata={"format": "pt"})
+        return
+    header, offset = {"__metadata__": {"format": "pt"}}, 0
+    for name, x in tensors.items():
+        header[name] = {"dtype": "BF16", "shape": list(x.shape), "data_offsets": [offset, offset + 2 * x.size]}
+        offset += 2 * x.size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text)
+        for x in tensors.values():
+            f.write(to_bf16_bits(x).tobytes())
+
+
+def write_huggingface(directory, config, weights, dtype="bf16", shards=1):
+    """config.json and model.safetensors, or shards with an index."""
+    os.makedirs(directory)
+    torch_dtype = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}[dtype]
+    settings = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_act": "silu",
+        "hidden_size": config.dim,
+        "intermediate_size": config.ffn,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_size,
+        "vocab_size": config.vocab,
+        "max_position_embeddings": 4096,
+        "rms_norm_eps": config.eps,
+        "rope_theta": config.theta,
+        "tie_word_embeddings": config.tied,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "torch_dtype": torch_dtype,
+    }
+    if config.scaling is not None:
+        settings["rope_scaling"] = {
+            "rope_type": "llama3",
+            "factor": config.scaling.factor,
+            "low_freq_factor": config.scaling.low_freq_factor,
+            "high_freq_factor": config.scaling.high_freq_factor,
+            "original_max_position_embeddings": int(config.scaling.old_context),
+        }
+    with open(os.path.join(directory, "config.json"), "w") as f:
+        json.dump(settings, f)
+    tensors = {}
+    for name, x in weights.items():
+        if name.endswith((".wq", ".wk")):
+            x = to_halves(x, config.head_size)
+        tensors[hf_name(name)] = x
+    if shards == 1:
+        write_safetensors(os.path.join(directory, "model.safetensors"), tensors, dtype)
+        return directory
+    where = {}
+    for shard in range(shards):
+        file = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
+        part = {n: tensors[n] for n in sorted(tensors)[shard::shards]}
+        write_safetensors(os.path.join(directory, file), part, dtype)
+        where |= {n: file for n in part}
+    size = sum(x.size for x in tensors.values()) * STORAGE[dtype][1]
+    with open(os.path.join(directory, "model.safetensors.index.json"), "w") as f:
+        json.dump({"metadata": {"total_size": size}, "weight_map": where}, f)
+    return directory
+
+
+# --- GGUF -------------------------------------------------------------------
+
+GGUF_NAMES = {
+    "attention.wq": "attn_q",
+    "attention.wk": "attn_k",
+    "attention.wv": "attn_v",
+    "attention.wo": "attn_output",
+    "feed_forward.w1": "ffn_gate",
+    "feed_forward.w2": "ffn_down",
+    "feed_forward.w3": "ffn_up",
+    "attention_norm": "attn_norm",
+    "ffn_norm": "ffn_norm",
+}
+
+
+def gguf_name(name):
+    top = {"tok_embeddings": "token_embd", "norm": "output_norm", "output": "output"}
+    if name in top:
+        return top[name] + ".weight"
+    _, layer, rest = name.split(".", 2)
+    return f"blk.{layer}.{GGUF_NAMES[rest]}.weight"
+
+
+def random_k_blocks(rng, shape, kind):
+    """Random bytes are valid blocks of a K format; the fp16 scales in each are
+    set so that the elements are about as large as random_weights' are."""
+    size, fields = K_QUANTS[kind.name]
+    blocks = rng.integers(0, 256, (shape[0] * shape[1] // 256, size), np.uint8)
+
+    def set_scales(values):
+        for at, value in zip(fields, values):
+            blocks[:, at : at + 2] = np.frombuffer(np.float16(value).tobytes(), np.uint8)
+
+    # The offset of Q4_K and Q5_K centres the elements: q is about 7.5 or 15.5
+    # on average, and minima are as large as scales.
+    centre = {"Q4_K": 7.5, "Q5_K": 15.5, "Q6_K": 0}[kind.name]
+    set_scales((2.0**-8, centre * 2.0**-8))
+    spread = gguf.quants.dequantize(blocks[:64], kind).std()
+    scale = 2.0**-8 / spread / np.sqrt(shape[1])
+    set_scales((scale, centre * scale))
+    return blocks.reshape(shape[0], -1)
+
+
+def quantise(weights, type_name, seed=1):
+    """(stored, values): each matrix in the GGUF type `type_name` and the
+    float32 numbers that stands for; vectors stay float32."""
+    kind = GgmlType[type_name]
+    rng = np.random.default_rng(seed)
+    stored, values = {}, {}
+    for name, x in weights.items():
+        if x.ndim == 1:
+            stored[name], values[name] = (x, GgmlType.F32), x
+            continue
+        if type_name in K_QUANTS:
+            data = random_k_blocks(rng, x.shape, kind)
+        else:
+            data = gguf.quants.quantize(x, kind)
+        stored[name] = (data, kind)
+        values[name] = gguf.quants.dequantize(data, kind).reshape(x.shape)
+    return stored, values
+
+
+def byte_vocabulary(size):
+    """A byte-level vocabulary of `size` >= 258 entries: GPT-2's printable
+    stand-ins for the 256 bytes, then <|t0|> and so on."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    spare = iter(range(256, 512))
+    tokens = [chr(b) if b in printable else chr(next(spare)) for b in range(256)]
+    return tokens + [f"<|t{i}|>" for i in range(size - 256)]
+
+
+def write_gguf(path, config, stored, name="random"):
+    """A GGUF v3 file of `stored` (see quantise)."""
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name(name)
+    writer.add_block_count(config.layers)
+    writer.add_context_length(4096)
+    writer.add_embedding_length(config.dim)
+    writer.add_feed_forward_length(config.ffn)
+    writer.add_head_count(config.heads)
+    writer.add_head_count_kv(config.kv_heads)
+    writer.add_key_length(config.head_size)
+    writer.add_value_length(config.head_size)
+    writer.add_layer_norm_rms_eps(config.eps)
+    writer.add_rope_freq_base(config.theta)
+    writer.add_rope_dimension_count(config.head_size)
+    writer.add_vocab_size(config.vocab)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("llama-bpe")
+    writer.add_token_list(byte_vocabulary(config.vocab))
+    writer.add_token_types([1] * 256 + [3] * (config.vocab - 256))
+    writer.add_token_merges(["t h", "th e"])
+    writer.add_bos_token_id(256)
+    writer.add_eos_token_id(257)
+    if config.scaling is not None:
+        writer.add_tensor("rope_freqs.weight", rope_factors(config).astype(np.float32))
+    for weight, (data, kind) in stored.items():
+        writer.add_tensor(gguf_name(weight), data, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

@@ -1,0 +1,240 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Logits of every form of a model against a float64 forward of the same weights.
+
+Each class below is one configuration: it writes the same random weights as
+Meta, Hugging Face and GGUF models, and compares all logits with the oracle on
+the reference target and on the cpu target, in one prefill, in chunks, and token
+by token through the KV cache. An error is the largest difference of any logit
+over the largest |logit|.
+
+    test_logits.py            all configurations
+    test_logits.py ScaledRope one of them
+"""
+
+import unittest
+
+import support
+
+support.require("numpy", "gguf", "safetensors")
+
+import gguf
+import numpy as np
+
+from llama_numpy import Config, RopeScaling, forward
+from make_model import (
+    gguf_name,
+    quantise,
+    random_weights,
+    weight_shapes,
+    write_gguf,
+    write_huggingface,
+    write_meta,
+)
+
+# fp32, op by op.
+REFERENCE_TOLERANCE = 2e-5
+# Activations may be rounded to bf16 where the host multiplies bf16: 2^-9 in
+# each operand of each product.
+CPU_TOLERANCE = 5e-3
+# Native block kernels round activations to int8 in blocks of 32: a step of
+# 1/127 of the block's largest, about 0.6 % of a typical activation.
+INT8_TOLERANCE = 3e-2
+# Other formats are dequantised first, and weights may be rounded to bf16 too.
+DEQUANTISED_TOLERANCE = 1e-2
+
+# A prompt longer than a chunk, and one that is no multiple of anything.
+TOKENS = 41
+CHUNKS = (16, 7, 1)
+
+
+class LogitsCase(support.TestCase):
+    """The comparison; subclasses say what to compare."""
+
+    config = None
+    dtype = "bf16"
+    seed = 1
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.tokens = np.random.default_rng(cls.seed).integers(0, cls.config.vocab, TOKENS).tolist()
+        cls.weights = cls.make_weights()
+
+    @classmethod
+    def make_weights(cls):
+        return random_weights(cls.config, cls.dtype, cls.seed)
+
+    def check(self, got, expected, tolerance):
+        self.assertEqual(got.shape, expected.shape)
+        self.assertTrue(np.isfinite(got).all(), "a logit is not finite")
+        largest = np.abs(expected).max()
+        error = np.abs(got - expected).max() / largest
+        row = int(np.abs(got - expected).max(axis=1).argmax())
+        print(f"  error {error:.2e} of {tolerance:.0e}")
+        self.assertLessEqual(error, tolerance, f"worst at position {row}; largest |logit| {largest:.3f}")
+
+    def compare(self, model, weights, cpu_tolerance):
+        expected = forward(self.config, weights, self.tokens)
+        with self.subTest("reference"):
+            self.check(self.logits(model, self.tokens, "reference"), expected, REFERENCE_TOLERANCE)
+        with self.subTest("cpu, one prefill"):
+            self.check(self.logits(model, self.tokens, "cpu"), expected, cpu_tolerance)
+        for chunk in CHUNKS:
+            with self.subTest(f"cpu, {chunk} at a time"):
+                got = self.logits(model, self.tokens, "cpu", "--chunk", chunk)
+                self.check(got, expected, cpu_tolerance)
+
+
+class AllForms(LogitsCase):
+    """The same weights in the three formats."""
+
+    meta_shards = (1, 3)
+    hf_shards = (1, 2)
+
+    def test_meta(self):
+        for shards in self.meta_shards:
+            # Several shards split the embedding by columns (Llama 2) or by rows
+            # (Llama 3); which one it is, only the shapes say.
+            for split in (1, 0) if shards > 1 else (1,):
+                with self.subTest(shards=shards, embedding_split=split):
+                    model = self.path(f"meta-{shards}-{split}")
+                    write_meta(model, self.config, self.weights, self.dtype, shards, split)
+                    self.compare(model, self.weights, CPU_TOLERANCE)
+
+    def test_huggingface(self):
+        for shards in self.hf_shards:
+            with self.subTest(shards=shards):
+                model = self.path(f"hf-{shards}")
+                write_huggingface(model, self.config, self.weights, self.dtype, shards)
+                self.compare(model, self.weights, CPU_TOLERANCE)
+
+    def test_gguf(self):
+        stored, values = quantise(self.weights, self.dtype.upper())
+        model = write_gguf(self.path("model.gguf"), self.config, stored)
+        self.compare(model, values, CPU_TOLERANCE)
+
+
+class EveryHeadItsOwn(AllForms):
+    """GQA ratio 1 (Llama 2), head size 32."""
+
+    config = Config(192, 2, 6, 6, vocab=501, multiple_of=48, theta=10000.0)
+
+
+class ThreeHeadsShareOne(AllForms):
+    """GQA ratio 3, head size 16, tied."""
+
+    config = Config(144, 3, 9, 3, vocab=501, tied=True, multiple_of=48)
+
+
+class FourHeadsShareOne(AllForms):
+    """GQA ratio 4, head size 64, an FFN size by ffn_dim_multiplier."""
+
+    config = Config(256, 2, 4, 1, vocab=499, multiple_of=40, ffn_dim_multiplier=1.3)
+    meta_shards = (1,)
+    seed = 3
+
+
+class EightHeadsShareOne(AllForms):
+    """GQA ratio 8, head size 16, fp32 weights."""
+
+    config = Config(384, 2, 24, 3, vocab=501, multiple_of=48)
+    dtype = "f32"
+
+
+class WideHeads(AllForms):
+    """Head size 128, tied, fp16 weights."""
+
+    config = Config(512, 2, 4, 2, vocab=499, tied=True)
+    dtype = "f16"
+    meta_shards = (1,)
+
+
+class ScaledRope(AllForms):
+    """Llama 3.1's scaling as all three formats can say it."""
+
+    config = Config(384, 2, 6, 3, vocab=501, multiple_of=48, scaling=RopeScaling())
+
+
+class StrongRopeScaling(AllForms):
+    """A scaling that turns heads visibly within a short prompt; params.json
+    cannot say it."""
+
+    config = Config(256, 2, 4, 2, vocab=499, scaling=RopeScaling(4.0, 1.0, 4.0, 64.0))
+    meta_shards = ()
+    dtype = "f32"
+
+
+class HeadsWiderThanModel(AllForms):
+    """heads x head size is not dim; params.json cannot say it."""
+
+    config = Config(96, 2, 4, 2, vocab=499, head_size=40)
+    meta_shards = ()
+
+
+class SharedStorage(LogitsCase):
+    """A tied Meta model that also has an output.weight, in the embedding's own
+    storage."""
+
+    config = Config(128, 2, 4, 2, vocab=499, tied=True)
+
+    def test_meta(self):
+        model = self.path("meta")
+        write_meta(model, self.config, self.weights, self.dtype, share_output=True)
+        self.compare(model, self.weights, CPU_TOLERANCE)
+
+
+class Quantised(LogitsCase):
+    """GGUF's block formats, against the oracle on the numbers they stand for."""
+
+    config = Config(256, 2, 4, 2, vocab=499, multiple_of=256, tied=True)
+    dtype = "f32"
+
+
+def _add_quantised(type_name, tolerance):
+    def test(self):
+        stored, values = quantise(self.weights, type_name)
+        model = write_gguf(self.path(f"{type_name}.gguf"), self.config, stored)
+        self.compare(model, values, tolerance)
+
+    setattr(Quantised, f"test_{type_name.lower()}", test)
+
+
+for _name in ("Q8_0", "Q4_0", "Q4_1"):
+    _add_quantised(_name, INT8_TOLERANCE)
+for _name in ("Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"):
+    _add_quantised(_name, DEQUANTISED_TOLERANCE)
+
+
+class RealWeights(LogitsCase):
+    """SmolLM2-135M-Instruct, Q4_1, as published."""
+
+    config = Config(576, 30, 9, 3, vocab=49152, theta=100000.0, tied=True)
+
+    @classmethod
+    def make_weights(cls):
+        cls.model = support.require_model("smollm2.gguf")
+        tensors = {t.name: t for t in gguf.GGUFReader(cls.model).tensors}
+        weights = {}
+        for name, shape in weight_shapes(cls.config).items():
+            tensor = tensors[gguf_name(name)]
+            values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+            weights[name] = values.reshape(shape)
+        return weights
+
+    def test_reference(self):
+        expected = forward(self.config, self.weights, self.tokens)
+        self.check(self.logits(self.model, self.tokens, "reference"), expected, REFERENCE_TOLERANCE)
+
+
+# Classes that only hold what others share are no tests.
+def load_tests(loader, standard, pattern):
+    cases = [c for c in globals().values() if isinstance(c, type) and issubclass(c, LogitsCase)]
+    return unittest.TestSuite(
+        loader.loadTestsFromTestCase(c) for c in cases if c.config is not None
+    )
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

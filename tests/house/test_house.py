@@ -1,0 +1,268 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The rules of the house, on every tracked file.
+
+Each rule is a function that lists what breaks it, and each is tried on planted
+violations too, so that it is known to be able to find them.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN_DIR = os.environ.get("LLAMAC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
+
+CPP = (".cpp", ".h", ".cuh", ".inc")
+
+# Room: what it may include of the project, by path prefix. The longest prefix
+# of a file's own path decides. docs/architecture.md explains the directions.
+MAY_INCLUDE = {
+    "ir": ["ir"],
+    "frontends": ["frontends", "ir", "runtime/base", "runtime/io"],
+    "passes": ["passes", "ir"],
+    "codegen": [
+        "codegen",
+        "ir",
+        "runtime/base",
+        "runtime/io",
+        "runtime/plan",
+        "runtime/device",
+        "runtime/cpu",
+    ],
+    "compiler": ["compiler", "frontends", "ir", "passes", "codegen", "runtime"],
+    "runtime": ["runtime"],
+    "runtime/base": ["runtime/base"],
+    "runtime/io": ["runtime/io", "runtime/base"],
+    "tests": ["tests", "compiler", "frontends", "ir", "passes", "codegen", "runtime"],
+    "tests/runtime": ["tests", "runtime"],
+}
+# Rooms that must build and run where there is no LLVM.
+WITHOUT_LLVM = ("runtime", "tests/runtime")
+LLVM_HEADERS = ("llvm", "llvm-c", "mlir", "mlir-c", "clang", "clang-c", "lld")
+
+BANNER = """\
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+"""
+
+# What only the writer's machine or the making of the project knows, and marks
+# of unfinished work. Spelt apart so that this file is not found itself.
+FORBIDDEN = [
+    re.compile(pattern.replace("~", ""))
+    for pattern in (
+        r"/wo~rk/",
+        r"/opt/pe~ers",
+        r"\.\./sha~red\b",
+        r"/ro~ot/",
+        r"/ho~me/\w",
+        r"/tmp/bu~ild-",
+        r"\bpypi\.o~rg\b",
+        r"\bdeb\.deb~ian\.org\b",
+        r"\bCla~ude\b",
+        r"\b(LL~M|A~I) (agent|assistant)s?\b",
+        r"\bTO~DO\b",
+        r"\bFIX~ME\b",
+        r"\bXX~X\b",
+        r"\bHA~CK\b",
+    )
+]
+# Text that is others' to the letter.
+VERBATIM = ("LICENSE", "tests/e2e/data/")
+
+
+def tracked_files(*suffixes):
+    listing = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    return [f for f in listing if f.endswith(suffixes or "") and os.path.isfile(os.path.join(ROOT, f))]
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), "rb") as f:
+        return f.read().decode("utf-8", "replace")
+
+
+def is_within(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def wrong_includes(path, text):
+    """Includes in `text`, the file `path`, that its room may not have."""
+    rooms = [room for room in MAY_INCLUDE if is_within(path, room)]
+    if not rooms:
+        return []
+    allowed = MAY_INCLUDE[max(rooms, key=len)]
+    own = {room.split("/")[0] for room in MAY_INCLUDE}
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        if not match:
+            continue
+        header = match.group(1)
+        where = f"{path}:{number}: "
+        if header.startswith("."):
+            found.append(f"{where}{header} is not relative to the root")
+        elif header.split("/")[0] in own:
+            if not any(is_within(header, prefix) for prefix in allowed):
+                found.append(f"{where}{header}: may include only {', '.join(allowed)}")
+        elif header.split("/")[0] in LLVM_HEADERS:
+            if any(is_within(path, room) for room in WITHOUT_LLVM):
+                found.append(f"{where}{header}: builds without LLVM")
+    return found
+
+
+def wrong_banner(path, text):
+    first, _, rest = text.partition("\n")
+    name = re.escape(os.path.basename(path))
+    if not re.fullmatch(rf"//===- {name} - .* -*(\*- C\+\+ -\*)?-*===//", first):
+        return [f"{path}:1: expected //===- {os.path.basename(path)} - what it is ---===//, got {first[:80]}"]
+    if len(first) != 80:
+        return [f"{path}:1: expected 80 columns, got {len(first)}"]
+    if not rest.startswith(BANNER):
+        return [f"{path}:2: expected the licence, as in runtime/base/Status.h"]
+    return []
+
+
+def wrong_words(path, text):
+    if path.startswith(VERBATIM):
+        return []
+    return [
+        f"{path}:{number}: {match.group(0)}"
+        for number, line in enumerate(text.splitlines(), 1)
+        for pattern in FORBIDDEN
+        for match in pattern.finditer(line)
+    ]
+
+
+def llvm_in_binary(path):
+    """Libraries of LLVM that a binary needs, and symbols of LLVM in it."""
+
+    def readelf(option):
+        return subprocess.run(
+            ["readelf", "-W", option, path], capture_output=True, text=True, check=True
+        ).stdout
+
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic"))
+    found = [lib for lib in needed if re.search(r"LLVM|MLIR|clang|lld", lib)]
+    symbols = re.findall(r"\b_ZN?K?(?:4llvm|4mlir|5clang)\w+", readelf("--symbols"))
+    return found + symbols[:5]
+
+
+class HouseTest(unittest.TestCase):
+    maxDiff = None
+
+    def assert_clean(self, rule, files):
+        self.assertTrue(files, "found no files to look at")
+        found = [problem for f in files for problem in rule(f, read(f))]
+        self.assertEqual(found, [], "\n" + "\n".join(found))
+
+
+class IncludeDirections(HouseTest):
+    def test_every_include_goes_the_allowed_way(self):
+        self.assert_clean(wrong_includes, tracked_files(*CPP))
+
+    def test_finds_planted_violations(self):
+        planted = [
+            ("runtime/cpu/A.cpp", '#include "codegen/cpu/B.h"'),
+            ("runtime/cpu/A.cpp", '#include "llvm/ADT/StringRef.h"'),
+            ("runtime/engine/A.h", "#  include <mlir/IR/Value.h>"),
+            ("runtime/io/A.h", '#include "runtime/plan/Plan.h"'),
+            ("tests/runtime/io/A.cpp", '#include "clang/Basic/Version.h"'),
+            ("tests/runtime/io/A.cpp", '#include "passes/Passes.h"'),
+            ("ir/llama/A.cpp", '#include "passes/Passes.h"'),
+            ("passes/graph/A.cpp", '#include "codegen/cpu/B.h"'),
+            ("frontends/gguf/A.cpp", '#include "runtime/engine/Engine.h"'),
+            ("codegen/cpu/A.cpp", '#include "runtime/engine/Engine.h"'),
+            ("codegen/cpu/A.cpp", '#include "../plan/B.h"'),
+        ]
+        for path, line in planted:
+            with self.subTest(path=path, line=line):
+                self.assertEqual(len(wrong_includes(path, f"#include <vector>\n{line}\n")), 1)
+
+    def test_lets_right_includes_pass(self):
+        for path, line in [
+            ("compiler/A.cpp", '#include "runtime/engine/Engine.h"'),
+            ("codegen/cpu/A.cpp", '#include "runtime/cpu/KernelAbi.h"'),
+            ("codegen/cpu/A.cpp", '#include "clang/Basic/Version.h"'),
+            ("runtime/engine/A.cpp", '#include "absl/status/status.h"'),
+        ]:
+            self.assertEqual(wrong_includes(path, line), [])
+
+
+class Banners(HouseTest):
+    def test_every_cpp_file_names_itself_and_its_licence(self):
+        self.assert_clean(wrong_banner, tracked_files(*CPP))
+
+    def test_finds_planted_violations(self):
+        first = "//===- A.h - A thing ".ljust(80 - len("*- C++ -*-===//"), "-") + "*- C++ -*-===//\n"
+        self.assertEqual(wrong_banner("ir/A.h", first + BANNER), [])
+        for what, path, text in [
+            ("another file's name", "ir/B.h", first + BANNER),
+            ("79 columns", "ir/A.h", first.replace("--", "-", 1) + BANNER),
+            ("no licence", "ir/A.h", first + BANNER.replace("SPDX", "")),
+            ("no banner", "ir/A.h", "#include <vector>\n"),
+        ]:
+            with self.subTest(what):
+                self.assertEqual(len(wrong_banner(path, text)), 1)
+
+
+class Words(HouseTest):
+    def test_no_file_names_a_machine_or_unfinished_work(self):
+        self.assert_clean(wrong_words, tracked_files())
+
+    def test_finds_planted_violations(self):
+        for parts in [
+            ("// see /wo", "rk/main"),
+            ("cd /ro", "ot/x"),
+            ("# TO", "DO: later"),
+            ("/ho", "me/me/x"),
+            ("// FIX", "ME"),
+        ]:
+            self.assertEqual(len(wrong_words("ir/A.h", "line\n" + "".join(parts))), 1)
+
+
+class Format(HouseTest):
+    CLANG_FORMAT = "clang-format-19"
+
+    def setUp(self):
+        if not shutil.which(self.CLANG_FORMAT):
+            print(f"cannot run: no {self.CLANG_FORMAT}", file=sys.stderr)
+            sys.exit(1 if os.environ.get("CI") == "true" else 77)
+
+    def test_clang_format_would_change_nothing(self):
+        files = tracked_files(*(s for s in CPP if s != ".inc"))
+        result = subprocess.run(
+            [self.CLANG_FORMAT, "--dry-run", "-Werror", *files], cwd=ROOT, capture_output=True, text=True
+        )
+        self.assertEqual(result.returncode, 0, result.stderr[-4000:])
+
+    def test_finds_planted_violations(self):
+        result = subprocess.run(
+            [self.CLANG_FORMAT, "--dry-run", "-Werror", "--assume-filename=ir/A.cpp"],
+            input="int  f( int x ){return x;}\n",
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        self.assertNotEqual(result.returncode, 0)
+
+
+class Links(HouseTest):
+    def test_llamac_run_holds_no_llvm(self):
+        self.assertEqual(llvm_in_binary(os.path.join(BIN_DIR, "llamac-run")), [])
+
+    def test_finds_llvm_where_it_is(self):
+        self.assertNotEqual(llvm_in_binary(os.path.join(BIN_DIR, "llamac")), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
