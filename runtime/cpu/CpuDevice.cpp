@@ -1,0 +1,143 @@
+//===- CpuDevice.cpp - Plans run by the host's cores ----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/CpuDevice.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/cpu/CpuProgram.h"
+#include "runtime/cpu/Topology.h"
+#include "runtime/io/CheckedMath.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace llamac {
+
+namespace {
+
+/// Pages of the process, zero until they are written.
+class MappedBuffer final : public Buffer {
+public:
+  using Buffer::Buffer;
+  ~MappedBuffer() override {
+    if (size() != 0)
+      munmap(address(), size());
+  }
+};
+
+} // namespace
+
+static absl::StatusOr<IsaLevel> isaLimitOf(const CpuDeviceOptions &options) {
+  std::string name = options.isa;
+  if (const char *environment = std::getenv("LLAMAC_ISA");
+      name.empty() && environment)
+    name = environment;
+  const IsaLevel host = hostIsaLevel();
+  if (name.empty())
+    return host;
+  const std::optional<IsaLevel> level = parseIsaLevel(name);
+  if (!level)
+    return usageError(
+        absl::StrCat("instruction set: expected one of ",
+                     absl::StrJoin(isaLevels(), ", ",
+                                   [](std::string *out, IsaLevel known) {
+                                     absl::StrAppend(out, isaLevelName(known));
+                                   }),
+                     ", got ", name));
+  if (*level > host)
+    return usageError(absl::StrCat("instruction set: expected at most ",
+                                   isaLevelName(host),
+                                   ", the best of this machine, got ", name));
+  return *level;
+}
+
+absl::StatusOr<std::shared_ptr<CpuDevice>>
+CpuDevice::create(const CpuDeviceOptions &options) {
+  if (options.threads < 0 || options.threads > maxThreads)
+    return usageError(absl::StrCat("threads: expected 1 to ", maxThreads,
+                                   ", got ", options.threads));
+  LLAMAC_ASSIGN_OR_RETURN(const IsaLevel limit, isaLimitOf(options));
+  const int threads =
+      options.threads == 0 ? usablePhysicalCores() : options.threads;
+  return std::shared_ptr<CpuDevice>(new CpuDevice(threads, limit));
+}
+
+std::string CpuDevice::describe() const {
+  return absl::StrCat("cpu, ", threads(),
+                      threads() == 1 ? " thread" : " threads");
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::allocate(uint64_t size) {
+  if (size == 0)
+    return std::make_unique<MappedBuffer>(nullptr, 0);
+  void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return memoryError(absl::StrCat(
+        "cannot allocate ", size, " bytes of memory: ", std::strerror(errno)));
+  return std::make_unique<MappedBuffer>(memory, size);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+CpuDevice::allocateDense(uint64_t size) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer, allocate(size));
+  // Advice only: small pages are as correct.
+  if (size >= uint64_t{2} << 20)
+    madvise(buffer->address(), size, MADV_HUGEPAGE);
+  return buffer;
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+CpuDevice::share(absl::Span<const uint8_t> bytes) {
+  // Kernels read weights only.
+  return std::make_unique<Buffer>(const_cast<uint8_t *>(bytes.data()),
+                                  bytes.size());
+}
+
+static absl::Status checkInside(const Buffer &buffer, uint64_t offset,
+                                uint64_t size) {
+  if (isInside(offset, size, buffer.size()))
+    return absl::OkStatus();
+  return internalError(absl::StrCat("copy: expected to stay within ",
+                                    buffer.size(), " bytes, got ", size,
+                                    " from ", offset));
+}
+
+absl::Status CpuDevice::write(Buffer &buffer, uint64_t offset,
+                              absl::Span<const uint8_t> bytes) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, bytes.size()));
+  if (!bytes.empty())
+    std::memcpy(static_cast<uint8_t *>(buffer.address()) + offset, bytes.data(),
+                bytes.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const uint8_t>>
+CpuDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
+                std::vector<uint8_t> &staging) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, size));
+  return absl::Span<const uint8_t>(
+      static_cast<const uint8_t *>(buffer.address()) + offset, size);
+}
+
+absl::StatusOr<std::unique_ptr<LoadedCode>>
+CpuDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
+  return loadCpuCode(*this, std::move(plan));
+}
+
+void CpuDevice::run(absl::FunctionRef<void(int)> job) {
+  const std::lock_guard<std::mutex> lock(running);
+  pool.run(job);
+}
+
+} // namespace llamac

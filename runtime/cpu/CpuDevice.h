@@ -1,0 +1,71 @@
+//===- CpuDevice.h - Plans run by the host's cores --------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CPU_CPUDEVICE_H
+#define LLAMAC_RUNTIME_CPU_CPUDEVICE_H
+
+#include "runtime/cpu/IsaLevel.h"
+#include "runtime/cpu/ThreadPool.h"
+#include "runtime/device/Device.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace llamac {
+
+struct CpuDeviceOptions {
+  /// Threads to run kernels on; 0 for one on each physical core the process
+  /// may use.
+  int threads = 0;
+  /// The best instruction-set level to use, by name; the empty name asks the
+  /// environment's LLAMAC_ISA, then the machine. A level that the machine does
+  /// not run is refused.
+  std::string isa;
+};
+
+/// Runs plans on the host. An address of this device is a pointer.
+class CpuDevice final : public Device {
+public:
+  /// Errors: usage for a number of threads or a level that cannot be.
+  static absl::StatusOr<std::shared_ptr<CpuDevice>>
+  create(const CpuDeviceOptions &options = {});
+
+  IsaLevel isaLimit() const { return limit; }
+
+  std::string describe() const override;
+  int threads() const override { return pool.size(); }
+  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>>
+  share(absl::Span<const uint8_t> bytes) override;
+  absl::Status write(Buffer &buffer, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override;
+  absl::StatusOr<absl::Span<const uint8_t>>
+  read(const Buffer &buffer, uint64_t offset, uint64_t size,
+       std::vector<uint8_t> &staging) override;
+  absl::StatusOr<std::unique_ptr<LoadedCode>>
+  loadCode(std::shared_ptr<const PlanReader> plan) override;
+
+  /// Calls `job(thread)` on all threads; callers wait for each other.
+  void run(absl::FunctionRef<void(int)> job);
+
+  /// The barrier of the running job.
+  void barrier() { pool.barrier(); }
+
+private:
+  CpuDevice(int threads, IsaLevel limit) : limit(limit), pool(threads) {}
+
+  IsaLevel limit;
+  std::mutex running;
+  ThreadPool pool;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CPU_CPUDEVICE_H

@@ -1,0 +1,204 @@
+//===- CpuProgram.cpp - A plan's launches on the host ---------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/CpuProgram.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/cpu/CodeObject.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+namespace llamac {
+
+namespace {
+
+/// A launch with everything looked up.
+struct BoundLaunch {
+  CpuKernel kernel;
+  void *const *args;
+  schema::RowSymbol rows;
+  int64_t items;
+  int64_t rowBlock;
+  bool barrier;
+};
+
+class CpuProgram final : public PreparedProgram {
+public:
+  CpuProgram(CpuDevice &device, const schema::ProgramT &program,
+             const std::vector<CpuKernel> &kernels,
+             const ProgramBindings &bindings, std::vector<void *> scratch);
+
+  absl::Status run(const StepShape &shape) override;
+
+private:
+  void runThread(int thread, const StepShape &shape) const;
+
+  CpuDevice &device;
+  std::string name;
+  int64_t maxRows;
+  int64_t maxWanted;
+  std::vector<void *> args; ///< Of all launches, one after the other.
+  std::vector<BoundLaunch> launches;
+  std::vector<void *> scratch; ///< By thread.
+};
+
+class CpuCode final : public LoadedCode {
+public:
+  CpuCode(CpuDevice &device, std::shared_ptr<const PlanReader> plan,
+          std::unique_ptr<CodeObject> object, std::string isa)
+      : device(device), plan(std::move(plan)), object(std::move(object)),
+        level(std::move(isa)) {}
+
+  absl::Status findKernels();
+  absl::Status allocateScratch();
+
+  std::string isa() const override { return level; }
+  absl::StatusOr<std::unique_ptr<PreparedProgram>>
+  prepare(size_t program, const ProgramBindings &bindings) override;
+
+private:
+  CpuDevice &device;
+  std::shared_ptr<const PlanReader> plan;
+  std::unique_ptr<CodeObject> object;
+  std::string level;
+  std::vector<CpuKernel> kernels;               ///< By the plan's number.
+  std::vector<std::unique_ptr<Buffer>> scratch; ///< By thread.
+};
+
+} // namespace
+
+static void *resolve(const schema::Operand &operand,
+                     const ProgramBindings &bindings) {
+  auto at = [](void *base, uint64_t offset) -> void * {
+    return static_cast<uint8_t *>(base) + offset;
+  };
+  switch (operand.kind()) {
+  case schema::OperandKind::Arena:
+    return at(bindings.arena, operand.offset());
+  case schema::OperandKind::Weight:
+    return bindings.weights[operand.index()];
+  case schema::OperandKind::Kv:
+    return bindings.kv[operand.index()];
+  case schema::OperandKind::Input:
+    return bindings.inputs[operand.index()];
+  case schema::OperandKind::Constant:
+    return at(bindings.constants[operand.index()], operand.offset());
+  }
+  return nullptr; // The plan's verifier lets no other kind pass.
+}
+
+CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
+                       const std::vector<CpuKernel> &kernels,
+                       const ProgramBindings &bindings,
+                       std::vector<void *> scratch)
+    : device(device), name(program.name), maxRows(program.maxRows),
+      maxWanted(program.maxWanted), scratch(std::move(scratch)) {
+  for (const auto &launch : program.launches)
+    for (const schema::Operand &operand : launch->operands)
+      args.push_back(resolve(operand, bindings));
+  void *const *next = args.data();
+  for (const auto &launch : program.launches) {
+    launches.push_back({kernels[launch->kernel], next, launch->rows,
+                        launch->items, launch->rowBlock, launch->barrier});
+    next += launch->operands.size();
+  }
+}
+
+absl::Status CpuProgram::run(const StepShape &shape) {
+  if (shape.rows < 1 || shape.rows > maxRows || shape.wanted < 0 ||
+      shape.wanted > maxWanted)
+    return internalError(absl::StrCat(
+        "program ", name, ": expected 1 to ", maxRows, " rows and 0 to ",
+        maxWanted, " wanted, got ", shape.rows, " and ", shape.wanted));
+  device.run([&](int thread) { runThread(thread, shape); });
+  return absl::OkStatus();
+}
+
+void CpuProgram::runThread(int thread, const StepShape &shape) const {
+  const auto threads = static_cast<int64_t>(scratch.size());
+  bool mustMeet = false;
+  for (const BoundLaunch &launch : launches) {
+    // A launch without work passes its barrier on to the next.
+    mustMeet |= launch.barrier;
+    const int64_t rows =
+        launch.rows == schema::RowSymbol::Tokens ? shape.rows : shape.wanted;
+    if (rows == 0)
+      continue;
+    if (mustMeet)
+      device.barrier();
+    mustMeet = false;
+
+    const int64_t blocks =
+        launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
+    const int64_t items = launch.items * blocks;
+    const int64_t begin = items * thread / threads;
+    const int64_t end = items * (thread + 1) / threads;
+    if (begin == end)
+      continue;
+    const CpuLaunch call{launch.args, rows, begin, end, scratch[thread]};
+    launch.kernel(&call);
+  }
+}
+
+absl::Status CpuCode::findKernels() {
+  for (const auto &kernel : plan->plan().kernels) {
+    LLAMAC_ASSIGN_OR_RETURN(kernels.emplace_back(),
+                            object->kernel(kernel->symbol));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuCode::allocateScratch() {
+  uint64_t most = 64;
+  for (const auto &program : plan->plan().programs)
+    for (const auto &launch : program->launches)
+      most = std::max(most, launch->scratchBytes);
+  for (int i = 0; i < device.threads(); ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(scratch.emplace_back(), device.allocateDense(most));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<PreparedProgram>>
+CpuCode::prepare(size_t program, const ProgramBindings &bindings) {
+  std::vector<void *> scratchOfThread;
+  for (const auto &buffer : scratch)
+    scratchOfThread.push_back(buffer->address());
+  return std::make_unique<CpuProgram>(device, *plan->plan().programs[program],
+                                      kernels, bindings,
+                                      std::move(scratchOfThread));
+}
+
+absl::StatusOr<std::unique_ptr<LoadedCode>>
+loadCpuCode(CpuDevice &device, std::shared_ptr<const PlanReader> plan) {
+  const schema::PlanT &manifest = plan->plan();
+  if (manifest.target != "cpu")
+    return deviceError(absl::StrCat(
+        plan->path(), ": target: expected cpu, got ", manifest.target));
+  std::vector<std::string> levels;
+  for (const auto &code : manifest.code)
+    levels.push_back(code->isa);
+  auto choice = chooseIsaLevel(levels, device.isaLimit());
+  if (!choice.ok())
+    return withContext(choice.status(), plan->path());
+  const schema::CodeObjectT &chosen = *manifest.code[*choice];
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<CodeObject> object,
+      CodeObject::open(plan->bytes(chosen.section),
+                       absl::StrCat(plan->path(), ": section ", chosen.section,
+                                    " (code for ", chosen.isa, ")")));
+  auto code =
+      std::make_unique<CpuCode>(device, plan, std::move(object), chosen.isa);
+  LLAMAC_RETURN_IF_ERROR(code->findKernels());
+  LLAMAC_RETURN_IF_ERROR(code->allocateScratch());
+  return code;
+}
+
+} // namespace llamac

@@ -1,0 +1,88 @@
+//===- IsaLevel.cpp - Levels of the host's instruction set ----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/IsaLevel.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace llamac {
+
+static constexpr IsaLevel levels[] = {IsaLevel::Portable, IsaLevel::X86V3,
+                                      IsaLevel::X86V4Vnni, IsaLevel::X86V4Bf16};
+
+absl::string_view isaLevelName(IsaLevel level) {
+  switch (level) {
+  case IsaLevel::Portable:
+    return "portable";
+  case IsaLevel::X86V3:
+    return "x86-64-v3";
+  case IsaLevel::X86V4Vnni:
+    return "x86-64-v4-vnni";
+  case IsaLevel::X86V4Bf16:
+    return "x86-64-v4-bf16";
+  }
+  return "";
+}
+
+std::optional<IsaLevel> parseIsaLevel(absl::string_view name) {
+  for (IsaLevel level : levels)
+    if (isaLevelName(level) == name)
+      return level;
+  return std::nullopt;
+}
+
+absl::Span<const IsaLevel> isaLevels() { return levels; }
+
+IsaLevel hostIsaLevel() {
+#if defined(__x86_64__)
+  // The compiler's look-up also asks whether the kernel saves the registers.
+  __builtin_cpu_init();
+  const bool v3 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+      __builtin_cpu_supports("bmi2");
+  if (!v3)
+    return IsaLevel::Portable;
+  const bool vnni = __builtin_cpu_supports("avx512f") &&
+                    __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512cd") &&
+                    __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512vl") &&
+                    __builtin_cpu_supports("avx512vnni");
+  if (!vnni)
+    return IsaLevel::X86V3;
+  return __builtin_cpu_supports("avx512bf16") ? IsaLevel::X86V4Bf16
+                                              : IsaLevel::X86V4Vnni;
+#else
+  return IsaLevel::Portable;
+#endif
+}
+
+absl::StatusOr<size_t> chooseIsaLevel(const std::vector<std::string> &names,
+                                      IsaLevel limit) {
+  std::optional<size_t> best;
+  IsaLevel bestLevel = IsaLevel::Portable;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::optional<IsaLevel> level = parseIsaLevel(names[i]);
+    if (!level || *level > limit || (best && *level <= bestLevel))
+      continue;
+    best = i;
+    bestLevel = *level;
+  }
+  if (best)
+    return *best;
+  return deviceError(absl::StrCat(
+      "instruction set: expected code for ", isaLevelName(limit),
+      " or less, got ", names.empty() ? "none" : absl::StrJoin(names, ", "),
+      "; compile the plan for this machine"));
+}
+
+} // namespace llamac

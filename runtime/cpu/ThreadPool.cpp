@@ -1,0 +1,127 @@
+//===- ThreadPool.cpp - Threads that run steps together -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/ThreadPool.h"
+
+#include <chrono>
+#include <climits>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace llamac {
+
+// A pause takes some 10 to 100 ns, so this is about 20 us.
+static constexpr int spinPauses = 400;
+
+// Long enough for the host's work between two steps (sampling, printing).
+static constexpr auto yieldTime = std::chrono::microseconds(1000);
+
+static void pauseProcessor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+static void futex(const std::atomic<uint32_t> &word, int operation,
+                  uint32_t value) {
+  static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+  syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr,
+          nullptr, 0);
+}
+
+// Both sides write, then read the other's word, in one total order: either the
+// waiter sees the new number or the waker sees the sleeper.
+void WaitWord::advance() {
+  word.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers.load(std::memory_order_seq_cst) != 0)
+    futex(word, FUTEX_WAKE, INT_MAX);
+}
+
+bool WaitWord::spin(uint32_t old) const {
+  for (int i = 0; i < spinPauses; ++i) {
+    if (load() != old)
+      return true;
+    pauseProcessor();
+  }
+  return false;
+}
+
+bool WaitWord::yield(uint32_t old) const {
+  const auto end = std::chrono::steady_clock::now() + yieldTime;
+  do {
+    if (load() != old)
+      return true;
+    sched_yield();
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+void WaitWord::waitWhile(uint32_t old) {
+  if (spin(old) || yield(old))
+    return;
+  sleepers.fetch_add(1, std::memory_order_seq_cst);
+  // The kernel compares once more before it puts the thread to sleep.
+  while (word.load(std::memory_order_seq_cst) == old)
+    futex(word, FUTEX_WAIT, old);
+  sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void Barrier::arriveAndWait() {
+  const uint32_t now = generation.load();
+  if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < threads)
+    return generation.waitWhile(now);
+  // The count is back at 0 before anyone can come again.
+  arrived.store(0, std::memory_order_relaxed);
+  generation.advance();
+}
+
+ThreadPool::ThreadPool(int threads) {
+  workers.reserve(static_cast<size_t>(threads) - 1);
+  for (int i = 1; i < threads; ++i) {
+    try {
+      workers.emplace_back([this, i] { work(i); });
+    } catch (const std::system_error &) {
+      break; // The system's limit; the pool is as large as it lets it be.
+    }
+  }
+  // Workers touch the barrier only once a job has been given.
+  meeting.emplace(size());
+}
+
+ThreadPool::~ThreadPool() {
+  current = nullptr;
+  jobs.advance();
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+void ThreadPool::run(absl::FunctionRef<void(int)> job) {
+  if (workers.empty())
+    return job(0);
+  current = &job;
+  jobs.advance();
+  job(0);
+  barrier();
+}
+
+void ThreadPool::work(int thread) {
+  for (uint32_t done = 0;; ++done) {
+    jobs.waitWhile(done);
+    if (!current)
+      return;
+    (*current)(thread);
+    barrier();
+  }
+}
+
+} // namespace llamac

@@ -1,0 +1,63 @@
+//===- Topology.cpp - The cores a process may use -------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/Topology.h"
+
+#include <algorithm>
+#include <fstream>
+#include <hwloc.h>
+#include <string>
+#include <thread>
+
+namespace llamac {
+
+// Cores that share a bit with the process's affinity mask; 0 when unknown.
+static int coresOfAffinity() {
+  hwloc_topology_t topology;
+  if (hwloc_topology_init(&topology) != 0)
+    return 0;
+  // Only cores are asked about: looking for caches and devices takes longer.
+  hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE,
+                                 HWLOC_TYPE_FILTER_KEEP_ALL);
+  int cores = 0;
+  hwloc_bitmap_t mask = hwloc_bitmap_alloc();
+  if (hwloc_topology_load(topology) == 0 &&
+      hwloc_get_cpubind(topology, mask, HWLOC_CPUBIND_PROCESS) == 0) {
+    const int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    for (int i = 0; i < count; ++i) {
+      hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, i);
+      cores += hwloc_bitmap_intersects(core->cpuset, mask);
+    }
+  }
+  hwloc_bitmap_free(mask);
+  hwloc_topology_destroy(topology);
+  return cores;
+}
+
+// Processors that a control group (version 2) lets the process use, rounded
+// up; 0 when there is no limit. "cpu.max" holds "quota period" or "max period".
+static int coresOfQuota() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0;
+  double period = 0;
+  if (!(file >> quota >> period) || quota <= 0 || period <= 0)
+    return 0;
+  return static_cast<int>(std::min((quota + period - 1) / period, 1e6));
+}
+
+int usablePhysicalCores() {
+  int cores = coresOfAffinity();
+  if (cores == 0)
+    cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (const int quota = coresOfQuota(); quota != 0)
+    cores = std::min(cores, quota);
+  return std::clamp(cores, 1, maxThreads);
+}
+
+} // namespace llamac

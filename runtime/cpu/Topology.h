@@ -1,0 +1,23 @@
+//===- Topology.h - The cores a process may use -----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CPU_TOPOLOGY_H
+#define LLAMAC_RUNTIME_CPU_TOPOLOGY_H
+
+namespace llamac {
+
+/// Physical cores that the process may run on: its affinity mask and its
+/// control group's processor quota are respected. At least 1.
+int usablePhysicalCores();
+
+/// The most threads a user may ask for.
+inline constexpr int maxThreads = 1024;
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CPU_TOPOLOGY_H

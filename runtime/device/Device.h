@@ -1,0 +1,130 @@
+//===- Device.h - What runs a plan ------------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The engine runs a plan on any device through this interface:
+//
+//   Device           memory, and code loaded from a plan
+//   LoadedCode       the plan's kernels, ready to be bound to memory
+//   PreparedProgram  one program whose operands are resolved to addresses
+//
+// An address means something to the device's kernels only; the host reaches
+// device memory by write() and read().
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_DEVICE_DEVICE_H
+#define LLAMAC_RUNTIME_DEVICE_DEVICE_H
+
+#include "runtime/plan/PlanReader.h"
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// A piece of device memory, given back when the object goes.
+class Buffer {
+public:
+  Buffer(void *address, uint64_t size) : start(address), bytes(size) {}
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const Buffer &) = delete;
+  virtual ~Buffer();
+
+  void *address() const { return start; }
+  uint64_t size() const { return bytes; }
+
+private:
+  void *start;
+  uint64_t bytes;
+};
+
+/// What the operands of a plan's programs point at; it outlives them.
+struct ProgramBindings {
+  void *arena = nullptr;         ///< As many bytes as the largest program's.
+  std::vector<void *> weights;   ///< By the plan's number.
+  std::vector<void *> kv;        ///< The pool of each layer.
+  std::vector<void *> inputs;    ///< By schema::InputRole.
+  std::vector<void *> constants; ///< By section number; null for others.
+};
+
+/// The counts of one step.
+struct StepShape {
+  int64_t rows = 0;   ///< Tokens; at least 1 and at most the program's.
+  int64_t wanted = 0; ///< Rows whose logits are asked for; 0 is allowed.
+};
+
+/// One program of a plan, bound to memory.
+class PreparedProgram {
+public:
+  virtual ~PreparedProgram();
+
+  /// Runs every launch of the program and waits for the last.
+  virtual absl::Status run(const StepShape &shape) = 0;
+};
+
+/// The kernels of one plan; outlives the programs prepared from it.
+class LoadedCode {
+public:
+  virtual ~LoadedCode();
+
+  /// The level of the instruction set the kernels were compiled for.
+  virtual std::string isa() const = 0;
+
+  /// Resolves the operands of program number `program` once and for all.
+  virtual absl::StatusOr<std::unique_ptr<PreparedProgram>>
+  prepare(size_t program, const ProgramBindings &bindings) = 0;
+};
+
+class Device {
+public:
+  virtual ~Device();
+
+  /// For people: "cpu, 8 threads".
+  virtual std::string describe() const = 0;
+
+  /// Threads of the host that the device keeps busy.
+  virtual int threads() const = 0;
+
+  /// `size` zero bytes, 64-byte aligned. Memory error, with the sizes, when
+  /// there is not enough.
+  virtual absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) = 0;
+
+  /// The same, of large pages where that is possible: for memory that is used
+  /// as a whole, at once.
+  virtual absl::StatusOr<std::unique_ptr<Buffer>>
+  allocateDense(uint64_t size) = 0;
+
+  /// Host bytes that kernels may read for as long as the caller keeps them:
+  /// used in place where the device can, copied where not.
+  virtual absl::StatusOr<std::unique_ptr<Buffer>>
+  share(absl::Span<const uint8_t> bytes) = 0;
+
+  /// Copies `bytes` to `buffer` at `offset`.
+  virtual absl::Status write(Buffer &buffer, uint64_t offset,
+                             absl::Span<const uint8_t> bytes) = 0;
+
+  /// Bytes [offset, offset + size) of `buffer`: in place where the host sees
+  /// them, else copied to `staging`. Valid until the next run or call.
+  virtual absl::StatusOr<absl::Span<const uint8_t>>
+  read(const Buffer &buffer, uint64_t offset, uint64_t size,
+       std::vector<uint8_t> &staging) = 0;
+
+  /// Loads the kernels of `plan`. Device error when the plan has no code that
+  /// this device runs, badPlan when a kernel is missing in it.
+  virtual absl::StatusOr<std::unique_ptr<LoadedCode>>
+  loadCode(std::shared_ptr<const PlanReader> plan) = 0;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_DEVICE_DEVICE_H
