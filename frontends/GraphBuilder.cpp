@@ -1,0 +1,191 @@
+//===- GraphBuilder.cpp - The graph of a Llama model ----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/GraphBuilder.h"
+
+#include "ir/llama/Llama.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+using namespace mlir;
+
+namespace llamac {
+
+namespace {
+
+/// Builds @step. Every op is made by `op<...>("scope.step", operands...)`,
+/// whose first argument becomes the location.
+class StepBuilder {
+public:
+  StepBuilder(MLIRContext &context, const ModelConfig &config,
+              const WeightTypeFn &weightType)
+      : builder(&context), config(config), weightType(weightType) {}
+
+  OwningOpRef<ModuleOp> build();
+
+private:
+  void startFunction(ModuleOp module);
+  Value attention(const std::string &layer, int64_t index, Value y);
+  Value feedForward(const std::string &layer, Value y);
+
+  NameLoc loc(const std::string &name) {
+    return NameLoc::get(builder.getStringAttr(name));
+  }
+  FloatAttr f64(double value) { return builder.getF64FloatAttr(value); }
+
+  template <typename Op, typename... Args>
+  Op op(const std::string &name, Args &&...args) {
+    return builder.create<Op>(loc(name), std::forward<Args>(args)...);
+  }
+
+  Value weight(const std::string &name, ArrayRef<int64_t> shape) {
+    absl::string_view type = dataTypeName(weightType(name));
+    Type element = llama::elementTypeNamed(*builder.getContext(),
+                                           StringRef(type.data(), type.size()));
+    return op<llama::WeightOp>(name, RankedTensorType::get(shape, element),
+                               builder.getStringAttr(name));
+  }
+  Value norm(const std::string &name, Value x) {
+    return op<llama::RMSNormOp>(name, x, weight(name, {config.dim}),
+                                f64(config.normEps));
+  }
+  Value linear(const std::string &name, Value x, int64_t rows, int64_t cols) {
+    return op<llama::LinearOp>(name, x, weight(name, {rows, cols}));
+  }
+
+  OpBuilder builder;
+  const ModelConfig &config;
+  const WeightTypeFn &weightType;
+
+  // The arguments of @step; `kv` moves on with every append.
+  Value tokens, positions, sequences, wanted, kv;
+  // Shared by all layers.
+  Value rope, mask;
+};
+
+} // namespace
+
+OwningOpRef<ModuleOp> StepBuilder::build() {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getUnknownLoc());
+  startFunction(*module);
+
+  Value table = weight("tok_embeddings", {config.vocabSize, config.dim});
+  rope = op<llama::RopeTableOp>("rope_table", positions,
+                                ArrayRef<double>(ropeFrequencies(config)));
+  auto index = op<llama::CacheIndexOp>("cache_index", kv, positions, sequences);
+  mask =
+      op<llama::CausalMaskOp>("causal_mask", positions, sequences,
+                              index.getKeyPositions(), index.getKeySequences());
+
+  Value x = op<llama::EmbeddingOp>("tok_embeddings", tokens, table);
+  for (int64_t i = 0; i < config.numLayers; ++i) {
+    std::string layer = "layers." + std::to_string(i) + ".";
+    Value y = norm(layer + "attention_norm", x);
+    Value o = attention(layer + "attention.", i, y);
+    x = op<llama::AddOp>(layer + "attention.residual", x, o);
+    Value z = norm(layer + "ffn_norm", x);
+    Value f = feedForward(layer + "feed_forward.", z);
+    x = op<llama::AddOp>(layer + "feed_forward.residual", x, f);
+  }
+
+  x = norm("norm", x);
+  x = op<llama::GatherRowsOp>("wanted", x, wanted);
+  Value head = config.tiedEmbeddings
+                   ? table
+                   : weight("output", {config.vocabSize, config.dim});
+  Value logits = op<llama::LinearOp>("output", x, head);
+  op<func::ReturnOp>("step", ValueRange{logits, kv});
+  return module;
+}
+
+/// Opens @step in `module` and sets the builder to its body.
+void StepBuilder::startFunction(ModuleOp module) {
+  MLIRContext *context = builder.getContext();
+  module->setAttr(
+      llama::LlamaDialect::getModelAttrName(),
+      llama::ModelAttr::get(context, config.dim, config.numLayers,
+                            config.numHeads, config.numKvHeads, config.headSize,
+                            config.ffnDim, config.vocabSize, config.maxContext,
+                            f64(config.normEps), f64(config.ropeTheta),
+                            builder.getBoolAttr(config.tiedEmbeddings)));
+
+  Type indices =
+      RankedTensorType::get(ShapedType::kDynamic, builder.getI32Type());
+  Type state = llama::KVType::get(context, config.numLayers, config.numKvHeads,
+                                  config.headSize);
+  Type logits = RankedTensorType::get({ShapedType::kDynamic, config.vocabSize},
+                                      builder.getF32Type());
+  builder.setInsertionPointToEnd(module.getBody());
+  auto step = op<func::FuncOp>(
+      "step", "step",
+      builder.getFunctionType({indices, indices, indices, indices, state},
+                              {logits, state}));
+
+  Block *body = builder.createBlock(&step.getBody());
+  auto argument = [&](const char *name, Type type) {
+    return body->addArgument(type, loc(name));
+  };
+  tokens = argument("tokens", indices);
+  positions = argument("positions", indices);
+  sequences = argument("sequences", indices);
+  wanted = argument("wanted", indices);
+  kv = argument("kv", state);
+}
+
+/// y [N, d] -> attention over the cache, back in [N, d].
+Value StepBuilder::attention(const std::string &scope, int64_t layer, Value y) {
+  int64_t h = config.headSize, H = config.numHeads, G = config.numKvHeads;
+  auto project = [&](const char *name, int64_t heads) -> Value {
+    Value x = linear(scope + name, y, heads * h, config.dim);
+    return op<llama::SplitHeadsOp>(scope + name, x,
+                                   builder.getI64IntegerAttr(heads));
+  };
+  Value q = project("wq", H);
+  Value k = project("wk", G);
+  Value v = project("wv", G);
+  q = op<llama::RopeOp>(scope + "rope_q", q, rope);
+  k = op<llama::RopeOp>(scope + "rope_k", k, rope);
+
+  kv = op<llama::CacheAppendOp>(scope + "append", kv, k, v, positions,
+                                sequences, builder.getI64IntegerAttr(layer));
+  auto cached = op<llama::CacheReadOp>(scope + "read", kv,
+                                       builder.getI64IntegerAttr(layer));
+
+  double factor = 1.0 / std::sqrt(static_cast<double>(h));
+  Value s = op<llama::AttentionScoresOp>(scope + "scores", q, cached.getKeys());
+  s = op<llama::ScaleOp>(scope + "scale", s, f64(factor));
+  s = op<llama::AddMaskOp>(scope + "mask", s, mask);
+  Value p = op<llama::SoftmaxOp>(scope + "softmax", s);
+  Value o =
+      op<llama::AttentionValuesOp>(scope + "values", p, cached.getValues());
+  o = op<llama::MergeHeadsOp>(scope + "merge", o);
+  return linear(scope + "wo", o, config.dim, H * h);
+}
+
+/// y [N, d] -> (silu(y W1^T) * (y W3^T)) W2^T in [N, d].
+Value StepBuilder::feedForward(const std::string &scope, Value y) {
+  Value gate = linear(scope + "w1", y, config.ffnDim, config.dim);
+  Value up = linear(scope + "w3", y, config.ffnDim, config.dim);
+  gate = op<llama::SiluOp>(scope + "silu", gate);
+  Value product = op<llama::MulOp>(scope + "mul", gate, up);
+  return linear(scope + "w2", product, config.dim, config.ffnDim);
+}
+
+OwningOpRef<ModuleOp> buildStepGraph(MLIRContext &context,
+                                     const ModelConfig &config,
+                                     const WeightTypeFn &weightType) {
+  context.loadDialect<func::FuncDialect, llama::LlamaDialect>();
+  return StepBuilder(context, config, weightType).build();
+}
+
+} // namespace llamac

@@ -1,0 +1,104 @@
+// Types, attributes and weights that the verifiers refuse.
+// RUN: llamac-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{!llama.kv expects layers to be positive, got 0}}
+func.func private @layers(!llama.kv<layers = 0, heads = 3, size = 64>)
+
+// -----
+
+// expected-error @below {{!llama.kv expects heads to be positive, got -3}}
+func.func private @heads(!llama.kv<layers = 30, heads = -3, size = 64>)
+
+// -----
+
+// expected-error @below {{!llama.kv expects size to be positive, got 0}}
+func.func private @size(!llama.kv<layers = 30, heads = 3, size = 0>)
+
+// -----
+
+// expected-error @below {{expected ::llamac::llama::BlockFormat to be one of: q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k}}
+// expected-error @below {{failed to parse Llama_Quant parameter 'format'}}
+func.func private @format(tensor<2x32x!llama.quant<q9_9>>)
+
+// -----
+
+// expected-error @below {{#llama.model expects kv_heads to be positive, got 0}}
+module attributes {llama.model = #llama.model<dim = 576, layers = 30, heads = 9, kv_heads = 0, head_size = 64, ffn = 1536, vocab = 49152, max_context = 2048, norm_eps = 1.0e-05 : f64, rope_theta = 1.0e+05 : f64, tied = true>} {}
+
+// -----
+
+// expected-error @below {{#llama.model expects kv_heads to divide heads, got 2 and 9}}
+module attributes {llama.model = #llama.model<dim = 576, layers = 30, heads = 9, kv_heads = 2, head_size = 64, ffn = 1536, vocab = 49152, max_context = 2048, norm_eps = 1.0e-05 : f64, rope_theta = 1.0e+05 : f64, tied = true>} {}
+
+// -----
+
+// expected-error @below {{#llama.model expects norm_eps to be a positive f64, got -1.000000e-05 : f64}}
+module attributes {llama.model = #llama.model<dim = 576, layers = 30, heads = 9, kv_heads = 3, head_size = 64, ffn = 1536, vocab = 49152, max_context = 2048, norm_eps = -1.0e-05 : f64, rope_theta = 1.0e+05 : f64, tied = true>} {}
+
+// -----
+
+// expected-error @below {{#llama.model expects rope_theta to be a positive f64, got 1.000000e+05 : f32}}
+module attributes {llama.model = #llama.model<dim = 576, layers = 30, heads = 9, kv_heads = 3, head_size = 64, ffn = 1536, vocab = 49152, max_context = 2048, norm_eps = 1.0e-05 : f64, rope_theta = 1.0e+05 : f32, tied = true>} {}
+
+// -----
+
+// expected-error @below {{has the unknown attribute 'llama.config'; the llama dialect knows 'llama.model'}}
+module attributes {llama.config = 1} {}
+
+// -----
+
+// expected-error @below {{expects 'llama.model' to be a #llama.model attribute, got 1 : i64}}
+module attributes {llama.model = 1} {}
+
+// -----
+
+// expected-error @below {{has 'llama.model', which stands only on a module}}
+func.func private @f() attributes {llama.model = 1}
+
+// -----
+
+func.func @empty_name() {
+  // expected-error @below {{'llama.weight' op expects a name, got an empty one}}
+  %0 = llama.weight "" : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @empty_dimension() {
+  // expected-error @below {{'llama.weight' op expects positive dimensions, got 'tensor<0x32xf32>'}}
+  %0 = llama.weight "w" : tensor<0x32xf32>
+  return
+}
+
+// -----
+
+func.func @block_of_32() {
+  // expected-error @below {{'llama.weight' op expects rows of whole blocks of 32 elements, got 48 elements a row}}
+  %0 = llama.weight "w" : tensor<4x48x!llama.quant<q8_0>>
+  return
+}
+
+// -----
+
+func.func @block_of_256() {
+  // expected-error @below {{'llama.weight' op expects rows of whole blocks of 256 elements, got 128 elements a row}}
+  %0 = llama.weight "w" : tensor<4x128x!llama.quant<q6_k>>
+  return
+}
+
+// -----
+
+func.func @dynamic_weight() {
+  // expected-error @below {{'llama.weight' op result #0 must be statically shaped 1D/2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<?x32xf32>'}}
+  %0 = llama.weight "w" : tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @integer_weight() {
+  // expected-error @below {{'llama.weight' op result #0 must be statically shaped 1D/2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<4x32xi8>'}}
+  %0 = llama.weight "w" : tensor<4x32xi8>
+  return
+}
