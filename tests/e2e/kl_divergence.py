@@ -1,0 +1,126 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How far the cpu target and llama.cpp are from the reference on real text.
+
+SmolLM2-135M-Instruct (Q4_1) reads a text in windows, each token given, and
+every position's distribution is compared. With P the reference target's
+distribution (fp32, op by op) and Q another's, both over the whole vocabulary:
+
+    KL(P || Q) = sum over tokens of P log(P / Q), in nats, averaged
+    top-1      = share of positions where the likeliest token is the same
+    perplexity = exp(-mean log-probability of the token that follows)
+
+The reference target itself is held against a float64 forward by
+test_logits.py, so what is left here is rounding: activations to int8 or bf16,
+and the order of sums. The cpu target must lose no more by it than llama.cpp.
+"""
+
+import json
+import os
+import unittest
+
+import support
+
+support.require("numpy", "llama_cpp")
+
+import llama_cpp
+import numpy as np
+
+WINDOW = 512
+MIN_POSITIONS = 1000
+TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "reading.txt")
+
+
+def log_softmax(logits):
+    x = logits.astype(np.float64)
+    x -= x.max(axis=-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+
+class Comparison:
+    """Sums over positions, of one engine against the reference."""
+
+    def __init__(self):
+        self.positions = self.same_top = 0
+        self.kl = self.worst_kl = 0.0
+
+    def add(self, reference, other):
+        """Log-probabilities [positions, vocabulary] of the same positions."""
+        kl = (np.exp(reference) * (reference - other)).sum(axis=-1)
+        self.kl += kl.sum()
+        self.worst_kl = max(self.worst_kl, kl.max())
+        self.same_top += (reference.argmax(axis=-1) == other.argmax(axis=-1)).sum()
+        self.positions += len(kl)
+
+    def result(self):
+        return {
+            "mean_kl": float(self.kl / self.positions),
+            "worst_kl": float(self.worst_kl),
+            "top1": float(self.same_top / self.positions),
+        }
+
+
+class Perplexity:
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def add(self, log_probabilities, tokens):
+        followed = log_probabilities[np.arange(len(tokens) - 1), tokens[1:]]
+        self.total += followed.sum()
+        self.count += len(followed)
+
+    def result(self):
+        return float(np.exp(-self.total / self.count))
+
+
+def measure(test, model):
+    """Reads the text with the three engines; a dictionary of the figures."""
+    peer = llama_cpp.Llama(
+        model, n_ctx=WINDOW, n_batch=WINDOW, logits_all=True, verbose=False, n_threads=os.cpu_count()
+    )
+    with open(TEXT, "rb") as f:
+        tokens = peer.tokenize(f.read(), add_bos=False, special=False)
+    windows = [tokens[i : i + WINDOW] for i in range(0, len(tokens), WINDOW)]
+
+    against = {"cpu": Comparison(), "llama.cpp": Comparison()}
+    perplexity = {"reference": Perplexity(), "cpu": Perplexity(), "llama.cpp": Perplexity()}
+    for window in windows:
+        if len(window) < 2:
+            continue
+        peer.reset()
+        peer.eval(window)
+        logits = {
+            "reference": test.logits(model, window, "reference"),
+            "cpu": test.logits(model, window, "cpu"),
+            "llama.cpp": peer.scores[: len(window)],
+        }
+        log_probabilities = {name: log_softmax(x) for name, x in logits.items()}
+        for name, sums in against.items():
+            sums.add(log_probabilities["reference"], log_probabilities[name])
+        for name, sums in perplexity.items():
+            sums.add(log_probabilities[name], window)
+    return {
+        "positions": against["cpu"].positions,
+        "against reference": {name: sums.result() for name, sums in against.items()},
+        "perplexity": {name: sums.result() for name, sums in perplexity.items()},
+    }
+
+
+class Divergence(support.TestCase):
+    def test_cpu_is_as_close_to_the_reference_as_llama_cpp(self):
+        found = measure(self, support.require_model("smollm2.gguf"))
+        print(json.dumps(found, indent=2))
+        self.assertGreaterEqual(found["positions"], MIN_POSITIONS)
+        ours, peers = (found["against reference"][name] for name in ("cpu", "llama.cpp"))
+        self.assertGreaterEqual(ours["mean_kl"], 0.0)
+        self.assertLessEqual(ours["mean_kl"], peers["mean_kl"])
+        self.assertGreaterEqual(ours["top1"], 0.98)
+        perplexity = found["perplexity"]
+        for name in ("reference", "cpu"):
+            ratio = perplexity[name] / perplexity["llama.cpp"]
+            self.assertLess(abs(ratio - 1), 0.01, f"perplexity of {name}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
