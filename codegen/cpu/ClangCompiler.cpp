@@ -1,0 +1,216 @@
+//===- ClangCompiler.cpp - Clang and lld, in process ----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A unit is compiled from memory to memory: its text and the kernel headers
+// are files of a virtual file system, and the object goes to a string. Only
+// the linker wants files on disk, in a folder of its own that is removed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/ClangCompiler.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "lld/Common/CommonLinkerContext.h"
+#include "lld/Common/Driver.h"
+#include "clang/Basic/DiagnosticOptions.h"
+#include "clang/CodeGen/CodeGenAction.h"
+#include "clang/Frontend/CompilerInstance.h"
+#include "clang/Frontend/CompilerInvocation.h"
+#include "clang/Frontend/TextDiagnosticPrinter.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Parallel.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/VirtualFileSystem.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <mutex>
+#include <thread>
+
+LLD_HAS_DRIVER(elf)
+
+namespace llamac {
+
+static constexpr KernelHeader headers[] = {
+#include "KernelHeaders.inc"
+};
+
+llvm::ArrayRef<KernelHeader> kernelHeaders() { return headers; }
+
+/// cc1's -target-cpu and -target-feature arguments of a level.
+static std::vector<const char *> targetArgs(IsaLevel level) {
+#if defined(__x86_64__)
+  switch (level) {
+  case IsaLevel::Portable:
+    return {"-target-cpu", "x86-64"};
+  case IsaLevel::X86V3:
+    return {"-target-cpu", "x86-64-v3"};
+  case IsaLevel::X86V4Vnni:
+    return {"-target-cpu", "x86-64-v4", "-target-feature", "+avx512vnni"};
+  case IsaLevel::X86V4Bf16:
+    return {"-target-cpu", "x86-64-v4",       "-target-feature",
+            "+avx512vnni", "-target-feature", "+avx512bf16"};
+  }
+  llvm_unreachable("no other level");
+#else
+  return {"-target-cpu", "generic"};
+#endif
+}
+
+static llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem>
+sourceFiles(llvm::StringRef unit) {
+  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  for (const KernelHeader &header : headers)
+    files->addFile("/kernels/" + header.name.str(), 0,
+                   llvm::MemoryBuffer::getMemBuffer(header.text, header.name));
+  files->addFile("/kernels/kernels.cpp", 0,
+                 llvm::MemoryBuffer::getMemBuffer(unit, "kernels.cpp"));
+  return files;
+}
+
+/// Compiles one unit to an ELF relocatable object.
+static absl::StatusOr<std::string> compileObject(llvm::StringRef unit,
+                                                 IsaLevel level) {
+  const std::string triple = llvm::sys::getDefaultTargetTriple();
+  std::vector<const char *> args = {"-triple",
+                                    triple.c_str(),
+                                    "-emit-obj",
+                                    "-x",
+                                    "c++",
+                                    "-std=c++20",
+                                    "-O3",
+                                    "-vectorize-loops",
+                                    "-vectorize-slp",
+                                    "-ffreestanding",
+                                    "-fno-rtti",
+                                    "-nostdsysteminc",
+                                    "-nobuiltininc",
+                                    "-ffp-contract=fast",
+                                    "-mprefer-vector-width=512",
+                                    "-pic-level",
+                                    "2",
+                                    "-mrelocation-model",
+                                    "pic",
+                                    "-fvisibility=default",
+                                    "-I/kernels",
+                                    "-main-file-name",
+                                    "kernels.cpp",
+                                    "-o",
+                                    "-",
+                                    "/kernels/kernels.cpp"};
+  const std::vector<const char *> target = targetArgs(level);
+  args.insert(args.begin(), target.begin(), target.end());
+
+  std::string messages;
+  llvm::raw_string_ostream messageStream(messages);
+  auto options = llvm::makeIntrusiveRefCnt<clang::DiagnosticOptions>();
+  clang::CompilerInstance compiler;
+  compiler.createDiagnostics(
+      new clang::TextDiagnosticPrinter(messageStream, options.get()));
+  if (!clang::CompilerInvocation::CreateFromArgs(compiler.getInvocation(), args,
+                                                 compiler.getDiagnostics()))
+    return internalError(
+        absl::StrCat("clang refused its arguments: ", messages));
+  compiler.createFileManager(sourceFiles(unit));
+
+  llvm::SmallVector<char, 0> object;
+  compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(object));
+  clang::EmitObjAction action;
+  if (!compiler.ExecuteAction(action) ||
+      compiler.getDiagnostics().hasErrorOccurred())
+    return internalError(absl::StrCat("an emitted cpu kernel does not compile "
+                                      "for ",
+                                      isaLevelName(level), ":\n", messages));
+  return std::string(object.data(), object.size());
+}
+
+static absl::Status writeFile(const std::string &path, llvm::StringRef bytes) {
+  std::error_code error;
+  llvm::raw_fd_ostream file(path, error);
+  if (!error) {
+    file << bytes;
+    file.close();
+    error = file.error();
+    file.clear_error();
+  }
+  if (error)
+    return memoryError(
+        absl::StrCat(path, ": cannot be written: ", error.message()));
+  return absl::OkStatus();
+}
+
+/// Links objects to a shared object.
+static absl::StatusOr<std::string>
+linkObjects(const std::vector<std::string> &objects) {
+  llvm::SmallString<128> folder;
+  if (std::error_code error =
+          llvm::sys::fs::createUniqueDirectory("llamac-link", folder))
+    return memoryError(
+        absl::StrCat("no temporary folder for the linker: ", error.message()));
+  auto removeFolder =
+      llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+
+  const std::string output = (folder + "/kernels.so").str();
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    paths.push_back((folder + "/" + llvm::Twine(i) + ".o").str());
+    LLAMAC_RETURN_IF_ERROR(writeFile(paths.back(), objects[i]));
+  }
+  std::vector<const char *> args = {
+      "ld.lld",        "-shared",          "-o", output.c_str(),
+      "--gc-sections", "--hash-style=gnu", "-z", "noexecstack"};
+  for (const std::string &path : paths)
+    args.push_back(path.c_str());
+
+  // lld keeps its state in globals: one link at a time.
+  static std::mutex linkerMutex;
+  std::lock_guard<std::mutex> lock(linkerMutex);
+  std::string messages;
+  llvm::raw_string_ostream stream(messages);
+  const bool linked = lld::elf::link(args, stream, stream, /*exitEarly=*/false,
+                                     /*disableOutput=*/false);
+  lld::CommonLinkerContext::destroy();
+  if (!linked)
+    return internalError(
+        absl::StrCat("the cpu kernels do not link: ", messages));
+  auto buffer = llvm::MemoryBuffer::getFile(output);
+  if (!buffer)
+    return internalError(absl::StrCat("the linker's output cannot be read: ",
+                                      buffer.getError().message()));
+  return (*buffer)->getBuffer().str();
+}
+
+absl::StatusOr<std::string>
+compileSharedObject(llvm::ArrayRef<std::string> units, IsaLevel level) {
+  static std::once_flag initialised;
+  std::call_once(initialised, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+  });
+  std::vector<absl::StatusOr<std::string>> results(
+      units.size(), internalError("not compiled"));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < units.size(); ++i)
+    threads.emplace_back(
+        [&, i] { results[i] = compileObject(units[i], level); });
+  for (std::thread &thread : threads)
+    thread.join();
+  std::vector<std::string> objects;
+  for (absl::StatusOr<std::string> &result : results) {
+    LLAMAC_RETURN_IF_ERROR(result.status());
+    objects.push_back(*std::move(result));
+  }
+  return linkObjects(objects);
+}
+
+} // namespace llamac

@@ -1,0 +1,71 @@
+//===- CpuTarget.cpp - What the schedule passes are told ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuTarget.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options) {
+  cpu::KvConfig config{.kvHeads = kv.getHeads(),
+                       .headSize = kv.getSize(),
+                       .pagesPerSequence = 0,
+                       .format = options.kvFormat};
+  config.pagesPerSequence =
+      (options.context + config.pageTokens - 1) / config.pageTokens;
+  return config;
+}
+
+const CpuFamily &cpuFamilyOf(Operation *op) {
+  for (const CpuFamily &family : cpuFamilies())
+    if (family.implements(op))
+      return family;
+  llvm_unreachable("a kernel op without a family reached the cpu target");
+}
+
+std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
+  return {{"decode", 1, 1},
+          {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
+}
+
+Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
+  MLIRContext *context = op->getContext();
+  if (isa<kernel::MatmulOp>(op)) {
+    // gemv keeps the rows' accumulators in registers: at most eight rows.
+    const bool few = maxRows <= 8;
+    return kernel::MatmulConfigAttr::get(
+        context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
+        few ? maxRows : 0);
+  }
+  if (auto attention = dyn_cast<kernel::AttentionOp>(op)) {
+    // Few rows leave threads without work unless the keys are split.
+    const bool few = maxRows <= 8;
+    if (!few)
+      return kernel::AttentionConfigAttr::get(
+          context, kernel::AttentionFamily::Whole, 0, 0);
+    auto kv = cast<llama::KVType>(attention.getKv().getType());
+    const cpu::AttentionConfig config{
+        .kv = kvConfig(kv, targetOptions), .heads = kv.getHeads(), .scale = 1};
+    return kernel::AttentionConfigAttr::get(
+        context, kernel::AttentionFamily::Split, cpu::attentionSplits(config),
+        cpu::attentionPartialFloats(config));
+  }
+  return {};
+}
+
+StringRef CpuTarget::familyName(Operation *op) const {
+  return cpuFamilyOf(op).name;
+}
+
+kernel::LaunchGeometry CpuTarget::geometry(Operation *op) const {
+  const cpu::LaunchShape shape = cpuFamilyOf(op).shape(op, targetOptions);
+  return {shape.items, shape.rowBlock, shape.scratchBytes};
+}
+
+} // namespace llamac

@@ -1,0 +1,74 @@
+//===- CpuTarget.h - The cpu target's kernel families -----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A family is one record: which ops it implements, the launch geometry, and
+// how a kernel of it is written down as a call of its skeleton. The skeletons
+// are the headers of codegen/cpu/kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_CPU_CPUTARGET_H
+#define LLAMAC_CODEGEN_CPU_CPUTARGET_H
+
+#include "ir/kernel/Kernel.h"
+#include "ir/kernel/Target.h"
+
+#include "llamac/cpu/config.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace llamac {
+
+/// What of a plan's options decides the cpu kernels.
+struct CpuTargetOptions {
+  int64_t context = 0;      ///< Tokens a sequence may hold.
+  int64_t maxPrefill = 512; ///< Rows of the largest step.
+  int64_t maxWanted = 64;   ///< Rows of it that may reach lm_head.
+  cpu::KvFormat kvFormat = cpu::KvFormat::F16;
+};
+
+/// The layout of the KV cache for a model with `kv`.
+cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options);
+
+/// One family of kernels; see Families.cpp for the list.
+struct CpuFamily {
+  llvm::StringRef name;
+  llvm::StringRef header; ///< Of its skeleton: "matmul.h".
+  bool (*implements)(mlir::Operation *op);
+  cpu::LaunchShape (*shape)(mlir::Operation *op, const CpuTargetOptions &);
+  /// Writes the kernel named `symbol` that does what `op` says.
+  void (*emit)(mlir::Operation *op, llvm::StringRef symbol,
+               const CpuTargetOptions &, llvm::raw_ostream &);
+};
+
+llvm::ArrayRef<CpuFamily> cpuFamilies();
+
+/// The family that implements `op`; every kernel op with a config has one.
+const CpuFamily &cpuFamilyOf(mlir::Operation *op);
+
+class CpuTarget : public kernel::Target {
+public:
+  explicit CpuTarget(const CpuTargetOptions &options)
+      : targetOptions(options) {}
+
+  llvm::StringRef name() const override { return "cpu"; }
+  std::vector<kernel::RowBucket> rowBuckets() const override;
+  mlir::Attribute chooseConfig(mlir::Operation *op,
+                               int64_t maxRows) const override;
+  llvm::StringRef familyName(mlir::Operation *op) const override;
+  kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
+
+  const CpuTargetOptions &options() const { return targetOptions; }
+
+private:
+  CpuTargetOptions targetOptions;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_CPU_CPUTARGET_H

@@ -1,0 +1,16 @@
+# Writes OUTPUT: for each of HEADERS a row {"name as units include it", "text"}
+# of string literals. Literals have a limit, so text goes in line by line.
+set(text "")
+foreach(header ${HEADERS})
+  get_filename_component(name ${header} NAME)
+  get_filename_component(folder ${header} DIRECTORY)
+  if(folder MATCHES "/kernels$")
+    set(name "cpu/${name}")
+  endif()
+  file(READ ${header} body)
+  string(REPLACE "\\" "\\\\" body "${body}")
+  string(REPLACE "\"" "\\\"" body "${body}")
+  string(REPLACE "\n" "\\n\"\n     \"" body "${body}")
+  string(APPEND text "    {\"llamac/${name}\",\n     \"${body}\"},\n")
+endforeach()
+file(WRITE ${OUTPUT} "${text}")

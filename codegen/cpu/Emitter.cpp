@@ -1,0 +1,69 @@
+//===- Emitter.cpp - The unit that holds a plan's cpu kernels -------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/Emitter.h"
+
+#include "codegen/cpu/ScalarRenderer.h"
+
+#include "clang/Format/Format.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+static std::string formatted(const std::string &text) {
+  clang::format::FormatStyle style = clang::format::getLLVMStyle();
+  style.Standard = clang::format::FormatStyle::LS_Cpp20;
+  auto replacements = clang::format::reformat(
+      style, text, {clang::tooling::Range(0, text.size())}, "kernels.cpp");
+  auto result = clang::tooling::applyAllReplacements(text, replacements);
+  if (!result) {
+    llvm::consumeError(result.takeError());
+    return text;
+  }
+  return *result;
+}
+
+/// Every region of scalars below `op` can be written down.
+static LogicalResult checkRegions(Operation &op) {
+  for (Region &region : op.getRegions()) {
+    Operation *unknown = nullptr;
+    if (!canRenderScalars(region, unknown))
+      return unknown->emitError()
+             << "the cpu target has no rendering of " << unknown->getName();
+  }
+  return success();
+}
+
+FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
+                                   const CpuTargetOptions &options) {
+  llvm::SetVector<StringRef> headers;
+  std::string body;
+  llvm::raw_string_ostream os(body);
+  for (plan::KernelOp kernel : kernels) {
+    Operation &op = kernel.getPrototype();
+    if (failed(checkRegions(op)))
+      return failure();
+    const CpuFamily &family = cpuFamilyOf(&op);
+    headers.insert(family.header);
+    os << "\n// ";
+    llvm::interleaveComma(kernel.getServes().getAsValueRange<StringAttr>(), os,
+                          [&](StringRef role) { os << role; });
+    os << "\n";
+    family.emit(&op, kernel.getSymName(), options, os);
+  }
+  std::string unit;
+  llvm::raw_string_ostream head(unit);
+  for (StringRef header : headers)
+    head << "#include \"llamac/cpu/" << header << "\"\n";
+  head << "\nusing namespace llamac::cpu;\n" << body;
+  return formatted(unit);
+}
+
+} // namespace llamac

@@ -1,0 +1,432 @@
+//===- Families.cpp - The list of cpu kernel families ---------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Arguments of a kernel stand in the order that lower-to-plan gives them: the
+// op's operands, the page table when the op touches the cache, its results.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuTarget.h"
+#include "codegen/cpu/ScalarRenderer.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static constexpr StringRef kernelHead =
+    "extern \"C\" void {0}(const llamac::CpuLaunch *launch) {{\n";
+
+/// "operand<float>(*launch, 3)".
+static std::string operand(StringRef type, int64_t index) {
+  return llvm::formatv("operand<{0}>(*launch, {1})", type, index);
+}
+
+/// The nearest double that reads back as the same value.
+static std::string literal(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.17g", value);
+  if (StringRef(text).find_first_of(".e") == StringRef::npos)
+    text += ".0";
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Formats
+//===----------------------------------------------------------------------===//
+
+/// PanelFormat's enumerators by the name of the element type.
+struct FormatRow {
+  StringRef element;
+  PanelFormat format;
+  StringRef enumerator;
+};
+static constexpr FormatRow formatRows[] = {
+    {"f32", PanelFormat::F32, "F32"},    {"f16", PanelFormat::F16, "F16"},
+    {"bf16", PanelFormat::BF16, "BF16"}, {"q8_0", PanelFormat::Q8_0, "Q8_0"},
+    {"q4_0", PanelFormat::Q4_0, "Q4_0"}, {"q4_1", PanelFormat::Q4_1, "Q4_1"},
+    {"q5_0", PanelFormat::Q5_0, "Q5_0"}, {"q5_1", PanelFormat::Q5_1, "Q5_1"},
+    {"q4_k", PanelFormat::Q4_K, "Q4_K"}, {"q5_k", PanelFormat::Q5_K, "Q5_K"},
+    {"q6_k", PanelFormat::Q6_K, "Q6_K"},
+};
+
+static const FormatRow &formatRow(Value weight) {
+  auto type = cast<RankedTensorType>(weight.getType());
+  StringRef name = llama::elementTypeName(type.getElementType());
+  for (const FormatRow &row : formatRows)
+    if (row.element == name)
+      return row;
+  llvm_unreachable("the verifier admits no other element type");
+}
+
+static int64_t widthOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape().back();
+}
+
+template <typename Op> static bool isOp(Operation *op) { return isa<Op>(op); }
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+static bool isMatmul(Operation *op, kernel::MatmulFamily family) {
+  auto product = dyn_cast<kernel::MatmulOp>(op);
+  return product && product.getConfig() &&
+         product.getConfig()->getFamily() == family;
+}
+static bool isGemv(Operation *op) {
+  return isMatmul(op, kernel::MatmulFamily::Gemv);
+}
+static bool isGemm(Operation *op) {
+  return isMatmul(op, kernel::MatmulFamily::Gemm);
+}
+
+static cpu::MatmulConfig matmulConfig(kernel::MatmulOp op) {
+  cpu::MatmulConfig config{.format = formatRow(op.getWeights()[0]).format,
+                           .outputs = widthOf(op.getResult()),
+                           .depth = widthOf(op.getInput()),
+                           .weights = static_cast<int>(op.getWeights().size())};
+  if (op.getConfig()->getFamily() == kernel::MatmulFamily::Gemv)
+    config.maxRows = op.getConfig()->getRowBlock();
+  return config;
+}
+
+static cpu::LaunchShape gemvShape(Operation *op, const CpuTargetOptions &) {
+  return cpu::gemvShape(matmulConfig(cast<kernel::MatmulOp>(op)));
+}
+static cpu::LaunchShape gemmShape(Operation *op, const CpuTargetOptions &) {
+  return cpu::gemmShape(matmulConfig(cast<kernel::MatmulOp>(op)));
+}
+
+/// The epilogue as a functor: loads its extras, stores one vector of outputs.
+static void emitSink(kernel::MatmulOp op, llvm::raw_ostream &os) {
+  const size_t weights = op.getWeights().size();
+  std::vector<std::string> names;
+  os << "struct Sink {\n";
+  for (size_t i = 0; i < op.getExtras().size(); ++i)
+    os << "const float *extra" << i << ";\n";
+  os << "float *out;\n";
+  os << "void operator()(long row, long column";
+  for (size_t i = 0; i < weights; ++i) {
+    names.push_back(weights == 1 ? "acc" : "acc" + std::to_string(i));
+    os << ", F32x16 " << names.back();
+  }
+  os << ", int lanes) const {\n";
+  os << "const long at = row * " << widthOf(op.getResult()) << " + column;\n";
+  for (size_t i = 0; i < op.getExtras().size(); ++i) {
+    names.push_back("x" + std::to_string(i));
+    os << "const F32x16 " << names.back() << " = load16(extra" << i
+       << " + at, lanes);\n";
+  }
+  std::string result = renderScalars(op.getEpilogue(), names, os);
+  os << "store16(out + at, " << result << ", lanes);\n}\n};\n";
+}
+
+static void emitMatmul(Operation *operation, StringRef symbol,
+                       const CpuTargetOptions &, llvm::raw_ostream &os) {
+  auto op = cast<kernel::MatmulOp>(operation);
+  const cpu::MatmulConfig config = matmulConfig(op);
+  const bool gemv = op.getConfig()->getFamily() == kernel::MatmulFamily::Gemv;
+  os << "namespace " << symbol << "_parts {\n";
+  os << "constexpr MatmulConfig config{.format = llamac::PanelFormat::"
+     << formatRow(op.getWeights()[0]).enumerator
+     << ", .outputs = " << config.outputs << ", .depth = " << config.depth
+     << ", .weights = " << config.weights;
+  if (gemv)
+    os << ", .maxRows = " << config.maxRows;
+  os << "};\n";
+  emitSink(op, os);
+  os << "} // namespace " << symbol << "_parts\n";
+
+  int64_t next = 1;
+  std::string weights;
+  for (size_t i = 0; i < op.getWeights().size(); ++i)
+    weights += (i ? ", " : "") + operand("void", next++);
+  std::string rows =
+      op.getNormWeight()
+          ? llvm::formatv("NormRows<{0}>{{{1}, {2}, {3}f}", config.depth,
+                          operand("float", 0), operand("float", next++),
+                          literal(op.getEps()->convertToDouble()))
+                .str()
+          : llvm::formatv("InputRows<{0}>{{{1}}", config.depth,
+                          operand("float", 0))
+                .str();
+  std::string sink;
+  for (size_t i = 0; i < op.getExtras().size(); ++i)
+    sink += operand("float", next++) + ", ";
+  sink += operand("float", next);
+  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv("{0}<{1}_parts::config>(*launch, {2}, {{{3}}, "
+                      "{1}_parts::Sink{{{4}});\n}\n",
+                      gemv ? "gemv" : "gemm", symbol, rows, weights, sink);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+static bool isAttention(Operation *op, kernel::AttentionFamily family) {
+  auto attention = dyn_cast<kernel::AttentionOp>(op);
+  return attention && attention.getConfig() &&
+         attention.getConfig()->getFamily() == family;
+}
+static bool isWholeAttention(Operation *op) {
+  return isAttention(op, kernel::AttentionFamily::Whole);
+}
+static bool isSplitAttention(Operation *op) {
+  return isAttention(op, kernel::AttentionFamily::Split);
+}
+
+static StringRef enumeratorOf(cpu::KvFormat format) {
+  switch (format) {
+  case cpu::KvFormat::F32:
+    return "F32";
+  case cpu::KvFormat::F16:
+    return "F16";
+  case cpu::KvFormat::BF16:
+    return "BF16";
+  }
+  llvm_unreachable("no other format");
+}
+
+static std::string kvText(const cpu::KvConfig &kv) {
+  return llvm::formatv("{{.kvHeads = {0}, .headSize = {1}, .pagesPerSequence = "
+                       "{2}, .pageTokens = {3}, .format = KvFormat::{4}}",
+                       kv.kvHeads, kv.headSize, kv.pagesPerSequence,
+                       kv.pageTokens, enumeratorOf(kv.format));
+}
+
+static cpu::AttentionConfig attentionConfig(llama::KVType kv, int64_t width,
+                                            double scale,
+                                            const CpuTargetOptions &options) {
+  return {.kv = kvConfig(kv, options),
+          .heads = width / kv.getSize(),
+          .scale = static_cast<float>(scale)};
+}
+
+static std::string attentionText(const cpu::AttentionConfig &config) {
+  return llvm::formatv("AttentionConfig{{.kv = {0}, .heads = {1}, .scale = "
+                       "{2}f}",
+                       kvText(config.kv), config.heads, literal(config.scale));
+}
+
+static cpu::AttentionConfig configOf(kernel::AttentionOp op,
+                                     const CpuTargetOptions &options) {
+  return attentionConfig(cast<llama::KVType>(op.getKv().getType()),
+                         widthOf(op.getQuery()),
+                         op.getScale().convertToDouble(), options);
+}
+
+/// The merge's own view of the split attention before it.
+static cpu::AttentionConfig configOf(kernel::AttentionMergeOp op,
+                                     const CpuTargetOptions &options) {
+  auto partials = cast<RankedTensorType>(op.getPartials().getType());
+  const int64_t headSize = widthOf(op.getResult()) / partials.getDimSize(1);
+  auto kv = llama::KVType::get(op.getContext(), 1, op.getKvHeads(), headSize);
+  return attentionConfig(kv, widthOf(op.getResult()),
+                         op.getScale().convertToDouble(), options);
+}
+
+static cpu::LaunchShape wholeShape(Operation *op,
+                                   const CpuTargetOptions &options) {
+  return cpu::attentionShape(configOf(cast<kernel::AttentionOp>(op), options));
+}
+static cpu::LaunchShape splitShape(Operation *op,
+                                   const CpuTargetOptions &options) {
+  return cpu::attentionSplitShape(
+      configOf(cast<kernel::AttentionOp>(op), options));
+}
+static cpu::LaunchShape mergeShape(Operation *op,
+                                   const CpuTargetOptions &options) {
+  return cpu::attentionMergeShape(
+      configOf(cast<kernel::AttentionMergeOp>(op), options));
+}
+
+static void emitAttention(Operation *operation, StringRef symbol,
+                          const CpuTargetOptions &options,
+                          llvm::raw_ostream &os) {
+  auto op = cast<kernel::AttentionOp>(operation);
+  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(
+      "{0}<{1}>(*launch, AttentionArgs{{.q = {2}, .pool = {3}, .pageTable = "
+      "{4}, .positions = {5}, .sequences = {6}, .out = {7}});\n}\n",
+      isSplitAttention(op) ? "attentionSplit" : "attention",
+      attentionText(configOf(op, options)), operand("float", 0),
+      operand("void", 1), operand("int", 4), operand("int", 2),
+      operand("int", 3), operand("float", 5));
+}
+
+static void emitMerge(Operation *operation, StringRef symbol,
+                      const CpuTargetOptions &options, llvm::raw_ostream &os) {
+  auto op = cast<kernel::AttentionMergeOp>(operation);
+  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv("attentionMerge<{0}>(*launch, {1}, {2}, {3});\n}\n",
+                      attentionText(configOf(op, options)), operand("float", 0),
+                      operand("int", 1), operand("float", 2));
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embedding
+//===----------------------------------------------------------------------===//
+
+static cpu::RopeConfig ropeConfig(kernel::RopeAppendOp op,
+                                  const CpuTargetOptions &options) {
+  auto kv = cast<llama::KVType>(op.getKv().getType());
+  return {.kv = kvConfig(kv, options),
+          .heads = widthOf(op.getQuery()) / kv.getSize()};
+}
+
+static cpu::LaunchShape ropeAppendShape(Operation *op,
+                                        const CpuTargetOptions &options) {
+  return cpu::ropeAppendShape(
+      ropeConfig(cast<kernel::RopeAppendOp>(op), options));
+}
+
+static void emitRopeAppend(Operation *operation, StringRef symbol,
+                           const CpuTargetOptions &options,
+                           llvm::raw_ostream &os) {
+  const cpu::RopeConfig config =
+      ropeConfig(cast<kernel::RopeAppendOp>(operation), options);
+  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(
+      "ropeAppend<RopeConfig{{.kv = {0}, .heads = {1}}>(*launch, RopeArgs{{"
+      ".q = {2}, .k = {3}, .v = {4}, .table = {5}, .pool = {6}, .pageTable = "
+      "{7}, .positions = {8}, .sequences = {9}, .out = {10}});\n}\n",
+      kvText(config.kv), config.heads, operand("float", 0), operand("float", 1),
+      operand("float", 2), operand("float", 3), operand("void", 4),
+      operand("int", 7), operand("int", 5), operand("int", 6),
+      operand("float", 8));
+}
+
+static cpu::LaunchShape ropeTableShape(Operation *, const CpuTargetOptions &) {
+  return cpu::ropeTableShape();
+}
+
+static void emitRopeTable(Operation *operation, StringRef symbol,
+                          const CpuTargetOptions &, llvm::raw_ostream &os) {
+  auto op = cast<kernel::RopeTableOp>(operation);
+  os << "static constexpr double " << symbol << "_frequencies[] = {";
+  for (double value : op.getFrequencies().getValues<double>())
+    os << literal(value) << ", ";
+  os << "};\n" << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(
+      "ropeTable<{0}>(*launch, {1}, {2}_frequencies, {3});\n}\n",
+      2 * op.getFrequencies().getNumElements(), operand("int", 0), symbol,
+      operand("float", 1));
+}
+
+//===----------------------------------------------------------------------===//
+// Row-wise kernels
+//===----------------------------------------------------------------------===//
+
+static cpu::LaunchShape rowwiseShape(Operation *, const CpuTargetOptions &) {
+  return cpu::rowwiseShape();
+}
+
+static cpu::EmbedConfig embedConfig(kernel::EmbedOp op) {
+  return {.format = formatRow(op.getTable()).format,
+          .width = widthOf(op.getTable())};
+}
+
+static cpu::LaunchShape embedShape(Operation *op, const CpuTargetOptions &) {
+  return cpu::embedShape(embedConfig(cast<kernel::EmbedOp>(op)));
+}
+
+static void emitEmbed(Operation *operation, StringRef symbol,
+                      const CpuTargetOptions &, llvm::raw_ostream &os) {
+  auto op = cast<kernel::EmbedOp>(operation);
+  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv("embed<EmbedConfig{{.format = llamac::PanelFormat::{0}, "
+                      ".width = {1}}>(*launch, {2}, {3}, {4});\n}\n",
+                      formatRow(op.getTable()).enumerator,
+                      widthOf(op.getTable()), operand("int", 0),
+                      operand("void", 1), operand("float", 2));
+}
+
+static void emitRmsNorm(Operation *operation, StringRef symbol,
+                        const CpuTargetOptions &, llvm::raw_ostream &os) {
+  auto op = cast<kernel::RmsNormOp>(operation);
+  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(
+      "rmsNorm<{0}>(*launch, {1}, {2}, {3}f, {4});\n}\n",
+      widthOf(op.getInput()), operand("float", 0), operand("float", 1),
+      literal(op.getEps().convertToDouble()), operand("float", 2));
+}
+
+static void emitGatherRows(Operation *operation, StringRef symbol,
+                           const CpuTargetOptions &, llvm::raw_ostream &os) {
+  auto op = cast<kernel::GatherRowsOp>(operation);
+  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv("gatherRows<{0}>(*launch, {1}, {2}, {3});\n}\n",
+                      widthOf(op.getInput()), operand("float", 0),
+                      operand("int", 1), operand("float", 2));
+}
+
+static void emitPointwise(Operation *operation, StringRef symbol,
+                          const CpuTargetOptions &, llvm::raw_ostream &os) {
+  auto op = cast<kernel::PointwiseOp>(operation);
+  const int64_t width = widthOf(op.getResult());
+  std::vector<std::string> names;
+  std::string members, loads, args;
+  for (size_t i = 0; i < op.getInputs().size(); ++i) {
+    names.push_back("x" + std::to_string(i));
+    members += llvm::formatv("const float *input{0};\n", i);
+    loads +=
+        llvm::formatv("const F32x16 x{0} = load16(input{0} + at, lanes);\n", i);
+    args += operand("float", i) + ", ";
+  }
+  args += operand("float", op.getInputs().size());
+  os << "namespace " << symbol << "_parts {\nstruct Function {\n"
+     << members << "float *out;\n"
+     << "void operator()(long row, long column, int lanes) const {\n"
+     << "const long at = row * " << width << " + column;\n"
+     << loads;
+  std::string result = renderScalars(op.getBody(), names, os);
+  os << "store16(out + at, " << result << ", lanes);\n}\n};\n} // namespace "
+     << symbol << "_parts\n";
+  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(
+      "pointwise<{0}>(*launch, {1}_parts::Function{{{2}});\n}\n", width, symbol,
+      args);
+}
+
+//===----------------------------------------------------------------------===//
+// The list
+//===----------------------------------------------------------------------===//
+
+ArrayRef<CpuFamily> cpuFamilies() {
+  using namespace kernel;
+  static constexpr CpuFamily families[] = {
+      {"attention", "attention.h", isWholeAttention, wholeShape, emitAttention},
+      {"attention_merge", "attention.h", isOp<AttentionMergeOp>, mergeShape,
+       emitMerge},
+      {"attention_split", "attention.h", isSplitAttention, splitShape,
+       emitAttention},
+      {"embed", "rowwise.h", isOp<EmbedOp>, embedShape, emitEmbed},
+      {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,
+       emitGatherRows},
+      {"gemm", "matmul.h", isGemm, gemmShape, emitMatmul},
+      {"gemv", "matmul.h", isGemv, gemvShape, emitMatmul},
+      {"pointwise", "rowwise.h", isOp<PointwiseOp>, rowwiseShape,
+       emitPointwise},
+      {"rms_norm", "rowwise.h", isOp<RmsNormOp>, rowwiseShape, emitRmsNorm},
+      {"rope_append", "rope.h", isOp<RopeAppendOp>, ropeAppendShape,
+       emitRopeAppend},
+      {"rope_table", "rope.h", isOp<RopeTableOp>, ropeTableShape,
+       emitRopeTable},
+  };
+  return families;
+}
+
+} // namespace llamac

@@ -1,0 +1,30 @@
+//===- Kernel.h - Launches as typed ops -------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_IR_KERNEL_KERNEL_H
+#define LLAMAC_IR_KERNEL_KERNEL_H
+
+#include "ir/llama/Llama.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "ir/kernel/KernelDialect.h.inc"
+#include "ir/kernel/KernelEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/kernel/KernelAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "ir/kernel/KernelOps.h.inc"
+
+#endif // LLAMAC_IR_KERNEL_KERNEL_H

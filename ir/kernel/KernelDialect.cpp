@@ -1,0 +1,278 @@
+//===- KernelDialect.cpp - Launches as typed ops --------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/kernel/Kernel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "ir/kernel/KernelDialect.cpp.inc"
+#include "ir/kernel/KernelEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/kernel/KernelAttrs.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "ir/kernel/KernelOps.cpp.inc"
+
+using namespace mlir;
+
+namespace llamac::kernel {
+
+void KernelDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/kernel/KernelAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/kernel/KernelOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// The shape of `value`, checked to have `rank` dimensions.
+static FailureOr<ArrayRef<int64_t>> shapeOf(Operation *op, StringRef what,
+                                            Value value, int64_t rank) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getRank() != rank)
+    return op->emitOpError() << what << " must be a tensor of rank " << rank
+                             << ", got " << value.getType();
+  return type.getShape();
+}
+
+static LogicalResult checkSize(Operation *op, StringRef what, int64_t got,
+                               int64_t expected) {
+  if (got == expected)
+    return success();
+  return op->emitOpError() << what << " is " << got << ", expected "
+                           << expected;
+}
+
+static LogicalResult checkF32(Operation *op, StringRef what, Value value) {
+  if (cast<ShapedType>(value.getType()).getElementType().isF32())
+    return success();
+  return op->emitOpError() << what << " must hold f32, got " << value.getType();
+}
+
+static LogicalResult checkIndices(Operation *op, StringRef what, Value value) {
+  if (failed(shapeOf(op, what, value, 1)))
+    return failure();
+  if (cast<ShapedType>(value.getType()).getElementType().isInteger(32))
+    return success();
+  return op->emitOpError() << what << " must hold i32, got " << value.getType();
+}
+
+LogicalResult EmbedOp::verify() {
+  if (failed(checkIndices(*this, "tokens", getTokens())))
+    return failure();
+  auto table = shapeOf(*this, "table", getTable(), 2);
+  auto result = shapeOf(*this, "result", getResult(), 2);
+  if (failed(table) || failed(result) ||
+      failed(checkF32(*this, "result", getResult())))
+    return failure();
+  return checkSize(*this, "result's width", (*result)[1], (*table)[1]);
+}
+
+LogicalResult RopeTableOp::verify() {
+  if (failed(checkIndices(*this, "positions", getPositions())))
+    return failure();
+  auto result = shapeOf(*this, "result", getResult(), 3);
+  if (failed(result) || failed(checkF32(*this, "result", getResult())) ||
+      failed(checkSize(*this, "result's last dimension", (*result)[2], 2)))
+    return failure();
+  return checkSize(*this, "number of frequencies",
+                   getFrequencies().getNumElements(), (*result)[1]);
+}
+
+LogicalResult RmsNormOp::verify() {
+  auto input = shapeOf(*this, "input", getInput(), 2);
+  auto weight = shapeOf(*this, "weight", getWeight(), 1);
+  if (failed(input) || failed(weight))
+    return failure();
+  if (getResult().getType() != getInput().getType())
+    return emitOpError() << "result is " << getResult().getType()
+                         << ", expected the input's type "
+                         << getInput().getType();
+  return checkSize(*this, "weight's size", (*weight)[0], (*input)[1]);
+}
+
+LogicalResult GatherRowsOp::verify() {
+  if (failed(checkIndices(*this, "rows", getRows())))
+    return failure();
+  auto input = shapeOf(*this, "input", getInput(), 2);
+  auto result = shapeOf(*this, "result", getResult(), 2);
+  if (failed(input) || failed(result))
+    return failure();
+  return checkSize(*this, "result's width", (*result)[1], (*input)[1]);
+}
+
+/// Checks that `region` takes `count` f32 scalars.
+static LogicalResult checkScalarRegion(Operation *op, Region &region,
+                                       size_t count) {
+  Block &block = region.front();
+  if (block.getNumArguments() != count)
+    return op->emitOpError() << "region takes " << block.getNumArguments()
+                             << " scalars, expected " << count;
+  for (BlockArgument arg : block.getArguments())
+    if (!arg.getType().isF32())
+      return op->emitOpError() << "region argument " << arg.getArgNumber()
+                               << " must be f32, got " << arg.getType();
+  if (block.empty() || !isa<YieldOp>(block.back()))
+    return op->emitOpError("region must end with kernel.yield");
+  return success();
+}
+
+LogicalResult MatmulOp::verify() {
+  auto input = shapeOf(*this, "input", getInput(), 2);
+  auto result = shapeOf(*this, "result", getResult(), 2);
+  if (failed(input) || failed(result) ||
+      failed(checkF32(*this, "input", getInput())) ||
+      failed(checkF32(*this, "result", getResult())))
+    return failure();
+  if (getWeights().empty() || getWeights().size() > 2)
+    return emitOpError() << "takes one or two weights, got "
+                         << getWeights().size();
+  for (Value weight : getWeights()) {
+    auto shape = shapeOf(*this, "weight", weight, 2);
+    if (failed(shape) ||
+        failed(
+            checkSize(*this, "weight's columns", (*shape)[1], (*input)[1])) ||
+        failed(checkSize(*this, "weight's rows", (*shape)[0], (*result)[1])))
+      return failure();
+    if (weight.getType() != getWeights().front().getType())
+      return emitOpError() << "weights differ in type: "
+                           << getWeights().front().getType() << " and "
+                           << weight.getType();
+  }
+  if (static_cast<bool>(getNormWeight()) != getEps().has_value())
+    return emitOpError("needs both a norm weight and eps, or neither");
+  if (Value norm = getNormWeight()) {
+    auto shape = shapeOf(*this, "norm weight", norm, 1);
+    if (failed(shape) || failed(checkSize(*this, "norm weight's size",
+                                          (*shape)[0], (*input)[1])))
+      return failure();
+  }
+  for (Value extra : getExtras())
+    if (extra.getType() != getResult().getType())
+      return emitOpError() << "extra operand is " << extra.getType()
+                           << ", expected the result's type "
+                           << getResult().getType();
+  return checkScalarRegion(*this, getEpilogue(),
+                           getWeights().size() + getExtras().size());
+}
+
+LogicalResult PointwiseOp::verify() {
+  if (getInputs().empty())
+    return emitOpError("takes at least one operand");
+  for (Value input : getInputs())
+    if (input.getType() != getResult().getType())
+      return emitOpError() << "operand is " << input.getType()
+                           << ", expected the result's type "
+                           << getResult().getType();
+  return checkScalarRegion(*this, getBody(), getInputs().size());
+}
+
+static LogicalResult checkLayer(Operation *op, llama::KVType kv,
+                                int64_t layer) {
+  if (layer >= 0 && layer < kv.getLayers())
+    return success();
+  return op->emitOpError() << "layer is " << layer << ", the cache has "
+                           << kv.getLayers();
+}
+
+LogicalResult RopeAppendOp::verify() {
+  auto kv = dyn_cast<llama::KVType>(getKv().getType());
+  if (!kv)
+    return emitOpError() << "kv must be a !llama.kv, got " << getKv().getType();
+  if (getNewKv().getType() != kv)
+    return emitOpError() << "new kv is " << getNewKv().getType()
+                         << ", expected " << kv;
+  auto query = shapeOf(*this, "query", getQuery(), 2);
+  auto key = shapeOf(*this, "key", getKey(), 2);
+  auto value = shapeOf(*this, "value", getValue(), 2);
+  auto table = shapeOf(*this, "table", getTable(), 3);
+  if (failed(query) || failed(key) || failed(value) || failed(table) ||
+      failed(checkIndices(*this, "positions", getPositions())) ||
+      failed(checkIndices(*this, "sequences", getSequences())))
+    return failure();
+  const int64_t width = kv.getHeads() * kv.getSize();
+  if ((*query)[1] % width != 0)
+    return emitOpError() << "query's width is " << (*query)[1]
+                         << ", expected a multiple of " << width;
+  if (failed(checkSize(*this, "key's width", (*key)[1], width)) ||
+      failed(checkSize(*this, "value's width", (*value)[1], width)) ||
+      failed(checkSize(*this, "table's pairs", (*table)[1], kv.getSize() / 2)))
+    return failure();
+  if (getTurned().getType() != getQuery().getType())
+    return emitOpError() << "turned query is " << getTurned().getType()
+                         << ", expected " << getQuery().getType();
+  return checkLayer(*this, kv, getLayer());
+}
+
+LogicalResult AttentionOp::verify() {
+  auto kv = dyn_cast<llama::KVType>(getKv().getType());
+  if (!kv)
+    return emitOpError() << "kv must be a !llama.kv, got " << getKv().getType();
+  auto query = shapeOf(*this, "query", getQuery(), 2);
+  if (failed(query) ||
+      failed(checkIndices(*this, "positions", getPositions())) ||
+      failed(checkIndices(*this, "sequences", getSequences())) ||
+      failed(checkLayer(*this, kv, getLayer())))
+    return failure();
+  if ((*query)[1] % (kv.getHeads() * kv.getSize()) != 0)
+    return emitOpError() << "query's width is " << (*query)[1]
+                         << ", expected a multiple of "
+                         << kv.getHeads() * kv.getSize();
+  if (getConfig() && getConfig()->getFamily() == AttentionFamily::Split) {
+    auto result = shapeOf(*this, "partial result", getResult(), 4);
+    if (failed(result))
+      return failure();
+    const int64_t heads = (*query)[1] / kv.getSize();
+    if (failed(
+            checkSize(*this, "partial result's heads", (*result)[1], heads)) ||
+        failed(checkSize(*this, "partial result's splits", (*result)[2],
+                         getConfig()->getSplits())))
+      return failure();
+    return checkSize(*this, "partial result's last dimension", (*result)[3],
+                     getConfig()->getPartial());
+  }
+  if (getResult().getType() != getQuery().getType())
+    return emitOpError() << "result is " << getResult().getType()
+                         << ", expected " << getQuery().getType();
+  return success();
+}
+
+LogicalResult AttentionMergeOp::verify() {
+  auto partials = shapeOf(*this, "partials", getPartials(), 4);
+  auto result = shapeOf(*this, "result", getResult(), 2);
+  if (failed(partials) || failed(result) ||
+      failed(checkIndices(*this, "positions", getPositions())))
+    return failure();
+  if (getConfig().getFamily() != AttentionFamily::Split)
+    return emitOpError() << "config is " << getConfig()
+                         << ", expected the split family";
+  if (failed(checkSize(*this, "partials' splits", (*partials)[2],
+                       getConfig().getSplits())) ||
+      failed(checkSize(*this, "partials' last dimension", (*partials)[3],
+                       getConfig().getPartial())))
+    return failure();
+  if ((*result)[1] % (*partials)[1] == 0)
+    return success();
+  return emitOpError() << "result's width is " << (*result)[1]
+                       << ", expected a multiple of " << (*partials)[1]
+                       << " heads";
+}
+
+} // namespace llamac::kernel

@@ -1,0 +1,263 @@
+//===- KernelOps.td - Launches as typed ops ----------------*- tablegen -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One op per launch. An op is an anchor (the loop nest that a kernel family
+// implements) with typed operands, an optional tile config, and, where the
+// family allows it, a scalar epilogue: a region that is rendered into the
+// kernel and turns the accumulators of one output element into its value.
+//
+// Values are tensors as in the llama dialect; memory is assigned later, by
+// the plan dialect.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_IR_KERNEL_KERNELOPS_TD
+#define LLAMAC_IR_KERNEL_KERNELOPS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def KernelDialect : Dialect {
+  let name = "kernel";
+  let cppNamespace = "::llamac::kernel";
+  let summary = "One op per kernel launch";
+  let description = [{
+    A function of kernel ops is the list of launches of one step, in order.
+    Each op names what is computed and how it is tiled; nothing here says where
+    values lie in memory.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::llamac::llama::LlamaDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+class Kernel_Op<string mnemonic, list<Trait> traits = []>
+    : Op<KernelDialect, mnemonic, traits>;
+
+class Kernel_Attr<string name, string attrMnemonic> : AttrDef<KernelDialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Tile configs
+//===----------------------------------------------------------------------===//
+
+def Kernel_MatmulFamily : I32EnumAttr<"MatmulFamily",
+    "How a matrix product walks its operands", [
+      I32EnumAttrCase<"Gemv", 0, "gemv">,
+      I32EnumAttrCase<"Gemm", 1, "gemm">]> {
+  let cppNamespace = "::llamac::kernel";
+  let genSpecializedAttr = 0;
+}
+
+def Kernel_MatmulConfigAttr : Kernel_Attr<"MatmulConfig", "matmul_config"> {
+  let summary = "Family and tile sizes of a matrix product";
+  let description = [{
+    `gemv` reads each weight once for all of a step's few rows; `gemm` blocks
+    rows by `rowBlock` so that a weight panel is read once for each block.
+  }];
+  let parameters = (ins EnumParameter<Kernel_MatmulFamily>:$family,
+                        "int64_t":$rowBlock);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Kernel_AttentionFamily : I32EnumAttr<"AttentionFamily",
+    "How attention walks the keys", [
+      I32EnumAttrCase<"Whole", 0, "whole">,
+      I32EnumAttrCase<"Split", 1, "split">]> {
+  let cppNamespace = "::llamac::kernel";
+  let genSpecializedAttr = 0;
+}
+
+def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_config"> {
+  let summary = "Family and tile sizes of an attention kernel";
+  let description = [{
+    `split` cuts the keys of the longest context into `splits` parts and leaves
+    for each a partial result of `partial` numbers, which
+    `kernel.attention_merge` joins; `whole` walks all keys of a row in turn.
+  }];
+  let parameters = (ins EnumParameter<Kernel_AttentionFamily>:$family,
+                        "int64_t":$splits, "int64_t":$partial);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Anchors
+//===----------------------------------------------------------------------===//
+
+def Kernel_EmbedOp : Kernel_Op<"embed", [Pure]> {
+  let summary = "Rows of the embedding table, as fp32";
+  let description = [{
+    `result[r, :] = table[tokens[r], :]`, dequantised.
+  }];
+  let arguments = (ins AnyTensor:$tokens, AnyTensor:$table);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{
+    $tokens `,` $table attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_RopeTableOp : Kernel_Op<"rope_table", [Pure]> {
+  let summary = "Cosine and sine of every rotary angle of the step";
+  let description = [{
+    `result[r, i, 0] = cos(positions[r] * frequencies[i])` and
+    `result[r, i, 1]` its sine; frequencies in radians per position.
+  }];
+  let arguments = (ins AnyTensor:$positions, F64ElementsAttr:$frequencies);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{
+    $positions attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_RmsNormOp : Kernel_Op<"rms_norm", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
+  let arguments = (ins AnyTensor:$input, AnyTensor:$weight, F64Attr:$eps);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $weight attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_GatherRowsOp : Kernel_Op<"gather_rows", [Pure]> {
+  let summary = "result[r, :] = input[rows[r], :]";
+  let arguments = (ins AnyTensor:$input, AnyTensor:$rows);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $rows attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_MatmulOp : Kernel_Op<"matmul", [Pure, AttrSizedOperandSegments]> {
+  let summary = "One or two products that share their input, with an epilogue";
+  let description = [{
+    For every row r and output column n, `acc_i = sum_k f(input)[r, k] *
+    weights_i[n, k]`, and the epilogue turns the accumulators and the element
+    [r, n] of each extra operand into the result's element. f is the identity,
+    or RMSNorm with `normWeight` and `eps` when they are given.
+
+    ```mlir
+    %h = kernel.matmul %x, %w1, %w3 norm(%w) epilogue {
+    ^bb0(%gate: f32, %up: f32):
+      %0 = kernel.silu %gate
+      %1 = arith.mulf %0, %up : f32
+      kernel.yield %1
+    } {eps = 1.0e-5 : f64}
+      : (tensor<?x576xf32>, tensor<1536x576xbf16>, tensor<1536x576xbf16>,
+         tensor<576xf32>) -> tensor<?x1536xf32>
+    ```
+  }];
+  let arguments = (ins AnyTensor:$input, Variadic<AnyTensor>:$weights,
+                       Optional<AnyTensor>:$normWeight,
+                       Variadic<AnyTensor>:$extras,
+                       OptionalAttr<F64Attr>:$eps,
+                       OptionalAttr<Kernel_MatmulConfigAttr>:$config);
+  let results = (outs AnyTensor:$result);
+  let regions = (region SizedRegion<1>:$epilogue);
+  let assemblyFormat = [{
+    $input `,` $weights (`norm` `(` $normWeight^ `)`)?
+    (`extras` `(` $extras^ `)`)? `epilogue` $epilogue attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_RopeAppendOp : Kernel_Op<"rope_append", [Pure]> {
+  let summary = "Turn q and k by their rotary angles and append k and v";
+  let description = [{
+    q is [rows, H * h], k and v are [rows, G * h]; pairs are (2i, 2i + 1) of
+    each head. The turned q is the first result; the turned k and v go to
+    layer `layer` of the cache at each row's sequence and position.
+  }];
+  let arguments = (ins AnyTensor:$query, AnyTensor:$key, AnyTensor:$value,
+                       AnyTensor:$table, AnyType:$kv, AnyTensor:$positions,
+                       AnyTensor:$sequences, I64Attr:$layer);
+  let results = (outs AnyTensor:$turned, AnyType:$newKv);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $table `into` $kv `at` $positions `,`
+    $sequences attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_AttentionOp : Kernel_Op<"attention", [Pure]> {
+  let summary = "Causal attention of query rows over the paged cache";
+  let description = [{
+    Each row of `query` [rows, H * h] attends to positions 0 to its own of its
+    sequence in layer `layer`: softmax(scale * q k^T) v, query head j reading
+    key/value head j / (H / G). With a `split` config the result holds
+    partial results [rows, H, splits, partial]: the weighted sum of values and
+    the maximum and sum of the exponentials, in the target's own layout.
+  }];
+  let arguments = (ins AnyTensor:$query, AnyType:$kv, AnyTensor:$positions,
+                       AnyTensor:$sequences, I64Attr:$layer, F64Attr:$scale,
+                       OptionalAttr<Kernel_AttentionConfigAttr>:$config);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{
+    $query `over` $kv `at` $positions `,` $sequences attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_AttentionMergeOp : Kernel_Op<"attention_merge", [Pure]> {
+  let summary = "Join the partial results of split attention, in fixed order";
+  let description = [{
+    `partials` [rows, H, splits, partial] as `kernel.attention` leaves it
+    becomes [rows, H * h]; a row's position says how many splits it has. Splits
+    are joined in ascending order, so the result does not depend on which
+    thread computed which.
+  }];
+  let arguments = (ins AnyTensor:$partials, AnyTensor:$positions,
+                       F64Attr:$scale, I64Attr:$kvHeads,
+                       Kernel_AttentionConfigAttr:$config);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{
+    $partials `at` $positions attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_PointwiseOp : Kernel_Op<"pointwise", [Pure]> {
+  let summary = "An element-wise function of equally shaped operands";
+  let arguments = (ins Variadic<AnyTensor>:$inputs);
+  let results = (outs AnyTensor:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $inputs `body` $body attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+def Kernel_SiluOp : Kernel_Op<"silu", [Pure, SameOperandsAndResultType]> {
+  let summary = "x / (1 + exp(-x)) of a scalar";
+  let arguments = (ins F32:$input);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$input attr-dict";
+}
+
+def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator,
+                                         ParentOneOf<["MatmulOp", "PointwiseOp"]>]> {
+  let summary = "The value of one output element";
+  let arguments = (ins F32:$value);
+  let assemblyFormat = "$value attr-dict";
+}
+
+#endif // LLAMAC_IR_KERNEL_KERNELOPS_TD

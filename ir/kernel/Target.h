@@ -1,0 +1,63 @@
+//===- Target.h - What the schedule passes ask of a target ------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The passes choose kernels without knowing any target: they ask this
+// interface, which codegen implements from its kernel families.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_IR_KERNEL_TARGET_H
+#define LLAMAC_IR_KERNEL_TARGET_H
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace llamac::kernel {
+
+/// Work items of a launch: `items`, times ceil(rows / rowBlock) when rowBlock
+/// is not 0; `scratch` bytes for each thread.
+struct LaunchGeometry {
+  int64_t items = 0;
+  int64_t rowBlock = 0;
+  int64_t scratch = 0;
+};
+
+/// A range of row counts that a program is made for.
+struct RowBucket {
+  llvm::StringRef name;
+  int64_t maxRows = 0;
+  int64_t maxWanted = 0; ///< Rows that may reach lm_head.
+};
+
+class Target {
+public:
+  virtual ~Target() = default;
+
+  virtual llvm::StringRef name() const = 0;
+
+  /// The row counts to make programs for, ascending.
+  virtual std::vector<RowBucket> rowBuckets() const = 0;
+
+  /// The tile config of `op`, a kernel op launched with at most `maxRows`
+  /// rows; null when ops of its kind have none.
+  virtual mlir::Attribute chooseConfig(mlir::Operation *op,
+                                       int64_t maxRows) const = 0;
+
+  /// The family that implements `op` with the config it has, by name.
+  virtual llvm::StringRef familyName(mlir::Operation *op) const = 0;
+
+  /// The work items of `op` with the config it has.
+  virtual LaunchGeometry geometry(mlir::Operation *op) const = 0;
+};
+
+} // namespace llamac::kernel
+
+#endif // LLAMAC_IR_KERNEL_TARGET_H

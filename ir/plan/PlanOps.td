@@ -1,0 +1,196 @@
+//===- PlanOps.td - Programs of launches on memory ---------*- tablegen -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the plan file holds, as IR: kernels, and for each range of row counts
+// a program, the list of launches with their memory. Values are pieces of
+// memory; a launch reads some and writes others.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_IR_PLAN_PLANOPS_TD
+#define LLAMAC_IR_PLAN_PLANOPS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def PlanDialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::llamac::plan";
+  let summary = "Programs of kernel launches on assigned memory";
+  let description = [{
+    A module of plan ops is the plan file before it is written: `plan.kernel`
+    for each distinct kernel, holding the op it implements, and `plan.program`
+    for each range of row counts.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+class Plan_Op<string mnemonic, list<Trait> traits = []>
+    : Op<PlanDialect, mnemonic, traits>;
+
+def Plan_MemoryType : TypeDef<PlanDialect, "Memory"> {
+  let mnemonic = "memory";
+  let summary = "A piece of memory that a launch reads or writes";
+}
+
+// The same, as a type that ops need not print or be given.
+def Plan_Memory : DialectType<PlanDialect, Plan_MemoryType.predicate, "memory">,
+                  BuildableType<"::llamac::plan::MemoryType::get($_builder.getContext())">;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+def Plan_RowSymbol : I32EnumAttr<"RowSymbol",
+    "Which of the step's counts is a launch's number of rows", [
+      I32EnumAttrCase<"Tokens", 0, "tokens">,
+      I32EnumAttrCase<"Wanted", 1, "wanted">]> {
+  let cppNamespace = "::llamac::plan";
+}
+
+def Plan_InputRole : I32EnumAttr<"InputRole", "An input of every step", [
+      I32EnumAttrCase<"Tokens", 0, "tokens">,
+      I32EnumAttrCase<"Positions", 1, "positions">,
+      I32EnumAttrCase<"Sequences", 2, "sequences">,
+      I32EnumAttrCase<"Wanted", 3, "wanted">,
+      I32EnumAttrCase<"PageTable", 4, "page_table">]> {
+  let cppNamespace = "::llamac::plan";
+}
+
+def Plan_Access : I32EnumAttr<"Access", "What a launch does to an argument", [
+      I32EnumAttrCase<"Read", 0, "read">,
+      I32EnumAttrCase<"Write", 1, "write">,
+      I32EnumAttrCase<"Update", 2, "update">]> {
+  let cppNamespace = "::llamac::plan";
+}
+
+def Plan_GeometryAttr : AttrDef<PlanDialect, "Geometry"> {
+  let mnemonic = "geometry";
+  let summary = "How many independent work items a launch has";
+  let description = [{
+    `items`, times ceil(rows / `rowBlock`) when `rowBlock` is not 0;
+    `scratch` bytes for each thread.
+  }];
+  let parameters = (ins "int64_t":$items, "int64_t":$rowBlock,
+                        "int64_t":$scratch);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels and programs
+//===----------------------------------------------------------------------===//
+
+def Plan_KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock,
+                                        NoTerminator]> {
+  let summary = "A distinct kernel";
+  let description = [{
+    The body holds one kernel op on block arguments: what the kernel computes,
+    for operands of exactly these types. Launches pass the op's operands in
+    order, then its results.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$family,
+                       ArrayAttr:$serves);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `family` $family `serves` $serves $body attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The op that says what the kernel computes.
+    ::mlir::Operation &getPrototype() { return getBody().front().front(); }
+  }];
+}
+
+def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
+                                          NoTerminator]> {
+  let summary = "The launches of a step of at most `max_rows` rows";
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$max_rows,
+                       I64Attr:$max_wanted, OptionalAttr<I64Attr>:$arena_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name $body attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Plan_InputOp : Plan_Op<"input", [Pure]> {
+  let summary = "An input of the step, filled by the runtime";
+  let arguments = (ins Plan_InputRole:$role);
+  let results = (outs Plan_Memory:$memory);
+  let assemblyFormat = "$role attr-dict";
+}
+
+def Plan_WeightOp : Plan_Op<"weight", [Pure]> {
+  let summary = "A weight, by its canonical name and type";
+  let arguments = (ins StrAttr:$name, TypeAttr:$type);
+  let results = (outs Plan_Memory:$memory);
+  let assemblyFormat = "$name `:` $type attr-dict";
+}
+
+def Plan_KvOp : Plan_Op<"kv", [Pure]> {
+  let summary = "The pages of one layer of the KV cache";
+  let arguments = (ins I64Attr:$layer);
+  let results = (outs Plan_Memory:$memory);
+  let assemblyFormat = "`layer` $layer attr-dict";
+}
+
+def Plan_BufferOp : Plan_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Workspace of `bytes` bytes, at `offset` of the arena";
+  let description = [{
+    A buffer lives from the first launch that uses it to the last; buffers
+    whose lives do not meet may share bytes.
+  }];
+  let arguments = (ins I64Attr:$bytes, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Plan_Memory:$memory);
+  let assemblyFormat = "$bytes (`at` $offset^)? attr-dict";
+}
+
+def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Run a kernel";
+  let description = [{
+    The operands are the kernel's arguments in order, each with what the kernel
+    does to it: `read`, `write` or `update`. With `barrier`, all earlier
+    launches of the program are done before it starts; without it, it may run
+    beside those since the last barrier.
+
+    ```mlir
+    plan.launch @gemv_wo(read %x, read %w, read %h, write %y) rows tokens
+      <items = 36, rowBlock = 0, scratch = 640> barrier
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel,
+                       Variadic<Plan_Memory>:$args,
+                       DenseI32ArrayAttr:$accesses,
+                       Plan_RowSymbol:$rows, Plan_GeometryAttr:$geometry,
+                       UnitAttr:$barrier);
+  let assemblyFormat = [{
+    $kernel custom<LaunchArgs>($args, $accesses) `rows` $rows $geometry
+    (`barrier` $barrier^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    Access getAccess(unsigned arg) {
+      return static_cast<Access>(getAccesses()[arg]);
+    }
+  }];
+}
+
+def Plan_LogitsOp : Plan_Op<"logits", [MemoryEffects<[MemRead]>]> {
+  let summary = "The memory that holds the step's logits: f32 [wanted, V]";
+  let arguments = (ins Plan_Memory:$memory);
+  let assemblyFormat = "$memory attr-dict";
+}
+
+#endif // LLAMAC_IR_PLAN_PLANOPS_TD

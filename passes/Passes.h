@@ -1,0 +1,51 @@
+//===- Passes.h - Every pass of the pipeline --------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_PASSES_PASSES_H
+#define LLAMAC_PASSES_PASSES_H
+
+#include "ir/kernel/Kernel.h"
+#include "ir/kernel/Target.h"
+#include "ir/llama/Llama.h"
+#include "ir/plan/Plan.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <memory>
+
+namespace llamac {
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+
+// Passes that ask a target keep a reference to it.
+std::unique_ptr<mlir::Pass>
+createSpecialiseRowsPass(const kernel::Target &target);
+std::unique_ptr<mlir::Pass>
+createChooseKernelsPass(const kernel::Target &target);
+std::unique_ptr<mlir::Pass> createLowerToPlanPass(const kernel::Target &target);
+
+/// Registers every pass by name for command lines; `target`, which must outlive
+/// the use of the passes, is what the schedule passes ask.
+void registerPasses(const kernel::Target &target);
+
+/// The passes from the graph as a frontend builds it to the fused graph;
+/// `weightFormat` is keep, bf16, q8_0 or q4_0.
+void buildGraphPipeline(mlir::OpPassManager &pm, llvm::StringRef weightFormat);
+
+/// The passes from the fused graph to the plan dialect.
+void buildSchedulePipeline(mlir::OpPassManager &pm,
+                           const kernel::Target &target);
+
+} // namespace llamac
+
+#endif // LLAMAC_PASSES_PASSES_H

@@ -1,0 +1,169 @@
+//===- Passes.td - Every pass of the pipeline --------------*- tablegen -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In the order of the pipeline. docs/passes.md is generated from this file.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_PASSES_PASSES_TD
+#define LLAMAC_PASSES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// Graph
+//===----------------------------------------------------------------------===//
+
+def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
+  let summary = "QK^T, scale, causal mask, softmax and AV become one attention";
+  let description = [{
+    Before, with the scores [heads, rows, keys] as a value:
+
+    ```mlir
+    %k, %v = llama.cache_read %kv {layer = 0}
+    %s0 = llama.attention_scores %q, %k
+    %s1 = llama.scale %s0 {factor = 0.125}
+    %s2 = llama.add_mask %s1, %mask
+    %p = llama.softmax %s2
+    %o = llama.attention_values %p, %v
+    ```
+
+    After:
+
+    ```mlir
+    %o = llama.attention %q, %kv, %positions, %sequences {layer = 0, scale = 0.125}
+    ```
+
+    Fires only when every value between is used once, the mask is the causal
+    mask of the same step, and keys and values are read from one layer of one
+    state of the cache.
+  }];
+  let dependentDialects = ["::llamac::llama::LlamaDialect"];
+}
+
+def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> {
+  let summary = "The element type in which each weight is kept";
+  let description = [{
+    Vectors (the norms) become f32. Matrices keep the checkpoint's type, or
+    take `format` (bf16, q8_0, q4_0); a matrix whose rows are no multiple of
+    the format's block keeps its type, with a remark. The plan's writer
+    converts what differs from the checkpoint.
+
+    ```mlir
+    %w = llama.weight "layers.0.attention.wq" : tensor<576x576xbf16>
+    ```
+
+    becomes, with `format=q8_0`,
+
+    ```mlir
+    %w = llama.weight "layers.0.attention.wq" : tensor<576x576x!llama.quant<q8_0>>
+    ```
+  }];
+  let options = [Option<"format", "format", "std::string", /*default=*/"\"keep\"",
+                        "keep, bf16, q8_0 or q4_0">];
+  let dependentDialects = ["::llamac::llama::LlamaDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def LowerToKernels : Pass<"lower-to-kernels", "::mlir::func::FuncOp"> {
+  let summary = "Every step of the graph becomes a launch";
+  let description = [{
+    One kernel op for each op of the graph; element-wise ops become
+    `kernel.pointwise` with the scalar function in its body, products get an
+    epilogue that yields the accumulator. Splitting and merging heads is a
+    change of view and disappears. RoPE of q and k and the cache append of one
+    layer become one `kernel.rope_append`.
+  }];
+  let dependentDialects = ["::llamac::kernel::KernelDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def FuseEpilogue : Pass<"fuse-epilogue", "::mlir::func::FuncOp"> {
+  let summary = "Element-wise work moves into the product before it";
+  let description = [{
+    A pointwise op joins the pointwise op or product that makes one of its
+    operands, when nothing else uses that value; its other operands become
+    extras. Two products of one input under one pointwise op become one
+    product with two accumulators. So a residual is added where the product is
+    stored, and SiLU-multiply happens where gate and up are.
+
+    ```mlir
+    %a = kernel.matmul %x, %w epilogue { yields the accumulator }
+    %b = kernel.pointwise %r, %a body { yields the sum }
+    ```
+
+    becomes
+
+    ```mlir
+    %b = kernel.matmul %x, %w extras(%r) epilogue {
+    ^bb0(%acc: f32, %residual: f32):
+      %0 = arith.addf %residual, %acc : f32
+      kernel.yield %0
+    }
+    ```
+  }];
+  let dependentDialects = ["::llamac::kernel::KernelDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
+  let summary = "RMSNorm moves into the products that read it";
+  let description = [{
+    A `kernel.rms_norm` whose users are all products becomes their prologue:
+    each computes the norm of the rows it works on.
+  }];
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
+
+def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
+  let summary = "One function for each range of row counts";
+  let description = [{
+    Clones `@step` once for each of the target's row buckets and removes it;
+    each clone carries its bounds as `llamac.max_rows` and
+    `llamac.max_wanted`.
+  }];
+  let constructor = "::llamac::createSpecialiseRowsPass(target)";
+}
+
+def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
+  let summary = "Family and tile config of every launch";
+  let description = [{
+    Asks the target for the config of each kernel op at the function's row
+    bound. Attention that the target splits over the keys gets a
+    `kernel.attention_merge` behind it.
+  }];
+  let constructor = "::llamac::createChooseKernelsPass(target)";
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
+
+def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
+  let summary = "Launches get memory and kernels become symbols";
+  let description = [{
+    Each function becomes a `plan.program`; each op a `plan.launch` of a
+    `plan.kernel` that is shared by all ops that differ only in their operands
+    and layer. A launch gets a barrier when it depends on one since the last
+    barrier.
+  }];
+  let constructor = "::llamac::createLowerToPlanPass(target)";
+  let dependentDialects = ["::llamac::plan::PlanDialect"];
+}
+
+def PlanMemory : Pass<"plan-memory", "::llamac::plan::ProgramOp"> {
+  let summary = "Buffers get offsets in one arena";
+  let description = [{
+    A buffer lives from the first to the last phase (the launches between two
+    barriers) that touches it. Buffers are placed largest first at the lowest
+    offset where no buffer alive at the same time lies.
+  }];
+  let dependentDialects = ["::llamac::plan::PlanDialect"];
+}
+
+#endif // LLAMAC_PASSES_PASSES_TD

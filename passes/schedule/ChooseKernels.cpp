@@ -1,0 +1,86 @@
+//===- ChooseKernels.cpp - Family and tile config of every launch ---------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_CHOOSEKERNELS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using kernel::AttentionConfigAttr;
+using kernel::AttentionFamily;
+using kernel::AttentionOp;
+
+struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
+  explicit ChooseKernels(const kernel::Target &target) : target(target) {}
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    auto maxRows = func->getAttrOfType<IntegerAttr>("llamac.max_rows");
+    auto maxWanted = func->getAttrOfType<IntegerAttr>("llamac.max_wanted");
+    if (!maxRows || !maxWanted) {
+      func.emitError("has no row bounds: run specialise-rows first");
+      return signalPassFailure();
+    }
+    // Rows behind gather_rows are the wanted ones.
+    llvm::DenseSet<Value> wanted;
+    func.walk([&](Operation *op) {
+      if (!isa_and_nonnull<kernel::KernelDialect>(op->getDialect()) ||
+          !isa<func::FuncOp>(op->getParentOp()))
+        return;
+      const bool isWanted = isa<kernel::GatherRowsOp>(op) ||
+                            llvm::any_of(op->getOperands(), [&](Value operand) {
+                              return wanted.contains(operand);
+                            });
+      if (isWanted)
+        wanted.insert(op->result_begin(), op->result_end());
+      const int64_t rows = isWanted ? maxWanted.getInt() : maxRows.getInt();
+      if (Attribute config = target.chooseConfig(op, rows))
+        op->setAttr("config", config);
+    });
+    func.walk([](AttentionOp op) {
+      auto config = op.getConfigAttr();
+      if (config && config.getFamily() == AttentionFamily::Split)
+        splitAttention(op, config);
+    });
+  }
+
+  /// Gives `op` partial results and puts the merge behind it.
+  static void splitAttention(AttentionOp op, AttentionConfigAttr config) {
+    OpBuilder builder(op);
+    auto type = cast<RankedTensorType>(op.getType());
+    auto kv = cast<llama::KVType>(op.getKv().getType());
+    const int64_t heads = type.getDimSize(1) / kv.getSize();
+    auto partialType = RankedTensorType::get(
+        {type.getDimSize(0), heads, config.getSplits(), config.getPartial()},
+        type.getElementType());
+    op.getResult().setType(partialType);
+    builder.setInsertionPointAfter(op);
+    auto merge = builder.create<kernel::AttentionMergeOp>(
+        op.getLoc(), type, op.getResult(), op.getPositions(), op.getScaleAttr(),
+        builder.getI64IntegerAttr(kv.getHeads()), config);
+    op.getResult().replaceAllUsesExcept(merge.getResult(), merge);
+  }
+
+  const kernel::Target &target;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createChooseKernelsPass(const kernel::Target &target) {
+  return std::make_unique<ChooseKernels>(target);
+}
+
+} // namespace llamac

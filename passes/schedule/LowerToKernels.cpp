@@ -1,0 +1,261 @@
+//===- LowerToKernels.cpp - Every step of the graph becomes a launch ------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks the function in order and builds, for each op of the graph, the kernel
+// op that does its work, keeping the kernel value that stands for each value
+// of the graph. What an op becomes is one row of a table. Kernel values are
+// [rows, width]: heads are a view of the width.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_LOWERTOKERNELS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// [rows, a, b] as [rows, a * b]; other types as they are.
+static Type flattened(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getRank() != 3)
+    return type;
+  return RankedTensorType::get(
+      {tensor.getDimSize(0), tensor.getDimSize(1) * tensor.getDimSize(2)},
+      tensor.getElementType());
+}
+
+class Lowering {
+public:
+  explicit Lowering(func::FuncOp func)
+      : func(func), builder(func.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  using Row = LogicalResult (Lowering::*)(Operation *);
+  static const llvm::StringMap<Row> &table();
+
+  Value of(Value value) { return mapping.lookup(value); }
+
+  /// Builds a kernel op at `op`'s place whose only result stands for `op`'s.
+  template <typename Op, typename... Args>
+  LogicalResult emit(Operation *op, Args &&...args) {
+    auto lowered =
+        builder.create<Op>(op->getLoc(), flattened(op->getResult(0).getType()),
+                           std::forward<Args>(args)...);
+    mapping.map(op->getResult(0), lowered->getResult(0));
+    return success();
+  }
+
+  LogicalResult keep(Operation *op);
+  LogicalResult skip(Operation *) { return success(); }
+  LogicalResult view(Operation *op);
+  LogicalResult embedding(Operation *op);
+  LogicalResult rmsNorm(Operation *op);
+  LogicalResult linear(Operation *op);
+  LogicalResult ropeTable(Operation *op);
+  LogicalResult cacheAppend(Operation *op);
+  LogicalResult attention(Operation *op);
+  LogicalResult gatherRows(Operation *op);
+  LogicalResult pointwise(Operation *op);
+  LogicalResult terminate(Operation *op);
+
+  func::FuncOp func;
+  OpBuilder builder;
+  IRMapping mapping;
+};
+
+const llvm::StringMap<Lowering::Row> &Lowering::table() {
+  static const llvm::StringMap<Row> rows = {
+      {"func.return", &Lowering::terminate},
+      {"llama.add", &Lowering::pointwise},
+      {"llama.attention", &Lowering::attention},
+      {"llama.cache_append", &Lowering::cacheAppend},
+      {"llama.embedding", &Lowering::embedding},
+      {"llama.gather_rows", &Lowering::gatherRows},
+      {"llama.linear", &Lowering::linear},
+      {"llama.merge_heads", &Lowering::view},
+      {"llama.mul", &Lowering::pointwise},
+      {"llama.rms_norm", &Lowering::rmsNorm},
+      {"llama.rope", &Lowering::skip}, // With the append of its layer.
+      {"llama.rope_table", &Lowering::ropeTable},
+      {"llama.silu", &Lowering::pointwise},
+      {"llama.split_heads", &Lowering::view},
+      {"llama.weight", &Lowering::keep},
+  };
+  return rows;
+}
+
+LogicalResult Lowering::run() {
+  Block &block = func.getBody().front();
+  for (BlockArgument arg : block.getArguments())
+    mapping.map(arg, arg);
+  SmallVector<Operation *> ops(llvm::make_pointer_range(block));
+  builder.setInsertionPointToEnd(&block);
+  for (Operation *op : ops) {
+    auto row = table().find(op->getName().getStringRef());
+    if (row == table().end())
+      return op->emitError() << "no kernel implements " << op->getName()
+                             << "; fuse-attention must come first";
+    if (failed((this->*row->second)(op)))
+      return failure();
+  }
+  for (Operation *op : llvm::reverse(ops))
+    op->erase();
+  return success();
+}
+
+LogicalResult Lowering::keep(Operation *op) {
+  builder.clone(*op, mapping);
+  return success();
+}
+
+LogicalResult Lowering::view(Operation *op) {
+  mapping.map(op->getResult(0), of(op->getOperand(0)));
+  return success();
+}
+
+LogicalResult Lowering::embedding(Operation *op) {
+  auto embedding = cast<llama::EmbeddingOp>(op);
+  return emit<kernel::EmbedOp>(op, of(embedding.getTokens()),
+                               of(embedding.getTable()));
+}
+
+LogicalResult Lowering::rmsNorm(Operation *op) {
+  auto norm = cast<llama::RMSNormOp>(op);
+  return emit<kernel::RmsNormOp>(op, of(norm.getX()), of(norm.getWeight()),
+                                 norm.getEpsAttr());
+}
+
+LogicalResult Lowering::gatherRows(Operation *op) {
+  auto gather = cast<llama::GatherRowsOp>(op);
+  return emit<kernel::GatherRowsOp>(op, of(gather.getX()),
+                                    of(gather.getRows()));
+}
+
+LogicalResult Lowering::ropeTable(Operation *op) {
+  auto table = cast<llama::RopeTableOp>(op);
+  auto lowered = builder.create<kernel::RopeTableOp>(
+      op->getLoc(), table.getType(), of(table.getPositions()),
+      table.getFrequenciesAttr());
+  mapping.map(table.getResult(), lowered.getResult());
+  return success();
+}
+
+LogicalResult Lowering::linear(Operation *op) {
+  auto linear = cast<llama::LinearOp>(op);
+  auto product = builder.create<kernel::MatmulOp>(
+      op->getLoc(), op->getResult(0).getType(), of(linear.getX()),
+      of(linear.getWeight()), Value(), ValueRange(), FloatAttr(),
+      kernel::MatmulConfigAttr());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&product.getEpilogue(), {},
+                                     builder.getF32Type(), op->getLoc());
+  builder.create<kernel::YieldOp>(op->getLoc(), block->getArgument(0));
+  mapping.map(linear.getResult(), product.getResult());
+  return success();
+}
+
+LogicalResult Lowering::pointwise(Operation *op) {
+  SmallVector<Value> inputs;
+  for (Value operand : op->getOperands())
+    if (!llvm::is_contained(inputs, of(operand)))
+      inputs.push_back(of(operand));
+  auto lowered = builder.create<kernel::PointwiseOp>(
+      op->getLoc(), flattened(op->getResult(0).getType()), inputs);
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<Type> types(inputs.size(), builder.getF32Type());
+  SmallVector<Location> locs(inputs.size(), op->getLoc());
+  Block *block = builder.createBlock(&lowered.getBody(), {}, types, locs);
+  auto scalar = [&](unsigned operand) -> Value {
+    auto *it = llvm::find(inputs, of(op->getOperand(operand)));
+    return block->getArgument(it - inputs.begin());
+  };
+  Value result;
+  if (isa<llama::SiluOp>(op))
+    result = builder.create<kernel::SiluOp>(op->getLoc(), scalar(0));
+  else if (isa<llama::MulOp>(op))
+    result = builder.create<arith::MulFOp>(op->getLoc(), scalar(0), scalar(1));
+  else
+    result = builder.create<arith::AddFOp>(op->getLoc(), scalar(0), scalar(1));
+  builder.create<kernel::YieldOp>(op->getLoc(), result);
+  mapping.map(op->getResult(0), lowered.getResult());
+  return success();
+}
+
+/// The op that turns `value`, looking through changes of view.
+static llama::RopeOp turnOf(Value value) {
+  while (auto view = value.getDefiningOp<llama::MergeHeadsOp>())
+    value = view.getX();
+  return value.getDefiningOp<llama::RopeOp>();
+}
+
+LogicalResult Lowering::cacheAppend(Operation *op) {
+  auto append = cast<llama::CacheAppendOp>(op);
+  auto keyTurn = turnOf(append.getKey());
+  if (!keyTurn)
+    return op->emitError("the appended key is not turned by llama.rope");
+  // The query that reads this layer is turned by the same launch.
+  llama::AttentionOp reader;
+  for (Operation *user : append.getResult().getUsers())
+    if (auto attention = dyn_cast<llama::AttentionOp>(user))
+      if (attention.getLayer() == append.getLayer())
+        reader = attention;
+  llama::RopeOp queryTurn =
+      reader ? turnOf(reader.getQuery()) : llama::RopeOp();
+  if (!queryTurn || queryTurn.getTable() != keyTurn.getTable() ||
+      !mapping.contains(queryTurn.getX()))
+    return op->emitError() << "no attention over layer " << append.getLayer()
+                           << " with a query turned by the key's table";
+  Value query = of(queryTurn.getX());
+  auto lowered = builder.create<kernel::RopeAppendOp>(
+      builder.getFusedLoc({queryTurn.getLoc(), keyTurn.getLoc(), op->getLoc()}),
+      TypeRange{query.getType(), append.getResult().getType()}, query,
+      of(keyTurn.getX()), of(append.getValue()), of(keyTurn.getTable()),
+      of(append.getKv()), of(append.getPositions()), of(append.getSequences()),
+      append.getLayerAttr());
+  mapping.map(queryTurn.getResult(), lowered.getTurned());
+  mapping.map(append.getResult(), lowered.getNewKv());
+  return success();
+}
+
+LogicalResult Lowering::attention(Operation *op) {
+  auto attention = cast<llama::AttentionOp>(op);
+  if (!mapping.contains(attention.getQuery()))
+    return op->emitError("the query is not turned by llama.rope");
+  return emit<kernel::AttentionOp>(
+      op, of(attention.getQuery()), of(attention.getKv()),
+      of(attention.getPositions()), of(attention.getSequences()),
+      attention.getLayerAttr(), attention.getScaleAttr(),
+      kernel::AttentionConfigAttr());
+}
+
+LogicalResult Lowering::terminate(Operation *op) {
+  builder.clone(*op, mapping);
+  return success();
+}
+
+struct LowerToKernels : impl::LowerToKernelsBase<LowerToKernels> {
+  void runOnOperation() override {
+    if (failed(Lowering(getOperation()).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace llamac

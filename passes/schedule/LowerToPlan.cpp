@@ -1,0 +1,347 @@
+//===- LowerToPlan.cpp - Launches get memory, kernels become symbols ------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A launch's arguments stand in the order of the op's operands, with the pool
+// of the op's layer for the cache, then the page table when the op touches the
+// cache, then the op's results.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_LOWERTOPLAN
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using plan::Access;
+using plan::InputRole;
+using plan::RowSymbol;
+
+/// The names in `loc`, outermost first.
+static void collectNames(Location loc, SmallVectorImpl<StringRef> &names) {
+  if (auto name = dyn_cast<NameLoc>(loc)) {
+    names.push_back(name.getName().getValue());
+  } else if (auto fused = dyn_cast<FusedLoc>(loc)) {
+    for (Location part : fused.getLocations())
+      collectNames(part, names);
+  }
+}
+
+/// "layers.7.attention.wq" as "layers.*.attention.wq".
+static std::string roleOf(StringRef name) {
+  StringRef rest = name;
+  if (!rest.consume_front("layers."))
+    return name.str();
+  rest = rest.drop_while([](char c) { return c >= '0' && c <= '9'; });
+  return ("layers.*" + rest).str();
+}
+
+/// The roles that `op` plays, each once.
+static SmallVector<std::string> rolesOf(Operation *op) {
+  SmallVector<StringRef> names;
+  collectNames(op->getLoc(), names);
+  SmallVector<std::string> roles;
+  for (StringRef name : names)
+    if (std::string role = roleOf(name); !llvm::is_contained(roles, role))
+      roles.push_back(role);
+  return roles;
+}
+
+/// `text` with everything that cannot stand in a C identifier as '_'.
+static std::string identifier(StringRef text) {
+  std::string result;
+  for (char c : text)
+    if (llvm::isAlnum(c))
+      result += c;
+    else if (!result.empty() && result.back() != '_')
+      result += '_';
+  return StringRef(result).rtrim('_').str();
+}
+
+/// The distinct kernels of the module.
+class KernelTable {
+public:
+  KernelTable(ModuleOp module, const kernel::Target &target)
+      : module(module), target(target) {}
+
+  /// The kernel that implements `op`; made when it is the first of its kind.
+  plan::KernelOp get(Operation *op) {
+    OpBuilder builder(module.getContext());
+    Block scratch;
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand,
+                  scratch.addArgument(operand.getType(), op->getLoc()));
+    builder.setInsertionPointToEnd(&scratch);
+    Operation *prototype = builder.clone(*op, mapping);
+    if (prototype->hasAttr("layer"))
+      prototype->setAttr("layer", builder.getI64IntegerAttr(0));
+
+    std::string key;
+    llvm::raw_string_ostream stream(key);
+    for (BlockArgument arg : scratch.getArguments())
+      stream << arg.getType() << ", ";
+    prototype->print(stream, OpPrintingFlags().useLocalScope());
+
+    plan::KernelOp &kernel = kernels[key];
+    if (!kernel)
+      kernel = create(op, scratch);
+    for (const std::string &role : rolesOf(op))
+      serve(kernel, role);
+    return kernel;
+  }
+
+private:
+  plan::KernelOp create(Operation *op, Block &body) {
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    StringRef family = target.familyName(op);
+    auto kernel = builder.create<plan::KernelOp>(
+        op->getLoc(), nameFor(op, family), family, builder.getArrayAttr({}));
+    Block &block = kernel.getBody().emplaceBlock();
+    IRMapping mapping;
+    for (BlockArgument arg : body.getArguments())
+      mapping.map(arg, block.addArgument(arg.getType(), arg.getLoc()));
+    builder.setInsertionPointToEnd(&block);
+    builder.clone(body.front(), mapping);
+    return kernel;
+  }
+
+  /// family_role_nN_kK_format, with a number when that is taken.
+  std::string nameFor(Operation *op, StringRef family) {
+    std::string name = family.str();
+    SmallVector<std::string> roles = rolesOf(op);
+    if (!roles.empty()) {
+      StringRef role = roles.front();
+      role.consume_front("layers.*.");
+      name += "_" + identifier(role);
+    }
+    if (auto product = dyn_cast<kernel::MatmulOp>(op)) {
+      auto weight = cast<RankedTensorType>(product.getWeights()[0].getType());
+      name += "_n" + std::to_string(weight.getDimSize(0)) + "_k" +
+              std::to_string(weight.getDimSize(1));
+      name += "_" + llama::elementTypeName(weight.getElementType()).str();
+    }
+    std::string unique = name;
+    for (int i = 2; !names.insert(unique).second; ++i)
+      unique = name + "_" + std::to_string(i);
+    return unique;
+  }
+
+  static void serve(plan::KernelOp kernel, StringRef role) {
+    SmallVector<Attribute> serves(kernel.getServes().getValue());
+    auto attr = StringAttr::get(kernel.getContext(), role);
+    if (llvm::is_contained(serves, attr))
+      return;
+    serves.push_back(attr);
+    kernel.setServesAttr(ArrayAttr::get(kernel.getContext(), serves));
+  }
+
+  ModuleOp module;
+  const kernel::Target &target;
+  llvm::StringMap<plan::KernelOp> kernels;
+  llvm::StringSet<> names;
+};
+
+/// Turns one function into one program.
+class ProgramBuilder {
+public:
+  ProgramBuilder(func::FuncOp func, const kernel::Target &target,
+                 KernelTable &kernels)
+      : func(func), target(target), kernels(kernels),
+        builder(func.getContext()) {}
+
+  LogicalResult run(ModuleOp module);
+
+private:
+  LogicalResult lower(Operation *op);
+  LogicalResult launch(Operation *op);
+  Value memoryOf(Value value);
+  Value input(InputRole role);
+  Value kvOf(int64_t layer);
+  Value buffer(Value value, RowSymbol rows);
+  RowSymbol rowsOf(Operation *op);
+
+  func::FuncOp func;
+  const kernel::Target &target;
+  KernelTable &kernels;
+  OpBuilder builder;
+  int64_t maxRows = 0;
+  int64_t maxWanted = 0;
+  llvm::DenseMap<Value, Value> memory;
+  llvm::DenseMap<Value, RowSymbol> rows;
+  llvm::DenseMap<int64_t, Value> inputs, layers;
+  // What the launches since the last barrier touch.
+  llvm::DenseSet<Value> readInPhase, writtenInPhase;
+};
+
+LogicalResult ProgramBuilder::run(ModuleOp module) {
+  auto rowsAttr = func->getAttrOfType<IntegerAttr>("llamac.max_rows");
+  auto wantedAttr = func->getAttrOfType<IntegerAttr>("llamac.max_wanted");
+  if (!rowsAttr || !wantedAttr)
+    return func.emitError("has no row bounds: run specialise-rows first");
+  maxRows = rowsAttr.getInt();
+  maxWanted = wantedAttr.getInt();
+  if (func.getNumArguments() != 5)
+    return func.emitError("expected @step's five arguments: tokens, positions, "
+                          "sequences, wanted, kv");
+
+  builder.setInsertionPointToEnd(module.getBody());
+  auto program = builder.create<plan::ProgramOp>(
+      func.getLoc(), func.getName(), maxRows, maxWanted, IntegerAttr());
+  builder.setInsertionPointToEnd(&program.getBody().emplaceBlock());
+  constexpr InputRole roles[] = {InputRole::Tokens, InputRole::Positions,
+                                 InputRole::Sequences, InputRole::Wanted};
+  for (auto [arg, role] : llvm::zip(func.getArguments(), roles)) {
+    memory[arg] = input(role);
+    rows[arg] =
+        role == InputRole::Wanted ? RowSymbol::Wanted : RowSymbol::Tokens;
+  }
+  for (Operation &op : func.getBody().front())
+    if (failed(lower(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramBuilder::lower(Operation *op) {
+  if (auto weight = dyn_cast<llama::WeightOp>(op)) {
+    memory[weight.getResult()] = builder.create<plan::WeightOp>(
+        op->getLoc(), weight.getNameAttr(), TypeAttr::get(weight.getType()));
+    return success();
+  }
+  if (isa<func::ReturnOp>(op)) {
+    builder.create<plan::LogitsOp>(op->getLoc(), memoryOf(op->getOperand(0)));
+    return success();
+  }
+  if (isa<kernel::KernelDialect>(op->getDialect()))
+    return launch(op);
+  return op->emitError()
+         << "cannot become a launch: lower-to-kernels must come first";
+}
+
+LogicalResult ProgramBuilder::launch(Operation *op) {
+  const RowSymbol symbol = rowsOf(op);
+  SmallVector<Value> args;
+  SmallVector<int32_t> accesses;
+  auto add = [&](Value value, Access access) {
+    args.push_back(value);
+    accesses.push_back(static_cast<int32_t>(access));
+  };
+  const bool appends =
+      llvm::any_of(op->getResultTypes(), llvm::IsaPred<llama::KVType>);
+  bool touchesCache = false;
+  for (Value operand : op->getOperands()) {
+    if (isa<llama::KVType>(operand.getType())) {
+      const int64_t layer = op->getAttrOfType<IntegerAttr>("layer").getInt();
+      add(kvOf(layer), appends ? Access::Update : Access::Read);
+      touchesCache = true;
+    } else {
+      add(memoryOf(operand), Access::Read);
+    }
+  }
+  if (touchesCache)
+    add(input(InputRole::PageTable), Access::Read);
+  for (Value result : op->getResults()) {
+    rows[result] = symbol;
+    if (!isa<llama::KVType>(result.getType()))
+      add(buffer(result, symbol), Access::Write);
+  }
+
+  bool barrier = false;
+  for (auto [arg, access] : llvm::zip(args, accesses)) {
+    barrier |= writtenInPhase.contains(arg);
+    if (static_cast<Access>(access) != Access::Read)
+      barrier |= readInPhase.contains(arg);
+  }
+  if (barrier) {
+    readInPhase.clear();
+    writtenInPhase.clear();
+  }
+  for (auto [arg, access] : llvm::zip(args, accesses))
+    (static_cast<Access>(access) == Access::Read ? readInPhase : writtenInPhase)
+        .insert(arg);
+
+  const kernel::LaunchGeometry geometry = target.geometry(op);
+  builder.create<plan::LaunchOp>(
+      op->getLoc(), kernels.get(op).getSymName(), args, accesses, symbol,
+      plan::GeometryAttr::get(op->getContext(), geometry.items,
+                              geometry.rowBlock, geometry.scratch),
+      barrier);
+  return success();
+}
+
+Value ProgramBuilder::memoryOf(Value value) {
+  Value result = memory.lookup(value);
+  assert(result && "a value is lowered before its users");
+  return result;
+}
+
+Value ProgramBuilder::input(InputRole role) {
+  Value &value = inputs[static_cast<int64_t>(role)];
+  if (!value)
+    value = builder.create<plan::InputOp>(func.getLoc(), role);
+  return value;
+}
+
+Value ProgramBuilder::kvOf(int64_t layer) {
+  Value &value = layers[layer];
+  if (!value)
+    value = builder.create<plan::KvOp>(func.getLoc(), layer);
+  return value;
+}
+
+Value ProgramBuilder::buffer(Value value, RowSymbol symbol) {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t bytes = type.getElementTypeBitWidth() / 8 *
+                  (symbol == RowSymbol::Wanted ? maxWanted : maxRows);
+  for (int64_t size : type.getShape().drop_front())
+    bytes *= size;
+  return memory[value] = builder.create<plan::BufferOp>(value.getLoc(), bytes,
+                                                        IntegerAttr());
+}
+
+RowSymbol ProgramBuilder::rowsOf(Operation *op) {
+  if (auto gather = dyn_cast<kernel::GatherRowsOp>(op))
+    return rows.lookup(gather.getRows());
+  return rows.lookup(op->getOperand(0));
+}
+
+struct LowerToPlan : impl::LowerToPlanBase<LowerToPlan> {
+  explicit LowerToPlan(const kernel::Target &target) : target(target) {}
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    KernelTable kernels(module, target);
+    SmallVector<func::FuncOp> funcs(module.getOps<func::FuncOp>());
+    for (func::FuncOp func : funcs) {
+      if (failed(ProgramBuilder(func, target, kernels).run(module)))
+        return signalPassFailure();
+      func.erase();
+    }
+  }
+
+  const kernel::Target &target;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createLowerToPlanPass(const kernel::Target &target) {
+  return std::make_unique<LowerToPlan>(target);
+}
+
+} // namespace llamac

@@ -1,0 +1,53 @@
+//===- SpecialiseRows.cpp - One function for each range of rows -----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_SPECIALISEROWS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
+  explicit SpecialiseRows(const kernel::Target &target) : target(target) {}
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto step = module.lookupSymbol<func::FuncOp>("step");
+    if (!step) {
+      module.emitError("no function @step to specialise by rows");
+      return signalPassFailure();
+    }
+    OpBuilder builder(step);
+    for (const kernel::RowBucket &bucket : target.rowBuckets()) {
+      auto clone = cast<func::FuncOp>(builder.clone(*step));
+      clone.setName(bucket.name);
+      clone->setAttr("llamac.max_rows",
+                     builder.getI64IntegerAttr(bucket.maxRows));
+      clone->setAttr("llamac.max_wanted",
+                     builder.getI64IntegerAttr(bucket.maxWanted));
+    }
+    step.erase();
+  }
+
+  const kernel::Target &target;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createSpecialiseRowsPass(const kernel::Target &target) {
+  return std::make_unique<SpecialiseRows>(target);
+}
+
+} // namespace llamac
