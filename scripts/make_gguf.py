@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes a GGUF of random weights in the shapes of a published Llama model.
+
+For measuring speed, which does not depend on the values. The vocabulary is made
+up; feed token ids.
+
+    build/venv/bin/python scripts/make_gguf.py build/models/1b-q8_0.gguf --shape 1b --type Q8_0
+"""
+
+import argparse
+import os
+import sys
+
+import gguf
+import numpy as np
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+
+from llama_numpy import Config, RopeScaling
+from make_model import weight_shapes, write_gguf
+
+SHAPES = {
+    "1b": Config(2048, 16, 32, 8, vocab=128256, multiple_of=256, ffn_dim_multiplier=1.5, tied=True, scaling=RopeScaling(32)),
+    "3b": Config(3072, 28, 24, 8, vocab=128256, multiple_of=256, ffn_dim_multiplier=1.0, tied=True, scaling=RopeScaling(32)),
+    "8b": Config(4096, 32, 32, 8, vocab=128256, multiple_of=1024, ffn_dim_multiplier=1.3),
+    "7b": Config(4096, 32, 32, 32, vocab=32000, multiple_of=256, theta=10000.0),
+}
+TYPES = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "BF16", "F16", "F32")
+
+# Rows are cut from one block of random numbers: making each number anew would
+# take minutes for a billion of them.
+POOL_ROWS = 4096
+
+
+class Stored(dict):
+    """Quantised weights, made one at a time as the writer asks for them."""
+
+    def __init__(self, config, kind):
+        super().__init__(weight_shapes(config))
+        self.kind = kind
+        self.pools = {}
+
+    def items(self):
+        for name, shape in super().items():
+            yield name, self.weight(shape)
+
+    def weight(self, shape):
+        if len(shape) == 1:
+            return np.ones(shape, np.float32), gguf.GGMLQuantizationType.F32
+        rows, cols = shape
+        if cols not in self.pools:
+            x = np.random.default_rng(cols).standard_normal((POOL_ROWS, cols), dtype=np.float32)
+            self.pools[cols] = gguf.quants.quantize(x / np.sqrt(np.float32(cols)), self.kind)
+        pool = self.pools[cols]
+        return np.tile(pool, (-(-rows // POOL_ROWS), 1))[:rows], self.kind
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", help="the file to write")
+    parser.add_argument("--shape", choices=SHAPES, default="1b")
+    parser.add_argument("--type", choices=TYPES, default="Q8_0")
+    args = parser.parse_args()
+    config = SHAPES[args.shape]
+    stored = Stored(config, gguf.GGMLQuantizationType[args.type])
+    write_gguf(args.out, config, stored, f"random {args.shape} {args.type}")
+
+
+if __name__ == "__main__":
+    main()
