@@ -1,0 +1,254 @@
+//===- Engine.cpp - Runs sequences through a model ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/Engine.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace llamac {
+
+/// One token of a step on its way through the model.
+struct Engine::Row {
+  Sequence *sequence;
+  int32_t token;
+  int32_t position;
+  bool wanted;
+  size_t item;   ///< Of the batch.
+  int64_t index; ///< In the item's tokens.
+};
+
+Engine::~Engine() = default;
+
+absl::StatusOr<std::unique_ptr<Engine>>
+Engine::create(std::shared_ptr<const Model> model,
+               const EngineOptions &options) {
+  std::unique_ptr<Engine> engine(new Engine(std::move(model)));
+  LLAMAC_RETURN_IF_ERROR(engine->allocate(options));
+  return engine;
+}
+
+static std::vector<void *>
+addressesOf(const std::vector<std::unique_ptr<Buffer>> &buffers) {
+  std::vector<void *> addresses;
+  for (const auto &buffer : buffers)
+    addresses.push_back(buffer->address());
+  return addresses;
+}
+
+absl::Status Engine::allocate(const EngineOptions &options) {
+  const schema::PlanT &plan = shared->plan();
+  Device &device = shared->device();
+  cache = std::make_unique<KvCache>(*plan.kv, options.kvPages);
+
+  uint64_t arenaBytes = 0;
+  int64_t maxRows = 0;
+  for (const auto &program : plan.programs) {
+    arenaBytes = std::max(arenaBytes, program->arenaBytes);
+    maxRows = std::max(maxRows, program->maxRows);
+  }
+  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes));
+
+  const uint64_t poolBytes =
+      static_cast<uint64_t>(cache->pages()) * plan.kv->pageBytes;
+  for (int64_t layer = 0; layer < shared->config().numLayers; ++layer) {
+    auto pool = device.allocate(poolBytes);
+    if (!pool.ok())
+      return withContext(pool.status(),
+                         absl::StrCat("KV cache of layer ", layer, " of ",
+                                      shared->config().numLayers));
+    kvPools.push_back(*std::move(pool));
+  }
+
+  const int64_t tableEntries =
+      plan.kv->pagesPerSequence * plan.kv->maxSequences;
+  for (int role = 0; role <= static_cast<int>(schema::InputRole::MAX); ++role) {
+    const int64_t entries =
+        role == static_cast<int>(schema::InputRole::PageTable) ? tableEntries
+                                                               : maxRows;
+    LLAMAC_ASSIGN_OR_RETURN(
+        inputs.emplace_back(),
+        device.allocate(static_cast<uint64_t>(entries) * sizeof(int32_t)));
+  }
+
+  ProgramBindings bindings;
+  bindings.arena = arena->address();
+  bindings.weights = shared->weightAddresses();
+  bindings.kv = addressesOf(kvPools);
+  bindings.inputs = addressesOf(inputs);
+  bindings.constants = shared->constantAddresses();
+  for (size_t i = 0; i < plan.programs.size(); ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(programs.emplace_back(),
+                            shared->code().prepare(i, bindings));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Sequence> Engine::newSequence() {
+  LLAMAC_ASSIGN_OR_RETURN(const int32_t slot, cache->open());
+  return Sequence(cache.get(), slot);
+}
+
+absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
+  const int64_t vocab = shared->config().vocabSize;
+  for (const SequenceTokens &item : batch) {
+    if (item.tokens.empty())
+      return usageError("tokens: expected at least one, got none");
+    const int64_t length =
+        item.sequence->length() + static_cast<int64_t>(item.tokens.size());
+    if (length > shared->context())
+      return usageError(
+          absl::StrCat("context: the prompt makes ", length,
+                       " tokens, the plan was compiled for ", shared->context(),
+                       "; shorten it or compile with a larger --ctx-size"));
+    for (size_t i = 0; i < item.tokens.size(); ++i)
+      if (item.tokens[i] < 0 || item.tokens[i] >= vocab)
+        return usageError(absl::StrCat("token ", i,
+                                       ": expected an id from 0 "
+                                       "to ",
+                                       vocab - 1, ", got ", item.tokens[i]));
+    for (const SequenceTokens &other : batch)
+      if (&other != &item && other.sequence == item.sequence)
+        return internalError("a sequence is in the batch twice");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::reserve(absl::Span<const SequenceTokens> batch) {
+  for (const SequenceTokens &item : batch) {
+    const int64_t length =
+        item.sequence->length() + static_cast<int64_t>(item.tokens.size());
+    LLAMAC_ASSIGN_OR_RETURN(const bool changed,
+                            cache->reserve(item.sequence->slot, length));
+    if (!changed)
+      continue;
+    const absl::Span<const int32_t> row = cache->row(item.sequence->slot);
+    Buffer &table = *inputs[static_cast<size_t>(schema::InputRole::PageTable)];
+    LLAMAC_RETURN_IF_ERROR(shared->device().write(
+        table, item.sequence->slot * row.size() * sizeof(int32_t),
+        {reinterpret_cast<const uint8_t *>(row.data()),
+         row.size() * sizeof(int32_t)}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
+                          LogitsSink sink) {
+  LLAMAC_RETURN_IF_ERROR(checkBatch(batch));
+  LLAMAC_RETURN_IF_ERROR(reserve(batch));
+
+  // The last program holds the most rows.
+  const schema::ProgramT &largest = *shared->plan().programs.back();
+  std::vector<Row> rows;
+  int64_t wanted = 0;
+  for (size_t item = 0; item < batch.size(); ++item) {
+    const SequenceTokens &next = batch[item];
+    const auto count = static_cast<int64_t>(next.tokens.size());
+    const auto first = static_cast<int32_t>(next.sequence->length());
+    for (int64_t i = 0; i < count; ++i) {
+      const bool isWanted = next.wanted == Wanted::All ||
+                            (next.wanted == Wanted::Last && i == count - 1);
+      if (static_cast<int64_t>(rows.size()) == largest.maxRows ||
+          (isWanted && wanted == largest.maxWanted)) {
+        LLAMAC_RETURN_IF_ERROR(runChunk(rows, wanted, sink));
+        rows.clear();
+        wanted = 0;
+      }
+      rows.push_back({next.sequence, next.tokens[i],
+                      first + static_cast<int32_t>(i), isWanted, item, i});
+      wanted += isWanted;
+    }
+  }
+  if (rows.empty())
+    return absl::OkStatus();
+  return runChunk(rows, wanted, sink);
+}
+
+absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
+                              LogitsSink sink) {
+  const auto &plans = shared->plan().programs;
+  const auto count = static_cast<int64_t>(rows.size());
+  size_t program = 0;
+  while (plans[program]->maxRows < count || plans[program]->maxWanted < wanted)
+    ++program;
+  LLAMAC_RETURN_IF_ERROR(writeInputs(rows));
+  LLAMAC_RETURN_IF_ERROR(programs[program]->run({count, wanted}));
+  for (const Row &row : rows)
+    row.sequence->tokens = row.position + 1;
+  return giveLogits(rows, program, sink);
+}
+
+absl::Status Engine::writeInputs(absl::Span<const Row> rows) {
+  auto write = [&](schema::InputRole role) {
+    return shared->device().write(
+        *inputs[static_cast<size_t>(role)], 0,
+        {reinterpret_cast<const uint8_t *>(inputStaging.data()),
+         inputStaging.size() * sizeof(int32_t)});
+  };
+  auto writeField = [&](schema::InputRole role, auto field) {
+    inputStaging.clear();
+    for (const Row &row : rows)
+      inputStaging.push_back(field(row));
+    return write(role);
+  };
+  LLAMAC_RETURN_IF_ERROR(writeField(schema::InputRole::Tokens,
+                                    [](const Row &row) { return row.token; }));
+  LLAMAC_RETURN_IF_ERROR(
+      writeField(schema::InputRole::Positions,
+                 [](const Row &row) { return row.position; }));
+  LLAMAC_RETURN_IF_ERROR(
+      writeField(schema::InputRole::Sequences,
+                 [](const Row &row) { return row.sequence->slot; }));
+  inputStaging.clear();
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].wanted)
+      inputStaging.push_back(static_cast<int32_t>(i));
+  return write(schema::InputRole::Wanted);
+}
+
+// An exponent of all ones is an infinity or no number; integers keep the loop
+// free of branches.
+static bool allFinite(absl::Span<const float> values) {
+  uint32_t bad = 0;
+  for (float value : values) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    bad |= (bits & 0x7f800000u) == 0x7f800000u;
+  }
+  return bad == 0;
+}
+
+absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
+                                LogitsSink sink) {
+  const auto vocab = static_cast<uint64_t>(shared->config().vocabSize);
+  const uint64_t rowBytes = vocab * sizeof(float);
+  uint64_t offset = shared->plan().programs[program]->logitsOffset;
+  for (const Row &row : rows) {
+    if (!row.wanted)
+      continue;
+    LLAMAC_ASSIGN_OR_RETURN(
+        const absl::Span<const uint8_t> bytes,
+        shared->device().read(*arena, offset, rowBytes, logitsStaging));
+    offset += rowBytes;
+    const absl::Span<const float> logits(
+        reinterpret_cast<const float *>(bytes.data()), vocab);
+    if (!allFinite(logits))
+      return accuracyError(
+          absl::StrCat("logits of position ", row.position,
+                       ": expected finite numbers, got NaN or infinity; the "
+                       "weights may be damaged"));
+    LLAMAC_RETURN_IF_ERROR(sink({row.item, row.index, logits}));
+  }
+  return absl::OkStatus();
+}
+
+} // namespace llamac

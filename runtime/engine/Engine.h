@@ -1,0 +1,124 @@
+//===- Engine.h - Runs sequences through a model ----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_ENGINE_ENGINE_H
+#define LLAMAC_RUNTIME_ENGINE_ENGINE_H
+
+#include "runtime/engine/KvCache.h"
+#include "runtime/engine/Model.h"
+
+#include "absl/functional/function_ref.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace llamac {
+
+struct EngineOptions {
+  /// Pages of the KV pool; 0 for as many as all sequences of the plan can use.
+  /// Memory is taken as pages are first written.
+  int64_t kvPages = 0;
+};
+
+/// A sequence of tokens whose keys and values an engine holds; it gives its
+/// pages back when it goes, which is before the engine does.
+class Sequence {
+public:
+  Sequence(Sequence &&other) noexcept
+      : cache(std::exchange(other.cache, nullptr)), slot(other.slot),
+        tokens(other.tokens) {}
+  Sequence &operator=(Sequence &&) = delete;
+  ~Sequence() {
+    if (cache)
+      cache->close(slot);
+  }
+
+  /// Tokens seen so far.
+  int64_t length() const { return tokens; }
+
+private:
+  friend class Engine;
+  Sequence(KvCache *cache, int32_t slot) : cache(cache), slot(slot) {}
+
+  KvCache *cache;
+  int32_t slot;
+  int64_t tokens = 0;
+};
+
+/// Which of the tokens given to a step have their logits computed.
+enum class Wanted { None, Last, All };
+
+/// The next tokens of one sequence.
+struct SequenceTokens {
+  Sequence *sequence;
+  absl::Span<const int32_t> tokens; ///< At least one.
+  Wanted wanted = Wanted::Last;
+};
+
+/// The logits that follow token number `token` of item number `item` of the
+/// batch; `values` has vocabSize of them, valid during the call.
+struct LogitsRow {
+  size_t item;
+  int64_t token;
+  absl::Span<const float> values;
+};
+using LogitsSink = absl::FunctionRef<absl::Status(const LogitsRow &)>;
+
+/// Runs steps of a model; used by one thread at a time.
+class Engine {
+public:
+  static absl::StatusOr<std::unique_ptr<Engine>>
+  create(std::shared_ptr<const Model> model, const EngineOptions &options = {});
+  ~Engine();
+
+  const Model &model() const { return *shared; }
+
+  /// An empty sequence. Memory error when the plan's number of sequences is
+  /// in use.
+  absl::StatusOr<Sequence> newSequence();
+
+  /// Appends the tokens of each item (all of different sequences) and gives
+  /// `sink` the logits that are wanted, item by item in order. Any number of
+  /// tokens may be given: the step is cut into pieces that the plan's programs
+  /// hold. Errors, before anything is changed: usage for a token that is none,
+  /// and, with both numbers, for more tokens than the context holds; memory
+  /// when the KV pool is used up. Later: a device error, an accuracy error for
+  /// logits that are not finite, or what `sink` gives; the sequences are then
+  /// of no more use.
+  absl::Status step(absl::Span<const SequenceTokens> batch, LogitsSink sink);
+
+private:
+  struct Row;
+  class Chunk;
+
+  explicit Engine(std::shared_ptr<const Model> model)
+      : shared(std::move(model)) {}
+
+  absl::Status allocate(const EngineOptions &options);
+  absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
+  absl::Status reserve(absl::Span<const SequenceTokens> batch);
+  absl::Status runChunk(absl::Span<const Row> rows, int64_t wanted,
+                        LogitsSink sink);
+  absl::Status writeInputs(absl::Span<const Row> rows);
+  absl::Status giveLogits(absl::Span<const Row> rows, size_t program,
+                          LogitsSink sink);
+
+  std::shared_ptr<const Model> shared;
+  std::unique_ptr<KvCache> cache;
+  std::unique_ptr<Buffer> arena;
+  std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.
+  std::vector<std::unique_ptr<Buffer>> inputs;  ///< By schema::InputRole.
+  std::vector<std::unique_ptr<PreparedProgram>> programs;
+  std::vector<int32_t> inputStaging;
+  std::vector<uint8_t> logitsStaging;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_ENGINE_ENGINE_H

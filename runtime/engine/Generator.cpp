@@ -1,0 +1,156 @@
+//===- Generator.cpp - From a prompt to an answer -------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/Generator.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/engine/TextStream.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <chrono>
+#include <optional>
+
+namespace llamac {
+
+using Clock = std::chrono::steady_clock;
+
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+absl::string_view stopReasonName(StopReason reason) {
+  switch (reason) {
+  case StopReason::Length:
+    return "length";
+  case StopReason::Context:
+    return "context";
+  case StopReason::StopId:
+    return "stop id";
+  case StopReason::StopString:
+    return "stop string";
+  case StopReason::Cancelled:
+    return "cancelled";
+  }
+  return "";
+}
+
+namespace {
+
+/// Passes chosen tokens on to the callbacks and finds out when to stop.
+class Output {
+public:
+  Output(const Model &model, const GenerateOptions &options,
+         const GenerateCallbacks &callbacks)
+      : model(model), options(options), callbacks(callbacks),
+        text(options.stopStrings),
+        needsText(callbacks.onText || !options.stopStrings.empty()) {}
+
+  /// Takes a token; the reason to stop after it, if there is one.
+  absl::StatusOr<std::optional<StopReason>> add(int32_t id);
+
+  /// Gives the text that was held back, unless a stop string ended it.
+  void finish();
+
+private:
+  bool give(const std::string &piece) const {
+    return piece.empty() || !callbacks.onText || callbacks.onText(piece);
+  }
+
+  const Model &model;
+  const GenerateOptions &options;
+  const GenerateCallbacks &callbacks;
+  TextStream text;
+  bool needsText;
+};
+
+} // namespace
+
+absl::StatusOr<std::optional<StopReason>> Output::add(int32_t id) {
+  if (callbacks.onToken && !callbacks.onToken(id))
+    return StopReason::Cancelled;
+  if (options.stopAtStopIds && model.isStopId(id))
+    return StopReason::StopId;
+  // A vocabulary may have more rows than the tokenizer has tokens.
+  if (!needsText || id >= model.tokenizer()->vocabSize() ||
+      model.tokenizer()->isControl(id))
+    return std::nullopt;
+  LLAMAC_ASSIGN_OR_RETURN(const absl::string_view bytes,
+                          model.tokenizer()->tokenBytes(id));
+  if (!give(text.add(bytes)))
+    return StopReason::Cancelled;
+  if (text.stopped())
+    return StopReason::StopString;
+  return std::nullopt;
+}
+
+void Output::finish() { give(text.finish()); }
+
+static absl::Status checkRequest(const Model &model,
+                                 absl::Span<const int32_t> prompt,
+                                 const GenerateOptions &options,
+                                 const GenerateCallbacks &callbacks) {
+  if (prompt.empty())
+    return usageError("prompt: expected at least one token, got none");
+  if (options.maxTokens < -1)
+    return usageError(absl::StrCat("tokens to generate: expected -1 or more, "
+                                   "got ",
+                                   options.maxTokens));
+  if (!model.tokenizer() && (callbacks.onText || !options.stopStrings.empty()))
+    return usageError("text: the plan has no tokenizer; give and ask for ids");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GenerateResult> generate(Engine &engine,
+                                        absl::Span<const int32_t> prompt,
+                                        const GenerateOptions &options,
+                                        const GenerateCallbacks &callbacks) {
+  const Model &model = engine.model();
+  LLAMAC_RETURN_IF_ERROR(checkRequest(model, prompt, options, callbacks));
+  LLAMAC_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(options.sampling));
+  LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
+
+  GenerateResult result;
+  result.seed = sampler.seed();
+  result.times.promptTokens = static_cast<int64_t>(prompt.size());
+  auto sample = [&](const LogitsRow &row) {
+    result.ids.push_back(sampler.sample(row.values));
+    return absl::OkStatus();
+  };
+
+  if (options.maxTokens == 0)
+    return result;
+
+  const Clock::time_point start = Clock::now();
+  LLAMAC_RETURN_IF_ERROR(
+      engine.step({{&sequence, prompt, Wanted::Last}}, sample));
+  result.times.prefillSeconds = secondsSince(start);
+
+  Output output(model, options, callbacks);
+  const Clock::time_point decodeStart = Clock::now();
+  for (;;) {
+    const int32_t last = result.ids.back();
+    LLAMAC_ASSIGN_OR_RETURN(std::optional<StopReason> stop, output.add(last));
+    if (!stop && static_cast<int64_t>(result.ids.size()) == options.maxTokens)
+      stop = StopReason::Length;
+    if (!stop && sequence.length() == model.context())
+      stop = StopReason::Context;
+    if (stop) {
+      result.reason = *stop;
+      break;
+    }
+    LLAMAC_RETURN_IF_ERROR(
+        engine.step({{&sequence, {&last, 1}, Wanted::Last}}, sample));
+    ++result.times.decodeSteps;
+  }
+  result.times.decodeSeconds = secondsSince(decodeStart);
+  output.finish();
+  return result;
+}
+
+} // namespace llamac

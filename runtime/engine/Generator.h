@@ -1,0 +1,77 @@
+//===- Generator.h - From a prompt to an answer -----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_ENGINE_GENERATOR_H
+#define LLAMAC_RUNTIME_ENGINE_GENERATOR_H
+
+#include "runtime/engine/Engine.h"
+#include "runtime/engine/Sampler.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+struct GenerateOptions {
+  SamplingOptions sampling;
+  /// Tokens to generate at most; -1 for as many as the context holds.
+  int64_t maxTokens = -1;
+  /// Texts that end the answer and do not belong to it.
+  std::vector<std::string> stopStrings;
+  /// Whether the plan's stop ids end the answer.
+  bool stopAtStopIds = true;
+};
+
+enum class StopReason {
+  Length,  ///< maxTokens.
+  Context, ///< The context is full.
+  StopId,
+  StopString,
+  Cancelled, ///< The callback said so.
+};
+
+/// "length", "context", "stop id", "stop string", "cancelled".
+absl::string_view stopReasonName(StopReason reason);
+
+struct GenerateTimes {
+  int64_t promptTokens = 0;
+  double prefillSeconds = 0; ///< Until the logits of the first token.
+  int64_t decodeSteps = 0;   ///< Steps of one token after the prompt.
+  double decodeSeconds = 0;  ///< Their time, sampling included.
+};
+
+struct GenerateResult {
+  /// Every token chosen, a stop id included.
+  std::vector<int32_t> ids;
+  StopReason reason = StopReason::Length;
+  uint64_t seed = 0;
+  GenerateTimes times;
+};
+
+/// What generate() tells while it runs; either may be empty. False ends the
+/// generation.
+struct GenerateCallbacks {
+  std::function<bool(int32_t id)> onToken;
+  /// The next piece of the answer, of whole UTF-8 characters; never text that
+  /// might turn out to begin a stop string. Needs a tokenizer.
+  std::function<bool(absl::string_view text)> onText;
+};
+
+/// Runs `prompt` through a new sequence of `engine` and generates. Errors:
+/// usage for an empty prompt, one that exceeds the context (with both
+/// numbers), stop strings without a tokenizer, or wrong sampling options; those
+/// of Engine::step.
+absl::StatusOr<GenerateResult> generate(Engine &engine,
+                                        absl::Span<const int32_t> prompt,
+                                        const GenerateOptions &options,
+                                        const GenerateCallbacks &callbacks);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_ENGINE_GENERATOR_H

@@ -1,0 +1,108 @@
+//===- Model.cpp - A plan, loaded and ready to run ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/Model.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/cpu/CpuDevice.h"
+#include "runtime/cpu/Topology.h"
+#include "runtime/engine/WeightLoader.h"
+#include "runtime/plan/PlanConfig.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace llamac {
+
+// The device that runs plans for `target`.
+static absl::StatusOr<std::shared_ptr<Device>>
+createDevice(const std::string &target, int threads, const std::string &isa) {
+  if (target == "cpu")
+    return CpuDevice::create({threads, isa});
+  return deviceError(absl::StrCat("target: expected cpu, got ", target,
+                                  "; compile the plan with --target cpu"));
+}
+
+static absl::StatusOr<std::unique_ptr<Tokenizer>>
+loadPlanTokenizer(const PlanReader &reader) {
+  const auto &tokenizer = reader.plan().tokenizer;
+  if (!tokenizer)
+    return nullptr;
+  const absl::Span<const uint8_t> bytes = reader.bytes(tokenizer->section);
+  return loadTokenizer(absl::string_view(
+      reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+}
+
+absl::StatusOr<std::shared_ptr<const Model>>
+Model::load(absl::string_view path, const ModelOptions &options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::shared_ptr<Model> model(new Model);
+  const int threads =
+      options.threads == 0 ? usablePhysicalCores() : options.threads;
+  LLAMAC_ASSIGN_OR_RETURN(
+      model->reader,
+      PlanReader::open(path, {.verify = options.verify, .threads = threads}));
+  const schema::PlanT &plan = model->plan();
+  model->modelConfig = fromPlan(*plan.config);
+  LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
+                          createDevice(plan.target, threads, options.isa));
+  LLAMAC_ASSIGN_OR_RETURN(model->kernels,
+                          model->runsOn->loadCode(model->reader));
+  LLAMAC_ASSIGN_OR_RETURN(model->weights,
+                          loadWeights(*model->reader, *model->runsOn));
+  const std::vector<PlanSection> &sections = model->reader->sections();
+  model->constants.resize(sections.size());
+  for (uint32_t i = 0; i < sections.size(); ++i) {
+    if (sections[i].kind != SectionKind::Constants)
+      continue;
+    LLAMAC_ASSIGN_OR_RETURN(model->constants[i],
+                            model->runsOn->share(model->reader->bytes(i)));
+  }
+  LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
+  model->seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return model;
+}
+
+std::vector<void *> Model::weightAddresses() const {
+  std::vector<void *> addresses;
+  for (const auto &weight : weights)
+    addresses.push_back(weight->address());
+  return addresses;
+}
+
+std::vector<void *> Model::constantAddresses() const {
+  std::vector<void *> addresses;
+  for (const auto &constant : constants)
+    addresses.push_back(constant ? constant->address() : nullptr);
+  return addresses;
+}
+
+bool Model::isStopId(int32_t id) const {
+  if (!plan().tokenizer)
+    return false;
+  const std::vector<int32_t> &ids = plan().tokenizer->stopIds;
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+absl::StatusOr<std::vector<int32_t>> Model::encode(absl::string_view prompt,
+                                                   bool special) const {
+  if (!text)
+    return usageError(absl::StrCat(
+        path(), ": the plan has no tokenizer; give the prompt as ids"));
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                          text->encode(prompt, {.special = special}));
+  if (plan().tokenizer->addBos)
+    ids.insert(ids.begin(), plan().tokenizer->bos);
+  return ids;
+}
+
+} // namespace llamac

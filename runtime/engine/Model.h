@@ -1,0 +1,82 @@
+//===- Model.h - A plan, loaded and ready to run ----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_ENGINE_MODEL_H
+#define LLAMAC_RUNTIME_ENGINE_MODEL_H
+
+#include "runtime/base/ModelConfig.h"
+#include "runtime/device/Device.h"
+#include "runtime/engine/tokenizer/Tokenizer.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+struct ModelOptions {
+  int threads = 0;    ///< 0: one on each physical core the process may use.
+  std::string isa;    ///< See CpuDeviceOptions.
+  bool verify = true; ///< Whether all checksums of the plan are verified.
+};
+
+/// A plan with its device, kernels, weights and tokenizer. It does not change
+/// while it runs: engines share one.
+class Model {
+public:
+  /// Loads the plan at `path`. Errors: those of PlanReader::open, of
+  /// openSourceFiles for a plan that refers to its weights, of the device, and
+  /// memory.
+  static absl::StatusOr<std::shared_ptr<const Model>>
+  load(absl::string_view path, const ModelOptions &options = {});
+
+  const schema::PlanT &plan() const { return reader->plan(); }
+  const std::string &path() const { return reader->path(); }
+  const ModelConfig &config() const { return modelConfig; }
+
+  /// The longest sequence, prompt and answer together, in tokens.
+  int64_t context() const { return plan().context; }
+
+  Device &device() const { return *runsOn; }
+  LoadedCode &code() const { return *kernels; }
+
+  /// Addresses of the weights, by the plan's number, and of the constants, by
+  /// section.
+  std::vector<void *> weightAddresses() const;
+  std::vector<void *> constantAddresses() const;
+
+  /// Null when the plan has none.
+  const Tokenizer *tokenizer() const { return text.get(); }
+
+  /// Whether `id` ends an answer.
+  bool isStopId(int32_t id) const;
+
+  /// The ids of `prompt`, with the begin-of-sequence token when the model is
+  /// used to one. Usage error without a tokenizer.
+  absl::StatusOr<std::vector<int32_t>> encode(absl::string_view prompt,
+                                              bool special = false) const;
+
+  /// Seconds that load() took.
+  double loadSeconds() const { return seconds; }
+
+private:
+  Model() = default;
+
+  std::shared_ptr<const PlanReader> reader;
+  ModelConfig modelConfig;
+  std::shared_ptr<Device> runsOn;
+  std::vector<std::unique_ptr<Buffer>> weights;
+  std::vector<std::unique_ptr<Buffer>> constants; ///< Null for other sections.
+  std::unique_ptr<LoadedCode> kernels;
+  std::unique_ptr<Tokenizer> text;
+  double seconds = 0;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_ENGINE_MODEL_H
