@@ -22,6 +22,7 @@
 #include "runtime/base/DataType.h"
 #include "runtime/io/MappedFile.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -40,7 +41,8 @@ struct FileExtent {
   uint64_t size = 0;
 };
 
-/// One weight: a matrix [rows, cols] in row-major order, or a vector (rows = 1).
+/// One weight: a matrix [rows, cols] in row-major order, or a vector (rows =
+/// 1).
 struct WeightSource {
   std::string name;   ///< Canonical name.
   std::string tensor; ///< The checkpoint's own name, for messages.
@@ -48,7 +50,8 @@ struct WeightSource {
   int64_t rows = 0;
   int64_t cols = 0;
   /// The parts in order: one, or one for each tensor-parallel shard; each is
-  /// contiguous and all are of the same size.
+  /// contiguous and row-major, and its size says how many rows (or columns) of
+  /// the whole it holds.
   std::vector<FileExtent> parts;
   /// What the parts split when there are several: rows (0) or columns (1).
   int splitDim = 0;
@@ -81,18 +84,22 @@ public:
   absl::Status readRows(const WeightSource &weight, int64_t firstRow,
                         int64_t numRows, uint8_t *out) const;
 
-  /// The same rows as fp32: `out` holds numRows x cols values.
+  /// The same rows as fp32: `out` holds numRows x cols values. Both functions
+  /// may be called from several threads at once.
   absl::Status readRowsAsF32(const WeightSource &weight, int64_t firstRow,
                              int64_t numRows, float *out) const;
 
-  /// 32 hexadecimal digits that change when any file does: over the names,
-  /// sizes and modification times, the first and last MiB of each file, and
-  /// blocks spread evenly between.
+  /// fingerprintFiles (MappedFile.h) of all files of the map.
   absl::StatusOr<std::string> fingerprint() const;
 
 private:
+  template <typename Visit>
+  absl::Status visitRuns(const WeightSource &weight, int64_t firstRow,
+                         int64_t numRows, Visit visit) const;
+
   std::vector<std::shared_ptr<MappedFile>> mappedFiles;
   std::vector<WeightSource> sources;
+  absl::flat_hash_map<std::string, size_t> indices; ///< Name to source.
 };
 
 } // namespace llamac

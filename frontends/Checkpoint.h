@@ -1,0 +1,104 @@
+//===- Checkpoint.h - Opening a model directory or file ------- -*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every checkpoint format gives the same three things: hyperparameters, weights
+// and a description of its tokenizer. Opening one reads headers only; the
+// weights stay in their files until they are asked for.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_FRONTENDS_CHECKPOINT_H
+#define LLAMAC_FRONTENDS_CHECKPOINT_H
+
+#include "runtime/base/ModelConfig.h"
+#include "runtime/io/GgufReader.h"
+#include "runtime/io/MappedFile.h"
+#include "runtime/io/WeightMap.h"
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+enum class CheckpointFormat { Meta, HuggingFace, Gguf };
+
+/// "meta", "huggingface" or "gguf".
+absl::string_view checkpointFormatName(CheckpointFormat format);
+
+enum class TokenizerKind { None, Tiktoken, HuggingFace, Gguf, SentencePiece };
+
+/// "none", "tiktoken", "huggingface", "gguf" or "sentencepiece".
+absl::string_view tokenizerKindName(TokenizerKind kind);
+
+/// Where the tokenizer of a checkpoint is, and what its configuration files say
+/// about it. What they leave open is for the tokenizer itself to know.
+struct TokenizerSource {
+  TokenizerKind kind = TokenizerKind::None;
+  /// The tokenizer's file first: tokenizer.model or tokenizer.json; then
+  /// tokenizer_config.json where there is one. For GGUF, the .gguf file.
+  std::vector<std::string> paths;
+  std::shared_ptr<const GgufReader> gguf; ///< For TokenizerKind::Gguf.
+  std::optional<int64_t> bos;
+  std::optional<bool> addBos;
+  std::vector<int64_t> stopIds; ///< Ids that end a text; may be empty.
+};
+
+/// Sampling defaults that the checkpoint recommends.
+struct GenerationDefaults {
+  std::optional<double> temperature; ///< 0 when it asks for no sampling.
+  std::optional<double> topP;
+  std::optional<int64_t> topK;
+};
+
+struct Checkpoint {
+  CheckpointFormat format = CheckpointFormat::Meta;
+  std::string name; ///< For people: the directory, file or GGUF name.
+  std::string path; ///< As it was asked for.
+  ModelConfig config;
+  /// Weights by their canonical names. "output" is missing when the embeddings
+  /// are tied. Empty after openConfig.
+  WeightMap weights;
+  TokenizerSource tokenizer;
+  GenerationDefaults generation;
+  /// The configuration files that were read, which are not in `weights`.
+  std::vector<std::shared_ptr<MappedFile>> configFiles;
+
+  /// fingerprintFiles of the configuration, weight and tokenizer files: equal
+  /// fingerprints mean the same model.
+  absl::StatusOr<std::string> fingerprint() const;
+};
+
+struct OpenOptions {
+  /// Factor of Llama 3.1's rotary scaling, for a params.json that only says
+  /// use_scaled_rope. Without it: what params.json says, else 32 for the shapes
+  /// of Llama 3.2 and 8 for others.
+  std::optional<double> ropeFactor;
+};
+
+/// Opens the model at `path`: a .gguf file or a directory with one; a directory
+/// with params.json and consolidated.NN.pth (Meta); or one with config.json and
+/// *.safetensors (Hugging Face). Every tensor a Llama model needs is there and
+/// has the shape the configuration says. Errors: a missing or malformed file;
+/// an architecture or feature that is not supported, by its name.
+absl::StatusOr<Checkpoint> openCheckpoint(absl::string_view path,
+                                          const OpenOptions &options = {});
+
+/// Opens the configuration alone: `path` is a params.json or config.json, a
+/// directory that has one, or a .gguf file. The result has no weights.
+absl::StatusOr<Checkpoint> openConfig(absl::string_view path,
+                                      const OpenOptions &options = {});
+
+} // namespace llamac
+
+#endif // LLAMAC_FRONTENDS_CHECKPOINT_H

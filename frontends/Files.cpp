@@ -1,0 +1,149 @@
+//===- Files.cpp - Small helpers over files and directories ---------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Files.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/io/ByteCursor.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace llamac {
+
+namespace fs = std::filesystem;
+
+std::string joinPath(absl::string_view directory, absl::string_view name) {
+  return absl::StrCat(absl::StripSuffix(directory, "/"), "/", name);
+}
+
+bool fileExists(const std::string &path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+bool isDirectory(const std::string &path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+absl::StatusOr<std::vector<std::string>> listFiles(const std::string &directory,
+                                                   absl::string_view prefix,
+                                                   absl::string_view suffix) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (absl::StartsWith(name, prefix) && absl::EndsWith(name, suffix) &&
+        name.size() >= prefix.size() + suffix.size())
+      names.push_back(name);
+  }
+  if (error)
+    return badFileError(
+        absl::StrCat(directory, ": cannot be listed: ", error.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string baseName(absl::string_view path) {
+  while (absl::ConsumeSuffix(&path, "/")) {
+  }
+  const size_t slash = path.rfind('/');
+  return std::string(slash == absl::string_view::npos ? path
+                                                      : path.substr(slash + 1));
+}
+
+absl::StatusOr<JsonDocument> readConfigFile(const std::string &path,
+                                            Checkpoint &checkpoint) {
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
+                          MappedFile::open(path));
+  LLAMAC_ASSIGN_OR_RETURN(JsonDocument document, parseJson(path, file->text()));
+  checkpoint.configFiles.push_back(std::move(file));
+  return document;
+}
+
+absl::Status readGenerationConfig(const std::string &directory,
+                                  Checkpoint &checkpoint) {
+  const std::string path = joinPath(directory, "generation_config.json");
+  if (!fileExists(path))
+    return absl::OkStatus();
+  LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
+                          readConfigFile(path, checkpoint));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
+  GenerationDefaults &generation = checkpoint.generation;
+  LLAMAC_ASSIGN_OR_RETURN(generation.temperature,
+                          root.optionalNumber("temperature"));
+  LLAMAC_ASSIGN_OR_RETURN(generation.topP, root.optionalNumber("top_p"));
+  LLAMAC_ASSIGN_OR_RETURN(generation.topK, root.optionalInt("top_k"));
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<bool> sample,
+                          root.optionalBool("do_sample"));
+  if (generation.temperature && *generation.temperature < 0)
+    return root.fail("temperature", "a number of at least 0",
+                     absl::StrCat(*generation.temperature));
+  if (generation.topP && !(*generation.topP > 0 && *generation.topP <= 1))
+    return root.fail("top_p", "a number in (0, 1]",
+                     absl::StrCat(*generation.topP));
+  if (generation.topK && *generation.topK < 0)
+    return root.fail("top_k", "an integer of at least 0",
+                     absl::StrCat(*generation.topK));
+  if (sample == false)
+    generation.temperature = 0.0;
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> stops,
+                          root.intOrInts("eos_token_id"));
+  if (!stops.empty())
+    checkpoint.tokenizer.stopIds = stops;
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> bos,
+                          root.intOrInts("bos_token_id"));
+  if (bos.size() == 1)
+    checkpoint.tokenizer.bos = bos[0];
+  return absl::OkStatus();
+}
+
+// Whether the file starts with a line of tiktoken's: base64, a space, a rank.
+static bool looksLikeTiktoken(absl::string_view text) {
+  const absl::string_view line =
+      absl::StripSuffix(text.substr(0, text.find('\n')), "\r");
+  const size_t space = line.find(' ');
+  std::string token;
+  return line.size() < 4096 && space != absl::string_view::npos && space > 0 &&
+         absl::Base64Unescape(line.substr(0, space), &token) &&
+         std::all_of(line.begin() + static_cast<std::ptrdiff_t>(space) + 1,
+                     line.end(), [](char c) { return absl::ascii_isdigit(c); });
+}
+
+absl::Status findTokenizer(const std::string &directory,
+                           Checkpoint &checkpoint) {
+  TokenizerSource &tokenizer = checkpoint.tokenizer;
+  const std::string model = joinPath(directory, "tokenizer.model");
+  const std::string json = joinPath(directory, "tokenizer.json");
+  const bool preferJson = checkpoint.format == CheckpointFormat::HuggingFace;
+  if (fileExists(json) && (preferJson || !fileExists(model))) {
+    tokenizer.kind = TokenizerKind::HuggingFace;
+    tokenizer.paths.push_back(json);
+  } else if (fileExists(model)) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
+                            MappedFile::open(model));
+    tokenizer.kind = looksLikeTiktoken(file->text())
+                         ? TokenizerKind::Tiktoken
+                         : TokenizerKind::SentencePiece;
+    tokenizer.paths.push_back(model);
+  }
+  const std::string config = joinPath(directory, "tokenizer_config.json");
+  if (tokenizer.kind != TokenizerKind::None && fileExists(config))
+    tokenizer.paths.push_back(config);
+  return absl::OkStatus();
+}
+
+} // namespace llamac

@@ -1,0 +1,372 @@
+//===- JsonReader.cpp - JSON behind a depth and size gate -----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/JsonReader.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/io/ByteCursor.h"
+#include "runtime/io/MappedFile.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cmath>
+#include <iterator>
+
+namespace llamac {
+
+using nlohmann::json;
+
+absl::Status checkJsonGate(absl::string_view file, absl::string_view text,
+                           const JsonLimits &limits, uint64_t base) {
+  if (text.size() > limits.maxBytes)
+    return malformed(
+        file, base, "size",
+        absl::StrCat("at most ", limits.maxBytes, " bytes of JSON"),
+        text.size());
+  int depth = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (inString) {
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        inString = false;
+    } else if (c == '"') {
+      inString = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > limits.maxDepth)
+        return malformed(file, base + i, "nesting",
+                         absl::StrCat("at most ", limits.maxDepth, " levels"),
+                         "more");
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool JsonEvents::fail(absl::string_view field, absl::string_view expected,
+                      absl::string_view got) {
+  status = malformed(file, offset(), field, expected, got);
+  return false;
+}
+
+bool JsonEvents::parse_error(std::size_t position, const std::string &lastToken,
+                             const nlohmann::detail::exception &error) {
+  // nlohmann-json's text is "[...] parse error at line 1, column 2: syntax
+  // error while parsing value - unexpected end of input; expected ...": what
+  // follows the dash says it best.
+  std::string reason = error.what();
+  if (const size_t dash = reason.find(" - "); dash != std::string::npos)
+    reason = reason.substr(dash + 3);
+  if (const size_t last = reason.find("; last read:");
+      last != std::string::npos)
+    reason = reason.substr(0, last);
+  status = malformed(file, base + (position > 0 ? position - 1 : 0), "JSON",
+                     "well-formed text", quoteForMessage(absl::StrCat(reason)));
+  return false;
+}
+
+// Lets the lexer report how far it has read.
+class CountingIterator {
+public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char *;
+  using reference = const char &;
+
+  CountingIterator(const char *at, uint64_t *consumed)
+      : at(at), consumed(consumed) {}
+  reference operator*() const { return *at; }
+  CountingIterator &operator++() {
+    ++at;
+    ++*consumed;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator old = *this;
+    ++*this;
+    return old;
+  }
+  friend bool operator==(const CountingIterator &a, const CountingIterator &b) {
+    return a.at == b.at;
+  }
+  friend bool operator!=(const CountingIterator &a, const CountingIterator &b) {
+    return a.at != b.at;
+  }
+
+private:
+  const char *at;
+  uint64_t *consumed;
+};
+
+absl::Status parseJsonEvents(absl::string_view file, absl::string_view text,
+                             const JsonLimits &limits, JsonEvents &events,
+                             uint64_t base) {
+  LLAMAC_RETURN_IF_ERROR(checkJsonGate(file, text, limits, base));
+  events.file = std::string(file);
+  events.base = base;
+  events.consumed = 0;
+  events.status = absl::OkStatus();
+  const char *begin = text.data();
+  const bool parsed = json::sax_parse(
+      CountingIterator(begin, &events.consumed),
+      CountingIterator(begin + text.size(), &events.consumed), &events);
+  if (parsed)
+    return absl::OkStatus();
+  if (events.status.ok())
+    return internalError("a JSON handler stopped without a reason");
+  return events.status;
+}
+
+// Builds a tree; the path of open containers is a stack, never recursion.
+class TreeBuilder : public JsonEvents {
+public:
+  TreeBuilder(json &root, absl::flat_hash_map<const void *, uint64_t> &offsets)
+      : root(root), offsets(offsets) {}
+
+  bool null() override { return place(nullptr); }
+  bool boolean(bool value) override { return place(value); }
+  bool number_integer(int64_t value) override { return place(value); }
+  bool number_unsigned(uint64_t value) override { return place(value); }
+  bool number_float(double value, const std::string &text) override {
+    return place(value);
+  }
+  bool string(std::string &value) override { return place(std::move(value)); }
+  bool binary(json::binary_t &value) override {
+    return fail("value", "JSON", "binary data");
+  }
+  bool start_object(std::size_t count) override { return open(json::object()); }
+  bool start_array(std::size_t count) override { return open(json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string &name) override {
+    auto [member, isNew] =
+        containers.back()->get_ref<json::object_t &>().emplace(name, nullptr);
+    if (!isNew)
+      return fail(name, "a key used once", "a duplicate");
+    const uint64_t quoted = name.size() + 2;
+    offsets.emplace(&member->second, offset() > quoted ? offset() - quoted : 0);
+    slot = &member->second;
+    return true;
+  }
+
+private:
+  // Stores a value at the key just read, at the end of the open array, or as
+  // the root.
+  json *store(json value) {
+    if (slot) {
+      *slot = std::move(value);
+      return std::exchange(slot, nullptr);
+    }
+    if (containers.empty()) {
+      root = std::move(value);
+      return &root;
+    }
+    auto &array = containers.back()->get_ref<json::array_t &>();
+    array.push_back(std::move(value));
+    return &array.back();
+  }
+  bool place(json value) {
+    store(std::move(value));
+    return true;
+  }
+  bool open(json container) {
+    containers.push_back(store(std::move(container)));
+    return true;
+  }
+  bool close() {
+    containers.pop_back();
+    return true;
+  }
+
+  json &root;
+  absl::flat_hash_map<const void *, uint64_t> &offsets;
+  std::vector<json *> containers;
+  json *slot = nullptr;
+};
+
+absl::StatusOr<JsonDocument> parseJson(absl::string_view file,
+                                       absl::string_view text,
+                                       const JsonLimits &limits) {
+  JsonDocument document;
+  document.path = std::string(file);
+  TreeBuilder builder(document.value, document.offsets);
+  LLAMAC_RETURN_IF_ERROR(parseJsonEvents(file, text, limits, builder));
+  return document;
+}
+
+absl::StatusOr<JsonDocument> parseJsonFile(absl::string_view path,
+                                           const JsonLimits &limits) {
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
+                          MappedFile::open(path));
+  return parseJson(path, file->text(), limits);
+}
+
+uint64_t JsonDocument::offsetOf(const json &member) const {
+  const auto found = offsets.find(&member);
+  return found == offsets.end() ? 0 : found->second;
+}
+
+absl::StatusOr<JsonObject> JsonObject::root(const JsonDocument &document) {
+  if (!document.root().is_object())
+    return malformed(document.file(), 0, "root", "an object",
+                     document.root().type_name());
+  return JsonObject(document, document.root());
+}
+
+const json *JsonObject::member(absl::string_view key) const {
+  const auto found = object->find(std::string(key));
+  return found == object->end() || found->is_null() ? nullptr : &*found;
+}
+
+absl::Status JsonObject::fail(absl::string_view key, absl::string_view expected,
+                              absl::string_view got) const {
+  const json *value = member(key);
+  return malformed(document->file(),
+                   value ? document->offsetOf(*value)
+                         : document->offsetOf(*object),
+                   key, expected, got);
+}
+
+absl::Status JsonObject::unsupported(absl::string_view key,
+                                     absl::string_view expected,
+                                     absl::string_view got) const {
+  return unsupportedError(fail(key, expected, got).message());
+}
+
+absl::Status JsonObject::wrongType(absl::string_view key,
+                                   absl::string_view expected,
+                                   const json &value) const {
+  // A short rendering of the value; containers by their type alone.
+  if (value.is_structured())
+    return fail(key, expected, absl::StrCat("an ", value.type_name()));
+  const std::string text =
+      value.dump(-1, ' ', true, json::error_handler_t::replace);
+  return fail(key, expected,
+              text.size() <= 80 ? text : text.substr(0, 80) + "...");
+}
+
+// The value as an int64_t, when it is one: 8192 and 8192.0, not 0.5 or 1e30.
+static std::optional<int64_t> asInt(const json &value) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<uint64_t>();
+    return number <= static_cast<uint64_t>(INT64_MAX)
+               ? std::optional<int64_t>(static_cast<int64_t>(number))
+               : std::nullopt;
+  }
+  if (value.is_number_integer())
+    return value.get<int64_t>();
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    if (std::trunc(number) == number && std::fabs(number) < 0x1p53)
+      return static_cast<int64_t>(number);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<int64_t>>
+JsonObject::optionalInt(absl::string_view key) const {
+  const json *value = member(key);
+  if (!value)
+    return std::nullopt;
+  const std::optional<int64_t> number = asInt(*value);
+  if (!number)
+    return wrongType(key, "an integer", *value);
+  return number;
+}
+
+absl::StatusOr<int64_t> JsonObject::requiredInt(absl::string_view key) const {
+  LLAMAC_ASSIGN_OR_RETURN(std::optional<int64_t> value, optionalInt(key));
+  if (!value)
+    return fail(key, "an integer", "no such key");
+  return *value;
+}
+
+absl::StatusOr<std::optional<double>>
+JsonObject::optionalNumber(absl::string_view key) const {
+  const json *value = member(key);
+  if (!value)
+    return std::nullopt;
+  if (!value->is_number() || !std::isfinite(value->get<double>()))
+    return wrongType(key, "a finite number", *value);
+  return value->get<double>();
+}
+
+absl::StatusOr<std::optional<bool>>
+JsonObject::optionalBool(absl::string_view key) const {
+  const json *value = member(key);
+  if (!value)
+    return std::nullopt;
+  if (!value->is_boolean())
+    return wrongType(key, "true or false", *value);
+  return value->get<bool>();
+}
+
+absl::StatusOr<std::optional<std::string>>
+JsonObject::optionalString(absl::string_view key) const {
+  const json *value = member(key);
+  if (!value)
+    return std::nullopt;
+  if (!value->is_string())
+    return wrongType(key, "a string", *value);
+  return value->get<std::string>();
+}
+
+absl::StatusOr<std::optional<JsonObject>>
+JsonObject::optionalObject(absl::string_view key) const {
+  const json *value = member(key);
+  if (!value)
+    return std::nullopt;
+  if (!value->is_object())
+    return wrongType(key, "an object", *value);
+  return JsonObject(*document, *value);
+}
+
+absl::StatusOr<std::vector<int64_t>>
+JsonObject::intOrInts(absl::string_view key) const {
+  std::vector<int64_t> numbers;
+  const json *value = member(key);
+  if (!value)
+    return numbers;
+  const auto append = [&](const json &item) {
+    const std::optional<int64_t> number = asInt(item);
+    if (number)
+      numbers.push_back(*number);
+    return number.has_value();
+  };
+  bool good = true;
+  if (value->is_array())
+    for (const json &item : *value)
+      good = good && append(item);
+  else
+    good = append(*value);
+  if (!good)
+    return wrongType(key, "an integer or an array of integers", *value);
+  return numbers;
+}
+
+absl::StatusOr<std::vector<std::string>>
+JsonObject::strings(absl::string_view key) const {
+  std::vector<std::string> texts;
+  const json *value = member(key);
+  if (!value)
+    return texts;
+  if (!value->is_array())
+    return wrongType(key, "an array of strings", *value);
+  for (const json &item : *value) {
+    if (!item.is_string())
+      return wrongType(key, "an array of strings", *value);
+    texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+} // namespace llamac

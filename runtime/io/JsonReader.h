@@ -1,0 +1,154 @@
+//===- JsonReader.h - JSON behind a depth and size gate ------- -*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parsers of JSON are fed hostile text here: a linear scan bounds nesting and
+// size before nlohmann-json sees it, its event interface is used so that
+// nothing throws, and duplicate keys are refused. Errors have the form
+// `file:offset: field: expected ..., got ...`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_IO_JSONREADER_H
+#define LLAMAC_RUNTIME_IO_JSONREADER_H
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace llamac {
+
+struct JsonLimits {
+  uint64_t maxBytes = uint64_t{4} << 20;
+  int maxDepth = 64; ///< Of nested arrays and objects.
+};
+
+/// Checks size and nesting of `text`, which lies at `base` in `file`, in one
+/// pass that knows only strings and brackets.
+absl::Status checkJsonGate(absl::string_view file, absl::string_view text,
+                           const JsonLimits &limits, uint64_t base = 0);
+
+/// Receives the events of a JSON text, and the place of the current one.
+class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
+public:
+  /// Where in the file the parser is: just past the current token or at most
+  /// one byte further.
+  uint64_t offset() const { return base + consumed; }
+
+  /// Why the last handler returned false.
+  absl::Status status;
+
+  bool parse_error(std::size_t position, const std::string &lastToken,
+                   const nlohmann::detail::exception &error) final;
+
+protected:
+  /// For handlers: records the error and stops the parser.
+  bool fail(absl::string_view field, absl::string_view expected,
+            absl::string_view got);
+  std::string file;
+
+private:
+  friend absl::Status parseJsonEvents(absl::string_view, absl::string_view,
+                                      const JsonLimits &, JsonEvents &,
+                                      uint64_t);
+  uint64_t base = 0;
+  uint64_t consumed = 0;
+};
+
+/// Runs `events` over `text` after checkJsonGate.
+absl::Status parseJsonEvents(absl::string_view file, absl::string_view text,
+                             const JsonLimits &limits, JsonEvents &events,
+                             uint64_t base = 0);
+
+/// A parsed text and where its members' keys lie.
+class JsonDocument {
+public:
+  JsonDocument() = default;
+  JsonDocument(JsonDocument &&) = default;
+  JsonDocument &operator=(JsonDocument &&) = default;
+
+  const nlohmann::json &root() const { return value; }
+  const std::string &file() const { return path; }
+
+  /// Where the member `value` of an object of this document lies; 0 when it is
+  /// not a member.
+  uint64_t offsetOf(const nlohmann::json &value) const;
+
+private:
+  friend absl::StatusOr<JsonDocument>
+  parseJson(absl::string_view, absl::string_view, const JsonLimits &);
+  std::string path;
+  nlohmann::json value;
+  // Members of objects are nodes of a map: their addresses last.
+  absl::flat_hash_map<const void *, uint64_t> offsets;
+};
+
+/// Parses `text` of `file` to a tree; duplicate keys are refused.
+absl::StatusOr<JsonDocument> parseJson(absl::string_view file,
+                                       absl::string_view text,
+                                       const JsonLimits &limits = {});
+
+/// Maps and parses the file at `path`.
+absl::StatusOr<JsonDocument> parseJsonFile(absl::string_view path,
+                                           const JsonLimits &limits = {});
+
+/// Typed access to the members of one object of a document. A member that is
+/// null counts as absent.
+class JsonObject {
+public:
+  /// The root of `document`, which must be an object.
+  static absl::StatusOr<JsonObject> root(const JsonDocument &document);
+
+  bool has(absl::string_view key) const { return member(key) != nullptr; }
+
+  /// Integers; a number with a fraction, or outside int64_t, is an error.
+  absl::StatusOr<int64_t> requiredInt(absl::string_view key) const;
+  absl::StatusOr<std::optional<int64_t>>
+  optionalInt(absl::string_view key) const;
+  absl::StatusOr<std::optional<double>>
+  optionalNumber(absl::string_view key) const;
+  absl::StatusOr<std::optional<bool>> optionalBool(absl::string_view key) const;
+  absl::StatusOr<std::optional<std::string>>
+  optionalString(absl::string_view key) const;
+  absl::StatusOr<std::optional<JsonObject>>
+  optionalObject(absl::string_view key) const;
+
+  /// A member that is an integer or an array of integers; empty when absent.
+  absl::StatusOr<std::vector<int64_t>> intOrInts(absl::string_view key) const;
+  /// A member that is an array of strings; empty when absent.
+  absl::StatusOr<std::vector<std::string>> strings(absl::string_view key) const;
+
+  /// The error `file:offset: key: expected ..., got ...` at member `key`.
+  absl::Status fail(absl::string_view key, absl::string_view expected,
+                    absl::string_view got) const;
+  /// The same, for a value that is well-formed but not supported.
+  absl::Status unsupported(absl::string_view key, absl::string_view expected,
+                           absl::string_view got) const;
+
+  const nlohmann::json &raw() const { return *object; }
+
+private:
+  JsonObject(const JsonDocument &document, const nlohmann::json &object)
+      : document(&document), object(&object) {}
+  const nlohmann::json *member(absl::string_view key) const;
+  absl::Status wrongType(absl::string_view key, absl::string_view expected,
+                         const nlohmann::json &value) const;
+
+  const JsonDocument *document;
+  const nlohmann::json *object;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_IO_JSONREADER_H

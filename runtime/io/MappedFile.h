@@ -1,0 +1,72 @@
+//===- MappedFile.h - A file mapped for reading --------------- -*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_IO_MAPPEDFILE_H
+#define LLAMAC_RUNTIME_IO_MAPPEDFILE_H
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace llamac {
+
+/// A regular file, mapped read-only for as long as the object lives.
+class MappedFile {
+public:
+  /// Maps the file at `path`. Errors are of the bad-file kind and name the path
+  /// and the system's reason; a pipe, device or directory is refused.
+  static absl::StatusOr<std::shared_ptr<MappedFile>>
+  open(absl::string_view path);
+
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+  ~MappedFile();
+
+  const std::string &path() const { return filePath; }
+  const uint8_t *data() const { return bytes; }
+  uint64_t size() const { return byteCount; }
+  absl::Span<const uint8_t> span() const { return {bytes, byteCount}; }
+  absl::string_view text() const {
+    return {reinterpret_cast<const char *>(bytes), byteCount};
+  }
+
+  /// Bytes [offset, offset + size), which must lie in the file.
+  absl::StatusOr<absl::Span<const uint8_t>> slice(uint64_t offset,
+                                                  uint64_t size) const;
+
+  /// Fails when the file is shorter now than when it was mapped: touching
+  /// pages past its end would kill the process.
+  absl::Status checkNotTruncated() const;
+
+  /// Time of the last change when the file was opened, in nanoseconds.
+  int64_t modifiedNs() const { return modified; }
+
+private:
+  MappedFile() = default;
+
+  std::string filePath;
+  int descriptor = -1;
+  const uint8_t *bytes = nullptr;
+  uint64_t byteCount = 0;
+  int64_t modified = 0;
+};
+
+/// 32 hexadecimal digits that change when any of `files` does: over the names
+/// without directories, sizes and modification times, the first and last MiB
+/// of each file, and blocks spread evenly between.
+absl::StatusOr<std::string>
+fingerprintFiles(absl::Span<const std::shared_ptr<MappedFile>> files);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_IO_MAPPEDFILE_H
