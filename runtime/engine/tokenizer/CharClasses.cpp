@@ -1,0 +1,118 @@
+//===- CharClasses.cpp - Letters, numbers and spaces of Unicode -----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/tokenizer/CharClasses.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace llamac {
+
+namespace {
+
+struct ClassRange {
+  uint32_t first;
+  uint32_t last;
+  CharClass charClass;
+};
+
+} // namespace
+
+// Sorted, without overlaps.
+static constexpr ClassRange ranges[] = {
+#define LETTERS(first, last) {first, last, CharClass::Letter},
+#define NUMBERS(first, last) {first, last, CharClass::Number},
+#define SPACES(first, last) {first, last, CharClass::Space},
+#include "runtime/engine/tokenizer/CharClasses.inc"
+#undef LETTERS
+#undef NUMBERS
+#undef SPACES
+};
+
+CharClasses::CharClasses()
+    : table(std::rbegin(ranges)->last + 1, CharClass::Other) {
+  for (const ClassRange &range : ranges)
+    std::fill(table.begin() + range.first, table.begin() + range.last + 1,
+              range.charClass);
+}
+
+static constexpr uint32_t replacementChar = 0xFFFD;
+
+// The smallest code point that needs a form of 0, 1, .. 4 bytes.
+static constexpr uint32_t shortestForm[] = {0, 0, 0x80, 0x800, 0x10000};
+
+static bool isContinuation(absl::string_view text, size_t at) {
+  return at < text.size() && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80;
+}
+
+// Decodes by the lead byte's length and the continuation bytes alone: the
+// result may be overlong or over U+10FFFF. No length when bytes are missing.
+static DecodedChar decodeByLead(absl::string_view text, size_t at) {
+  const uint8_t lead = static_cast<uint8_t>(text[at]);
+  uint32_t length = 0;
+  uint32_t codepoint = 0;
+  if (lead < 0x80)
+    return {lead, 1};
+  if ((lead & 0xE0) == 0xC0) {
+    length = 2;
+    codepoint = lead & 0x1F;
+  } else if ((lead & 0xF0) == 0xE0) {
+    length = 3;
+    codepoint = lead & 0x0F;
+  } else if ((lead & 0xF8) == 0xF0) {
+    length = 4;
+    codepoint = lead & 0x07;
+  }
+  for (uint32_t i = 1; i < length; ++i) {
+    if (!isContinuation(text, at + i))
+      return {replacementChar, 0};
+    codepoint = codepoint << 6 | (static_cast<uint8_t>(text[at + i]) & 0x3F);
+  }
+  return {codepoint, length};
+}
+
+DecodedChar decodeChar(absl::string_view text, size_t at) {
+  const DecodedChar decoded = decodeByLead(text, at);
+  if (decoded.length == 0 || decoded.codepoint > 0x10FFFF ||
+      decoded.codepoint < shortestForm[decoded.length])
+    return {replacementChar, 1};
+  return decoded;
+}
+
+void appendUtf8(std::string &out, uint32_t codepoint) {
+  if (codepoint < 0x80) {
+    out.push_back(static_cast<char>(codepoint));
+    return;
+  }
+  if (codepoint < 0x800) {
+    out.push_back(static_cast<char>(0xC0 | codepoint >> 6));
+  } else {
+    if (codepoint < 0x10000) {
+      out.push_back(static_cast<char>(0xE0 | codepoint >> 12));
+    } else {
+      out.push_back(static_cast<char>(0xF0 | codepoint >> 18));
+      out.push_back(static_cast<char>(0x80 | (codepoint >> 12 & 0x3F)));
+    }
+    out.push_back(static_cast<char>(0x80 | (codepoint >> 6 & 0x3F)));
+  }
+  out.push_back(static_cast<char>(0x80 | (codepoint & 0x3F)));
+}
+
+std::string replaceInvalidUtf8(absl::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const DecodedChar decoded = decodeByLead(text, at);
+    const bool valid = decoded.length > 0 && decoded.codepoint <= 0x10FFFF;
+    appendUtf8(out, valid ? decoded.codepoint : replacementChar);
+    at += valid ? decoded.length : 1;
+  }
+  return out;
+}
+
+} // namespace llamac

@@ -1,0 +1,69 @@
+//===- CharClasses.h - Letters, numbers and spaces of Unicode ---*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The four classes of characters the pre-tokenizers tell apart, by Unicode
+// 16.0, the version of the regular expressions tiktoken runs. llama.cpp's
+// tables are of 15.1: they differ only in characters 16.0 added.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_ENGINE_TOKENIZER_CHARCLASSES_H
+#define LLAMAC_RUNTIME_ENGINE_TOKENIZER_CHARCLASSES_H
+
+#include "absl/strings/string_view.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+enum class CharClass : uint8_t {
+  Other,  ///< Everything else, unassigned and invalid bytes included.
+  Letter, ///< \p{L}
+  Number, ///< \p{N}
+  Space,  ///< \s: the property White_Space.
+};
+
+/// A character of a text: its code point and the bytes it takes. A byte that
+/// starts no character stands for itself, as U+FFFD of one byte.
+struct DecodedChar {
+  uint32_t codepoint;
+  uint32_t length;
+};
+
+/// The character at `text[at]`; `at` is inside the text. Overlong forms and
+/// code points over U+10FFFF are invalid bytes; a surrogate counts as one
+/// character of three bytes, as llama.cpp has it.
+DecodedChar decodeChar(absl::string_view text, size_t at);
+
+/// Appends the UTF-8 form of `codepoint`, at most U+10FFFF.
+void appendUtf8(std::string &out, uint32_t codepoint);
+
+/// `text` with every byte that llama.cpp does not accept as part of a
+/// character replaced by U+FFFD. Overlong forms, which it accepts, get their
+/// shortest form.
+std::string replaceInvalidUtf8(absl::string_view text);
+
+/// Looks code points up in one flat table, filled from the ranges.
+class CharClasses {
+public:
+  CharClasses();
+
+  CharClass operator[](uint32_t codepoint) const {
+    return codepoint < table.size() ? table[codepoint] : CharClass::Other;
+  }
+
+private:
+  std::vector<CharClass> table; ///< Ends with the last letter there is.
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_ENGINE_TOKENIZER_CHARCLASSES_H

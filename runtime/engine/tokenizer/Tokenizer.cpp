@@ -1,0 +1,154 @@
+//===- Tokenizer.cpp - Text to ids and back -------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What all kinds of tokenizers share: the text is split at its special tokens,
+// each part between them goes to the kind's own algorithm, and ids turn back
+// to bytes by look-up.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/tokenizer/Tokenizer.h"
+
+#include "runtime/engine/tokenizer/TokenizerKinds.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace llamac {
+
+Tokenizer::~Tokenizer() = default;
+
+static std::vector<SpecialTokens::Entry>
+specialEntries(const TokenizerBlob &blob, bool onlyUser) {
+  std::vector<SpecialTokens::Entry> entries;
+  for (int32_t id : blob.specialIds()) {
+    const TokenType type = blob.tokenType(static_cast<uint32_t>(id));
+    const absl::string_view text = blob.tokenBytes(static_cast<uint32_t>(id));
+    if (!text.empty() && (!onlyUser || type == TokenType::User))
+      entries.push_back({text, id});
+  }
+  return entries;
+}
+
+Tokenizer::Tokenizer(const TokenizerBlob &checked)
+    : blob(checked), allSpecials(specialEntries(blob, false)),
+      userSpecials(specialEntries(blob, true)) {
+  tokenizerInfo.vocabSize = static_cast<int32_t>(blob.vocabSize());
+  tokenizerInfo.bosId = blob.bosId();
+  tokenizerInfo.eosId = blob.eosId();
+  tokenizerInfo.eotId = blob.eotId();
+  tokenizerInfo.stopIds = blob.stopIds();
+  tokenizerInfo.addBos = blob.flags().addBos;
+  tokenizerInfo.chatTemplate = std::string(blob.chatTemplate());
+}
+
+bool Tokenizer::isStopId(int32_t id) const {
+  return std::binary_search(tokenizerInfo.stopIds.begin(),
+                            tokenizerInfo.stopIds.end(), id);
+}
+
+std::vector<SpecialToken> Tokenizer::specialTokens() const {
+  std::vector<SpecialToken> tokens;
+  for (int32_t id : blob.specialIds())
+    tokens.push_back(
+        {id, blob.tokenBytes(static_cast<uint32_t>(id)), isControl(id)});
+  return tokens;
+}
+
+bool Tokenizer::isControl(int32_t id) const {
+  return blob.tokenType(static_cast<uint32_t>(id)) == TokenType::Control;
+}
+
+absl::Status Tokenizer::checkId(int32_t id) const {
+  if (id >= 0 && id < vocabSize())
+    return absl::OkStatus();
+  return usageError(
+      absl::StrCat("token id: expected 0 to ", vocabSize() - 1, ", got ", id));
+}
+
+absl::StatusOr<std::vector<int32_t>>
+Tokenizer::encode(absl::string_view text, EncodeOptions options) const {
+  if (text.size() > std::numeric_limits<int32_t>::max())
+    return usageError(absl::StrCat("text: expected less than 2 GiB, got ",
+                                   text.size(), " bytes"));
+  std::vector<int32_t> ids;
+  if (options.addBos) {
+    if (!blob.bosId())
+      return usageError("the model has no begin-of-sequence token to add");
+    ids.push_back(*blob.bosId());
+  }
+  const SpecialTokens &specials = options.special ? allSpecials : userSpecials;
+  bool afterSpecial = true;
+  for (size_t at = 0; at < text.size();) {
+    const std::optional<SpecialTokens::Match> match = specials.find(text, at);
+    const size_t end = match ? match->begin : text.size();
+    if (end > at)
+      LLAMAC_RETURN_IF_ERROR(
+          encodeText(text.substr(at, end - at), afterSpecial, ids));
+    if (match)
+      ids.push_back(match->id);
+    afterSpecial = match.has_value();
+    at = match ? match->end : end;
+  }
+  return ids;
+}
+
+absl::StatusOr<std::string> Tokenizer::decode(std::span<const int32_t> ids,
+                                              DecodeOptions options) const {
+  // Where the encoder puts a space before text, the space goes away again.
+  bool dropSpace = options.startOfText && blob.flags().addSpacePrefix;
+  std::string out;
+  for (int32_t id : ids) {
+    LLAMAC_RETURN_IF_ERROR(checkId(id));
+    absl::string_view bytes = blob.tokenBytes(static_cast<uint32_t>(id));
+    if (isControl(id)) {
+      if (options.special)
+        out.append(bytes.data(), bytes.size());
+      dropSpace = blob.flags().addSpacePrefix;
+      continue;
+    }
+    if (dropSpace && !bytes.empty() && bytes[0] == ' ')
+      bytes.remove_prefix(1);
+    dropSpace = false;
+    out.append(bytes.data(), bytes.size());
+  }
+  return out;
+}
+
+absl::StatusOr<absl::string_view> Tokenizer::tokenBytes(int32_t id) const {
+  LLAMAC_RETURN_IF_ERROR(checkId(id));
+  return blob.tokenBytes(static_cast<uint32_t>(id));
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>>
+loadTokenizer(absl::string_view blobBytes) {
+  LLAMAC_ASSIGN_OR_RETURN(const TokenizerBlob blob,
+                          TokenizerBlob::parse(blobBytes));
+  switch (blob.kind()) {
+  case TokenizerKind::BytePair:
+    return makeBytePairTokenizer(blob);
+  case TokenizerKind::ScoredPieces:
+    return makeScoredPiecesTokenizer(blob);
+  case TokenizerKind::SentencePiece:
+    return makeSentencePieceTokenizer(blob);
+  }
+  return internalError("tokenizer: a kind without an implementation");
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>>
+loadTokenizer(std::string blobBytes) {
+  auto owned = std::make_unique<const std::string>(std::move(blobBytes));
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer,
+                          loadTokenizer(absl::string_view(*owned)));
+  tokenizer->ownedBytes = std::move(owned);
+  return tokenizer;
+}
+
+} // namespace llamac
