@@ -45,11 +45,10 @@ namespace {
 /// Passes chosen tokens on to the callbacks and finds out when to stop.
 class Output {
 public:
-  Output(const Model &model, const GenerateOptions &options,
+  Output(const Model &model, const std::vector<std::string> &stopStrings,
          const GenerateCallbacks &callbacks)
-      : model(model), options(options), callbacks(callbacks),
-        text(options.stopStrings),
-        needsText(callbacks.onText || !options.stopStrings.empty()) {}
+      : model(model), callbacks(callbacks), text(stopStrings),
+        needsText(callbacks.onText || !stopStrings.empty()) {}
 
   /// Takes a token; the reason to stop after it, if there is one.
   absl::StatusOr<std::optional<StopReason>> add(int32_t id);
@@ -63,7 +62,6 @@ private:
   }
 
   const Model &model;
-  const GenerateOptions &options;
   const GenerateCallbacks &callbacks;
   TextStream text;
   bool needsText;
@@ -74,8 +72,6 @@ private:
 absl::StatusOr<std::optional<StopReason>> Output::add(int32_t id) {
   if (callbacks.onToken && !callbacks.onToken(id))
     return StopReason::Cancelled;
-  if (options.stopAtStopIds && model.isStopId(id))
-    return StopReason::StopId;
   // A vocabulary may have more rows than the tokenizer has tokens.
   if (!needsText || id >= model.tokenizer()->vocabSize() ||
       model.tokenizer()->isControl(id))
@@ -131,10 +127,15 @@ absl::StatusOr<GenerateResult> generate(Engine &engine,
       engine.step({{&sequence, prompt, Wanted::Last}}, sample));
   result.times.prefillSeconds = secondsSince(start);
 
-  Output output(model, options, callbacks);
+  Output output(model, options.stopStrings, callbacks);
   const Clock::time_point decodeStart = Clock::now();
   for (;;) {
     const int32_t last = result.ids.back();
+    if (options.stopAtStopIds && model.isStopId(last)) {
+      result.ids.pop_back();
+      result.reason = StopReason::StopId;
+      break;
+    }
     LLAMAC_ASSIGN_OR_RETURN(std::optional<StopReason> stop, output.add(last));
     if (!stop && static_cast<int64_t>(result.ids.size()) == options.maxTokens)
       stop = StopReason::Length;

@@ -47,7 +47,7 @@ struct GenerateTimes {
 };
 
 struct GenerateResult {
-  /// Every token chosen, a stop id included.
+  /// The tokens of the answer, without the stop id that ended it.
   std::vector<int32_t> ids;
   StopReason reason = StopReason::Length;
   uint64_t seed = 0;

@@ -1,0 +1,92 @@
+//===- LlamacRun.cpp - Runs a compiled plan -------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// llamac-run PLAN -p TEXT            completes a prompt
+// llamac-run bench PLAN              measures it
+// llamac-run logits PLAN ...         writes logits to a file
+// llamac-run perplexity PLAN FILE    scores a text
+//
+// The runtime alone: no compiler is linked.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Status.h"
+#include "runtime/tools/CommandLine.h"
+
+#include <cstdio>
+#include <string>
+
+using namespace llamac;
+
+namespace {
+
+/// What the command line says.
+struct Invocation {
+  std::string plan;
+  ModelOptions model;
+  RunOptions run;
+  BenchOptions bench;
+  LogitsOptions logits;
+  PerplexityOptions perplexity;
+};
+
+} // namespace
+
+static CLI::App *addCommand(CLI::App &app, Invocation &invocation,
+                            const char *name, const char *description) {
+  CLI::App *command = app.add_subcommand(name, description);
+  command->add_option("PLAN", invocation.plan, "A compiled plan")->required();
+  addModelOptions(*command, invocation.model);
+  return command;
+}
+
+// The command that was asked for; `run` has no name of its own.
+static absl::Status execute(const Invocation &invocation,
+                            const std::string &command) {
+  if (command.empty())
+    LLAMAC_RETURN_IF_ERROR(checkRunOptions(invocation.run));
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
+                          Model::load(invocation.plan, invocation.model));
+  if (command == "bench")
+    return benchCommand(model, invocation.bench, stdout);
+  if (command == "logits")
+    return logitsCommand(model, invocation.logits);
+  if (command == "perplexity")
+    return perplexityCommand(model, invocation.perplexity, stdout);
+  return runCommand(model, invocation.run, stdout, stderr);
+}
+
+int main(int argc, char **argv) {
+  Invocation invocation;
+  CLI::App app("Runs a plan that llamac compiled.", "llamac-run");
+  app.set_version_flag("--version", LLAMAC_VERSION);
+  app.require_subcommand(0, 1);
+  app.add_option("PLAN", invocation.plan, "A compiled plan");
+  addModelOptions(app, invocation.model);
+  addRunOptions(app, invocation.run);
+  addBenchOptions(
+      *addCommand(app, invocation, "bench", "Measure prefill and decode"),
+      invocation.bench);
+  addLogitsOptions(
+      *addCommand(app, invocation, "logits", "Write logits to a .npy file"),
+      invocation.logits);
+  addPerplexityOptions(
+      *addCommand(app, invocation, "perplexity", "Score a text"),
+      invocation.perplexity);
+
+  if (const std::optional<int> code = parseCommandLine(app, argc, argv))
+    return *code;
+  const std::vector<CLI::App *> commands = app.get_subcommands();
+  if (invocation.plan.empty())
+    return reportStatus("llamac-run",
+                        usageError("PLAN: expected a file, got none; see "
+                                   "--help"));
+  return reportStatus(
+      "llamac-run",
+      execute(invocation, commands.empty() ? "" : commands[0]->get_name()));
+}

@@ -1,0 +1,106 @@
+//===- LogitsCommand.cpp - Writes logits to a file ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tools/LogitsCommand.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/tools/RunCommand.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace llamac {
+
+// NumPy's format: magic, version, length of the header, and a Python literal
+// padded with spaces so that the data begins at a multiple of 64 bytes.
+static std::string npyHeader(int64_t rows, int64_t cols) {
+  std::string text =
+      absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows,
+                   ", ", cols, "), }");
+  constexpr size_t fixed = 10;
+  const size_t total = (fixed + text.size() + 1 + 63) / 64 * 64;
+  text.append(total - fixed - text.size() - 1, ' ');
+  text.push_back('\n');
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header.push_back(static_cast<char>(text.size() & 0xff));
+  header.push_back(static_cast<char>(text.size() >> 8));
+  return header + text;
+}
+
+absl::StatusOr<NpyWriter> NpyWriter::create(const std::string &path,
+                                            int64_t rows, int64_t cols) {
+  std::FILE *file = std::fopen(path.c_str(), "wb");
+  if (!file)
+    return usageError(
+        absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
+  NpyWriter writer(file, path);
+  const std::string header = npyHeader(rows, cols);
+  if (std::fwrite(header.data(), 1, header.size(), file) != header.size())
+    return writer.failure();
+  return writer;
+}
+
+NpyWriter::NpyWriter(NpyWriter &&other) noexcept
+    : file(std::exchange(other.file, nullptr)), path(std::move(other.path)) {}
+
+NpyWriter::~NpyWriter() {
+  if (file)
+    std::fclose(file);
+}
+
+absl::Status NpyWriter::failure() const {
+  return memoryError(
+      absl::StrCat(path, ": cannot write: ", std::strerror(errno)));
+}
+
+absl::Status NpyWriter::writeRow(absl::Span<const float> values) {
+  if (std::fwrite(values.data(), sizeof(float), values.size(), file) !=
+      values.size())
+    return failure();
+  return absl::OkStatus();
+}
+
+absl::Status NpyWriter::finish() {
+  if (std::fclose(std::exchange(file, nullptr)) != 0)
+    return failure();
+  return absl::OkStatus();
+}
+
+absl::Status logitsCommand(std::shared_ptr<const Model> model,
+                           const LogitsOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                          parseTokenIds(options.tokens));
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (options.chunk < 0)
+    return usageError(
+        absl::StrCat("--chunk: expected 0 or more, got ", options.chunk));
+  if (count > model->context())
+    return usageError(absl::StrCat("context: the prompt has ", count,
+                                   " tokens, the plan was compiled for ",
+                                   model->context()));
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          Engine::create(model));
+  LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine->newSequence());
+  LLAMAC_ASSIGN_OR_RETURN(
+      NpyWriter writer,
+      NpyWriter::create(options.output, count, model->config().vocabSize));
+  const int64_t chunk = options.chunk == 0 ? count : options.chunk;
+  for (int64_t first = 0; first < count; first += chunk) {
+    const auto part = absl::MakeConstSpan(tokens).subspan(first, chunk);
+    LLAMAC_RETURN_IF_ERROR(engine->step(
+        {{&sequence, part, Wanted::All}},
+        [&](const LogitsRow &row) { return writer.writeRow(row.values); }));
+  }
+  return writer.finish();
+}
+
+} // namespace llamac

@@ -1,0 +1,130 @@
+//===- RunCommand.cpp - Completes a prompt --------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tools/RunCommand.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace llamac {
+
+absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
+  std::vector<int32_t> ids;
+  for (absl::string_view part :
+       absl::StrSplit(text, absl::ByAnyChar(", \t\n"), absl::SkipEmpty())) {
+    if (!absl::SimpleAtoi(part, &ids.emplace_back()) || ids.back() < 0)
+      return usageError(
+          absl::StrCat("--tokens: expected ids such as 1,2,3, got ", part));
+  }
+  if (ids.empty())
+    return usageError("--tokens: expected ids such as 1,2,3, got none");
+  return ids;
+}
+
+absl::Status checkRunOptions(const RunOptions &options) {
+  if (options.prompt.has_value() == options.tokens.has_value())
+    return usageError(absl::StrCat("prompt: expected -p TEXT or --tokens IDS, "
+                                   "got ",
+                                   options.prompt ? "both" : "neither"));
+  if (options.tokens)
+    LLAMAC_RETURN_IF_ERROR(parseTokenIds(*options.tokens).status());
+  if (options.generate.maxTokens < -1)
+    return usageError(absl::StrCat("-n: expected -1 or more, got ",
+                                   options.generate.maxTokens));
+  return Sampler::create(options.generate.sampling).status();
+}
+
+static double rate(int64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+// One line for people, or one JSON object for programs.
+static void printTimes(const Model &model, const GenerateResult &result,
+                       bool json, std::FILE *log) {
+  const GenerateTimes &times = result.times;
+  const double first = model.loadSeconds() + times.prefillSeconds;
+  const double prefillRate = rate(times.promptTokens, times.prefillSeconds);
+  const double decodeRate = rate(times.decodeSteps, times.decodeSeconds);
+  if (json) {
+    const nlohmann::ordered_json report = {
+        {"load_s", model.loadSeconds()},
+        {"prompt_tokens", times.promptTokens},
+        {"prefill_s", times.prefillSeconds},
+        {"prefill_tok_s", prefillRate},
+        {"first_token_s", first},
+        {"generated_tokens", result.ids.size()},
+        {"decode_s", times.decodeSeconds},
+        {"decode_tok_s", decodeRate},
+        {"stop", std::string(stopReasonName(result.reason))},
+        {"seed", result.seed}};
+    absl::FPrintF(log, "%s\n", report.dump());
+    return;
+  }
+  absl::FPrintF(
+      log,
+      "load %.2f s, prompt %d tokens at %.1f tok/s, first token after "
+      "%.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
+      model.loadSeconds(), times.promptTokens, prefillRate, first,
+      times.decodeSteps, decodeRate, stopReasonName(result.reason));
+}
+
+absl::Status runCommand(std::shared_ptr<const Model> model,
+                        const RunOptions &options, std::FILE *out,
+                        std::FILE *log) {
+  LLAMAC_RETURN_IF_ERROR(checkRunOptions(options));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> prompt,
+      options.tokens ? parseTokenIds(*options.tokens)
+                     : model->encode(*options.prompt, options.special));
+  if (!options.printIds && !model->tokenizer())
+    return usageError(absl::StrCat(model->path(),
+                                   ": the plan has no tokenizer to make text "
+                                   "with; ask for ids by --print-ids"));
+
+  bool first = true;
+  bool writes = true;
+  auto print = [&](absl::string_view text) {
+    writes = std::fwrite(text.data(), 1, text.size(), out) == text.size() &&
+             std::fflush(out) == 0;
+    return writes;
+  };
+  GenerateCallbacks callbacks;
+  if (options.printIds)
+    callbacks.onToken = [&](int32_t id) {
+      const bool isFirst = std::exchange(first, false);
+      return print(absl::StrCat(isFirst ? "" : " ", id));
+    };
+  else
+    callbacks.onText = print;
+
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          Engine::create(model));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const GenerateResult result,
+      generate(*engine, prompt, options.generate, callbacks));
+  if (!writes || !print("\n"))
+    return memoryError(
+        absl::StrCat("cannot write the output: ", std::strerror(errno)));
+  if (options.quiet)
+    return absl::OkStatus();
+  if (options.generate.sampling.temperature > 0 && !options.json)
+    absl::FPrintF(log, "seed %d\n", result.seed);
+  printTimes(*model, result, options.json, log);
+  return absl::OkStatus();
+}
+
+} // namespace llamac

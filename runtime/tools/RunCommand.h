@@ -1,0 +1,47 @@
+//===- RunCommand.h - Completes a prompt ------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_TOOLS_RUNCOMMAND_H
+#define LLAMAC_RUNTIME_TOOLS_RUNCOMMAND_H
+
+#include "runtime/engine/Generator.h"
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace llamac {
+
+struct RunOptions {
+  std::optional<std::string> prompt; ///< Text; this or `tokens`.
+  std::optional<std::string> tokens; ///< Ids: "1,2,3".
+  /// Whether names of special tokens in the prompt stand for them.
+  bool special = false;
+  GenerateOptions generate;
+  bool printIds = false; ///< The ids instead of the text.
+  bool json = false;     ///< The timings as one JSON object.
+  bool quiet = false;    ///< No timings.
+};
+
+/// Usage error for options that do not go together, before a model is loaded.
+absl::Status checkRunOptions(const RunOptions &options);
+
+/// Completes a prompt with `model`: the text alone, or the ids separated by
+/// spaces, and a line feed go to `out` as they come; seed and timings go to
+/// `log`.
+absl::Status runCommand(std::shared_ptr<const Model> model,
+                        const RunOptions &options, std::FILE *out,
+                        std::FILE *log);
+
+/// The ids of "1,2,3"; spaces separate too. Usage error for anything else, or
+/// for none.
+absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_TOOLS_RUNCOMMAND_H
