@@ -31,7 +31,7 @@ build_packages=(
   libclang-cpp19-dev liblld-19-dev
   libabsl-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
   libhwloc-dev libicu-dev libpcre2-dev libsentencepiece-dev libxxhash-dev
-  nlohmann-json3-dev
+  nlohmann-json3-dev zlib1g-dev
 )
 test_packages=(
   git:git g++:g++ libgtest-dev libgmock-dev llvm-19-tools libclang-rt-19-dev
@@ -81,11 +81,11 @@ is_installed() {
 apt_install() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
     -o Acquire::Retries=3 -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 \
-    install --no-install-recommends "$@" </dev/null
+    install --no-install-recommends "$@" </dev/null >/dev/null
 }
 
 apt_update() {
-  as_root apt-get -qq -o Acquire::Retries=3 update </dev/null
+  as_root apt-get -qq -o Acquire::Retries=3 update </dev/null >/dev/null
 }
 
 # install_packages ENTRY...: those that are missing. The package lists are
