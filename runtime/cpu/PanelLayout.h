@@ -17,7 +17,8 @@
 //   F16   1 k       f16 [16]
 //   BF16  2 k       bf16 [16][2]
 //   Q8_0  32 k      f16 d[16]; i8 q[8][16][4]        q[g][r][j] is k = 4g + j
-//   Q4_0  32 k      f16 d[16]; u8 q[4][16][4]        q[g][r][j] has k = 4g + j in
+//   Q4_0  32 k      f16 d[16]; u8 q[4][16][4]        q[g][r][j] has k = 4g + j
+//   in
 //                                                    its low half and k = 16 +
 //                                                    4g + j in its high half
 //   Q4_1  32 k      f16 d[16]; f16 m[16]; u8 q[4][16][4], as Q4_0
@@ -59,7 +60,7 @@ struct PanelBlock {
 
 constexpr PanelBlock panelBlock(PanelFormat format) {
   constexpr PanelBlock blocks[] = {
-      {1, 64},   {1, 32},   {2, 64},   {32, 544},   {32, 288},  {32, 320},
+      {1, 64},   {1, 32},   {2, 64},     {32, 544},   {32, 288},   {32, 320},
       {32, 352}, {32, 384}, {256, 2304}, {256, 2816}, {256, 3360},
   };
   return blocks[static_cast<int>(format)];

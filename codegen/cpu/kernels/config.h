@@ -42,8 +42,8 @@ struct MatmulConfig {
   PanelFormat format;
   long outputs;
   long depth;
-  int weights = 1;   ///< 1 or 2.
-  long maxRows = 1;  ///< gemv only: the most rows of a call, 1 to 8.
+  int weights = 1;  ///< 1 or 2.
+  long maxRows = 1; ///< gemv only: the most rows of a call, 1 to 8.
 };
 
 /// Whether products with `format` are taken in 8-bit integers.
@@ -134,8 +134,9 @@ struct AttentionConfig {
   KvConfig kv;
   long heads;
   float scale;
-  long queryStride = 0;  ///< f32 from one row of q to the next; 0: heads * headSize.
-  long outputStride = 0; ///< The same for the output.
+  long queryStride =
+      0; ///< f32 from one row of q to the next; 0: heads * headSize.
+  long outputStride = 0;  ///< The same for the output.
   long splitTokens = 128; ///< Keys that are reduced together; see attention.h.
 };
 

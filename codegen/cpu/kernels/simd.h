@@ -19,6 +19,9 @@
 
 #include "llamac/KernelAbi.h"
 
+// Everything is inlined, so how a wide vector would be passed is of no concern.
+#pragma clang diagnostic ignored "-Wpsabi"
+
 /// Without the width, LLVM may split 512-bit vectors for processors that it
 /// tunes for 256.
 #define LLAMAC_INLINE                                                          \
@@ -114,7 +117,8 @@ LLAMAC_INLINE U16x16 toF16(F32x16 x) {
   // Round to nearest even in integers; adding 0.5 aligns subnormal results.
   U32x16 u = bits<U32x16>(x);
   U32x16 magnitude = u & 0x7fffffff;
-  U32x16 normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+  U32x16 normal =
+      (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
   U32x16 subnormal = bits<U32x16>(bits<F32x16>(magnitude) + 0.5f) - 0x3f000000;
   U32x16 h = magnitude < 0x38800000 ? subnormal : normal;
   h = magnitude >= 0x477ff000 ? U32x16(0x7c00) : h;
@@ -264,9 +268,8 @@ LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum) {
 
 LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum) {
   for (int g = 0; g < 8; ++g)
-    for (int lane = 0; lane < dotLanes; ++lane)
-      for (int j = 0; j < 4; ++j)
-        sum[lane] += I8(w[g][4 * lane + j]) * x[4 * g + j];
+    for (int j = 0; j < 4; ++j)
+      sum += (bits<I32xD>(w[g]) << (24 - 8 * j) >> 24) * int(x[4 * g + j]);
   return sum;
 }
 

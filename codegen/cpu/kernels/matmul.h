@@ -1,0 +1,252 @@
+//===- matmul.h - Products of activations and packed weights ----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// gemv, for one row or a few, and gemm, for many: y[t] = W x[t], with a
+// prologue that supplies the rows of x and a sink that takes the results.
+//
+// Both first bring the rows of x into the form the format is multiplied in, in
+// the thread's scratch, then walk their panels: 8-bit blocks for the formats
+// of int8.h, and f32 for all others. Rows lie inside each step of the depth
+// ([depth / step][rows][step]), so that the inner loops read them in order. A
+// single row keeps its sums in registers, and several panels go side by side
+// to hide the latency of the chains; every other number of rows takes the same
+// path.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CPU_MATMUL_H
+#define LLAMAC_CPU_MATMUL_H
+
+#include "llamac/cpu/config.h"
+#include "llamac/cpu/int8.h"
+#include "llamac/cpu/panels.h"
+#include "llamac/cpu/rowwise.h"
+#include "llamac/cpu/tile.h"
+
+namespace llamac::cpu {
+
+/// The packed weights of a product, one or two.
+template <int count> struct PanelWeights {
+  const void *panels[count];
+};
+
+/// The parts of a thread's scratch.
+template <MatmulConfig config> struct MatmulBuffers {
+  float *row;
+  U8 *prepared;
+  float *sums;
+
+  LLAMAC_INLINE MatmulBuffers(void *scratch, long maxRows) {
+    auto *base = static_cast<U8 *>(scratch);
+    MatmulScratch parts = matmulScratch(config, maxRows);
+    row = reinterpret_cast<float *>(base);
+    prepared = base + parts.prepared;
+    sums = reinterpret_cast<float *>(base + parts.accumulators);
+  }
+
+  /// Rows first .. first + rows - 1 of x, in the form they are multiplied in.
+  template <class Rows>
+  LLAMAC_INLINE void prepare(const Rows &input, long first, long rows) const {
+    for (long t = 0; t < rows; ++t) {
+      const float *x = input(first + t, row);
+      if constexpr (usesInt8(config.format)) {
+        auto *blocks = reinterpret_cast<Int8Block *>(prepared);
+        for (long b = 0; b < config.depth / 32; ++b)
+          quantize<config.format>(x + 32 * b, blocks[b * rows + t]);
+      } else {
+        using F32x8 = float __attribute__((ext_vector_type(8)));
+        auto *steps = reinterpret_cast<float *>(prepared);
+        for (long s = 0; s < config.depth / 8; ++s)
+          store(steps + (s * rows + t) * 8, load<F32x8>(x + 8 * s));
+      }
+    }
+  }
+};
+
+/// Valid outputs of panel `panel`.
+template <MatmulConfig config> LLAMAC_INLINE int panelLanes(long panel) {
+  long left = config.outputs - panel * panelRows;
+  return left < panelRows ? int(left) : int(panelRows);
+}
+
+template <MatmulConfig config>
+LLAMAC_INLINE const U8 *panelAt(const PanelWeights<config.weights> &weights,
+                                int weight, long panel) {
+  return static_cast<const U8 *>(weights.panels[weight]) +
+         panel * panelBytes(config.format, config.depth);
+}
+
+/// Sums of `count` panels for `rows` rows, f32 formats; x is [depth / 8][rows]
+/// [8], sums [count][rows][16].
+template <MatmulConfig config, int count>
+LLAMAC_INLINE void floatPanels(const U8 *const (&panels)[count], const float *x,
+                               long rows, float *sums) {
+  using Reader = PanelReader<config.format>;
+  clear(sums, count * rows * panelRows);
+  for (long first = 0; first < config.depth; first += Reader::group) {
+    GroupScales scales[count];
+    for (int p = 0; p < count; ++p)
+      scales[p] = Reader::scales(panels[p], first);
+    for (long k = first; k < first + Reader::group; k += tileDepth) {
+      F32x16 w[count][tileDepth];
+      for (int p = 0; p < count; ++p)
+        for (int j = 0; j < tileDepth; ++j)
+          w[p][j] = Reader::weight(panels[p], scales[p], k, j);
+      accumulate(w, x + k / 8 * rows * 8 + k % 8, 8, sums, panelRows,
+                 rows * panelRows, rows);
+    }
+  }
+}
+
+/// The same for one row.
+template <MatmulConfig config, int count>
+LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
+                                  const float *x, float *sums) {
+  using Reader = PanelReader<config.format>;
+  constexpr PanelBlock block = panelBlock(config.format);
+  constexpr long stepBytes = block.bytes * 8 / block.depth;
+  F32x16 sum[count] = {};
+  for (long first = 0; first < config.depth; first += Reader::group) {
+    GroupScales scales[count];
+    for (int p = 0; p < count; ++p)
+      scales[p] = Reader::scales(panels[p], first);
+#pragma clang loop unroll(disable)
+    for (long k = first; k < first + Reader::group; k += 8) {
+      for (int p = 0; p < count; ++p)
+        for (long i = 0; i < stepBytes; i += 64)
+          prefetch(panels[p] + k / 8 * stepBytes + 1024 + i);
+      for (int part = 0; part < 8; part += tileDepth)
+        for (int j = 0; j < tileDepth; ++j)
+          for (int p = 0; p < count; ++p)
+            sum[p] = fma(Reader::weight(panels[p], scales[p], k + part, j),
+                         splat(x[k + part + j]), sum[p]);
+    }
+  }
+  for (int p = 0; p < count; ++p)
+    store(sums + p * panelRows, sum[p]);
+}
+
+/// Computes panels panel .. panel + count - 1 of each weight and hands the
+/// results of rows first .. first + rows - 1 to the sink.
+template <MatmulConfig config, int count, bool single, class Sink>
+LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
+                                const PanelWeights<config.weights> &weights,
+                                long panel, long first, long rows,
+                                const Sink &sink) {
+  constexpr int total = count * config.weights;
+  const U8 *panels[total];
+  for (int w = 0; w < config.weights; ++w)
+    for (int p = 0; p < count; ++p)
+      panels[w * count + p] = panelAt<config>(weights, w, panel + p);
+
+  float *sums = buffers.sums;
+  if constexpr (usesInt8(config.format)) {
+    auto *x = reinterpret_cast<const Int8Block *>(buffers.prepared);
+    for (int i = 0; i < total; ++i)
+      if constexpr (single)
+        int8PanelRow<config.format, config.depth>(panels[i], x,
+                                                  sums + i * panelRows);
+      else
+        int8Panel<config.format, config.depth>(panels[i], x, rows,
+                                               sums + i * rows * panelRows);
+  } else {
+    auto *x = reinterpret_cast<const float *>(buffers.prepared);
+    if constexpr (single)
+      floatPanelsRow<config>(panels, x, sums);
+    else if constexpr (total <= tilePanels)
+      floatPanels<config>(panels, x, rows, sums);
+    else
+      for (int i = 0; i < total; ++i) {
+        const U8 *const one[] = {panels[i]};
+        floatPanels<config>(one, x, rows, sums + i * rows * panelRows);
+      }
+  }
+
+  for (int p = 0; p < count; ++p) {
+    long column = (panel + p) * panelRows;
+    int lanes = panelLanes<config>(panel + p);
+    for (long t = 0; t < rows; ++t) {
+      auto y = load<F32x16>(sums + (p * rows + t) * panelRows);
+      if constexpr (config.weights == 2)
+        sink(first + t, column, y,
+             load<F32x16>(sums + ((count + p) * rows + t) * panelRows), lanes);
+      else
+        sink(first + t, column, y, lanes);
+    }
+  }
+}
+
+/// Panels begin .. end - 1, `wide` at a time while there are so many.
+template <MatmulConfig config, int wide, bool single, class Sink>
+LLAMAC_INLINE void matmulRange(const MatmulBuffers<config> &buffers,
+                               const PanelWeights<config.weights> &weights,
+                               long begin, long end, long first, long rows,
+                               const Sink &sink) {
+  long panel = begin;
+  if constexpr (wide > 1)
+    for (; panel + wide <= end; panel += wide)
+      matmulPanels<config, wide, single>(buffers, weights, panel, first, rows,
+                                         sink);
+  for (; panel < end; ++panel)
+    matmulPanels<config, 1, single>(buffers, weights, panel, first, rows, sink);
+}
+
+/// Panels of each weight that many rows take side by side.
+template <MatmulConfig config>
+constexpr int gemmWidth =
+    usesInt8(config.format) || config.weights == 2 ? 1 : tilePanels;
+
+/// Panels of each weight that one row takes side by side.
+template <MatmulConfig config>
+constexpr int gemvWidth =
+    usesInt8(config.format)                 ? 1
+    : PanelReader<config.format>::group > 8 ? 1
+                                            : 4 / config.weights;
+
+/// Any number of rows.
+template <MatmulConfig config, class Rows, class Sink>
+LLAMAC_INLINE void gemm(const CpuLaunch &launch, const Rows &rows,
+                        const PanelWeights<config.weights> &weights,
+                        const Sink &sink) {
+  constexpr LaunchShape shape = gemmShape(config);
+  MatmulBuffers<config> buffers(launch.scratch, shape.rowBlock);
+  for (long item = launch.begin; item < launch.end;) {
+    long block = item / shape.items;
+    long last = (block + 1) * shape.items;
+    last = last < launch.end ? last : launch.end;
+    long first = block * shape.rowBlock;
+    long count = launch.rows - first;
+    count = count < shape.rowBlock ? count : shape.rowBlock;
+    buffers.prepare(rows, first, count);
+    matmulRange<config, gemmWidth<config>, /*single=*/false>(
+        buffers, weights, item - block * shape.items,
+        last - block * shape.items, first, count, sink);
+    item = last;
+  }
+}
+
+/// At most config.maxRows rows.
+template <MatmulConfig config, class Rows, class Sink>
+LLAMAC_INLINE void gemv(const CpuLaunch &launch, const Rows &rows,
+                        const PanelWeights<config.weights> &weights,
+                        const Sink &sink) {
+  MatmulBuffers<config> buffers(launch.scratch, config.maxRows);
+  if (config.maxRows == 1 || launch.rows == 1) {
+    buffers.prepare(rows, 0, 1);
+    matmulRange<config, gemvWidth<config>, /*single=*/true>(
+        buffers, weights, launch.begin, launch.end, 0, 1, sink);
+  } else {
+    buffers.prepare(rows, 0, launch.rows);
+    matmulRange<config, gemmWidth<config>, /*single=*/false>(
+        buffers, weights, launch.begin, launch.end, 0, launch.rows, sink);
+  }
+}
+
+} // namespace llamac::cpu
+
+#endif // LLAMAC_CPU_MATMUL_H

@@ -1,0 +1,174 @@
+//===- rowwise.h - Kernels and prologues that take whole rows ---*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// RMSNorm, embedding look-up, pointwise functors and row gathering, and the
+// prologues that supply the rows of a product (matmul.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CPU_ROWWISE_H
+#define LLAMAC_CPU_ROWWISE_H
+
+#include "llamac/cpu/config.h"
+#include "llamac/cpu/panels.h"
+#include "llamac/cpu/simd.h"
+#include "llamac/cpu/vmath.h"
+
+namespace llamac::cpu {
+
+/// Calls body(column, lanes) for the 16-wide groups of a row of `width`.
+template <long width, class Body>
+LLAMAC_INLINE void forEachGroup(const Body &body) {
+  for (long column = 0; column < width / 16 * 16; column += 16)
+    body(column, 16);
+  if constexpr (width % 16 != 0)
+    body(width / 16 * 16, int(width % 16));
+}
+
+/// Calls body(row) for the rows of a launch's items, `rowBlock` rows each.
+template <class Body>
+LLAMAC_INLINE void forEachRow(const CpuLaunch &launch, long rowBlock,
+                              const Body &body) {
+  long end = launch.end * rowBlock;
+  end = end < launch.rows ? end : launch.rows;
+  for (long row = launch.begin * rowBlock; row < end; ++row)
+    body(row);
+}
+
+/// out = x * rsqrt(mean(x^2) + eps) * weight.
+template <long width>
+LLAMAC_INLINE void normalize(const float *x, const float *weight, float eps,
+                             float *out) {
+  // Four chains, so that the sum does not wait for itself.
+  F32x16 squares[4] = {};
+  for (long column = 0; column < width / 64 * 64; column += 64)
+    for (int i = 0; i < 4; ++i) {
+      auto v = load<F32x16>(x + column + 16 * i);
+      squares[i] = fma(v, v, squares[i]);
+    }
+  forEachGroup<width % 64>([&](long column, int lanes) {
+    F32x16 v = load16(x + width / 64 * 64 + column, lanes);
+    squares[0] = fma(v, v, squares[0]);
+  });
+  float sum = sumLanes((squares[0] + squares[1]) + (squares[2] + squares[3]));
+  float factor = 1.0f / squareRoot(sum / float(width) + eps);
+  forEachGroup<width>([&](long column, int lanes) {
+    F32x16 v = load16(x + column, lanes) * factor;
+    store16(out + column, v * load16(weight + column, lanes), lanes);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Prologues and sinks
+//===----------------------------------------------------------------------===//
+
+/// The rows of a buffer.
+template <long width, long stride = width> struct InputRows {
+  const float *input;
+
+  LLAMAC_INLINE const float *operator()(long row, float *) const {
+    return input + row * stride;
+  }
+};
+
+/// The rows of a buffer, normalised.
+template <long width, long stride = width> struct NormRows {
+  const float *input;
+  const float *weight;
+  float eps;
+
+  LLAMAC_INLINE const float *operator()(long row, float *scratch) const {
+    normalize<width>(input + row * stride, weight, eps, scratch);
+    return scratch;
+  }
+};
+
+/// out = y.
+template <long stride> struct StoreRows {
+  float *out;
+
+  LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
+                                int lanes) const {
+    store16(out + row * stride + column, y, lanes);
+  }
+};
+
+/// out = residual + y; both may be the same buffer.
+template <long stride> struct AddRows {
+  const float *residual;
+  float *out;
+
+  LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
+                                int lanes) const {
+    long at = row * stride + column;
+    store16(out + at, load16(residual + at, lanes) + y, lanes);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+template <long width>
+LLAMAC_INLINE void rmsNorm(const CpuLaunch &launch, const float *x,
+                           const float *weight, float eps, float *out) {
+  forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
+    normalize<width>(x + row * width, weight, eps, out + row * width);
+  });
+}
+
+/// functor(row, column, lanes) loads and stores.
+template <long width, class Functor>
+LLAMAC_INLINE void pointwise(const CpuLaunch &launch, const Functor &functor) {
+  forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
+    forEachGroup<width>(
+        [&](long column, int lanes) { functor(row, column, lanes); });
+  });
+}
+
+/// out[row] = x[index[row]].
+template <long width>
+LLAMAC_INLINE void gatherRows(const CpuLaunch &launch, const float *x,
+                              const int *index, float *out) {
+  forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
+    const float *from = x + index[row] * width;
+    forEachGroup<width>([&](long column, int lanes) {
+      store16(out + row * width + column, load16(from + column, lanes), lanes);
+    });
+  });
+}
+
+/// out[row] = row tokens[row] of a packed table. A row is one lane of its
+/// panel: all 16 are widened and one is kept, which reads the same cache lines
+/// as picking its bytes would.
+template <EmbedConfig config>
+LLAMAC_INLINE void embed(const CpuLaunch &launch, const int *tokens,
+                         const void *table, float *out) {
+  using Reader = PanelReader<config.format>;
+  forEachRow(launch, embedShape(config).rowBlock, [&](long row) {
+    long token = tokens[row];
+    const U8 *panel =
+        static_cast<const U8 *>(table) +
+        token / panelRows * panelBytes(config.format, config.width);
+    long lane = token % panelRows;
+    for (long first = 0; first < config.width; first += Reader::group) {
+      GroupScales scales = Reader::scales(panel, first);
+#pragma clang loop unroll(disable)
+      for (long k = first; k < first + Reader::group; k += tileDepth)
+        for (int j = 0; j < tileDepth; ++j) {
+          float lanes[16];
+          store(lanes, Reader::weight(panel, scales, k, j));
+          out[row * config.width + k + j] = lanes[lane];
+        }
+    }
+  });
+}
+
+} // namespace llamac::cpu
+
+#endif // LLAMAC_CPU_ROWWISE_H

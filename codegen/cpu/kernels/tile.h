@@ -1,0 +1,52 @@
+//===- tile.h - The inner loop of every product in f32 ----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block of weights stays in registers while rows of x stream past it: for
+// each row, its sums are loaded, extended by the block's depth, and stored.
+// The block is widened to f32 once for all rows, which makes any format as
+// fast as f32; there are no tiles of rows, so no number of rows is a tail; and
+// every sum is one chain of multiply-adds in the order of k, whatever the
+// blocking. With a depth of 8 and two panels, 10 loads and 2 stores go with 16
+// multiply-adds, and the chains of different rows overlap out of order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CPU_TILE_H
+#define LLAMAC_CPU_TILE_H
+
+#include "llamac/cpu/simd.h"
+
+namespace llamac::cpu {
+
+/// sums[t][p] += w[p] x[t] for `rows` rows. Row t of x is at x + t * xStride;
+/// the 16 sums of panel p at sums + t * sumStride + p * panelStride.
+template <int panels>
+LLAMAC_INLINE void accumulate(const F32x16 (&w)[panels][tileDepth],
+                              const float *x, long xStride, float *sums,
+                              long sumStride, long panelStride, long rows) {
+#pragma clang loop unroll(disable)
+  for (long t = 0; t < rows; ++t) {
+    F32x16 sum[panels];
+    for (int p = 0; p < panels; ++p)
+      sum[p] = load<F32x16>(sums + t * sumStride + p * panelStride);
+    for (int j = 0; j < tileDepth; ++j)
+      for (int p = 0; p < panels; ++p)
+        sum[p] = fma(w[p][j], splat(x[t * xStride + j]), sum[p]);
+    for (int p = 0; p < panels; ++p)
+      store(sums + t * sumStride + p * panelStride, sum[p]);
+  }
+}
+
+LLAMAC_INLINE void clear(float *sums, long count) {
+  for (long i = 0; i < count; i += 16)
+    store(sums + i, F32x16(0));
+}
+
+} // namespace llamac::cpu
+
+#endif // LLAMAC_CPU_TILE_H

@@ -1,0 +1,77 @@
+//===- vmath.h - Elementary functions on 16 lanes ---------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reductions and elementary functions in f32. A NaN gives a NaN, and results
+// overflow to infinity and underflow to zero as the functions do.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CPU_VMATH_H
+#define LLAMAC_CPU_VMATH_H
+
+#include "llamac/cpu/simd.h"
+
+namespace llamac::cpu {
+
+/// The sum of the lanes, halving the vector each time: one order everywhere.
+LLAMAC_INLINE float sumLanes(F32x16 v) {
+  auto a = v.lo + v.hi;
+  auto b = a.lo + a.hi;
+  auto c = b.lo + b.hi;
+  return c.x + c.y;
+}
+
+LLAMAC_INLINE float maxLanes(F32x16 v) { return __builtin_reduce_max(v); }
+
+/// The larger of each lane; for numbers that are known not to be NaN.
+LLAMAC_INLINE F32x16 max(F32x16 a, F32x16 b) { return a > b ? a : b; }
+
+LLAMAC_INLINE float squareRoot(float x) {
+  return __builtin_elementwise_sqrt(x);
+}
+
+/// 2^n for -126 <= n <= 127, n integral.
+LLAMAC_INLINE F32x16 powerOfTwo(I32x16 n) {
+  return bits<F32x16>((n + 127) << 23);
+}
+
+/// e^x within about 1 ulp: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial
+/// for e^r (the Taylor series, whose next term is below 2^-27), and a scaling
+/// by 2^n in two steps, since n spans more than the exponent of one factor.
+LLAMAC_INLINE F32x16 exp(F32x16 x) {
+  // Beyond these the result is 0 or infinity; a NaN passes both comparisons.
+  x = x < -104.0f ? F32x16(-104.0f) : x;
+  x = x > 89.0f ? F32x16(89.0f) : x;
+  constexpr float magic = 0x1.8p23f; // Adding it rounds to an integer.
+  F32x16 shifted = fma(x, splat(0x1.715476p+0f), splat(magic));
+  F32x16 n = shifted - magic;
+  F32x16 r = fma(n, splat(-0x1.62e400p-1f), x); // ln 2 in two parts
+  r = fma(n, splat(-0x1.7f7d1cp-20f), r);
+  F32x16 p = splat(1.0f / 5040);
+  p = fma(p, r, splat(1.0f / 720));
+  p = fma(p, r, splat(1.0f / 120));
+  p = fma(p, r, splat(1.0f / 24));
+  p = fma(p, r, splat(1.0f / 6));
+  p = fma(p, r, splat(0.5f));
+  p = fma(p, r, splat(1.0f));
+  p = fma(p, r, splat(1.0f));
+  I32x16 exponent = bits<I32x16>(shifted) - bits<int>(magic);
+  I32x16 half = exponent >> 1;
+  return p * powerOfTwo(half) * powerOfTwo(exponent - half);
+}
+
+/// x / (1 + e^-x).
+LLAMAC_INLINE F32x16 silu(F32x16 x) { return x / (1.0f + exp(-x)); }
+
+LLAMAC_INLINE F32x16 rsqrt(F32x16 x) {
+  return 1.0f / __builtin_elementwise_sqrt(x);
+}
+
+} // namespace llamac::cpu
+
+#endif // LLAMAC_CPU_VMATH_H
