@@ -73,16 +73,22 @@ def round_to(x, dtype):
 
 
 def random_weights(config, dtype="bf16", seed=0):
-    """Weights by Meta's names: matrices keep the size of activations, logits
-    are about 1, and norms vary around 1 so that none can be left out unseen."""
+    """Weights by Meta's names, as large as a trained model's: matrices keep the
+    size of activations, those that add to the residual stream are smaller so
+    that it grows slowly, an embedding that is the output matrix too is between
+    both. Norms vary around 1 so that none can be left out unseen."""
     rng = np.random.default_rng(seed)
     weights = {}
     for name, shape in weight_shapes(config).items():
         x = rng.standard_normal(shape, dtype=np.float32)
         if len(shape) == 1:
             x = 1 + x / 8
-        elif name != "tok_embeddings" or config.tied:
+        elif name != "tok_embeddings":
             x /= np.sqrt(np.float32(shape[1]))
+            if name.endswith((".wo", ".w2")):
+                x /= np.sqrt(np.float32(2 * config.layers))
+        elif config.tied:
+            x *= 3 / np.sqrt(np.float32(shape[1]))
         weights[name] = round_to(x, dtype)
     return weights
 
@@ -384,11 +390,11 @@ def gguf_name(name):
     return f"blk.{layer}.{GGUF_NAMES[rest]}.weight"
 
 
-def random_k_blocks(rng, shape, kind):
-    """Random bytes are valid blocks of a K format; the fp16 scales in each are
-    set so that the elements are about as large as random_weights' are."""
+def random_k_blocks(rng, x, kind):
+    """Blocks of a K format in the shape of x: random bytes are valid ones, and
+    the fp16 scales in each are set so that elements spread as those of x do."""
     size, fields = K_QUANTS[kind.name]
-    blocks = rng.integers(0, 256, (shape[0] * shape[1] // 256, size), np.uint8)
+    blocks = rng.integers(0, 256, (x.size // 256, size), np.uint8)
 
     def set_scales(values):
         for at, value in zip(fields, values):
@@ -399,9 +405,9 @@ def random_k_blocks(rng, shape, kind):
     centre = {"Q4_K": 7.5, "Q5_K": 15.5, "Q6_K": 0}[kind.name]
     set_scales((2.0**-8, centre * 2.0**-8))
     spread = gguf.quants.dequantize(blocks[:64], kind).std()
-    scale = 2.0**-8 / spread / np.sqrt(shape[1])
+    scale = 2.0**-8 / spread * x.std()
     set_scales((scale, centre * scale))
-    return blocks.reshape(shape[0], -1)
+    return blocks.reshape(len(x), -1)
 
 
 def quantise(weights, type_name, seed=1):
@@ -415,7 +421,7 @@ def quantise(weights, type_name, seed=1):
             stored[name], values[name] = (x, GgmlType.F32), x
             continue
         if type_name in K_QUANTS:
-            data = random_k_blocks(rng, x.shape, kind)
+            data = random_k_blocks(rng, x, kind)
         else:
             data = gguf.quants.quantize(x, kind)
         stored[name] = (data, kind)
