@@ -1,0 +1,327 @@
+//===- AttentionOps.cpp - Rotary embedding, KV state, attention -----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The fused attention and the ops it stands for share their inner loops, so
+// that fusing changes no bit of the result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/reference/Ops.h"
+#include "compiler/reference/Product.h"
+
+#include "ir/llama/Llama.h"
+#include "runtime/base/Status.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+using namespace mlir;
+
+namespace llamac::reference {
+
+static constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
+
+/// A rough cost of exp, in floating-point operations.
+static constexpr double expCost = 20;
+
+//===----------------------------------------------------------------------===//
+// Inner loops
+//===----------------------------------------------------------------------===//
+
+/// Softmax in place: e = exp(x - max), divided by the sum of e in fp64.
+static void softmaxRow(float *row, int64_t count) {
+  const float maximum = *std::max_element(row, row + count);
+  double sum = 0;
+  for (int64_t t = 0; t < count; ++t) {
+    if (row[t] == minusInfinity) {
+      row[t] = 0; // Most of a causal prefill; spares the exp.
+      continue;
+    }
+    const double e = std::exp(double{row[t]} - maximum);
+    sum += e;
+    row[t] = static_cast<float>(e);
+  }
+  const double factor = 1.0 / sum;
+  for (int64_t t = 0; t < count; ++t)
+    row[t] = static_cast<float>(row[t] * factor);
+}
+
+/// out[i] = sum over t of probabilities[t] * values[t][i], summed in fp64 over
+/// the rows whose probability is not 0. `sums` is scratch.
+static void weightedSum(const float *probabilities, RowsView values,
+                        int64_t size, std::vector<double> &sums, float *out) {
+  sums.assign(size, 0.0);
+  for (int64_t t = 0; t < values.count; ++t) {
+    const double p = probabilities[t];
+    if (p == 0)
+      continue;
+    const float *row = values.data + t * values.stride;
+    for (int64_t i = 0; i < size; ++i)
+      sums[i] += p * row[i];
+  }
+  std::transform(sums.begin(), sums.end(), out,
+                 [](double sum) { return static_cast<float>(sum); });
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embedding
+//===----------------------------------------------------------------------===//
+
+static absl::Status ropeTable(OpCall &call) {
+  const Indices &positions = call.indices(0);
+  const SmallVector<double> frequencies =
+      cast<llama::RopeTableOp>(call.op).getFrequencyValues();
+  Tensor result({static_cast<int64_t>(positions.size()),
+                 static_cast<int64_t>(frequencies.size()), 2});
+  float *to = result.data.data();
+  for (int32_t position : positions)
+    for (double frequency : frequencies) {
+      const double angle = position * frequency;
+      *to++ = static_cast<float>(std::cos(angle));
+      *to++ = static_cast<float>(std::sin(angle));
+    }
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status rope(OpCall &call) {
+  auto x = call.take<Tensor>(0);
+  const Tensor &table = call.tensor(1);
+  const int64_t rows = x.shape[0], heads = x.shape[1], size = x.shape[2];
+  if (table.shape[0] != rows)
+    return internalError("the table of llama.rope has other rows than x");
+  for (int64_t n = 0; n < rows; ++n) {
+    const float *turns = table.data.data() + n * size;
+    for (int64_t j = 0; j < heads; ++j) {
+      float *head = x.data.data() + (n * heads + j) * size;
+      for (int64_t i = 0; i < size; i += 2) {
+        const double a = head[i], b = head[i + 1];
+        const double c = turns[i], s = turns[i + 1];
+        head[i] = static_cast<float>(a * c - b * s);
+        head[i + 1] = static_cast<float>(a * s + b * c);
+      }
+    }
+  }
+  call.results.emplace_back(std::move(x));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// KV state
+//===----------------------------------------------------------------------===//
+
+static absl::Status cacheAppend(OpCall &call) {
+  const int64_t layer = cast<llama::CacheAppendOp>(call.op).getLayer();
+  LLAMAC_RETURN_IF_ERROR(
+      call.kv(0).checkAppend(layer, call.indices(3), call.indices(4)));
+  auto kv = call.take<KvState>(0);
+  kv.append(layer, call.tensor(1).data.data(), call.tensor(2).data.data(),
+            call.indices(3), call.indices(4));
+  call.results.emplace_back(std::move(kv));
+  return absl::OkStatus();
+}
+
+static absl::Status cacheRead(OpCall &call) {
+  const int64_t layer = cast<llama::CacheReadOp>(call.op).getLayer();
+  const KvState &kv = call.kv(0);
+  Tensor keys, values;
+  for (const auto &[sequence, rows] : kv.layer(layer)) {
+    keys.data.insert(keys.data.end(), rows.keys.begin(), rows.keys.end());
+    values.data.insert(values.data.end(), rows.values.begin(),
+                       rows.values.end());
+  }
+  keys.shape = {static_cast<int64_t>(keys.data.size()) / kv.rowSize(),
+                kv.numHeads(), kv.headSize()};
+  values.shape = keys.shape;
+  call.results.emplace_back(std::move(keys));
+  call.results.emplace_back(std::move(values));
+  return absl::OkStatus();
+}
+
+static absl::Status cacheIndex(OpCall &call) {
+  const KvState &kv = call.kv(0);
+  const Indices &positions = call.indices(1), &sequences = call.indices(2);
+  LLAMAC_RETURN_IF_ERROR(kv.checkAppend(0, positions, sequences));
+  std::map<int32_t, int64_t> lengths;
+  for (const auto &[sequence, rows] : kv.layer(0))
+    lengths[sequence] = kv.length(0, sequence);
+  for (auto [position, sequence] : llvm::zip(positions, sequences)) {
+    int64_t &length = lengths[sequence];
+    length = std::max<int64_t>(length, position + int64_t{1});
+  }
+  Indices keyPositions, keySequences;
+  for (auto [sequence, length] : lengths)
+    for (int64_t position = 0; position < length; ++position) {
+      keyPositions.push_back(static_cast<int32_t>(position));
+      keySequences.push_back(sequence);
+    }
+  call.results.emplace_back(std::move(keyPositions));
+  call.results.emplace_back(std::move(keySequences));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention, step by step
+//===----------------------------------------------------------------------===//
+
+static absl::Status causalMask(OpCall &call) {
+  const Indices &positions = call.indices(0), &sequences = call.indices(1);
+  const Indices &keyPositions = call.indices(2),
+                &keySequences = call.indices(3);
+  const int64_t rows = positions.size(), keys = keyPositions.size();
+  Tensor result({rows, keys});
+  for (int64_t n = 0; n < rows; ++n)
+    for (int64_t t = 0; t < keys; ++t)
+      if (keySequences[t] != sequences[n] || keyPositions[t] > positions[n])
+        result.data[n * keys + t] = minusInfinity;
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status attentionScores(OpCall &call) {
+  const Tensor &query = call.tensor(0), &keys = call.tensor(1);
+  const int64_t rows = query.shape[0], heads = query.shape[1];
+  const int64_t size = query.shape[2];
+  const int64_t numKeys = keys.shape[0], kvHeads = keys.shape[1];
+  const int64_t group = heads / kvHeads;
+  Tensor result({heads, rows, numKeys});
+  call.parallel.forEach(
+      heads, 2.0 * static_cast<double>(result.data.size()) * size,
+      [&](int64_t j) {
+        productOfRows(
+            {query.data.data() + j * size, rows, heads * size},
+            {keys.data.data() + (j / group) * size, numKeys, kvHeads * size},
+            size, result.data.data() + j * rows * numKeys, numKeys);
+      });
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status addMask(OpCall &call) {
+  auto scores = call.take<Tensor>(0);
+  const Tensor &mask = call.tensor(1);
+  const int64_t heads = scores.shape[0];
+  const int64_t perHead = scores.shape[1] * scores.shape[2];
+  if (static_cast<int64_t>(mask.data.size()) != perHead)
+    return internalError("the mask of llama.add_mask does not fit the scores");
+  call.parallel.forEach(
+      heads, static_cast<double>(scores.data.size()), [&](int64_t j) {
+        float *head = scores.data.data() + j * perHead;
+        for (int64_t i = 0; i < perHead; ++i)
+          head[i] = mask.data[i] == minusInfinity ? minusInfinity
+                                                  : head[i] + mask.data[i];
+      });
+  call.results.emplace_back(std::move(scores));
+  return absl::OkStatus();
+}
+
+static absl::Status softmax(OpCall &call) {
+  auto scores = call.take<Tensor>(0);
+  const int64_t keys = scores.shape[2];
+  call.parallel.forEach(
+      scores.shape[0] * scores.shape[1],
+      expCost * static_cast<double>(scores.data.size()),
+      [&](int64_t row) { softmaxRow(scores.data.data() + row * keys, keys); });
+  call.results.emplace_back(std::move(scores));
+  return absl::OkStatus();
+}
+
+static absl::Status attentionValues(OpCall &call) {
+  const Tensor &probabilities = call.tensor(0), &values = call.tensor(1);
+  const int64_t heads = probabilities.shape[0], rows = probabilities.shape[1];
+  const int64_t keys = probabilities.shape[2];
+  const int64_t kvHeads = values.shape[1], size = values.shape[2];
+  const int64_t group = heads / kvHeads;
+  if (values.shape[0] != keys)
+    return internalError("llama.attention_values has more keys than values");
+  Tensor result({rows, heads, size});
+  call.parallel.forEach(
+      heads, 2.0 * static_cast<double>(probabilities.data.size()) * size,
+      [&](int64_t j) {
+        std::vector<double> sums;
+        for (int64_t n = 0; n < rows; ++n)
+          weightedSum(
+              probabilities.data.data() + (j * rows + n) * keys,
+              {values.data.data() + (j / group) * size, keys, kvHeads * size},
+              size, sums, result.data.data() + (n * heads + j) * size);
+      });
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention, fused
+//===----------------------------------------------------------------------===//
+
+static absl::Status attention(OpCall &call) {
+  auto op = cast<llama::AttentionOp>(call.op);
+  const Tensor &query = call.tensor(0);
+  const KvState &kv = call.kv(1);
+  const Indices &positions = call.indices(2), &sequences = call.indices(3);
+  const KvLayer &layer = kv.layer(op.getLayer());
+  const double scale = op.getScale().convertToDouble();
+  const int64_t rows = query.shape[0], heads = query.shape[1];
+  const int64_t size = query.shape[2], width = kv.rowSize();
+  const int64_t group = heads / kv.numHeads();
+
+  double pairs = 0;
+  for (int64_t n = 0; n < rows; ++n) {
+    if (positions[n] < 0 ||
+        positions[n] >= kv.length(op.getLayer(), sequences[n]))
+      return internalError(
+          "llama.attention reads a state without the step's own rows");
+    pairs += positions[n] + 1.0;
+  }
+
+  Tensor result(query.shape);
+  call.parallel.forEach(
+      rows * heads, pairs * static_cast<double>(heads) * (4.0 * size + expCost),
+      [&](int64_t task) {
+        const int64_t n = task / heads, j = task % heads;
+        const KvRows &cached = layer.at(sequences[n]);
+        const int64_t visible = positions[n] + int64_t{1};
+        const int64_t head = (j / group) * size;
+        std::vector<float> scores(visible);
+        std::vector<double> sums;
+        productOfRows({query.data.data() + task * size, 1, size},
+                      {cached.keys.data() + head, visible, width}, size,
+                      scores.data(), visible);
+        for (float &score : scores)
+          score = static_cast<float>(score * scale);
+        softmaxRow(scores.data(), visible);
+        weightedSum(scores.data(),
+                    {cached.values.data() + head, visible, width}, size, sums,
+                    result.data.data() + task * size);
+      });
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+ArrayRef<OpEntry> attentionOps() {
+  static constexpr OpEntry entries[] = {
+      {"llama.add_mask", addMask},
+      {"llama.attention", attention},
+      {"llama.attention_scores", attentionScores},
+      {"llama.attention_values", attentionValues},
+      {"llama.cache_append", cacheAppend},
+      {"llama.cache_index", cacheIndex},
+      {"llama.cache_read", cacheRead},
+      {"llama.causal_mask", causalMask},
+      {"llama.rope", rope},
+      {"llama.rope_table", ropeTable},
+      {"llama.softmax", softmax},
+  };
+  return entries;
+}
+
+} // namespace llamac::reference

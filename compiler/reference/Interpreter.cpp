@@ -1,0 +1,145 @@
+//===- Interpreter.cpp - Executes a graph op by op ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/reference/Interpreter.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+#include <utility>
+
+using namespace mlir;
+
+namespace llamac::reference {
+
+static llvm::StringMap<OpFn> opTable() {
+  llvm::StringMap<OpFn> table;
+  for (ArrayRef<OpEntry> entries : {rowOps(), attentionOps()})
+    for (const OpEntry &entry : entries)
+      table[entry.name] = entry.compute;
+  return table;
+}
+
+/// The op's name and where it comes from: `llama.linear at
+/// "layers.0.attention.wq"`.
+static std::string describe(Operation &op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << op.getName() << " at ";
+  if (auto name = dyn_cast<NameLoc>(op.getLoc()))
+    os << name.getName();
+  else
+    os << op.getLoc();
+  return text;
+}
+
+/// Checks that `value` is what `type` says, as far as it is static.
+static absl::Status checkType(const Value &value, Type type) {
+  const auto *tensor = std::get_if<Tensor>(&value);
+  if (!tensor)
+    return absl::OkStatus();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
+  bool fits = shape.size() == tensor->shape.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits = ShapedType::isDynamic(shape[i]) || shape[i] == tensor->shape[i];
+  if (fits)
+    return absl::OkStatus();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "expected a result of type " << type << ", got the shape ";
+  llvm::interleave(tensor->shape, os, "x");
+  return internalError(text);
+}
+
+absl::StatusOr<Interpreter> Interpreter::create(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
+    return unsupportedError("the reference executes functions of one block");
+  const llvm::StringMap<OpFn> table = opTable();
+  Interpreter interpreter;
+  Block &block = function.getBody().front();
+  interpreter.body = &block;
+  for (Operation &op : block.without_terminator()) {
+    auto entry = table.find(op.getName().getStringRef());
+    if (entry == table.end())
+      return unsupportedError(
+          absl::StrCat(describe(op), ": the reference does not know this op"));
+    interpreter.steps.push_back({&op, entry->second, {}});
+  }
+
+  // Backwards, the first op that mentions a value is its last use; a result
+  // that nobody mentions dies at once.
+  llvm::DenseSet<mlir::Value> live;
+  live.insert(block.getTerminator()->operand_begin(),
+              block.getTerminator()->operand_end());
+  for (Step &step : llvm::reverse(interpreter.steps)) {
+    for (mlir::Value value : step.op->getResults())
+      if (live.insert(value).second)
+        step.dead.push_back(value);
+    for (mlir::Value value : step.op->getOperands())
+      if (live.insert(value).second)
+        step.dead.push_back(value);
+  }
+  return interpreter;
+}
+
+absl::StatusOr<std::vector<ValuePtr>>
+Interpreter::run(std::vector<ValuePtr> arguments, WeightStore &weights,
+                 Parallel &parallel, const OpHook &hook) const {
+  Block &block = *body;
+  if (arguments.size() != block.getNumArguments())
+    return internalError(absl::StrCat("expected ", block.getNumArguments(),
+                                      " arguments, got ", arguments.size()));
+  llvm::DenseMap<mlir::Value, ValuePtr> environment;
+  for (auto [parameter, argument] :
+       llvm::zip(block.getArguments(), arguments)) {
+    LLAMAC_RETURN_IF_ERROR(checkType(*argument, parameter.getType()));
+    environment[parameter] = std::move(argument);
+  }
+
+  for (const Step &step : steps) {
+    SmallVector<ValuePtr> operands;
+    for (mlir::Value value : step.op->getOperands())
+      operands.push_back(environment.lookup(value));
+    for (mlir::Value value : step.dead)
+      environment.erase(value);
+
+    OpCall call{*step.op, operands, weights, parallel};
+    absl::Status status = step.compute(call);
+    if (status.ok())
+      for (auto [value, result] :
+           llvm::zip(call.results, step.op->getResults()))
+        status.Update(checkType(value, result.getType()));
+    if (!status.ok())
+      return withContext(status, describe(*step.op));
+
+    SmallVector<ValuePtr> results;
+    for (auto [value, result] :
+         llvm::zip(call.results, step.op->getResults())) {
+      results.push_back(std::make_shared<Value>(std::move(value)));
+      environment[result] = results.back();
+    }
+    if (hook)
+      hook(*step.op, results);
+    for (mlir::Value value : step.dead)
+      environment.erase(value);
+  }
+
+  std::vector<ValuePtr> results;
+  for (mlir::Value value : block.getTerminator()->getOperands())
+    results.push_back(environment.lookup(value));
+  return results;
+}
+
+} // namespace llamac::reference

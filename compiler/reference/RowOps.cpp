@@ -1,0 +1,244 @@
+//===- RowOps.cpp - Weights, rows and element-wise ops --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/reference/Ops.h"
+#include "compiler/reference/Product.h"
+
+#include "ir/llama/Llama.h"
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+using namespace mlir;
+
+namespace llamac::reference {
+
+/// Rows of a weight that one thread multiplies at a time, and rows of
+/// activations against which they are multiplied while both are in its cache.
+static constexpr int64_t weightRowsPerTask = 32;
+static constexpr int64_t activationRowsPerBlock = 64;
+
+/// A rough cost of exp, in floating-point operations.
+static constexpr double expCost = 20;
+
+//===----------------------------------------------------------------------===//
+// Constants and weights
+//===----------------------------------------------------------------------===//
+
+static absl::Status constant(OpCall &call) {
+  auto elements =
+      dyn_cast<DenseElementsAttr>(cast<arith::ConstantOp>(call.op).getValue());
+  auto type = elements ? dyn_cast<RankedTensorType>(elements.getType())
+                       : RankedTensorType();
+  if (type && type.getElementType().isInteger(32) && type.getRank() == 1) {
+    auto values = elements.getValues<int32_t>();
+    call.results.emplace_back(Indices(values.begin(), values.end()));
+    return absl::OkStatus();
+  }
+  if (type && type.getElementType().isF32()) {
+    Tensor result(type.getShape().vec());
+    llvm::copy(elements.getValues<float>(), result.data.begin());
+    call.results.emplace_back(std::move(result));
+    return absl::OkStatus();
+  }
+  return unsupportedError(
+      "expected a constant that is a dense tensor of f32 or a 1D one of i32");
+}
+
+static absl::Status weight(OpCall &call) {
+  auto op = cast<llama::WeightOp>(call.op);
+  ArrayRef<int64_t> shape = op.getResult().getType().getShape();
+  call.results.emplace_back(Weight{
+      op.getName().str(), shape.size() == 2 ? shape[0] : 1, shape.back()});
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+static absl::Status embedding(OpCall &call) {
+  const Indices &tokens = call.indices(0);
+  const Weight &table = call.weight(1);
+  Tensor result({static_cast<int64_t>(tokens.size()), table.cols});
+  std::vector<float> scratch;
+  for (auto [n, token] : llvm::enumerate(tokens)) {
+    if (token < 0 || token >= table.rows)
+      return usageError(absl::StrCat("row ", n, ": expected a token in [0, ",
+                                     table.rows, "), got ", token));
+    LLAMAC_ASSIGN_OR_RETURN(const float *row,
+                            call.weights.rows(table, token, 1, scratch));
+    std::copy_n(row, table.cols, result.data.data() + n * table.cols);
+  }
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status gatherRows(OpCall &call) {
+  const Tensor &x = call.tensor(0);
+  const Indices &rows = call.indices(1);
+  const int64_t width = x.shape[1];
+  Tensor result({static_cast<int64_t>(rows.size()), width});
+  for (auto [i, row] : llvm::enumerate(rows)) {
+    if (row < 0 || row >= x.shape[0])
+      return usageError(absl::StrCat("wanted row ", i,
+                                     ": expected a row in [0, ", x.shape[0],
+                                     "), got ", row));
+    std::copy_n(x.data.data() + row * width, width,
+                result.data.data() + i * width);
+  }
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status rmsNorm(OpCall &call) {
+  const Tensor &x = call.tensor(0);
+  const Weight &weight = call.weight(1);
+  const double eps = cast<llama::RMSNormOp>(call.op).getEps().convertToDouble();
+  const int64_t width = x.shape[1];
+  LLAMAC_RETURN_IF_ERROR(call.weights.keep(weight, call.parallel));
+  std::vector<float> scratch;
+  LLAMAC_ASSIGN_OR_RETURN(const float *gain,
+                          call.weights.rows(weight, 0, 1, scratch));
+  Tensor result(x.shape);
+  call.parallel.forEach(x.shape[0], 4.0 * x.data.size(), [&](int64_t n) {
+    const float *from = x.data.data() + n * width;
+    float *to = result.data.data() + n * width;
+    double squares = 0;
+    for (int64_t i = 0; i < width; ++i)
+      squares += double{from[i]} * from[i];
+    const double factor =
+        1.0 / std::sqrt(squares / static_cast<double>(width) + eps);
+    for (int64_t i = 0; i < width; ++i)
+      to[i] = static_cast<float>(from[i] * factor * gain[i]);
+  });
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status linear(OpCall &call) {
+  const Tensor &x = call.tensor(0);
+  const Weight &weight = call.weight(1);
+  const int64_t rows = x.shape[0], cols = weight.cols;
+  LLAMAC_RETURN_IF_ERROR(call.weights.keep(weight, call.parallel));
+  Tensor result({rows, weight.rows});
+  const int64_t tasks =
+      (weight.rows + weightRowsPerTask - 1) / weightRowsPerTask;
+  const double work = 2.0 * static_cast<double>(rows) *
+                      static_cast<double>(weight.rows) *
+                      static_cast<double>(cols);
+  LLAMAC_RETURN_IF_ERROR(
+      call.parallel.tryForEach(tasks, work, [&](int64_t task) -> absl::Status {
+        const int64_t first = task * weightRowsPerTask;
+        const int64_t count = std::min(weightRowsPerTask, weight.rows - first);
+        std::vector<float> scratch;
+        LLAMAC_ASSIGN_OR_RETURN(
+            const float *w, call.weights.rows(weight, first, count, scratch));
+        for (int64_t n = 0; n < rows; n += activationRowsPerBlock)
+          productOfRows({x.data.data() + n * cols,
+                         std::min(activationRowsPerBlock, rows - n), cols},
+                        {w, count, cols}, cols,
+                        result.data.data() + n * weight.rows + first,
+                        weight.rows);
+        return absl::OkStatus();
+      }));
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status splitHeads(OpCall &call) {
+  const int64_t heads = cast<llama::SplitHeadsOp>(call.op).getHeads();
+  auto x = call.take<Tensor>(0);
+  x.shape = {x.shape[0], heads, x.shape[1] / heads};
+  call.results.emplace_back(std::move(x));
+  return absl::OkStatus();
+}
+
+static absl::Status mergeHeads(OpCall &call) {
+  auto x = call.take<Tensor>(0);
+  x.shape = {x.shape[0], x.shape[1] * x.shape[2]};
+  call.results.emplace_back(std::move(x));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Element-wise ops
+//===----------------------------------------------------------------------===//
+
+/// fn(element) of the one operand; `cost` is that of fn.
+template <typename Fn>
+static absl::Status map(OpCall &call, double cost, Fn fn) {
+  auto x = call.take<Tensor>(0);
+  const int64_t count = static_cast<int64_t>(x.data.size());
+  constexpr int64_t chunk = 4096;
+  call.parallel.forEach((count + chunk - 1) / chunk, cost * count,
+                        [&](int64_t i) {
+                          auto begin = x.data.begin() + i * chunk;
+                          auto end = begin + std::min(chunk, count - i * chunk);
+                          std::transform(begin, end, begin, fn);
+                        });
+  call.results.emplace_back(std::move(x));
+  return absl::OkStatus();
+}
+
+/// fn(left, right) of the elements of two operands of one shape.
+template <typename Fn> static absl::Status zip(OpCall &call, Fn fn) {
+  auto x = call.take<Tensor>(0);
+  const Tensor &y = call.tensor(1);
+  if (x.shape != y.shape)
+    return internalError("operands of an element-wise op differ in shape");
+  std::transform(x.data.begin(), x.data.end(), y.data.begin(), x.data.begin(),
+                 fn);
+  call.results.emplace_back(std::move(x));
+  return absl::OkStatus();
+}
+
+static absl::Status add(OpCall &call) { return zip(call, std::plus<float>()); }
+
+static absl::Status mul(OpCall &call) {
+  return zip(call, std::multiplies<float>());
+}
+
+static absl::Status silu(OpCall &call) {
+  return map(call, expCost, [](float x) {
+    return static_cast<float>(x / (1.0 + std::exp(-double{x})));
+  });
+}
+
+static absl::Status scale(OpCall &call) {
+  const double factor =
+      cast<llama::ScaleOp>(call.op).getFactor().convertToDouble();
+  return map(call, 1,
+             [factor](float x) { return static_cast<float>(x * factor); });
+}
+
+ArrayRef<OpEntry> rowOps() {
+  static constexpr OpEntry entries[] = {
+      {"arith.constant", constant},
+      {"llama.add", add},
+      {"llama.embedding", embedding},
+      {"llama.gather_rows", gatherRows},
+      {"llama.linear", linear},
+      {"llama.merge_heads", mergeHeads},
+      {"llama.mul", mul},
+      {"llama.rms_norm", rmsNorm},
+      {"llama.scale", scale},
+      {"llama.silu", silu},
+      {"llama.split_heads", splitHeads},
+      {"llama.weight", weight},
+  };
+  return entries;
+}
+
+} // namespace llamac::reference
