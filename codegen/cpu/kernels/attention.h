@@ -1,0 +1,369 @@
+//===- attention.h - Causal attention over the paged KV cache ---*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Keys are taken in splits of `splitTokens`. Within a split, all scores of a
+// few query vectors are computed, then their maximum m, the weights
+// e^(score - m), the weights' sum s and the weighted sum o of the values. A
+// split's (o, m, s) joins those before it:
+//
+//   m' = max(m1, m2), s' = s1 e^(m1 - m') + s2 e^(m2 - m'), o' likewise
+//
+// and o / s is the result. A split's triple depends on its own keys only, and
+// they are joined in order. So it does not matter who computes them:
+//   attention       takes a tile of rows through all its splits, for prefill;
+//   attentionSplit  hands out splits as work items and stores the triples, so
+//                   that few rows keep many threads busy; attentionMerge, or
+//                   the prologue MergedRows, joins them.
+// A row gets the same bits either way.
+//
+// The query vectors of a tile are its rows times the query heads that share a
+// kv head; all of them use a key or value while it is in registers (tile.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CPU_ATTENTION_H
+#define LLAMAC_CPU_ATTENTION_H
+
+#include "llamac/cpu/config.h"
+#include "llamac/cpu/kvcache.h"
+#include "llamac/cpu/rowwise.h"
+#include "llamac/cpu/simd.h"
+#include "llamac/cpu/tile.h"
+#include "llamac/cpu/vmath.h"
+
+namespace llamac::cpu {
+
+/// Row r is the token at positions[r] of sequence sequences[r].
+struct AttentionArgs {
+  const float *q;       ///< [rows][heads][headSize], rotated.
+  const void *pool;     ///< The layer's pages.
+  const int *pageTable; ///< [sequences][pagesPerSequence].
+  const int *positions; ///< [rows].
+  const int *sequences; ///< [rows].
+  float *out;
+};
+
+/// The result of some splits for one query vector.
+struct SoftmaxState {
+  float maximum;
+  float sum;
+};
+
+/// Joins the triple of the next split, (o, next), to (sums, state).
+template <long padded>
+LLAMAC_INLINE void joinSplit(float *sums, SoftmaxState &state, const float *o,
+                             SoftmaxState next) {
+  float maximum = state.maximum > next.maximum ? state.maximum : next.maximum;
+  F32x16 difference = 0;
+  difference.x = state.maximum - maximum;
+  difference.y = next.maximum - maximum;
+  F32x16 factors = exp(difference);
+  F32x16 old = factors.x, added = factors.y;
+  for (long d = 0; d < padded; d += 16)
+    store(sums + d,
+          fma(load<F32x16>(sums + d), old, load<F32x16>(o + d) * added));
+  state.sum = fma(splat(state.sum), old, splat(next.sum) * added).x;
+  state.maximum = maximum;
+}
+
+/// Query vectors of one kv head and what is computed from them, in a thread's
+/// scratch.
+template <AttentionConfig config> struct AttentionTile {
+  static constexpr KvConfig kv = config.kv;
+  static constexpr long group = config.heads / kv.kvHeads;
+  static constexpr long capacity = attentionTileRows(config) * group;
+  static constexpr long head = kv.headSize;
+  static constexpr long padded = paddedHead(head);
+  static constexpr long split = config.splitTokens;
+  static constexpr long stride =
+      config.queryStride ? config.queryStride : config.heads * head;
+  static constexpr long outputStride =
+      config.outputStride ? config.outputStride : config.heads * head;
+  static_assert(config.heads % kv.kvHeads == 0 && head % 8 == 0);
+  static_assert(kv.pageTokens % 32 == 0 && split % kv.pageTokens == 0);
+
+  float *queries;       // [vectors][head], scaled
+  float *scores;        // [vectors][split]
+  float *partial;       // [vectors][padded], of one split
+  float *sums;          // [vectors][padded], of the splits so far
+  SoftmaxState *states; // [vectors], of one split
+  SoftmaxState *totals; // [vectors], of the splits so far
+
+  LLAMAC_INLINE explicit AttentionTile(void *scratch) {
+    queries = static_cast<float *>(scratch);
+    scores = queries + capacity * padded;
+    partial = scores + capacity * split;
+    sums = partial + capacity * padded;
+    states = reinterpret_cast<SoftmaxState *>(sums + capacity * padded);
+    totals = states + capacity;
+  }
+
+  /// Scaled copies of the query vectors of rows first .. first + rows - 1.
+  LLAMAC_INLINE void loadQueries(const float *q, long first, long rows,
+                                 long kvHead) {
+    for (long r = 0; r < rows; ++r)
+      for (long j = 0; j < group; ++j) {
+        const float *from =
+            q + (first + r) * stride + (kvHead * group + j) * head;
+        float *to = queries + (r * group + j) * head;
+        forEachGroup<head>([&](long d, int lanes) {
+          store16(to + d, load16(from + d, lanes) * config.scale, lanes);
+        });
+      }
+  }
+
+  /// Computes scores of `tokens` keys of one page for `vectors` query vectors;
+  /// `scores` points at the page's column.
+  LLAMAC_INLINE void scorePage(const KvPage<kv> &page, long tokens,
+                               long vectors, float *column) {
+    for (long token = 0; token < tokens; token += 16 * tilePanels) {
+      for (long v = 0; v < vectors; ++v)
+        clear(column + v * split + token, 16 * tilePanels);
+      for (long d = 0; d < head; d += tileDepth) {
+        F32x16 w[tilePanels][tileDepth];
+        for (int p = 0; p < tilePanels; ++p)
+          for (int j = 0; j < tileDepth; ++j)
+            w[p][j] = loadKv<kv.format>(page.keys(token + 16 * p, d + j));
+        accumulate(w, queries + d, head, column + token, split, 16, vectors);
+      }
+    }
+  }
+
+  /// Turns the scores of one vector into weights: keys at and after `limit`
+  /// get none. Writes columns up to `tokens`, rounded up.
+  LLAMAC_INLINE SoftmaxState softmax(float *row, long limit, long tokens) {
+    I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    constexpr float lowest = -__builtin_inff();
+    F32x16 largest = lowest;
+    for (long t = 0; t < limit; t += 16)
+      largest =
+          max(lane < int(limit - t) ? load<F32x16>(row + t) : lowest, largest);
+    float maximum = maxLanes(largest);
+    F32x16 sum = 0;
+    for (long t = 0; t < tokens; t += 16) {
+      F32x16 weight = 0;
+      if (t < limit) {
+        weight = exp(load<F32x16>(row + t) - maximum);
+        weight = lane < int(limit - t) ? weight : F32x16(0);
+        sum += weight;
+      }
+      store(row + t, weight);
+    }
+    return {maximum, sumLanes(sum)};
+  }
+
+  /// partial[.][d ..] += weights x values for tokens of one page, `panels`
+  /// times 16 elements.
+  template <int panels>
+  LLAMAC_INLINE void addValues(const KvPage<kv> &page, long tokens,
+                               long vectors, const float *column, long d) {
+    for (long token = 0; token < tokens; token += tileDepth) {
+      F32x16 w[panels][tileDepth];
+      for (int p = 0; p < panels; ++p)
+        for (int j = 0; j < tileDepth; ++j)
+          // A slot that was never written may hold anything, even a NaN.
+          w[p][j] = token + j < tokens
+                        ? loadKv<kv.format>(page.value(token + j, d + 16 * p))
+                        : F32x16(0);
+      accumulate(w, column + token, split, partial + d, padded, 16, vectors);
+    }
+  }
+
+  /// (partial, states) of split `number`, whose first `tokens` keys some of
+  /// the vectors see: vector v those before limit(v).
+  template <class Limit>
+  LLAMAC_INLINE void computeSplit(const AttentionArgs &args, long sequence,
+                                  long kvHead, long number, long tokens,
+                                  long vectors, const Limit &limit) {
+    auto forEachPage = [&](auto body) {
+      for (long first = 0; first < tokens; first += kv.pageTokens) {
+        KvPage<kv> page(args.pool, args.pageTable, sequence,
+                        (number * split + first) / kv.pageTokens, kvHead);
+        long left = tokens - first;
+        body(page, left < kv.pageTokens ? left : kv.pageTokens, scores + first);
+      }
+    };
+    forEachPage([&](const KvPage<kv> &page, long count, float *column) {
+      scorePage(page, count, vectors, column);
+    });
+    for (long v = 0; v < vectors; ++v)
+      states[v] = softmax(scores + v * split, limit(v), tokens);
+    clear(partial, vectors * padded);
+    forEachPage([&](const KvPage<kv> &page, long count, float *column) {
+      long d = 0;
+      for (; d + 16 * tilePanels <= padded; d += 16 * tilePanels)
+        addValues<tilePanels>(page, count, vectors, column, d);
+      if constexpr (tilePanels > 1)
+        for (; d < padded; d += 16)
+          addValues<1>(page, count, vectors, column, d);
+    });
+  }
+
+  /// Attention of rows that belong to one sequence.
+  LLAMAC_INLINE void attend(const AttentionArgs &args, long first, long rows,
+                            long kvHead) {
+    loadQueries(args.q, first, rows, kvHead);
+    long vectors = rows * group;
+    long last = 0;
+    for (long r = 0; r < rows; ++r)
+      last =
+          args.positions[first + r] > last ? args.positions[first + r] : last;
+
+    for (long number = 0; number * split <= last; ++number) {
+      long tokens = last + 1 - number * split;
+      auto limit = [&](long v) {
+        long seen = args.positions[first + v / group] + 1 - number * split;
+        return seen < split ? seen : split;
+      };
+      computeSplit(args, args.sequences[first], kvHead, number,
+                   tokens < split ? tokens : split, vectors, limit);
+      for (long v = 0; v < vectors; ++v) {
+        if (number == 0) {
+          totals[v] = states[v];
+          for (long d = 0; d < padded; d += 16)
+            store(sums + v * padded + d,
+                  load<F32x16>(partial + v * padded + d));
+        } else if (limit(v) > 0) {
+          joinSplit<padded>(sums + v * padded, totals[v], partial + v * padded,
+                            states[v]);
+        }
+      }
+    }
+    for (long v = 0; v < vectors; ++v)
+      finish(sums + v * padded, totals[v],
+             args.out + (first + v / group) * outputStride +
+                 (kvHead * group + v % group) * head);
+  }
+
+  static LLAMAC_INLINE void finish(const float *from, SoftmaxState state,
+                                   float *to) {
+    float inverse = 1.0f / state.sum;
+    forEachGroup<head>([&](long d, int lanes) {
+      store16(to + d, load<F32x16>(from + d) * inverse, lanes);
+    });
+  }
+
+  /// One split of one row; the triples go to args.out.
+  LLAMAC_INLINE void storeSplit(const AttentionArgs &args, long row,
+                                long kvHead, long number) {
+    constexpr long size = attentionPartialFloats(config);
+    constexpr long splits = attentionSplits(config);
+    loadQueries(args.q, row, 1, kvHead);
+    long seen = args.positions[row] + 1 - number * split;
+    long tokens = seen < split ? seen : split;
+    computeSplit(args, args.sequences[row], kvHead, number, tokens, group,
+                 [&](long) { return tokens; });
+    for (long j = 0; j < group; ++j) {
+      long queryHead = row * config.heads + kvHead * group + j;
+      float *to = args.out + (queryHead * splits + number) * size;
+      for (long d = 0; d < padded; d += 16)
+        store(to + d, load<F32x16>(partial + j * padded + d));
+      to[padded] = states[j].maximum;
+      to[padded + 1] = states[j].sum;
+    }
+  }
+};
+
+/// Writes f32 [rows][heads][headSize] (or outputStride) to args.out.
+template <AttentionConfig config>
+LLAMAC_INLINE void attention(const CpuLaunch &launch,
+                             const AttentionArgs &args) {
+  constexpr LaunchShape shape = attentionShape(config);
+  long blocks = (launch.rows + shape.rowBlock - 1) / shape.rowBlock;
+  AttentionTile<config> tile(launch.scratch);
+  for (long item = launch.begin; item < launch.end; ++item) {
+    // Later rows see more keys: blocks go from both ends, so that equal ranges
+    // of items are about equal work.
+    long order = item / shape.items;
+    long block = order % 2 ? blocks - 1 - order / 2 : order / 2;
+    long end = (block + 1) * shape.rowBlock;
+    end = end < launch.rows ? end : launch.rows;
+    for (long first = block * shape.rowBlock; first < end;) {
+      long rows = 1;
+      while (first + rows < end &&
+             args.sequences[first + rows] == args.sequences[first])
+        ++rows;
+      tile.attend(args, first, rows, item % shape.items);
+      first += rows;
+    }
+  }
+}
+
+/// Writes f32 [rows][heads][splits][partial] to args.out.
+template <AttentionConfig config>
+LLAMAC_INLINE void attentionSplit(const CpuLaunch &launch,
+                                  const AttentionArgs &args) {
+  constexpr LaunchShape shape = attentionSplitShape(config);
+  auto unitsOf = [&](long row) {
+    return (args.positions[row] / config.splitTokens + 1) * config.kv.kvHeads;
+  };
+  long units = 0;
+  for (long row = 0; row < launch.rows; ++row)
+    units += unitsOf(row);
+  long unit = launch.begin * units / shape.items;
+  long end = launch.end * units / shape.items;
+
+  AttentionTile<config> tile(launch.scratch);
+  long first = 0; // The first unit of the row.
+  for (long row = 0; row < launch.rows && unit < end; ++row) {
+    long next = first + unitsOf(row);
+    for (; unit < next && unit < end; ++unit)
+      tile.storeSplit(args, row, (unit - first) % config.kv.kvHeads,
+                      (unit - first) / config.kv.kvHeads);
+    first = next;
+  }
+}
+
+/// Joins the splits of one row: `out` gets [heads][headSize].
+template <AttentionConfig config>
+LLAMAC_INLINE void mergeRow(const float *partials, const int *positions,
+                            long row, float *out) {
+  using Tile = AttentionTile<config>;
+  constexpr long size = attentionPartialFloats(config);
+  constexpr long splits = attentionSplits(config);
+  long count = positions[row] / config.splitTokens + 1;
+  for (long queryHead = 0; queryHead < config.heads; ++queryHead) {
+    const float *from =
+        partials + (row * config.heads + queryHead) * splits * size;
+    float sums[Tile::padded];
+    for (long d = 0; d < Tile::padded; d += 16)
+      store(sums + d, load<F32x16>(from + d));
+    SoftmaxState state = {from[Tile::padded], from[Tile::padded + 1]};
+    for (long number = 1; number < count; ++number) {
+      const float *next = from + number * size;
+      joinSplit<Tile::padded>(sums, state, next,
+                              {next[Tile::padded], next[Tile::padded + 1]});
+    }
+    Tile::finish(sums, state, out + queryHead * Tile::head);
+  }
+}
+
+template <AttentionConfig config>
+LLAMAC_INLINE void attentionMerge(const CpuLaunch &launch,
+                                  const float *partials, const int *positions,
+                                  float *out) {
+  forEachRow(launch, attentionMergeShape(config).rowBlock, [&](long row) {
+    mergeRow<config>(partials, positions, row,
+                     out + row * AttentionTile<config>::outputStride);
+  });
+}
+
+/// A prologue for the product after attentionSplit (see rowwise.h).
+template <AttentionConfig config> struct MergedRows {
+  const float *partials;
+  const int *positions;
+
+  LLAMAC_INLINE const float *operator()(long row, float *scratch) const {
+    mergeRow<config>(partials, positions, row, scratch);
+    return scratch;
+  }
+};
+
+} // namespace llamac::cpu
+
+#endif // LLAMAC_CPU_ATTENTION_H
