@@ -185,5 +185,41 @@ class CachedPlans(PlanCase):
         self.assertEqual(self.generate(self.models[0]).stdout, first)
 
 
+class ReferencedWeights(PlanCase):
+    """A plan that leaves the weights in the checkpoint."""
+
+    def setUp(self):
+        self.model = self.path(self._testMethodName)
+        shutil.copytree(self.models[0], self.model)
+        self.weights = os.path.join(self.model, "model.safetensors")
+        self.plan = self.path("referenced.plan")
+        self.compile(self.model, self.plan, "--reference-weights")
+
+    def test_it_is_smaller_and_gives_the_same(self):
+        whole = self.path("whole.plan")
+        self.compile(self.model, whole)
+        self.assertLess(os.path.getsize(self.plan), os.path.getsize(whole))
+        ids = [support.run([LLAMAC_RUN, plan, *GENERATE], check=True).stdout for plan in (self.plan, whole)]
+        self.assertEqual(ids[0], ids[1])
+
+    def refuse(self):
+        result = support.run([LLAMAC_RUN, self.plan, *GENERATE])
+        self.assertEqual(result.returncode, BAD_PLAN, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertIn("model.safetensors", result.stderr)
+
+    def test_a_changed_checkpoint_makes_it_stale(self):
+        shutil.copyfile(os.path.join(self.models[1], "model.safetensors"), self.weights)
+        self.refuse()
+
+    def test_a_shorter_checkpoint_makes_it_stale(self):
+        os.truncate(self.weights, os.path.getsize(self.weights) // 2)
+        self.refuse()
+
+    def test_a_checkpoint_that_is_gone_makes_it_stale(self):
+        os.remove(self.weights)
+        self.refuse()
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
