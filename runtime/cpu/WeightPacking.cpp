@@ -1,0 +1,154 @@
+//===- WeightPacking.cpp - Weights as the cpu kernels read them -----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A format's layout is a list of fields of its block. A field is `count` units
+// of `width` bytes at `offset` of a stored block; unit i of row r goes to
+// target + (i * 16 + r) * width of the panel's block. Only the nibbles of Q4_0
+// and Q4_1 need no field of their own: GGUF's byte i holds k = i and k = i +
+// 16, which is the pair the panel layout keeps, so four bytes are one unit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/WeightPacking.h"
+
+#include <cassert>
+#include <cstring>
+
+namespace llamac {
+
+namespace {
+struct Field {
+  int offset; ///< In the stored block.
+  int width;  ///< Bytes of a unit: 1, 2 or 4.
+  int count;
+  int target; ///< In the panel's block.
+};
+
+struct Layout {
+  int storedBytes; ///< Of the elements of one panel block in one row.
+  Field fields[3];
+};
+} // namespace
+
+// In the order of DataType.
+static constexpr Layout layouts[] = {
+    /*F32*/ {4, {{0, 4, 1, 0}}},
+    /*F16*/ {2, {{0, 2, 1, 0}}},
+    /*BF16*/ {4, {{0, 4, 1, 0}}},
+    /*Q8_0*/ {34, {{0, 2, 1, 0}, {2, 4, 8, 32}}},
+    /*Q4_0*/ {18, {{0, 2, 1, 0}, {2, 4, 4, 32}}},
+    /*Q4_1*/ {20, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 4, 4, 64}}},
+    /*Q5_0*/ {22, {{0, 1, 22, 0}}},
+    /*Q5_1*/ {24, {{0, 1, 24, 0}}},
+    /*Q4_K*/ {144, {{0, 1, 144, 0}}},
+    /*Q5_K*/ {176, {{0, 1, 176, 0}}},
+    /*Q6_K*/ {210, {{0, 1, 210, 0}}},
+};
+
+static_assert(
+    static_cast<int>(DataType::F32) == static_cast<int>(PanelFormat::F32) &&
+    static_cast<int>(DataType::Q8_0) == static_cast<int>(PanelFormat::Q8_0) &&
+    static_cast<int>(DataType::Q4_1) == static_cast<int>(PanelFormat::Q4_1) &&
+    static_cast<int>(DataType::Q6_K) == static_cast<int>(PanelFormat::Q6_K));
+
+// Every layout moves each stored byte once.
+static constexpr bool layoutsAreWhole() {
+  for (int format = 0; format < 11; ++format) {
+    const Layout &layout = layouts[format];
+    int bytes = 0;
+    for (const Field &field : layout.fields)
+      bytes += field.width * field.count;
+    if (bytes != layout.storedBytes ||
+        bytes * panelRows != panelBlock(PanelFormat(format)).bytes)
+      return false;
+  }
+  return true;
+}
+static_assert(layoutsAreWhole());
+
+bool isPackable(DataType type, int64_t cols) {
+  return cols > 0 && cols % 8 == 0 &&
+         cols % panelBlock(panelFormat(type)).depth == 0;
+}
+
+int64_t packedBytes(DataType type, int64_t rows, int64_t cols) {
+  return panelCount(rows) * panelBytes(panelFormat(type), cols);
+}
+
+// Moves the units of one field of one row's block: `width` is a constant so
+// that each move is one load and one store.
+template <int width>
+static void packField(const Field &field, const uint8_t *stored,
+                      uint8_t *block) {
+  for (int i = 0; i < field.count; ++i)
+    std::memcpy(block + field.target + i * panelRows * width,
+                stored + field.offset + i * width, width);
+}
+
+template <int width>
+static void unpackField(const Field &field, const uint8_t *block,
+                        uint8_t *stored) {
+  for (int i = 0; i < field.count; ++i)
+    std::memcpy(stored + field.offset + i * width,
+                block + field.target + i * panelRows * width, width);
+}
+
+void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
+              int64_t numPanels, const uint8_t *source, uint8_t *out) {
+  assert(isPackable(type, cols) && "the caller has checked the shape");
+  const Layout &layout = layouts[static_cast<int>(type)];
+  PanelBlock block = panelBlock(panelFormat(type));
+  int64_t panelSize = panelBytes(panelFormat(type), cols);
+  int64_t rowBytes = cols / block.depth * layout.storedBytes;
+  for (int64_t panel = 0; panel < numPanels; ++panel) {
+    uint8_t *to = out + panel * panelSize;
+    int64_t firstRow = (firstPanel + panel) * panelRows;
+    int64_t present = rows - firstRow < panelRows ? rows - firstRow : panelRows;
+    if (present < panelRows)
+      std::memset(to, 0, panelSize);
+    else
+      std::memset(to + panelSize - 64, 0, 64);
+    for (int64_t b = 0; b < cols / block.depth; ++b)
+      for (int64_t r = 0; r < present; ++r) {
+        const uint8_t *stored = source + (panel * panelRows + r) * rowBytes +
+                                b * layout.storedBytes;
+        // The lane of row r starts at r units into every field.
+        for (const Field &field : layout.fields) {
+          uint8_t *lane = to + b * block.bytes + r * field.width;
+          if (field.width == 4)
+            packField<4>(field, stored, lane);
+          else if (field.width == 2)
+            packField<2>(field, stored, lane);
+          else if (field.width == 1)
+            packField<1>(field, stored, lane);
+        }
+      }
+  }
+}
+
+void unpackRow(DataType type, int64_t cols, const uint8_t *packed, int64_t row,
+               uint8_t *out) {
+  const Layout &layout = layouts[static_cast<int>(type)];
+  PanelBlock block = panelBlock(panelFormat(type));
+  const uint8_t *panel =
+      packed + row / panelRows * panelBytes(panelFormat(type), cols);
+  for (int64_t b = 0; b < cols / block.depth; ++b)
+    for (const Field &field : layout.fields) {
+      const uint8_t *lane =
+          panel + b * block.bytes + row % panelRows * field.width;
+      uint8_t *stored = out + b * layout.storedBytes;
+      if (field.width == 4)
+        unpackField<4>(field, lane, stored);
+      else if (field.width == 2)
+        unpackField<2>(field, lane, stored);
+      else if (field.width == 1)
+        unpackField<1>(field, lane, stored);
+    }
+}
+
+} // namespace llamac
