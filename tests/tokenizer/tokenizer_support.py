@@ -70,6 +70,13 @@ def tokenize(kind, path, texts, *options):
     return results
 
 
+def byte_spelling():
+    """GPT-2's printable character for every byte."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in printable]
+    return {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
+
+
 def char_classes():
     """Every code point's class: 0 other, 1 letter, 2 number, 3 space."""
     run = subprocess.run([TOOL, "classes"], capture_output=True, check=True)

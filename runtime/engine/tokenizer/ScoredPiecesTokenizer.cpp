@@ -10,7 +10,7 @@
 // with scores. The text starts as its characters; of all neighbours that
 // together spell a token the one with the highest score merges first, the
 // leftmost of equals. A character that spells no token becomes the tokens of
-// its bytes.
+// its bytes, and so does a byte that is not UTF-8.
 //
 // SentencePiece writes a space as U+2581. Here tokens hold plain spaces and a
 // U+2581 of the text counts as a space, as it does there.
@@ -22,7 +22,6 @@
 
 #include "absl/strings/str_replace.h"
 
-#include <algorithm>
 #include <array>
 
 namespace llamac {
@@ -49,13 +48,6 @@ private:
 };
 
 } // namespace
-
-// The bytes of a character by its first byte alone, as llama.cpp cuts them:
-// invalid UTF-8 ends up as bytes either way.
-static size_t charLength(char lead) {
-  const uint8_t byte = static_cast<uint8_t>(lead);
-  return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
 
 void ScoredPiecesTokenizer::append(absl::string_view piece,
                                    std::vector<int32_t> &ids) const {
@@ -99,7 +91,7 @@ ScoredPiecesTokenizer::encodeText(absl::string_view original, bool afterSpecial,
   MergeQueue<float> queue;
   queue.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
-    const size_t length = std::min(charLength(text[at]), text.size() - at);
+    const size_t length = decodeChar(text, at).length;
     queue.addNode(at, length, 0);
     at += length;
   }
