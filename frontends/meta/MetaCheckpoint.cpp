@@ -139,8 +139,8 @@ static absl::Status readParams(const JsonObject &params,
   if (multipleOf && (*multipleOf <= 0 || *multipleOf >= maxSize))
     return params.fail("multiple_of", "a size in [1, 2^31)",
                        absl::StrCat(*multipleOf));
-  if (multiplier && !(*multiplier > 0 && *multiplier < 1e6))
-    return params.fail("ffn_dim_multiplier", "a number in (0, 10^6)",
+  if (multiplier && !(*multiplier > 0 && *multiplier < 0x1p31))
+    return params.fail("ffn_dim_multiplier", "a number in (0, 2^31)",
                        absl::StrCat(*multiplier));
   config.ffnDim = metaFfnSize(config.dim, multiplier, multipleOf.value_or(256));
 

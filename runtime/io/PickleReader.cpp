@@ -86,7 +86,8 @@ struct Value {
   int64_t number = 0;    // Bool, Int; Global: row of `globals`;
                          // Tensor: index of `tensors`; Storage: of `storages`.
   absl::string_view text = {};
-  std::vector<ValueId> items = {}; // Tuple, List; Dict: keys and values in turn.
+  std::vector<ValueId> items =
+      {}; // Tuple, List; Dict: keys and values in turn.
 };
 
 struct Storage {

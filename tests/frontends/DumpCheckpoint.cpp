@@ -8,13 +8,17 @@
 //
 // dump-checkpoint MODEL DIR: opens MODEL, prints its configuration and
 // tokenizer as JSON on stdout and writes every weight as fp32, row-major, to
-// DIR/NAME.f32, for tests that hold the values from elsewhere. With --config
-// instead of DIR, only the configuration is read.
+// DIR/NAME.f32, for tests that hold the values from elsewhere. Instead of DIR:
+// --config reads the configuration alone; --to-meta=DIR and --to-huggingface=DIR
+// convert.
 //
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Checkpoint.h"
+#include "frontends/Convert.h"
 #include "runtime/base/Status.h"
+
+#include "absl/strings/strip.h"
 
 #include <nlohmann/json.hpp>
 
@@ -85,12 +89,17 @@ static absl::Status run(const std::string &model, const std::string &where) {
   }
   LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openCheckpoint(model));
   std::cout << describe(checkpoint).dump() << "\n";
+  absl::string_view target = where;
+  if (absl::ConsumePrefix(&target, "--to-meta="))
+    return convertToMeta(checkpoint, target);
+  if (absl::ConsumePrefix(&target, "--to-huggingface="))
+    return convertToHuggingFace(checkpoint, target);
   return dump(checkpoint, where);
 }
 
 int main(int argc, char **argv) {
   if (argc != 3) {
-    std::cerr << "usage: dump-checkpoint MODEL DIR|--config\n";
+    std::cerr << "usage: dump-checkpoint MODEL DIR|--config|--to-FORMAT=DIR\n";
     return static_cast<int>(ExitCode::Usage);
   }
   const absl::Status status = run(argv[1], argv[2]);

@@ -1,0 +1,53 @@
+//===- Convert.h - Writing a checkpoint in another format ----- -*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_FRONTENDS_CONVERT_H
+#define LLAMAC_FRONTENDS_CONVERT_H
+
+#include "frontends/Checkpoint.h"
+#include "runtime/base/DataType.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace llamac {
+
+struct ConvertOptions {
+  /// What weights in block formats are dequantised to: F32, F16 or BF16. Plain
+  /// floats keep their type.
+  DataType blockType = DataType::BF16;
+  /// Writes the tokenizer's files into the directory; nothing when unset.
+  std::function<absl::Status(const std::string &directory)> writeTokenizer;
+  /// Told now and then how many bytes of weights are written.
+  std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+/// Writes params.json, consolidated.00.pth and, when anything is known for it,
+/// generation_config.json into `directory`, which is made if need be. The model
+/// reads back with an equal configuration, but for ropeFactors, which become
+/// the scaling they were made from. Weights are streamed; each file is replaced
+/// only once it is whole, and params.json comes last. Errors: usage, for a
+/// directory that cannot be written or holds files of another model;
+/// unsupported, for a configuration that params.json has no words for.
+absl::Status convertToMeta(const Checkpoint &checkpoint,
+                           absl::string_view directory,
+                           const ConvertOptions &options = {});
+
+/// The same with config.json and model.safetensors; rows of q_proj and k_proj
+/// are put in the order of rotary halves.
+absl::Status convertToHuggingFace(const Checkpoint &checkpoint,
+                                  absl::string_view directory,
+                                  const ConvertOptions &options = {});
+
+} // namespace llamac
+
+#endif // LLAMAC_FRONTENDS_CONVERT_H

@@ -1,0 +1,121 @@
+//===- AtomicFile.cpp - A file written whole or not at all ----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/AtomicFile.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace llamac {
+
+static constexpr size_t bufferBytes = size_t{1} << 20;
+
+absl::Status AtomicFile::systemError(absl::string_view what) const {
+  const int error = errno;
+  const std::string message =
+      absl::StrCat(finalPath, ": ", what, ": ", std::strerror(error));
+  return error == ENOSPC || error == EDQUOT ? memoryError(message)
+                                            : usageError(message);
+}
+
+absl::StatusOr<std::unique_ptr<AtomicFile>>
+AtomicFile::create(absl::string_view path) {
+  std::unique_ptr<AtomicFile> file(new AtomicFile);
+  file->finalPath = std::string(path);
+  // Beside the final file: a rename works within one file system only. A hidden
+  // name, and not the final suffix: nothing mistakes it for a model.
+  const size_t slash = path.rfind('/');
+  const size_t name = slash == absl::string_view::npos ? 0 : slash + 1;
+  file->temporaryPath =
+      absl::StrCat(path.substr(0, name), ".", path.substr(name), ".XXXXXX");
+  file->descriptor = mkostemp(file->temporaryPath.data(), O_CLOEXEC);
+  if (file->descriptor < 0)
+    return file->systemError("cannot be written");
+  // mkostemp makes a private file; the final one is readable by all, as files
+  // of a model are meant to be.
+  if (fchmod(file->descriptor, 0644) != 0)
+    return file->systemError("cannot be written");
+  return file;
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor < 0)
+    return;
+  close(descriptor);
+  unlink(temporaryPath.c_str());
+}
+
+absl::Status AtomicFile::writeAt(uint64_t offset,
+                                 absl::Span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(descriptor, bytes.data(), bytes.size(),
+                                   static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return systemError("cannot be written");
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::flush() {
+  LLAMAC_RETURN_IF_ERROR(writeAt(flushed, buffer));
+  flushed += buffer.size();
+  buffer.clear();
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::write(absl::Span<const uint8_t> bytes) {
+  if (buffer.size() + bytes.size() > bufferBytes)
+    LLAMAC_RETURN_IF_ERROR(flush());
+  if (bytes.size() < bufferBytes) {
+    buffer.insert(buffer.end(), bytes.begin(), bytes.end());
+    return absl::OkStatus();
+  }
+  LLAMAC_RETURN_IF_ERROR(writeAt(flushed, bytes));
+  flushed += bytes.size();
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::overwrite(uint64_t offset,
+                                   absl::Span<const uint8_t> bytes) {
+  LLAMAC_RETURN_IF_ERROR(flush());
+  return writeAt(offset, bytes);
+}
+
+absl::Status AtomicFile::commit() {
+  LLAMAC_RETURN_IF_ERROR(flush());
+  if (fsync(descriptor) != 0)
+    return systemError("cannot be written");
+  if (std::rename(temporaryPath.c_str(), finalPath.c_str()) != 0)
+    return systemError("cannot be put in place");
+  close(descriptor);
+  descriptor = -1;
+  return absl::OkStatus();
+}
+
+absl::Status writeFileAtomically(absl::string_view path,
+                                 absl::string_view text) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
+                          AtomicFile::create(path));
+  LLAMAC_RETURN_IF_ERROR(file->write(text));
+  return file->commit();
+}
+
+} // namespace llamac
