@@ -26,7 +26,7 @@ struct CpuDeviceOptions {
   /// The best instruction-set level to use, by name; the empty name asks the
   /// environment's LLAMAC_ISA, then the machine. A level that the machine does
   /// not run is refused.
-  std::string isa;
+  std::string isa = {};
 };
 
 /// Runs plans on the host. An address of this device is a pointer.

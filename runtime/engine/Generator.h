@@ -19,11 +19,11 @@
 namespace llamac {
 
 struct GenerateOptions {
-  SamplingOptions sampling;
+  SamplingOptions sampling = {};
   /// Tokens to generate at most; -1 for as many as the context holds.
   int64_t maxTokens = -1;
   /// Texts that end the answer and do not belong to it.
-  std::vector<std::string> stopStrings;
+  std::vector<std::string> stopStrings = {};
   /// Whether the plan's stop ids end the answer.
   bool stopAtStopIds = true;
 };
@@ -57,10 +57,10 @@ struct GenerateResult {
 /// What generate() tells while it runs; either may be empty. False ends the
 /// generation.
 struct GenerateCallbacks {
-  std::function<bool(int32_t id)> onToken;
+  std::function<bool(int32_t id)> onToken = {};
   /// The next piece of the answer, of whole UTF-8 characters; never text that
   /// might turn out to begin a stop string. Needs a tokenizer.
-  std::function<bool(absl::string_view text)> onText;
+  std::function<bool(absl::string_view text)> onText = {};
 };
 
 /// Runs `prompt` through a new sequence of `engine` and generates. Errors:

@@ -29,7 +29,7 @@ struct SamplingOptions {
   /// drawn from, after topK; 1 for all.
   double topP = 1;
   /// Decides every draw; one is made when there is none.
-  std::optional<uint64_t> seed;
+  std::optional<uint64_t> seed = {};
 };
 
 /// xoshiro256**, of Blackman and Vigna, seeded by splitmix64: the same numbers

@@ -9,23 +9,100 @@
 #include "runtime/engine/WeightLoader.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/cpu/PanelLayout.h"
+#include "runtime/cpu/WeightConverter.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
+
 namespace llamac {
+
+// The weight as the reader of checkpoints describes it.
+static WeightSource sourceOf(const schema::WeightT &weight) {
+  const schema::WeightSourceT &source = *weight.source;
+  WeightSource out;
+  out.name = weight.name;
+  out.tensor = source.tensor;
+  out.type = fromPlan(source.type);
+  out.rows = weight.rows;
+  out.cols = weight.cols;
+  for (const schema::SourceExtent &part : source.parts)
+    out.parts.push_back({part.file(), part.offset(), part.size()});
+  out.splitDim = source.splitDim;
+  out.rotaryHalves = source.rotaryHalves;
+  return out;
+}
+
+// The checkpoint that the plan's weights refer to; empty when all are embedded.
+static absl::StatusOr<WeightMap> openCheckpoint(const PlanReader &plan) {
+  WeightMap weights;
+  LLAMAC_ASSIGN_OR_RETURN(const auto files, openSourceFiles(plan));
+  for (const auto &file : files)
+    weights.addFile(file);
+  for (const auto &weight : plan.plan().weights) {
+    if (!weight->source)
+      continue;
+    if (absl::Status status = weights.add(sourceOf(*weight)); !status.ok())
+      return badPlanError(absl::StrCat(plan.path(), ": weight ", weight->name,
+                                       ": ", status.message(),
+                                       "; compile it again"));
+  }
+  return weights;
+}
+
+// Reads a weight of the checkpoint into memory of the device.
+static absl::StatusOr<std::unique_ptr<Buffer>>
+convertWeight(const schema::WeightT &weight, const WeightMap &checkpoint,
+              Device &device) {
+  const WeightSource &source = *checkpoint.find(weight.name);
+  const DataType type = fromPlan(weight.type);
+  const uint64_t rowBytes = dataTypeBytes(type, weight.cols);
+  const bool panels = weight.layout == schema::WeightLayout::Panel16;
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<Buffer> buffer,
+      device.allocateDense(
+          panels ? static_cast<uint64_t>(panelCount(weight.rows)) *
+                       panelBytes(static_cast<PanelFormat>(type), weight.cols)
+                 : weight.rows * rowBytes));
+  uint64_t written = 0;
+  auto write = [&](absl::Span<const uint8_t> bytes) {
+    written += bytes.size();
+    return device.write(*buffer, written - bytes.size(), bytes);
+  };
+  if (panels) {
+    LLAMAC_RETURN_IF_ERROR(
+        packWeight(checkpoint, source, type, device.threads(), write));
+    return buffer;
+  }
+  constexpr uint64_t pieceBytes = uint64_t{4} << 20;
+  const auto step =
+      static_cast<int64_t>(std::max<uint64_t>(pieceBytes / rowBytes, 1));
+  std::vector<uint8_t> rows;
+  for (int64_t first = 0; first < weight.rows; first += step) {
+    const int64_t count = std::min(step, weight.rows - first);
+    rows.resize(count * rowBytes);
+    LLAMAC_RETURN_IF_ERROR(
+        convertRows(checkpoint, source, type, first, count, rows.data()));
+    LLAMAC_RETURN_IF_ERROR(write(rows));
+  }
+  return buffer;
+}
 
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
 loadWeights(const PlanReader &plan, Device &device) {
+  LLAMAC_ASSIGN_OR_RETURN(const WeightMap checkpoint, openCheckpoint(plan));
   std::vector<std::unique_ptr<Buffer>> buffers;
   for (const auto &weight : plan.plan().weights) {
-    if (weight->source)
-      return unsupportedError(
-          absl::StrCat(plan.path(), ": weight ", weight->name,
-                       ": expected an embedded weight, got one that refers to ",
-                       weight->source->tensor));
-    LLAMAC_ASSIGN_OR_RETURN(
-        buffers.emplace_back(),
-        device.share(plan.bytes(static_cast<uint32_t>(weight->section))));
+    auto buffer =
+        weight->source
+            ? convertWeight(*weight, checkpoint, device)
+            : device.share(plan.bytes(static_cast<uint32_t>(weight->section)));
+    if (!buffer.ok())
+      return withContext(buffer.status(),
+                         absl::StrCat(plan.path(), ": weight ", weight->name));
+    buffers.push_back(*std::move(buffer));
   }
   return buffers;
 }

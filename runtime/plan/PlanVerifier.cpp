@@ -9,7 +9,9 @@
 #include "runtime/plan/PlanVerifier.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/cpu/PanelLayout.h"
 #include "runtime/io/CheckedMath.h"
+#include "runtime/io/Dequantize.h"
 #include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/match.h"
@@ -187,6 +189,8 @@ absl::Status Verifier::checkWeightShape(const schema::WeightT &weight,
       checkRange(absl::StrCat(field, ": rows"), weight.rows, 1, maxSize));
   LLAMAC_RETURN_IF_ERROR(
       checkRange(absl::StrCat(field, ": cols"), weight.cols, 1, maxSize));
+  if (weight.layout == schema::WeightLayout::Panel16 && weight.cols % 8 != 0)
+    return wrong(absl::StrCat(field, ": cols"), "a multiple of 8", weight.cols);
   const auto expected = expectedShape(config, weight.name);
   if (expected && *expected != std::pair(weight.rows, weight.cols))
     return wrong(
@@ -203,6 +207,10 @@ absl::Status Verifier::checkSource(const schema::WeightT &weight,
       checkText(absl::StrCat(field, ": tensor"), source.tensor));
   LLAMAC_RETURN_IF_ERROR(
       checkEnum(absl::StrCat(field, ": source type"), source.type));
+  if (weight.type != source.type && !canQuantizeTo(fromPlan(weight.type)))
+    return wrong(absl::StrCat(field, ": type"),
+                 "the source's or one that is written",
+                 dataTypeName(fromPlan(weight.type)));
   LLAMAC_RETURN_IF_ERROR(checkRange(absl::StrCat(field, ": split dimension"),
                                     source.splitDim, 0, 1));
   LLAMAC_RETURN_IF_ERROR(checkRange(absl::StrCat(field, ": rotary halves"),
@@ -238,6 +246,17 @@ absl::Status Verifier::checkSource(const schema::WeightT &weight,
   return absl::OkStatus();
 }
 
+// Bytes of a weight as kernels read it, whose row-major size has been checked.
+static uint64_t packedBytes(const schema::WeightT &weight) {
+  const DataType type = fromPlan(weight.type);
+  if (weight.layout == schema::WeightLayout::RowMajor)
+    return static_cast<uint64_t>(weight.rows) *
+           dataTypeBytes(type, static_cast<uint64_t>(weight.cols));
+  return static_cast<uint64_t>(panelCount(weight.rows)) *
+         static_cast<uint64_t>(
+             panelBytes(static_cast<PanelFormat>(type), weight.cols));
+}
+
 absl::Status Verifier::checkWeight(const schema::WeightT &weight,
                                    const std::string &field) const {
   LLAMAC_RETURN_IF_ERROR(checkWeightShape(weight, field));
@@ -254,14 +273,12 @@ absl::Status Verifier::checkWeight(const schema::WeightT &weight,
     return checkSource(weight, field);
   LLAMAC_RETURN_IF_ERROR(checkSection(absl::StrCat(field, ": section"),
                                       weight.section, SectionKind::Weight));
-  // A panel layout may pad; the device knows by how much.
   const uint64_t size = sections[weight.section].size;
-  if (weight.layout == schema::WeightLayout::RowMajor ? size != *bytes
-                                                      : size < *bytes)
-    return wrong(
-        absl::StrCat(field, ": bytes"),
-        absl::StrCat(*bytes, " for [", weight.rows, ", ", weight.cols, "]"),
-        size);
+  if (size != packedBytes(weight))
+    return wrong(absl::StrCat(field, ": bytes"),
+                 absl::StrCat(packedBytes(weight), " for [", weight.rows, ", ",
+                              weight.cols, "]"),
+                 size);
   return absl::OkStatus();
 }
 

@@ -1,0 +1,290 @@
+//===- EngineTest.cpp - Steps, chunks and batches -------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/Engine.h"
+
+#include "runtime/base/Status.h"
+#include "tests/runtime/engine/ToyModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace llamac {
+namespace {
+
+using testing::HasSubstr;
+using toy::cleanTokens;
+using toy::ToyPlanFile;
+
+/// What one call of step() gave: the row and the program that made it.
+struct Given {
+  size_t item;
+  int64_t token;
+  std::vector<float> logits;
+};
+
+class EngineTest : public testing::TestWithParam<int> {
+protected:
+  void SetUp() override { start(GetParam()); }
+
+  void start(int threads, EngineOptions options = {}) {
+    auto loaded = Model::load(file.path(), {.threads = threads});
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    auto created = Engine::create(*loaded, options);
+    ASSERT_TRUE(created.ok()) << created.status();
+    engine = *std::move(created);
+  }
+
+  Sequence sequence() {
+    auto made = engine->newSequence();
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  }
+
+  absl::Status step(absl::Span<const SequenceTokens> batch) {
+    given.clear();
+    return engine->step(batch, [&](const LogitsRow &row) {
+      given.push_back(
+          {row.item, row.token, {row.values.begin(), row.values.end()}});
+      return absl::OkStatus();
+    });
+  }
+
+  /// Checks the logits of `row` against the formula, given all tokens of the
+  /// sequence up to it.
+  static void expectLogits(const Given &row, const std::vector<int> &tokens,
+                           float program) {
+    const unsigned hash = toy::hashOf(tokens);
+    for (int id = 0; id < toy::vocab; ++id)
+      ASSERT_EQ(row.logits[id], toy::logitOf(hash, id, program))
+          << "id " << id << " after " << tokens.size() << " tokens";
+  }
+
+  static std::vector<int> firstOf(const std::vector<int> &tokens,
+                                  size_t count) {
+    return {tokens.begin(), tokens.begin() + count};
+  }
+
+  ToyPlanFile file;
+  std::unique_ptr<Engine> engine;
+  std::vector<Given> given;
+};
+
+TEST_P(EngineTest, LastLogitsOfAPrompt) {
+  const std::vector<int> prompt = cleanTokens(7, 5);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt}}).ok());
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].token, 6);
+  EXPECT_EQ(one.length(), 7);
+  expectLogits(given[0], prompt, 2);
+}
+
+TEST_P(EngineTest, PromptLongerThanTheLargestProgramIsCut) {
+  const std::vector<int> prompt = cleanTokens(27, 3);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt}}).ok());
+  ASSERT_EQ(given.size(), 1u);
+  // 8 + 8 + 8, and 3 rows by the program of 4.
+  expectLogits(given[0], prompt, 1);
+}
+
+TEST_P(EngineTest, AllLogitsComeInOrderHoweverFewAreWantedAtOnce) {
+  const std::vector<int> prompt = cleanTokens(20, 9);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt, Wanted::All}}).ok());
+  ASSERT_EQ(given.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(given[i].token, static_cast<int64_t>(i));
+    // Three at a time: the program of 4 rows gives only two.
+    expectLogits(given[i], firstOf(prompt, i + 1), i < 18 ? 2 : 1);
+  }
+}
+
+TEST_P(EngineTest, TokenByTokenIsTheSame) {
+  const std::vector<int> prompt = cleanTokens(30, 40);
+  Sequence one = sequence();
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    ASSERT_TRUE(step({{&one, {&prompt[i], 1}}}).ok());
+    ASSERT_EQ(given.size(), 1u);
+    expectLogits(given[0], firstOf(prompt, i + 1), 0);
+  }
+}
+
+TEST_P(EngineTest, NoLogitsWhereNoneAreWanted) {
+  const std::vector<int> prompt = cleanTokens(9, 2);
+  Sequence one = sequence();
+  ASSERT_TRUE(
+      step({{&one, absl::MakeConstSpan(prompt).first(8), Wanted::None}}).ok());
+  EXPECT_TRUE(given.empty());
+  ASSERT_TRUE(step({{&one, {&prompt[8], 1}}}).ok());
+  expectLogits(given.at(0), prompt, 0);
+}
+
+TEST_P(EngineTest, SequencesOfABatchKeepApart) {
+  const std::vector<int> a = cleanTokens(11, 1);
+  const std::vector<int> b = cleanTokens(11, 30);
+  const std::vector<int> c = cleanTokens(11, 60);
+  Sequence sa = sequence();
+  Sequence sb = sequence();
+  Sequence sc = sequence();
+  // They grow in turn, so that their pages lie mixed in the pool.
+  for (size_t i = 0; i < 10; ++i)
+    ASSERT_TRUE(step({{&sa, {&a[i], 1}, Wanted::None},
+                      {&sb, {&b[i], 1}, Wanted::None},
+                      {&sc, {&c[i], 1}, Wanted::None}})
+                    .ok());
+  ASSERT_TRUE(
+      step({{&sc, {&c[10], 1}}, {&sa, {&a[10], 1}}, {&sb, {&b[10], 1}}}).ok());
+  ASSERT_EQ(given.size(), 3u);
+  EXPECT_EQ(given[0].item, 0u);
+  EXPECT_EQ(given[2].item, 2u);
+  expectLogits(given[0], c, 2);
+  expectLogits(given[1], a, 2);
+  expectLogits(given[2], b, 2);
+}
+
+TEST_P(EngineTest, PromptsAndSingleTokensShareAStep) {
+  const std::vector<int> a = cleanTokens(13, 1);
+  const std::vector<int> b = cleanTokens(6, 30);
+  Sequence sa = sequence();
+  Sequence sb = sequence();
+  ASSERT_TRUE(
+      step({{&sb, absl::MakeConstSpan(b).first(5), Wanted::None}}).ok());
+  ASSERT_TRUE(step({{&sa, a, Wanted::All}, {&sb, {&b[5], 1}}}).ok());
+  ASSERT_EQ(given.size(), 14u);
+  for (size_t i = 0; i < 13; ++i)
+    expectLogits(given[i], firstOf(a, i + 1), i < 12 ? 2 : 1);
+  EXPECT_EQ(given[13].item, 1u);
+  expectLogits(given[13], b, 1);
+}
+
+TEST_P(EngineTest, PagesComeBackWhenASequenceGoes) {
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<int> prompt = cleanTokens(30, round);
+    Sequence one = sequence();
+    Sequence two = sequence();
+    Sequence three = sequence();
+    ASSERT_TRUE(step({{&three, prompt}, {&one, prompt}, {&two, prompt}}).ok());
+    ASSERT_EQ(given.size(), 3u);
+    for (const Given &row : given)
+      EXPECT_EQ(row.logits[toy::likeliestAfter(prompt)], 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, EngineTest, testing::Values(1, 2, 3, 5));
+
+/// Errors do not depend on the threads.
+class EngineErrors : public EngineTest {};
+INSTANTIATE_TEST_SUITE_P(Threads, EngineErrors, testing::Values(2));
+
+TEST_P(EngineErrors, PromptLongerThanTheContextNamesBothNumbers) {
+  const std::vector<int> prompt(31, 5);
+  Sequence one = sequence();
+  const absl::Status status = step({{&one, prompt}});
+  EXPECT_EQ(exitCode(status), ExitCode::Usage);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("31"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("30"));
+  EXPECT_EQ(one.length(), 0);
+}
+
+TEST_P(EngineErrors, AFullContextTakesNoMore) {
+  const std::vector<int> prompt = cleanTokens(30, 4);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt}}).ok());
+  EXPECT_EQ(exitCode(step({{&one, {&prompt[0], 1}}})), ExitCode::Usage);
+}
+
+TEST_P(EngineErrors, TokensOutsideTheVocabularyAreRefused) {
+  Sequence one = sequence();
+  for (int bad : {-1, toy::vocab, 1 << 30}) {
+    const std::vector<int> prompt = {5, bad};
+    const absl::Status status = step({{&one, prompt}});
+    EXPECT_EQ(exitCode(status), ExitCode::Usage);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("0 to 95, got " + std::to_string(bad)));
+  }
+  EXPECT_EQ(exitCode(step({{&one, {}}})), ExitCode::Usage);
+  EXPECT_EQ(one.length(), 0);
+}
+
+TEST_P(EngineErrors, TheSameSequenceTwiceInABatchIsABug) {
+  const int token = 5;
+  Sequence one = sequence();
+  EXPECT_EQ(exitCode(step({{&one, {&token, 1}}, {&one, {&token, 1}}})),
+            ExitCode::Internal);
+}
+
+TEST_P(EngineErrors, NoMoreSequencesThanThePlanWasMadeFor) {
+  Sequence one = sequence();
+  Sequence two = sequence();
+  {
+    Sequence three = sequence();
+    const auto four = engine->newSequence();
+    EXPECT_EQ(exitCode(four.status()), ExitCode::Memory);
+    EXPECT_THAT(std::string(four.status().message()), HasSubstr("at most 3"));
+  }
+  EXPECT_TRUE(engine->newSequence().ok());
+}
+
+TEST_P(EngineErrors, AnEmptyPoolIsAMemoryErrorAndOthersGoOn) {
+  start(2, {.kvPages = 6}); // 24 tokens in all.
+  const std::vector<int> prompt = cleanTokens(17, 4);
+  const std::vector<int> other = cleanTokens(8, 50);
+  Sequence one = sequence();
+  ASSERT_TRUE(
+      step({{&one, absl::MakeConstSpan(prompt).first(16)}}).ok()); // 4 pages.
+  {
+    Sequence two = sequence();
+    const absl::Status status = step({{&two, cleanTokens(12, 4)}});
+    EXPECT_EQ(exitCode(status), ExitCode::Memory);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("12 tokens need 3 more pages of 4 tokens, 2 of 6"));
+    EXPECT_EQ(two.length(), 0);
+    ASSERT_TRUE(step({{&two, other}}).ok());
+    expectLogits(given.at(0), other, 2);
+    EXPECT_EQ(exitCode(step({{&one, {&prompt[16], 1}}})), ExitCode::Memory);
+  }
+  ASSERT_TRUE(step({{&one, {&prompt[16], 1}}}).ok());
+  expectLogits(given.at(0), prompt, 0);
+}
+
+TEST_P(EngineErrors, LogitsThatAreNoNumbersEndTheStep) {
+  std::vector<int> prompt;
+  for (int token = 2; prompt.empty() && token < toy::vocab; ++token)
+    for (int other = 2; other < toy::vocab; ++other)
+      if (!toy::isPoisoned({token}) && toy::isPoisoned({token, other}))
+        prompt = {token, other};
+  ASSERT_EQ(prompt.size(), 2u);
+  Sequence one = sequence();
+  const absl::Status status = step({{&one, prompt, Wanted::All}});
+  EXPECT_EQ(exitCode(status), ExitCode::Accuracy);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("position 1"));
+  EXPECT_EQ(given.size(), 1u);
+  Sequence two = sequence();
+  const std::vector<int> clean = cleanTokens(5, 5);
+  ASSERT_TRUE(step({{&two, clean}}).ok());
+  expectLogits(given.at(0), clean, 2);
+}
+
+TEST_P(EngineErrors, AnErrorOfTheSinkIsPassedOn) {
+  const std::vector<int> prompt = cleanTokens(5, 5);
+  Sequence one = sequence();
+  int calls = 0;
+  const absl::Status status =
+      engine->step({{&one, prompt, Wanted::All}}, [&](const LogitsRow &) {
+        return ++calls == 2 ? memoryError("full") : absl::OkStatus();
+      });
+  EXPECT_EQ(exitCode(status), ExitCode::Memory);
+  EXPECT_EQ(calls, 2);
+}
+
+} // namespace
+} // namespace llamac

@@ -1,0 +1,81 @@
+//===- ToyKernels.cpp - A model whose logits can be told ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Kernels of a model that only remembers: it keeps each token in the KV pages
+// of two layers, hashes what they hold of a sequence up to a row's position,
+// and gives the logits that ToyModel.h says. A wrong page, position, sequence,
+// chunk or barrier changes the hash. Freestanding, like the real ones.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/KernelAbi.h"
+#include "tests/runtime/engine/ToyShapes.h"
+
+using namespace llamac;
+using namespace llamac::toy;
+
+// The place of a token in the pages of one layer.
+static unsigned *slotOf(void *pool, const int *pageTable, int sequence,
+                        int position) {
+  const int page =
+      pageTable[sequence * pagesPerSequence + position / pageTokens];
+  char *bytes = static_cast<char *>(pool) + static_cast<long>(page) * pageBytes;
+  return reinterpret_cast<unsigned *>(bytes) + position % pageTokens;
+}
+
+// One item a row. Operands: tokens, positions, sequences, page table, the
+// layer's pool, the layer's embedding [vocab].
+extern "C" void toyRemember(const CpuLaunch *launch) {
+  const auto *tokens = static_cast<const int *>(launch->args[0]);
+  const auto *positions = static_cast<const int *>(launch->args[1]);
+  const auto *sequences = static_cast<const int *>(launch->args[2]);
+  const auto *pageTable = static_cast<const int *>(launch->args[3]);
+  const auto *embedding = static_cast<const float *>(launch->args[5]);
+  for (long row = launch->begin; row < launch->end; ++row)
+    *slotOf(launch->args[4], pageTable, sequences[row], positions[row]) =
+        static_cast<unsigned>(embedding[tokens[row]]);
+}
+
+// One item a row. Operands: positions, sequences, page table, both pools, and
+// the hashes u32 [rows].
+extern "C" void toyHash(const CpuLaunch *launch) {
+  const auto *positions = static_cast<const int *>(launch->args[0]);
+  const auto *sequences = static_cast<const int *>(launch->args[1]);
+  const auto *pageTable = static_cast<const int *>(launch->args[2]);
+  auto *hashes = static_cast<unsigned *>(launch->args[5]);
+  for (long row = launch->begin; row < launch->end; ++row) {
+    unsigned hash = hashStart;
+    for (int position = 0; position <= positions[row]; ++position) {
+      hash = mixHash(
+          hash, *slotOf(launch->args[3], pageTable, sequences[row], position));
+      hash = mixHash(
+          hash, *slotOf(launch->args[4], pageTable, sequences[row], position));
+    }
+    hashes[row] = hash;
+  }
+}
+
+// vocab / 8 items for each wanted row, through scratch memory. Operands:
+// hashes, wanted rows, the program's number, and the logits.
+extern "C" void toyLogits(const CpuLaunch *launch) {
+  const auto *hashes = static_cast<const unsigned *>(launch->args[0]);
+  const auto *wanted = static_cast<const int *>(launch->args[1]);
+  const auto *program = static_cast<const float *>(launch->args[2]);
+  auto *logits = static_cast<float *>(launch->args[3]);
+  auto *block = static_cast<float *>(launch->scratch);
+  constexpr long blocks = vocab / logitsBlock;
+  for (long item = launch->begin; item < launch->end; ++item) {
+    const long row = item / blocks;
+    const long first = item % blocks * logitsBlock;
+    const unsigned hash = hashes[wanted[row]];
+    for (int i = 0; i < logitsBlock; ++i)
+      block[i] = logitOf(hash, static_cast<int>(first) + i, *program);
+    for (int i = 0; i < logitsBlock; ++i)
+      logits[row * vocab + first + i] = block[i];
+  }
+}

@@ -1,0 +1,280 @@
+//===- ToyModel.cpp - Plans of the toy model ------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/runtime/engine/ToyModel.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/engine/tokenizer/TokenizerBlob.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace llamac::toy {
+
+template <typename T> static std::string bytesOf(const std::vector<T> &values) {
+  return std::string(reinterpret_cast<const char *>(values.data()),
+                     values.size() * sizeof(T));
+}
+
+static std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string tokenText(int id) {
+  if (id == 0)
+    return "<s>";
+  if (id == 1)
+    return "</s>";
+  if (id < 28)
+    return std::string(1, static_cast<char>('a' + id - 2));
+  switch (id) {
+  case 28:
+    return " ";
+  case 29:
+    return "\xe2\x82"; // The first two bytes of the euro sign,
+  case 30:
+    return "\xac"; // its last,
+  case 31:
+    return "\xf0"; // and a face in two parts.
+  case 32:
+    return "\x9f\x99\x82";
+  default:
+    return "w" + std::to_string(id);
+  }
+}
+
+static std::string tokenizerBlob() {
+  TokenizerData data;
+  data.preTokenizer = PreTokenizerKind::Gpt2;
+  for (int id = 0; id < vocab; ++id) {
+    data.tokens.push_back(tokenText(id));
+    data.types.push_back(id < 2 ? TokenType::Control : TokenType::Normal);
+  }
+  data.bosId = 0;
+  data.eosId = 1;
+  return *writeTokenizerBlob(std::move(data), "toy");
+}
+
+static schema::Operand operand(schema::OperandKind kind, uint32_t index,
+                               uint64_t offset = 0) {
+  return schema::Operand(kind, index, offset);
+}
+
+static schema::Operand input(schema::InputRole role) {
+  return operand(schema::OperandKind::Input, static_cast<uint32_t>(role));
+}
+
+static std::unique_ptr<schema::LaunchT>
+launch(uint32_t kernel, std::string label, schema::RowSymbol rows,
+       int64_t items, bool barrier, std::vector<schema::Operand> operands) {
+  auto out = std::make_unique<schema::LaunchT>();
+  out->kernel = kernel;
+  out->label = std::move(label);
+  out->rows = rows;
+  out->items = items;
+  out->rowBlock = 1;
+  out->barrier = barrier;
+  out->scratchBytes = logitsBlock * sizeof(float);
+  out->operands = std::move(operands);
+  return out;
+}
+
+static std::unique_ptr<schema::ProgramT> program(uint32_t number,
+                                                 int64_t maxRows,
+                                                 int64_t maxWanted,
+                                                 uint32_t constants) {
+  using schema::InputRole;
+  using schema::OperandKind;
+  using schema::RowSymbol;
+  auto out = std::make_unique<schema::ProgramT>();
+  out->name = "rows" + std::to_string(maxRows);
+  out->maxRows = maxRows;
+  out->maxWanted = maxWanted;
+  out->logitsOffset = 64;
+  out->arenaBytes = 64 + static_cast<uint64_t>(maxWanted) * vocab * 4;
+  for (uint32_t layer = 0; layer < 2; ++layer)
+    out->launches.push_back(
+        launch(0, "remember." + std::to_string(layer), RowSymbol::Tokens, 1,
+               layer == 0,
+               {input(InputRole::Tokens), input(InputRole::Positions),
+                input(InputRole::Sequences), input(InputRole::PageTable),
+                operand(OperandKind::Kv, layer),
+                operand(OperandKind::Weight, layer)}));
+  out->launches.push_back(
+      launch(1, "hash", RowSymbol::Tokens, 1, true,
+             {input(InputRole::Positions), input(InputRole::Sequences),
+              input(InputRole::PageTable), operand(OperandKind::Kv, 0),
+              operand(OperandKind::Kv, 1), operand(OperandKind::Arena, 0, 0)}));
+  out->launches.push_back(
+      launch(2, "logits", RowSymbol::Wanted, vocab / logitsBlock, true,
+             {operand(OperandKind::Arena, 0, 0), input(InputRole::Wanted),
+              operand(OperandKind::Constant, constants, 4 * number),
+              operand(OperandKind::Arena, 0, 64)}));
+  return out;
+}
+
+static std::unique_ptr<schema::ModelConfigT> toyConfig() {
+  auto config = std::make_unique<schema::ModelConfigT>();
+  config->dim = dim;
+  config->numLayers = 2;
+  config->numHeads = 1;
+  config->numKvHeads = 1;
+  config->headSize = 8;
+  config->ffnDim = 8;
+  config->vocabSize = vocab;
+  config->maxContext = context;
+  config->normEps = 1e-5;
+  config->ropeTheta = 10000;
+  return config;
+}
+
+static std::unique_ptr<schema::WeightT> embeddingWeight(int layer) {
+  auto weight = std::make_unique<schema::WeightT>();
+  weight->name = "toy.embedding." + std::to_string(layer);
+  weight->type = schema::DataType::F32;
+  weight->rows = 1;
+  weight->cols = vocab;
+  weight->section = layer;
+  return weight;
+}
+
+ToyPlan makeToyPlan() {
+  ToyPlan toy;
+  for (int layer = 0; layer < 2; ++layer) {
+    std::vector<float> embedding;
+    for (int token = 0; token < vocab; ++token)
+      embedding.push_back(static_cast<float>(embed(layer, token)));
+    toy.sections.push_back({SectionKind::Weight, bytesOf(embedding)});
+    toy.plan.weights.push_back(embeddingWeight(layer));
+  }
+  toy.sections.push_back(
+      {SectionKind::Constants, bytesOf(std::vector<float>{0, 1, 2})});
+  toy.sections.push_back({SectionKind::Code, readFile(LLAMAC_TOY_KERNELS)});
+  toy.sections.push_back({SectionKind::Tokenizer, tokenizerBlob()});
+  toy.sections.push_back({SectionKind::Source, "// The toy model."});
+
+  schema::PlanT &plan = toy.plan;
+  plan.producer = "test";
+  plan.target = "cpu";
+  plan.config = toyConfig();
+  plan.context = context;
+  plan.modelFingerprint = "toy";
+  plan.options = "none";
+  plan.kv = std::make_unique<schema::KvLayoutT>();
+  plan.kv->pageTokens = pageTokens;
+  plan.kv->pageBytes = pageBytes;
+  plan.kv->pagesPerSequence = pagesPerSequence;
+  plan.kv->maxSequences = maxSequences;
+  for (const char *symbol : {"toyRemember", "toyHash", "toyLogits"}) {
+    auto kernel = std::make_unique<schema::KernelT>();
+    kernel->symbol = symbol;
+    kernel->family = "toy";
+    plan.kernels.push_back(std::move(kernel));
+  }
+  plan.programs.push_back(program(0, 1, 1, 2));
+  plan.programs.push_back(program(1, 4, 2, 2));
+  plan.programs.push_back(program(2, 8, 3, 2));
+  auto code = std::make_unique<schema::CodeObjectT>();
+  code->isa = "portable";
+  code->section = 3;
+  plan.code.push_back(std::move(code));
+  plan.sourceSection = 5;
+  plan.tokenizer = std::make_unique<schema::TokenizerT>();
+  plan.tokenizer->kind = "gguf";
+  plan.tokenizer->section = 4;
+  plan.tokenizer->bos = 0;
+  plan.tokenizer->addBos = true;
+  plan.tokenizer->stopIds = {1};
+  return toy;
+}
+
+absl::Status writeToyPlan(const ToyPlan &toy, const std::string &path,
+                          PlanFileCalls calls) {
+  LLAMAC_ASSIGN_OR_RETURN(auto writer,
+                          PlanWriter::create(path, std::move(calls)));
+  for (const ToySection &section : toy.sections)
+    LLAMAC_RETURN_IF_ERROR(
+        writer
+            ->addSection(section.kind, {reinterpret_cast<const uint8_t *>(
+                                            section.bytes.data()),
+                                        section.bytes.size()})
+            .status());
+  return writer->finish(toy.plan);
+}
+
+ToyPlanFile::ToyPlanFile(const std::function<void(ToyPlan &)> &change) {
+  std::string pattern =
+      std::filesystem::temp_directory_path() / "llamac-toy-XXXXXX";
+  folder = mkdtemp(pattern.data());
+  name = folder + "/toy.plan";
+  ToyPlan toy = makeToyPlan();
+  if (change)
+    change(toy);
+  const absl::Status status = writeToyPlan(toy, name);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+ToyPlanFile::~ToyPlanFile() { std::filesystem::remove_all(folder); }
+
+unsigned hashOf(const std::vector<int> &tokens) {
+  unsigned hash = hashStart;
+  for (int token : tokens)
+    for (int layer = 0; layer < 2; ++layer)
+      hash = mixHash(hash, embed(layer, token));
+  return hash;
+}
+
+int likeliestAfter(const std::vector<int> &tokens) {
+  return static_cast<int>(hashOf(tokens) % (vocab - 1));
+}
+
+std::vector<int> greedyAfter(std::vector<int> prompt, int count) {
+  std::vector<int> ids;
+  for (int i = 0; i < count; ++i) {
+    ids.push_back(likeliestAfter(prompt));
+    prompt.push_back(ids.back());
+  }
+  return ids;
+}
+
+bool isPoisoned(const std::vector<int> &tokens) {
+  std::vector<int> beginning;
+  for (int token : tokens) {
+    beginning.push_back(token);
+    if (hashOf(beginning) % poison == 0)
+      return true;
+  }
+  return false;
+}
+
+std::vector<int> cleanTokens(int size, int first, int more) {
+  for (int step = 1; step < vocab; ++step) {
+    std::vector<int> tokens;
+    for (int i = 0; i < size; ++i)
+      tokens.push_back(2 + (first + i * step) % (vocab - 3));
+    std::vector<int> all = tokens;
+    const std::vector<int> answer = greedyAfter(tokens, more);
+    all.insert(all.end(), answer.begin(), answer.end());
+    if (!isPoisoned(all) &&
+        std::find(answer.begin(), answer.end(), 1) == answer.end())
+      return tokens;
+  }
+  ADD_FAILURE() << "no clean tokens of " << size << " from " << first;
+  return {};
+}
+
+} // namespace llamac::toy
