@@ -5,6 +5,7 @@
 
 add_library(llamac_options INTERFACE)
 target_include_directories(llamac_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_compile_definitions(llamac_options INTERFACE LLAMAC_VERSION="${PROJECT_VERSION}")
 target_compile_options(llamac_options INTERFACE -Wall -Wextra -Wno-unused-parameter)
 if(LLAMAC_SANITIZE)
   target_compile_options(llamac_options INTERFACE -fsanitize=${LLAMAC_SANITIZE} -fno-omit-frame-pointer)

@@ -25,7 +25,7 @@ absl::string_view checkpointFormatName(CheckpointFormat format) {
   return names[static_cast<size_t>(format)];
 }
 
-absl::string_view tokenizerKindName(TokenizerKind kind) {
+absl::string_view tokenizerFormatName(TokenizerFormat kind) {
   static constexpr absl::string_view names[] = {
       "none", "tiktoken", "huggingface", "gguf", "sentencepiece"};
   return names[static_cast<size_t>(kind)];

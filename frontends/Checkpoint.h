@@ -36,19 +36,19 @@ enum class CheckpointFormat { Meta, HuggingFace, Gguf };
 /// "meta", "huggingface" or "gguf".
 absl::string_view checkpointFormatName(CheckpointFormat format);
 
-enum class TokenizerKind { None, Tiktoken, HuggingFace, Gguf, SentencePiece };
+enum class TokenizerFormat { None, Tiktoken, HuggingFace, Gguf, SentencePiece };
 
 /// "none", "tiktoken", "huggingface", "gguf" or "sentencepiece".
-absl::string_view tokenizerKindName(TokenizerKind kind);
+absl::string_view tokenizerFormatName(TokenizerFormat kind);
 
 /// Where the tokenizer of a checkpoint is, and what its configuration files say
 /// about it. What they leave open is for the tokenizer itself to know.
 struct TokenizerSource {
-  TokenizerKind kind = TokenizerKind::None;
+  TokenizerFormat kind = TokenizerFormat::None;
   /// The tokenizer's file first: tokenizer.model or tokenizer.json; then
   /// tokenizer_config.json where there is one. For GGUF, the .gguf file.
   std::vector<std::string> paths;
-  std::shared_ptr<const GgufReader> gguf; ///< For TokenizerKind::Gguf.
+  std::shared_ptr<const GgufReader> gguf; ///< For TokenizerFormat::Gguf.
   std::optional<int64_t> bos;
   std::optional<bool> addBos;
   std::vector<int64_t> stopIds; ///< Ids that end a text; may be empty.

@@ -130,18 +130,18 @@ absl::Status findTokenizer(const std::string &directory,
   const std::string json = joinPath(directory, "tokenizer.json");
   const bool preferJson = checkpoint.format == CheckpointFormat::HuggingFace;
   if (fileExists(json) && (preferJson || !fileExists(model))) {
-    tokenizer.kind = TokenizerKind::HuggingFace;
+    tokenizer.kind = TokenizerFormat::HuggingFace;
     tokenizer.paths.push_back(json);
   } else if (fileExists(model)) {
     LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
                             MappedFile::open(model));
     tokenizer.kind = looksLikeTiktoken(file->text())
-                         ? TokenizerKind::Tiktoken
-                         : TokenizerKind::SentencePiece;
+                         ? TokenizerFormat::Tiktoken
+                         : TokenizerFormat::SentencePiece;
     tokenizer.paths.push_back(model);
   }
   const std::string config = joinPath(directory, "tokenizer_config.json");
-  if (tokenizer.kind != TokenizerKind::None && fileExists(config))
+  if (tokenizer.kind != TokenizerFormat::None && fileExists(config))
     tokenizer.paths.push_back(config);
   return absl::OkStatus();
 }

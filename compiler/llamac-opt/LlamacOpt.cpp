@@ -11,20 +11,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ir/llama/Llama.h"
+#include "codegen/cpu/CpuTarget.h"
+#include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::tensor::TensorDialect, llamac::llama::LlamaDialect>();
-  mlir::registerTransformsPasses();
+                  mlir::tensor::TensorDialect, llamac::llama::LlamaDialect,
+                  llamac::kernel::KernelDialect, llamac::plan::PlanDialect>();
+  const llamac::CpuTarget target({.context = 4096});
+  llamac::registerPasses(target);
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "llamac optimizer driver\n", registry));
 }

@@ -231,7 +231,7 @@ static absl::Status readTokenizer(std::shared_ptr<const GgufReader> gguf,
                                   TokenizerSource &tokenizer) {
   if (!gguf->find("tokenizer.ggml.tokens"))
     return absl::OkStatus();
-  tokenizer.kind = TokenizerKind::Gguf;
+  tokenizer.kind = TokenizerFormat::Gguf;
   tokenizer.paths = {gguf->file()->path()};
   LLAMAC_ASSIGN_OR_RETURN(tokenizer.bos,
                           gguf->getInt("tokenizer.ggml.bos_token_id"));

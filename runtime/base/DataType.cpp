@@ -14,10 +14,10 @@ namespace llamac {
 
 // In the order of the enumeration.
 static constexpr DataTypeInfo infos[] = {
-    {DataType::F32, "f32", 1, 4},      {DataType::F16, "f16", 1, 2},
-    {DataType::BF16, "bf16", 1, 2},    {DataType::Q8_0, "q8_0", 32, 34},
-    {DataType::Q4_0, "q4_0", 32, 18},  {DataType::Q4_1, "q4_1", 32, 20},
-    {DataType::Q5_0, "q5_0", 32, 22},  {DataType::Q5_1, "q5_1", 32, 24},
+    {DataType::F32, "f32", 1, 4},       {DataType::F16, "f16", 1, 2},
+    {DataType::BF16, "bf16", 1, 2},     {DataType::Q8_0, "q8_0", 32, 34},
+    {DataType::Q4_0, "q4_0", 32, 18},   {DataType::Q4_1, "q4_1", 32, 20},
+    {DataType::Q5_0, "q5_0", 32, 22},   {DataType::Q5_1, "q5_1", 32, 24},
     {DataType::Q4_K, "q4_k", 256, 144}, {DataType::Q5_K, "q5_k", 256, 176},
     {DataType::Q6_K, "q6_k", 256, 210},
 };

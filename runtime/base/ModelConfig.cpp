@@ -21,9 +21,9 @@ std::vector<double> ropeFrequencies(const ModelConfig &config) {
   const int64_t half = config.headSize / 2;
   std::vector<double> freqs(half);
   for (int64_t i = 0; i < half; ++i) {
-    double freq = std::pow(config.ropeTheta,
-                           -2.0 * static_cast<double>(i) /
-                               static_cast<double>(config.headSize));
+    double freq =
+        std::pow(config.ropeTheta, -2.0 * static_cast<double>(i) /
+                                       static_cast<double>(config.headSize));
     if (!config.ropeFactors.empty()) {
       freq /= config.ropeFactors[i];
     } else if (config.ropeScaling) {
@@ -61,8 +61,8 @@ absl::Status validateModelConfig(const ModelConfig &config) {
   LLAMAC_RETURN_IF_ERROR(checkSize("vocab_size", config.vocabSize));
   LLAMAC_RETURN_IF_ERROR(checkSize("context", config.maxContext));
   if (config.numLayers > 10000)
-    return badFileError(absl::StrCat(
-        "n_layers: expected at most 10000, got ", config.numLayers));
+    return badFileError(absl::StrCat("n_layers: expected at most 10000, got ",
+                                     config.numLayers));
   if (config.numHeads % config.numKvHeads != 0)
     return badFileError(absl::StrCat("n_kv_heads: expected a divisor of ",
                                      config.numHeads, " heads, got ",

@@ -9,8 +9,8 @@
 // dump-checkpoint MODEL DIR: opens MODEL, prints its configuration and
 // tokenizer as JSON on stdout and writes every weight as fp32, row-major, to
 // DIR/NAME.f32, for tests that hold the values from elsewhere. Instead of DIR:
-// --config reads the configuration alone; --to-meta=DIR and --to-huggingface=DIR
-// convert.
+// --config reads the configuration alone; --to-meta=DIR and
+// --to-huggingface=DIR convert.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,17 +44,16 @@ static nlohmann::json describe(const Checkpoint &checkpoint) {
       {"theta", config.ropeTheta},
       {"rope_factors", config.ropeFactors},
       {"tied", config.tiedEmbeddings},
-      {"tokenizer", std::string(tokenizerKindName(checkpoint.tokenizer.kind))},
+      {"tokenizer", std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
       {"tokenizer_paths", checkpoint.tokenizer.paths},
       {"stop_ids", checkpoint.tokenizer.stopIds},
   };
   if (checkpoint.tokenizer.bos)
     out["bos"] = *checkpoint.tokenizer.bos;
   if (config.ropeScaling)
-    out["scaling"] = {config.ropeScaling->factor,
-                      config.ropeScaling->lowFreqFactor,
-                      config.ropeScaling->highFreqFactor,
-                      config.ropeScaling->oldContext};
+    out["scaling"] = {
+        config.ropeScaling->factor, config.ropeScaling->lowFreqFactor,
+        config.ropeScaling->highFreqFactor, config.ropeScaling->oldContext};
   const GenerationDefaults &generation = checkpoint.generation;
   if (generation.temperature)
     out["temperature"] = *generation.temperature;
@@ -71,8 +70,7 @@ static absl::Status dump(const Checkpoint &checkpoint,
     std::vector<float> values(static_cast<size_t>(weight.rows * weight.cols));
     LLAMAC_RETURN_IF_ERROR(checkpoint.weights.readRowsAsF32(
         weight, 0, weight.rows, values.data()));
-    std::ofstream out(directory + "/" + weight.name + ".f32",
-                      std::ios::binary);
+    std::ofstream out(directory + "/" + weight.name + ".f32", std::ios::binary);
     out.write(reinterpret_cast<const char *>(values.data()),
               static_cast<std::streamsize>(values.size() * sizeof(float)));
     if (!out)

@@ -1,0 +1,265 @@
+//===- PlanBuilder.cpp - From the plan dialect to the plan file -----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/plan/PlanBuilder.h"
+
+#include "codegen/plan/WeightSections.h"
+#include "ir/llama/Llama.h"
+#include "ir/plan/Plan.h"
+#include "runtime/base/Status.h"
+#include "runtime/io/MappedFile.h"
+#include "runtime/plan/PlanConfig.h"
+#include "runtime/plan/PlanWriter.h"
+
+#include "absl/strings/str_cat.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+namespace {
+
+/// Builds the manifest from the module and adds the sections it names.
+class PlanBuilder {
+public:
+  PlanBuilder(ModuleOp module, const PlanContents &contents,
+              const WeightMap &weights, PlanWriter &writer,
+              const PlanProgress &progress)
+      : module(module), contents(contents), weights(weights), writer(writer),
+        progress(progress) {}
+
+  absl::StatusOr<schema::PlanT> build();
+
+private:
+  void addKernels();
+  absl::Status addProgram(plan::ProgramOp op);
+  absl::Status addLaunch(plan::LaunchOp op, schema::ProgramT &program);
+  absl::StatusOr<schema::Operand> operandOf(Value memory);
+  absl::StatusOr<uint32_t> weightNumber(plan::WeightOp op);
+  absl::Status addSourceFiles();
+  absl::Status addWeightContents();
+  absl::Status addCode();
+
+  ModuleOp module;
+  const PlanContents &contents;
+  const WeightMap &weights;
+  PlanWriter &writer;
+  const PlanProgress &progress;
+  schema::PlanT plan;
+  llvm::StringMap<uint32_t> kernelNumbers;
+  llvm::StringMap<uint32_t> weightNumbers;
+};
+
+} // namespace
+
+static absl::Span<const uint8_t> bytesOf(const std::string &text) {
+  return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
+}
+
+absl::StatusOr<schema::PlanT> PlanBuilder::build() {
+  plan.producer = LLAMAC_VERSION;
+  plan.target = contents.target;
+  plan.config = toPlan(contents.config);
+  plan.context = contents.context;
+  plan.modelFingerprint = contents.fingerprint;
+  plan.options = contents.options;
+  plan.kv = std::make_unique<schema::KvLayoutT>(contents.kv);
+  addKernels();
+  for (auto program : module.getOps<plan::ProgramOp>())
+    LLAMAC_RETURN_IF_ERROR(addProgram(program));
+  LLAMAC_RETURN_IF_ERROR(addWeightContents());
+  LLAMAC_RETURN_IF_ERROR(addCode());
+  return std::move(plan);
+}
+
+void PlanBuilder::addKernels() {
+  for (auto op : module.getOps<plan::KernelOp>()) {
+    kernelNumbers[op.getSymName()] = plan.kernels.size();
+    auto kernel = std::make_unique<schema::KernelT>();
+    kernel->symbol = op.getSymName().str();
+    kernel->family = op.getFamily().str();
+    plan.kernels.push_back(std::move(kernel));
+  }
+}
+
+absl::Status PlanBuilder::addProgram(plan::ProgramOp op) {
+  auto program = std::make_unique<schema::ProgramT>();
+  program->name = op.getSymName().str();
+  program->maxRows = op.getMaxRows();
+  program->maxWanted = op.getMaxWanted();
+  program->arenaBytes = op.getArenaBytes().value_or(0);
+  for (Operation &inner : op.getBody().front()) {
+    if (auto launch = dyn_cast<plan::LaunchOp>(inner)) {
+      LLAMAC_RETURN_IF_ERROR(addLaunch(launch, *program));
+    } else if (auto logits = dyn_cast<plan::LogitsOp>(inner)) {
+      LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
+                              operandOf(logits.getMemory()));
+      program->logitsOffset = memory.offset();
+    }
+  }
+  plan.programs.push_back(std::move(program));
+  return absl::OkStatus();
+}
+
+/// The first name in a location, for people.
+static std::string labelOf(Location loc, StringRef fallback) {
+  std::string label;
+  loc->walk([&](Location inner) {
+    auto name = dyn_cast<NameLoc>(inner);
+    if (!name)
+      return WalkResult::advance();
+    label = name.getName().str();
+    return WalkResult::interrupt();
+  });
+  return label.empty() ? fallback.str() : label;
+}
+
+absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
+                                    schema::ProgramT &program) {
+  auto launch = std::make_unique<schema::LaunchT>();
+  launch->kernel = kernelNumbers.lookup(op.getKernel());
+  launch->rows = op.getRows() == plan::RowSymbol::Tokens
+                     ? schema::RowSymbol::Tokens
+                     : schema::RowSymbol::Wanted;
+  launch->items = op.getGeometry().getItems();
+  launch->rowBlock = op.getGeometry().getRowBlock();
+  launch->scratchBytes = op.getGeometry().getScratch();
+  launch->barrier = op.getBarrier();
+  launch->label = labelOf(op.getLoc(), op.getKernel());
+  for (Value arg : op.getArgs()) {
+    LLAMAC_ASSIGN_OR_RETURN(schema::Operand operand, operandOf(arg));
+    launch->operands.push_back(operand);
+  }
+  program.launches.push_back(std::move(launch));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<schema::Operand> PlanBuilder::operandOf(Value memory) {
+  using schema::Operand, schema::OperandKind;
+  Operation *op = memory.getDefiningOp();
+  if (auto input = dyn_cast<plan::InputOp>(op))
+    return Operand(OperandKind::Input, static_cast<uint32_t>(input.getRole()),
+                   0);
+  if (auto kv = dyn_cast<plan::KvOp>(op))
+    return Operand(OperandKind::Kv, static_cast<uint32_t>(kv.getLayer()), 0);
+  if (auto weight = dyn_cast<plan::WeightOp>(op)) {
+    LLAMAC_ASSIGN_OR_RETURN(uint32_t number, weightNumber(weight));
+    return Operand(OperandKind::Weight, number, 0);
+  }
+  if (auto buffer = dyn_cast<plan::BufferOp>(op))
+    if (buffer.getOffset())
+      return Operand(OperandKind::Arena, 0, *buffer.getOffset());
+  return internalError(absl::StrCat("an operand of a launch has no place: ",
+                                    op->getName().getStringRef().str()));
+}
+
+absl::StatusOr<uint32_t> PlanBuilder::weightNumber(plan::WeightOp op) {
+  auto [it, inserted] =
+      weightNumbers.try_emplace(op.getName(), plan.weights.size());
+  if (!inserted)
+    return it->second;
+  auto type = cast<RankedTensorType>(op.getType());
+  std::optional<DataType> element =
+      parseDataType(llama::elementTypeName(type.getElementType()).str());
+  if (!element)
+    return internalError("a weight's element type is none of a plan's");
+  auto weight = std::make_unique<schema::WeightT>();
+  weight->name = op.getName().str();
+  weight->type = toPlan(*element);
+  weight->rows = type.getRank() == 1 ? 1 : type.getDimSize(0);
+  weight->cols = type.getShape().back();
+  weight->layout = type.getRank() == 1 ? schema::WeightLayout::RowMajor
+                                       : schema::WeightLayout::Panel16;
+  plan.weights.push_back(std::move(weight));
+  return it->second;
+}
+
+absl::Status PlanBuilder::addSourceFiles() {
+  for (const std::shared_ptr<MappedFile> &file : weights.files()) {
+    auto source = std::make_unique<schema::SourceFileT>();
+    source->path = file->path();
+    source->size = file->size();
+    LLAMAC_ASSIGN_OR_RETURN(source->fingerprint, fingerprintFiles({file}));
+    plan.sourceFiles.push_back(std::move(source));
+  }
+  return absl::OkStatus();
+}
+
+static std::unique_ptr<schema::WeightSourceT>
+sourceOf(const WeightSource &weight) {
+  auto source = std::make_unique<schema::WeightSourceT>();
+  source->tensor = weight.tensor;
+  source->type = toPlan(weight.type);
+  for (const FileExtent &part : weight.parts)
+    source->parts.emplace_back(part.file, part.offset, part.size);
+  source->splitDim = weight.splitDim;
+  source->rotaryHalves = weight.rotaryHalves;
+  return source;
+}
+
+absl::Status PlanBuilder::addWeightContents() {
+  if (!contents.embedWeights)
+    LLAMAC_RETURN_IF_ERROR(addSourceFiles());
+  uint64_t total = 0, done = 0;
+  for (const auto &weight : plan.weights)
+    total += weightSectionBytes(*weight);
+  for (auto &weight : plan.weights) {
+    const WeightSource *source = weights.find(weight->name);
+    if (!source)
+      return internalError(
+          absl::StrCat("the model has no weight named ", weight->name));
+    if (!contents.embedWeights) {
+      weight->source = sourceOf(*source);
+      continue;
+    }
+    LLAMAC_ASSIGN_OR_RETURN(weight->section,
+                            addWeightSection(writer, *weight, weights, *source,
+                                             [&](uint64_t bytes) {
+                                               done += bytes;
+                                               if (progress)
+                                                 progress(done, total);
+                                             }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanBuilder::addCode() {
+  for (const PlanCode &code : contents.code) {
+    auto object = std::make_unique<schema::CodeObjectT>();
+    object->isa = code.isa;
+    LLAMAC_ASSIGN_OR_RETURN(
+        object->section,
+        writer.addSection(SectionKind::Code, bytesOf(code.elf)));
+    plan.code.push_back(std::move(object));
+  }
+  LLAMAC_ASSIGN_OR_RETURN(
+      plan.sourceSection,
+      writer.addSection(SectionKind::Source, bytesOf(contents.source)));
+  if (contents.tokenizerBlob.empty())
+    return absl::OkStatus();
+  plan.tokenizer = std::make_unique<schema::TokenizerT>();
+  plan.tokenizer->kind = contents.tokenizerKind;
+  LLAMAC_ASSIGN_OR_RETURN(plan.tokenizer->section,
+                          writer.addSection(SectionKind::Tokenizer,
+                                            bytesOf(contents.tokenizerBlob)));
+  return absl::OkStatus();
+}
+
+absl::Status writePlan(ModuleOp module, const PlanContents &contents,
+                       const WeightMap &weights, const std::string &path,
+                       const PlanProgress &progress) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<PlanWriter> writer,
+                          PlanWriter::create(path));
+  LLAMAC_ASSIGN_OR_RETURN(
+      schema::PlanT plan,
+      PlanBuilder(module, contents, weights, *writer, progress).build());
+  return writer->finish(plan);
+}
+
+} // namespace llamac

@@ -1,0 +1,60 @@
+//===- PlanBuilder.h - From the plan dialect to the plan file ---*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_PLAN_PLANBUILDER_H
+#define LLAMAC_CODEGEN_PLAN_PLANBUILDER_H
+
+#include "runtime/base/ModelConfig.h"
+#include "runtime/io/WeightMap.h"
+#include "runtime/plan/plan_generated.h"
+
+#include "absl/status/status.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// Machine code of a plan's kernels for one instruction-set level.
+struct PlanCode {
+  std::string isa;
+  std::string elf;
+};
+
+/// What a plan holds beside its programs.
+struct PlanContents {
+  ModelConfig config;
+  std::string target;
+  int64_t context = 0;
+  std::string fingerprint; ///< Of the model.
+  std::string options;     ///< What the plan was compiled with, readable.
+  schema::KvLayoutT kv;
+  std::vector<PlanCode> code; ///< Best level first.
+  std::string source;         ///< The emitted unit.
+  std::string tokenizerKind;
+  std::string tokenizerBlob; ///< Empty: the model has no tokenizer.
+  bool embedWeights = true;  ///< Packed in the plan, or read at load.
+};
+
+/// Told how many of the weights' bytes are written.
+using PlanProgress = std::function<void(uint64_t done, uint64_t total)>;
+
+/// Writes the plan that `module`, in the plan dialect with memory placed,
+/// describes, with the weights of `weights`. Errors: those of the readers and
+/// of PlanWriter. On an error the file at `path` is as it was.
+absl::Status writePlan(mlir::ModuleOp module, const PlanContents &contents,
+                       const WeightMap &weights, const std::string &path,
+                       const PlanProgress &progress);
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_PLAN_PLANBUILDER_H

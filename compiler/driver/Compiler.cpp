@@ -1,0 +1,212 @@
+//===- Compiler.cpp - From a checkpoint to a plan -------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/Compiler.h"
+
+#include "codegen/cpu/ClangCompiler.h"
+#include "codegen/cpu/Emitter.h"
+#include "frontends/GraphBuilder.h"
+#include "passes/Passes.h"
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+
+#include <thread>
+
+using namespace mlir;
+
+namespace llamac {
+
+/// The context that a plan gets when neither user nor model say less.
+static constexpr int64_t defaultContext = 8192;
+
+std::string CompileOptions::describe() const {
+  std::vector<std::string> levels;
+  for (IsaLevel level : isaLevels)
+    levels.emplace_back(isaLevelName(level));
+  return absl::StrCat("target=", target, " context=", context,
+                      " weights=", weightFormat,
+                      " isa=", absl::StrJoin(levels, ","),
+                      " embed=", embedWeights, " sequences=", maxSequences);
+}
+
+int64_t contextFor(const CompileOptions &options, const ModelConfig &config) {
+  return options.context ? options.context
+                         : std::min(config.maxContext, defaultContext);
+}
+
+std::unique_ptr<MLIRContext> createContext() {
+  DialectRegistry registry;
+  registry.insert<arith::ArithDialect, func::FuncDialect, kernel::KernelDialect,
+                  llama::LlamaDialect, plan::PlanDialect>();
+  auto context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
+
+namespace {
+
+/// Collects the diagnostics of a scope; the text becomes an error's message.
+class DiagnosticText {
+public:
+  explicit DiagnosticText(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+            return;
+          llvm::raw_string_ostream os(text);
+          os << (text.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
+             << diagnostic;
+        }) {}
+
+  absl::Status error(absl::string_view what) const {
+    return internalError(absl::StrCat(what, ": ", text));
+  }
+
+private:
+  std::string text;
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+absl::StatusOr<OwningOpRef<ModuleOp>>
+importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
+  DiagnosticText diagnostics(&context);
+  OwningOpRef<ModuleOp> graph =
+      buildStepGraph(context, checkpoint.config, [&](absl::string_view name) {
+        const WeightSource *weight = checkpoint.weights.find(name);
+        return weight ? weight->type : DataType::BF16;
+      });
+  if (failed(verify(*graph)))
+    return diagnostics.error("the graph does not verify");
+  return graph;
+}
+
+Compilation::Compilation(const Checkpoint &checkpoint,
+                         const CompileOptions &options)
+    : checkpoint(checkpoint), compileOptions(options),
+      target(CpuTargetOptions{.context = options.context}),
+      context(createContext()) {}
+
+absl::StatusOr<std::unique_ptr<Compilation>>
+Compilation::create(const Checkpoint &checkpoint,
+                    const CompileOptions &options) {
+  CompileOptions settled = options;
+  if (options.target != "cpu")
+    return unsupportedError(
+        absl::StrCat("--target: expected cpu, got ", options.target));
+  if (!llvm::is_contained({"keep", "bf16", "q8_0", "q4_0"},
+                          options.weightFormat))
+    return usageError(
+        absl::StrCat("--weights: expected keep, bf16, q8_0 or q4_0, got ",
+                     options.weightFormat));
+  constexpr int64_t contextLimit = int64_t{1} << 20;
+  if (options.context < 0 || options.context > contextLimit)
+    return usageError(absl::StrCat("--ctx-size: expected 1 to ", contextLimit,
+                                   " tokens, got ", options.context));
+  settled.context = contextFor(options, checkpoint.config);
+  if (settled.isaLevels.empty())
+    settled.isaLevels = {hostIsaLevel()};
+  return std::unique_ptr<Compilation>(new Compilation(checkpoint, settled));
+}
+
+absl::Status Compilation::runTo(Phase last) {
+  while (phasesRun <= static_cast<int>(last)) {
+    LLAMAC_RETURN_IF_ERROR(runPhase(static_cast<Phase>(phasesRun)));
+    ++phasesRun;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Compilation::runPhase(Phase phase) {
+  if (phase == Phase::Import) {
+    LLAMAC_ASSIGN_OR_RETURN(graph, importGraph(*context, checkpoint));
+    return absl::OkStatus();
+  }
+  if (phase == Phase::Emit)
+    return emit();
+  DiagnosticText diagnostics(context.get());
+  PassManager pm(context.get());
+  if (phase == Phase::Graph)
+    buildGraphPipeline(pm, compileOptions.weightFormat);
+  else
+    buildSchedulePipeline(pm, target);
+  if (failed(pm.run(*graph)))
+    return diagnostics.error("the pipeline failed");
+  return absl::OkStatus();
+}
+
+/// Deals `kernels` out to at most `parts` units.
+static std::vector<std::vector<plan::KernelOp>>
+deal(ArrayRef<plan::KernelOp> kernels, size_t parts) {
+  std::vector<std::vector<plan::KernelOp>> units(
+      std::min(parts, kernels.size()));
+  for (auto [i, kernel] : llvm::enumerate(kernels))
+    units[i % units.size()].push_back(kernel);
+  return units;
+}
+
+absl::Status Compilation::emit() {
+  DiagnosticText diagnostics(context.get());
+  SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
+  FailureOr<std::string> whole = emitCpuUnit(kernels, target.options());
+  if (failed(whole))
+    return diagnostics.error("the kernels cannot be emitted");
+  emittedSource = *whole;
+  std::vector<std::string> units;
+  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  for (const auto &part : deal(kernels, std::min<size_t>(cores, 8)))
+    units.push_back(*emitCpuUnit(part, target.options()));
+  for (IsaLevel level : compileOptions.isaLevels) {
+    LLAMAC_ASSIGN_OR_RETURN(std::string elf, compileSharedObject(units, level));
+    code.push_back({std::string(isaLevelName(level)), std::move(elf)});
+  }
+  return absl::OkStatus();
+}
+
+cpu::KvConfig Compilation::kv() const {
+  const ModelConfig &config = checkpoint.config;
+  return kvConfig(llama::KVType::get(context.get(), config.numLayers,
+                                     config.numKvHeads, config.headSize),
+                  target.options());
+}
+
+int64_t Compilation::kvBytesPerToken() const {
+  const cpu::KvConfig layout = kv();
+  return checkpoint.config.numLayers * cpu::kvPageBytes(layout) /
+         layout.pageTokens;
+}
+
+absl::Status Compilation::writePlanFile(const std::string &path,
+                                        const std::string &tokenizerBlob,
+                                        const PlanProgress &progress) {
+  PlanContents contents;
+  contents.config = checkpoint.config;
+  contents.target = compileOptions.target;
+  contents.context = compileOptions.context;
+  LLAMAC_ASSIGN_OR_RETURN(contents.fingerprint, checkpoint.fingerprint());
+  contents.options = compileOptions.describe();
+  const cpu::KvConfig layout = kv();
+  contents.kv.pageTokens = layout.pageTokens;
+  contents.kv.pageBytes = cpu::kvPageBytes(layout);
+  contents.kv.pagesPerSequence = layout.pagesPerSequence;
+  contents.kv.maxSequences = compileOptions.maxSequences;
+  contents.code = code;
+  contents.source = emittedSource;
+  contents.tokenizerKind =
+      std::string(tokenizerFormatName(checkpoint.tokenizer.kind));
+  contents.tokenizerBlob = tokenizerBlob;
+  contents.embedWeights = compileOptions.embedWeights;
+  return writePlan(*graph, contents, checkpoint.weights, path, progress);
+}
+
+} // namespace llamac

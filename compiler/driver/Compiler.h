@@ -1,0 +1,105 @@
+//===- Compiler.h - From a checkpoint to a plan -----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The pipeline as phases: each takes what the one before left, and a
+// compilation can stop after any.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_COMPILER_H
+#define LLAMAC_COMPILER_DRIVER_COMPILER_H
+
+#include "codegen/cpu/CpuTarget.h"
+#include "codegen/plan/PlanBuilder.h"
+#include "frontends/Checkpoint.h"
+#include "runtime/cpu/IsaLevel.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+enum class Phase {
+  Import,   ///< The graph as the frontend builds it.
+  Graph,    ///< Fused, with weight formats assigned.
+  Schedule, ///< Launches with kernels and memory.
+  Emit,     ///< The kernels' source and machine code.
+};
+
+struct CompileOptions {
+  std::string target = "cpu";
+  int64_t context = 0;               ///< 0: the model's own, at most 8192.
+  std::string weightFormat = "keep"; ///< keep, bf16, q8_0 or q4_0.
+  std::vector<IsaLevel> isaLevels;   ///< Empty: the host's.
+  bool embedWeights = true;
+  int64_t maxSequences = 8; ///< That a runtime may keep at a time.
+
+  /// What of these decides a plan, in one line.
+  std::string describe() const;
+};
+
+/// The context that `options` give a model.
+int64_t contextFor(const CompileOptions &options, const ModelConfig &config);
+
+/// An MLIR context with every dialect of the pipeline.
+std::unique_ptr<mlir::MLIRContext> createContext();
+
+/// The graph of `checkpoint`, verified, in `context`.
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint);
+
+class Compilation {
+public:
+  /// Errors: usage for options that are none or do not fit the model.
+  static absl::StatusOr<std::unique_ptr<Compilation>>
+  create(const Checkpoint &checkpoint, const CompileOptions &options);
+
+  /// Runs all phases up to `last` that have not run. An error of a pass is
+  /// internal and carries its diagnostics.
+  absl::Status runTo(Phase last);
+
+  mlir::ModuleOp module() { return *graph; }
+  const CompileOptions &options() const { return compileOptions; }
+  const std::string &source() const { return emittedSource; }
+
+  /// Bytes of the KV cache, all layers, that one token takes.
+  int64_t kvBytesPerToken() const;
+
+  /// After Phase::Emit: writes the plan with the checkpoint's weights and
+  /// `tokenizerBlob` (empty when it has none).
+  absl::Status writePlanFile(const std::string &path,
+                             const std::string &tokenizerBlob,
+                             const PlanProgress &progress);
+
+private:
+  Compilation(const Checkpoint &checkpoint, const CompileOptions &options);
+
+  absl::Status runPhase(Phase phase);
+  absl::Status emit();
+  cpu::KvConfig kv() const;
+
+  const Checkpoint &checkpoint;
+  CompileOptions compileOptions;
+  CpuTarget target;
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> graph;
+  int phasesRun = 0;
+  std::string emittedSource;
+  std::vector<PlanCode> code;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_COMPILER_H

@@ -1,0 +1,123 @@
+//===- PlanCache.cpp - Plans of raw checkpoints, kept between runs --------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/PlanCache.h"
+
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/tokenizer/TokenizerSources.h"
+#include "runtime/io/MappedFile.h"
+#include "runtime/plan/PlanReader.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+#include <xxhash.h>
+
+namespace llamac {
+
+absl::StatusOr<std::string> tokenizerBlob(const Checkpoint &checkpoint) {
+  switch (checkpoint.tokenizer.kind) {
+  case TokenizerFormat::None:
+    return std::string();
+  case TokenizerFormat::Gguf:
+    return buildGgufBlob(*checkpoint.tokenizer.gguf);
+  case TokenizerFormat::Tiktoken:
+  case TokenizerFormat::HuggingFace:
+  case TokenizerFormat::SentencePiece:
+    break;
+  }
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::optional<std::string> blob,
+      buildDirectoryBlob(checkpoint.path,
+                         static_cast<uint32_t>(checkpoint.config.vocabSize)));
+  return blob.value_or("");
+}
+
+absl::Status compileToFile(const Checkpoint &checkpoint,
+                           const CompileOptions &options,
+                           const std::string &path, bool quiet) {
+  Progress progress(quiet);
+  progress.stage("reading the tokenizer");
+  LLAMAC_ASSIGN_OR_RETURN(std::string blob, tokenizerBlob(checkpoint));
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
+                          Compilation::create(checkpoint, options));
+  progress.stage("compiling the graph");
+  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Schedule));
+  progress.stage("compiling the kernels");
+  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Emit));
+  return compilation->writePlanFile(
+      path, blob, [&](uint64_t done, uint64_t total) {
+        progress.update("packing weights", done, total);
+      });
+}
+
+/// Where cached plans lie; made when it is not there.
+static absl::StatusOr<std::string> cacheFolder() {
+  std::filesystem::path folder;
+  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    folder = cache;
+  else if (const char *home = std::getenv("HOME"); home && *home)
+    folder = std::filesystem::path(home) / ".cache";
+  else
+    return usageError("no directory for cached plans: set XDG_CACHE_HOME or "
+                      "HOME, or compile to a plan with -o");
+  folder = folder / "llamac" / "plans";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    return usageError(absl::StrCat(folder.string(),
+                                   ": cannot be made: ", error.message(),
+                                   "; set XDG_CACHE_HOME to a writable one"));
+  return folder.string();
+}
+
+/// What makes two plans of one model differ, hashed.
+static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
+                                            CompileOptions options) {
+  LLAMAC_ASSIGN_OR_RETURN(std::string model, checkpoint.fingerprint());
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> program,
+                          MappedFile::open("/proc/self/exe"));
+  LLAMAC_ASSIGN_OR_RETURN(std::string build, fingerprintFiles({program}));
+  options.context = contextFor(options, checkpoint.config);
+  if (options.isaLevels.empty())
+    options.isaLevels = {hostIsaLevel()};
+  const std::string key =
+      absl::StrCat(model, "\n", build, "\n", options.describe());
+  const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
+  return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
+}
+
+absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
+                                         const CompileOptions &options,
+                                         bool quiet) {
+  if (isPlanFile(model))
+    return ResolvedPlan{model, false};
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
+  LLAMAC_ASSIGN_OR_RETURN(std::string folder, cacheFolder());
+  LLAMAC_ASSIGN_OR_RETURN(std::string key, cacheKey(checkpoint, options));
+  const std::string path = absl::StrCat(folder, "/", key, ".plan");
+  if (std::filesystem::exists(path)) {
+    PlanReadOptions reading;
+    reading.threads =
+        static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const absl::Status status = PlanReader::open(path, reading).status();
+    if (status.ok())
+      return ResolvedPlan{path, true};
+    std::fprintf(stderr, "warning: %s; the cached plan is made again\n",
+                 std::string(status.message()).c_str());
+  }
+  LLAMAC_RETURN_IF_ERROR(compileToFile(checkpoint, options, path, quiet));
+  return ResolvedPlan{path, false};
+}
+
+} // namespace llamac

@@ -1,0 +1,42 @@
+//===- PlanCache.h - Plans of raw checkpoints, kept between runs *- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_PLANCACHE_H
+#define LLAMAC_COMPILER_DRIVER_PLANCACHE_H
+
+#include "compiler/driver/Compiler.h"
+
+#include <string>
+
+namespace llamac {
+
+/// The tokenizer of `checkpoint` as a plan carries it; empty when it has none.
+absl::StatusOr<std::string> tokenizerBlob(const Checkpoint &checkpoint);
+
+/// Compiles `checkpoint` to a plan at `path`; shows progress unless `quiet`.
+absl::Status compileToFile(const Checkpoint &checkpoint,
+                           const CompileOptions &options,
+                           const std::string &path, bool quiet);
+
+struct ResolvedPlan {
+  std::string path;
+  bool verified = false; ///< Its checksums have been verified just now.
+};
+
+/// The plan to run for `model`: the file itself when it is a plan, else a plan
+/// of the checkpoint in the user's cache directory (XDG_CACHE_HOME, or
+/// ~/.cache). One that is there is verified; it is made when there is none, or,
+/// with a warning on stderr, when the one there is corrupt. Its name hashes the
+/// model's contents, `options`, the host's instruction set and this program.
+absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
+                                         const CompileOptions &options,
+                                         bool quiet);
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_PLANCACHE_H

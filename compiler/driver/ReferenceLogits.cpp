@@ -1,0 +1,68 @@
+//===- ReferenceLogits.cpp - Logits by the reference interpreter *- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+
+#include "compiler/driver/ReferenceLogits.h"
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/reference/ReferenceModel.h"
+#include "runtime/base/Status.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/tools/RunCommand.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace llamac {
+
+absl::Status referenceLogits(const std::string &model,
+                             const LogitsOptions &options) {
+  if (isPlanFile(model))
+    return usageError(absl::StrCat(
+        model, ": --target reference needs the model, not its plan"));
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                          parseTokenIds(options.tokens));
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
+  const std::unique_ptr<mlir::MLIRContext> context = createContext();
+  LLAMAC_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> graph,
+                          importGraph(*context, checkpoint));
+  auto read = [&](absl::string_view name, int64_t firstRow, int64_t numRows,
+                  float *out) -> absl::Status {
+    const WeightSource *weight = checkpoint.weights.find(name);
+    if (!weight)
+      return internalError(absl::StrCat("the model has no weight ", name));
+    return checkpoint.weights.readRowsAsF32(*weight, firstRow, numRows, out);
+  };
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<reference::ReferenceModel> reference,
+                          reference::ReferenceModel::create(*graph, read));
+
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  LLAMAC_ASSIGN_OR_RETURN(
+      NpyWriter npy,
+      NpyWriter::create(options.output, count, reference->vocabSize()));
+  // Scores are [heads, rows, keys] here: pieces keep them small.
+  const int64_t chunk = options.chunk > 0 ? options.chunk : 128;
+  for (int64_t first = 0; first < count; first += chunk) {
+    const int64_t rows = std::min(chunk, count - first);
+    std::vector<int32_t> positions(rows), wanted(rows);
+    std::iota(positions.begin(), positions.end(), first);
+    std::iota(wanted.begin(), wanted.end(), 0);
+    LLAMAC_ASSIGN_OR_RETURN(
+        std::vector<float> logits,
+        reference->step(absl::MakeConstSpan(tokens).subspan(first, rows),
+                        positions, std::vector<int32_t>(rows, 0), wanted));
+    for (int64_t row = 0; row < rows; ++row)
+      LLAMAC_RETURN_IF_ERROR(npy.writeRow(absl::MakeConstSpan(logits).subspan(
+          row * reference->vocabSize(), reference->vocabSize())));
+  }
+  return npy.finish();
+}
+
+} // namespace llamac

@@ -1,0 +1,28 @@
+//===- ReferenceLogits.h - Logits by the reference interpreter --*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+
+#ifndef LLAMAC_COMPILER_DRIVER_REFERENCELOGITS_H
+#define LLAMAC_COMPILER_DRIVER_REFERENCELOGITS_H
+
+#include "runtime/tools/LogitsCommand.h"
+
+#include "absl/status/status.h"
+
+#include <string>
+
+namespace llamac {
+
+/// logitsCommand of the checkpoint at `model` on the graph as it was imported,
+/// by the reference interpreter. Usage error for a plan: it has no graph.
+absl::Status referenceLogits(const std::string &model,
+                             const LogitsOptions &options);
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_REFERENCELOGITS_H

@@ -1,0 +1,48 @@
+//===- Commands.h - The verbs of llamac -------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+
+#ifndef LLAMAC_COMPILER_LLAMAC_COMMANDS_H
+#define LLAMAC_COMPILER_LLAMAC_COMMANDS_H
+
+#include "compiler/driver/Compiler.h"
+
+#include "absl/status/status.h"
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace llamac {
+
+// Each adds one verb to `app`; when the verb is the one given, it runs and its
+// outcome is left in `status`, which outlives the parse.
+void addBenchCommand(CLI::App &app, absl::Status &status);
+void addCompileCommand(CLI::App &app, absl::Status &status);
+void addConvertCommand(CLI::App &app, absl::Status &status);
+void addInspectCommand(CLI::App &app, absl::Status &status);
+void addLogitsCommand(CLI::App &app, absl::Status &status);
+void addPerplexityCommand(CLI::App &app, absl::Status &status);
+void addRunCommand(CLI::App &app, absl::Status &status);
+void addTokenizeCommand(CLI::App &app, absl::Status &status);
+
+/// The flags of a compilation, as every verb that may compile takes them.
+struct CompileFlags {
+  CompileOptions options;
+  std::string isa; ///< Levels, comma separated.
+  bool referenceWeights = false;
+  bool quiet = false;
+
+  void addTo(CLI::App &command);
+
+  /// The options that the flags say. Usage error for an unknown level.
+  absl::StatusOr<CompileOptions> parse() const;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_LLAMAC_COMMANDS_H

@@ -1,0 +1,94 @@
+//===- CompileCommand.cpp - llamac compile ----------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+
+#include "compiler/driver/PlanCache.h"
+#include "compiler/llamac/Commands.h"
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+namespace llamac {
+
+void CompileFlags::addTo(CLI::App &command) {
+  command.add_option("--target", options.target, "What runs the plan: cpu");
+  command.add_option("-c,--ctx-size", options.context,
+                     "Tokens a sequence may hold (default: the model's, at "
+                     "most 8192)");
+  command.add_option("--weights", options.weightFormat,
+                     "Format of the matrices: keep, bf16, q8_0 or q4_0");
+  command.add_option("--isa", isa,
+                     "Instruction-set levels to compile for, comma separated "
+                     "(default: the host's)");
+  command.add_flag("--reference-weights", referenceWeights,
+                   "Leave the weights in the checkpoint and pack them at load");
+  command.add_flag("-q,--quiet", quiet, "No progress on stderr");
+}
+
+absl::StatusOr<CompileOptions> CompileFlags::parse() const {
+  CompileOptions parsed = options;
+  parsed.embedWeights = !referenceWeights;
+  for (absl::string_view name : absl::StrSplit(isa, ',', absl::SkipEmpty())) {
+    std::optional<IsaLevel> level = parseIsaLevel(name);
+    if (!level) {
+      std::vector<absl::string_view> names;
+      for (IsaLevel known : isaLevels())
+        names.push_back(isaLevelName(known));
+      return usageError(absl::StrCat(
+          "--isa: expected ", absl::StrJoin(names, ", "), ", got ", name));
+    }
+    parsed.isaLevels.push_back(*level);
+  }
+  return parsed;
+}
+
+namespace {
+
+struct CompileCommand {
+  CompileFlags flags;
+  std::string model, output;
+
+  absl::Status run() const {
+    const auto start = std::chrono::steady_clock::now();
+    LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
+    LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
+    LLAMAC_RETURN_IF_ERROR(
+        compileToFile(checkpoint, options, output, flags.quiet));
+    if (flags.quiet)
+      return absl::OkStatus();
+    const std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - start;
+    std::error_code error;
+    const uint64_t bytes = std::filesystem::file_size(output, error);
+    std::fprintf(stderr, "%s: %s in %.1f s\n", output.c_str(),
+                 formatBytes(error ? 0 : bytes).c_str(), seconds.count());
+    return absl::OkStatus();
+  }
+};
+
+} // namespace
+
+void addCompileCommand(CLI::App &app, absl::Status &status) {
+  auto command = std::make_shared<CompileCommand>();
+  CLI::App *verb = app.add_subcommand("compile", "Compile a model to a plan");
+  verb->add_option("model", command->model, "A model directory or .gguf file")
+      ->required();
+  verb->add_option("-o,--output", command->output, "The plan to write")
+      ->required();
+  command->flags.addTo(*verb);
+  verb->callback([command, &status] { status = command->run(); });
+}
+
+} // namespace llamac

@@ -1,0 +1,306 @@
+//===- InspectCommand.cpp - llamac inspect ----------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//
+// Gathers what is known of a model or plan as one JSON document, which is
+// printed as it is or as tables for people.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/llamac/Commands.h"
+#include "ir/plan/Plan.h"
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
+#include "runtime/plan/PlanReader.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <map>
+
+namespace llamac {
+
+using Json = nlohmann::ordered_json;
+
+static Json configJson(const ModelConfig &config) {
+  Json json = {{"dim", config.dim},
+               {"layers", config.numLayers},
+               {"heads", config.numHeads},
+               {"kv_heads", config.numKvHeads},
+               {"head_size", config.headSize},
+               {"ffn_dim", config.ffnDim},
+               {"vocabulary", config.vocabSize},
+               {"max_context", config.maxContext},
+               {"norm_eps", config.normEps},
+               {"rope_theta", config.ropeTheta},
+               {"tied_embeddings", config.tiedEmbeddings}};
+  if (config.ropeScaling)
+    json["rope_scaling"] = {
+        {"factor", config.ropeScaling->factor},
+        {"low_freq_factor", config.ropeScaling->lowFreqFactor},
+        {"high_freq_factor", config.ropeScaling->highFreqFactor},
+        {"old_context", config.ropeScaling->oldContext}};
+  if (!config.ropeFactors.empty())
+    json["rope_factors"] = config.ropeFactors;
+  return json;
+}
+
+static Json tensorJson(absl::string_view name, DataType type, int64_t rows,
+                       int64_t cols) {
+  return {{"name", std::string(name)},
+          {"type", std::string(dataTypeName(type))},
+          {"rows", rows},
+          {"cols", cols},
+          {"bytes", dataTypeBytes(type, static_cast<uint64_t>(rows * cols))}};
+}
+
+/// How often each op stands in the functions of `module`.
+static Json graphJson(mlir::ModuleOp module) {
+  std::map<std::string, int64_t> counts;
+  module.walk([&](mlir::Operation *op) {
+    if (!llvm::isa<mlir::ModuleOp, mlir::func::FuncOp, mlir::func::ReturnOp>(
+            op))
+      ++counts[op->getName().getStringRef().str()];
+  });
+  return counts;
+}
+
+static Json kernelsJson(mlir::ModuleOp module) {
+  Json kernels = Json::array();
+  for (auto kernel : module.getOps<plan::KernelOp>()) {
+    Json serves = Json::array();
+    for (llvm::StringRef role :
+         kernel.getServes().getAsValueRange<mlir::StringAttr>())
+      serves.push_back(role.str());
+    kernels.push_back({{"name", kernel.getSymName().str()},
+                       {"family", kernel.getFamily().str()},
+                       {"serves", serves}});
+  }
+  return kernels;
+}
+
+static Json memoryJson(int64_t weights, int64_t kvPerToken, int64_t context,
+                       int64_t workspace) {
+  return {{"weights", weights},
+          {"kv_per_token", kvPerToken},
+          {"kv_per_sequence", kvPerToken * context},
+          {"context", context},
+          {"workspace", workspace}};
+}
+
+static absl::StatusOr<Json> inspectModel(const std::string &path,
+                                         const CompileOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(path));
+  Json json = {
+      {"kind", "model"},
+      {"name", checkpoint.name},
+      {"format", std::string(checkpointFormatName(checkpoint.format))},
+      {"tokenizer", std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
+      {"config", configJson(checkpoint.config)}};
+  int64_t weightBytes = 0;
+  for (const WeightSource &weight : checkpoint.weights.weights()) {
+    json["tensors"].push_back(
+        tensorJson(weight.name, weight.type, weight.rows, weight.cols));
+    weightBytes += json["tensors"].back()["bytes"].get<int64_t>();
+  }
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
+                          Compilation::create(checkpoint, options));
+  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Import));
+  json["graph"] = graphJson(compilation->module());
+  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Schedule));
+  json["kernels"] = kernelsJson(compilation->module());
+  int64_t workspace = 0;
+  for (auto program : compilation->module().getOps<plan::ProgramOp>()) {
+    const auto launches = program.getBody().front().getOps<plan::LaunchOp>();
+    int64_t barriers = 0;
+    for (plan::LaunchOp launch : launches)
+      barriers += launch.getBarrier();
+    json["programs"].push_back(
+        {{"name", program.getSymName().str()},
+         {"max_rows", program.getMaxRows()},
+         {"launches", std::distance(launches.begin(), launches.end())},
+         {"barriers", barriers},
+         {"workspace", program.getArenaBytes().value_or(0)}});
+    workspace =
+        std::max<int64_t>(workspace, program.getArenaBytes().value_or(0));
+  }
+  json["memory"] = memoryJson(weightBytes, compilation->kvBytesPerToken(),
+                              compilation->options().context, workspace);
+  return json;
+}
+
+static absl::StatusOr<Json> inspectPlan(const std::string &path) {
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const PlanReader> reader,
+                          PlanReader::open(path));
+  const schema::PlanT &plan = reader->plan();
+  Json json = {{"kind", "plan"},
+               {"producer", plan.producer},
+               {"target", plan.target},
+               {"options", plan.options},
+               {"model_fingerprint", plan.modelFingerprint},
+               {"tokenizer", plan.tokenizer ? plan.tokenizer->kind : "none"},
+               {"config", configJson(fromPlan(*plan.config))}};
+  int64_t weightBytes = 0;
+  for (const auto &weight : plan.weights) {
+    json["tensors"].push_back(tensorJson(weight->name, fromPlan(weight->type),
+                                         weight->rows, weight->cols));
+    weightBytes += json["tensors"].back()["bytes"].get<int64_t>();
+  }
+  for (const auto &kernel : plan.kernels)
+    json["kernels"].push_back(
+        {{"name", kernel->symbol}, {"family", kernel->family}});
+  uint64_t workspace = 0;
+  for (const auto &program : plan.programs) {
+    int64_t barriers = 0;
+    for (const auto &launch : program->launches)
+      barriers += launch->barrier;
+    json["programs"].push_back({{"name", program->name},
+                                {"max_rows", program->maxRows},
+                                {"launches", program->launches.size()},
+                                {"barriers", barriers},
+                                {"workspace", program->arenaBytes}});
+    workspace = std::max(workspace, program->arenaBytes);
+  }
+  for (const auto &code : plan.code)
+    json["code"].push_back(
+        {{"isa", code->isa}, {"bytes", reader->bytes(code->section).size()}});
+  json["memory"] = memoryJson(weightBytes,
+                              plan.config->numLayers *
+                                  static_cast<int64_t>(plan.kv->pageBytes) /
+                                  plan.kv->pageTokens,
+                              plan.context, static_cast<int64_t>(workspace));
+  return json;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+static std::string cellText(const Json &value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// "key  value" lines.
+static void printFields(const char *title, const Json &fields) {
+  std::printf("%s\n", title);
+  for (const auto &[key, value] : fields.items())
+    std::printf("  %-18s %s\n", key.c_str(), cellText(value).c_str());
+}
+
+/// Rows of objects with equal keys, in columns.
+static void printRows(const char *title, const Json &rows) {
+  if (rows.empty())
+    return;
+  std::printf("%s\n", title);
+  std::map<std::string, size_t> widths;
+  for (const Json &row : rows)
+    for (const auto &[key, value] : row.items())
+      widths[key] = std::max({widths[key], key.size(), cellText(value).size()});
+  for (const auto &[key, value] : rows[0].items())
+    std::printf("  %-*s", static_cast<int>(widths[key]), key.c_str());
+  std::printf("\n");
+  for (const Json &row : rows) {
+    for (const auto &[key, value] : row.items())
+      std::printf("  %-*s", static_cast<int>(widths[key]),
+                  cellText(value).c_str());
+    std::printf("\n");
+  }
+}
+
+/// Tensors that differ in the layer only, as one row with their number.
+static Json tensorSummary(const Json &tensors) {
+  Json rows = Json::array();
+  std::map<std::string, size_t> seen;
+  for (const Json &tensor : tensors) {
+    std::string role = tensor["name"].get<std::string>();
+    if (role.rfind("layers.", 0) == 0)
+      role = absl::StrCat("layers.*", role.substr(role.find('.', 7)));
+    const std::string shape = absl::StrCat(tensor["rows"].get<int64_t>(), " x ",
+                                           tensor["cols"].get<int64_t>());
+    const std::string type = tensor["type"].get<std::string>();
+    const auto [it, isNew] = seen.try_emplace(
+        absl::StrCat(role, " ", type, " ", shape), rows.size());
+    if (isNew)
+      rows.push_back({{"tensor", role},
+                      {"type", type},
+                      {"shape", shape},
+                      {"count", 0},
+                      {"bytes", uint64_t{0}}});
+    Json &row = rows[it->second];
+    row["count"] = row["count"].get<int64_t>() + 1;
+    row["bytes"] =
+        row["bytes"].get<uint64_t>() + tensor["bytes"].get<uint64_t>();
+  }
+  for (Json &row : rows)
+    row["bytes"] = formatBytes(row["bytes"].get<uint64_t>());
+  return rows;
+}
+
+static void printTables(const Json &json) {
+  Json head = Json::object();
+  for (const auto &[key, value] : json.items())
+    if (value.is_primitive())
+      head[key] = value;
+  printFields("summary", head);
+  printFields("config", json["config"]);
+  printRows("tensors", tensorSummary(json["tensors"]));
+  if (json.contains("graph"))
+    printFields("graph", json["graph"]);
+  printRows("kernels", json["kernels"]);
+  printRows("programs", json["programs"]);
+  if (json.contains("code"))
+    printRows("code", json["code"]);
+  Json memory = Json::object();
+  for (const auto &[key, value] : json["memory"].items())
+    memory[key] = key == "context" ? value : Json(formatBytes(value));
+  printFields("memory", memory);
+}
+
+namespace {
+
+struct InspectCommand {
+  std::string path;
+  CompileFlags flags;
+  bool asJson = false;
+
+  absl::Status run() const {
+    Json json;
+    if (isPlanFile(path)) {
+      LLAMAC_ASSIGN_OR_RETURN(json, inspectPlan(path));
+    } else {
+      LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
+      LLAMAC_ASSIGN_OR_RETURN(json, inspectModel(path, options));
+    }
+    if (asJson)
+      std::printf(
+          "%s\n",
+          json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    else
+      printTables(json);
+    return absl::OkStatus();
+  }
+};
+
+} // namespace
+
+void addInspectCommand(CLI::App &app, absl::Status &status) {
+  auto command = std::make_shared<InspectCommand>();
+  CLI::App *verb = app.add_subcommand(
+      "inspect", "Show the configuration, tensors, graph, kernels and memory");
+  verb->add_option("model", command->path, "A model or plan")->required();
+  verb->add_flag("--json", command->asJson, "One JSON object");
+  command->flags.addTo(*verb);
+  verb->callback([command, &status] { status = command->run(); });
+}
+
+} // namespace llamac

@@ -1,0 +1,28 @@
+//===- Main.cpp - The llamac tool -------------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+
+#include "compiler/llamac/Commands.h"
+#include "runtime/tools/CommandLine.h"
+
+int main(int argc, char **argv) {
+  CLI::App app("Compiles Llama models into plans and runs them.", "llamac");
+  app.set_version_flag("--version", LLAMAC_VERSION);
+  app.require_subcommand(1);
+  absl::Status status;
+  llamac::addBenchCommand(app, status);
+  llamac::addCompileCommand(app, status);
+  llamac::addInspectCommand(app, status);
+  llamac::addLogitsCommand(app, status);
+  llamac::addPerplexityCommand(app, status);
+  llamac::addRunCommand(app, status);
+  llamac::addTokenizeCommand(app, status);
+  if (const std::optional<int> code = llamac::parseCommandLine(app, argc, argv))
+    return *code;
+  return llamac::reportStatus("llamac", status);
+}

@@ -1,0 +1,121 @@
+//===- RunCommands.cpp - The verbs that run a plan or model -----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//
+// Each takes a plan, or a model that is compiled to a cached plan on the way,
+// and is the runtime's command of the same name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/PlanCache.h"
+#include "compiler/driver/ReferenceLogits.h"
+#include "compiler/llamac/Commands.h"
+#include "runtime/base/Status.h"
+#include "runtime/tools/CommandLine.h"
+
+#include <cstdio>
+
+namespace llamac {
+
+namespace {
+
+/// What every verb that runs a model has.
+struct ModelCommand {
+  std::string model;
+  CompileFlags compile;
+  ModelOptions runtime;
+
+  void addTo(CLI::App &verb) {
+    verb.add_option("model", model, "A plan, model directory or .gguf file")
+        ->required();
+    compile.addTo(verb);
+    addModelOptions(verb, runtime);
+  }
+
+  absl::StatusOr<std::shared_ptr<const Model>> load() const {
+    LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, compile.parse());
+    LLAMAC_ASSIGN_OR_RETURN(ResolvedPlan plan,
+                            resolvePlan(model, options, compile.quiet));
+    ModelOptions loading = runtime;
+    loading.verify &= !plan.verified;
+    return Model::load(plan.path, loading);
+  }
+};
+
+} // namespace
+
+void addRunCommand(CLI::App &app, absl::Status &status) {
+  struct Command : ModelCommand {
+    RunOptions options;
+  };
+  auto command = std::make_shared<Command>();
+  CLI::App *verb = app.add_subcommand("run", "Complete a prompt");
+  command->addTo(*verb);
+  addRunOptions(*verb, command->options);
+  verb->callback([command, &status] {
+    status = [&]() -> absl::Status {
+      command->options.quiet |= command->compile.quiet;
+      LLAMAC_RETURN_IF_ERROR(checkRunOptions(command->options));
+      LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
+      return runCommand(model, command->options, stdout, stderr);
+    }();
+  });
+}
+
+void addBenchCommand(CLI::App &app, absl::Status &status) {
+  struct Command : ModelCommand {
+    BenchOptions options;
+  };
+  auto command = std::make_shared<Command>();
+  CLI::App *verb = app.add_subcommand("bench", "Measure prefill and decode");
+  command->addTo(*verb);
+  addBenchOptions(*verb, command->options);
+  verb->callback([command, &status] {
+    status = [&]() -> absl::Status {
+      LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
+      return benchCommand(model, command->options, stdout);
+    }();
+  });
+}
+
+void addPerplexityCommand(CLI::App &app, absl::Status &status) {
+  struct Command : ModelCommand {
+    PerplexityOptions options;
+  };
+  auto command = std::make_shared<Command>();
+  CLI::App *verb = app.add_subcommand("perplexity", "Score a text");
+  command->addTo(*verb);
+  addPerplexityOptions(*verb, command->options);
+  verb->callback([command, &status] {
+    status = [&]() -> absl::Status {
+      LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
+      return perplexityCommand(model, command->options, stdout);
+    }();
+  });
+}
+
+void addLogitsCommand(CLI::App &app, absl::Status &status) {
+  struct Command : ModelCommand {
+    LogitsOptions options;
+  };
+  auto command = std::make_shared<Command>();
+  CLI::App *verb = app.add_subcommand(
+      "logits", "Write the logits after each token to a .npy file");
+  command->addTo(*verb);
+  addLogitsOptions(*verb, command->options);
+  verb->callback([command, &status] {
+    status = [&]() -> absl::Status {
+      if (command->compile.options.target == "reference")
+        return referenceLogits(command->model, command->options);
+      LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
+      return logitsCommand(model, command->options);
+    }();
+  });
+}
+
+} // namespace llamac

@@ -1,0 +1,93 @@
+//===- TokenizeCommand.cpp - llamac tokenize --------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+
+#include "compiler/driver/PlanCache.h"
+#include "compiler/llamac/Commands.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/tokenizer/Tokenizer.h"
+#include "runtime/plan/PlanReader.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+#include <cstdio>
+
+namespace llamac {
+
+namespace {
+
+struct TokenizeCommand {
+  std::string model, text, ids;
+  bool special = false, decode = false, bos = false;
+
+  absl::StatusOr<std::unique_ptr<Tokenizer>> load() const {
+    std::string blob;
+    if (isPlanFile(model)) {
+      LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const PlanReader> plan,
+                              PlanReader::open(model));
+      if (plan->plan().tokenizer) {
+        const auto bytes = plan->bytes(plan->plan().tokenizer->section);
+        blob.assign(bytes.begin(), bytes.end());
+      }
+    } else {
+      LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
+      LLAMAC_ASSIGN_OR_RETURN(blob, tokenizerBlob(checkpoint));
+    }
+    if (blob.empty())
+      return usageError(absl::StrCat(model, ": has no tokenizer"));
+    return loadTokenizer(std::move(blob));
+  }
+
+  absl::Status run() const {
+    LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, load());
+    if (decode)
+      return printText(*tokenizer);
+    LLAMAC_ASSIGN_OR_RETURN(
+        std::vector<int32_t> encoded,
+        tokenizer->encode(text, {.special = special, .addBos = bos}));
+    std::printf("%s\n", absl::StrJoin(encoded, " ").c_str());
+    return absl::OkStatus();
+  }
+
+  absl::Status printText(const Tokenizer &tokenizer) const {
+    std::vector<int32_t> parsed;
+    for (absl::string_view word :
+         absl::StrSplit(text, absl::ByAnyChar(", \t\n"), absl::SkipEmpty())) {
+      int32_t id = 0;
+      if (!absl::SimpleAtoi(word, &id))
+        return usageError(
+            absl::StrCat("--decode: expected token ids, got \"", word, "\""));
+      parsed.push_back(id);
+    }
+    LLAMAC_ASSIGN_OR_RETURN(std::string decoded, tokenizer.decode(parsed));
+    std::fwrite(decoded.data(), 1, decoded.size(), stdout);
+    std::fputc('\n', stdout);
+    return absl::OkStatus();
+  }
+};
+
+} // namespace
+
+void addTokenizeCommand(CLI::App &app, absl::Status &status) {
+  auto command = std::make_shared<TokenizeCommand>();
+  CLI::App *verb =
+      app.add_subcommand("tokenize", "Print the token ids of a text");
+  verb->add_option("model", command->model, "A model or plan")->required();
+  verb->add_option("text", command->text, "The text, or with --decode the ids")
+      ->required();
+  verb->add_flag("--special", command->special,
+                 "Names of special tokens in the text stand for them");
+  verb->add_flag("--bos", command->bos, "Begin-of-sequence token first");
+  verb->add_flag("--decode", command->decode, "Print the text of ids instead");
+  verb->callback([command, &status] { status = command->run(); });
+}
+
+} // namespace llamac

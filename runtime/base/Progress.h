@@ -1,0 +1,56 @@
+//===- Progress.h - One live line about a long task -------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_BASE_PROGRESS_H
+#define LLAMAC_RUNTIME_BASE_PROGRESS_H
+
+#include "absl/strings/string_view.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace llamac {
+
+/// "1.5 GiB", "320 KiB", "17 B".
+std::string formatBytes(uint64_t bytes);
+
+/// Rewrites one line on stderr while bytes go by: stage, bytes done and in
+/// all, time left. Silent when stderr is no terminal or `quiet` is set.
+class Progress {
+public:
+  explicit Progress(bool quiet = false);
+  ~Progress() { finish(); }
+
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+
+  /// A stage of unknown size, such as compiling.
+  void stage(absl::string_view name);
+
+  /// `done` of `total` bytes of the stage `name`; at most ten lines a second
+  /// are written.
+  void update(absl::string_view name, uint64_t done, uint64_t total);
+
+  /// Clears the line.
+  void finish();
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  void write(absl::string_view line);
+
+  bool live;
+  bool shown = false;
+  std::string current;
+  Clock::time_point stageStart, lastWrite;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_BASE_PROGRESS_H
