@@ -144,15 +144,15 @@ void StepBuilder::startFunction(ModuleOp module) {
 
 /// y [N, d] -> attention over the cache, back in [N, d].
 Value StepBuilder::attention(const std::string &scope, int64_t layer, Value y) {
-  int64_t h = config.headSize, H = config.numHeads, G = config.numKvHeads;
+  const int64_t h = config.headSize;
   auto project = [&](const char *name, int64_t heads) -> Value {
     Value x = linear(scope + name, y, heads * h, config.dim);
     return op<llama::SplitHeadsOp>(scope + name, x,
                                    builder.getI64IntegerAttr(heads));
   };
-  Value q = project("wq", H);
-  Value k = project("wk", G);
-  Value v = project("wv", G);
+  Value q = project("wq", config.numHeads);
+  Value k = project("wk", config.numKvHeads);
+  Value v = project("wv", config.numKvHeads);
   q = op<llama::RopeOp>(scope + "rope_q", q, rope);
   k = op<llama::RopeOp>(scope + "rope_k", k, rope);
 
@@ -169,7 +169,7 @@ Value StepBuilder::attention(const std::string &scope, int64_t layer, Value y) {
   Value o =
       op<llama::AttentionValuesOp>(scope + "values", p, cached.getValues());
   o = op<llama::MergeHeadsOp>(scope + "merge", o);
-  return linear(scope + "wo", o, config.dim, H * h);
+  return linear(scope + "wo", o, config.dim, config.numHeads * h);
 }
 
 /// y [N, d] -> (silu(y W1^T) * (y W3^T)) W2^T in [N, d].

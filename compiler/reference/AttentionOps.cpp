@@ -121,7 +121,8 @@ static absl::Status rope(OpCall &call) {
 //===----------------------------------------------------------------------===//
 
 static absl::Status cacheAppend(OpCall &call) {
-  const int64_t layer = cast<llama::CacheAppendOp>(call.op).getLayer();
+  const auto layer =
+      static_cast<int64_t>(cast<llama::CacheAppendOp>(call.op).getLayer());
   LLAMAC_RETURN_IF_ERROR(
       call.kv(0).checkAppend(layer, call.indices(3), call.indices(4)));
   auto kv = call.take<KvState>(0);
@@ -132,7 +133,8 @@ static absl::Status cacheAppend(OpCall &call) {
 }
 
 static absl::Status cacheRead(OpCall &call) {
-  const int64_t layer = cast<llama::CacheReadOp>(call.op).getLayer();
+  const auto layer =
+      static_cast<int64_t>(cast<llama::CacheReadOp>(call.op).getLayer());
   const KvState &kv = call.kv(0);
   Tensor keys, values;
   for (const auto &[sequence, rows] : kv.layer(layer)) {
@@ -178,7 +180,8 @@ static absl::Status causalMask(OpCall &call) {
   const Indices &positions = call.indices(0), &sequences = call.indices(1);
   const Indices &keyPositions = call.indices(2),
                 &keySequences = call.indices(3);
-  const int64_t rows = positions.size(), keys = keyPositions.size();
+  const auto rows = static_cast<int64_t>(positions.size());
+  const auto keys = static_cast<int64_t>(keyPositions.size());
   Tensor result({rows, keys});
   for (int64_t n = 0; n < rows; ++n)
     for (int64_t t = 0; t < keys; ++t)
@@ -196,7 +199,7 @@ static absl::Status attentionScores(OpCall &call) {
   const int64_t group = heads / kvHeads;
   Tensor result({heads, rows, numKeys});
   call.parallel.forEach(
-      heads, 2.0 * static_cast<double>(result.data.size()) * size,
+      heads, 2.0 * static_cast<double>(result.data.size() * size),
       [&](int64_t j) {
         productOfRows(
             {query.data.data() + j * size, rows, heads * size},
@@ -246,7 +249,7 @@ static absl::Status attentionValues(OpCall &call) {
     return internalError("llama.attention_values has more keys than values");
   Tensor result({rows, heads, size});
   call.parallel.forEach(
-      heads, 2.0 * static_cast<double>(probabilities.data.size()) * size,
+      heads, 2.0 * static_cast<double>(probabilities.data.size() * size),
       [&](int64_t j) {
         std::vector<double> sums;
         for (int64_t n = 0; n < rows; ++n)
@@ -268,7 +271,8 @@ static absl::Status attention(OpCall &call) {
   const Tensor &query = call.tensor(0);
   const KvState &kv = call.kv(1);
   const Indices &positions = call.indices(2), &sequences = call.indices(3);
-  const KvLayer &layer = kv.layer(op.getLayer());
+  const auto layerIndex = static_cast<int64_t>(op.getLayer());
+  const KvLayer &layer = kv.layer(layerIndex);
   const double scale = op.getScale().convertToDouble();
   const int64_t rows = query.shape[0], heads = query.shape[1];
   const int64_t size = query.shape[2], width = kv.rowSize();
@@ -276,8 +280,7 @@ static absl::Status attention(OpCall &call) {
 
   double pairs = 0;
   for (int64_t n = 0; n < rows; ++n) {
-    if (positions[n] < 0 ||
-        positions[n] >= kv.length(op.getLayer(), sequences[n]))
+    if (positions[n] < 0 || positions[n] >= kv.length(layerIndex, sequences[n]))
       return internalError(
           "llama.attention reads a state without the step's own rows");
     pairs += positions[n] + 1.0;
@@ -285,7 +288,9 @@ static absl::Status attention(OpCall &call) {
 
   Tensor result(query.shape);
   call.parallel.forEach(
-      rows * heads, pairs * static_cast<double>(heads) * (4.0 * size + expCost),
+      rows * heads,
+      pairs * static_cast<double>(heads) *
+          (4.0 * static_cast<double>(size) + expCost),
       [&](int64_t task) {
         const int64_t n = task / heads, j = task % heads;
         const KvRows &cached = layer.at(sequences[n]);

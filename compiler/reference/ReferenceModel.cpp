@@ -46,18 +46,12 @@ ReferenceModel::create(ModuleOp module, WeightReader reader,
                          "positions, sequences, wanted, KV state) -> (logits, "
                          "KV state)");
   LLAMAC_ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::create(step));
-  std::unique_ptr<ReferenceModel> model(
-      new ReferenceModel(std::move(interpreter), std::move(reader), options));
   auto logits = cast<RankedTensorType>(step.getFunctionType().getResult(0));
   auto state = cast<llama::KVType>(step.getFunctionType().getInput(4));
-  model->vocab = logits.getDimSize(1);
-  model->layers = state.getLayers();
-  model->kv.emplace(state.getLayers(), state.getHeads(), state.getSize());
-  return model;
-}
-
-void ReferenceModel::reset() {
-  kv.emplace(layers, kv->numHeads(), kv->headSize());
+  // The constructor is private, hence no make_unique.
+  return std::unique_ptr<ReferenceModel>(new ReferenceModel(
+      std::move(interpreter), std::move(reader), options, logits.getDimSize(1),
+      KvState(state.getLayers(), state.getHeads(), state.getSize())));
 }
 
 absl::Status ReferenceModel::checkStep(absl::Span<const int32_t> tokens,
@@ -80,7 +74,7 @@ absl::Status ReferenceModel::checkStep(absl::Span<const int32_t> tokens,
       return usageError(absl::StrCat("wanted row ", i,
                                      ": expected a row in [0, ", rows,
                                      "), got ", wanted[i]));
-  return kv->checkAppend(0, positions, sequences);
+  return kv.checkAppend(0, positions, sequences);
 }
 
 absl::StatusOr<std::vector<float>> ReferenceModel::step(
@@ -93,7 +87,7 @@ absl::StatusOr<std::vector<float>> ReferenceModel::step(
     arguments.push_back(
         std::make_shared<Value>(Indices(indices.begin(), indices.end())));
   // The state moves through the step, so that appends change it in place.
-  arguments.push_back(std::make_shared<Value>(*std::move(kv)));
+  arguments.push_back(std::make_shared<Value>(std::move(kv)));
   reset();
 
   LLAMAC_ASSIGN_OR_RETURN(

@@ -23,7 +23,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -59,8 +58,8 @@ public:
                                           absl::Span<const int32_t> wanted);
 
   /// Forgets one sequence, or all.
-  void drop(int32_t sequence) { kv->drop(sequence); }
-  void reset();
+  void drop(int32_t sequence) { kv.drop(sequence); }
+  void reset() { kv = empty; }
 
   int64_t vocabSize() const { return vocab; }
 
@@ -69,10 +68,11 @@ public:
 
 private:
   ReferenceModel(Interpreter interpreter, WeightReader reader,
-                 const ReferenceOptions &options)
+                 const ReferenceOptions &options, int64_t vocab, KvState empty)
       : interpreter(std::move(interpreter)),
         weights(std::move(reader), options.weightLimitBytes),
-        parallel(options.threads) {}
+        parallel(options.threads), vocab(vocab), kv(empty),
+        empty(std::move(empty)) {}
 
   absl::Status checkStep(absl::Span<const int32_t> tokens,
                          absl::Span<const int32_t> positions,
@@ -83,9 +83,9 @@ private:
   WeightStore weights;
   Parallel parallel;
   OpHook hook;
-  int64_t vocab = 0;
-  int64_t layers = 0;
-  std::optional<KvState> kv;
+  int64_t vocab;
+  KvState kv;
+  KvState empty; ///< What kv starts as.
 };
 
 } // namespace llamac::reference

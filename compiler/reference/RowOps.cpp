@@ -112,17 +112,18 @@ static absl::Status rmsNorm(OpCall &call) {
   LLAMAC_ASSIGN_OR_RETURN(const float *gain,
                           call.weights.rows(weight, 0, 1, scratch));
   Tensor result(x.shape);
-  call.parallel.forEach(x.shape[0], 4.0 * x.data.size(), [&](int64_t n) {
-    const float *from = x.data.data() + n * width;
-    float *to = result.data.data() + n * width;
-    double squares = 0;
-    for (int64_t i = 0; i < width; ++i)
-      squares += double{from[i]} * from[i];
-    const double factor =
-        1.0 / std::sqrt(squares / static_cast<double>(width) + eps);
-    for (int64_t i = 0; i < width; ++i)
-      to[i] = static_cast<float>(from[i] * factor * gain[i]);
-  });
+  call.parallel.forEach(
+      x.shape[0], 4.0 * static_cast<double>(x.data.size()), [&](int64_t n) {
+        const float *from = x.data.data() + n * width;
+        float *to = result.data.data() + n * width;
+        double squares = 0;
+        for (int64_t i = 0; i < width; ++i)
+          squares += double{from[i]} * from[i];
+        const double factor =
+            1.0 / std::sqrt(squares / static_cast<double>(width) + eps);
+        for (int64_t i = 0; i < width; ++i)
+          to[i] = static_cast<float>(from[i] * factor * gain[i]);
+      });
   call.results.emplace_back(std::move(result));
   return absl::OkStatus();
 }
@@ -158,7 +159,8 @@ static absl::Status linear(OpCall &call) {
 }
 
 static absl::Status splitHeads(OpCall &call) {
-  const int64_t heads = cast<llama::SplitHeadsOp>(call.op).getHeads();
+  const auto heads =
+      static_cast<int64_t>(cast<llama::SplitHeadsOp>(call.op).getHeads());
   auto x = call.take<Tensor>(0);
   x.shape = {x.shape[0], heads, x.shape[1] / heads};
   call.results.emplace_back(std::move(x));
@@ -180,10 +182,10 @@ static absl::Status mergeHeads(OpCall &call) {
 template <typename Fn>
 static absl::Status map(OpCall &call, double cost, Fn fn) {
   auto x = call.take<Tensor>(0);
-  const int64_t count = static_cast<int64_t>(x.data.size());
+  const auto count = static_cast<int64_t>(x.data.size());
   constexpr int64_t chunk = 4096;
-  call.parallel.forEach((count + chunk - 1) / chunk, cost * count,
-                        [&](int64_t i) {
+  call.parallel.forEach((count + chunk - 1) / chunk,
+                        cost * static_cast<double>(count), [&](int64_t i) {
                           auto begin = x.data.begin() + i * chunk;
                           auto end = begin + std::min(chunk, count - i * chunk);
                           std::transform(begin, end, begin, fn);

@@ -221,7 +221,7 @@ LogicalResult SplitHeadsOp::inferReturnTypes(MLIRContext *context,
                                              SmallVectorImpl<Type> &types) {
   Shapes shapes(context, location, getOperationName());
   ArrayRef<int64_t> x = shapes.of(adaptor.getX(), 2);
-  int64_t heads = adaptor.getHeads();
+  auto heads = static_cast<int64_t>(adaptor.getHeads());
   shapes.divides({"heads", heads}, {"the columns of x", x[1]});
   if (shapes.failed)
     return failure();
@@ -370,7 +370,7 @@ LogicalResult CacheAppendOp::inferReturnTypes(MLIRContext *context,
   shapes.same({{"the head size of the KV state", kv.getSize()},
                {"the head size of key", key[2]},
                {"the head size of value", value[2]}});
-  shapes.hasLayer(kv, adaptor.getLayer());
+  shapes.hasLayer(kv, static_cast<int64_t>(adaptor.getLayer()));
   return shapes.give(kv, types);
 }
 
@@ -386,7 +386,7 @@ LogicalResult CacheReadOp::inferReturnTypes(MLIRContext *context,
   auto kv = dyn_cast<KVType>(adaptor.getKv().getType());
   if (!kv)
     return failure();
-  shapes.hasLayer(kv, adaptor.getLayer());
+  shapes.hasLayer(kv, static_cast<int64_t>(adaptor.getLayer()));
   SmallVector<int64_t> shape = {ShapedType::kDynamic, kv.getHeads(),
                                 kv.getSize()};
   if (failed(shapes.floats(shape, types)))
@@ -502,7 +502,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
                  {"the heads of the query", query[1]});
   int64_t size = shapes.same({{"the head size of the query", query[2]},
                               {"the head size of the KV state", kv.getSize()}});
-  shapes.hasLayer(kv, adaptor.getLayer());
+  shapes.hasLayer(kv, static_cast<int64_t>(adaptor.getLayer()));
   return shapes.floats({rows, query[1], size}, types);
 }
 
