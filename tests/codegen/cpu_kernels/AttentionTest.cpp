@@ -1,0 +1,389 @@
+//===- AttentionTest.cpp - Attention against double precision -------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sequences of several lengths share a pool of pages in no order; every slot
+// that holds no token is a NaN.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Cases.h"
+#include "Oracle.h"
+#include "Support.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace llamac;
+using namespace llamac::testing;
+
+namespace {
+struct AttentionCase {
+  std::string level;
+  long heads;
+  long kvHeads;
+  long headSize;
+  cpu::KvFormat format;
+  long pageTokens;
+
+  std::string suffix() const {
+    return "_" + std::to_string(heads) + "_" + std::to_string(kvHeads) + "_" +
+           std::to_string(headSize);
+  }
+};
+
+void PrintTo(const AttentionCase &c, std::ostream *out) {
+  *out << c.level << c.suffix();
+}
+
+// A cache of some sequences, written as config.h describes it.
+class Cache {
+public:
+  Cache(cpu::KvConfig kv, const std::vector<long> &lengths,
+        std::mt19937 &random)
+      : kv(kv), sequences(static_cast<long>(lengths.size())),
+        pool(sequences * kv.pagesPerSequence * cpu::kvPageBytes(kv)),
+        keys(sequences), values(sequences) {
+    long pages = sequences * kv.pagesPerSequence;
+    for (long page = 0; page < pages; ++page)
+      table.push_back(static_cast<int>(page * 7 % pages));
+    for (long s = 0; s < sequences; ++s) {
+      size_t count = lengths[s] * kv.kvHeads * kv.headSize;
+      keys[s] = oracle::randomFloats(count, 1, random);
+      values[s] = oracle::randomFloats(count, 1, random);
+      size_t i = 0;
+      for (long token = 0; token < lengths[s]; ++token)
+        for (long g = 0; g < kv.kvHeads; ++g)
+          for (long d = 0; d < kv.headSize; ++d, ++i) {
+            keys[s][i] = write(keySlot(s, token, g, d), keys[s][i]);
+            values[s][i] = write(valueSlot(s, token, g, d), values[s][i]);
+          }
+    }
+  }
+
+  uint8_t *keySlot(long s, long token, long g, long d) {
+    long at = token % kv.pageTokens;
+    return head(s, token, g) + ((at / 16 * kv.headSize + d) * 16 + at % 16) *
+                                   cpu::kvElementBytes(kv.format);
+  }
+
+  uint8_t *valueSlot(long s, long token, long g, long d) {
+    long at = token % kv.pageTokens;
+    return head(s, token, g) + (kv.pageTokens * kv.headSize +
+                                at * cpu::paddedHead(kv.headSize) + d) *
+                                   cpu::kvElementBytes(kv.format);
+  }
+
+  double read(const uint8_t *slot) const {
+    if (kv.format == cpu::KvFormat::F32) {
+      float value;
+      std::memcpy(&value, slot, 4);
+      return value;
+    }
+    uint16_t half;
+    std::memcpy(&half, slot, 2);
+    if (kv.format == cpu::KvFormat::F16)
+      return oracle::halfToDouble(half);
+    uint32_t bits = uint32_t(half) << 16;
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+  }
+
+  cpu::KvConfig kv;
+  long sequences;
+  AlignedBytes pool;
+  std::vector<int> table;
+  std::vector<std::vector<float>> keys, values; // [token][kv head][d]
+
+private:
+  uint8_t *head(long s, long token, long g) {
+    long page = table[s * kv.pagesPerSequence + token / kv.pageTokens];
+    return pool.data() + page * cpu::kvPageBytes(kv) + g * cpu::kvHeadBytes(kv);
+  }
+
+  // Stores a value that the format holds exactly, and returns it.
+  float write(uint8_t *slot, float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    if (kv.format == cpu::KvFormat::F32) {
+      std::memcpy(slot, &value, 4);
+      return value;
+    }
+    if (kv.format == cpu::KvFormat::BF16) {
+      bits &= 0xffff0000;
+      uint16_t half = bits >> 16;
+      std::memcpy(slot, &half, 2);
+    } else {
+      // Keeps ten bits of the fraction; too small for a half float is zero.
+      int exponent = int(bits >> 23 & 255) - 127 + 15;
+      bits = exponent > 0 ? bits & 0xffffe000 : 0;
+      uint16_t half = exponent > 0
+                          ? uint16_t((bits >> 16 & 0x8000) | exponent << 10 |
+                                     (bits >> 13 & 1023))
+                          : 0;
+      std::memcpy(slot, &half, 2);
+    }
+    std::memcpy(&value, &bits, 4);
+    return value;
+  }
+};
+
+class Attention : public ::testing::TestWithParam<AttentionCase> {
+protected:
+  const AttentionCase &c = GetParam();
+  KernelUnit unit{c.level};
+  std::mt19937 random{11};
+  cpu::KvConfig kv =
+      cpu::cases::kv(c.kvHeads, c.headSize, c.format, c.pageTokens);
+  cpu::AttentionConfig config = cpu::cases::attention(c.heads, kv);
+  long width = c.heads * c.headSize;
+
+  std::vector<double> expected(const Cache &cache, const float *q,
+                               long sequence, long position) const {
+    std::vector<double> out(width);
+    for (long h = 0; h < c.heads; ++h) {
+      long g = h / (c.heads / c.kvHeads);
+      auto slot = [&](long token) {
+        return (token * c.kvHeads + g) * c.headSize;
+      };
+      std::vector<double> scores(position + 1);
+      double largest = -INFINITY, sum = 0;
+      for (long t = 0; t <= position; ++t) {
+        for (long d = 0; d < c.headSize; ++d)
+          scores[t] +=
+              double(q[h * c.headSize + d]) * cache.keys[sequence][slot(t) + d];
+        scores[t] *= config.scale;
+        largest = std::max(largest, scores[t]);
+      }
+      for (double &score : scores)
+        sum += score = std::exp(score - largest);
+      for (long t = 0; t <= position; ++t)
+        for (long d = 0; d < c.headSize; ++d)
+          out[h * c.headSize + d] +=
+              scores[t] / sum * cache.values[sequence][slot(t) + d];
+    }
+    return out;
+  }
+
+  std::vector<const void *> args(const Cache &cache,
+                                 const std::vector<float> &q,
+                                 const std::vector<int> &positions,
+                                 const std::vector<int> &sequences,
+                                 const float *out) const {
+    return {q.data(),         cache.pool.data(), cache.table.data(),
+            positions.data(), sequences.data(),  out};
+  }
+};
+
+// Rows of a step: all tokens of the sequences in turn, and after each a row
+// that decodes the first sequence unless they shall be `distinct`.
+struct Step {
+  std::vector<int> positions, sequences;
+
+  explicit Step(const std::vector<long> &lengths, bool distinct = false) {
+    for (size_t s = 0; s < lengths.size(); ++s) {
+      for (long t = 0; t < lengths[s]; ++t) {
+        positions.push_back(static_cast<int>(t));
+        sequences.push_back(static_cast<int>(s));
+      }
+      if (distinct)
+        continue;
+      positions.push_back(static_cast<int>(lengths[0] - 1));
+      sequences.push_back(0);
+    }
+  }
+
+  long rows() const { return static_cast<long>(positions.size()); }
+};
+} // namespace
+
+TEST_P(Attention, MatchesDoublePrecision) {
+  std::vector<long> lengths = {65, 1, 300, 16};
+  Cache cache(kv, lengths, random);
+  Step step(lengths);
+  std::vector<float> q = oracle::randomFloats(step.rows() * width, 1, random);
+  std::vector<float> out(step.rows() * width, NAN);
+  unit.run("attention" + c.suffix(), attentionShape(config), step.rows(),
+           args(cache, q, step.positions, step.sequences, out.data()));
+  for (long r = 0; r < step.rows(); ++r) {
+    std::vector<double> value =
+        expected(cache, &q[r * width], step.sequences[r], step.positions[r]);
+    for (long i = 0; i < width; ++i)
+      ASSERT_NEAR(out[r * width + i], value[i], 1e-5)
+          << "row " << r << ", position " << step.positions[r] << ", element "
+          << i;
+  }
+}
+
+TEST_P(Attention, RowsDoNotDependOnFormBatchOrRanges) {
+  std::vector<long> lengths = {130, 2, 319};
+  Cache cache(kv, lengths, random);
+  Step step(lengths);
+  std::vector<float> q = oracle::randomFloats(step.rows() * width, 1, random);
+  std::vector<float> out(step.rows() * width, NAN), again = out;
+  auto all = args(cache, q, step.positions, step.sequences, out.data());
+  unit.run("attention" + c.suffix(), attentionShape(config), step.rows(), all);
+  all.back() = again.data();
+  unit.run("attention" + c.suffix(), attentionShape(config), step.rows(), all,
+           1, /*backwards=*/true);
+  EXPECT_EQ(out, again);
+
+  // Rows taken three at a time, split and merged.
+  for (long first : {0L, 63L, 64L, 127L, 128L, 131L, 263L, 447L}) {
+    long rows = std::min(3L, step.rows() - first);
+    Step part = step;
+    part.positions.erase(part.positions.begin(),
+                         part.positions.begin() + first);
+    part.sequences.erase(part.sequences.begin(),
+                         part.sequences.begin() + first);
+    std::vector<float> some(q.begin() + first * width,
+                            q.begin() + (first + rows) * width);
+    std::vector<float> expected(out.begin() + first * width,
+                                out.begin() + (first + rows) * width);
+    for (long pieces : {0L, 1L, 7L}) {
+      AlignedBytes partials(rows * attentionPartialRowBytes(config));
+      std::vector<float> merged(rows * width, NAN);
+      unit.run("attentionSplit" + c.suffix(), attentionSplitShape(config), rows,
+               args(cache, some, part.positions, part.sequences,
+                    partials.as<float>()),
+               pieces, /*backwards=*/pieces == 7);
+      unit.run("attentionMerge" + c.suffix(), attentionMergeShape(config), rows,
+               {partials.data(), part.positions.data(), merged.data()});
+      EXPECT_EQ(expected, merged) << "from row " << first;
+
+      // A product behind it gives the same whether it merges or not.
+      AlignedBytes weight(16 * width * 4);
+      std::vector<float> w = oracle::randomFloats(16 * width, 1, random);
+      std::memcpy(weight.data(), w.data(), w.size() * 4);
+      cpu::MatmulConfig product =
+          cpu::cases::matmul(PanelFormat::F32, 16, width, 1);
+      std::vector<float> a(rows * 16, NAN), b(rows * 16, NAN);
+      unit.run(
+          "mergedProduct" + c.suffix(), gemvShape(product), rows,
+          {partials.data(), part.positions.data(), weight.data(), a.data()});
+      unit.run("plainProduct" + c.suffix(), gemvShape(product), rows,
+               {merged.data(), nullptr, weight.data(), b.data()});
+      EXPECT_EQ(a, b);
+    }
+  }
+}
+
+TEST_P(Attention, LargeScoresDoNotOverflow) {
+  std::vector<long> lengths = {200};
+  Cache cache(kv, lengths, random);
+  std::vector<float> q = oracle::randomFloats(width, 3000, random);
+  std::vector<float> out(width, NAN);
+  std::vector<int> positions = {199}, sequences = {0};
+  unit.run("attention" + c.suffix(), attentionShape(config), 1,
+           args(cache, q, positions, sequences, out.data()));
+  std::vector<double> value = expected(cache, q.data(), 0, 199);
+  for (long i = 0; i < width; ++i)
+    EXPECT_NEAR(out[i], value[i], 2e-2) << "element " << i;
+}
+
+TEST_P(Attention, NonFiniteQueriesKeysAndValuesShow) {
+  std::vector<long> lengths = {140};
+  long group = c.heads / c.kvHeads;
+  std::vector<int> positions = {139}, sequences = {0};
+  std::vector<float> q = oracle::randomFloats(width, 1, random);
+  auto run = [&](const Cache &cache) {
+    std::vector<float> out(width, 0.0f);
+    unit.run("attention" + c.suffix(), attentionShape(config), 1,
+             args(cache, q, positions, sequences, out.data()));
+    return out;
+  };
+  Cache bad(kv, lengths, random);
+  std::memset(bad.keySlot(0, 5, 0, 3), 0xff, cpu::kvElementBytes(kv.format));
+  std::vector<float> out = run(bad);
+  for (long i = 0; i < group * c.headSize; ++i)
+    EXPECT_TRUE(std::isnan(out[i]));
+  for (long i = group * c.headSize; i < width; ++i)
+    EXPECT_TRUE(std::isfinite(out[i]));
+
+  Cache badValue(kv, lengths, random);
+  std::memset(badValue.valueSlot(0, 139, 0, 3), 0xff,
+              cpu::kvElementBytes(kv.format));
+  EXPECT_TRUE(std::isnan(run(badValue)[3]));
+
+  Cache fine(kv, lengths, random);
+  q[1] = NAN;
+  out = run(fine);
+  for (long i = 0; i < c.headSize; ++i)
+    EXPECT_TRUE(std::isnan(out[i]));
+}
+
+TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
+  std::vector<long> lengths = {0, 0, 0};
+  Cache cache(kv, lengths, random);
+  Step step({33, 1, 2 * c.pageTokens + 1}, /*distinct=*/true);
+  long stride = (c.heads + 2 * c.kvHeads) * c.headSize, h = c.headSize;
+  std::vector<float> qkv =
+      oracle::randomFloats(step.rows() * stride, 1, random);
+  std::vector<float> table(step.rows() * h);
+  for (long r = 0; r < step.rows(); ++r)
+    for (long i = 0; i < h / 2; ++i) {
+      double angle = step.positions[r] * std::pow(10000.0, -2.0 * i / h);
+      table[r * h + 2 * i] = float(std::cos(angle));
+      table[r * h + 2 * i + 1] = float(std::sin(angle));
+    }
+  std::vector<float> out(step.rows() * width, NAN);
+  cpu::RopeConfig rope = {.kv = kv, .heads = c.heads};
+  unit.run("ropeAppend" + c.suffix(), ropeAppendShape(rope), step.rows(),
+           {qkv.data(), table.data(), cache.pool.data(), cache.table.data(),
+            step.positions.data(), step.sequences.data(), out.data()},
+           1);
+
+  auto turned = [&](const float *x, long r, long d) {
+    double cosine = table[r * h + d / 2 * 2];
+    double sine = table[r * h + d / 2 * 2 + 1];
+    return d % 2 ? x[d - 1] * sine + x[d] * cosine
+                 : x[d] * cosine - x[d + 1] * sine;
+  };
+  double rounding = kv.format == cpu::KvFormat::F32   ? 1e-6
+                    : kv.format == cpu::KvFormat::F16 ? 0x1p-11
+                                                      : 0x1p-8;
+  for (long r = 0; r < step.rows(); ++r) {
+    const float *q = &qkv[r * stride];
+    const float *k = q + width, *v = k + c.kvHeads * h;
+    for (long j = 0; j < c.heads; ++j)
+      for (long d = 0; d < h; ++d)
+        ASSERT_NEAR(out[r * width + j * h + d], turned(q + j * h, r, d), 1e-6);
+    for (long g = 0; g < c.kvHeads; ++g)
+      for (long d = 0; d < h; ++d) {
+        double key = turned(k + g * h, r, d), value = v[g * h + d];
+        ASSERT_NEAR(cache.read(cache.keySlot(step.sequences[r],
+                                             step.positions[r], g, d)),
+                    key, rounding * std::abs(key) + 1e-6)
+            << "row " << r << ", kv head " << g << ", element " << d;
+        ASSERT_NEAR(cache.read(cache.valueSlot(step.sequences[r],
+                                               step.positions[r], g, d)),
+                    value, rounding * std::abs(value) + 1e-6)
+            << "row " << r << ", kv head " << g << ", element " << d;
+      }
+  }
+}
+
+static std::vector<AttentionCase> attentionCases() {
+  std::vector<AttentionCase> all;
+  for (const std::string &level : hostLevels()) {
+#define LLAMAC_CASE(heads, kvHeads, headSize, format, pageTokens)              \
+  all.push_back(                                                               \
+      {level, heads, kvHeads, headSize, cpu::KvFormat::format, pageTokens});
+    LLAMAC_ATTENTION_CASES(LLAMAC_CASE)
+#undef LLAMAC_CASE
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Attention,
+                         ::testing::ValuesIn(attentionCases()),
+                         [](const auto &info) {
+                           return info.param.level + info.param.suffix();
+                         });

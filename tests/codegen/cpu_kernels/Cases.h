@@ -1,0 +1,100 @@
+//===- Cases.h - What the kernel tests instantiate --------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernels that Unit.cpp instantiates and the tests run, as lists.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_TESTS_CODEGEN_CPU_KERNELS_CASES_H
+#define LLAMAC_TESTS_CODEGEN_CPU_KERNELS_CASES_H
+
+#include "llamac/cpu/config.h"
+
+/// CASE(format, outputs, depth): gemv_*, gemm_*, gemv2_* and gemm2_* (two
+/// weights, RMSNorm before, silu(a) * b after), and embed_*.
+#define LLAMAC_MATMUL_CASES(CASE)                                              \
+  CASE(F32, 1, 8)                                                              \
+  CASE(F32, 15, 48)                                                            \
+  CASE(F32, 33, 104)                                                           \
+  CASE(F32, 100, 256)                                                          \
+  CASE(F16, 1, 24)                                                             \
+  CASE(F16, 17, 96)                                                            \
+  CASE(F16, 100, 256)                                                          \
+  CASE(BF16, 1, 8)                                                             \
+  CASE(BF16, 15, 48)                                                           \
+  CASE(BF16, 33, 104)                                                          \
+  CASE(BF16, 100, 576)                                                         \
+  CASE(Q8_0, 1, 32)                                                            \
+  CASE(Q8_0, 17, 96)                                                           \
+  CASE(Q8_0, 100, 576)                                                         \
+  CASE(Q4_0, 15, 32)                                                           \
+  CASE(Q4_0, 33, 96)                                                           \
+  CASE(Q4_0, 100, 576)                                                         \
+  CASE(Q4_1, 1, 32)                                                            \
+  CASE(Q4_1, 33, 96)                                                           \
+  CASE(Q4_1, 100, 576)                                                         \
+  CASE(Q5_0, 15, 32)                                                           \
+  CASE(Q5_0, 33, 96)                                                           \
+  CASE(Q5_1, 1, 32)                                                            \
+  CASE(Q5_1, 33, 96)                                                           \
+  CASE(Q4_K, 17, 256)                                                          \
+  CASE(Q4_K, 33, 512)                                                          \
+  CASE(Q5_K, 17, 256)                                                          \
+  CASE(Q5_K, 33, 512)                                                          \
+  CASE(Q6_K, 17, 256)                                                          \
+  CASE(Q6_K, 33, 512)
+
+/// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,
+/// attentionSplit_*, attentionMerge_*, mergedProduct_* (an F32 product of
+/// 16 outputs whose prologue merges), plainProduct_* and ropeAppend_*.
+#define LLAMAC_ATTENTION_CASES(CASE)                                           \
+  CASE(1, 1, 8, F16, 64)                                                       \
+  CASE(3, 1, 16, F16, 32)                                                      \
+  CASE(8, 1, 24, F32, 64)                                                      \
+  CASE(4, 4, 64, F16, 128)                                                     \
+  CASE(9, 3, 64, F16, 64)                                                      \
+  CASE(8, 2, 80, BF16, 64)                                                     \
+  CASE(4, 1, 128, F16, 64)
+
+/// CASE(width): rmsNorm_*, gatherRows_*, silu_* and exp_*.
+#define LLAMAC_ROWWISE_CASES(CASE)                                             \
+  CASE(8) CASE(24) CASE(64) CASE(576) CASE(1000)
+
+/// CASE(headSize): ropeTable_*.
+#define LLAMAC_ROPE_CASES(CASE) CASE(8) CASE(64) CASE(128)
+
+namespace llamac::cpu::cases {
+
+constexpr float eps = 1e-5f;
+constexpr long pagesPerSequence = 10;
+
+constexpr MatmulConfig matmul(PanelFormat format, long outputs, long depth,
+                              int weights) {
+  return {.format = format,
+          .outputs = outputs,
+          .depth = depth,
+          .weights = weights,
+          .maxRows = 8};
+}
+
+constexpr KvConfig kv(long kvHeads, long headSize, KvFormat format,
+                      long pageTokens) {
+  return {.kvHeads = kvHeads,
+          .headSize = headSize,
+          .pagesPerSequence = pagesPerSequence,
+          .pageTokens = pageTokens,
+          .format = format};
+}
+
+constexpr AttentionConfig attention(long heads, KvConfig kv) {
+  return {.kv = kv, .heads = heads, .scale = 0.17f};
+}
+
+} // namespace llamac::cpu::cases
+
+#endif // LLAMAC_TESTS_CODEGEN_CPU_KERNELS_CASES_H

@@ -1,0 +1,172 @@
+//===- Oracle.cpp - Weights in double precision ---------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The block formats are described in GGUF's terms: a block of 32 elements or a
+// super-block of 256, and the position of every field in it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Oracle.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace llamac::oracle {
+
+double halfToDouble(uint16_t half) {
+  int exponent = half >> 10 & 31;
+  double fraction = half & 1023;
+  double value = exponent == 0    ? std::ldexp(fraction, -24)
+                 : exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+                                  : std::ldexp(1024 + fraction, exponent - 25);
+  return half & 0x8000 ? -value : value;
+}
+
+static double halfAt(const uint8_t *bytes) {
+  return halfToDouble(static_cast<uint16_t>(bytes[0] | bytes[1] << 8));
+}
+
+std::vector<float> randomFloats(size_t count, float scale,
+                                std::mt19937 &random) {
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = normal(random);
+  return values;
+}
+
+// A half float of magnitude 2^-8 .. 2^-4 and either sign.
+static uint16_t randomScale(std::mt19937 &random) {
+  uint32_t exponent = 15 - 8 + random() % 4;
+  return static_cast<uint16_t>(random() % 2 << 15 | exponent << 10 |
+                               random() % 1024);
+}
+
+std::vector<uint8_t> randomWeights(DataType type, int64_t rows, int64_t cols,
+                                   std::mt19937 &random) {
+  const DataTypeInfo &info = dataTypeInfo(type);
+  std::vector<uint8_t> bytes(rows * dataTypeBytes(type, cols));
+  if (type == DataType::F32 || type == DataType::BF16) {
+    for (size_t i = 0; i < bytes.size() / info.blockBytes; ++i) {
+      float value = randomFloats(1, 0.1f, random)[0];
+      uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      bits = type == DataType::BF16 ? bits >> 16 : bits;
+      std::memcpy(bytes.data() + i * info.blockBytes, &bits, info.blockBytes);
+    }
+    return bytes;
+  }
+  for (uint8_t &byte : bytes)
+    byte = static_cast<uint8_t>(random());
+  // Where the half floats of a block lie; the rest may be any bytes.
+  std::vector<int> halves;
+  switch (type) {
+  case DataType::F16:
+  case DataType::Q8_0:
+  case DataType::Q4_0:
+  case DataType::Q5_0:
+    halves = {0};
+    break;
+  case DataType::Q6_K:
+    halves = {208};
+    break;
+  default:
+    halves = {0, 2};
+  }
+  for (size_t block = 0; block < bytes.size(); block += info.blockBytes)
+    for (int at : halves) {
+      uint16_t scale = randomScale(random);
+      std::memcpy(bytes.data() + block + at, &scale, 2);
+    }
+  return bytes;
+}
+
+// The 6-bit scale and minimum number `part` of a Q4_K or Q5_K super-block.
+static void unpackSixBits(const uint8_t *packed, int part, int &scale,
+                          int &minimum) {
+  if (part < 4) {
+    scale = packed[part] % 64;
+    minimum = packed[part + 4] % 64;
+    return;
+  }
+  scale = packed[part + 4] % 16 + packed[part - 4] / 64 * 16;
+  minimum = packed[part + 4] / 16 + packed[part] / 64 * 16;
+}
+
+static double elementOf(DataType type, const uint8_t *block, int i) {
+  switch (type) {
+  case DataType::F32: {
+    float value;
+    std::memcpy(&value, block, 4);
+    return value;
+  }
+  case DataType::BF16: {
+    uint32_t bits = static_cast<uint32_t>(block[0] | block[1] << 8) << 16;
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+  }
+  case DataType::F16:
+    return halfAt(block);
+  case DataType::Q8_0:
+    return halfAt(block) * static_cast<int8_t>(block[2 + i]);
+  case DataType::Q4_0: {
+    int q = i < 16 ? block[2 + i] % 16 : block[2 + i - 16] / 16;
+    return halfAt(block) * (q - 8);
+  }
+  case DataType::Q4_1: {
+    int q = i < 16 ? block[4 + i] % 16 : block[4 + i - 16] / 16;
+    return halfAt(block) * q + halfAt(block + 2);
+  }
+  case DataType::Q5_0: {
+    int q = i < 16 ? block[6 + i] % 16 : block[6 + i - 16] / 16;
+    int high = block[2 + i / 8] >> i % 8 & 1;
+    return halfAt(block) * (q + 16 * high - 16);
+  }
+  case DataType::Q5_1: {
+    int q = i < 16 ? block[8 + i] % 16 : block[8 + i - 16] / 16;
+    int high = block[4 + i / 8] >> i % 8 & 1;
+    return halfAt(block) * (q + 16 * high) + halfAt(block + 2);
+  }
+  case DataType::Q4_K:
+  case DataType::Q5_K: {
+    int scale, minimum, high = 0;
+    unpackSixBits(block + 4, i / 32, scale, minimum);
+    const uint8_t *low = block + 16;
+    if (type == DataType::Q5_K) {
+      high = block[16 + i % 32] >> i / 32 & 1;
+      low += 32;
+    }
+    uint8_t byte = low[i / 64 * 32 + i % 32];
+    int q = (i % 64 < 32 ? byte % 16 : byte / 16) + 16 * high;
+    return halfAt(block) * scale * q - halfAt(block + 2) * minimum;
+  }
+  case DataType::Q6_K: {
+    int half = i / 128, within = i % 128;
+    uint8_t lowByte = block[half * 64 + within % 64];
+    int low = within < 64 ? lowByte % 16 : lowByte / 16;
+    int high = block[128 + half * 32 + within % 32] >> within / 32 * 2 & 3;
+    int scale = static_cast<int8_t>(block[192 + i / 16]);
+    return halfAt(block + 208) * scale * (low + 16 * high - 32);
+  }
+  }
+  return NAN;
+}
+
+std::vector<double> dequantizeRow(DataType type, int64_t cols,
+                                  const uint8_t *stored) {
+  const DataTypeInfo &info = dataTypeInfo(type);
+  std::vector<double> values(cols);
+  for (int64_t i = 0; i < cols; ++i)
+    values[i] =
+        elementOf(type, stored + i / info.blockElements * info.blockBytes,
+                  static_cast<int>(i % info.blockElements));
+  return values;
+}
+
+} // namespace llamac::oracle
