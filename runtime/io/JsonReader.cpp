@@ -69,7 +69,7 @@ bool JsonEvents::parse_error(std::size_t position, const std::string &lastToken,
       last != std::string::npos)
     reason = reason.substr(0, last);
   status = malformed(file, base + (position > 0 ? position - 1 : 0), "JSON",
-                     "well-formed text", quoteForMessage(absl::StrCat(reason)));
+                     "well-formed text", reason.substr(0, 200));
   return false;
 }
 
@@ -150,10 +150,14 @@ public:
   bool key(std::string &name) override {
     auto [member, isNew] =
         containers.back()->get_ref<json::object_t &>().emplace(name, nullptr);
-    if (!isNew)
-      return fail(name, "a key used once", "a duplicate");
     const uint64_t quoted = name.size() + 2;
-    offsets.emplace(&member->second, offset() > quoted ? offset() - quoted : 0);
+    const uint64_t start = offset() > quoted ? offset() - quoted : 0;
+    if (!isNew) {
+      status = malformed(file, start, name.substr(0, 200), "a key used once",
+                         "a duplicate");
+      return false;
+    }
+    offsets.emplace(&member->second, start);
     slot = &member->second;
     return true;
   }
