@@ -29,12 +29,8 @@ void CompileFlags::addTo(CLI::App &command) {
                      "most 8192)");
   command.add_option("--weights", options.weightFormat,
                      "Format of the matrices: keep, bf16, q8_0 or q4_0");
-  command.add_option("--isa", isa,
-                     "Instruction-set levels to compile for, comma separated "
-                     "(default: the host's)");
   command.add_flag("--reference-weights", referenceWeights,
                    "Leave the weights in the checkpoint and pack them at load");
-  command.add_flag("-q,--quiet", quiet, "No progress on stderr");
 }
 
 absl::StatusOr<CompileOptions> CompileFlags::parse() const {
@@ -88,6 +84,10 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   verb->add_option("-o,--output", command->output, "The plan to write")
       ->required();
   command->flags.addTo(*verb);
+  verb->add_option("--isa", command->flags.isa,
+                   "Instruction-set levels to compile for, comma separated "
+                   "(default: the host's)");
+  verb->add_flag("-q,--quiet", command->flags.quiet, "No progress on stderr");
   verb->callback([command, &status] { status = command->run(); });
 }
 

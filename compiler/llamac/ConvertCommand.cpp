@@ -12,3 +12,85 @@
 #include "frontends/Convert.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/tokenizer/HuggingFaceWriter.h"
+#include "runtime/io/AtomicFile.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cstdio>
+#include <filesystem>
+
+namespace llamac {
+
+/// Copies the files of a directory's tokenizer, or writes those of a GGUF's.
+static absl::Status writeTokenizerFiles(const TokenizerSource &tokenizer,
+                                        const std::string &directory) {
+  if (tokenizer.kind == TokenizerFormat::Gguf) {
+    const absl::Status status =
+        writeHuggingFaceTokenizer(*tokenizer.gguf, directory);
+    if (exitCode(status) != ExitCode::Unsupported)
+      return status;
+    // The weights are of use without it, to whoever has the tokenizer's file.
+    std::fprintf(stderr, "warning: no tokenizer is written: %s\n",
+                 std::string(status.message()).c_str());
+    return absl::OkStatus();
+  }
+  for (const std::string &path : tokenizer.paths) {
+    LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
+                            MappedFile::open(path));
+    LLAMAC_RETURN_IF_ERROR(writeFileAtomically(
+        absl::StrCat(directory, "/",
+                     std::filesystem::path(path).filename().string()),
+        file->text()));
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+struct ConvertCommand {
+  std::string model, directory, form;
+  std::string blockType = "bf16";
+  bool quiet = false;
+
+  absl::Status run() const {
+    const std::optional<DataType> type = parseDataType(blockType);
+    if (!type || isBlockFormat(*type))
+      return usageError(
+          absl::StrCat("--type: expected f32, f16 or bf16, got ", blockType));
+    LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
+    Progress progress(quiet);
+    ConvertOptions options;
+    options.blockType = *type;
+    options.progress = [&](uint64_t done, uint64_t total) {
+      progress.update("writing weights", done, total);
+    };
+    options.writeTokenizer = [&](const std::string &folder) {
+      return writeTokenizerFiles(checkpoint.tokenizer, folder);
+    };
+    return form == "meta"
+               ? convertToMeta(checkpoint, directory, options)
+               : convertToHuggingFace(checkpoint, directory, options);
+  }
+};
+
+} // namespace
+
+void addConvertCommand(CLI::App &app, absl::Status &status) {
+  auto command = std::make_shared<ConvertCommand>();
+  CLI::App *verb =
+      app.add_subcommand("convert", "Write a model in another format");
+  verb->add_option("model", command->model, "A model directory or .gguf file")
+      ->required();
+  verb->add_option("-o,--output", command->directory, "The directory to write")
+      ->required();
+  verb->add_option("--to", command->form, "meta or huggingface")
+      ->required()
+      ->check(CLI::IsMember({"meta", "huggingface"}));
+  verb->add_option("--type", command->blockType,
+                   "What weights in block formats become: f32, f16 or bf16");
+  verb->add_flag("-q,--quiet", command->quiet, "No progress on stderr");
+  verb->callback([command, &status] { status = command->run(); });
+}
+
+} // namespace llamac

@@ -101,12 +101,12 @@ static Json memoryJson(int64_t weights, int64_t kvPerToken, int64_t context,
 static absl::StatusOr<Json> inspectModel(const std::string &path,
                                          const CompileOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(path));
-  Json json = {
-      {"kind", "model"},
-      {"name", checkpoint.name},
-      {"format", std::string(checkpointFormatName(checkpoint.format))},
-      {"tokenizer", std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
-      {"config", configJson(checkpoint.config)}};
+  Json json = {{"kind", "model"},
+               {"name", checkpoint.name},
+               {"format", std::string(checkpointFormatName(checkpoint.format))},
+               {"tokenizer",
+                std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
+               {"config", configJson(checkpoint.config)}};
   int64_t weightBytes = 0;
   for (const WeightSource &weight : checkpoint.weights.weights()) {
     json["tensors"].push_back(

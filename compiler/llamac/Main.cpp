@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
   absl::Status status;
   llamac::addBenchCommand(app, status);
   llamac::addCompileCommand(app, status);
+  llamac::addConvertCommand(app, status);
   llamac::addInspectCommand(app, status);
   llamac::addLogitsCommand(app, status);
   llamac::addPerplexityCommand(app, status);

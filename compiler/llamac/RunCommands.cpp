@@ -37,10 +37,13 @@ struct ModelCommand {
     addModelOptions(verb, runtime);
   }
 
-  absl::StatusOr<std::shared_ptr<const Model>> load() const {
-    LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, compile.parse());
+  absl::StatusOr<std::shared_ptr<const Model>> load(bool quiet = false) const {
+    // A plan made on the way holds code for the level that is to run.
+    CompileFlags flags = compile;
+    flags.isa = runtime.isa;
+    LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
     LLAMAC_ASSIGN_OR_RETURN(ResolvedPlan plan,
-                            resolvePlan(model, options, compile.quiet));
+                            resolvePlan(model, options, quiet));
     ModelOptions loading = runtime;
     loading.verify &= !plan.verified;
     return Model::load(plan.path, loading);
@@ -59,9 +62,9 @@ void addRunCommand(CLI::App &app, absl::Status &status) {
   addRunOptions(*verb, command->options);
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
-      command->options.quiet |= command->compile.quiet;
       LLAMAC_RETURN_IF_ERROR(checkRunOptions(command->options));
-      LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
+      LLAMAC_ASSIGN_OR_RETURN(auto model,
+                              command->load(command->options.quiet));
       return runCommand(model, command->options, stdout, stderr);
     }();
   });

@@ -30,11 +30,6 @@ using Json = nlohmann::json;
 constexpr JsonLimits tokenizerLimits = {.maxBytes = uint64_t{256} << 20,
                                         .maxDepth = 64};
 
-/// Llama 3's expression as tokenizer.json spells it.
-constexpr const char *llama3Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
-    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
 class HuggingFaceReader {
 public:
   explicit HuggingFaceReader(const JsonDocument &document)

@@ -31,6 +31,12 @@ namespace llamac {
 
 enum class PreTokenizerKind : uint8_t { Llama3, Gpt2, SmolLM };
 
+/// Llama 3's expression as tokenizer.json spells it; what the others split by
+/// has no expression there.
+inline constexpr const char *llama3Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
 class PreTokenizer {
 public:
   explicit PreTokenizer(PreTokenizerKind kind) : kind(kind) {}
