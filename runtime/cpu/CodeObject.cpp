@@ -22,10 +22,10 @@
 
 namespace llamac {
 
-namespace {
-
-/// The file a shared object is opened through; it goes once that is done.
-struct LoaderFile {
+/// The file a shared object is opened through. It stays open as long as the
+/// object: the loader tells objects apart by their paths, and a descriptor's
+/// number, which is the path of a memory file, is soon used again.
+struct CodeObject::LoaderFile {
   int descriptor = -1;
   std::string path;
   bool temporary = false;
@@ -37,8 +37,6 @@ struct LoaderFile {
       close(descriptor);
   }
 };
-
-} // namespace
 
 static bool writeAll(int descriptor, absl::Span<const uint8_t> bytes) {
   while (!bytes.empty()) {
@@ -52,43 +50,42 @@ static bool writeAll(int descriptor, absl::Span<const uint8_t> bytes) {
   return true;
 }
 
-static void *openThrough(LoaderFile &file, absl::Span<const uint8_t> elf) {
-  if (file.descriptor < 0 || !writeAll(file.descriptor, elf))
+static void *openThrough(int descriptor, const std::string &path,
+                         absl::Span<const uint8_t> elf) {
+  if (descriptor < 0 || !writeAll(descriptor, elf))
     return nullptr;
-  return dlopen(file.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-}
-
-static void *openInMemory(absl::Span<const uint8_t> elf) {
-  LoaderFile file;
-  file.descriptor = memfd_create("llamac-kernels", MFD_CLOEXEC);
-  file.path = absl::StrCat("/proc/self/fd/", file.descriptor);
-  return openThrough(file, elf);
-}
-
-static void *openTemporary(absl::Span<const uint8_t> elf) {
-  const char *folder = std::getenv("TMPDIR");
-  LoaderFile file;
-  file.path = absl::StrCat(folder && *folder ? folder : "/tmp",
-                           "/llamac-kernels-XXXXXX");
-  file.descriptor = mkostemp(file.path.data(), O_CLOEXEC);
-  file.temporary = file.descriptor >= 0;
-  return openThrough(file, elf);
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 absl::StatusOr<std::unique_ptr<CodeObject>>
 CodeObject::open(absl::Span<const uint8_t> elf, absl::string_view name) {
-  void *handle = openInMemory(elf);
-  // Where /proc is missing or memory files may not be run.
-  if (!handle)
-    handle = openTemporary(elf);
+  auto file = std::make_unique<LoaderFile>();
+  file->descriptor = memfd_create("llamac-kernels", MFD_CLOEXEC);
+  file->path = absl::StrCat("/proc/self/fd/", file->descriptor);
+  void *handle = openThrough(file->descriptor, file->path, elf);
+  if (!handle) {
+    // Where /proc is missing or memory files may not be run.
+    const char *folder = std::getenv("TMPDIR");
+    file = std::make_unique<LoaderFile>();
+    file->path = absl::StrCat(folder && *folder ? folder : "/tmp",
+                              "/llamac-kernels-XXXXXX");
+    file->descriptor = mkostemp(file->path.data(), O_CLOEXEC);
+    file->temporary = file->descriptor >= 0;
+    handle = openThrough(file->descriptor, file->path, elf);
+  }
   if (!handle) {
     const char *reason = dlerror();
     return badPlanError(absl::StrCat(
         name, ": expected a shared object that can be opened, got: ",
         reason ? reason : std::strerror(errno), "; compile it again"));
   }
-  return std::unique_ptr<CodeObject>(new CodeObject(handle, std::string(name)));
+  return std::unique_ptr<CodeObject>(
+      new CodeObject(handle, std::move(file), std::string(name)));
 }
+
+CodeObject::CodeObject(void *handle, std::unique_ptr<LoaderFile> file,
+                       std::string name)
+    : handle(handle), file(std::move(file)), name(std::move(name)) {}
 
 CodeObject::~CodeObject() { dlclose(handle); }
 

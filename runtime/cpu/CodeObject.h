@@ -38,10 +38,12 @@ public:
   absl::StatusOr<CpuKernel> kernel(const std::string &symbol) const;
 
 private:
-  CodeObject(void *handle, std::string name)
-      : handle(handle), name(std::move(name)) {}
+  struct LoaderFile;
+
+  CodeObject(void *handle, std::unique_ptr<LoaderFile> file, std::string name);
 
   void *handle;
+  std::unique_ptr<LoaderFile> file;
   std::string name;
 };
 

@@ -1,0 +1,188 @@
+//===- PlanReaderTest.cpp - Opens a plan file -----------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanReader.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
+#include "tests/runtime/plan/PlanBytes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace llamac {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(PlanReaderTest, GivesWhatWasWritten) {
+  const toy::ToyPlanFile file;
+  const toy::ToyPlan toy = toy::makeToyPlan();
+  const auto reader = PlanReader::open(file.path());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  ASSERT_EQ((*reader)->sections().size(), toy.sections.size() + 1);
+  for (uint32_t i = 0; i < toy.sections.size(); ++i) {
+    const auto bytes = (*reader)->bytes(i);
+    EXPECT_EQ((*reader)->sections()[i].kind, toy.sections[i].kind);
+    EXPECT_EQ(std::string(bytes.begin(), bytes.end()), toy.sections[i].bytes);
+    const uint64_t alignment = alignmentOf(toy.sections[i].kind);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % alignment, 0u);
+  }
+  const schema::PlanT &plan = (*reader)->plan();
+  EXPECT_EQ(plan.programs.size(), 3u);
+  EXPECT_EQ(plan.programs[2]->launches[3]->label, "logits");
+  EXPECT_EQ(plan.weights[1]->name, "toy.embedding.1");
+  EXPECT_EQ(fromPlan(*plan.config).vocabSize, toy::vocab);
+  EXPECT_TRUE(isPlanFile(file.path()));
+}
+
+TEST(PlanReaderTest, EveryFlippedBitIsFound) {
+  const toy::ToyPlanFile file;
+  const std::string bytes = readBytes(file.path());
+  const int descriptor = ::open(file.path().c_str(), O_WRONLY);
+  ASSERT_GE(descriptor, 0);
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    const char flipped = static_cast<char>(bytes[at] ^ (1 << at % 8));
+    ASSERT_EQ(pwrite(descriptor, &flipped, 1, static_cast<off_t>(at)), 1);
+    const absl::Status status =
+        PlanReader::open(file.path(), {.verify = true, .threads = 1}).status();
+    ASSERT_EQ(exitCode(status), ExitCode::BadPlan) << "byte " << at;
+    ASSERT_EQ(pwrite(descriptor, &bytes[at], 1, static_cast<off_t>(at)), 1);
+  }
+  close(descriptor);
+  EXPECT_TRUE(PlanReader::open(file.path()).ok());
+}
+
+TEST(PlanReaderTest, ADamagedSectionIsNamed) {
+  const toy::ToyPlan toy = toy::makeToyPlan();
+  const std::string sound = unsoundPlan(toy);
+  const PlanParts parts = splitPlan(sound);
+  for (size_t i = 0; i < parts.entries.size(); ++i) {
+    std::string bytes = sound;
+    bytes[parts.entries[i].offset + parts.entries[i].size / 2] ^= 16;
+    const absl::Status status = readStatus(bytes);
+    EXPECT_EQ(exitCode(status), ExitCode::BadPlan);
+    const auto kind = static_cast<SectionKind>(parts.entries[i].kind);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("section " + std::to_string(i) + " (" +
+                          std::string(sectionKindName(kind)) +
+                          "): checksum of"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expected"));
+  }
+}
+
+TEST(PlanReaderTest, AnyOtherLengthIsFound) {
+  const std::string bytes = unsoundPlan(toy::makeToyPlan());
+  for (size_t size = 0; size < bytes.size(); size += size < 200 ? 1 : 61)
+    ASSERT_EQ(exitCode(readStatus(bytes.substr(0, size))), ExitCode::BadPlan)
+        << size;
+  EXPECT_EQ(exitCode(readStatus(bytes + '\0')), ExitCode::BadPlan);
+  EXPECT_EQ(exitCode(readStatus(bytes + bytes)), ExitCode::BadPlan);
+}
+
+TEST(PlanReaderTest, ThereIsNoSuchFile) {
+  EXPECT_EQ(exitCode(PlanReader::open("/nowhere/x.plan").status()),
+            ExitCode::BadFile);
+  EXPECT_FALSE(isPlanFile("/nowhere/x.plan"));
+  EXPECT_FALSE(isPlanFile("/"));
+}
+
+TEST(PlanReaderTest, AManifestThatIsNoFlatbufferIsRefused) {
+  const toy::ToyPlan toy = toy::makeToyPlan();
+  flatbuffers::FlatBufferBuilder builder;
+  schema::FinishPlanBuffer(builder, schema::Plan::Pack(builder, &toy.plan));
+  const std::string manifest(
+      reinterpret_cast<const char *>(builder.GetBufferPointer()),
+      builder.GetSize());
+  std::vector<std::string> bad = {
+      "x", std::string(4096, '\xff'), std::string(4096, '\0'),
+      manifest.substr(0, manifest.size() / 2), manifest.substr(4)};
+  bad.push_back(manifest);
+  bad.back().replace(4, 4, "ABCD"); // The file identifier.
+  for (const std::string &bytes : bad) {
+    const absl::Status status = readStatus(unsoundPlan(toy, bytes));
+    EXPECT_EQ(exitCode(status), ExitCode::BadPlan);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("section 6 (manifest): expected a flatbuffer"));
+  }
+}
+
+// Whatever byte of the flatbuffer is changed, with checksums that fit, reading
+// ends with a plan or an error.
+TEST(PlanReaderTest, NoChangedManifestBreaksTheReader) {
+  const toy::ToyPlan toy = toy::makeToyPlan();
+  flatbuffers::FlatBufferBuilder builder;
+  schema::FinishPlanBuffer(builder, schema::Plan::Pack(builder, &toy.plan));
+  std::string manifest(
+      reinterpret_cast<const char *>(builder.GetBufferPointer()),
+      builder.GetSize());
+  const TemporaryFolder folder;
+  const std::string path = folder.file("changed.plan");
+  constexpr char values[] = {'\x00', '\x7f', '\xff', '\x01'};
+  size_t refused = 0;
+  for (size_t at = 0; at < manifest.size(); at += 3) {
+    std::string changed = manifest;
+    changed[at] = values[at % 4];
+    writeBytes(path, unsoundPlan(toy, changed));
+    const absl::Status status = PlanReader::open(path).status();
+    ASSERT_TRUE(status.ok() || exitCode(status) == ExitCode::BadPlan) << status;
+    refused += !status.ok();
+  }
+  EXPECT_GT(refused, manifest.size() / 12);
+}
+
+/// A weight of several pieces, the last one short.
+class ManyPieces : public testing::Test {
+protected:
+  static constexpr uint64_t cols = (planPieceBytes / 4) * 2 + 1024;
+
+  toy::ToyPlanFile file{[](toy::ToyPlan &toy) {
+    auto weight = std::make_unique<schema::WeightT>();
+    weight->name = "large";
+    weight->rows = 1;
+    weight->cols = cols;
+    weight->section = static_cast<int32_t>(toy.sections.size());
+    toy.plan.weights.push_back(std::move(weight));
+    std::string bytes(cols * 4, '\0');
+    for (size_t i = 0; i < bytes.size(); i += 4096)
+      std::memcpy(&bytes[i], &i, sizeof i);
+    toy.sections.push_back({SectionKind::Weight, std::move(bytes)});
+  }};
+};
+
+TEST_F(ManyPieces, AreHashedEach) {
+  const auto reader = PlanReader::open(file.path());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ((*reader)->sections()[6].pieces.size(), 3u);
+}
+
+TEST_F(ManyPieces, TheFirstDamagedOneIsNamedByAnyNumberOfThreads) {
+  const uint64_t start = (*PlanReader::open(file.path()))->sections()[6].offset;
+  const int descriptor = ::open(file.path().c_str(), O_WRONLY);
+  for (const uint64_t at : {planPieceBytes + 5, 2 * planPieceBytes + 7})
+    ASSERT_EQ(pwrite(descriptor, "x", 1, static_cast<off_t>(start + at)), 1);
+  close(descriptor);
+  for (int threads : {1, 2, 4}) {
+    const absl::Status status =
+        PlanReader::open(file.path(), {.verify = true, .threads = threads})
+            .status();
+    EXPECT_EQ(exitCode(status), ExitCode::BadPlan);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(std::to_string(start + planPieceBytes) +
+                          ": section 6 (weight)"));
+  }
+  EXPECT_TRUE(
+      PlanReader::open(file.path(), {.verify = false, .threads = 1}).ok());
+}
+
+} // namespace
+} // namespace llamac

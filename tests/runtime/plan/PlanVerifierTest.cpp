@@ -1,0 +1,329 @@
+//===- PlanVerifierTest.cpp - Is a manifest fit to run? -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Manifests that make no sense, in files whose checksums fit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Status.h"
+#include "tests/runtime/plan/PlanBytes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+namespace llamac {
+namespace {
+
+using schema::PlanT;
+using testing::HasSubstr;
+
+struct Nonsense {
+  const char *name;
+  std::function<void(PlanT &)> change;
+  const char *message;
+};
+
+void PrintTo(const Nonsense &nonsense, std::ostream *out) {
+  *out << nonsense.name;
+}
+
+constexpr int64_t huge = std::numeric_limits<int64_t>::max();
+constexpr uint64_t hugeUnsigned = std::numeric_limits<uint64_t>::max();
+
+static schema::LaunchT &firstLaunch(PlanT &p) {
+  return *p.programs[1]->launches[0];
+}
+
+static void setOperand(PlanT &p, schema::OperandKind kind, uint32_t index,
+                       uint64_t offset) {
+  firstLaunch(p).operands[2] = schema::Operand(kind, index, offset);
+}
+
+// Makes weight 0 a referenced one that is sound.
+static schema::WeightSourceT &refer(PlanT &p) {
+  auto file = std::make_unique<schema::SourceFileT>();
+  file->path = "model.gguf";
+  file->size = 1000;
+  file->fingerprint = "f";
+  p.sourceFiles.push_back(std::move(file));
+  auto source = std::make_unique<schema::WeightSourceT>();
+  source->tensor = "t";
+  source->type = schema::DataType::F32;
+  source->parts = {schema::SourceExtent(0, 100, 384)};
+  p.weights[0]->section = -1;
+  p.weights[0]->source = std::move(source);
+  return *p.weights[0]->source;
+}
+
+static void rename(PlanT &p, const char *name) { p.weights[0]->name = name; }
+
+const Nonsense all[] = {
+    // The whole.
+    {"NoProducer", [](PlanT &p) { p.producer = ""; }, "producer: expected"},
+    {"NoTarget", [](PlanT &p) { p.target = ""; }, "target: expected a text"},
+    {"ContextZero", [](PlanT &p) { p.context = 0; },
+     "context: expected 1 to 2147483648, got 0"},
+    {"ContextNegative", [](PlanT &p) { p.context = -5; }, "context: expected"},
+    {"ContextHuge", [](PlanT &p) { p.context = huge; }, "context: expected"},
+    {"NoPrograms", [](PlanT &p) { p.programs.clear(); },
+     "programs: expected at least one, got none"},
+    // Hyperparameters.
+    {"DimZero", [](PlanT &p) { p.config->dim = 0; }, "config: dim"},
+    {"LayersNegative", [](PlanT &p) { p.config->numLayers = -1; },
+     "config: n_layers"},
+    {"LayersTooMany", [](PlanT &p) { p.config->numLayers = 1 << 20; },
+     "config: n_layers"},
+    {"HeadsNoMultiple", [](PlanT &p) { p.config->numKvHeads = 2; },
+     "config: n_kv_heads"},
+    {"HeadSize", [](PlanT &p) { p.config->headSize = 12; },
+     "config: head size"},
+    {"VocabHuge", [](PlanT &p) { p.config->vocabSize = huge; },
+     "config: vocab_size"},
+    {"EpsNoNumber",
+     [](PlanT &p) {
+       p.config->normEps = std::numeric_limits<double>::quiet_NaN();
+     },
+     "config: norm_eps"},
+    {"RopeFactors", [](PlanT &p) { p.config->ropeFactors = {1, 2, 3}; },
+     "config: rope factors"},
+    {"RopeScaling",
+     [](PlanT &p) {
+       p.config->ropeScaling = std::make_unique<schema::RopeScalingT>();
+     },
+     "config: rope scaling"},
+    // Weights.
+    {"WeightNoName", [](PlanT &p) { rename(p, ""); },
+     "weight 0: name: expected a text"},
+    {"WeightTwice", [](PlanT &p) { rename(p, "toy.embedding.1"); },
+     "weight 1 (toy.embedding.1): expected a name of its own"},
+    {"WeightType",
+     [](PlanT &p) { p.weights[0]->type = static_cast<schema::DataType>(11); },
+     "weight 0 (toy.embedding.0): type: expected a number below 11, got 11"},
+    {"WeightLayout",
+     [](PlanT &p) {
+       p.weights[0]->layout = static_cast<schema::WeightLayout>(2);
+     },
+     "layout: expected a number below 2, got 2"},
+    {"WeightRowsZero", [](PlanT &p) { p.weights[0]->rows = 0; },
+     "rows: expected 1"},
+    {"WeightColsNegative", [](PlanT &p) { p.weights[0]->cols = -96; },
+     "cols: expected 1"},
+    {"WeightOverflow",
+     [](PlanT &p) {
+       p.weights[0]->rows = int64_t{1} << 31;
+       p.weights[0]->cols = int64_t{1} << 31;
+     },
+     "shape: expected whole blocks"},
+    {"WeightPartOfABlock",
+     [](PlanT &p) {
+       p.weights[0]->type = schema::DataType::Q8_0;
+       p.weights[0]->cols = 97;
+     },
+     "shape: expected whole blocks"},
+    {"WeightBytes", [](PlanT &p) { p.weights[0]->cols = 95; },
+     "bytes: expected 380 for [1, 95], got 384"},
+    {"WeightPanelBytes",
+     [](PlanT &p) { p.weights[0]->layout = schema::WeightLayout::Panel16; },
+     "bytes: expected 6144 for [1, 96], got 384"},
+    {"WeightPanelDepth",
+     [](PlanT &p) {
+       p.weights[0]->layout = schema::WeightLayout::Panel16;
+       p.weights[0]->cols = 97;
+     },
+     "cols: expected a multiple of 8, got 97"},
+    {"WeightNoSection", [](PlanT &p) { p.weights[0]->section = -1; },
+     "expected either a section or a source, got neither"},
+    {"WeightSectionOutside", [](PlanT &p) { p.weights[0]->section = 6; },
+     "section: expected 0 to 5, got 6"},
+    {"WeightSectionKind", [](PlanT &p) { p.weights[0]->section = 3; },
+     "section: expected a section that holds a weight, got section 3"},
+    {"WeightShapeOfItsName", [](PlanT &p) { rename(p, "norm"); },
+     "weight 0 (norm): shape: expected [1, 8], got [1, 96]"},
+    {"WeightShapeOfALayersName",
+     [](PlanT &p) { rename(p, "layers.1.attention.wk"); },
+     "shape: expected [8, 8], got [1, 96]"},
+    // Weights that are referenced.
+    {"SourceAndSection",
+     [](PlanT &p) {
+       refer(p);
+       p.weights[0]->section = 0;
+     },
+     "expected either a section or a source, got both"},
+    {"SourceFileOutside",
+     [](PlanT &p) { refer(p).parts = {schema::SourceExtent(1, 0, 384)}; },
+     "source file: expected a number below 1, got 1"},
+    {"SourcePastTheEnd",
+     [](PlanT &p) { refer(p).parts = {schema::SourceExtent(0, 617, 384)}; },
+     "extent: expected to end within the 1000 bytes of model.gguf"},
+    {"SourceWraps",
+     [](PlanT &p) {
+       refer(p).parts = {schema::SourceExtent(0, hugeUnsigned - 10, 384)};
+     },
+     "extent: expected to end within"},
+    {"SourceBytes",
+     [](PlanT &p) { refer(p).parts = {schema::SourceExtent(0, 0, 380)}; },
+     "extents: expected 384 bytes, got 380"},
+    {"SourceNoParts", [](PlanT &p) { refer(p).parts.clear(); },
+     "extents: expected 384 bytes, got 0"},
+    {"SourceSplit", [](PlanT &p) { refer(p).splitDim = 2; },
+     "split dimension: expected 0 to 1, got 2"},
+    {"SourceHalves", [](PlanT &p) { refer(p).rotaryHalves = 1; },
+     "rotary halves: expected an even divisor of 1, got 1"},
+    {"SourceType",
+     [](PlanT &p) { refer(p).type = static_cast<schema::DataType>(200); },
+     "source type: expected a number below 11, got 200"},
+    {"SourceConversion",
+     [](PlanT &p) {
+       refer(p);
+       p.weights[0]->type = schema::DataType::Q4_1;
+     },
+     "type: expected the source's or one that is written, got q4_1"},
+    {"SourceNoPath",
+     [](PlanT &p) {
+       refer(p);
+       p.sourceFiles[0]->path = "";
+     },
+     "source file 0: path: expected a text"},
+    // The KV pool.
+    {"KvPageTokens", [](PlanT &p) { p.kv->pageTokens = 0; },
+     "kv: tokens of a page: expected 1"},
+    {"KvPages", [](PlanT &p) { p.kv->pagesPerSequence = 7; },
+     "kv: pages of a sequence: expected 8 for a context of 30, got 7"},
+    {"KvPageBytesSmall", [](PlanT &p) { p.kv->pageBytes = 32; },
+     "kv: bytes of a page: expected at least 64, got 32"},
+    {"KvPageBytesOdd", [](PlanT &p) { p.kv->pageBytes = 100; },
+     "kv: bytes of a page: expected a multiple of 64, got 100"},
+    {"KvPageBytesHuge", [](PlanT &p) { p.kv->pageBytes = hugeUnsigned - 63; },
+     "kv: bytes of a page: expected a number below"},
+    {"KvNoSequences", [](PlanT &p) { p.kv->maxSequences = 0; },
+     "kv: sequences: expected 1"},
+    {"KvTooManySequences", [](PlanT &p) { p.kv->maxSequences = huge; },
+     "kv: sequences: expected 1"},
+    {"KvPoolHuge",
+     [](PlanT &p) {
+       p.kv->maxSequences = 1 << 20;
+       p.kv->pageBytes = uint64_t{1} << 40;
+     },
+     "kv: bytes of the pool: expected at most"},
+    // Kernels and programs.
+    {"KernelNoSymbol", [](PlanT &p) { p.kernels[0]->symbol = ""; },
+     "kernel 0: symbol: expected a text"},
+    {"KernelSymbolZero",
+     [](PlanT &p) { p.kernels[0]->symbol = std::string("a\0b", 3); },
+     "kernel 0: symbol: expected a text, got a zero in it"},
+    {"ProgramRowsZero", [](PlanT &p) { p.programs[0]->maxRows = 0; },
+     "program 0 (rows1): rows: expected 1"},
+    {"ProgramRowsHuge", [](PlanT &p) { p.programs[2]->maxRows = huge; },
+     "program 2 (rows8): rows: expected 1"},
+    {"ProgramWantedZero", [](PlanT &p) { p.programs[1]->maxWanted = 0; },
+     "wanted rows: expected 1 to 4, got 0"},
+    {"ProgramWantedMoreThanRows",
+     [](PlanT &p) { p.programs[1]->maxWanted = 5; },
+     "wanted rows: expected 1 to 4, got 5"},
+    {"ProgramsOutOfOrder",
+     [](PlanT &p) { std::swap(p.programs[0], p.programs[1]); },
+     "program 1 (rows1): rows: expected at least the 4 of the program before"},
+    {"ArenaHuge", [](PlanT &p) { p.programs[1]->arenaBytes = hugeUnsigned; },
+     "arena: expected at most"},
+    {"LogitsPastTheArena", [](PlanT &p) { p.programs[1]->logitsOffset += 4; },
+     "logits: expected an aligned place for 768 bytes in the arena of 832"},
+    {"LogitsMisaligned", [](PlanT &p) { p.programs[1]->logitsOffset = 62; },
+     "logits: expected an aligned place"},
+    {"LogitsWrap",
+     [](PlanT &p) { p.programs[1]->logitsOffset = hugeUnsigned - 3; },
+     "logits: expected an aligned place"},
+    {"LaunchKernel", [](PlanT &p) { firstLaunch(p).kernel = 3; },
+     "launch 0 (remember.0): kernel: expected a number below 3, got 3"},
+    {"LaunchRows",
+     [](PlanT &p) { firstLaunch(p).rows = static_cast<schema::RowSymbol>(2); },
+     "rows: expected a number below 2, got 2"},
+    {"LaunchItemsZero", [](PlanT &p) { firstLaunch(p).items = 0; },
+     "items: expected 1"},
+    {"LaunchItemsHuge", [](PlanT &p) { firstLaunch(p).items = huge; },
+     "items: expected 1"},
+    {"LaunchItemsTimesBlocks",
+     [](PlanT &p) { firstLaunch(p).items = int64_t{1} << 39; },
+     "items x row blocks: expected 1"},
+    {"LaunchRowBlock", [](PlanT &p) { firstLaunch(p).rowBlock = -1; },
+     "row block: expected 0"},
+    {"LaunchScratch",
+     [](PlanT &p) { firstLaunch(p).scratchBytes = hugeUnsigned; },
+     "scratch bytes: expected a number below"},
+    // Operands.
+    {"OperandKind",
+     [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(5), 0, 0); },
+     "operand 2: kind: expected 0 to 4, got 5"},
+    {"OperandArena",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Arena, 0, 832); },
+     "operand 2: arena offset: expected a number below 832, got 832"},
+    {"OperandWeight",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Weight, 2, 0); },
+     "operand 2: weight: expected a number below 2, got 2"},
+    {"OperandKv",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Kv, 2, 0); },
+     "operand 2: kv layer: expected a number below 2, got 2"},
+    {"OperandInput",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 5, 0); },
+     "operand 2: input: expected a number below 5, got 5"},
+    {"OperandConstantSection",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Constant, 77, 0); },
+     "operand 2: constants: expected 0 to 5, got 77"},
+    {"OperandConstantKind",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Constant, 3, 0); },
+     "operand 2: constants: expected a section that holds a constants"},
+    {"OperandConstantOffset",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Constant, 2, 12); },
+     "operand 2: offset in constants: expected a number below 12, got 12"},
+    // Code, source and tokenizer.
+    {"CodeNoIsa", [](PlanT &p) { p.code[0]->isa = ""; },
+     "code 0: isa: expected a text"},
+    {"CodeSection", [](PlanT &p) { p.code[0]->section = 0; },
+     "code 0: section: expected a section that holds a code"},
+    {"SourceSection", [](PlanT &p) { p.sourceSection = 2; },
+     "source: expected a section that holds a source, got section 2"},
+    {"SourceSectionNegative", [](PlanT &p) { p.sourceSection = -2; },
+     "source: expected 0 to 5, got -2"},
+    {"TokenizerSection", [](PlanT &p) { p.tokenizer->section = 99; },
+     "tokenizer: section: expected 0 to 5, got 99"},
+    {"TokenizerKind", [](PlanT &p) { p.tokenizer->kind = ""; },
+     "tokenizer: kind: expected a text"},
+    {"TokenizerBos", [](PlanT &p) { p.tokenizer->bos = 96; },
+     "tokenizer: begin of sequence: expected -1 to 95, got 96"},
+    {"TokenizerBosMissing", [](PlanT &p) { p.tokenizer->bos = -1; },
+     "tokenizer: begin of sequence: expected an id, as it is added, got -1"},
+    {"TokenizerStopId", [](PlanT &p) { p.tokenizer->stopIds = {1, -7}; },
+     "tokenizer: stop id: expected 0 to 95, got -7"},
+};
+
+class PlanVerifierTest : public testing::TestWithParam<Nonsense> {};
+
+TEST_P(PlanVerifierTest, IsFound) {
+  toy::ToyPlan toy = toy::makeToyPlan();
+  GetParam().change(toy.plan);
+  const absl::Status status = readStatus(unsoundPlan(toy));
+  EXPECT_EQ(exitCode(status), ExitCode::BadPlan) << status;
+  const std::string message(status.message());
+  EXPECT_THAT(message, HasSubstr("bad.plan: section 6 (manifest): "));
+  EXPECT_THAT(message, HasSubstr(GetParam().message));
+  EXPECT_THAT(message, HasSubstr("compile it again"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Nonsense, PlanVerifierTest, testing::ValuesIn(all),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(PlanVerifierTest, ASoundReferencePasses) {
+  toy::ToyPlan toy = toy::makeToyPlan();
+  refer(toy.plan);
+  EXPECT_TRUE(readStatus(unsoundPlan(toy)).ok());
+}
+
+} // namespace
+} // namespace llamac

@@ -1,0 +1,276 @@
+//===- CommandsTest.cpp - run, bench, logits and perplexity ---------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Status.h"
+#include "runtime/tools/BenchCommand.h"
+#include "runtime/tools/LogitsCommand.h"
+#include "runtime/tools/PerplexityCommand.h"
+#include "runtime/tools/RunCommand.h"
+#include "tests/runtime/engine/ToyModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace llamac {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using toy::cleanTokens;
+using toy::greedyAfter;
+
+static std::string join(const std::vector<int> &ids, const char *separator) {
+  std::string out;
+  for (int id : ids)
+    out += (out.empty() ? "" : separator) + std::to_string(id);
+  return out;
+}
+
+static std::string contents(std::FILE *file) {
+  std::string text(static_cast<size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());
+  std::fclose(file);
+  return text;
+}
+
+class CommandsTest : public testing::Test {
+protected:
+  void SetUp() override {
+    auto loaded = Model::load(file.path(), {.threads = 2});
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    model = *std::move(loaded);
+    out = std::tmpfile();
+    log = std::tmpfile();
+  }
+
+  toy::ToyPlanFile file;
+  std::shared_ptr<const Model> model;
+  std::FILE *out = nullptr;
+  std::FILE *log = nullptr;
+};
+
+TEST(ParseTokenIdsTest, TakesIdsOnly) {
+  EXPECT_THAT(*parseTokenIds("1,2,30"), ElementsAre(1, 2, 30));
+  EXPECT_THAT(*parseTokenIds(" 7 8\n"), ElementsAre(7, 8));
+  for (const char *bad :
+       {"", " ", "a", "1,two", "-1", "1.5", "1;2", "99999999999", "0x10"})
+    EXPECT_EQ(exitCode(parseTokenIds(bad).status()), ExitCode::Usage) << bad;
+}
+
+TEST_F(CommandsTest, RunPrintsTheTextAlone) {
+  const std::vector<int> prompt = cleanTokens(5, 12, 6);
+  RunOptions options;
+  options.tokens = join(prompt, ",");
+  options.generate.maxTokens = 6;
+  ASSERT_TRUE(runCommand(model, options, out, log).ok());
+  std::string expected;
+  for (int id : greedyAfter(prompt, 6))
+    expected += toy::tokenText(id);
+  EXPECT_EQ(contents(out), expected + "\n");
+  EXPECT_THAT(contents(log), HasSubstr("prompt 5 tokens"));
+}
+
+TEST_F(CommandsTest, RunPrintsIds) {
+  const std::vector<int> prompt = cleanTokens(5, 12, 6);
+  RunOptions options;
+  options.tokens = join(prompt, " ");
+  options.generate.maxTokens = 6;
+  options.printIds = true;
+  options.quiet = true;
+  ASSERT_TRUE(runCommand(model, options, out, log).ok());
+  EXPECT_EQ(contents(out), join(greedyAfter(prompt, 6), " ") + "\n");
+  EXPECT_EQ(contents(log), "");
+}
+
+TEST_F(CommandsTest, RunReportsItsTimesAsJson) {
+  RunOptions options;
+  options.tokens = join(cleanTokens(5, 12, 6), ",");
+  options.generate.maxTokens = 6;
+  options.json = true;
+  ASSERT_TRUE(runCommand(model, options, out, log).ok());
+  const auto report = nlohmann::json::parse(contents(log));
+  EXPECT_EQ(report.at("prompt_tokens"), 5);
+  EXPECT_EQ(report.at("generated_tokens"), 6);
+  EXPECT_EQ(report.at("stop"), "length");
+  EXPECT_GT(report.at("first_token_s"), 0);
+  EXPECT_GT(report.at("decode_tok_s"), 0);
+  std::fclose(out);
+}
+
+TEST_F(CommandsTest, RunNamesTheSeedItMade) {
+  RunOptions options;
+  options.tokens = join(cleanTokens(5, 12, 1), ",");
+  options.generate.maxTokens = 1;
+  options.generate.sampling.temperature = 1;
+  ASSERT_TRUE(runCommand(model, options, out, log).ok());
+  EXPECT_THAT(contents(log), HasSubstr("seed "));
+  std::fclose(out);
+}
+
+TEST_F(CommandsTest, RunNeedsOnePrompt) {
+  RunOptions options;
+  EXPECT_EQ(exitCode(runCommand(model, options, out, log)), ExitCode::Usage);
+  options.tokens = "1";
+  options.prompt = "a";
+  EXPECT_EQ(exitCode(runCommand(model, options, out, log)), ExitCode::Usage);
+  EXPECT_EQ(contents(out), "");
+  std::fclose(log);
+}
+
+TEST_F(CommandsTest, RunSaysWhenItsOutputCannotBeWritten) {
+  std::FILE *full = std::fopen("/dev/full", "w");
+  RunOptions options;
+  options.tokens = join(cleanTokens(5, 12, 6), ",");
+  options.generate.maxTokens = 6;
+  EXPECT_EQ(exitCode(runCommand(model, options, full, log)), ExitCode::Memory);
+  std::fclose(full);
+  std::fclose(out);
+  std::fclose(log);
+}
+
+TEST_F(CommandsTest, LogitsAreAMatrixOfNumpys) {
+  const std::vector<int> tokens = cleanTokens(21, 4);
+  const std::string path = file.path() + ".npy";
+  for (const int64_t chunk : {0, 1, 5}) {
+    ASSERT_TRUE(logitsCommand(model, {join(tokens, ","), path, chunk}).ok());
+    std::ifstream stream(path, std::ios::binary);
+    std::ostringstream all;
+    all << stream.rdbuf();
+    const std::string bytes = all.str();
+    ASSERT_GE(bytes.size(), 128u);
+    EXPECT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+    const size_t header = 10 + static_cast<unsigned char>(bytes[8]);
+    EXPECT_EQ(header % 64, 0u);
+    EXPECT_EQ(bytes[header - 1], '\n');
+    EXPECT_THAT(bytes.substr(10, header - 10),
+                HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': "
+                          "(21, 96), }"));
+    ASSERT_EQ(bytes.size(), header + 21 * 96 * 4);
+    for (size_t row = 0; row < 21; ++row) {
+      float values[toy::vocab];
+      std::memcpy(values, bytes.data() + header + row * sizeof values,
+                  sizeof values);
+      const int likeliest =
+          toy::likeliestAfter({tokens.begin(), tokens.begin() + row + 1});
+      EXPECT_EQ(values[likeliest], 0) << "row " << row;
+    }
+  }
+}
+
+TEST_F(CommandsTest, LogitsRefuseWhatTheyCannotDo) {
+  const std::string path = file.path() + ".npy";
+  auto code = [&](const char *tokens, const std::string &output) {
+    return exitCode(logitsCommand(model, {tokens, output, 0}));
+  };
+  EXPECT_EQ(code("1,96", path), ExitCode::Usage);
+  EXPECT_EQ(code("", path), ExitCode::Usage);
+  EXPECT_EQ(code("5", "/nowhere/x.npy"), ExitCode::Usage);
+  EXPECT_EQ(exitCode(logitsCommand(model, {"5", "/dev/full", 0})),
+            ExitCode::Memory);
+  const std::string tooLong = join(std::vector<int>(31, 5), ",");
+  EXPECT_EQ(code(tooLong.c_str(), path), ExitCode::Usage);
+}
+
+/// -log p of the token at `place`, by the toy's formula, given those from
+/// `first` on, and `bos` before them when it is not negative.
+static double surprise(const std::vector<int> &tokens, size_t first,
+                       size_t place, int bos) {
+  std::vector<int> before(tokens.begin() + first, tokens.begin() + place);
+  if (bos >= 0)
+    before.insert(before.begin(), bos);
+  const unsigned hash = toy::hashOf(before);
+  double sum = 0;
+  for (int id = 0; id < toy::vocab; ++id)
+    sum += std::exp(toy::logitOf(hash, id, 2));
+  return std::log(sum) - toy::logitOf(hash, tokens[place], 2);
+}
+
+TEST_F(CommandsTest, PerplexityScoresEachTokenOnceInOverlappingWindows) {
+  const auto engine = *Engine::create(model);
+  const std::vector<int> tokens = cleanTokens(41, 6);
+  // Windows of 10 begin at 0, 5, 10, ..; the first scores all it can.
+  double sum = 0;
+  bool clean = true;
+  for (size_t place = 1; place < tokens.size(); ++place) {
+    const size_t first = place < 10 ? 0 : (place - 5) / 5 * 5;
+    const double value = surprise(tokens, first, place, -1);
+    clean &= std::isfinite(value);
+    sum += value;
+  }
+  const auto result = perplexity(*engine, tokens, 10, -1);
+  if (!clean) {
+    EXPECT_EQ(exitCode(result.status()), ExitCode::Accuracy);
+    GTEST_SKIP() << "the toy's text has logits that are no numbers";
+  }
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->scored, 40);
+  EXPECT_NEAR(result->perplexity / std::exp(sum / 40), 1, 1e-3);
+}
+
+TEST_F(CommandsTest, PerplexityBeginsWindowsWithTheModelsToken) {
+  const auto engine = *Engine::create(model);
+  const std::vector<int> tokens = cleanTokens(12, 6);
+  double sum = 0;
+  for (size_t place = 1; place < tokens.size(); ++place)
+    sum += surprise(tokens, 0, place, 0);
+  ASSERT_TRUE(std::isfinite(sum));
+  const auto result = perplexity(*engine, tokens, 20, 0);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->scored, 11);
+  EXPECT_NEAR(result->perplexity / std::exp(sum / 11), 1, 1e-3);
+}
+
+TEST_F(CommandsTest, PerplexityRefusesWhatItCannotScore) {
+  const auto engine = *Engine::create(model);
+  const std::vector<int> tokens = cleanTokens(12, 6);
+  for (const int64_t window : {0, 1, 31, -4})
+    EXPECT_EQ(exitCode(perplexity(*engine, tokens, window, -1).status()),
+              ExitCode::Usage);
+  EXPECT_EQ(exitCode(perplexity(*engine, {5}, 10, -1).status()),
+            ExitCode::Usage);
+  EXPECT_EQ(exitCode(perplexityCommand(model, {"/nowhere/x.txt"}, out)),
+            ExitCode::BadFile);
+}
+
+TEST_F(CommandsTest, BenchPrintsOneObject) {
+  toy::ToyPlanFile longer([](toy::ToyPlan &toy) {
+    toy.plan.context = 32; // The same number of pages.
+  });
+  model = *Model::load(longer.path(), {.threads = 2});
+  const absl::Status status = benchCommand(model, {2, 2, true}, out);
+  if (exitCode(status) == ExitCode::Accuracy)
+    GTEST_SKIP() << status;
+  ASSERT_TRUE(status.ok()) << status;
+  const auto report = nlohmann::json::parse(contents(out));
+  EXPECT_GT(report.at("prefill_tok_s"), 0);
+  EXPECT_GT(report.at("decode_tok_s"), 0);
+  EXPECT_EQ(report.at("prompt_tokens"), 2);
+  EXPECT_EQ(report.at("threads"), 2);
+  EXPECT_EQ(report.at("isa"), "portable");
+  EXPECT_GT(report.at("peak_rss_bytes"), 1 << 20);
+}
+
+TEST_F(CommandsTest, BenchRefusesMoreThanTheContext) {
+  const absl::Status status = benchCommand(model, {20, 11, true}, out);
+  EXPECT_EQ(exitCode(status), ExitCode::Usage);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("20 and 11"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("30"));
+  EXPECT_EQ(exitCode(benchCommand(model, {0, 1, true}, out)), ExitCode::Usage);
+  EXPECT_EQ(exitCode(benchCommand(model, {1, 0, true}, out)), ExitCode::Usage);
+}
+
+} // namespace
+} // namespace llamac
