@@ -30,8 +30,8 @@ BytePair::BytePair(const TokenizerBlob &blob) : blob(blob) {
 void BytePair::append(uint32_t token, std::vector<int32_t> &ids) const {
   if (token != noToken)
     ids.push_back(static_cast<int32_t>(token));
-  else if (blob.unknownId())
-    ids.push_back(*blob.unknownId());
+  else if (const std::optional<int32_t> unknown = blob.unknownId())
+    ids.push_back(*unknown);
 }
 
 void BytePair::encode(absl::string_view word, std::vector<int32_t> &ids) const {

@@ -44,9 +44,12 @@ ByteLevelSpelling::bytes(absl::string_view spelling) const {
   std::string out;
   for (size_t at = 0; at < spelling.size();) {
     const DecodedChar decoded = decodeChar(spelling, at);
-    if (decoded.codepoint >= byteOf.size() || !byteOf[decoded.codepoint])
+    if (decoded.codepoint >= byteOf.size())
       return std::nullopt;
-    out.push_back(static_cast<char>(*byteOf[decoded.codepoint]));
+    const std::optional<uint8_t> byte = byteOf[decoded.codepoint];
+    if (!byte)
+      return std::nullopt;
+    out.push_back(static_cast<char>(*byte));
     at += decoded.length;
   }
   return out;

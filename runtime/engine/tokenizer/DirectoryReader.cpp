@@ -77,7 +77,9 @@ buildDirectoryBlob(absl::string_view directory,
                           OptionalFile::open(root / "tokenizer.json"));
   LLAMAC_ASSIGN_OR_RETURN(const OptionalFile model,
                           OptionalFile::open(root / "tokenizer.model"));
-  if (tokenizer.text()) {
+  const std::optional<NamedText> tokenizerText = tokenizer.text();
+  const std::optional<NamedText> modelText = model.text();
+  if (tokenizerText) {
     LLAMAC_ASSIGN_OR_RETURN(const OptionalFile config,
                             OptionalFile::open(root / "tokenizer_config.json"));
     LLAMAC_ASSIGN_OR_RETURN(
@@ -86,17 +88,17 @@ buildDirectoryBlob(absl::string_view directory,
     LLAMAC_ASSIGN_OR_RETURN(const OptionalFile chat,
                             OptionalFile::open(root / "chat_template.jinja"));
     absl::StatusOr<std::string> blob =
-        buildHuggingFaceBlob({.tokenizer = *tokenizer.text(),
+        buildHuggingFaceBlob({.tokenizer = *tokenizerText,
                               .tokenizerConfig = config.text(),
                               .generationConfig = generation.text(),
                               .chatTemplate = chat.text()});
     const bool otherKind =
         !blob.ok() && exitCode(blob.status()) == ExitCode::Unsupported;
-    if (!otherKind || !model.text())
+    if (!otherKind || !modelText)
       return blob;
   }
-  if (model.text())
-    return buildTokenizerModelBlob(*model.text(), vocabSize);
+  if (modelText)
+    return buildTokenizerModelBlob(*modelText, vocabSize);
   return std::nullopt;
 }
 

@@ -59,8 +59,8 @@ void ScoredPiecesTokenizer::append(absl::string_view piece,
     const std::optional<uint32_t> id = byteTokens[static_cast<uint8_t>(c)];
     if (id)
       ids.push_back(static_cast<int32_t>(*id));
-    else if (blob.unknownId())
-      ids.push_back(*blob.unknownId());
+    else if (const std::optional<int32_t> unknown = blob.unknownId())
+      ids.push_back(*unknown);
   }
 }
 

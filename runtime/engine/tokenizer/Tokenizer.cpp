@@ -80,9 +80,10 @@ Tokenizer::encode(absl::string_view text, EncodeOptions options) const {
                                    text.size(), " bytes"));
   std::vector<int32_t> ids;
   if (options.addBos) {
-    if (!blob.bosId())
+    const std::optional<int32_t> bos = blob.bosId();
+    if (!bos)
       return usageError("the model has no begin-of-sequence token to add");
-    ids.push_back(*blob.bosId());
+    ids.push_back(*bos);
   }
   const SpecialTokens &specials = options.special ? allSpecials : userSpecials;
   bool afterSpecial = true;

@@ -84,10 +84,10 @@ private:
 
 } // namespace
 
-static constexpr const char *llama3Pattern =
+static constexpr const char *llama3Expression =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-static constexpr const char *gpt2Pattern =
+static constexpr const char *gpt2Expression =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|)"
     R"(\s+(?!\S)|\s+)";
 
@@ -131,7 +131,7 @@ static std::vector<std::string> randomTexts() {
 }
 
 TEST(PreTokenizer, Llama3IsItsExpression) {
-  const Expression expression(llama3Pattern);
+  const Expression expression(llama3Expression);
   for (const std::string &text : randomTexts())
     ASSERT_THAT(words(PreTokenizerKind::Llama3, text),
                 ElementsAreArray(expression.split(text)))
@@ -139,7 +139,7 @@ TEST(PreTokenizer, Llama3IsItsExpression) {
 }
 
 TEST(PreTokenizer, Gpt2IsItsExpression) {
-  const Expression expression(gpt2Pattern);
+  const Expression expression(gpt2Expression);
   for (const std::string &text : randomTexts())
     ASSERT_THAT(words(PreTokenizerKind::Gpt2, text),
                 ElementsAreArray(expression.split(text)))
@@ -148,7 +148,7 @@ TEST(PreTokenizer, Gpt2IsItsExpression) {
 
 TEST(PreTokenizer, SmolLMTakesNumbersOutFirst) {
   const Expression number(R"(\p{N})");
-  const Expression expression(gpt2Pattern);
+  const Expression expression(gpt2Expression);
   for (const std::string &text : randomTexts()) {
     std::vector<std::string> wanted;
     for (const std::string &part : number.split(text))
