@@ -73,7 +73,7 @@ template <PanelFormat format> struct Int8Weights {
   F32xD offset;
 
   /// Lanes from `lane` on, a multiple of dotLanes.
-  LLAMAC_INLINE Int8Weights(const U8 *block, int lane) {
+  LLAMAC_INLINE void read(const U8 *block, int lane) {
     scale = loadF16xD(block + 2 * lane);
     const U8 *codes = block + 32 + 4 * lane;
     if constexpr (format == PanelFormat::Q8_0) {
@@ -94,21 +94,46 @@ template <PanelFormat format> struct Int8Weights {
       q[g + 4] = pair >> 4;
     }
   }
-
-  /// sum + the block's products.
-  LLAMAC_INLINE F32xD extend(F32xD sum, const Int8Block &x) const {
-    I32xD total = 0;
-    if constexpr (format != PanelFormat::Q4_1)
-      total = int(x.start);
-    if constexpr (format == PanelFormat::Q8_0)
-      total = dotI8(q, x.q, total);
-    else
-      total = dotU4(q, x.q, total);
-    if constexpr (format == PanelFormat::Q4_1)
-      sum = fmaD(offset, F32xD(bits<float>(x.start)), sum);
-    return fmaD(__builtin_convertvector(total, F32xD), scale * x.scale, sum);
-  }
 };
+
+template <PanelFormat format> struct DotOf {
+  using Type = DotU4;
+};
+template <> struct DotOf<PanelFormat::Q8_0> {
+  using Type = DotI8;
+};
+
+/// sums[p] += w[p] x for one block of each of some panels, which share the
+/// broadcasts of x.
+template <PanelFormat format, int panels>
+LLAMAC_INLINE void extend(const Int8Weights<format> (&w)[panels],
+                          const Int8Block &x, F32xD (&sums)[panels]) {
+  using Dot = typename DotOf<format>::Type;
+  constexpr bool hasOffset = format == PanelFormat::Q4_1;
+  I32xD totals[panels];
+  if constexpr (panels == 1) {
+    Dot dot(hasOffset ? 0 : int(x.start));
+    for (int g = 0; g < 8; ++g)
+      dot.add(w[0].q[g], repeat4(x.q + 4 * g));
+    totals[0] = dot.total();
+  } else {
+    static_assert(panels == 2);
+    Dot dot0(hasOffset ? 0 : int(x.start)), dot1 = dot0;
+    for (int g = 0; g < 8; ++g) {
+      I32xD value = repeat4(x.q + 4 * g);
+      dot0.add(w[0].q[g], value);
+      dot1.add(w[1].q[g], value);
+    }
+    totals[0] = dot0.total();
+    totals[1] = dot1.total();
+  }
+  for (int p = 0; p < panels; ++p) {
+    if constexpr (hasOffset)
+      sums[p] = fmaD(w[p].offset, F32xD(bits<float>(x.start)), sums[p]);
+    sums[p] = fmaD(__builtin_convertvector(totals[p], F32xD),
+                   w[p].scale * x.scale, sums[p]);
+  }
+}
 
 /// Prefetches the 16 rows' block that lies `ahead` bytes after `block`.
 template <PanelFormat format>
@@ -117,40 +142,51 @@ LLAMAC_INLINE void prefetchBlock(const U8 *block, long ahead) {
     prefetch(block + ahead + i);
 }
 
-/// y[t] = W x[t] for one panel; x is [blocks][rows], sums f32 [rows][16].
-template <PanelFormat format, long depth>
-LLAMAC_INLINE void int8Panel(const U8 *panel, const Int8Block *x, long rows,
-                             float *sums) {
-  for (long t = 0; t < rows; ++t)
-    store(sums + 16 * t, F32x16(0));
+/// y[t] = W x[t] for some panels; x is [blocks][rows], sums f32 [panels][rows]
+/// [16].
+template <PanelFormat format, long depth, int count>
+LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
+                              const Int8Block *x, long rows, float *sums) {
+  for (long i = 0; i < count * rows; ++i)
+    store(sums + 16 * i, F32x16(0));
   for (long b = 0; b < depth / 32; ++b) {
-    const U8 *block = panel + b * panelBlock(format).bytes;
-    prefetchBlock<format>(block, 1024);
+    constexpr long bytes = panelBlock(format).bytes;
+    for (int p = 0; p < count; ++p)
+      prefetchBlock<format>(panels[p] + b * bytes, 1024);
     for (int lane = 0; lane < panelRows; lane += dotLanes) {
-      Int8Weights<format> weights(block, lane);
+      Int8Weights<format> weights[count];
+      for (int p = 0; p < count; ++p)
+        weights[p].read(panels[p] + b * bytes, lane);
 #pragma clang loop unroll(disable)
       for (long t = 0; t < rows; ++t) {
-        float *sum = sums + 16 * t + lane;
-        store(sum, weights.extend(load<F32xD>(sum), x[b * rows + t]));
+        F32xD sum[count];
+        for (int p = 0; p < count; ++p)
+          sum[p] = load<F32xD>(sums + (p * rows + t) * 16 + lane);
+        extend(weights, x[b * rows + t], sum);
+        for (int p = 0; p < count; ++p)
+          store(sums + (p * rows + t) * 16 + lane, sum[p]);
       }
     }
   }
 }
 
-/// The same for one row, with the sums in registers.
+/// The same for one panel and one row, with the sums in registers.
 template <PanelFormat format, long depth>
 LLAMAC_INLINE void int8PanelRow(const U8 *panel, const Int8Block *x,
                                 float *sums) {
-  F32xD sum[panelRows / dotLanes] = {};
+  constexpr int parts = panelRows / dotLanes;
+  F32xD sum[parts][1] = {};
   for (long b = 0; b < depth / 32; ++b) {
     const U8 *block = panel + b * panelBlock(format).bytes;
     prefetchBlock<format>(block, 2048);
-    for (int part = 0; part < panelRows / dotLanes; ++part)
-      sum[part] =
-          Int8Weights<format>(block, part * dotLanes).extend(sum[part], x[b]);
+    for (int part = 0; part < parts; ++part) {
+      Int8Weights<format> weights[1];
+      weights[0].read(block, part * dotLanes);
+      extend(weights, x[b], sum[part]);
+    }
   }
-  for (int part = 0; part < panelRows / dotLanes; ++part)
-    store(sums + part * dotLanes, sum[part]);
+  for (int part = 0; part < parts; ++part)
+    store(sums + part * dotLanes, sum[part][0]);
 }
 
 } // namespace llamac::cpu

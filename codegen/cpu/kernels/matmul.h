@@ -131,6 +131,18 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
     store(sums + p * panelRows, sum[p]);
 }
 
+/// Sums of `count` panels for any number of rows.
+template <MatmulConfig config, int count>
+LLAMAC_INLINE void manyRows(const U8 *const (&panels)[count],
+                            const U8 *prepared, long rows, float *sums) {
+  if constexpr (usesInt8(config.format))
+    int8Panels<config.format, config.depth>(
+        panels, reinterpret_cast<const Int8Block *>(prepared), rows, sums);
+  else
+    floatPanels<config>(panels, reinterpret_cast<const float *>(prepared), rows,
+                        sums);
+}
+
 /// Computes panels panel .. panel + count - 1 of each weight and hands the
 /// results of rows first .. first + rows - 1 to the sink.
 template <MatmulConfig config, int count, bool single, class Sink>
@@ -145,26 +157,24 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
       panels[w * count + p] = panelAt<config>(weights, w, panel + p);
 
   float *sums = buffers.sums;
-  if constexpr (usesInt8(config.format)) {
-    auto *x = reinterpret_cast<const Int8Block *>(buffers.prepared);
-    for (int i = 0; i < total; ++i)
-      if constexpr (single)
+  if constexpr (single) {
+    if constexpr (usesInt8(config.format)) {
+      auto *x = reinterpret_cast<const Int8Block *>(buffers.prepared);
+      for (int i = 0; i < total; ++i)
         int8PanelRow<config.format, config.depth>(panels[i], x,
                                                   sums + i * panelRows);
-      else
-        int8Panel<config.format, config.depth>(panels[i], x, rows,
-                                               sums + i * rows * panelRows);
+    } else {
+      floatPanelsRow<config>(
+          panels, reinterpret_cast<const float *>(buffers.prepared), sums);
+    }
+  } else if constexpr (total <= tilePanels) {
+    manyRows<config>(panels, buffers.prepared, rows, sums);
   } else {
-    auto *x = reinterpret_cast<const float *>(buffers.prepared);
-    if constexpr (single)
-      floatPanelsRow<config>(panels, x, sums);
-    else if constexpr (total <= tilePanels)
-      floatPanels<config>(panels, x, rows, sums);
-    else
-      for (int i = 0; i < total; ++i) {
-        const U8 *const one[] = {panels[i]};
-        floatPanels<config>(one, x, rows, sums + i * rows * panelRows);
-      }
+    for (int i = 0; i < total; ++i) {
+      const U8 *const one[] = {panels[i]};
+      manyRows<config>(one, buffers.prepared, rows,
+                       sums + i * rows * panelRows);
+    }
   }
 
   for (int p = 0; p < count; ++p) {
@@ -198,8 +208,7 @@ LLAMAC_INLINE void matmulRange(const MatmulBuffers<config> &buffers,
 
 /// Panels of each weight that many rows take side by side.
 template <MatmulConfig config>
-constexpr int gemmWidth =
-    usesInt8(config.format) || config.weights == 2 ? 1 : tilePanels;
+constexpr int gemmWidth = config.weights == 2 ? 1 : tilePanels;
 
 /// Panels of each weight that one row takes side by side.
 template <MatmulConfig config>

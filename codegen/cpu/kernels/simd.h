@@ -193,89 +193,107 @@ constexpr bool hasVnni = true;
 constexpr bool hasVnni = false;
 #endif
 
-/// Sums over 32 k of u8 weights up to 15 times i8 activations, from `sum` on.
-/// w[g] holds k = 4g .. 4g + 3 of each lane, x the 32 activations.
-LLAMAC_INLINE I32xD dotU4(const U8xD (&w)[8], const I8 *x, I32xD sum);
+// DotU4 and DotI8 sum up to 32 products of weights and activations in each
+// lane, from `start` on. add(w, x) takes four k: w has them in each lane, x
+// repeats the same four i8 activations. The weights are
+//   DotU4   u8 up to 15
+//   DotI8   8 bits: offset by 128, so unsigned, where hasVnni; else signed
 
-/// The same for weights of 8 bits: as bytes offset by 128 where hasVnni, else
-/// signed.
-LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum);
+/// Four activations in every lane.
+LLAMAC_INLINE I32xD repeat4(const I8 *x) { return load<int>(x); }
 
 #if defined(__AVX512VNNI__)
 
-using VendorI32x16 = int __attribute__((vector_size(64)));
+using VendorI32 = int __attribute__((vector_size(64)));
 
-LLAMAC_INLINE I32xD dotU4(const U8xD (&w)[8], const I8 *x, I32xD sum) {
-  auto total = (VendorI32x16)sum;
-  for (int g = 0; g < 8; ++g)
-    total = __builtin_ia32_vpdpbusd512(
-        total, (VendorI32x16)w[g], (VendorI32x16)I32x16(load<int>(x + 4 * g)));
-  return (I32xD)total;
-}
+struct DotU4 {
+  VendorI32 sum;
 
-LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum) {
-  return dotU4(w, x, sum);
-}
+  LLAMAC_INLINE explicit DotU4(int start) : sum((VendorI32)I32xD(start)) {}
+  LLAMAC_INLINE void add(U8xD w, I32xD x) {
+    sum = __builtin_ia32_vpdpbusd512(sum, (VendorI32)w, (VendorI32)x);
+  }
+  LLAMAC_INLINE I32xD total() const { return (I32xD)sum; }
+};
+
+using DotI8 = DotU4;
 
 #elif defined(__AVX2__)
 
 #if defined(__AVX512BW__)
 using VendorI8 = char __attribute__((vector_size(64)));
 using VendorI16 = short __attribute__((vector_size(64)));
-#define LLAMAC_MADD_U8_I8 __builtin_ia32_pmaddubsw512
-#define LLAMAC_MADD_I16 __builtin_ia32_pmaddwd512
 #else
 using VendorI8 = char __attribute__((vector_size(32)));
 using VendorI16 = short __attribute__((vector_size(32)));
-#define LLAMAC_MADD_U8_I8 __builtin_ia32_pmaddubsw256
-#define LLAMAC_MADD_I16 __builtin_ia32_pmaddwd256
 #endif
+
+/// u8 times i8, neighbours added in 16 bits.
+LLAMAC_INLINE VendorI16 multiplyPairs(U8xD w, I8xD x) {
+#if defined(__AVX512BW__)
+  return (VendorI16)__builtin_ia32_pmaddubsw512((VendorI8)w, (VendorI8)x);
+#else
+  return (VendorI16)__builtin_ia32_pmaddubsw256((VendorI8)w, (VendorI8)x);
+#endif
+}
 
 LLAMAC_INLINE I32xD sumPairs(VendorI16 pairs) {
-  return (I32xD)LLAMAC_MADD_I16(pairs, VendorI16{} + 1);
-}
-
-// Eight products of at most 2 x 15 x 127 stay within 16 bits.
-LLAMAC_INLINE I32xD dotU4(const U8xD (&w)[8], const I8 *x, I32xD sum) {
-  VendorI16 total = {};
-  for (int g = 0; g < 8; ++g)
-    total += (VendorI16)LLAMAC_MADD_U8_I8(
-        (VendorI8)w[g], (VendorI8)I32xD(load<int>(x + 4 * g)));
-  return sum + sumPairs(total);
-}
-
-// |w| is the unsigned side, x takes the sign of w: 2 x 128 x 127 fits.
-LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum) {
-  for (int g = 0; g < 8; ++g) {
-    auto weight = (I8xD)w[g];
-    auto value = (I8xD)I32xD(load<int>(x + 4 * g));
-    auto magnitude = (VendorI8)(weight < 0 ? -weight : weight);
+  auto ones = VendorI16{} + 1;
 #if defined(__AVX512BW__)
-    auto turned = (VendorI8)(weight < 0 ? -value : value);
+  return (I32xD)__builtin_ia32_pmaddwd512(pairs, ones);
 #else
-    auto turned =
-        (VendorI8)__builtin_ia32_psignb256((VendorI8)value, (VendorI8)weight);
+  return (I32xD)__builtin_ia32_pmaddwd256(pairs, ones);
 #endif
-    sum += sumPairs((VendorI16)LLAMAC_MADD_U8_I8(magnitude, turned));
-  }
-  return sum;
 }
 
-#undef LLAMAC_MADD_U8_I8
-#undef LLAMAC_MADD_I16
+/// x with the signs of w; where w is 0, anything.
+LLAMAC_INLINE I8xD withSigns(I8xD x, I8xD w) {
+#if defined(__AVX512BW__)
+  return w < 0 ? -x : x;
+#else
+  return (I8xD)__builtin_ia32_psignb256((VendorI8)x, (VendorI8)w);
+#endif
+}
+
+// Eight times 2 x 15 x 127 stays within 16 bits.
+struct DotU4 {
+  VendorI16 pairs = {};
+  int start;
+
+  LLAMAC_INLINE explicit DotU4(int start) : start(start) {}
+  LLAMAC_INLINE void add(U8xD w, I32xD x) {
+    pairs += multiplyPairs(w, (I8xD)x);
+  }
+  LLAMAC_INLINE I32xD total() const { return sumPairs(pairs) + start; }
+};
+
+// |w| is the unsigned side and x takes the sign of w: 2 x 128 x 127 fits.
+struct DotI8 {
+  I32xD sum;
+
+  LLAMAC_INLINE explicit DotI8(int start) : sum(start) {}
+  LLAMAC_INLINE void add(U8xD w, I32xD x) {
+    auto weight = (I8xD)w;
+    auto magnitude = (U8xD)(weight < 0 ? -weight : weight);
+    sum += sumPairs(multiplyPairs(magnitude, withSigns((I8xD)x, weight)));
+  }
+  LLAMAC_INLINE I32xD total() const { return sum; }
+};
 
 #else
 
-LLAMAC_INLINE I32xD dotI8(const U8xD (&w)[8], const I8 *x, I32xD sum) {
-  for (int g = 0; g < 8; ++g)
-    for (int j = 0; j < 4; ++j)
-      sum += (bits<I32xD>(w[g]) << (24 - 8 * j) >> 24) * int(x[4 * g + j]);
-  return sum;
-}
+struct DotI8 {
+  I32xD sum;
 
-LLAMAC_INLINE I32xD dotU4(const U8xD (&w)[8], const I8 *x, I32xD sum) {
-  return dotI8(w, x, sum);
-}
+  LLAMAC_INLINE explicit DotI8(int start) : sum(start) {}
+  LLAMAC_INLINE void add(U8xD w, I32xD x) {
+    for (int j = 0; j < 4; ++j)
+      sum += (bits<I32xD>(w) << (24 - 8 * j) >> 24) * (x << (24 - 8 * j) >> 24);
+  }
+  LLAMAC_INLINE I32xD total() const { return sum; }
+};
+
+using DotU4 = DotI8;
 
 #endif
 
