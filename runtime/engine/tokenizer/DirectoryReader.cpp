@@ -12,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include <filesystem>
 #include <memory>
@@ -31,12 +32,12 @@ buildTokenizerModelBlob(const NamedText &model,
     return buildSentencePieceBlob(model);
   if (!vocabSize)
     return buildTiktokenBlob(model);
-  // Every line is a rank: what the model has beyond them are special tokens.
+  // Every line but empty ones is a rank: what the model has beyond them are
+  // special tokens.
   uint64_t ranks = 0;
-  for (size_t at = 0; at < model.text.size(); ++ranks) {
-    const size_t end = model.text.find('\n', at);
-    at = end == absl::string_view::npos ? model.text.size() : end + 1;
-  }
+  for (absl::string_view line : absl::StrSplit(model.text, '\n'))
+    if (!line.empty() && line != "\r")
+      ++ranks;
   if (ranks > *vocabSize)
     return malformed(
         model.file, 0, "ranks",

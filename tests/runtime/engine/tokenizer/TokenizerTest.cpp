@@ -296,8 +296,9 @@ TEST(Formats, AllGiveTheSameIds) {
 }
 
 TEST(Formats, TokenizerModelIsToldByItsFirstByte) {
-  const std::string text = joinLines(tiktokenLines());
-  // 265 ranks: the rest of the model's vocabulary is special.
+  const std::string text = joinLines(tiktokenLines()) + "\n\n";
+  // 265 ranks and two empty lines: the rest of the model's vocabulary is
+  // special.
   const auto tokenizer = load(buildTokenizerModelBlob({"t", text}, 270));
   EXPECT_EQ(tokenizer->vocabSize(), 270);
   EXPECT_THAT(
