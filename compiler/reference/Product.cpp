@@ -102,8 +102,6 @@ template <int lanes, int xRows, int wRows> struct Tiles {
   }
 };
 
-using ProductFn = void (*)(RowsView, RowsView, int64_t, float *, int64_t);
-
 } // namespace
 
 #if defined(__x86_64__)
@@ -129,20 +127,22 @@ static void productPortable(RowsView x, RowsView w, int64_t size, float *out,
   Tiles<4, 2, 4>::run(x, w, size, out, outStride);
 }
 
-static ProductFn productForHost() {
+std::vector<ProductVariant> productVariants() {
+  std::vector<ProductVariant> variants;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f"))
-    return productAvx512;
+    variants.push_back({"avx512", productAvx512});
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return productAvx2;
+    variants.push_back({"avx2", productAvx2});
 #endif
-  return productPortable;
+  variants.push_back({"portable", productPortable});
+  return variants;
 }
 
 void productOfRows(RowsView x, RowsView w, int64_t size, float *out,
                    int64_t outStride) {
-  static const ProductFn product = productForHost();
-  product(x, w, size, out, outStride);
+  static const ProductVariant fastest = productVariants().front();
+  fastest.compute(x, w, size, out, outStride);
 }
 
 } // namespace llamac::reference

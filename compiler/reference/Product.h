@@ -10,6 +10,7 @@
 #define LLAMAC_COMPILER_REFERENCE_PRODUCT_H
 
 #include <cstdint>
+#include <vector>
 
 namespace llamac::reference {
 
@@ -28,6 +29,17 @@ struct RowsView {
 /// host's vectors.
 void productOfRows(RowsView x, RowsView w, int64_t size, float *out,
                    int64_t outStride);
+
+/// productOfRows for one width of vectors.
+struct ProductVariant {
+  const char *name;
+  void (*compute)(RowsView x, RowsView w, int64_t size, float *out,
+                  int64_t outStride);
+};
+
+/// The variants that this host can run, the fastest, which productOfRows takes,
+/// first.
+std::vector<ProductVariant> productVariants();
 
 } // namespace llamac::reference
 

@@ -179,17 +179,23 @@ class Llama_BinaryOp<string opMnemonic>
 
 def Llama_AddOp : Llama_BinaryOp<"add"> {
   let summary = "element-wise sum";
-  let description = "`lhs + rhs` of equal shapes: the residual stream.";
+  let description = [{
+    `lhs + rhs` of equal shapes: the residual stream.
+  }];
 }
 
 def Llama_MulOp : Llama_BinaryOp<"mul"> {
   let summary = "element-wise product";
-  let description = "`lhs * rhs` of equal shapes: the gate of the feed-forward.";
+  let description = [{
+    `lhs * rhs` of equal shapes: the gate of the feed-forward.
+  }];
 }
 
 def Llama_SiluOp : Llama_InferredOp<"silu"> {
   let summary = "x * sigmoid(x)";
-  let description = "`x / (1 + exp(-x))`, element by element.";
+  let description = [{
+    `x / (1 + exp(-x))`, element by element.
+  }];
   let arguments = (ins Llama_Values:$x);
   let results = (outs Llama_Values:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
