@@ -429,16 +429,20 @@ def quantise(weights, type_name, seed=1):
     return stored, values
 
 
+MERGES = ("t h", "th e")
+
+
 def byte_vocabulary(size):
-    """A byte-level vocabulary of `size` >= 258 entries: GPT-2's printable
-    stand-ins for the 256 bytes, then <|t0|> and so on."""
+    """A byte-level vocabulary of `size` entries, at least 260: GPT-2's printable
+    stand-ins for the 256 bytes, what MERGES make, then special tokens."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     spare = iter(range(256, 512))
     tokens = [chr(b) if b in printable else chr(next(spare)) for b in range(256)]
-    return tokens + [f"<|t{i}|>" for i in range(size - 256)]
+    tokens += [merge.replace(" ", "") for merge in MERGES]
+    return tokens + [f"<|t{i}|>" for i in range(size - len(tokens))]
 
 
-def write_gguf(path, config, stored, name="random"):
+def write_gguf(path, config, stored, name="random", merges=MERGES):
     """A GGUF v3 file of `stored` (see quantise)."""
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name(name)
@@ -457,10 +461,10 @@ def write_gguf(path, config, stored, name="random"):
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("llama-bpe")
     writer.add_token_list(byte_vocabulary(config.vocab))
-    writer.add_token_types([1] * 256 + [3] * (config.vocab - 256))
-    writer.add_token_merges(["t h", "th e"])
-    writer.add_bos_token_id(256)
-    writer.add_eos_token_id(257)
+    writer.add_token_types([1] * 258 + [3] * (config.vocab - 258))
+    writer.add_token_merges(list(merges))
+    writer.add_bos_token_id(258)
+    writer.add_eos_token_id(259)
     if config.scaling is not None:
         writer.add_tensor("rope_freqs.weight", rope_factors(config).astype(np.float32))
     for weight, (data, kind) in stored.items():

@@ -76,7 +76,7 @@ class TestCase(unittest.TestCase):
         result = run([LLAMAC, *map(str, args)], **options)
         if result.returncode != expect:
             self.fail(
-                f"llamac {' '.join(map(str, args))[:300]}\n"
+                f"llamac {' '.join(map(str, args))[:120]}\n"
                 f"expected exit code {expect}, got {result.returncode}\n{result.stderr}"
             )
         return result

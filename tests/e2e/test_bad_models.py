@@ -359,6 +359,11 @@ class BadGguf(BadModelCase):
     def test_the_base_is_good(self):
         self.compiles()
 
+    def test_a_merge_that_makes_no_token_is_harmless(self):
+        stored, _ = quantise(self.weights, "Q8_0")
+        write_gguf(self.model, CONFIG, stored, merges=["t h", "! !"])
+        self.compiles()
+
     def test_wrong_magic(self):
         self.put(0, "<4s", b"GGML")
         self.refuse_at()
