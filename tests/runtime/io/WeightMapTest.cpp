@@ -38,7 +38,8 @@ static std::vector<float> readAll(const WeightMap &map,
   // The stored bytes are the same rows.
   std::vector<uint8_t> bytes(values.size() * sizeof(float));
   EXPECT_TRUE(map.readRows(weight, first, count, bytes.data()).ok());
-  EXPECT_EQ(std::memcmp(bytes.data(), values.data(), bytes.size()), 0);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(),
+                         reinterpret_cast<const uint8_t *>(values.data())));
   return values;
 }
 
