@@ -8,21 +8,28 @@
 
 #include "runtime/cpu/ThreadPool.h"
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
 
 namespace llamac {
 
-// A pause takes some 10 to 100 ns, so this is about 20 us.
-static constexpr int spinPauses = 400;
+// The bounds of how long a waiting thread spins. The upper one covers the
+// host's work between two steps; the lower one is about what a look at the
+// clock costs.
+static constexpr uint32_t longestSpin = 100'000;
+static constexpr uint32_t shortestSpin = 2'000;
 
-// Long enough for the host's work between two steps (sampling, printing).
-static constexpr auto yieldTime = std::chrono::microseconds(1000);
+// Looks at the word between two looks at the clock.
+static constexpr int looksPerRound = 32;
+
+// Every so often a thread that has given up spinning tries it again: the
+// machine may have become idle.
+static constexpr uint32_t failuresPerTrial = 16;
 
 static void pauseProcessor() {
 #if defined(__x86_64__)
@@ -47,27 +54,40 @@ void WaitWord::advance() {
     futex(word, FUTEX_WAKE, INT_MAX);
 }
 
-bool WaitWord::spin(uint32_t old) const {
-  for (int i = 0; i < spinPauses; ++i) {
-    if (load() != old)
-      return true;
-    pauseProcessor();
-  }
-  return false;
-}
+WaitWord::WaitWord() : spinNanoseconds(longestSpin) {}
 
-bool WaitWord::yield(uint32_t old) const {
-  const auto end = std::chrono::steady_clock::now() + yieldTime;
+// A wait that ends while spinning lengthens the next one's spin by an eighth,
+// one that does not halves it; a trial that succeeds makes it long at once.
+bool WaitWord::spin(uint32_t old) {
+  const uint32_t learnt = spinNanoseconds.load(std::memory_order_relaxed);
+  const bool trial =
+      learnt < longestSpin &&
+      failures.load(std::memory_order_relaxed) % failuresPerTrial ==
+          failuresPerTrial - 1;
+  const auto learn = [&](uint32_t next) {
+    if (next != learnt)
+      spinNanoseconds.store(next, std::memory_order_relaxed);
+  };
+  const auto end = std::chrono::steady_clock::now() +
+                   std::chrono::nanoseconds(trial ? longestSpin : learnt);
   do {
-    if (load() != old)
-      return true;
-    sched_yield();
+    for (int look = 0; look < looksPerRound; ++look) {
+      if (load() != old) {
+        learn(trial ? longestSpin / 2
+                    : std::min(learnt + learnt / 8, longestSpin));
+        return true;
+      }
+      pauseProcessor();
+    }
   } while (std::chrono::steady_clock::now() < end);
+  failures.fetch_add(1, std::memory_order_relaxed);
+  if (!trial)
+    learn(std::max(learnt / 2, shortestSpin));
   return false;
 }
 
 void WaitWord::waitWhile(uint32_t old) {
-  if (spin(old) || yield(old))
+  if (spin(old))
     return;
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   // The kernel compares once more before it puts the thread to sleep.

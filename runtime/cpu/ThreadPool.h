@@ -8,13 +8,16 @@
 //
 // A decode step is hundreds of launches of some ten microseconds each, so what
 // a thread waits between them decides. The threads are woken once for a whole
-// step and meet at barriers in it. Waiting goes through three stages:
+// step and meet at barriers in it.
 //
-//   spin   on the word with the processor's pause instruction: a launch's end
-//          is nearly always less than this away
-//   yield  the processor to whoever else wants it: with more threads than
-//          cores the one waited for may be queued behind the one that waits
-//   sleep  in the kernel (futex): nothing will happen soon
+// A thread that waits first spins: on an idle machine what it waits for is
+// nearly always less than a few microseconds away, and sleeping would cost
+// more. On a machine that others use too, the thread it waits for may have lost
+// its core, and spinning then wastes the very time the scheduler would give it;
+// the waiting thread should sleep at once. So how long to spin is learnt from
+// how the last waits ended. (Yielding the processor instead of sleeping was
+// tried: with six other processes on two cores a step took 80 times as long, as
+// each yield gives way to all of them.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +37,8 @@ namespace llamac {
 /// A number that threads wait on to change.
 class WaitWord {
 public:
+  WaitWord();
+
   uint32_t load() const { return word.load(std::memory_order_acquire); }
 
   /// Adds one and wakes all who wait.
@@ -43,11 +48,13 @@ public:
   void waitWhile(uint32_t old);
 
 private:
-  bool spin(uint32_t old) const;
-  bool yield(uint32_t old) const;
+  bool spin(uint32_t old);
 
   alignas(64) std::atomic<uint32_t> word{0};
   alignas(64) std::atomic<uint32_t> sleepers{0};
+  /// What the waiters have learnt; races between them do no harm.
+  alignas(64) std::atomic<uint32_t> spinNanoseconds;
+  std::atomic<uint32_t> failures{0};
 };
 
 /// A barrier for a fixed number of threads, used any number of times.
