@@ -42,6 +42,8 @@ absl::StatusOr<std::string> Checkpoint::fingerprint() const {
   return fingerprintFiles(files);
 }
 
+namespace {
+
 // What a path holds. For GGUF `path` is the file; for the others the directory,
 // and `config` the configuration file.
 struct Detected {
@@ -49,6 +51,8 @@ struct Detected {
   std::string path;
   std::string config = {};
 };
+
+} // namespace
 
 static absl::StatusOr<Detected> detectDirectory(const std::string &path,
                                                 bool withWeights) {

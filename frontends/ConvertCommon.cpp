@@ -81,6 +81,8 @@ ropeScalingOf(const ModelConfig &config) {
 // Bytes of rows that are read and written at a time.
 static constexpr int64_t chunkBytes = int64_t{4} << 20;
 
+namespace {
+
 // What the streams share.
 struct StreamState {
   const Checkpoint *checkpoint;
@@ -88,6 +90,8 @@ struct StreamState {
   uint64_t done = 0;
   uint64_t total = 0;
 };
+
+} // namespace
 
 // Rows [first, first + count) of `weight` as `type`, in Meta's order.
 static absl::Status readRowsAs(const Checkpoint &checkpoint,

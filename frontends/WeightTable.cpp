@@ -17,6 +17,8 @@
 
 namespace llamac {
 
+namespace {
+
 // A size of the configuration that shapes are made of.
 enum class Size { One, Dim, QueryRows, KeyRows, Ffn, Vocab };
 
@@ -28,6 +30,8 @@ struct WeightRow {
   Size cols;
   bool isRotary;
 };
+
+} // namespace
 
 static constexpr WeightRow embeddingRow = {
     "tok_embeddings", "model.embed_tokens",

@@ -153,12 +153,16 @@ static absl::Status readConfig(const JsonObject &root, ModelConfig &config) {
   return absl::OkStatus();
 }
 
+namespace {
+
 // The names of the files that hold the weights; with an index also where it
 // says each tensor is.
 struct WeightFiles {
   std::vector<std::string> names;
   absl::flat_hash_map<std::string, std::string> index;
 };
+
+} // namespace
 
 static absl::StatusOr<WeightFiles> findFiles(const std::string &directory,
                                              Checkpoint &checkpoint) {

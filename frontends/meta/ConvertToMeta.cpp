@@ -20,11 +20,15 @@
 
 namespace llamac {
 
+namespace {
+
 // params.json gives the FFN size by a rule alone; this is what to put in it.
 struct FfnRule {
   std::optional<double> multiplier;
   int64_t multipleOf;
 };
+
+} // namespace
 
 static absl::StatusOr<FfnRule> findFfnRule(int64_t dim, int64_t ffnDim) {
   // The rules of Meta's own models first, since people know them.

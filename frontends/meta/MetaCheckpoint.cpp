@@ -50,11 +50,16 @@ int64_t MetaDefaults::maxContext(double theta, bool scaled) {
   return theta >= 500000.0 ? 8192 : 4096;
 }
 
+namespace {
+
 // Keys of models that are more than a Llama text model, and what they mean.
 struct RefusedKey {
   absl::string_view key;
   absl::string_view meaning;
 };
+
+} // namespace
+
 static constexpr RefusedKey refusedKeys[] = {
     {"quantization_args", "a quantised checkpoint"},
     {"lora_args", "LoRA adapters"},

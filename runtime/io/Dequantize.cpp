@@ -86,6 +86,8 @@ static void dequantizeQ5_1(const uint8_t *in, float *out) {
   }
 }
 
+namespace {
+
 // The 6-bit scale and minimum of group j (of 8) of a Q4_K or Q5_K block: the
 // 12 bytes hold the low groups' six bits in bytes 0-3 and 4-7, the high groups'
 // low nibbles in bytes 8-11 and their top two bits above the low groups'.
@@ -93,6 +95,9 @@ struct ScaleMin {
   uint8_t scale;
   uint8_t min;
 };
+
+} // namespace
+
 static ScaleMin scaleMinK(const uint8_t *packed, int j) {
   if (j < 4)
     return {static_cast<uint8_t>(packed[j] & 63),

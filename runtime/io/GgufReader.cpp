@@ -28,11 +28,16 @@ static constexpr uint32_t maxRank = 4;
 static constexpr uint64_t leastPairBytes = 8 + 4 + 1;
 static constexpr uint64_t leastTensorBytes = 8 + 4 + 8 + 4 + 8;
 
+namespace {
+
 // A row for each value type: its name and bytes (0: not of one size).
 struct GgufTypeRow {
   absl::string_view name;
   uint64_t bytes;
 };
+
+} // namespace
+
 static constexpr GgufTypeRow typeRows[] = {
     {"uint8", 1},  {"int8", 1},    {"uint16", 2},  {"int16", 2},  {"uint32", 4},
     {"int32", 4},  {"float32", 4}, {"bool", 1},    {"string", 0}, {"array", 0},
@@ -42,12 +47,17 @@ static const GgufTypeRow &typeRow(GgufType type) {
   return typeRows[static_cast<size_t>(type)];
 }
 
+namespace {
+
 // GGML's tensor types by number; those without a DataType are not supported.
 struct GgmlTypeRow {
   uint32_t number;
   absl::string_view name;
   std::optional<DataType> type;
 };
+
+} // namespace
+
 static constexpr GgmlTypeRow ggmlTypes[] = {
     {0, "F32", DataType::F32},
     {1, "F16", DataType::F16},

@@ -73,6 +73,8 @@ bool JsonEvents::parse_error(std::size_t position, const std::string &lastToken,
   return false;
 }
 
+namespace {
+
 // Lets the lexer report how far it has read.
 class CountingIterator {
 public:
@@ -98,14 +100,13 @@ public:
   friend bool operator==(const CountingIterator &a, const CountingIterator &b) {
     return a.at == b.at;
   }
-  friend bool operator!=(const CountingIterator &a, const CountingIterator &b) {
-    return a.at != b.at;
-  }
 
 private:
   const char *at;
   uint64_t *consumed;
 };
+
+} // namespace
 
 absl::Status parseJsonEvents(absl::string_view file, absl::string_view text,
                              const JsonLimits &limits, JsonEvents &events,
@@ -125,6 +126,8 @@ absl::Status parseJsonEvents(absl::string_view file, absl::string_view text,
     return internalError("a JSON handler stopped without a reason");
   return events.status;
 }
+
+namespace {
 
 // Builds a tree; the path of open containers is a stack, never recursion.
 class TreeBuilder : public JsonEvents {
@@ -196,6 +199,8 @@ private:
   std::vector<json *> containers;
   json *slot = nullptr;
 };
+
+} // namespace
 
 absl::StatusOr<JsonDocument> parseJson(absl::string_view file,
                                        absl::string_view text,

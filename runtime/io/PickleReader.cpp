@@ -35,6 +35,8 @@ static constexpr size_t maxRank = 8;
 
 using ValueId = uint32_t;
 
+namespace {
+
 enum class ValueKind : uint8_t {
   None,
   Bool,
@@ -49,12 +51,16 @@ enum class ValueKind : uint8_t {
   Tensor,
 };
 
+} // namespace
+
 static absl::string_view kindName(ValueKind kind) {
   static constexpr absl::string_view names[] = {
       "None",   "a bool", "an integer", "a float",   "text",    "a tuple",
       "a list", "a dict", "a name",     "a storage", "a tensor"};
   return names[static_cast<size_t>(kind)];
 }
+
+namespace {
 
 // The names that may be imported.
 enum class GlobalName : uint8_t {
@@ -65,12 +71,16 @@ enum class GlobalName : uint8_t {
   HalfStorage,
   FloatStorage,
 };
+
 struct GlobalRow {
   absl::string_view module;
   absl::string_view name;
   GlobalName global;
   std::optional<DataType> storage;
 };
+
+} // namespace
+
 static constexpr GlobalRow globals[] = {
     {"collections", "OrderedDict", GlobalName::OrderedDict, {}},
     {"torch._utils", "_rebuild_tensor_v2", GlobalName::RebuildTensor, {}},
@@ -79,6 +89,8 @@ static constexpr GlobalRow globals[] = {
     {"torch", "HalfStorage", GlobalName::HalfStorage, DataType::F16},
     {"torch", "FloatStorage", GlobalName::FloatStorage, DataType::F32},
 };
+
+namespace {
 
 struct Value {
   ValueKind kind = ValueKind::None;
@@ -145,6 +157,8 @@ private:
   std::vector<Storage> storages;
   std::vector<PickledTensor> tensors;
 };
+
+} // namespace
 
 absl::Status PickleMachine::push(Value value) {
   if (values.size() == maxValues)

@@ -25,6 +25,8 @@ namespace llamac {
 static constexpr uint64_t maxHeaderBytes = 100'000'000;
 static constexpr size_t maxRank = 8;
 
+namespace {
+
 // An entry of the header as it is written, before anything is checked but the
 // grammar.
 struct HeaderEntry {
@@ -230,6 +232,8 @@ private:
   State state = State::Start;
   absl::flat_hash_set<std::string> names;
 };
+
+} // namespace
 
 // The tensor an entry describes; data starts at `dataStart` in the file.
 static absl::StatusOr<SafetensorsTensor>

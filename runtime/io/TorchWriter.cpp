@@ -29,6 +29,8 @@ namespace llamac {
 static constexpr uint64_t storageAlignment = 64;
 static constexpr uint32_t in64 = 0xffffffff; // The value is in a zip64 field.
 
+namespace {
+
 // Gathers little-endian fields.
 class FieldWriter {
 public:
@@ -48,9 +50,13 @@ public:
   std::string bytes;
 };
 
+} // namespace
+
 static uint32_t clamp32(uint64_t value) {
   return static_cast<uint32_t>(std::min<uint64_t>(value, in64));
 }
+
+namespace {
 
 // Writes a zip file of stored entries, one after the other.
 class ZipWriter {
@@ -77,6 +83,8 @@ private:
   AtomicFile &file;
   std::vector<Entry> entries;
 };
+
+} // namespace
 
 absl::Status
 ZipWriter::add(const std::string &name, uint64_t size,
@@ -203,6 +211,8 @@ absl::Status ZipWriter::finish() {
   return file.write(end.span());
 }
 
+namespace {
+
 // Writes the pickle of a state dict, protocol 2, as torch does: persistent ids
 // name storages, and everything else is built by two functions.
 class StateDictPickler {
@@ -273,6 +283,8 @@ private:
 
   FieldWriter fields;
 };
+
+} // namespace
 
 absl::Status writeTorchFile(absl::string_view path,
                             absl::Span<const TensorStream> tensors,

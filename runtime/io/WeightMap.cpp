@@ -27,6 +27,8 @@
 
 namespace llamac {
 
+namespace {
+
 // `elements` consecutive elements at `data`, of which row r (counted from the
 // run's first) goes to row `row` + r, from column `col` on.
 struct RowRun {
@@ -35,6 +37,8 @@ struct RowRun {
   int64_t col;
   int64_t elements;
 };
+
+} // namespace
 
 uint32_t WeightMap::addFile(std::shared_ptr<MappedFile> file) {
   mappedFiles.push_back(std::move(file));

@@ -44,12 +44,16 @@ static constexpr uint16_t zip64Extra = 0x0001;
 static constexpr uint32_t in64 = 0xffffffff; // The value is in a zip64 field.
 static constexpr size_t maxNameBytes = 1024;
 
+namespace {
+
 // Where the central directory lies.
 struct Directory {
   uint64_t offset = 0;
   uint64_t size = 0;
   uint64_t entries = 0;
 };
+
+} // namespace
 
 template <typename T> static T load(const MappedFile &file, uint64_t offset) {
   T value;
