@@ -103,36 +103,45 @@ template <> struct DotOf<PanelFormat::Q8_0> {
   using Type = DotI8;
 };
 
-/// sums[p] += w[p] x for one block of each of some panels, which share the
-/// broadcasts of x.
-template <PanelFormat format, int panels>
+/// sums[t][p] += w[p] x[t] for one block of some panels and rows, which share
+/// what is in registers.
+template <PanelFormat format, int panels, int rows>
 LLAMAC_INLINE void extend(const Int8Weights<format> (&w)[panels],
-                          const Int8Block &x, F32xD (&sums)[panels]) {
-  using Dot = typename DotOf<format>::Type;
+                          const Int8Block *x, F32xD (&sums)[rows][panels]) {
   constexpr bool hasOffset = format == PanelFormat::Q4_1;
-  I32xD totals[panels];
-  if constexpr (panels == 1) {
-    Dot dot(hasOffset ? 0 : int(x.start));
-    for (int g = 0; g < 8; ++g)
-      dot.add(w[0].q[g], repeat4(x.q + 4 * g));
-    totals[0] = dot.total();
-  } else {
-    static_assert(panels == 2);
-    Dot dot0(hasOffset ? 0 : int(x.start)), dot1 = dot0;
-    for (int g = 0; g < 8; ++g) {
-      I32xD value = repeat4(x.q + 4 * g);
-      dot0.add(w[0].q[g], value);
-      dot1.add(w[1].q[g], value);
+  typename DotOf<format>::Type dots[rows][panels];
+  for (int t = 0; t < rows; ++t)
+    for (int p = 0; p < panels; ++p)
+      dots[t][p].start(hasOffset ? 0 : int(x[t].start));
+  for (int g = 0; g < 8; ++g)
+    for (int t = 0; t < rows; ++t) {
+      I32xD value = repeat4(x[t].q + 4 * g);
+      for (int p = 0; p < panels; ++p)
+        dots[t][p].add(w[p].q[g], value);
     }
-    totals[0] = dot0.total();
-    totals[1] = dot1.total();
-  }
-  for (int p = 0; p < panels; ++p) {
-    if constexpr (hasOffset)
-      sums[p] = fmaD(w[p].offset, F32xD(bits<float>(x.start)), sums[p]);
-    sums[p] = fmaD(__builtin_convertvector(totals[p], F32xD),
-                   w[p].scale * x.scale, sums[p]);
-  }
+  for (int t = 0; t < rows; ++t)
+    for (int p = 0; p < panels; ++p) {
+      F32xD &sum = sums[t][p];
+      if constexpr (hasOffset)
+        sum = fmaD(w[p].offset, F32xD(bits<float>(x[t].start)), sum);
+      sum = fmaD(__builtin_convertvector(dots[t][p].total(), F32xD),
+                 w[p].scale * x[t].scale, sum);
+    }
+}
+
+/// extend() for sums in memory, f32 [panels][panelStride].
+template <int rows, PanelFormat format, int panels>
+LLAMAC_INLINE void extendRows(const Int8Weights<format> (&w)[panels],
+                              const Int8Block *x, float *sums,
+                              long panelStride) {
+  F32xD sum[rows][panels];
+  for (int t = 0; t < rows; ++t)
+    for (int p = 0; p < panels; ++p)
+      sum[t][p] = load<F32xD>(sums + p * panelStride + t * panelRows);
+  extend(w, x, sum);
+  for (int t = 0; t < rows; ++t)
+    for (int p = 0; p < panels; ++p)
+      store(sums + p * panelStride + t * panelRows, sum[t][p]);
 }
 
 /// Prefetches the 16 rows' block that lies `ahead` bytes after `block`.
@@ -157,15 +166,15 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
       Int8Weights<format> weights[count];
       for (int p = 0; p < count; ++p)
         weights[p].read(panels[p] + b * bytes, lane);
+      const Int8Block *from = x + b * rows;
+      float *to = sums + lane;
+      long stride = rows * panelRows, t = 0;
 #pragma clang loop unroll(disable)
-      for (long t = 0; t < rows; ++t) {
-        F32xD sum[count];
-        for (int p = 0; p < count; ++p)
-          sum[p] = load<F32xD>(sums + (p * rows + t) * 16 + lane);
-        extend(weights, x[b * rows + t], sum);
-        for (int p = 0; p < count; ++p)
-          store(sums + (p * rows + t) * 16 + lane, sum[p]);
-      }
+      for (; t + dotRows <= rows; t += dotRows)
+        extendRows<dotRows>(weights, from + t, to + t * panelRows, stride);
+#pragma clang loop unroll(disable)
+      for (; t < rows; ++t)
+        extendRows<1>(weights, from + t, to + t * panelRows, stride);
     }
   }
 }
@@ -175,18 +184,18 @@ template <PanelFormat format, long depth>
 LLAMAC_INLINE void int8PanelRow(const U8 *panel, const Int8Block *x,
                                 float *sums) {
   constexpr int parts = panelRows / dotLanes;
-  F32xD sum[parts][1] = {};
+  F32xD sum[parts][1][1] = {};
   for (long b = 0; b < depth / 32; ++b) {
     const U8 *block = panel + b * panelBlock(format).bytes;
     prefetchBlock<format>(block, 2048);
     for (int part = 0; part < parts; ++part) {
       Int8Weights<format> weights[1];
       weights[0].read(block, part * dotLanes);
-      extend(weights, x[b], sum[part]);
+      extend(weights, x + b, sum[part]);
     }
   }
   for (int part = 0; part < parts; ++part)
-    store(sums + part * dotLanes, sum[part][0]);
+    store(sums + part * dotLanes, sum[part][0][0]);
 }
 
 } // namespace llamac::cpu

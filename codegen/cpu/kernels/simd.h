@@ -148,13 +148,14 @@ LLAMAC_INLINE void prefetch(const void *at) {
 // Instruction sets
 //===----------------------------------------------------------------------===//
 
-/// The weights that accumulate() holds in registers: panels x depth.
+/// What accumulate() holds in registers: weights of panels x depth, and the
+/// sums of some rows, enough to hide the latency of a multiply-add.
 #if defined(__AVX512F__)
-constexpr int tilePanels = 2, tileDepth = 8;
+constexpr int tilePanels = 2, tileDepth = 8, tileRows = 4;
 #elif defined(__AVX2__) || defined(__aarch64__)
-constexpr int tilePanels = 1, tileDepth = 4;
+constexpr int tilePanels = 1, tileDepth = 4, tileRows = 2;
 #else
-constexpr int tilePanels = 1, tileDepth = 2;
+constexpr int tilePanels = 1, tileDepth = 2, tileRows = 1;
 #endif
 
 /// Lanes of a panel that a product in 8-bit integers takes at a time.
@@ -193,9 +194,16 @@ constexpr bool hasVnni = true;
 constexpr bool hasVnni = false;
 #endif
 
+/// Rows that products in 8-bit integers take side by side, as tileRows.
+#if defined(__AVX512BW__)
+constexpr int dotRows = 2;
+#else
+constexpr int dotRows = 1;
+#endif
+
 // DotU4 and DotI8 sum up to 32 products of weights and activations in each
-// lane, from `start` on. add(w, x) takes four k: w has them in each lane, x
-// repeats the same four i8 activations. The weights are
+// lane, from what start() sets. add(w, x) takes four k: w has them in each
+// lane, x repeats the same four i8 activations. The weights are
 //   DotU4   u8 up to 15
 //   DotI8   8 bits: offset by 128, so unsigned, where hasVnni; else signed
 
@@ -209,7 +217,7 @@ using VendorI32 = int __attribute__((vector_size(64)));
 struct DotU4 {
   VendorI32 sum;
 
-  LLAMAC_INLINE explicit DotU4(int start) : sum((VendorI32)I32xD(start)) {}
+  LLAMAC_INLINE void start(int value) { sum = (VendorI32)I32xD(value); }
   LLAMAC_INLINE void add(U8xD w, I32xD x) {
     sum = __builtin_ia32_vpdpbusd512(sum, (VendorI32)w, (VendorI32)x);
   }
@@ -257,21 +265,24 @@ LLAMAC_INLINE I8xD withSigns(I8xD x, I8xD w) {
 
 // Eight times 2 x 15 x 127 stays within 16 bits.
 struct DotU4 {
-  VendorI16 pairs = {};
-  int start;
+  VendorI16 pairs;
+  int first;
 
-  LLAMAC_INLINE explicit DotU4(int start) : start(start) {}
+  LLAMAC_INLINE void start(int value) {
+    pairs = VendorI16{};
+    first = value;
+  }
   LLAMAC_INLINE void add(U8xD w, I32xD x) {
     pairs += multiplyPairs(w, (I8xD)x);
   }
-  LLAMAC_INLINE I32xD total() const { return sumPairs(pairs) + start; }
+  LLAMAC_INLINE I32xD total() const { return sumPairs(pairs) + first; }
 };
 
 // |w| is the unsigned side and x takes the sign of w: 2 x 128 x 127 fits.
 struct DotI8 {
   I32xD sum;
 
-  LLAMAC_INLINE explicit DotI8(int start) : sum(start) {}
+  LLAMAC_INLINE void start(int value) { sum = value; }
   LLAMAC_INLINE void add(U8xD w, I32xD x) {
     auto weight = (I8xD)w;
     auto magnitude = (U8xD)(weight < 0 ? -weight : weight);
@@ -285,7 +296,7 @@ struct DotI8 {
 struct DotI8 {
   I32xD sum;
 
-  LLAMAC_INLINE explicit DotI8(int start) : sum(start) {}
+  LLAMAC_INLINE void start(int value) { sum = value; }
   LLAMAC_INLINE void add(U8xD w, I32xD x) {
     for (int j = 0; j < 4; ++j)
       sum += (bits<I32xD>(w) << (24 - 8 * j) >> 24) * (x << (24 - 8 * j) >> 24);

@@ -12,7 +12,8 @@
 // fast as f32; there are no tiles of rows, so no number of rows is a tail; and
 // every sum is one chain of multiply-adds in the order of k, whatever the
 // blocking. With a depth of 8 and two panels, 10 loads and 2 stores go with 16
-// multiply-adds, and the chains of different rows overlap out of order.
+// multiply-adds; a few rows go side by side, so that the next multiply-add in
+// line does not wait for the last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,23 +24,41 @@
 
 namespace llamac::cpu {
 
+/// accumulate() for `rows` rows, side by side.
+template <int rows, int panels>
+LLAMAC_INLINE void accumulateRows(const F32x16 (&w)[panels][tileDepth],
+                                  const float *x, long xStride, float *sums,
+                                  long sumStride, long panelStride) {
+  F32x16 sum[rows][panels];
+  for (int t = 0; t < rows; ++t)
+    for (int p = 0; p < panels; ++p)
+      sum[t][p] = load<F32x16>(sums + t * sumStride + p * panelStride);
+  for (int j = 0; j < tileDepth; ++j)
+    for (int t = 0; t < rows; ++t) {
+      F32x16 value = splat(x[t * xStride + j]);
+      for (int p = 0; p < panels; ++p)
+        sum[t][p] = fma(w[p][j], value, sum[t][p]);
+    }
+  for (int t = 0; t < rows; ++t)
+    for (int p = 0; p < panels; ++p)
+      store(sums + t * sumStride + p * panelStride, sum[t][p]);
+}
+
 /// sums[t][p] += w[p] x[t] for `rows` rows. Row t of x is at x + t * xStride;
 /// the 16 sums of panel p at sums + t * sumStride + p * panelStride.
 template <int panels>
 LLAMAC_INLINE void accumulate(const F32x16 (&w)[panels][tileDepth],
                               const float *x, long xStride, float *sums,
                               long sumStride, long panelStride, long rows) {
+  long t = 0;
 #pragma clang loop unroll(disable)
-  for (long t = 0; t < rows; ++t) {
-    F32x16 sum[panels];
-    for (int p = 0; p < panels; ++p)
-      sum[p] = load<F32x16>(sums + t * sumStride + p * panelStride);
-    for (int j = 0; j < tileDepth; ++j)
-      for (int p = 0; p < panels; ++p)
-        sum[p] = fma(w[p][j], splat(x[t * xStride + j]), sum[p]);
-    for (int p = 0; p < panels; ++p)
-      store(sums + t * sumStride + p * panelStride, sum[p]);
-  }
+  for (; t + tileRows <= rows; t += tileRows)
+    accumulateRows<tileRows>(w, x + t * xStride, xStride, sums + t * sumStride,
+                             sumStride, panelStride);
+#pragma clang loop unroll(disable)
+  for (; t < rows; ++t)
+    accumulateRows<1>(w, x + t * xStride, xStride, sums + t * sumStride,
+                      sumStride, panelStride);
 }
 
 LLAMAC_INLINE void clear(float *sums, long count) {
