@@ -19,6 +19,7 @@ import support
 
 support.require("numpy", "gguf", "safetensors")
 
+import gguf
 import numpy as np
 
 from llama_numpy import Config, RopeScaling, rope_factors
@@ -29,7 +30,7 @@ DUMP = os.environ["LLAMAC_DUMP_CHECKPOINT"]
 # Wide enough for the K formats' blocks of 256.
 CONFIG = Config(256, 2, 8, 2, vocab=501, multiple_of=256)
 TIED = Config(96, 2, 6, 2, vocab=333, multiple_of=32, tied=True, theta=10000.0)
-SCALED = Config(128, 1, 4, 4, vocab=260, multiple_of=32, scaling=RopeScaling())
+SCALED = Config(128, 1, 4, 4, vocab=300, multiple_of=32, scaling=RopeScaling())
 FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
 
 
@@ -38,6 +39,12 @@ class BareName(str):
 
     def __add__(self, suffix):
         return str(self)
+
+
+def end_tokens(path):
+    """The start and end tokens of a GGUF file, by the gguf package."""
+    fields = gguf.GGUFReader(path).fields
+    return [int(fields[f"tokenizer.ggml.{name}_token_id"].contents()) for name in ("bos", "eos")]
 
 
 class ValuesCase(support.TestCase):
@@ -185,7 +192,7 @@ class HuggingFace(ValuesCase):
     def test_tied_and_scaled(self):
         weights = random_weights(TIED)
         self.check(write_huggingface(self.path("tied"), TIED, weights), weights, TIED)
-        config = Config(128, 1, 4, 4, vocab=260, multiple_of=32, scaling=RopeScaling(32.0))
+        config = Config(128, 1, 4, 4, vocab=300, multiple_of=32, scaling=RopeScaling(32.0))
         weights = random_weights(config)
         self.check(write_huggingface(self.path("scaled"), config, weights), weights, config)
 
@@ -222,7 +229,8 @@ class Gguf(ValuesCase):
                 stored, values = quantise(weights, kind)
                 model = write_gguf(self.path(kind + ".gguf"), CONFIG, stored)
                 got = self.check(model, values, CONFIG)
-                expected = {"format": "gguf", "tokenizer": "gguf", "bos": 256, "stop_ids": [257], "context": 4096}
+                bos, eos = end_tokens(model)
+                expected = {"format": "gguf", "tokenizer": "gguf", "bos": bos, "stop_ids": [eos], "context": 4096}
                 self.assertEqual({k: got.get(k) for k in expected}, expected)
 
     def test_rotary_factors(self):

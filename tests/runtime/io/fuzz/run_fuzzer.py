@@ -20,7 +20,7 @@ support.require("numpy", "gguf", "safetensors")
 from llama_numpy import Config
 from make_model import quantise, random_weights, write_gguf, write_huggingface, write_meta
 
-CONFIG = Config(8, 1, 1, 1, vocab=258, multiple_of=8, tied=True)
+CONFIG = Config(8, 1, 1, 1, vocab=300, multiple_of=8, tied=True)
 
 
 def write_seeds(folder, reader):
