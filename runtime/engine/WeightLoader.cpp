@@ -9,8 +9,8 @@
 #include "runtime/engine/WeightLoader.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cpu/PanelLayout.h"
 #include "runtime/cpu/WeightConverter.h"
+#include "runtime/cpu/WeightPacking.h"
 #include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
@@ -63,9 +63,9 @@ convertWeight(const schema::WeightT &weight, const WeightMap &checkpoint,
   LLAMAC_ASSIGN_OR_RETURN(
       std::unique_ptr<Buffer> buffer,
       device.allocateDense(
-          panels ? static_cast<uint64_t>(panelCount(weight.rows)) *
-                       panelBytes(static_cast<PanelFormat>(type), weight.cols)
-                 : weight.rows * rowBytes));
+          panels ? static_cast<uint64_t>(
+                       packedBytes(type, weight.rows, weight.cols))
+                 : static_cast<uint64_t>(weight.rows) * rowBytes));
   uint64_t written = 0;
   auto write = [&](absl::Span<const uint8_t> bytes) {
     written += bytes.size();

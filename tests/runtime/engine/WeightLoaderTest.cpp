@@ -1,0 +1,161 @@
+//===- WeightLoaderTest.cpp - Weights to where kernels read them ----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/WeightLoader.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/cpu/CpuDevice.h"
+#include "runtime/engine/Engine.h"
+#include "tests/runtime/engine/ToyModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace llamac {
+namespace {
+
+using testing::HasSubstr;
+using toy::ToyPlan;
+using toy::ToyPlanFile;
+
+/// A file of float32 values, and plans whose weights refer to it.
+class WeightLoaderTest : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string pattern =
+        std::filesystem::temp_directory_path() / "llamac-weights-XXXXXX";
+    folder = mkdtemp(pattern.data());
+    path = folder + "/model.bin";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  void writeValues(const std::vector<float> &values) const {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char *>(values.data()),
+               static_cast<std::streamsize>(values.size() * sizeof(float)));
+  }
+
+  void addFile(ToyPlan &toy) const {
+    auto file = std::make_unique<schema::SourceFileT>();
+    file->path = path;
+    const auto mapped = *MappedFile::open(path);
+    file->size = mapped->size();
+    file->fingerprint = *fingerprintFiles({mapped});
+    toy.plan.sourceFiles.push_back(std::move(file));
+  }
+
+  /// Makes `weight` the float32 values of the file from `offset` on.
+  static void refer(schema::WeightT &weight, uint64_t offset) {
+    weight.section = -1;
+    weight.source = std::make_unique<schema::WeightSourceT>();
+    weight.source->tensor = weight.name + ".weight";
+    weight.source->type = schema::DataType::F32;
+    weight.source->parts = {schema::SourceExtent(
+        0, offset, static_cast<uint64_t>(weight.rows * weight.cols) * 4)};
+  }
+
+  /// The toy plan with both embeddings in the file.
+  std::function<void(ToyPlan &)> referring() const {
+    std::vector<float> values = {-1, -1, -1};
+    for (int layer = 0; layer < 2; ++layer)
+      for (int token = 0; token < toy::vocab; ++token)
+        values.push_back(static_cast<float>(toy::embed(layer, token)));
+    writeValues(values);
+    return [this](ToyPlan &toy) {
+      addFile(toy);
+      refer(*toy.plan.weights[0], 12);
+      refer(*toy.plan.weights[1], 12 + toy::vocab * 4);
+    };
+  }
+
+  std::string folder;
+  std::string path;
+};
+
+TEST_F(WeightLoaderTest, ReferencedWeightsGiveTheSameLogits) {
+  const ToyPlanFile plan(referring());
+  const auto model = Model::load(plan.path(), {.threads = 2});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto engine = *Engine::create(*model);
+  Sequence sequence = *engine->newSequence();
+  const std::vector<int> prompt = toy::cleanTokens(9, 4);
+  ASSERT_TRUE(engine
+                  ->step({{&sequence, prompt}},
+                         [&](const LogitsRow &row) {
+                           EXPECT_EQ(row.values[toy::likeliestAfter(prompt)],
+                                     0);
+                           return absl::OkStatus();
+                         })
+                  .ok());
+}
+
+TEST_F(WeightLoaderTest, AStaleFileIsNamed) {
+  const ToyPlanFile plan(referring());
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+      .write("x", 1);
+  const absl::Status status = Model::load(plan.path()).status();
+  EXPECT_EQ(exitCode(status), ExitCode::BadPlan);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("fingerprint"));
+}
+
+// 40 rows make three panels, the last one padded with zeros; bf16 keeps the
+// upper half of these small whole numbers.
+TEST_F(WeightLoaderTest, ReferencedWeightsArePacked) {
+  constexpr int rows = 40;
+  constexpr int cols = 24;
+  std::vector<float> values;
+  for (int i = 0; i < rows * cols; ++i)
+    values.push_back(static_cast<float>(i % 128));
+  writeValues(values);
+  for (const auto type : {schema::DataType::F32, schema::DataType::BF16}) {
+    const ToyPlanFile file([&](ToyPlan &toy) {
+      addFile(toy);
+      auto weight = std::make_unique<schema::WeightT>();
+      weight->name = "packed";
+      weight->type = type;
+      weight->rows = rows;
+      weight->cols = cols;
+      weight->layout = schema::WeightLayout::Panel16;
+      refer(*weight, 0);
+      toy.plan.weights.push_back(std::move(weight));
+    });
+    const auto plan = *PlanReader::open(file.path());
+    const auto device = *CpuDevice::create({2, ""});
+    const auto buffers = loadWeights(*plan, *device);
+    ASSERT_TRUE(buffers.ok()) << buffers.status();
+    ASSERT_EQ(buffers->size(), 3u);
+    const Buffer &packed = *(*buffers)[2];
+    const bool wide = type == schema::DataType::F32;
+    ASSERT_EQ(packed.size(), 3u * cols * 16 * (wide ? 4 : 2));
+    const auto *bytes = static_cast<const uint8_t *>(packed.address());
+    for (int row = 0; row < 48; ++row) {
+      for (int k = 0; k < cols; ++k) {
+        const int panel = row / 16 * cols * 16;
+        float value = 0;
+        if (wide) {
+          std::memcpy(&value, bytes + (panel + k * 16 + row % 16) * 4, 4);
+        } else {
+          // Pairs of k side by side.
+          const int at = panel + k / 2 * 32 + row % 16 * 2 + k % 2;
+          std::memcpy(reinterpret_cast<uint8_t *>(&value) + 2, bytes + at * 2,
+                      2);
+        }
+        ASSERT_EQ(value, row < rows ? values[row * cols + k] : 0)
+            << "row " << row << " k " << k;
+      }
+    }
+  }
+}
+
+} // namespace
+} // namespace llamac
