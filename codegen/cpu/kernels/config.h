@@ -140,10 +140,11 @@ struct AttentionConfig {
   long splitTokens = 128; ///< Keys that are reduced together; see attention.h.
 };
 
-/// Query vectors that go through the keys together.
+/// Rows whose query vectors go through the keys together: about 32 vectors, and
+/// a multiple of 4, as the inner loop takes them (tile.h).
 constexpr long attentionTileRows(const AttentionConfig &config) {
   long group = config.heads / config.kv.kvHeads;
-  return group >= 32 ? 1 : 32 / group;
+  return group >= 32 ? 4 : roundUp(32 / group, 4);
 }
 
 constexpr long attentionSplits(const AttentionConfig &config) {

@@ -148,6 +148,24 @@ LLAMAC_INLINE void prefetch(const void *at) {
 // Instruction sets
 //===----------------------------------------------------------------------===//
 
+/// x * 2^n for integral n, |n| up to 200 and |x| near 1: the result may be
+/// infinite or zero.
+LLAMAC_INLINE F32x16 scaleByPowerOfTwo(F32x16 x, F32x16 n) {
+#if defined(__AVX512F__)
+  using Vendor = float __attribute__((vector_size(64)));
+  return (F32x16)__builtin_ia32_scalefps512_mask((Vendor)x, (Vendor)n, Vendor{},
+                                                 -1, /*current rounding*/ 4);
+#else
+  // In two steps, since n spans more than the exponent of one factor. Adding
+  // 1.5 x 2^23 leaves n in the low bits, and a NaN does no harm there.
+  constexpr float magic = 0x1.8p23f;
+  I32x16 exponent = bits<I32x16>(n + magic) - bits<int>(magic);
+  I32x16 half = exponent >> 1;
+  return x * bits<F32x16>((half + 127) << 23) *
+         bits<F32x16>((exponent - half + 127) << 23);
+#endif
+}
+
 /// What accumulate() holds in registers: weights of panels x depth, and the
 /// sums of some rows, enough to hide the latency of a multiply-add.
 #if defined(__AVX512F__)

@@ -35,21 +35,15 @@ LLAMAC_INLINE float squareRoot(float x) {
   return __builtin_elementwise_sqrt(x);
 }
 
-/// 2^n for -126 <= n <= 127, n integral.
-LLAMAC_INLINE F32x16 powerOfTwo(I32x16 n) {
-  return bits<F32x16>((n + 127) << 23);
-}
-
 /// e^x within about 1 ulp: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial
 /// for e^r (the Taylor series, whose next term is below 2^-27), and a scaling
-/// by 2^n in two steps, since n spans more than the exponent of one factor.
+/// by 2^n.
 LLAMAC_INLINE F32x16 exp(F32x16 x) {
   // Beyond these the result is 0 or infinity; a NaN passes both comparisons.
   x = x < -104.0f ? F32x16(-104.0f) : x;
   x = x > 89.0f ? F32x16(89.0f) : x;
   constexpr float magic = 0x1.8p23f; // Adding it rounds to an integer.
-  F32x16 shifted = fma(x, splat(0x1.715476p+0f), splat(magic));
-  F32x16 n = shifted - magic;
+  F32x16 n = fma(x, splat(0x1.715476p+0f), splat(magic)) - magic;
   F32x16 r = fma(n, splat(-0x1.62e400p-1f), x); // ln 2 in two parts
   r = fma(n, splat(-0x1.7f7d1cp-20f), r);
   F32x16 p = splat(1.0f / 5040);
@@ -60,9 +54,7 @@ LLAMAC_INLINE F32x16 exp(F32x16 x) {
   p = fma(p, r, splat(0.5f));
   p = fma(p, r, splat(1.0f));
   p = fma(p, r, splat(1.0f));
-  I32x16 exponent = bits<I32x16>(shifted) - bits<int>(magic);
-  I32x16 half = exponent >> 1;
-  return p * powerOfTwo(half) * powerOfTwo(exponent - half);
+  return scaleByPowerOfTwo(p, n);
 }
 
 /// x / (1 + e^-x).
