@@ -109,7 +109,7 @@ struct KvConfig {
   long kvHeads;
   long headSize;         ///< A multiple of 8.
   long pagesPerSequence; ///< Context / pageTokens, rounded up.
-  long pageTokens = 64;  ///< A multiple of 16 that divides splitTokens.
+  long pageTokens = 64;  ///< A multiple of 32 that divides splitTokens.
   KvFormat format = KvFormat::F16;
 };
 
