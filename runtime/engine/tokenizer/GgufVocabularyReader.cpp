@@ -152,17 +152,16 @@ absl::Status GgufVocabularyReader::readMerges() {
       return fail(key, merge, "two tokens", quoteForMessage(merge));
     const absl::string_view left = merge.substr(0, space);
     const absl::string_view right = merge.substr(space + 1);
-    uint32_t ids[3];
-    size_t found = 0;
-    for (const std::string &text :
-         {std::string(left), std::string(right), absl::StrCat(left, right)}) {
-      const auto at = byText.find(text);
-      if (at == byText.end())
-        return fail(key, merge, "tokens of the vocabulary",
-                    quoteForMessage(text));
-      ids[found++] = at->second;
-    }
-    data.merges.push_back({ids[0], ids[1], rank, ids[2]});
+    const auto leftId = byText.find(left);
+    const auto rightId = byText.find(right);
+    const auto result = byText.find(absl::StrCat(left, right));
+    // Tools write vocabularies that were cut down beside the whole list of
+    // merges; llama.cpp takes them, and what is no token has no id to merge to.
+    if (leftId == byText.end() || rightId == byText.end() ||
+        result == byText.end())
+      continue;
+    data.merges.push_back(
+        {leftId->second, rightId->second, rank, result->second});
   }
   return absl::OkStatus();
 }

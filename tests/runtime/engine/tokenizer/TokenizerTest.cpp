@@ -104,6 +104,14 @@ TEST(BytePair, BytesThatAreNotUtf8KeepTheirTokens) {
   EXPECT_THAT(encode(*tiktoken(), "\xFF\x80z"), ElementsAre(0xFF, 0x80, 'z'));
 }
 
+TEST(BytePair, GgufMergesOfWhatIsNoTokenNeverHappen) {
+  const GgufFixture whole;
+  GgufFixture fixture;
+  fixture.merges.push_back("zz b");
+  fixture.merges.push_back("b a");
+  EXPECT_EQ(encode(*gguf(fixture), "abba"), encode(*gguf(whole), "abba"));
+}
+
 TEST(BytePair, GgufEncodesBytesThatAreNotUtf8AsReplacementCharacters) {
   EXPECT_THAT(encode(*gguf({}), "\xFFz"), ElementsAre(0xEF, 0xBF, 0xBD, 'z'));
 }
