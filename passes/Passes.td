@@ -25,9 +25,9 @@ def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
     Before, with the scores [heads, rows, keys] as a value:
 
     ```mlir
-    %k, %v = llama.cache_read %kv {layer = 0}
+    %k, %v = llama.cache_read %kv layer = 0
     %s0 = llama.attention_scores %q, %k
-    %s1 = llama.scale %s0 {factor = 0.125}
+    %s1 = llama.scale %s0 by 0.125
     %s2 = llama.add_mask %s1, %mask
     %p = llama.softmax %s2
     %o = llama.attention_values %p, %v
@@ -36,7 +36,7 @@ def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
     After:
 
     ```mlir
-    %o = llama.attention %q, %kv, %positions, %sequences {layer = 0, scale = 0.125}
+    %o = llama.attention %q, %kv, %positions, %sequences layer = 0 scale = 0.125
     ```
 
     Fires only when every value between is used once, the mask is the causal
@@ -119,6 +119,17 @@ def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
   let description = [{
     A `kernel.rms_norm` whose users are all products becomes their prologue:
     each computes the norm of the rows it works on.
+
+    ```mlir
+    %y = kernel.rms_norm %x, %norm {eps = 1.0e-5 : f64}
+    %q = kernel.matmul %y, %wq epilogue { yields the accumulator }
+    ```
+
+    becomes
+
+    ```mlir
+    %q = kernel.matmul %x, %wq norm(%norm) epilogue { yields the accumulator } {eps = 1.0e-5 : f64}
+    ```
   }];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
@@ -129,6 +140,17 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
     Clones `@step` once for each of the target's row buckets and removes it;
     each clone carries its bounds as `llamac.max_rows` and
     `llamac.max_wanted`.
+
+    ```mlir
+    func.func @step(...)
+    ```
+
+    becomes, for a target with two buckets,
+
+    ```mlir
+    func.func @decode(...) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64}
+    func.func @prefill(...) attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 64 : i64}
+    ```
   }];
   let constructor = "::llamac::createSpecialiseRowsPass(target)";
 }
@@ -137,8 +159,23 @@ def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
   let summary = "Family and tile config of every launch";
   let description = [{
     Asks the target for the config of each kernel op at the function's row
-    bound. Attention that the target splits over the keys gets a
+    bound; behind `kernel.gather_rows` the bound of the wanted rows counts.
+    Attention that the target splits over the keys gets a
     `kernel.attention_merge` behind it.
+
+    ```mlir
+    %o = kernel.attention %q over %kv at %positions, %sequences
+           {layer = 0 : i64, scale = 0.125 : f64} : ... -> tensor<?x576xf32>
+    ```
+
+    becomes, where rows are few,
+
+    ```mlir
+    %p = kernel.attention %q over %kv at %positions, %sequences
+           {config = #split, layer = 0 : i64, scale = 0.125 : f64} : ... -> tensor<?x9x32x80xf32>
+    %o = kernel.attention_merge %p at %positions
+           {config = #split, kvHeads = 3 : i64, scale = 0.125 : f64} : ... -> tensor<?x576xf32>
+    ```
   }];
   let constructor = "::llamac::createChooseKernelsPass(target)";
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
@@ -151,6 +188,18 @@ def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
     `plan.kernel` that is shared by all ops that differ only in their operands
     and layer. A launch gets a barrier when it depends on one since the last
     barrier.
+
+    ```mlir
+    %y = kernel.matmul %x, %wq norm(%norm) epilogue { ... } loc("layers.0.attention.wq")
+    ```
+
+    becomes
+
+    ```mlir
+    %y = plan.buffer 2304
+    plan.launch @gemv_attention_wq_n576_k576_q4_1(read %x, read %wq, read %norm, write %y)
+      rows tokens <items = 36, rowBlock = 0, scratch = 5376> barrier
+    ```
   }];
   let constructor = "::llamac::createLowerToPlanPass(target)";
   let dependentDialects = ["::llamac::plan::PlanDialect"];

@@ -22,11 +22,11 @@ cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options) {
   return config;
 }
 
-const CpuFamily &cpuFamilyOf(Operation *op) {
+const CpuFamily *cpuFamilyOf(Operation *op) {
   for (const CpuFamily &family : cpuFamilies())
     if (family.implements(op))
-      return family;
-  llvm_unreachable("a kernel op without a family reached the cpu target");
+      return &family;
+  return nullptr;
 }
 
 std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
@@ -60,11 +60,12 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
 }
 
 StringRef CpuTarget::familyName(Operation *op) const {
-  return cpuFamilyOf(op).name;
+  const CpuFamily *family = cpuFamilyOf(op);
+  return family ? family->name : "";
 }
 
 kernel::LaunchGeometry CpuTarget::geometry(Operation *op) const {
-  const cpu::LaunchShape shape = cpuFamilyOf(op).shape(op, targetOptions);
+  const cpu::LaunchShape shape = cpuFamilyOf(op)->shape(op, targetOptions);
   return {shape.items, shape.rowBlock, shape.scratchBytes};
 }
 

@@ -48,8 +48,9 @@ struct CpuFamily {
 
 llvm::ArrayRef<CpuFamily> cpuFamilies();
 
-/// The family that implements `op`; every kernel op with a config has one.
-const CpuFamily &cpuFamilyOf(mlir::Operation *op);
+/// The family that implements `op`; null when none does, as for a product or
+/// attention whose config has not been chosen.
+const CpuFamily *cpuFamilyOf(mlir::Operation *op);
 
 class CpuTarget : public kernel::Target {
 public:

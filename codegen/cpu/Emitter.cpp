@@ -50,13 +50,16 @@ FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
     Operation &op = kernel.getPrototype();
     if (failed(checkRegions(op)))
       return failure();
-    const CpuFamily &family = cpuFamilyOf(&op);
-    headers.insert(family.header);
+    const CpuFamily *family = cpuFamilyOf(&op);
+    if (!family)
+      return kernel.emitError() << "no cpu kernel family implements "
+                                << op.getName() << " as it is";
+    headers.insert(family->header);
     os << "\n// ";
     llvm::interleaveComma(kernel.getServes().getAsValueRange<StringAttr>(), os,
                           [&](StringRef role) { os << role; });
     os << "\n";
-    family.emit(&op, kernel.getSymName(), options, os);
+    family->emit(&op, kernel.getSymName(), options, os);
   }
   std::string unit;
   llvm::raw_string_ostream head(unit);

@@ -13,12 +13,14 @@
 #include "frontends/GraphBuilder.h"
 #include "passes/Passes.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 
+#include <filesystem>
 #include <thread>
 
 using namespace mlir;
@@ -134,6 +136,8 @@ absl::Status Compilation::runPhase(Phase phase) {
   }
   if (phase == Phase::Emit)
     return emit();
+  if (phase == Phase::Compile)
+    return compile();
   DiagnosticText diagnostics(context.get());
   PassManager pm(context.get());
   if (phase == Phase::Graph)
@@ -158,10 +162,15 @@ deal(ArrayRef<plan::KernelOp> kernels, size_t parts) {
 absl::Status Compilation::emit() {
   DiagnosticText diagnostics(context.get());
   SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
-  FailureOr<std::string> whole = emitCpuUnit(kernels, target.options());
-  if (failed(whole))
+  FailureOr<std::string> unit = emitCpuUnit(kernels, target.options());
+  if (failed(unit))
     return diagnostics.error("the kernels cannot be emitted");
-  emittedSource = *whole;
+  emittedSource = *std::move(unit);
+  return absl::OkStatus();
+}
+
+absl::Status Compilation::compile() {
+  SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
   std::vector<std::string> units;
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
   for (const auto &part : deal(kernels, std::min<size_t>(cores, 8)))
@@ -171,6 +180,22 @@ absl::Status Compilation::emit() {
     code.push_back({std::string(isaLevelName(level)), std::move(elf)});
   }
   return absl::OkStatus();
+}
+
+absl::Status Compilation::writeSourceFiles(const std::string &folder) const {
+  auto write = [&](const std::string &name, absl::string_view text) {
+    const std::filesystem::path path = std::filesystem::path(folder) / name;
+    std::error_code error;
+    std::filesystem::create_directories(path.parent_path(), error);
+    if (error)
+      return usageError(absl::StrCat(path.parent_path().string(),
+                                     ": cannot be made: ", error.message()));
+    return writeFileAtomically(path.string(), text);
+  };
+  for (const KernelHeader &header : kernelHeaders())
+    LLAMAC_RETURN_IF_ERROR(
+        write(header.name.str(), {header.text.data(), header.text.size()}));
+  return write("kernels.cpp", emittedSource);
 }
 
 cpu::KvConfig Compilation::kv() const {

@@ -35,7 +35,8 @@ enum class Phase {
   Import,   ///< The graph as the frontend builds it.
   Graph,    ///< Fused, with weight formats assigned.
   Schedule, ///< Launches with kernels and memory.
-  Emit,     ///< The kernels' source and machine code.
+  Emit,     ///< The kernels' source.
+  Compile,  ///< The kernels' machine code.
 };
 
 struct CompileOptions {
@@ -77,7 +78,12 @@ public:
   /// Bytes of the KV cache, all layers, that one token takes.
   int64_t kvBytesPerToken() const;
 
-  /// After Phase::Emit: writes the plan with the checkpoint's weights and
+  /// After Phase::Emit: writes the kernels' source, kernels.cpp, to `folder`
+  /// with the headers that it includes below it, so that -I of the folder is
+  /// all that a freestanding C++20 compiler needs.
+  absl::Status writeSourceFiles(const std::string &folder) const;
+
+  /// After Phase::Compile: writes the plan with the checkpoint's weights and
   /// `tokenizerBlob` (empty when it has none).
   absl::Status writePlanFile(const std::string &path,
                              const std::string &tokenizerBlob,
@@ -88,6 +94,7 @@ private:
 
   absl::Status runPhase(Phase phase);
   absl::Status emit();
+  absl::Status compile();
   cpu::KvConfig kv() const;
 
   const Checkpoint &checkpoint;

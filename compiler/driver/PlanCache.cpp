@@ -54,11 +54,20 @@ absl::Status compileToFile(const Checkpoint &checkpoint,
   progress.stage("compiling the graph");
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Schedule));
   progress.stage("compiling the kernels");
-  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Emit));
+  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Compile));
   return compilation->writePlanFile(
       path, blob, [&](uint64_t done, uint64_t total) {
         progress.update("packing weights", done, total);
       });
+}
+
+absl::Status emitSourceFiles(const Checkpoint &checkpoint,
+                             const CompileOptions &options,
+                             const std::string &folder) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
+                          Compilation::create(checkpoint, options));
+  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Emit));
+  return compilation->writeSourceFiles(folder);
 }
 
 /// Where cached plans lie; made when it is not there.

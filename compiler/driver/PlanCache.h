@@ -23,6 +23,12 @@ absl::Status compileToFile(const Checkpoint &checkpoint,
                            const CompileOptions &options,
                            const std::string &path, bool quiet);
 
+/// Writes the source of the kernels of `checkpoint`, which needs no weights, to
+/// `folder`: kernels.cpp, and the headers it includes below.
+absl::Status emitSourceFiles(const Checkpoint &checkpoint,
+                             const CompileOptions &options,
+                             const std::string &folder);
+
 struct ResolvedPlan {
   std::string path;
   bool verified = false; ///< Its checksums have been verified just now.

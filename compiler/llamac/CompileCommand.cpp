@@ -54,12 +54,29 @@ namespace {
 
 struct CompileCommand {
   CompileFlags flags;
-  std::string model, output;
+  std::string model, output, sourceFolder;
 
   absl::Status run() const {
+    if (output.empty() && sourceFolder.empty())
+      return usageError("compile: expected -o, --emit-source or both");
+    LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
+    LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, open());
+    if (!sourceFolder.empty())
+      LLAMAC_RETURN_IF_ERROR(
+          emitSourceFiles(checkpoint, options, sourceFolder));
+    return output.empty() ? absl::OkStatus() : writePlan(checkpoint, options);
+  }
+
+  /// Source needs no weights, so a configuration file alone will do for it.
+  absl::StatusOr<Checkpoint> open() const {
+    const bool isConfig = std::filesystem::path(model).extension() == ".json";
+    return output.empty() && isConfig ? openConfig(model)
+                                      : openCheckpoint(model);
+  }
+
+  absl::Status writePlan(const Checkpoint &checkpoint,
+                         const CompileOptions &options) const {
     const auto start = std::chrono::steady_clock::now();
-    LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
-    LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
     LLAMAC_RETURN_IF_ERROR(
         compileToFile(checkpoint, options, output, flags.quiet));
     if (flags.quiet)
@@ -79,10 +96,14 @@ struct CompileCommand {
 void addCompileCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<CompileCommand>();
   CLI::App *verb = app.add_subcommand("compile", "Compile a model to a plan");
-  verb->add_option("model", command->model, "A model directory or .gguf file")
+  verb->add_option("model", command->model,
+                   "A model directory or .gguf file; for --emit-source also a "
+                   "params.json or config.json alone")
       ->required();
-  verb->add_option("-o,--output", command->output, "The plan to write")
-      ->required();
+  verb->add_option("-o,--output", command->output, "The plan to write");
+  verb->add_option("--emit-source", command->sourceFolder,
+                   "A folder to write the kernels' C++ to: kernels.cpp and the "
+                   "headers that it includes");
   command->flags.addTo(*verb);
   verb->add_option("--isa", command->flags.isa,
                    "Instruction-set levels to compile for, comma separated "

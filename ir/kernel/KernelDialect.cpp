@@ -69,15 +69,29 @@ static LogicalResult checkF32(Operation *op, StringRef what, Value value) {
 static LogicalResult checkIndices(Operation *op, StringRef what, Value value) {
   if (failed(shapeOf(op, what, value, 1)))
     return failure();
-  if (cast<ShapedType>(value.getType()).getElementType().isInteger(32))
+  if (cast<ShapedType>(value.getType()).getElementType().isSignlessInteger(32))
     return success();
   return op->emitOpError() << what << " must hold i32, got " << value.getType();
+}
+
+/// A matrix in one of the element types that weights have.
+static FailureOr<ArrayRef<int64_t>> weightShapeOf(Operation *op, StringRef what,
+                                                  Value weight) {
+  auto shape = shapeOf(op, what, weight, 2);
+  if (failed(shape))
+    return failure();
+  Type element = cast<ShapedType>(weight.getType()).getElementType();
+  if (isa<Float32Type, Float16Type, BFloat16Type, llama::QuantType>(element))
+    return shape;
+  return op->emitOpError()
+         << what << " must hold f32, f16, bf16 or a block format, got "
+         << weight.getType();
 }
 
 LogicalResult EmbedOp::verify() {
   if (failed(checkIndices(*this, "tokens", getTokens())))
     return failure();
-  auto table = shapeOf(*this, "table", getTable(), 2);
+  auto table = weightShapeOf(*this, "table", getTable());
   auto result = shapeOf(*this, "result", getResult(), 2);
   if (failed(table) || failed(result) ||
       failed(checkF32(*this, "result", getResult())))
@@ -99,7 +113,9 @@ LogicalResult RopeTableOp::verify() {
 LogicalResult RmsNormOp::verify() {
   auto input = shapeOf(*this, "input", getInput(), 2);
   auto weight = shapeOf(*this, "weight", getWeight(), 1);
-  if (failed(input) || failed(weight))
+  if (failed(input) || failed(weight) ||
+      failed(checkF32(*this, "input", getInput())) ||
+      failed(checkF32(*this, "weight", getWeight())))
     return failure();
   if (getResult().getType() != getInput().getType())
     return emitOpError() << "result is " << getResult().getType()
@@ -113,7 +129,9 @@ LogicalResult GatherRowsOp::verify() {
     return failure();
   auto input = shapeOf(*this, "input", getInput(), 2);
   auto result = shapeOf(*this, "result", getResult(), 2);
-  if (failed(input) || failed(result))
+  if (failed(input) || failed(result) ||
+      failed(checkF32(*this, "input", getInput())) ||
+      failed(checkF32(*this, "result", getResult())))
     return failure();
   return checkSize(*this, "result's width", (*result)[1], (*input)[1]);
 }
@@ -145,7 +163,7 @@ LogicalResult MatmulOp::verify() {
     return emitOpError() << "takes one or two weights, got "
                          << getWeights().size();
   for (Value weight : getWeights()) {
-    auto shape = shapeOf(*this, "weight", weight, 2);
+    auto shape = weightShapeOf(*this, "weight", weight);
     if (failed(shape) ||
         failed(
             checkSize(*this, "weight's columns", (*shape)[1], (*input)[1])) ||
@@ -160,8 +178,9 @@ LogicalResult MatmulOp::verify() {
     return emitOpError("needs both a norm weight and eps, or neither");
   if (Value norm = getNormWeight()) {
     auto shape = shapeOf(*this, "norm weight", norm, 1);
-    if (failed(shape) || failed(checkSize(*this, "norm weight's size",
-                                          (*shape)[0], (*input)[1])))
+    if (failed(shape) || failed(checkF32(*this, "norm weight", norm)) ||
+        failed(
+            checkSize(*this, "norm weight's size", (*shape)[0], (*input)[1])))
       return failure();
   }
   for (Value extra : getExtras())
@@ -181,6 +200,9 @@ LogicalResult PointwiseOp::verify() {
       return emitOpError() << "operand is " << input.getType()
                            << ", expected the result's type "
                            << getResult().getType();
+  if (failed(shapeOf(*this, "result", getResult(), 2)) ||
+      failed(checkF32(*this, "result", getResult())))
+    return failure();
   return checkScalarRegion(*this, getBody(), getInputs().size());
 }
 
@@ -204,6 +226,10 @@ LogicalResult RopeAppendOp::verify() {
   auto value = shapeOf(*this, "value", getValue(), 2);
   auto table = shapeOf(*this, "table", getTable(), 3);
   if (failed(query) || failed(key) || failed(value) || failed(table) ||
+      failed(checkF32(*this, "query", getQuery())) ||
+      failed(checkF32(*this, "key", getKey())) ||
+      failed(checkF32(*this, "value", getValue())) ||
+      failed(checkF32(*this, "table", getTable())) ||
       failed(checkIndices(*this, "positions", getPositions())) ||
       failed(checkIndices(*this, "sequences", getSequences())))
     return failure();
@@ -226,7 +252,7 @@ LogicalResult AttentionOp::verify() {
   if (!kv)
     return emitOpError() << "kv must be a !llama.kv, got " << getKv().getType();
   auto query = shapeOf(*this, "query", getQuery(), 2);
-  if (failed(query) ||
+  if (failed(query) || failed(checkF32(*this, "query", getQuery())) ||
       failed(checkIndices(*this, "positions", getPositions())) ||
       failed(checkIndices(*this, "sequences", getSequences())) ||
       failed(checkLayer(*this, kv, getLayer())))
@@ -237,7 +263,8 @@ LogicalResult AttentionOp::verify() {
                          << kv.getHeads() * kv.getSize();
   if (getConfig() && getConfig()->getFamily() == AttentionFamily::Split) {
     auto result = shapeOf(*this, "partial result", getResult(), 4);
-    if (failed(result))
+    if (failed(result) ||
+        failed(checkF32(*this, "partial result", getResult())))
       return failure();
     const int64_t heads = (*query)[1] / kv.getSize();
     if (failed(
@@ -258,6 +285,8 @@ LogicalResult AttentionMergeOp::verify() {
   auto partials = shapeOf(*this, "partials", getPartials(), 4);
   auto result = shapeOf(*this, "result", getResult(), 2);
   if (failed(partials) || failed(result) ||
+      failed(checkF32(*this, "partials", getPartials())) ||
+      failed(checkF32(*this, "result", getResult())) ||
       failed(checkIndices(*this, "positions", getPositions())))
     return failure();
   if (getConfig().getFamily() != AttentionFamily::Split)
@@ -268,11 +297,14 @@ LogicalResult AttentionMergeOp::verify() {
       failed(checkSize(*this, "partials' last dimension", (*partials)[3],
                        getConfig().getPartial())))
     return failure();
-  if ((*result)[1] % (*partials)[1] == 0)
+  const int64_t heads = (*partials)[1];
+  if (heads <= 0 || (*result)[1] % heads != 0)
+    return emitOpError() << "result's width is " << (*result)[1]
+                         << ", expected a multiple of " << heads << " heads";
+  if (getKvHeads() > 0 && heads % getKvHeads() == 0)
     return success();
-  return emitOpError() << "result's width is " << (*result)[1]
-                       << ", expected a multiple of " << (*partials)[1]
-                       << " heads";
+  return emitOpError() << "kvHeads is " << getKvHeads()
+                       << ", expected a divisor of " << heads << " heads";
 }
 
 } // namespace llamac::kernel

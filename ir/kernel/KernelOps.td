@@ -121,7 +121,7 @@ def Kernel_RopeTableOp : Kernel_Op<"rope_table", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_RmsNormOp : Kernel_Op<"rms_norm", [Pure, SameOperandsAndResultElementType]> {
+def Kernel_RmsNormOp : Kernel_Op<"rms_norm", [Pure]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
   let arguments = (ins AnyTensor:$input, AnyTensor:$weight, F64Attr:$eps);
   let results = (outs AnyTensor:$result);

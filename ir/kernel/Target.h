@@ -51,10 +51,11 @@ public:
   virtual mlir::Attribute chooseConfig(mlir::Operation *op,
                                        int64_t maxRows) const = 0;
 
-  /// The family that implements `op` with the config it has, by name.
+  /// The family that implements `op` with the config it has, by name; empty
+  /// when none does.
   virtual llvm::StringRef familyName(mlir::Operation *op) const = 0;
 
-  /// The work items of `op` with the config it has.
+  /// The work items of `op`, which a family implements.
   virtual LaunchGeometry geometry(mlir::Operation *op) const = 0;
 };
 

@@ -102,6 +102,10 @@ LogicalResult LaunchOp::verify() {
   if (getAccesses().size() != getArgs().size())
     return emitOpError() << "has " << getArgs().size() << " arguments and "
                          << getAccesses().size() << " accesses";
+  for (int32_t access : getAccesses())
+    if (!symbolizeAccess(static_cast<uint32_t>(access)))
+      return emitOpError() << "access " << access
+                           << " is none of read, write and update";
   if (!SymbolTable::lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr()))
     return emitOpError() << "no plan.kernel is named " << getKernelAttr();
   return success();

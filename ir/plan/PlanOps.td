@@ -97,7 +97,7 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock,
   let description = [{
     The body holds one kernel op on block arguments: what the kernel computes,
     for operands of exactly these types. Launches pass the op's operands in
-    order, then its results.
+    order, the page table when one of them is the cache, then its results.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$family,
                        ArrayAttr:$serves);
@@ -176,7 +176,7 @@ def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
                        Plan_RowSymbol:$rows, Plan_GeometryAttr:$geometry,
                        UnitAttr:$barrier);
   let assemblyFormat = [{
-    $kernel custom<LaunchArgs>($args, $accesses) `rows` $rows $geometry
+    $kernel `` custom<LaunchArgs>($args, $accesses) `rows` $rows $geometry
     (`barrier` $barrier^)? attr-dict
   }];
   let hasVerifier = 1;

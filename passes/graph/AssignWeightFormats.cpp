@@ -26,7 +26,8 @@ struct AssignWeightFormats
   void runOnOperation() override {
     Type matrixElement;
     if (format != "keep") {
-      matrixElement = llama::elementTypeNamed(getContext(), format);
+      if (llvm::is_contained({"bf16", "q8_0", "q4_0"}, format))
+        matrixElement = llama::elementTypeNamed(getContext(), format);
       if (!matrixElement) {
         getOperation().emitError() << "weight format is '" << format
                                    << "', expected keep, bf16, q8_0 or q4_0";

@@ -52,7 +52,8 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
     });
     func.walk([](AttentionOp op) {
       auto config = op.getConfigAttr();
-      if (config && config.getFamily() == AttentionFamily::Split)
+      const bool isSplit = op.getType() != op.getQuery().getType();
+      if (config && config.getFamily() == AttentionFamily::Split && !isSplit)
         splitAttention(op, config);
     });
   }

@@ -100,7 +100,17 @@ const llvm::StringMap<Lowering::Row> &Lowering::table() {
   return rows;
 }
 
+/// True where a value that llama.rope makes may be read: as the key of an
+/// append or the query of an attention, whose launch turns it.
+static bool readsTurned(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  return (isa<llama::CacheAppendOp>(op) && operand.getOperandNumber() == 1) ||
+         (isa<llama::AttentionOp>(op) && operand.getOperandNumber() == 0);
+}
+
 LogicalResult Lowering::run() {
+  if (!llvm::hasSingleElement(func.getBody()))
+    return func.emitError("expected a body of one block");
   Block &block = func.getBody().front();
   for (BlockArgument arg : block.getArguments())
     mapping.map(arg, arg);
@@ -111,6 +121,10 @@ LogicalResult Lowering::run() {
     if (row == table().end())
       return op->emitError() << "no kernel implements " << op->getName()
                              << "; fuse-attention must come first";
+    for (OpOperand &operand : op->getOpOperands())
+      if (!mapping.contains(operand.get()) && !readsTurned(operand))
+        return op->emitError("reads a result of llama.rope, which may only be "
+                             "an attention's query or an appended key");
     if (failed((this->*row->second)(op)))
       return failure();
   }
@@ -197,16 +211,9 @@ LogicalResult Lowering::pointwise(Operation *op) {
   return success();
 }
 
-/// The op that turns `value`, looking through changes of view.
-static llama::RopeOp turnOf(Value value) {
-  while (auto view = value.getDefiningOp<llama::MergeHeadsOp>())
-    value = view.getX();
-  return value.getDefiningOp<llama::RopeOp>();
-}
-
 LogicalResult Lowering::cacheAppend(Operation *op) {
   auto append = cast<llama::CacheAppendOp>(op);
-  auto keyTurn = turnOf(append.getKey());
+  auto keyTurn = append.getKey().getDefiningOp<llama::RopeOp>();
   if (!keyTurn)
     return op->emitError("the appended key is not turned by llama.rope");
   // The query that reads this layer is turned by the same launch.
@@ -216,7 +223,8 @@ LogicalResult Lowering::cacheAppend(Operation *op) {
       if (attention.getLayer() == append.getLayer())
         reader = attention;
   llama::RopeOp queryTurn =
-      reader ? turnOf(reader.getQuery()) : llama::RopeOp();
+      reader ? reader.getQuery().getDefiningOp<llama::RopeOp>()
+             : llama::RopeOp();
   if (!queryTurn || queryTurn.getTable() != keyTurn.getTable() ||
       !mapping.contains(queryTurn.getX()))
     return op->emitError() << "no attention over layer " << append.getLayer()

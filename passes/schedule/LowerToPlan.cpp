@@ -235,6 +235,10 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
 }
 
 LogicalResult ProgramBuilder::launch(Operation *op) {
+  if (target.familyName(op).empty())
+    return op->emitError() << "no kernel family of target " << target.name()
+                           << " implements " << op->getName()
+                           << " as it is: choose-kernels must come first";
   const RowSymbol symbol = rowsOf(op);
   SmallVector<Value> args;
   SmallVector<int32_t> accesses;
