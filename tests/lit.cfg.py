@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """lit tests: IR and emitted source, checked by FileCheck.
 
-Run lines call the built binaries, FileCheck and not by their names.
+Run lines call the built binaries, FileCheck and not by their names; %python is
+the interpreter that runs lit, %root the repository.
 """
 
 import os
+import sys
 
 import lit.formats
 
@@ -15,6 +17,8 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.test_source_root = os.path.join(config.llamac_source_dir, "tests")
 config.test_exec_root = os.path.join(config.llamac_binary_dir, "tests")
+config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(("%root", config.llamac_source_dir))
 config.environment["PATH"] = os.pathsep.join(
     [
         os.path.join(config.llamac_binary_dir, "bin"),

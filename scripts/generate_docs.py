@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes docs/passes.md and docs/dialects/*.md from the TableGen files.
+
+    scripts/generate_docs.py           writes the pages
+    scripts/generate_docs.py --check   fails when a page is not up to date
+"""
+
+import argparse
+import difflib
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LLVM = "/usr/lib/llvm-19"
+DIALECTS = {
+    "llama": "ir/llama/LlamaOps.td",
+    "kernel": "ir/kernel/KernelOps.td",
+    "plan": "ir/plan/PlanOps.td",
+}
+PASSES = "passes/Passes.td"
+
+
+def tblgen(args, source, *options):
+    command = [args.tblgen, *options, "-I", ROOT]
+    for folder in args.include:
+        command += ["-I", folder]
+    text = subprocess.run(command + [os.path.join(ROOT, source)], capture_output=True, text=True, check=True).stdout
+    # The first line says that tblgen wrote it; ours says what to do instead.
+    return text.split("\n", 1)[1]
+
+
+def tidy(text, source):
+    """`text` under a note, without trailing or repeated blanks."""
+    lines = "\n".join(line.rstrip() for line in text.splitlines())
+    lines = re.sub(r"\n{3,}", "\n\n", lines).strip()
+    return f"<!-- Generated from {source} by scripts/generate_docs.py. -->\n{lines}\n"
+
+
+def pass_page(args):
+    """The passes in the order of the file, which is the pipeline's."""
+    text = tblgen(args, PASSES, "-gen-pass-doc")
+    sections = {}
+    for section in re.split(r"(?m)^(?=### `-)", text):
+        if match := re.match(r"### `-([\w-]+)`", section):
+            sections[match.group(1)] = section.replace("### `-", "## `", 1).replace("#### ", "### ").strip()
+    with open(os.path.join(ROOT, PASSES)) as file:
+        order = re.findall(r'Pass<"([\w-]+)"', file.read())
+    intro = "# Passes\n\nIn the order of the pipeline.\n\n"
+    return tidy(intro + "\n\n".join(sections[name] for name in order), PASSES)
+
+
+def dialect_page(args, name):
+    text = tblgen(args, DIALECTS[name], "-gen-dialect-doc", f"-dialect={name}")
+    text = text.replace("[TOC]\n", "", 1)
+    # The summary stands in the description's first line.
+    text = re.sub(r"(# '\w+' Dialect\n\n.*\n)", r"\1\n", text, count=1)
+    return tidy(text, DIALECTS[name])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a page is out of date")
+    parser.add_argument("--tblgen", default=f"{LLVM}/bin/mlir-tblgen")
+    parser.add_argument("--include", action="append", help="folders of MLIR's .td files")
+    args = parser.parse_args()
+    args.include = args.include or [f"{LLVM}/include"]
+
+    pages = {"docs/passes.md": pass_page(args)}
+    for name in DIALECTS:
+        pages[f"docs/dialects/{name}.md"] = dialect_page(args, name)
+    stale = False
+    for path, text in pages.items():
+        full = os.path.join(ROOT, path)
+        old = ""
+        if os.path.exists(full):
+            with open(full) as file:
+                old = file.read()
+        if args.check and old != text:
+            stale = True
+            sys.stdout.writelines(difflib.unified_diff(
+                old.splitlines(True), text.splitlines(True), path, "generated", n=1))
+        elif old != text:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w") as file:
+                file.write(text)
+    if stale:
+        sys.exit("out of date: run scripts/generate_docs.py")
+
+
+if __name__ == "__main__":
+    main()

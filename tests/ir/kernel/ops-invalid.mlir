@@ -1,0 +1,1018 @@
+// What the verifiers of the kernel dialect refuse: of each op every operand's
+// rank, element type and size.
+// RUN: llamac-opt %s --split-input-file --verify-diagnostics
+
+func.func @embed_tokens_rank(%t: tensor<?x1xi32>, %w: tensor<9x8xf32>) {
+  // expected-error @below {{'kernel.embed' op tokens must be a tensor of rank 1, got 'tensor<?x1xi32>'}}
+  %0 = kernel.embed %t, %w : (tensor<?x1xi32>, tensor<9x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @embed_tokens_type(%t: tensor<?xi64>, %w: tensor<9x8xf32>) {
+  // expected-error @below {{'kernel.embed' op tokens must hold i32, got 'tensor<?xi64>'}}
+  %0 = kernel.embed %t, %w : (tensor<?xi64>, tensor<9x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @embed_tokens_unranked(%t: tensor<*xi32>, %w: tensor<9x8xf32>) {
+  // expected-error @below {{'kernel.embed' op tokens must be a tensor of rank 1, got 'tensor<*xi32>'}}
+  %0 = kernel.embed %t, %w : (tensor<*xi32>, tensor<9x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @embed_table_rank(%t: tensor<?xi32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.embed' op table must be a tensor of rank 2, got 'tensor<8xf32>'}}
+  %0 = kernel.embed %t, %w : (tensor<?xi32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @embed_table_type(%t: tensor<?xi32>, %w: tensor<9x8xi8>) {
+  // expected-error @below {{'kernel.embed' op table must hold f32, f16, bf16 or a block format, got 'tensor<9x8xi8>'}}
+  %0 = kernel.embed %t, %w : (tensor<?xi32>, tensor<9x8xi8>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @embed_result_rank(%t: tensor<?xi32>, %w: tensor<9x8xf32>) {
+  // expected-error @below {{'kernel.embed' op result must be a tensor of rank 2, got 'tensor<8xf32>'}}
+  %0 = kernel.embed %t, %w : (tensor<?xi32>, tensor<9x8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @embed_result_type(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
+  // expected-error @below {{'kernel.embed' op result must hold f32, got 'tensor<?x8xbf16>'}}
+  %0 = kernel.embed %t, %w : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xbf16>
+  return
+}
+
+// -----
+
+func.func @embed_width(%t: tensor<?xi32>, %w: tensor<9x8xf32>) {
+  // expected-error @below {{'kernel.embed' op result's width is 16, expected 8}}
+  %0 = kernel.embed %t, %w : (tensor<?xi32>, tensor<9x8xf32>) -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+func.func @rope_table_positions_rank(%p: tensor<i32>) {
+  // expected-error @below {{'kernel.rope_table' op positions must be a tensor of rank 1, got 'tensor<i32>'}}
+  %0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<i32>) -> tensor<?x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @rope_table_positions_type(%p: tensor<?xf32>) {
+  // expected-error @below {{'kernel.rope_table' op positions must hold i32, got 'tensor<?xf32>'}}
+  %0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xf32>) -> tensor<?x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @rope_table_result_rank(%p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_table' op result must be a tensor of rank 3, got 'tensor<?x4xf32>'}}
+  %0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @rope_table_result_type(%p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_table' op result must hold f32, got 'tensor<?x2x2xf64>'}}
+  %0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf64>
+  return
+}
+
+// -----
+
+func.func @rope_table_pairs(%p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_table' op result's last dimension is 3, expected 2}}
+  %0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @rope_table_frequencies(%p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_table' op number of frequencies is 2, expected 3}}
+  %0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x3x2xf32>
+  return
+}
+
+// -----
+
+func.func @norm_input_rank(%x: tensor<8xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op input must be a tensor of rank 2, got 'tensor<8xf32>'}}
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_weight_rank(%x: tensor<?x8xf32>, %w: tensor<1x8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op weight must be a tensor of rank 1, got 'tensor<1x8xf32>'}}
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<1x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_input_type(%x: tensor<?x8xbf16>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op input must hold f32, got 'tensor<?x8xbf16>'}}
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xbf16>, tensor<8xf32>) -> tensor<?x8xbf16>
+  return
+}
+
+// -----
+
+func.func @norm_weight_type(%x: tensor<?x8xf32>, %w: tensor<8xbf16>) {
+  // expected-error @below {{'kernel.rms_norm' op weight must hold f32, got 'tensor<8xbf16>'}}
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xbf16>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_result(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op result is 'tensor<4x8xf32>', expected the input's type 'tensor<?x8xf32>'}}
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_width(%x: tensor<?x8xf32>, %w: tensor<9xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op weight's size is 9, expected 8}}
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<9xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_rows_rank(%x: tensor<?x8xf32>, %i: tensor<?x1xi32>) {
+  // expected-error @below {{'kernel.gather_rows' op rows must be a tensor of rank 1, got 'tensor<?x1xi32>'}}
+  %0 = kernel.gather_rows %x, %i : (tensor<?x8xf32>, tensor<?x1xi32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_rows_type(%x: tensor<?x8xf32>, %i: tensor<?xindex>) {
+  // expected-error @below {{'kernel.gather_rows' op rows must hold i32, got 'tensor<?xindex>'}}
+  %0 = kernel.gather_rows %x, %i : (tensor<?x8xf32>, tensor<?xindex>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_input_rank(%x: tensor<8xf32>, %i: tensor<?xi32>) {
+  // expected-error @below {{'kernel.gather_rows' op input must be a tensor of rank 2, got 'tensor<8xf32>'}}
+  %0 = kernel.gather_rows %x, %i : (tensor<8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_input_type(%x: tensor<?x8xf16>, %i: tensor<?xi32>) {
+  // expected-error @below {{'kernel.gather_rows' op input must hold f32, got 'tensor<?x8xf16>'}}
+  %0 = kernel.gather_rows %x, %i : (tensor<?x8xf16>, tensor<?xi32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_result_rank(%x: tensor<?x8xf32>, %i: tensor<?xi32>) {
+  // expected-error @below {{'kernel.gather_rows' op result must be a tensor of rank 2, got 'tensor<8xf32>'}}
+  %0 = kernel.gather_rows %x, %i : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_result_type(%x: tensor<?x8xf32>, %i: tensor<?xi32>) {
+  // expected-error @below {{'kernel.gather_rows' op result must hold f32, got 'tensor<?x8xf16>'}}
+  %0 = kernel.gather_rows %x, %i : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf16>
+  return
+}
+
+// -----
+
+func.func @gather_width(%x: tensor<?x8xf32>, %i: tensor<?xi32>) {
+  // expected-error @below {{'kernel.gather_rows' op result's width is 9, expected 8}}
+  %0 = kernel.gather_rows %x, %i : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x9xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_input_rank(%x: tensor<8xf32>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op input must be a tensor of rank 2, got 'tensor<8xf32>'}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_result_rank(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op result must be a tensor of rank 2, got 'tensor<4xf32>'}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_input_type(%x: tensor<?x8xbf16>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op input must hold f32, got 'tensor<?x8xbf16>'}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xbf16>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_result_type(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op result must hold f32, got 'tensor<?x4xbf16>'}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xbf16>
+  return
+}
+
+// -----
+
+func.func @matmul_three_weights(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %w1: tensor<4x8xbf16>, %w2: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op takes one or two weights, got 3}}
+  %0 = kernel.matmul %x, %w0, %w1, %w2 epilogue {
+  ^bb0(%a0: f32, %a1: f32, %a2: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_weight_rank(%x: tensor<?x8xf32>, %w0: tensor<8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op weight must be a tensor of rank 2, got 'tensor<8xbf16>'}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_weight_type(%x: tensor<?x8xf32>, %w0: tensor<4x8xi4>) {
+  // expected-error @below {{'kernel.matmul' op weight must hold f32, f16, bf16 or a block format, got 'tensor<4x8xi4>'}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xi4>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_weight_columns(%x: tensor<?x8xf32>, %w0: tensor<4x16xbf16>) {
+  // expected-error @below {{'kernel.matmul' op weight's columns is 16, expected 8}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x16xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_weight_rows(%x: tensor<?x8xf32>, %w0: tensor<5x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op weight's rows is 5, expected 4}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<5x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_weights_differ(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %w1: tensor<4x8xf16>) {
+  // expected-error @below {{'kernel.matmul' op weights differ in type: 'tensor<4x8xbf16>' and 'tensor<4x8xf16>'}}
+  %0 = kernel.matmul %x, %w0, %w1 epilogue {
+  ^bb0(%a0: f32, %a1: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<4x8xf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_norm_alone(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<8xf32>) {
+  // expected-error @below {{'kernel.matmul' op needs both a norm weight and eps, or neither}}
+  %0 = kernel.matmul %x, %w0 norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<8xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_eps_alone(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op needs both a norm weight and eps, or neither}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } {eps = 1.0e-5 : f64}
+    : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_norm_rank(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<1x8xf32>) {
+  // expected-error @below {{'kernel.matmul' op norm weight must be a tensor of rank 1, got 'tensor<1x8xf32>'}}
+  %0 = kernel.matmul %x, %w0 norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } {eps = 1.0e-5 : f64}
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<1x8xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_norm_type(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op norm weight must hold f32, got 'tensor<8xbf16>'}}
+  %0 = kernel.matmul %x, %w0 norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } {eps = 1.0e-5 : f64}
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_norm_size(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<4xf32>) {
+  // expected-error @below {{'kernel.matmul' op norm weight's size is 4, expected 8}}
+  %0 = kernel.matmul %x, %w0 norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } {eps = 1.0e-5 : f64}
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<4xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_extra(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %e0: tensor<?x8xf32>) {
+  // expected-error @below {{'kernel.matmul' op extra operand is 'tensor<?x8xf32>', expected the result's type 'tensor<?x4xf32>'}}
+  %0 = kernel.matmul %x, %w0 extras(%e0) epilogue {
+  ^bb0(%a0: f32, %a1: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<?x8xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_scalars(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op region takes 2 scalars, expected 1}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32, %a1: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_scalars_with_extra(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %e0: tensor<?x4xf32>) {
+  // expected-error @below {{'kernel.matmul' op region takes 1 scalars, expected 2}}
+  %0 = kernel.matmul %x, %w0 extras(%e0) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_scalar_type(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %w1: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op region argument 1 must be f32, got 'bf16'}}
+  %0 = kernel.matmul %x, %w0, %w1 epilogue {
+  ^bb0(%a0: f32, %a1: bf16):
+    kernel.yield %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_no_yield(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op region must end with kernel.yield}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    %s = kernel.silu %a0
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_empty_region(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op region must end with kernel.yield}}
+  %0 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+  }
+    : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @pointwise_nothing() {
+  // expected-error @below {{'kernel.pointwise' op takes at least one operand}}
+  %0 = "kernel.pointwise"() ({
+    %c = arith.constant 0.0 : f32
+    kernel.yield %c
+  }) : () -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @pointwise_operand(%x0: tensor<?x8xf32>, %x1: tensor<?x9xf32>) {
+  // expected-error @below {{'kernel.pointwise' op operand is 'tensor<?x9xf32>', expected the result's type 'tensor<?x8xf32>'}}
+  %0 = kernel.pointwise %x0, %x1 body {
+  ^bb0(%a0: f32, %a1: f32):
+    kernel.yield %a0
+  } : (tensor<?x8xf32>, tensor<?x9xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @pointwise_rank(%x0: tensor<8xf32>) {
+  // expected-error @below {{'kernel.pointwise' op result must be a tensor of rank 2, got 'tensor<8xf32>'}}
+  %0 = kernel.pointwise %x0 body {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @pointwise_type(%x0: tensor<?x8xf16>) {
+  // expected-error @below {{'kernel.pointwise' op result must hold f32, got 'tensor<?x8xf16>'}}
+  %0 = kernel.pointwise %x0 body {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } : (tensor<?x8xf16>) -> tensor<?x8xf16>
+  return
+}
+
+// -----
+
+func.func @pointwise_scalars(%x0: tensor<?x8xf32>) {
+  // expected-error @below {{'kernel.pointwise' op region takes 2 scalars, expected 1}}
+  %0 = kernel.pointwise %x0 body {
+  ^bb0(%a0: f32, %a1: f32):
+    kernel.yield %a0
+  } : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @pointwise_scalar_type(%x0: tensor<?x8xf32>, %x1: tensor<?x8xf32>) {
+  // expected-error @below {{'kernel.pointwise' op region argument 0 must be f32, got 'f16'}}
+  %0 = kernel.pointwise %x0, %x1 body {
+  ^bb0(%a0: f16, %a1: f32):
+    kernel.yield %a1
+  } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @pointwise_no_yield(%x0: tensor<?x8xf32>) {
+  // expected-error @below {{'kernel.pointwise' op region must end with kernel.yield}}
+  %0 = kernel.pointwise %x0 body {
+  ^bb0(%a0: f32):
+    %s = kernel.silu %a0
+  } : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @append_kv(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: i32, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op kv must be a !llama.kv, got 'i32'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, i32, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, i32)
+  return
+}
+
+// -----
+
+func.func @append_new_kv(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op new kv is '!llama.kv<layers = 3, heads = 2, size = 8>', expected '!llama.kv<layers = 2, heads = 2, size = 8>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 3, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_query_rank(%q: tensor<?x2x8xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op query must be a tensor of rank 2, got 'tensor<?x2x8xf32>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x2x8xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x2x8xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_query_type(%q: tensor<?x16xf16>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op query must hold f32, got 'tensor<?x16xf16>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x16xf16>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf16>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_key_rank(%q: tensor<?x32xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op key must be a tensor of rank 2, got 'tensor<?x2x8xf32>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x2x8xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_key_type(%q: tensor<?x32xf32>, %k: tensor<?x16xf16>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op key must hold f32, got 'tensor<?x16xf16>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf16>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_value_rank(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x2x8xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op value must be a tensor of rank 2, got 'tensor<?x2x8xf32>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2x8xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_value_type(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op value must hold f32, got 'tensor<?x16xf16>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_table_rank(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x8xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op table must be a tensor of rank 3, got 'tensor<?x8xf32>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x8xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_table_type(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf64>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op table must hold f32, got 'tensor<?x4x2xf64>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf64>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_positions_rank(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<i32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op positions must be a tensor of rank 1, got 'tensor<i32>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<i32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_positions_type(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op positions must hold i32, got 'tensor<?xi64>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi64>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_sequences_rank(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<i32>) {
+  // expected-error @below {{'kernel.rope_append' op sequences must be a tensor of rank 1, got 'tensor<i32>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<i32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_sequences_type(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi64>) {
+  // expected-error @below {{'kernel.rope_append' op sequences must hold i32, got 'tensor<?xi64>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi64>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_query_width(%q: tensor<?x24xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op query's width is 24, expected a multiple of 16}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x24xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x24xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_key_width(%q: tensor<?x32xf32>, %k: tensor<?x32xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op key's width is 32, expected 16}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_value_width(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x8xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op value's width is 8, expected 16}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_table_pairs(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op table's pairs is 8, expected 4}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_turned(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op turned query is 'tensor<?x16xf32>', expected 'tensor<?x32xf32>'}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_layer_above(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op layer is 2, the cache has 2}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 2 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_layer_below(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op layer is -1, the cache has 2}}
+  %0:2 = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = -1 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @attention_kv(%q: tensor<?x32xf32>, %kv: f32, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op kv must be a !llama.kv, got 'f32'}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, f32, tensor<?xi32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @attention_query_rank(%q: tensor<?x4x8xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op query must be a tensor of rank 2, got 'tensor<?x4x8xf32>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x8xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_query_type(%q: tensor<?x32xbf16>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op query must hold f32, got 'tensor<?x32xbf16>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xbf16>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x32xbf16>
+  return
+}
+
+// -----
+
+func.func @attention_positions_rank(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?x?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op positions must be a tensor of rank 1, got 'tensor<?x?xi32>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?x?xi32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @attention_positions_type(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi16>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op positions must hold i32, got 'tensor<?xi16>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi16>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @attention_sequences_rank(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?x?xi32>) {
+  // expected-error @below {{'kernel.attention' op sequences must be a tensor of rank 1, got 'tensor<?x?xi32>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?x?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @attention_sequences_type(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi16>) {
+  // expected-error @below {{'kernel.attention' op sequences must hold i32, got 'tensor<?xi16>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi16>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @attention_layer(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op layer is 2, the cache has 2}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @attention_query_width(%q: tensor<?x40xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op query's width is 40, expected a multiple of 16}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x40xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x40xf32>
+  return
+}
+
+// -----
+
+func.func @attention_result(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op result is 'tensor<?x16xf32>', expected 'tensor<?x32xf32>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+func.func @whole_attention_result(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op result is 'tensor<?x4x2x10xf32>', expected 'tensor<?x32xf32>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x2x10xf32>
+  return
+}
+
+// -----
+
+func.func @split_rank(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op partial result must be a tensor of rank 4, got 'tensor<?x32xf32>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @split_type(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op partial result must hold f32, got 'tensor<?x4x2x10xf16>'}}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x2x10xf16>
+  return
+}
+
+// -----
+
+func.func @split_heads(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op partial result's heads is 2, expected 4}}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x2x10xf32>
+  return
+}
+
+// -----
+
+func.func @split_splits(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op partial result's splits is 3, expected 2}}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x3x10xf32>
+  return
+}
+
+// -----
+
+func.func @split_partial(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention' op partial result's last dimension is 8, expected 10}}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @merge_partials_rank(%q: tensor<?x32xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op partials must be a tensor of rank 4, got 'tensor<?x32xf32>'}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x32xf32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @merge_partials_type(%q: tensor<?x4x2x10xf16>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op partials must hold f32, got 'tensor<?x4x2x10xf16>'}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf16>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @merge_result_rank(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op result must be a tensor of rank 2, got 'tensor<?x4x8xf32>'}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @merge_result_type(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op result must hold f32, got 'tensor<?x32xf16>'}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf16>
+  return
+}
+
+// -----
+
+func.func @merge_positions_rank(%q: tensor<?x4x2x10xf32>, %p: tensor<i32>) {
+  // expected-error @below {{'kernel.attention_merge' op positions must be a tensor of rank 1, got 'tensor<i32>'}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<i32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @merge_positions_type(%q: tensor<?x4x2x10xf32>, %p: tensor<?xui32>) {
+  // expected-error @below {{'kernel.attention_merge' op positions must hold i32, got 'tensor<?xui32>'}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xui32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @merge_family(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op config is #kernel.attention_config<family = whole, splits = 2, partial = 10>, expected the split family}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = whole, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @merge_splits(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op partials' splits is 2, expected 4}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 4, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @merge_partial(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op partials' last dimension is 10, expected 12}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 12>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @merge_width(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op result's width is 30, expected a multiple of 4 heads}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x30xf32>
+  return
+}
+
+// -----
+
+func.func @merge_kv_heads(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op kvHeads is 3, expected a divisor of 4 heads}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 3 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @merge_no_kv_heads(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'kernel.attention_merge' op kvHeads is 0, expected a divisor of 4 heads}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 0 : i64, scale = 0.5 : f64}
+    : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @silu_type(%x: tensor<?x8xf32>) {
+  %0 = kernel.pointwise %x body {
+  ^bb0(%a: f32):
+    // expected-note @above {{prior use here}}
+    // expected-error @below {{use of value '%a' expects different type than prior uses: 'f64' vs 'f32'}}
+    %s = "kernel.silu"(%a) : (f64) -> f64
+    kernel.yield %a
+  } : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @yield_outside(%x: f32) {
+  // expected-error @below {{'kernel.yield' op expects parent op to be one of 'kernel.matmul, kernel.pointwise'}}
+  kernel.yield %x
+}
+
+// -----
+
+// expected-error @below {{expected ::llamac::kernel::MatmulFamily to be one of: gemv, gemm}}
+// expected-error @below {{failed to parse Kernel_MatmulConfigAttr parameter 'family'}}
+func.func private @matmul_family() attributes {config = #kernel.matmul_config<family = outer, rowBlock = 1>}
+
+// -----
+
+// expected-error @below {{expected ::llamac::kernel::AttentionFamily to be one of: whole, split}}
+// expected-error @below {{failed to parse Kernel_AttentionConfigAttr parameter 'family'}}
+func.func private @attention_family() attributes {config = #kernel.attention_config<family = ring, splits = 1, partial = 1>}

@@ -1,0 +1,116 @@
+// Every op and attribute of the kernel dialect round-trips through its text
+// form and through the generic one.
+// RUN: llamac-opt %s | llamac-opt | FileCheck %s
+// RUN: llamac-opt %s --mlir-print-op-generic | llamac-opt | FileCheck %s
+
+// CHECK: !kv = !llama.kv<layers = 30, heads = 3, size = 64>
+!kv = !llama.kv<layers = 30, heads = 3, size = 64>
+
+// CHECK-LABEL: func.func @embed
+func.func @embed(%tokens: tensor<?xi32>, %table: tensor<49152x576x!llama.quant<q6_k>>) {
+  // CHECK: kernel.embed %{{.*}}, %{{.*}} : (tensor<?xi32>, tensor<49152x576x!llama.quant<q6_k>>) -> tensor<?x576xf32>
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<49152x576x!llama.quant<q6_k>>) -> tensor<?x576xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @rope_table
+func.func @rope_table(%positions: tensor<?xi32>) {
+  // All digits of a frequency stay.
+  // CHECK: kernel.rope_table %{{.*}} {frequencies = dense<[1.000000e+00, 5.623413251903491E-4]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
+  %0 = kernel.rope_table %positions {frequencies = dense<[1.0, 5.623413251903491E-4]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @rms_norm
+func.func @rms_norm(%x: tensor<?x576xf32>, %w: tensor<576xf32>) {
+  // CHECK: kernel.rms_norm %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64} : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @gather_rows
+func.func @gather_rows(%x: tensor<?x576xf32>, %rows: tensor<4xi32>) {
+  // CHECK: kernel.gather_rows %{{.*}}, %{{.*}} : (tensor<?x576xf32>, tensor<4xi32>) -> tensor<4x576xf32>
+  %0 = kernel.gather_rows %x, %rows : (tensor<?x576xf32>, tensor<4xi32>) -> tensor<4x576xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @matmul
+func.func @matmul(%x: tensor<?x64xf32>, %w: tensor<32x64xbf16>, %w3: tensor<32x64xbf16>,
+                  %norm: tensor<64xf32>, %r: tensor<?x32xf32>) {
+  // CHECK: kernel.matmul %{{.*}}, %{{.*}} epilogue {
+  // CHECK-NEXT: ^bb0(%[[ACC:.*]]: f32):
+  // CHECK-NEXT: kernel.yield %[[ACC]]
+  // CHECK-NEXT: } : (tensor<?x64xf32>, tensor<32x64xbf16>) -> tensor<?x32xf32>
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x64xf32>, tensor<32x64xbf16>) -> tensor<?x32xf32>
+
+  // CHECK: kernel.matmul %{{.*}}, %{{.*}}, %{{.*}} norm(%{{.*}}) epilogue {
+  // CHECK-NEXT: ^bb0(%[[GATE:.*]]: f32, %[[UP:.*]]: f32):
+  // CHECK-NEXT: %[[S:.*]] = kernel.silu %[[GATE]]
+  // CHECK-NEXT: %[[P:.*]] = arith.mulf %[[S]], %[[UP]] : f32
+  // CHECK-NEXT: kernel.yield %[[P]]
+  // CHECK-NEXT: } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, eps = 1.000000e-05 : f64}
+  %1 = kernel.matmul %x, %w, %w3 norm(%norm) epilogue {
+  ^bb0(%gate: f32, %up: f32):
+    %s = kernel.silu %gate
+    %p = arith.mulf %s, %up : f32
+    kernel.yield %p
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, eps = 1.0e-5 : f64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<32x64xbf16>, tensor<64xf32>) -> tensor<?x32xf32>
+
+  // CHECK: kernel.matmul %{{.*}}, %{{.*}} extras(%{{.*}}) epilogue {
+  // CHECK-NEXT: ^bb0(%[[ACC:.*]]: f32, %[[R:.*]]: f32):
+  // CHECK: } {config = #kernel.matmul_config<family = gemm, rowBlock = 0>}
+  %2 = kernel.matmul %x, %w extras(%r) epilogue {
+  ^bb0(%acc: f32, %residual: f32):
+    %s = arith.addf %residual, %acc : f32
+    kernel.yield %s
+  } {config = #kernel.matmul_config<family = gemm, rowBlock = 0>}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<?x32xf32>) -> tensor<?x32xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @rope_append
+func.func @rope_append(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
+                       %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
+  // CHECK: %{{.*}}, %{{.*}} = kernel.rope_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {layer = 29 : i64} : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
+  %turned, %new = kernel.rope_append %q, %k, %k, %table into %kv at %positions, %sequences {layer = 29 : i64}
+    : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
+  return
+}
+
+// CHECK-LABEL: func.func @attention
+func.func @attention(%q: tensor<?x576xf32>, %kv: !kv, %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
+  // CHECK: kernel.attention %{{.*}} over %{{.*}} at %{{.*}}, %{{.*}} {layer = 0 : i64, scale = 1.250000e-01 : f64} : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
+  %0 = kernel.attention %q over %kv at %positions, %sequences {layer = 0 : i64, scale = 0.125 : f64}
+    : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
+  // CHECK: config = #kernel.attention_config<family = whole, splits = 0, partial = 0>
+  %1 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.125 : f64}
+    : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
+  // CHECK: config = #kernel.attention_config<family = split, splits = 8, partial = 80>
+  // CHECK-SAME: -> tensor<?x9x8x80xf32>
+  %2 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = split, splits = 8, partial = 80>, layer = 0 : i64, scale = 0.125 : f64}
+    : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x8x80xf32>
+  // CHECK: kernel.attention_merge %{{.*}} at %{{.*}} {config = #kernel.attention_config<family = split, splits = 8, partial = 80>, kvHeads = 3 : i64, scale = 1.250000e-01 : f64} : (tensor<?x9x8x80xf32>, tensor<?xi32>) -> tensor<?x576xf32>
+  %3 = kernel.attention_merge %2 at %positions {config = #kernel.attention_config<family = split, splits = 8, partial = 80>, kvHeads = 3 : i64, scale = 0.125 : f64}
+    : (tensor<?x9x8x80xf32>, tensor<?xi32>) -> tensor<?x576xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @pointwise
+func.func @pointwise(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) {
+  // CHECK: kernel.pointwise %{{.*}}, %{{.*}} body {
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32):
+  // CHECK-NEXT: %[[S:.*]] = arith.addf %[[A]], %[[B]] : f32
+  // CHECK-NEXT: kernel.yield %[[S]]
+  // CHECK-NEXT: } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %0 = kernel.pointwise %x, %y body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}

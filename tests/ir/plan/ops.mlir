@@ -1,0 +1,50 @@
+// Every op, type and attribute of the plan dialect round-trips through its text
+// form and through the generic one.
+// RUN: llamac-opt %s | llamac-opt | FileCheck %s
+// RUN: llamac-opt %s --mlir-print-op-generic | llamac-opt | FileCheck %s
+
+// CHECK: plan.kernel @embed family "embed" serves ["tok_embeddings"] {
+// CHECK-NEXT: ^bb0(%[[TOKENS:.*]]: tensor<?xi32>, %[[TABLE:.*]]: tensor<100x64xbf16>):
+// CHECK-NEXT: kernel.embed %[[TOKENS]], %[[TABLE]]
+// CHECK-NEXT: }
+plan.kernel @embed family "embed" serves ["tok_embeddings"] {
+^bb0(%tokens: tensor<?xi32>, %table: tensor<100x64xbf16>):
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<100x64xbf16>) -> tensor<?x64xf32>
+}
+
+// CHECK: plan.program @placed {
+// CHECK: } {arena_bytes = 512 : i64, max_rows = 1 : i64, max_wanted = 1 : i64}
+plan.program @placed {
+} {arena_bytes = 512 : i64, max_rows = 1 : i64, max_wanted = 1 : i64}
+
+// CHECK: plan.program @decode {
+plan.program @decode {
+  // CHECK-NEXT: plan.input tokens
+  %tokens = plan.input tokens
+  // CHECK-NEXT: plan.input positions
+  %positions = plan.input positions
+  // CHECK-NEXT: plan.input sequences
+  %sequences = plan.input sequences
+  // CHECK-NEXT: plan.input wanted
+  %wanted = plan.input wanted
+  // CHECK-NEXT: plan.input page_table
+  %pages = plan.input page_table
+  // CHECK-NEXT: plan.weight "tok_embeddings" : tensor<100x64xbf16>
+  %table = plan.weight "tok_embeddings" : tensor<100x64xbf16>
+  // CHECK-NEXT: plan.kv layer 29
+  %kv = plan.kv layer 29
+  // CHECK-NEXT: %[[X:.*]] = plan.buffer 256{{ *$}}
+  %x = plan.buffer 256
+  // CHECK-NEXT: %[[Y:.*]] = plan.buffer 256 at 64{{ *$}}
+  %y = plan.buffer 256 at 64
+  // CHECK-NEXT: plan.launch @embed(read %{{.*}}, read %{{.*}}, write %[[X]]) rows tokens <items = 4, rowBlock = 8, scratch = 64>{{ *$}}
+  plan.launch @embed(read %tokens, read %table, write %x) rows tokens <items = 4, rowBlock = 8, scratch = 64>
+  // CHECK-NEXT: plan.launch @embed(update %[[X]], read %{{.*}}, write %[[Y]]) rows wanted <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @embed(update %x, read %kv, write %y) rows wanted <items = 1, rowBlock = 0, scratch = 0> barrier
+  // CHECK-NEXT: plan.logits %[[Y]]
+  plan.logits %y
+} {max_rows = 1 : i64, max_wanted = 1 : i64}
+
+// The type has a text form of its own.
+// CHECK: func.func private @takes_memory(!plan.memory)
+func.func private @takes_memory(!plan.memory)

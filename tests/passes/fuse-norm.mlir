@@ -1,0 +1,94 @@
+// A norm that only products read becomes their prologue.
+// RUN: llamac-opt %s --fuse-norm | FileCheck %s
+// RUN: llamac-opt %s --fuse-norm --fuse-norm | FileCheck %s
+
+// CHECK-LABEL: func.func @into_every_product
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[N:.*]]: tensor<8xf32>, %[[W:.*]]: tensor<4x8xbf16>, %[[V:.*]]: tensor<4x8xbf16>)
+// CHECK-NOT: kernel.rms_norm
+// CHECK: kernel.matmul %[[X]], %[[W]] norm(%[[N]]) epilogue {
+// CHECK: } {eps = 1.000000e-05 : f64} : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<8xf32>) -> tensor<?x4xf32>
+// CHECK: kernel.matmul %[[X]], %[[V]] norm(%[[N]]) epilogue {
+// CHECK: } {eps = 1.000000e-05 : f64}
+// CHECK: return
+func.func @into_every_product(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<4x8xbf16>, %v: tensor<4x8xbf16>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = kernel.matmul %0, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %2 = kernel.matmul %0, %v epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return %1, %2 : tensor<?x4xf32>, tensor<?x4xf32>
+}
+
+// Weights and extras of the product stay what they were.
+// CHECK-LABEL: func.func @beside_two_weights_and_an_extra
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[N:.*]]: tensor<8xf32>, %[[W:.*]]: tensor<4x8xbf16>, %[[V:.*]]: tensor<4x8xbf16>, %[[R:.*]]: tensor<?x4xf32>)
+// CHECK-NEXT: kernel.matmul %[[X]], %[[W]], %[[V]] norm(%[[N]]) extras(%[[R]]) epilogue {
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %[[E:.*]]: f32):
+// CHECK-NEXT: arith.mulf %[[A]], %[[B]] : f32
+func.func @beside_two_weights_and_an_extra(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<4x8xbf16>, %v: tensor<4x8xbf16>, %r: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = kernel.matmul %0, %w, %v extras(%r) epilogue {
+  ^bb0(%a: f32, %b: f32, %e: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %m, %e : f32
+    kernel.yield %s
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<4x8xbf16>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}
+
+// Another op reads the norm too, as gather_rows before lm_head does.
+// CHECK-LABEL: func.func @read_by_another_op
+// CHECK: %[[Y:.*]] = kernel.rms_norm
+// CHECK: kernel.matmul %[[Y]], %{{[a-z0-9]*}} epilogue {
+// CHECK: kernel.gather_rows %[[Y]]
+func.func @read_by_another_op(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<4x8xbf16>, %rows: tensor<?xi32>) -> (tensor<?x4xf32>, tensor<?x8xf32>) {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = kernel.matmul %0, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %2 = kernel.gather_rows %0, %rows : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %1, %2 : tensor<?x4xf32>, tensor<?x8xf32>
+}
+
+// The function's caller reads the norm.
+// CHECK-LABEL: func.func @returned
+// CHECK: %[[Y:.*]] = kernel.rms_norm
+// CHECK: return %[[Y]]
+func.func @returned(%x: tensor<?x8xf32>, %n: tensor<8xf32>) -> tensor<?x8xf32> {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+
+// A product has room for one norm: the inner one stays a launch.
+// CHECK-LABEL: func.func @norm_of_a_norm
+// CHECK: %[[Y:.*]] = kernel.rms_norm
+// CHECK-NOT: kernel.rms_norm
+// CHECK: kernel.matmul %[[Y]], %{{.*}} norm(%{{.*}}) epilogue {
+// CHECK: } {eps = 2.500000e-01 : f64}
+func.func @norm_of_a_norm(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = kernel.matmul %0, %w norm(%n) epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {eps = 0.25 : f64} : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<8xf32>) -> tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}
+
+// The norm as an extra operand is not the product's input.
+// CHECK-LABEL: func.func @norm_as_an_extra
+// CHECK: %[[Y:.*]] = kernel.rms_norm
+// CHECK: kernel.matmul %[[Y]], %{{.*}} extras(%[[Y]]) epilogue {
+func.func @norm_as_an_extra(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<8x8xbf16>) -> tensor<?x8xf32> {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = kernel.matmul %0, %w extras(%0) epilogue {
+  ^bb0(%acc: f32, %e: f32):
+    %s = arith.addf %acc, %e : f32
+    kernel.yield %s
+  } : (tensor<?x8xf32>, tensor<8x8xbf16>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
+}

@@ -1,0 +1,86 @@
+// Each op of the graph becomes the launch that does its work.
+// RUN: llamac-opt %s --split-input-file --lower-to-kernels | FileCheck %s
+
+// CHECK-LABEL: func.func @rows
+// CHECK-SAME: (%[[TOKENS:.*]]: tensor<?xi32>, %[[WANTED:.*]]: tensor<?xi32>)
+func.func @rows(%tokens: tensor<?xi32>, %wanted: tensor<?xi32>) -> tensor<?x8xf32> {
+  // CHECK-NEXT: %[[E:.*]] = llama.weight "tok_embeddings"
+  %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
+  // CHECK-NEXT: %[[X:.*]] = kernel.embed %[[TOKENS]], %[[E]]
+  %0 = llama.embedding %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
+  // CHECK-NEXT: %[[N:.*]] = llama.weight "norm"
+  %n = llama.weight "norm" : tensor<8xf32>
+  // CHECK-NEXT: %[[Y:.*]] = kernel.rms_norm %[[X]], %[[N]] {eps = 1.000000e-05 : f64}
+  %1 = llama.rms_norm %0, %n eps = 1.0e-5 : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  // CHECK-NEXT: %[[W:.*]] = llama.weight "w"
+  %w = llama.weight "w" : tensor<8x8xbf16>
+  // CHECK-NEXT: %[[P:.*]] = kernel.matmul %[[Y]], %[[W]] epilogue {
+  // CHECK-NEXT: ^bb0(%[[ACC:.*]]: f32):
+  // CHECK-NEXT: kernel.yield %[[ACC]]
+  // CHECK-NEXT: }
+  %2 = llama.linear %1, %w : (tensor<?x8xf32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
+  // CHECK-NEXT: %[[S:.*]] = kernel.pointwise %[[P]] body {
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: f32):
+  // CHECK-NEXT: %[[R:.*]] = kernel.silu %[[A]]
+  // CHECK-NEXT: kernel.yield %[[R]]
+  %3 = llama.silu %2 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: %[[M:.*]] = kernel.pointwise %[[S]], %[[P]] body {
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32):
+  // CHECK-NEXT: %[[R:.*]] = arith.mulf %[[A]], %[[B]] : f32
+  %4 = llama.mul %3, %2 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // A value that is read twice is one operand.
+  // CHECK: %[[D:.*]] = kernel.pointwise %[[M]] body {
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: f32):
+  // CHECK-NEXT: %[[R:.*]] = arith.addf %[[A]], %[[A]] : f32
+  %5 = llama.add %4, %4 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: %[[G:.*]] = kernel.gather_rows %[[D]], %[[WANTED]]
+  %6 = llama.gather_rows %5, %wanted : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  // CHECK-NEXT: return %[[G]]
+  return %6 : tensor<?x8xf32>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+
+// The turns of q and k and the append of the layer are one launch; heads are a
+// view of the width.
+// CHECK-LABEL: func.func @attention
+// CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)
+// CHECK-NEXT: %[[T:.*]] = kernel.rope_table %[[POS]] {frequencies = dense<1.000000e+00> : tensor<8xf64>}
+// CHECK-NEXT: %[[TURNED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
+// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[TURNED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+// CHECK-NEXT: return %[[O]], %[[NEW]]
+func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>,
+                     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x64xf32>, !kv) {
+  %table = llama.rope_table %pos frequencies = dense<1.0> : tensor<8xf64> : (tensor<?xi32>) -> tensor<?x8x2xf32>
+  %q3 = llama.split_heads %q heads = 4 : (tensor<?x64xf32>) -> tensor<?x4x16xf32>
+  %k3 = llama.split_heads %k heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
+  %v3 = llama.split_heads %v heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
+  %qt = llama.rope %q3, %table : (tensor<?x4x16xf32>, tensor<?x8x2xf32>) -> tensor<?x4x16xf32>
+  %kt = llama.rope %k3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
+  %kv1 = llama.cache_append %kv, %kt, %v3, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %0 = llama.attention %qt, %kv1, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x4x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x16xf32>
+  %1 = llama.merge_heads %0 : (tensor<?x4x16xf32>) -> tensor<?x64xf32>
+  return %1, %kv1 : tensor<?x64xf32>, !kv
+}
+
+// -----
+
+!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+
+// The turn of q may stand behind the append that turns it.
+// CHECK-LABEL: func.func @query_turned_late
+// CHECK: kernel.rope_append
+// CHECK-NEXT: kernel.attention
+// CHECK-NEXT: return
+func.func @query_turned_late(%q2: tensor<?x32xf32>, %k2: tensor<?x32xf32>, %table: tensor<?x8x2xf32>,
+                             %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> !kv {
+  %q3 = llama.split_heads %q2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
+  %k3 = llama.split_heads %k2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
+  %kt = llama.rope %k3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
+  %kv1 = llama.cache_append %kv, %kt, %k3, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %qt = llama.rope %q3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
+  %0 = llama.attention %qt, %kv1, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  return %kv1 : !kv
+}

@@ -1,0 +1,127 @@
+// Launches get memory in the order of their kernel's arguments, and a barrier
+// exactly where one depends on another since the last barrier.
+// RUN: llamac-opt %s --split-input-file --lower-to-plan | FileCheck %s
+
+// Operands, then results; a buffer for each result, of the row bound's size.
+// CHECK-LABEL: plan.program @independent
+// CHECK: %[[TOKENS:.*]] = plan.input tokens
+// CHECK: %[[POS:.*]] = plan.input positions
+// CHECK: %[[SEQ:.*]] = plan.input sequences
+// CHECK: %[[WANTED:.*]] = plan.input wanted
+// CHECK: %[[E:.*]] = plan.weight "tok_embeddings" : tensor<9x8xbf16>
+// CHECK: %[[X:.*]] = plan.buffer 128{{ *$}}
+// CHECK: plan.launch @[[EMBED:.*]](read %[[TOKENS]], read %[[E]], write %[[X]]) rows tokens <{{.*}}>{{ *$}}
+// Nothing it reads is written by a launch.
+// CHECK: %[[T:.*]] = plan.buffer 64{{ *$}}
+// CHECK: plan.launch @{{.*}}(read %[[POS]], write %[[T]]) rows tokens <{{.*}}>{{ *$}}
+// It reads what the first launch writes.
+// CHECK: %[[Y:.*]] = plan.buffer 128
+// CHECK: plan.launch @{{.*}}(read %[[X]], write %[[Y]]) rows tokens <{{.*}}> barrier
+// The same operand, read beside it.
+// CHECK: %[[Z:.*]] = plan.buffer 128
+// CHECK: plan.launch @{{.*}}(read %[[X]], write %[[Z]]) rows tokens <{{.*}}>{{ *$}}
+// Rows behind gather_rows are the wanted ones, at most two here.
+// CHECK: %[[L:.*]] = plan.buffer 64{{ *$}}
+// CHECK: plan.launch @{{.*}}(read %[[Y]], read %[[WANTED]], write %[[L]]) rows wanted <{{.*}}> barrier
+// CHECK: plan.logits %[[L]]
+// CHECK: } {max_rows = 4 : i64, max_wanted = 2 : i64}
+// CHECK: plan.kernel @[[EMBED]] family "embed" serves ["tok_embeddings"] {
+func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_rows = 4 : i64, llamac.max_wanted = 2 : i64} {
+  %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
+  %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32> loc("tok_embeddings")
+  %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
+  %y = kernel.pointwise %x body {
+  ^bb0(%a: f32):
+    %s = kernel.silu %a
+    kernel.yield %s
+  } : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %z = kernel.pointwise %x body {
+  ^bb0(%a: f32):
+    %s = kernel.silu %a
+    kernel.yield %s
+  } : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %l = kernel.gather_rows %y, %wanted : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %l, %kv : tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 2, heads = 1, size = 8>
+
+// The cache is one piece of memory for each layer; the page table comes behind
+// the operands and before the results. An append orders itself against the
+// reads of its own layer alone.
+// CHECK-LABEL: plan.program @cache
+// CHECK: %[[POS:.*]] = plan.input positions
+// CHECK: %[[SEQ:.*]] = plan.input sequences
+// CHECK: %[[KV0:.*]] = plan.kv layer 0
+// CHECK: %[[PAGES:.*]] = plan.input page_table
+// CHECK: plan.launch @[[APPEND:.*]](read %[[X:.*]], read %[[X]], read %[[X]], read %[[T:.*]], update %[[KV0]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %[[Q0:.*]]) rows tokens <{{.*}}> barrier
+// CHECK: %[[KV1:.*]] = plan.kv layer 1
+// CHECK-NOT: plan.input page_table
+// CHECK: plan.launch @[[APPEND]](read %[[X]], read %[[X]], read %[[X]], read %[[T]], update %[[KV1]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %[[Q1:.*]]) rows tokens <{{.*}}>{{ *$}}
+// CHECK: plan.launch @[[ATTENTION:.*]](read %[[Q0]], read %[[KV0]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %{{.*}}) rows tokens <{{.*}}> barrier
+// CHECK: plan.launch @[[ATTENTION]](read %[[Q1]], read %[[KV1]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %{{.*}}) rows tokens <{{.*}}>{{ *$}}
+// Layer 0 is overwritten: all reads of it must be done.
+// CHECK: plan.launch @[[APPEND]](read %[[X]], {{.*}}, update %[[KV0]], {{.*}}) rows tokens <{{.*}}> barrier
+// CHECK-NOT: plan.launch
+// CHECK: plan.kernel @[[APPEND]] family "rope_append"
+// CHECK: kernel.rope_append {{.*}} {layer = 0 : i64}
+// CHECK: plan.kernel @[[ATTENTION]] family "attention"
+// CHECK: layer = 0 : i64
+func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !kv)
+    -> (tensor<?x8xf32>, !kv) attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 2 : i64} {
+  %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
+  %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
+  %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1, 0.01, 0.001]> : tensor<4xf64>} : (tensor<?xi32>) -> tensor<?x4x2xf32>
+  %q0, %kv0 = kernel.rope_append %x, %x, %x, %t into %kv at %pos, %seq {layer = 0 : i64}
+    : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
+  %q1, %kv1 = kernel.rope_append %x, %x, %x, %t into %kv0 at %pos, %seq {layer = 1 : i64}
+    : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
+  %o0 = kernel.attention %q0 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
+    : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
+  %o1 = kernel.attention %q1 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 1 : i64, scale = 0.25 : f64}
+    : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
+  %q2, %kv2 = kernel.rope_append %x, %x, %x, %t into %kv1 at %pos, %seq {layer = 0 : i64}
+    : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
+  return %o1, %kv2 : tensor<?x8xf32>, !kv
+}
+
+// -----
+
+// Products that differ in nothing but the weight share a kernel, which serves
+// both names; one of another type, shape or epilogue has its own.
+// CHECK-LABEL: plan.program @sharing
+// CHECK: plan.launch @[[A:gemv_wq_n8_k8_bf16]](
+// CHECK: plan.launch @[[A]](
+// CHECK: plan.launch @[[B:gemv_wv_n8_k8_f16]](
+// CHECK: plan.launch @[[C:gemv_wq_n8_k8_bf16_2]](
+// CHECK: plan.kernel @[[A]] family "gemv" serves ["layers.*.wq", "layers.*.wk"]
+// CHECK: plan.kernel @[[B]] family "gemv" serves ["layers.*.wv"]
+// CHECK: plan.kernel @[[C]] family "gemv" serves ["layers.*.wq", "layers.*.residual"]
+// CHECK-NOT: plan.kernel
+func.func @sharing(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+    -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+  %w = llama.weight "w" : tensor<8x8xbf16>
+  %v = llama.weight "v" : tensor<8x8xf16>
+  %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>) -> tensor<?x8xf32> loc("layers.0.wq")
+  %1 = kernel.matmul %0, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>) -> tensor<?x8xf32> loc("layers.11.wk")
+  %2 = kernel.matmul %1, %v epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xf16>) -> tensor<?x8xf32> loc("layers.0.wv")
+  %3 = kernel.matmul %2, %w extras(%x) epilogue {
+  ^bb0(%acc: f32, %r: f32):
+    %s = arith.addf %acc, %r : f32
+    kernel.yield %s
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>, tensor<?x8xf32>) -> tensor<?x8xf32> loc(fused["layers.0.wq", "layers.0.residual"])
+  return %3 : tensor<?x8xf32>
+}

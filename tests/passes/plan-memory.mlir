@@ -1,0 +1,90 @@
+// Buffers get offsets: those alive at once lie apart, on cache lines; dead ones
+// give their place to others.
+// RUN: llamac-opt %s --plan-memory | FileCheck %s
+// RUN: llamac-opt %s --plan-memory --plan-memory | FileCheck %s
+
+plan.kernel @k family "pointwise" serves [] {
+^bb0(%x: tensor<?x8xf32>):
+  %0 = kernel.pointwise %x body {
+  ^bb0(%a: f32):
+    kernel.yield %a
+  } : (tensor<?x8xf32>) -> tensor<?x8xf32>
+}
+
+// Each buffer is dead one phase after it is read, so three take turns in two
+// places; 100 bytes take two cache lines.
+// CHECK-LABEL: plan.program @chain
+// CHECK: plan.buffer 100 at 0{{ *$}}
+// CHECK: plan.buffer 100 at 128{{ *$}}
+// CHECK: plan.buffer 100 at 0{{ *$}}
+// CHECK: plan.buffer 100 at 128{{ *$}}
+// CHECK: } {arena_bytes = 256 : i64
+plan.program @chain {
+  %a = plan.buffer 100
+  plan.launch @k(write %a) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  %b = plan.buffer 100
+  plan.launch @k(read %a, write %b) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  %c = plan.buffer 100
+  plan.launch @k(read %b, write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  %d = plan.buffer 100
+  plan.launch @k(read %c, write %d) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.logits %d
+} {max_rows = 1 : i64, max_wanted = 1 : i64}
+
+// Without a barrier launches may run in any order: what the first one reads is
+// alive while the second one writes.
+// CHECK-LABEL: plan.program @one_phase
+// CHECK: plan.buffer 64 at 0{{ *$}}
+// CHECK: plan.buffer 64 at 64{{ *$}}
+// CHECK: plan.buffer 64 at 128{{ *$}}
+// CHECK: } {arena_bytes = 192 : i64
+plan.program @one_phase {
+  %a = plan.buffer 64
+  plan.launch @k(write %a) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  %b = plan.buffer 64
+  plan.launch @k(read %a, write %b) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  %c = plan.buffer 64
+  plan.launch @k(write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  plan.logits %c
+} {max_rows = 1 : i64, max_wanted = 1 : i64}
+
+// The logits are read after the program: nothing takes their place, early as
+// they are written.
+// CHECK-LABEL: plan.program @early_logits
+// CHECK: plan.buffer 64 at 0{{ *$}}
+// CHECK: plan.buffer 64 at 64{{ *$}}
+// CHECK: plan.buffer 64 at 128{{ *$}}
+// CHECK: plan.buffer 64 at 64{{ *$}}
+// CHECK: } {arena_bytes = 192 : i64
+plan.program @early_logits {
+  %logits = plan.buffer 64
+  plan.launch @k(write %logits) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  %b = plan.buffer 64
+  plan.launch @k(write %b) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  %c = plan.buffer 64
+  plan.launch @k(read %b, write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  %d = plan.buffer 64
+  plan.launch @k(read %c, write %d) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.logits %logits
+} {max_rows = 1 : i64, max_wanted = 1 : i64}
+
+// A large buffer goes first, small ones into the gap that it leaves.
+// CHECK-LABEL: plan.program @largest_first
+// CHECK: plan.buffer 64 at 1024{{ *$}}
+// CHECK: plan.buffer 1024 at 0{{ *$}}
+// CHECK: plan.buffer 64 at 0{{ *$}}
+// CHECK: } {arena_bytes = 1088 : i64
+plan.program @largest_first {
+  %a = plan.buffer 64
+  plan.launch @k(write %a) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  %b = plan.buffer 1024
+  plan.launch @k(read %a, write %b) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  %c = plan.buffer 64
+  plan.launch @k(read %a, write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.logits %c
+} {max_rows = 1 : i64, max_wanted = 1 : i64}
+
+// CHECK-LABEL: plan.program @empty
+// CHECK: } {arena_bytes = 0 : i64
+plan.program @empty {
+} {max_rows = 1 : i64, max_wanted = 1 : i64}
