@@ -299,6 +299,7 @@ absl::Status GgufReader::parse() {
   }
 
   std::vector<const GgufTensor *> byOffset;
+  byOffset.reserve(list.size());
   for (const GgufTensor &tensor : list)
     byOffset.push_back(&tensor);
   std::sort(byOffset.begin(), byOffset.end(),
