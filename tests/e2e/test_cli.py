@@ -16,7 +16,7 @@ import numpy as np
 
 from llama_numpy import Config
 from make_model import random_weights, write_huggingface
-from support import LLAMAC, LLAMAC_RUN, USAGE
+from support import LLAMAC, LLAMAC_RUN, UNSUPPORTED, USAGE
 
 CONFIG = Config(64, 2, 4, 2, vocab=499)
 PROMPT = "The capital of France is"
@@ -57,9 +57,8 @@ class Usage(support.TestCase):
     def test_values_out_of_range(self):
         x = self.path("x.plan")
         for args in [
-            ("compile", self.model, "-o", x, "--target", "tpu"),
             ("compile", self.model, "-o", x, "--weights", "q3"),
-            ("compile", self.model, "-o", x, "-c", "0"),
+            ("compile", self.model, "-o", x, "-c", "-5"),
             ("compile", self.model, "-o", x, "-c", "many"),
             ("run", self.model, "--tokens", "1", "--temp", "-1"),
             ("run", self.model, "--tokens", "1", "--temp", "nan"),
@@ -77,15 +76,19 @@ class Usage(support.TestCase):
             with self.subTest(" ".join(args[2:])):
                 self.refuse(*args)
 
+    def test_an_unknown_target_is_named(self):
+        args = ("compile", self.model, "-o", self.path("x.plan"), "--target", "tpu")
+        self.assertIn("tpu", self.llamac(*args, expect=UNSUPPORTED).stderr)
+
     def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self):
         plan = self.path("short.plan")
         self.llamac("compile", self.model, "-o", plan, "-c", "16")
-        prompt = ",".join(map(str, range(23)))
-        result = self.llamac("run", plan, "--tokens", prompt, "-n", "1", expect=USAGE)
+        prompt = ("--tokens", ",".join(map(str, range(23))), "-n", "1", "--print-ids")
+        result = self.llamac("run", plan, *prompt, expect=USAGE)
         self.assertEqual(result.stdout, "")
         self.assertRegex(result.stderr, r"\b23\b")
         self.assertRegex(result.stderr, r"\b16\b")
-        result = support.run([LLAMAC_RUN, plan, "--tokens", prompt, "-n", "1"])
+        result = support.run([LLAMAC_RUN, plan, *prompt])
         self.assertEqual(result.returncode, USAGE, result.stderr)
 
     def test_text_without_a_tokenizer(self):
