@@ -110,11 +110,11 @@ def main():
     parser.add_argument("--floor-decode", type=float, default=0, help="exit with 1 below this ratio")
     args = parser.parse_args()
 
-    bandwidth = read_bandwidth(args.threads)
-    ours, peers = [], []
+    ours, peers, bandwidth = [], [], 0.0
     for number in range(1, args.rounds + 1):
         ours.append(measure_llamac(args))
         peers.append(measure_llama_cpp(args))
+        bandwidth = max(bandwidth, read_bandwidth(args.threads))
         speeds = " | ".join(f"{x['prefill_tok_s']:.1f} {x['decode_tok_s']:.1f}" for x in (ours[-1], peers[-1]))
         print(f"round {number} of {args.rounds}: prefill and decode, llamac | llama.cpp: {speeds}", file=sys.stderr)
     ratios = report(ours, peers, args, bandwidth)
