@@ -106,10 +106,17 @@ static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
   return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
 }
 
+bool namesPlan(const std::string &path) {
+  const std::string extension = std::filesystem::path(path).extension();
+  std::error_code error;
+  return extension != ".gguf" && extension != ".json" &&
+         std::filesystem::is_regular_file(path, error);
+}
+
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet) {
-  if (isPlanFile(model))
+  if (namesPlan(model))
     return ResolvedPlan{model, false};
   LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
   LLAMAC_ASSIGN_OR_RETURN(std::string folder, cacheFolder());

@@ -29,12 +29,16 @@ absl::Status emitSourceFiles(const Checkpoint &checkpoint,
                              const CompileOptions &options,
                              const std::string &folder);
 
+/// True when `path` is meant as a plan: a file that is neither a .gguf file nor
+/// a model's configuration. Whether it is a sound one, its reader says.
+bool namesPlan(const std::string &path);
+
 struct ResolvedPlan {
   std::string path;
   bool verified = false; ///< Its checksums have been verified just now.
 };
 
-/// The plan to run for `model`: the file itself when it is a plan, else a plan
+/// The plan to run for `model`: the file itself when it names one, else a plan
 /// of the checkpoint in the user's cache directory (XDG_CACHE_HOME, or
 /// ~/.cache). One that is there is verified; it is made when there is none, or,
 /// with a warning on stderr, when the one there is corrupt. Its name hashes the

@@ -10,6 +10,7 @@
 #include "compiler/driver/ReferenceLogits.h"
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/PlanCache.h"
 #include "compiler/reference/ReferenceModel.h"
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanReader.h"
@@ -24,7 +25,7 @@ namespace llamac {
 
 absl::Status referenceLogits(const std::string &model,
                              const LogitsOptions &options) {
-  if (isPlanFile(model))
+  if (namesPlan(model))
     return usageError(absl::StrCat(
         model, ": --target reference needs the model, not its plan"));
   LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "ir/plan/Plan.h"
 #include "runtime/base/Progress.h"
@@ -275,7 +276,7 @@ struct InspectCommand {
 
   absl::Status run() const {
     Json json;
-    if (isPlanFile(path)) {
+    if (namesPlan(path)) {
       LLAMAC_ASSIGN_OR_RETURN(json, inspectPlan(path));
     } else {
       LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());

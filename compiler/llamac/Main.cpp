@@ -8,13 +8,14 @@
 //
 
 #include "compiler/llamac/Commands.h"
+#include "runtime/base/Status.h"
 #include "runtime/tools/CommandLine.h"
 
 int main(int argc, char **argv) {
   CLI::App app("Compiles Llama models into plans and runs them.", "llamac");
   app.set_version_flag("--version", LLAMAC_VERSION);
-  app.require_subcommand(1);
-  absl::Status status;
+  absl::Status status = llamac::usageError("expected a verb, got none; see "
+                                           "--help");
   llamac::addBenchCommand(app, status);
   llamac::addCompileCommand(app, status);
   llamac::addConvertCommand(app, status);

@@ -30,7 +30,7 @@ struct TokenizeCommand {
 
   absl::StatusOr<std::unique_ptr<Tokenizer>> load() const {
     std::string blob;
-    if (isPlanFile(model)) {
+    if (namesPlan(model)) {
       LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const PlanReader> plan,
                               PlanReader::open(model));
       if (plan->plan().tokenizer) {
