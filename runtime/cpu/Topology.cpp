@@ -16,7 +16,8 @@
 
 namespace llamac {
 
-// Cores that share a bit with the process's affinity mask; 0 when unknown.
+// Cores that share a bit with the calling thread's affinity mask, which the
+// threads it starts get too; 0 when unknown.
 static int coresOfAffinity() {
   hwloc_topology_t topology;
   if (hwloc_topology_init(&topology) != 0)
@@ -28,7 +29,7 @@ static int coresOfAffinity() {
   int cores = 0;
   hwloc_bitmap_t mask = hwloc_bitmap_alloc();
   if (hwloc_topology_load(topology) == 0 &&
-      hwloc_get_cpubind(topology, mask, HWLOC_CPUBIND_PROCESS) == 0) {
+      hwloc_get_cpubind(topology, mask, HWLOC_CPUBIND_THREAD) == 0) {
     const int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     for (int i = 0; i < count; ++i) {
       hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, i);

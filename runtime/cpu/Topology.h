@@ -11,8 +11,8 @@
 
 namespace llamac {
 
-/// Physical cores that the process may run on: its affinity mask and its
-/// control group's processor quota are respected. At least 1.
+/// Physical cores that threads started by the caller may run on: its affinity
+/// mask and its control group's processor quota are respected. At least 1.
 int usablePhysicalCores();
 
 /// The most threads a user may ask for.
