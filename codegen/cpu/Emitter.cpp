@@ -10,8 +10,10 @@
 
 #include "codegen/cpu/ScalarRenderer.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "clang/Format/Format.h"
-#include "llvm/ADT/SetVector.h"
+
+#include <set>
 
 using namespace mlir;
 
@@ -41,9 +43,28 @@ static LogicalResult checkRegions(Operation &op) {
   return success();
 }
 
+/// "kernel.matmul for layers.*.attention.wo; 30 launches in decode".
+static std::string describe(plan::KernelOp kernel) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << kernel.getPrototype().getName() << " for ";
+  llvm::interleaveComma(kernel.getServes().getAsValueRange<StringAttr>(), os);
+  for (auto program :
+       kernel->getParentOfType<ModuleOp>().getOps<plan::ProgramOp>()) {
+    const auto count = llvm::count_if(
+        program.getBody().getOps<plan::LaunchOp>(), [&](plan::LaunchOp launch) {
+          return launch.getKernel() == kernel.getSymName();
+        });
+    if (count)
+      os << "; " << count << (count == 1 ? " launch" : " launches") << " in "
+         << program.getSymName();
+  }
+  return text;
+}
+
 FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
                                    const CpuTargetOptions &options) {
-  llvm::SetVector<StringRef> headers;
+  std::set<StringRef> headers;
   std::string body;
   llvm::raw_string_ostream os(body);
   for (plan::KernelOp kernel : kernels) {
@@ -55,17 +76,18 @@ FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
       return kernel.emitError() << "no cpu kernel family implements "
                                 << op.getName() << " as it is";
     headers.insert(family->header);
-    os << "\n// ";
-    llvm::interleaveComma(kernel.getServes().getAsValueRange<StringAttr>(), os,
-                          [&](StringRef role) { os << role; });
-    os << "\n";
+    os << "\n// " << describe(kernel) << "\n";
     family->emit(&op, kernel.getSymName(), options, os);
   }
   std::string unit;
   llvm::raw_string_ostream head(unit);
+  head << "// Kernels of a plan for the cpu target; operand<T>(launch, i) is "
+          "argument i.\n\n";
   for (StringRef header : headers)
     head << "#include \"llamac/cpu/" << header << "\"\n";
-  head << "\nusing namespace llamac::cpu;\n" << body;
+  head << "\nusing namespace llamac::cpu;\nusing llamac::CpuLaunch;\n"
+          "using llamac::PanelFormat;\n"
+       << body;
   return formatted(unit);
 }
 

@@ -14,8 +14,9 @@
 #include "codegen/cpu/CpuTarget.h"
 #include "codegen/cpu/ScalarRenderer.h"
 
-#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <charconv>
 
 using namespace mlir;
 
@@ -26,20 +27,29 @@ namespace llamac {
 //===----------------------------------------------------------------------===//
 
 static constexpr StringRef kernelHead =
-    "extern \"C\" void {0}(const llamac::CpuLaunch *launch) {{\n";
+    "extern \"C\" void {0}(const CpuLaunch *launch) {{\n";
+
+/// A kernel that has parts of its own stands with them in a namespace of its
+/// name; its own name is extern "C" all the same.
+static void openParts(StringRef symbol, llvm::raw_ostream &os) {
+  os << "namespace " << symbol << " {\n";
+}
+static void closeParts(StringRef symbol, llvm::raw_ostream &os) {
+  os << "} // namespace " << symbol << "\n";
+}
 
 /// "operand<float>(*launch, 3)".
 static std::string operand(StringRef type, int64_t index) {
   return llvm::formatv("operand<{0}>(*launch, {1})", type, index);
 }
 
-/// The nearest double that reads back as the same value.
+/// The shortest decimal that reads back as `value`.
 static std::string literal(double value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.17g", value);
-  if (StringRef(text).find_first_of(".e") == StringRef::npos)
-    text += ".0";
-  return text;
+  char text[32];
+  char *end = std::to_chars(text, std::end(text), value).ptr;
+  StringRef digits(text, end - text);
+  const bool isInteger = digits.find_first_of(".e") == StringRef::npos;
+  return (digits + (isInteger ? ".0" : "")).str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -123,7 +133,7 @@ static void emitSink(kernel::MatmulOp op, llvm::raw_ostream &os) {
     os << ", F32x16 " << names.back();
   }
   os << ", int lanes) const {\n";
-  os << "const long at = row * " << widthOf(op.getResult()) << " + column;\n";
+  os << "const long at = row * config.outputs + column;\n";
   for (size_t i = 0; i < op.getExtras().size(); ++i) {
     names.push_back("x" + std::to_string(i));
     os << "const F32x16 " << names.back() << " = load16(extra" << i
@@ -138,8 +148,8 @@ static void emitMatmul(Operation *operation, StringRef symbol,
   auto op = cast<kernel::MatmulOp>(operation);
   const cpu::MatmulConfig config = matmulConfig(op);
   const bool gemv = op.getConfig()->getFamily() == kernel::MatmulFamily::Gemv;
-  os << "namespace " << symbol << "_parts {\n";
-  os << "constexpr MatmulConfig config{.format = llamac::PanelFormat::"
+  openParts(symbol, os);
+  os << "constexpr MatmulConfig config{.format = PanelFormat::"
      << formatRow(op.getWeights()[0]).enumerator
      << ", .outputs = " << config.outputs << ", .depth = " << config.depth
      << ", .weights = " << config.weights;
@@ -147,7 +157,6 @@ static void emitMatmul(Operation *operation, StringRef symbol,
     os << ", .maxRows = " << config.maxRows;
   os << "};\n";
   emitSink(op, os);
-  os << "} // namespace " << symbol << "_parts\n";
 
   int64_t next = 1;
   std::string weights;
@@ -167,9 +176,9 @@ static void emitMatmul(Operation *operation, StringRef symbol,
     sink += operand("float", next++) + ", ";
   sink += operand("float", next);
   os << llvm::formatv(kernelHead.data(), symbol);
-  os << llvm::formatv("{0}<{1}_parts::config>(*launch, {2}, {{{3}}, "
-                      "{1}_parts::Sink{{{4}});\n}\n",
-                      gemv ? "gemv" : "gemm", symbol, rows, weights, sink);
+  os << llvm::formatv("{0}<config>(*launch, {1}, {{{2}}, Sink{{{3}});\n}\n",
+                      gemv ? "gemv" : "gemm", rows, weights, sink);
+  closeParts(symbol, os);
 }
 
 //===----------------------------------------------------------------------===//
@@ -316,14 +325,15 @@ static cpu::LaunchShape ropeTableShape(Operation *, const CpuTargetOptions &) {
 static void emitRopeTable(Operation *operation, StringRef symbol,
                           const CpuTargetOptions &, llvm::raw_ostream &os) {
   auto op = cast<kernel::RopeTableOp>(operation);
-  os << "static constexpr double " << symbol << "_frequencies[] = {";
-  for (double value : op.getFrequencies().getValues<double>())
-    os << literal(value) << ", ";
+  openParts(symbol, os);
+  os << "// Radians per position.\nconstexpr double frequencies[] = {";
+  llvm::interleaveComma(op.getFrequencies().getValues<double>(), os,
+                        [&](double value) { os << literal(value); });
   os << "};\n" << llvm::formatv(kernelHead.data(), symbol);
-  os << llvm::formatv(
-      "ropeTable<{0}>(*launch, {1}, {2}_frequencies, {3});\n}\n",
-      2 * op.getFrequencies().getNumElements(), operand("int", 0), symbol,
-      operand("float", 1));
+  os << llvm::formatv("ropeTable<{0}>(*launch, {1}, frequencies, {2});\n}\n",
+                      2 * op.getFrequencies().getNumElements(),
+                      operand("int", 0), operand("float", 1));
+  closeParts(symbol, os);
 }
 
 //===----------------------------------------------------------------------===//
@@ -347,7 +357,7 @@ static void emitEmbed(Operation *operation, StringRef symbol,
                       const CpuTargetOptions &, llvm::raw_ostream &os) {
   auto op = cast<kernel::EmbedOp>(operation);
   os << llvm::formatv(kernelHead.data(), symbol);
-  os << llvm::formatv("embed<EmbedConfig{{.format = llamac::PanelFormat::{0}, "
+  os << llvm::formatv("embed<EmbedConfig{{.format = PanelFormat::{0}, "
                       ".width = {1}}>(*launch, {2}, {3}, {4});\n}\n",
                       formatRow(op.getTable()).enumerator,
                       widthOf(op.getTable()), operand("int", 0),
@@ -387,18 +397,18 @@ static void emitPointwise(Operation *operation, StringRef symbol,
     args += operand("float", i) + ", ";
   }
   args += operand("float", op.getInputs().size());
-  os << "namespace " << symbol << "_parts {\nstruct Function {\n"
+  openParts(symbol, os);
+  os << "struct Function {\n"
      << members << "float *out;\n"
      << "void operator()(long row, long column, int lanes) const {\n"
      << "const long at = row * " << width << " + column;\n"
      << loads;
   std::string result = renderScalars(op.getBody(), names, os);
-  os << "store16(out + at, " << result << ", lanes);\n}\n};\n} // namespace "
-     << symbol << "_parts\n";
+  os << "store16(out + at, " << result << ", lanes);\n}\n};\n";
   os << llvm::formatv(kernelHead.data(), symbol);
-  os << llvm::formatv(
-      "pointwise<{0}>(*launch, {1}_parts::Function{{{2}});\n}\n", width, symbol,
-      args);
+  os << llvm::formatv("pointwise<{0}>(*launch, Function{{{1}});\n}\n", width,
+                      args);
+  closeParts(symbol, os);
 }
 
 //===----------------------------------------------------------------------===//

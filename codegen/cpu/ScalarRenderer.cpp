@@ -10,6 +10,7 @@
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -32,7 +33,7 @@ static constexpr ScalarRow scalarRows[] = {
     {"arith.divf", "{0} / {1}", "quotient"},
     {"arith.mulf", "{0} * {1}", "product"},
     {"arith.subf", "{0} - {1}", "difference"},
-    {"kernel.silu", "silu({0})", "silu"},
+    {"kernel.silu", "silu({0})", "activated"},
 };
 
 static const ScalarRow *findRow(Operation &op) {
@@ -57,12 +58,13 @@ std::string renderScalars(Region &region, ArrayRef<std::string> arguments,
   llvm::DenseMap<Value, std::string> names;
   for (auto [argument, name] : llvm::zip(block.getArguments(), arguments))
     names[argument] = name;
-  for (auto [number, op] : llvm::enumerate(block.without_terminator())) {
+  llvm::StringMap<int> taken;
+  for (Operation &op : block.without_terminator()) {
     const ScalarRow *row = findRow(op);
     assert(row && "checked by canRenderScalars");
-    std::string name = (row->result + "Value").str();
-    if (number > 0)
-      name += std::to_string(number);
+    std::string name = row->result.str();
+    if (const int count = ++taken[row->result]; count > 1)
+      name += std::to_string(count);
     os << "const F32x16 " << name << " = ";
     if (op.getNumOperands() == 2)
       os << llvm::formatv(row->pattern, names[op.getOperand(0)],

@@ -126,11 +126,9 @@ private:
   std::string nameFor(Operation *op, StringRef family) {
     std::string name = family.str();
     SmallVector<std::string> roles = rolesOf(op);
-    if (!roles.empty()) {
-      StringRef role = roles.front();
-      role.consume_front("layers.*.");
-      name += "_" + identifier(role);
-    }
+    StringRef role = roles.empty() ? "unnamed" : StringRef(roles.front());
+    role.consume_front("layers.*.");
+    name += "_" + identifier(role);
     if (auto product = dyn_cast<kernel::MatmulOp>(op)) {
       auto weight = cast<RankedTensorType>(product.getWeights()[0].getType());
       name += "_n" + std::to_string(weight.getDimSize(0)) + "_k" +
