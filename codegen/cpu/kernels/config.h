@@ -55,11 +55,34 @@ constexpr bool usesInt8(PanelFormat format) {
 /// Bytes of one 32-element block of activations in 8 bits.
 constexpr long int8BlockBytes = 40;
 
-/// Bytes of one row of activations as the products read it: the most that any
-/// instruction set needs.
+/// Bytes of one row of activations as the products read it, but for the
+/// residuals of int8.h.
 constexpr long preparedRowBytes(const MatmulConfig &config) {
   return usesInt8(config.format) ? config.depth / 32 * int8BlockBytes
                                  : config.depth * 4;
+}
+
+/// The parts of rows in 8 bits (Int8Rows), as offsets in bytes.
+struct Int8RowsLayout {
+  long residuals;
+  long residualRows;
+  long counts;
+  long bytes;
+};
+
+constexpr Int8RowsLayout int8RowsLayout(long depth, long rows) {
+  long blocks = depth / 32 * rows;
+  long residuals = roundUp(blocks * int8BlockBytes, 64);
+  long residualRows = residuals + roundUp(blocks * int8BlockBytes, 64);
+  long counts = residualRows + roundUp(blocks * 4, 64);
+  return {residuals, residualRows, counts, counts + roundUp(depth / 8, 64)};
+}
+
+/// Bytes of `rows` rows of activations as the products read them: the most that
+/// any instruction set needs.
+constexpr long preparedBytes(const MatmulConfig &config, long rows) {
+  return usesInt8(config.format) ? int8RowsLayout(config.depth, rows).bytes
+                                 : rows * config.depth * 4;
 }
 
 /// A thread's scratch: one row of f32, prepared rows, and accumulators of two
@@ -72,7 +95,7 @@ struct MatmulScratch {
 
 constexpr MatmulScratch matmulScratch(const MatmulConfig &config, long rows) {
   long prepared = roundUp(config.depth * 4, 64);
-  long accumulators = prepared + roundUp(rows * preparedRowBytes(config), 64);
+  long accumulators = prepared + roundUp(preparedBytes(config, rows), 64);
   return {prepared, accumulators, accumulators + rows * 2 * panelRows * 4};
 }
 

@@ -49,15 +49,19 @@ template <MatmulConfig config> struct MatmulBuffers {
     sums = reinterpret_cast<float *>(base + parts.accumulators);
   }
 
+  LLAMAC_INLINE Int8Rows<config.depth> int8Rows(long rows) const {
+    return {prepared, rows};
+  }
+
   /// Rows first .. first + rows - 1 of x, in the form they are multiplied in.
   template <class Rows>
   LLAMAC_INLINE void prepare(const Rows &input, long first, long rows) const {
+    if constexpr (usesInt8(config.format))
+      int8Rows(rows).clear();
     for (long t = 0; t < rows; ++t) {
       const float *x = input(first + t, row);
       if constexpr (usesInt8(config.format)) {
-        auto *blocks = reinterpret_cast<Int8Block *>(prepared);
-        for (long b = 0; b < config.depth / 32; ++b)
-          quantize<config.format>(x + 32 * b, blocks[b * rows + t]);
+        int8Rows(rows).template add<config.format>(x, t);
       } else {
         using F32x8 = float __attribute__((ext_vector_type(8)));
         auto *steps = reinterpret_cast<float *>(prepared);
@@ -134,13 +138,13 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
 /// Sums of `count` panels for any number of rows.
 template <MatmulConfig config, int count>
 LLAMAC_INLINE void manyRows(const U8 *const (&panels)[count],
-                            const U8 *prepared, long rows, float *sums) {
+                            const MatmulBuffers<config> &buffers, long rows,
+                            float *sums) {
   if constexpr (usesInt8(config.format))
-    int8Panels<config.format, config.depth>(
-        panels, reinterpret_cast<const Int8Block *>(prepared), rows, sums);
+    int8Panels<config.format>(panels, buffers.int8Rows(rows), sums);
   else
-    floatPanels<config>(panels, reinterpret_cast<const float *>(prepared), rows,
-                        sums);
+    floatPanels<config>(
+        panels, reinterpret_cast<const float *>(buffers.prepared), rows, sums);
 }
 
 /// Computes panels panel .. panel + count - 1 of each weight and hands the
@@ -159,21 +163,19 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
   float *sums = buffers.sums;
   if constexpr (single) {
     if constexpr (usesInt8(config.format)) {
-      auto *x = reinterpret_cast<const Int8Block *>(buffers.prepared);
       for (int i = 0; i < total; ++i)
-        int8PanelRow<config.format, config.depth>(panels[i], x,
-                                                  sums + i * panelRows);
+        int8PanelRow<config.format>(panels[i], buffers.int8Rows(1),
+                                    sums + i * panelRows);
     } else {
       floatPanelsRow<config>(
           panels, reinterpret_cast<const float *>(buffers.prepared), sums);
     }
   } else if constexpr (total <= tilePanels) {
-    manyRows<config>(panels, buffers.prepared, rows, sums);
+    manyRows<config>(panels, buffers, rows, sums);
   } else {
     for (int i = 0; i < total; ++i) {
       const U8 *const one[] = {panels[i]};
-      manyRows<config>(one, buffers.prepared, rows,
-                       sums + i * rows * panelRows);
+      manyRows<config>(one, buffers, rows, sums + i * rows * panelRows);
     }
   }
 
