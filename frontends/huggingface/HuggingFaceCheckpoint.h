@@ -1,5 +1,4 @@
-//===- HuggingFaceCheckpoint.h - Hugging Face's model directories  -*- C++
-//-*-===//
+//===- HuggingFaceCheckpoint.h - Hugging Face models ------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

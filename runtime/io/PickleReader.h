@@ -1,5 +1,4 @@
-//===- PickleReader.h - Reader of torch's data.pkl as pure data  -*- C++
-//-*-===//
+//===- PickleReader.h - data.pkl as pure data -------------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -44,7 +44,8 @@ static nlohmann::json describe(const Checkpoint &checkpoint) {
       {"theta", config.ropeTheta},
       {"rope_factors", config.ropeFactors},
       {"tied", config.tiedEmbeddings},
-      {"tokenizer", std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
+      {"tokenizer",
+       std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
       {"tokenizer_paths", checkpoint.tokenizer.paths},
       {"stop_ids", checkpoint.tokenizer.stopIds},
   };

@@ -1,5 +1,4 @@
-//===- HuggingFaceWriter.cpp - GGUF vocabularies as tokenizer.json *- C++
-//-*-===//
+//===- HuggingFaceWriter.cpp - GGUF to tokenizer.json ---------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
