@@ -132,7 +132,7 @@ CpuDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>
 CpuDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
-  return loadCpuCode(*this, std::move(plan));
+  return loadCpuCode(*this, plan);
 }
 
 void CpuDevice::run(absl::FunctionRef<void(int)> job) {

@@ -169,6 +169,7 @@ absl::Status CpuCode::allocateScratch() {
 absl::StatusOr<std::unique_ptr<PreparedProgram>>
 CpuCode::prepare(size_t program, const ProgramBindings &bindings) {
   std::vector<void *> scratchOfThread;
+  scratchOfThread.reserve(scratch.size());
   for (const auto &buffer : scratch)
     scratchOfThread.push_back(buffer->address());
   return std::make_unique<CpuProgram>(device, *plan->plan().programs[program],
@@ -177,12 +178,13 @@ CpuCode::prepare(size_t program, const ProgramBindings &bindings) {
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>
-loadCpuCode(CpuDevice &device, std::shared_ptr<const PlanReader> plan) {
+loadCpuCode(CpuDevice &device, const std::shared_ptr<const PlanReader> &plan) {
   const schema::PlanT &manifest = plan->plan();
   if (manifest.target != "cpu")
     return deviceError(absl::StrCat(
         plan->path(), ": target: expected cpu, got ", manifest.target));
   std::vector<std::string> levels;
+  levels.reserve(manifest.code.size());
   for (const auto &code : manifest.code)
     levels.push_back(code->isa);
   auto choice = chooseIsaLevel(levels, device.isaLimit());

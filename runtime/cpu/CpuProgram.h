@@ -23,7 +23,7 @@ namespace llamac {
 /// Opens the best code object of `plan` for `device` and finds its kernels.
 /// `device` outlives the result.
 absl::StatusOr<std::unique_ptr<LoadedCode>>
-loadCpuCode(CpuDevice &device, std::shared_ptr<const PlanReader> plan);
+loadCpuCode(CpuDevice &device, const std::shared_ptr<const PlanReader> &plan);
 
 } // namespace llamac
 

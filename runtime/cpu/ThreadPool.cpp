@@ -115,7 +115,7 @@ ThreadPool::ThreadPool(int threads) {
     }
   }
   // Workers touch the barrier only once a job has been given.
-  meeting.emplace(size());
+  meeting = std::make_unique<Barrier>(size());
 }
 
 ThreadPool::~ThreadPool() {

@@ -28,7 +28,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -96,7 +96,7 @@ private:
   void work(int thread);
 
   std::vector<std::thread> workers;
-  std::optional<Barrier> meeting;
+  std::unique_ptr<Barrier> meeting;
   WaitWord jobs; ///< One more for each job, and one to stop.
   const absl::FunctionRef<void(int)> *current = nullptr; ///< Null to stop.
 };

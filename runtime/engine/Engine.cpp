@@ -40,6 +40,7 @@ Engine::create(std::shared_ptr<const Model> model,
 static std::vector<void *>
 addressesOf(const std::vector<std::unique_ptr<Buffer>> &buffers) {
   std::vector<void *> addresses;
+  addresses.reserve(buffers.size());
   for (const auto &buffer : buffers)
     addresses.push_back(buffer->address());
   return addresses;

@@ -74,6 +74,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
 
 std::vector<void *> Model::weightAddresses() const {
   std::vector<void *> addresses;
+  addresses.reserve(weights.size());
   for (const auto &weight : weights)
     addresses.push_back(weight->address());
   return addresses;
@@ -81,6 +82,7 @@ std::vector<void *> Model::weightAddresses() const {
 
 std::vector<void *> Model::constantAddresses() const {
   std::vector<void *> addresses;
+  addresses.reserve(constants.size());
   for (const auto &constant : constants)
     addresses.push_back(constant ? constant->address() : nullptr);
   return addresses;

@@ -23,6 +23,7 @@ namespace llamac {
 // Ids spread over the vocabulary, the same in every run.
 static std::vector<int32_t> madeUpTokens(int64_t count, int64_t vocab) {
   std::vector<int32_t> ids;
+  ids.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
     ids.push_back(static_cast<int32_t>((7919 * i + 11) % vocab));
   return ids;
@@ -54,7 +55,7 @@ static absl::Status warmUp(Engine &engine, absl::Span<const int32_t> tokens) {
   return decode(engine, sequence, tokens.last(1));
 }
 
-absl::Status benchCommand(std::shared_ptr<const Model> model,
+absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out) {
   if (options.promptTokens < 1 || options.genTokens < 1)
     return usageError(absl::StrCat("--prompt-tokens and --gen-tokens: expected "

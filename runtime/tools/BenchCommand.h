@@ -26,7 +26,7 @@ struct BenchOptions {
 /// goes to `out`: tokens per second of both, seconds to load and to the first
 /// token, threads, instruction set and the process's peak memory. Usage error
 /// when the tokens exceed the context.
-absl::Status benchCommand(std::shared_ptr<const Model> model,
+absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 
 } // namespace llamac

@@ -19,6 +19,7 @@
 #include "runtime/tools/CommandLine.h"
 
 #include <cstdio>
+#include <exception>
 #include <string>
 
 using namespace llamac;
@@ -61,7 +62,8 @@ static absl::Status execute(const Invocation &invocation,
   return runCommand(model, invocation.run, stdout, stderr);
 }
 
-int main(int argc, char **argv) {
+// Declaring options throws when two of them have the same name.
+static int runTool(int argc, char **argv) {
   Invocation invocation;
   CLI::App app("Runs a plan that llamac compiled.", "llamac-run");
   app.set_version_flag("--version", LLAMAC_VERSION);
@@ -89,4 +91,13 @@ int main(int argc, char **argv) {
   return reportStatus(
       "llamac-run",
       execute(invocation, commands.empty() ? "" : commands[0]->get_name()));
+}
+
+int main(int argc, char **argv) {
+  try {
+    return runTool(argc, argv);
+  } catch (const std::exception &error) {
+    std::fputs(error.what(), stderr);
+    return static_cast<int>(ExitCode::Internal);
+  }
 }

@@ -75,7 +75,7 @@ absl::Status NpyWriter::finish() {
   return absl::OkStatus();
 }
 
-absl::Status logitsCommand(std::shared_ptr<const Model> model,
+absl::Status logitsCommand(const std::shared_ptr<const Model> &model,
                            const LogitsOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
                           parseTokenIds(options.tokens));

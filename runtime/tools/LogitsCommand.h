@@ -51,7 +51,7 @@ struct LogitsOptions {
 };
 
 /// Writes the logits that follow each token, float32 [tokens, vocabulary].
-absl::Status logitsCommand(std::shared_ptr<const Model> model,
+absl::Status logitsCommand(const std::shared_ptr<const Model> &model,
                            const LogitsOptions &options);
 
 } // namespace llamac

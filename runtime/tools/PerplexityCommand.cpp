@@ -83,7 +83,7 @@ absl::StatusOr<PerplexityResult> perplexity(Engine &engine,
   return result;
 }
 
-absl::Status perplexityCommand(std::shared_ptr<const Model> model,
+absl::Status perplexityCommand(const std::shared_ptr<const Model> &model,
                                const PerplexityOptions &options,
                                std::FILE *out) {
   if (!model->tokenizer())

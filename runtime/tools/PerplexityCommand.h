@@ -39,7 +39,7 @@ absl::StatusOr<PerplexityResult> perplexity(Engine &engine,
                                             int64_t window, int32_t bos);
 
 /// Prints the perplexity of a text file to `out`.
-absl::Status perplexityCommand(std::shared_ptr<const Model> model,
+absl::Status perplexityCommand(const std::shared_ptr<const Model> &model,
                                const PerplexityOptions &options,
                                std::FILE *out);
 
