@@ -70,6 +70,8 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   plan.modelFingerprint = contents.fingerprint;
   plan.options = contents.options;
   plan.kv = std::make_unique<schema::KvLayoutT>(contents.kv);
+  if (contents.sampling)
+    plan.sampling = std::make_unique<schema::SamplingT>(*contents.sampling);
   addKernels();
   for (auto program : module.getOps<plan::ProgramOp>())
     LLAMAC_RETURN_IF_ERROR(addProgram(program));
@@ -245,6 +247,7 @@ absl::Status PlanBuilder::addCode() {
     return absl::OkStatus();
   plan.tokenizer = std::make_unique<schema::TokenizerT>();
   plan.tokenizer->kind = contents.tokenizerKind;
+  plan.tokenizer->stopIds = contents.stopIds;
   LLAMAC_ASSIGN_OR_RETURN(plan.tokenizer->section,
                           writer.addSection(SectionKind::Tokenizer,
                                             bytesOf(contents.tokenizerBlob)));

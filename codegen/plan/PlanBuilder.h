@@ -40,8 +40,10 @@ struct PlanContents {
   schema::KvLayoutT kv;
   std::vector<PlanCode> code; ///< Best level first.
   std::string source;         ///< The emitted unit.
+  std::optional<schema::SamplingT> sampling; ///< As the model's makers advise.
   std::string tokenizerKind;
   std::string tokenizerBlob; ///< Empty: the model has no tokenizer.
+  std::vector<int32_t> stopIds; ///< Besides those the tokenizer knows.
   bool embedWeights = true;  ///< Packed in the plan, or read at load.
 };
 

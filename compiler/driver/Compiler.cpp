@@ -211,6 +211,18 @@ int64_t Compilation::kvBytesPerToken() const {
          layout.pageTokens;
 }
 
+/// The sampling that a checkpoint advises, if it does.
+static std::optional<schema::SamplingT>
+advisedSampling(const GenerationDefaults &defaults) {
+  if (!defaults.temperature)
+    return std::nullopt;
+  schema::SamplingT sampling;
+  sampling.temperature = *defaults.temperature;
+  sampling.topK = defaults.topK.value_or(sampling.topK);
+  sampling.topP = defaults.topP.value_or(sampling.topP);
+  return sampling;
+}
+
 absl::Status Compilation::writePlanFile(const std::string &path,
                                         const std::string &tokenizerBlob,
                                         const PlanProgress &progress) {
@@ -230,6 +242,10 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.tokenizerKind =
       std::string(tokenizerFormatName(checkpoint.tokenizer.kind));
   contents.tokenizerBlob = tokenizerBlob;
+  for (int64_t id : checkpoint.tokenizer.stopIds)
+    if (id >= 0 && id < checkpoint.config.vocabSize)
+      contents.stopIds.push_back(static_cast<int32_t>(id));
+  contents.sampling = advisedSampling(checkpoint.generation);
   contents.embedWeights = compileOptions.embedWeights;
   return writePlan(*graph, contents, checkpoint.weights, path, progress);
 }

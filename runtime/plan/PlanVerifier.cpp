@@ -100,6 +100,7 @@ private:
                             const std::string &field) const;
   absl::Status checkCode() const;
   absl::Status checkTokenizer() const;
+  absl::Status checkSampling() const;
   absl::Status checkSection(absl::string_view field, int64_t number,
                             SectionKind kind) const;
 
@@ -480,6 +481,18 @@ absl::Status Verifier::checkTokenizer() const {
   return absl::OkStatus();
 }
 
+absl::Status Verifier::checkSampling() const {
+  if (!plan.sampling)
+    return absl::OkStatus();
+  const schema::SamplingT &sampling = *plan.sampling;
+  if (!(sampling.temperature >= 0 && std::isfinite(sampling.temperature)))
+    return wrong("sampling: temperature", "a number of at least 0",
+                 sampling.temperature);
+  if (!(sampling.topP > 0 && sampling.topP <= 1))
+    return wrong("sampling: top_p", "a number in (0, 1]", sampling.topP);
+  return checkRange("sampling: top_k", sampling.topK, 0, maxSize);
+}
+
 absl::Status Verifier::run() const {
   LLAMAC_RETURN_IF_ERROR(checkText("producer", plan.producer));
   LLAMAC_RETURN_IF_ERROR(checkText("target", plan.target));
@@ -490,7 +503,8 @@ absl::Status Verifier::run() const {
   LLAMAC_RETURN_IF_ERROR(checkKernels());
   LLAMAC_RETURN_IF_ERROR(checkPrograms());
   LLAMAC_RETURN_IF_ERROR(checkCode());
-  return checkTokenizer();
+  LLAMAC_RETURN_IF_ERROR(checkTokenizer());
+  return checkSampling();
 }
 
 absl::Status verifyPlan(const schema::PlanT &plan,

@@ -38,15 +38,13 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
   GenerateOptions &generate = options.generate;
   app.add_option("-n,--predict", generate.maxTokens,
                  "Tokens to generate at most; -1 for as many as fit");
-  app.add_option("--temp", generate.sampling.temperature,
-                 "Temperature; 0 takes the likeliest token")
-      ->capture_default_str();
-  app.add_option("--top-k", generate.sampling.topK,
-                 "Draw from the k likeliest tokens; 0 for all")
-      ->capture_default_str();
-  app.add_option("--top-p", generate.sampling.topP,
-                 "Draw from the likeliest tokens of this total probability")
-      ->capture_default_str();
+  app.add_option("--temp", options.temperature,
+                 "Temperature; 0 takes the likeliest token (default: what the "
+                 "model's makers advise, else 0)");
+  app.add_option("--top-k", options.topK,
+                 "Draw from the k likeliest tokens; 0 for all");
+  app.add_option("--top-p", options.topP,
+                 "Draw from the likeliest tokens of this total probability");
   app.add_option("-s,--seed", generate.sampling.seed,
                  "Seed of the draws; a random one is printed");
   app.add_option("--stop", generate.stopStrings,

@@ -35,6 +35,21 @@ absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
   return ids;
 }
 
+/// `options` over `advised`, which may be null.
+static SamplingOptions samplingOf(const RunOptions &options,
+                                  const schema::SamplingT *advised) {
+  SamplingOptions sampling = options.generate.sampling;
+  if (advised) {
+    sampling.temperature = advised->temperature;
+    sampling.topK = advised->topK;
+    sampling.topP = advised->topP;
+  }
+  sampling.temperature = options.temperature.value_or(sampling.temperature);
+  sampling.topK = options.topK.value_or(sampling.topK);
+  sampling.topP = options.topP.value_or(sampling.topP);
+  return sampling;
+}
+
 absl::Status checkRunOptions(const RunOptions &options) {
   if (options.prompt.has_value() == options.tokens.has_value())
     return usageError(absl::StrCat("prompt: expected -p TEXT or --tokens IDS, "
@@ -45,7 +60,7 @@ absl::Status checkRunOptions(const RunOptions &options) {
   if (options.generate.maxTokens < -1)
     return usageError(absl::StrCat("-n: expected -1 or more, got ",
                                    options.generate.maxTokens));
-  return Sampler::create(options.generate.sampling).status();
+  return Sampler::create(samplingOf(options, nullptr)).status();
 }
 
 static double rate(int64_t count, double seconds) {
@@ -82,19 +97,22 @@ static void printTimes(const Model &model, const GenerateResult &result,
       times.decodeSteps, decodeRate, stopReasonName(result.reason));
 }
 
-absl::Status runCommand(std::shared_ptr<const Model> model,
+absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log) {
   LLAMAC_RETURN_IF_ERROR(checkRunOptions(options));
   LLAMAC_ASSIGN_OR_RETURN(
       const std::vector<int32_t> prompt,
-      options.tokens ? parseTokenIds(*options.tokens)
-                     : model->encode(*options.prompt, options.special));
+      options.tokens
+          ? parseTokenIds(*options.tokens)
+          : model->encode(options.prompt.value_or(""), options.special));
   if (!options.printIds && !model->tokenizer())
     return usageError(absl::StrCat(model->path(),
                                    ": the plan has no tokenizer to make text "
                                    "with; ask for ids by --print-ids"));
 
+  GenerateOptions generation = options.generate;
+  generation.sampling = samplingOf(options, model->plan().sampling.get());
   bool first = true;
   bool writes = true;
   auto print = [&](absl::string_view text) {
@@ -113,15 +131,14 @@ absl::Status runCommand(std::shared_ptr<const Model> model,
 
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                           Engine::create(model));
-  LLAMAC_ASSIGN_OR_RETURN(
-      const GenerateResult result,
-      generate(*engine, prompt, options.generate, callbacks));
+  LLAMAC_ASSIGN_OR_RETURN(const GenerateResult result,
+                          generate(*engine, prompt, generation, callbacks));
   if (!writes || !print("\n"))
     return memoryError(
         absl::StrCat("cannot write the output: ", std::strerror(errno)));
   if (options.quiet)
     return absl::OkStatus();
-  if (options.generate.sampling.temperature > 0 && !options.json)
+  if (generation.sampling.temperature > 0 && !options.json)
     absl::FPrintF(log, "seed %d\n", result.seed);
   printTimes(*model, result, options.json, log);
   return absl::OkStatus();

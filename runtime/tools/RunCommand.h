@@ -22,10 +22,14 @@ struct RunOptions {
   std::optional<std::string> tokens; ///< Ids: "1,2,3".
   /// Whether names of special tokens in the prompt stand for them.
   bool special = false;
-  GenerateOptions generate;
-  bool printIds = false; ///< The ids instead of the text.
-  bool json = false;     ///< The timings as one JSON object.
-  bool quiet = false;    ///< No timings.
+  /// How to choose tokens, where it is not as the plan advises.
+  std::optional<double> temperature;
+  std::optional<int64_t> topK;
+  std::optional<double> topP;
+  GenerateOptions generate; ///< But for those three.
+  bool printIds = false;    ///< The ids instead of the text.
+  bool json = false;        ///< The timings as one JSON object.
+  bool quiet = false;       ///< No timings.
 };
 
 /// Usage error for options that do not go together, before a model is loaded.
@@ -34,7 +38,7 @@ absl::Status checkRunOptions(const RunOptions &options);
 /// Completes a prompt with `model`: the text alone, or the ids separated by
 /// spaces, and a line feed go to `out` as they come; seed and timings go to
 /// `log`.
-absl::Status runCommand(std::shared_ptr<const Model> model,
+absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log);
 

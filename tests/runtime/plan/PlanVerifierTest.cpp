@@ -301,6 +301,24 @@ const Nonsense all[] = {
      "tokenizer: begin of sequence: expected an id, as it is added, got -1"},
     {"TokenizerStopId", [](PlanT &p) { p.tokenizer->stopIds = {1, -7}; },
      "tokenizer: stop id: expected 0 to 95, got -7"},
+    {"SamplingTemperatureNotANumber",
+     [](PlanT &plan) {
+       plan.sampling = std::make_unique<schema::SamplingT>();
+       plan.sampling->temperature = std::nan("");
+     },
+     "sampling: temperature: expected a number of at least 0, got nan"},
+    {"SamplingTopPOfNothing",
+     [](PlanT &plan) {
+       plan.sampling = std::make_unique<schema::SamplingT>();
+       plan.sampling->topP = 0;
+     },
+     "sampling: top_p: expected a number in (0, 1], got 0"},
+    {"SamplingTopKNegative",
+     [](PlanT &plan) {
+       plan.sampling = std::make_unique<schema::SamplingT>();
+       plan.sampling->topK = -1;
+     },
+     "sampling: top_k: expected 0 to 2147483648, got -1"},
 };
 
 class PlanVerifierTest : public testing::TestWithParam<Nonsense> {};

@@ -114,7 +114,7 @@ TEST_F(CommandsTest, RunNamesTheSeedItMade) {
   RunOptions options;
   options.tokens = join(cleanTokens(5, 12, 1), ",");
   options.generate.maxTokens = 1;
-  options.generate.sampling.temperature = 1;
+  options.temperature = 1;
   ASSERT_TRUE(runCommand(model, options, out, log).ok());
   EXPECT_THAT(contents(log), HasSubstr("seed "));
   std::fclose(out);
