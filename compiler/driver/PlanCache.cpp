@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -43,9 +44,18 @@ absl::StatusOr<std::string> tokenizerBlob(const Checkpoint &checkpoint) {
   return blob.value_or("");
 }
 
-absl::Status compileToFile(const Checkpoint &checkpoint,
-                           const CompileOptions &options,
-                           const std::string &path, bool quiet) {
+absl::StatusOr<CompileTimes> compileToFile(const Checkpoint &checkpoint,
+                                           const CompileOptions &options,
+                                           const std::string &path,
+                                           bool quiet) {
+  using Clock = std::chrono::steady_clock;
+  CompileTimes times;
+  Clock::time_point start = Clock::now();
+  auto takeTime = [&](double &seconds) {
+    const Clock::time_point now = Clock::now();
+    seconds = std::chrono::duration<double>(now - start).count();
+    start = now;
+  };
   Progress progress(quiet);
   progress.stage("reading the tokenizer");
   LLAMAC_ASSIGN_OR_RETURN(std::string blob, tokenizerBlob(checkpoint));
@@ -53,12 +63,16 @@ absl::Status compileToFile(const Checkpoint &checkpoint,
                           Compilation::create(checkpoint, options));
   progress.stage("compiling the graph");
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Schedule));
+  takeTime(times.graph);
   progress.stage("compiling the kernels");
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Compile));
-  return compilation->writePlanFile(
+  takeTime(times.kernels);
+  LLAMAC_RETURN_IF_ERROR(compilation->writePlanFile(
       path, blob, [&](uint64_t done, uint64_t total) {
         progress.update("packing weights", done, total);
-      });
+      }));
+  takeTime(times.plan);
+  return times;
 }
 
 absl::Status emitSourceFiles(const Checkpoint &checkpoint,
@@ -132,7 +146,8 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
     std::fprintf(stderr, "warning: %s; the cached plan is made again\n",
                  std::string(status.message()).c_str());
   }
-  LLAMAC_RETURN_IF_ERROR(compileToFile(checkpoint, options, path, quiet));
+  LLAMAC_RETURN_IF_ERROR(
+      compileToFile(checkpoint, options, path, quiet).status());
   return ResolvedPlan{path, false};
 }
 

@@ -18,10 +18,18 @@ namespace llamac {
 /// The tokenizer of `checkpoint` as a plan carries it; empty when it has none.
 absl::StatusOr<std::string> tokenizerBlob(const Checkpoint &checkpoint);
 
+/// Seconds of the parts of a compilation.
+struct CompileTimes {
+  double graph = 0;   ///< Import and passes.
+  double kernels = 0; ///< Emitting, Clang and the linker.
+  double plan = 0;    ///< Packing weights and writing the file.
+};
+
 /// Compiles `checkpoint` to a plan at `path`; shows progress unless `quiet`.
-absl::Status compileToFile(const Checkpoint &checkpoint,
-                           const CompileOptions &options,
-                           const std::string &path, bool quiet);
+absl::StatusOr<CompileTimes> compileToFile(const Checkpoint &checkpoint,
+                                           const CompileOptions &options,
+                                           const std::string &path,
+                                           bool quiet);
 
 /// Writes the source of the kernels of `checkpoint`, which needs no weights, to
 /// `folder`: kernels.cpp, and the headers it includes below.

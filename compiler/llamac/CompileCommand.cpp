@@ -16,7 +16,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
@@ -76,17 +75,17 @@ struct CompileCommand {
 
   absl::Status writePlan(const Checkpoint &checkpoint,
                          const CompileOptions &options) const {
-    const auto start = std::chrono::steady_clock::now();
-    LLAMAC_RETURN_IF_ERROR(
+    LLAMAC_ASSIGN_OR_RETURN(
+        const CompileTimes times,
         compileToFile(checkpoint, options, output, flags.quiet));
     if (flags.quiet)
       return absl::OkStatus();
-    const std::chrono::duration<double> seconds =
-        std::chrono::steady_clock::now() - start;
     std::error_code error;
     const uint64_t bytes = std::filesystem::file_size(output, error);
-    std::fprintf(stderr, "%s: %s in %.1f s\n", output.c_str(),
-                 formatBytes(error ? 0 : bytes).c_str(), seconds.count());
+    std::fprintf(stderr,
+                 "%s: %s; graph %.2f s, kernels %.2f s, weights %.2f s\n",
+                 output.c_str(), formatBytes(error ? 0 : bytes).c_str(),
+                 times.graph, times.kernels, times.plan);
     return absl::OkStatus();
   }
 };
