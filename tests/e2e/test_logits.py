@@ -207,6 +207,36 @@ for _name in ("Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"):
     _add_quantised(_name, DEQUANTISED_TOLERANCE)
 
 
+# The levels of runtime/cpu/IsaLevel.h and what of /proc/cpuinfo they need.
+ISA_LEVELS = {
+    "portable": set(),
+    "x86-64-v3": {"avx2", "fma", "f16c", "bmi2"},
+    "x86-64-v4-vnni": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni"},
+    "x86-64-v4-bf16": {"avx512_vnni", "avx512_bf16"},
+}
+
+
+class EveryInstructionSet(LogitsCase):
+    """Every level that this machine runs, for a float and two integer formats."""
+
+    config = Config(256, 2, 8, 2, vocab=501)
+
+    def test_levels(self):
+        with open("/proc/cpuinfo") as f:
+            line = next((x for x in f if x.startswith("flags")), "flags :")
+        flags = set(line.split(":")[1].split())
+        for type_name, tolerance in (("BF16", CPU_TOLERANCE), ("Q4_1", INT8_TOLERANCE), ("Q8_0", INT8_TOLERANCE)):
+            stored, values = quantise(self.weights, type_name)
+            model = write_gguf(self.path(f"{type_name}.gguf"), self.config, stored)
+            expected = forward(self.config, values, self.tokens)
+            for level, needed in ISA_LEVELS.items():
+                if not needed <= flags:
+                    continue
+                with self.subTest(level, type=type_name):
+                    got = self.logits(model, self.tokens, "cpu", "--isa", level)
+                    self.check(got, expected, tolerance)
+
+
 class RealWeights(LogitsCase):
     """SmolLM2-135M-Instruct, Q4_1, as published."""
 
