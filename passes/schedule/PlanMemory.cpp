@@ -73,8 +73,9 @@ static int64_t place(std::vector<PlacedBuffer> &buffers) {
   std::vector<PlacedBuffer *> order;
   for (PlacedBuffer &buffer : buffers)
     order.push_back(&buffer);
-  llvm::stable_sort(order, [](const PlacedBuffer *a, const PlacedBuffer *b) {
-    return a->bytes > b->bytes;
+  // Among equals the first used goes first: buffers lie in order of use.
+  llvm::sort(order, [](const PlacedBuffer *a, const PlacedBuffer *b) {
+    return std::make_pair(-a->bytes, a) < std::make_pair(-b->bytes, b);
   });
   // Those placed so far, by offset.
   std::vector<PlacedBuffer *> placed;
