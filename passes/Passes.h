@@ -20,7 +20,9 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 namespace llamac {
 
@@ -37,6 +39,16 @@ std::unique_ptr<mlir::Pass> createLowerToPlanPass(const kernel::Target &target);
 /// Registers every pass by name for command lines; `target`, which must outlive
 /// the use of the passes, is what the schedule passes ask.
 void registerPasses(const kernel::Target &target);
+
+/// One pass of the pipeline.
+struct PipelineStep {
+  llvm::StringRef name; ///< As on command lines.
+  std::function<void(mlir::OpPassManager &)> addTo;
+};
+
+/// The passes of buildGraphPipeline and buildSchedulePipeline, in order.
+std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
+std::vector<PipelineStep> scheduleSteps(const kernel::Target &target);
 
 /// The passes from the graph as a frontend builds it to the fused graph;
 /// `weightFormat` is keep, bf16, q8_0 or q4_0.

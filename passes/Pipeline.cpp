@@ -15,24 +15,66 @@ using namespace mlir;
 
 namespace llamac {
 
-void buildGraphPipeline(OpPassManager &pm, StringRef weightFormat) {
-  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
-  pm.addNestedPass<func::FuncOp>(createCSEPass());
-  pm.addNestedPass<func::FuncOp>(createFuseAttention());
-  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+/// The step of a pass over the ops of type `Op` in the module.
+template <typename Op>
+static PipelineStep nested(StringRef name,
+                           std::function<std::unique_ptr<Pass>()> create) {
+  return {name, [create = std::move(create)](OpPassManager &pm) {
+            pm.addNestedPass<Op>(create());
+          }};
+}
+
+/// The step of a pass over the module.
+static PipelineStep whole(StringRef name,
+                          std::function<std::unique_ptr<Pass>()> create) {
+  return {name, [create = std::move(create)](OpPassManager &pm) {
+            pm.addPass(create());
+          }};
+}
+
+std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
   AssignWeightFormatsOptions formats;
   formats.format = weightFormat.str();
-  pm.addNestedPass<func::FuncOp>(createAssignWeightFormats(formats));
+  return {
+      nested<func::FuncOp>("canonicalize",
+                           [] { return createCanonicalizerPass(); }),
+      nested<func::FuncOp>("cse", [] { return createCSEPass(); }),
+      nested<func::FuncOp>("fuse-attention",
+                           [] { return createFuseAttention(); }),
+      nested<func::FuncOp>("canonicalize",
+                           [] { return createCanonicalizerPass(); }),
+      nested<func::FuncOp>(
+          "assign-weight-formats",
+          [formats] { return createAssignWeightFormats(formats); }),
+  };
+}
+
+std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
+  return {
+      nested<func::FuncOp>("lower-to-kernels",
+                           [] { return createLowerToKernels(); }),
+      nested<func::FuncOp>("fuse-epilogue",
+                           [] { return createFuseEpilogue(); }),
+      nested<func::FuncOp>("fuse-norm", [] { return createFuseNorm(); }),
+      whole("specialise-rows",
+            [&target] { return createSpecialiseRowsPass(target); }),
+      nested<func::FuncOp>(
+          "choose-kernels",
+          [&target] { return createChooseKernelsPass(target); }),
+      whole("lower-to-plan",
+            [&target] { return createLowerToPlanPass(target); }),
+      nested<plan::ProgramOp>("plan-memory", [] { return createPlanMemory(); }),
+  };
+}
+
+void buildGraphPipeline(OpPassManager &pm, StringRef weightFormat) {
+  for (const PipelineStep &step : graphSteps(weightFormat))
+    step.addTo(pm);
 }
 
 void buildSchedulePipeline(OpPassManager &pm, const kernel::Target &target) {
-  pm.addNestedPass<func::FuncOp>(createLowerToKernels());
-  pm.addNestedPass<func::FuncOp>(createFuseEpilogue());
-  pm.addNestedPass<func::FuncOp>(createFuseNorm());
-  pm.addPass(createSpecialiseRowsPass(target));
-  pm.addNestedPass<func::FuncOp>(createChooseKernelsPass(target));
-  pm.addPass(createLowerToPlanPass(target));
-  pm.addNestedPass<plan::ProgramOp>(createPlanMemory());
+  for (const PipelineStep &step : scheduleSteps(target))
+    step.addTo(pm);
 }
 
 void registerPasses(const kernel::Target &target) {
