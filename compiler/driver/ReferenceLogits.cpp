@@ -23,6 +23,22 @@
 
 namespace llamac {
 
+reference::WeightReader checkpointReader(const Checkpoint &checkpoint) {
+  return [&weights = checkpoint.weights](const reference::Weight &weight,
+                                         int64_t firstRow, int64_t numRows,
+                                         float *out) -> absl::Status {
+    const WeightSource *source = weights.find(weight.name);
+    if (!source)
+      return internalError(
+          absl::StrCat("the model has no weight ", weight.name));
+    LLAMAC_RETURN_IF_ERROR(
+        weights.readRowsAsF32(*source, firstRow, numRows, out));
+    return source->type == weight.type
+               ? absl::OkStatus()
+               : reference::roundRows(weight.type, numRows, weight.cols, out);
+  };
+}
+
 absl::Status referenceLogits(const std::string &model,
                              const LogitsOptions &options) {
   if (namesPlan(model))
@@ -34,15 +50,9 @@ absl::Status referenceLogits(const std::string &model,
   const std::unique_ptr<mlir::MLIRContext> context = createContext();
   LLAMAC_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> graph,
                           importGraph(*context, checkpoint));
-  auto read = [&](absl::string_view name, int64_t firstRow, int64_t numRows,
-                  float *out) -> absl::Status {
-    const WeightSource *weight = checkpoint.weights.find(name);
-    if (!weight)
-      return internalError(absl::StrCat("the model has no weight ", name));
-    return checkpoint.weights.readRowsAsF32(*weight, firstRow, numRows, out);
-  };
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<reference::ReferenceModel> reference,
-                          reference::ReferenceModel::create(*graph, read));
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<reference::ReferenceModel> reference,
+      reference::ReferenceModel::create(*graph, checkpointReader(checkpoint)));
 
   const int64_t count = static_cast<int64_t>(tokens.size());
   LLAMAC_ASSIGN_OR_RETURN(

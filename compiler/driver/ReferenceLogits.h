@@ -10,6 +10,8 @@
 #ifndef LLAMAC_COMPILER_DRIVER_REFERENCELOGITS_H
 #define LLAMAC_COMPILER_DRIVER_REFERENCELOGITS_H
 
+#include "compiler/reference/WeightStore.h"
+#include "frontends/Checkpoint.h"
 #include "runtime/tools/LogitsCommand.h"
 
 #include "absl/status/status.h"
@@ -17,6 +19,10 @@
 #include <string>
 
 namespace llamac {
+
+/// Rows of the weights of `checkpoint`, which must outlive the result; a
+/// weight of another type than the checkpoint's is rounded to it first.
+reference::WeightReader checkpointReader(const Checkpoint &checkpoint);
 
 /// logitsCommand of the checkpoint at `model` on the graph as it was imported,
 /// by the reference interpreter. Usage error for a plan: it has no graph.

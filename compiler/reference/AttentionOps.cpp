@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/reference/Ops.h"
 #include "compiler/reference/Product.h"
+#include "compiler/reference/Steps.h"
 
 #include "ir/llama/Llama.h"
 #include "runtime/base/Status.h"
@@ -77,10 +77,7 @@ static void weightedSum(const float *probabilities, RowsView values,
 // Rotary embedding
 //===----------------------------------------------------------------------===//
 
-static absl::Status ropeTable(OpCall &call) {
-  const Indices &positions = call.indices(0);
-  const SmallVector<double> frequencies =
-      cast<llama::RopeTableOp>(call.op).getFrequencyValues();
+Tensor angleTable(const Indices &positions, ArrayRef<double> frequencies) {
   Tensor result({static_cast<int64_t>(positions.size()),
                  static_cast<int64_t>(frequencies.size()), 2});
   float *to = result.data.data();
@@ -90,16 +87,20 @@ static absl::Status ropeTable(OpCall &call) {
       *to++ = static_cast<float>(std::cos(angle));
       *to++ = static_cast<float>(std::sin(angle));
     }
-  call.results.emplace_back(std::move(result));
+  return result;
+}
+
+static absl::Status ropeTable(OpCall &call) {
+  call.results.emplace_back(angleTable(
+      call.indices(0), cast<llama::RopeTableOp>(call.op).getFrequencyValues()));
   return absl::OkStatus();
 }
 
-static absl::Status rope(OpCall &call) {
-  auto x = call.take<Tensor>(0);
-  const Tensor &table = call.tensor(1);
+absl::Status turnHeads(Tensor &x, const Tensor &table) {
   const int64_t rows = x.shape[0], heads = x.shape[1], size = x.shape[2];
   if (table.shape[0] != rows)
-    return internalError("the table of llama.rope has other rows than x");
+    return internalError("the table of angles has other rows than what it "
+                         "turns");
   for (int64_t n = 0; n < rows; ++n) {
     const float *turns = table.data.data() + n * size;
     for (int64_t j = 0; j < heads; ++j) {
@@ -112,6 +113,12 @@ static absl::Status rope(OpCall &call) {
       }
     }
   }
+  return absl::OkStatus();
+}
+
+static absl::Status rope(OpCall &call) {
+  auto x = call.take<Tensor>(0);
+  LLAMAC_RETURN_IF_ERROR(turnHeads(x, call.tensor(1)));
   call.results.emplace_back(std::move(x));
   return absl::OkStatus();
 }
@@ -266,14 +273,11 @@ static absl::Status attentionValues(OpCall &call) {
 // Attention, fused
 //===----------------------------------------------------------------------===//
 
-static absl::Status attention(OpCall &call) {
-  auto op = cast<llama::AttentionOp>(call.op);
-  const Tensor &query = call.tensor(0);
-  const KvState &kv = call.kv(1);
-  const Indices &positions = call.indices(2), &sequences = call.indices(3);
-  const auto layerIndex = static_cast<int64_t>(op.getLayer());
+absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query,
+                              const KvState &kv, const Indices &positions,
+                              const Indices &sequences, int64_t layerIndex,
+                              double scale) {
   const KvLayer &layer = kv.layer(layerIndex);
-  const double scale = op.getScale().convertToDouble();
   const int64_t rows = query.shape[0], heads = query.shape[1];
   const int64_t size = query.shape[2], width = kv.rowSize();
   const int64_t group = heads / kv.numHeads();
@@ -282,7 +286,7 @@ static absl::Status attention(OpCall &call) {
   for (int64_t n = 0; n < rows; ++n) {
     if (positions[n] < 0 || positions[n] >= kv.length(layerIndex, sequences[n]))
       return internalError(
-          "llama.attention reads a state without the step's own rows");
+          "attention reads a state without the step's own rows");
     pairs += positions[n] + 1.0;
   }
 
@@ -308,6 +312,16 @@ static absl::Status attention(OpCall &call) {
                     {cached.values.data() + head, visible, width}, size, sums,
                     result.data.data() + task * size);
       });
+  return result;
+}
+
+static absl::Status attention(OpCall &call) {
+  auto op = cast<llama::AttentionOp>(call.op);
+  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
+                          attend(call, call.tensor(0), call.kv(1),
+                                 call.indices(2), call.indices(3),
+                                 static_cast<int64_t>(op.getLayer()),
+                                 op.getScale().convertToDouble()));
   call.results.emplace_back(std::move(result));
   return absl::OkStatus();
 }

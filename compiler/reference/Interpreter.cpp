@@ -26,7 +26,7 @@ namespace llamac::reference {
 
 static llvm::StringMap<OpFn> opTable() {
   llvm::StringMap<OpFn> table;
-  for (ArrayRef<OpEntry> entries : {rowOps(), attentionOps()})
+  for (ArrayRef<OpEntry> entries : {rowOps(), attentionOps(), kernelOps()})
     for (const OpEntry &entry : entries)
       table[entry.name] = entry.compute;
   return table;

@@ -25,8 +25,8 @@ namespace llamac::reference {
 using OpHook =
     std::function<void(mlir::Operation &op, llvm::ArrayRef<ValuePtr> results)>;
 
-/// Executes one function of llama ops in fp32, before or after any pass. Values
-/// are freed after their last use.
+/// Executes one function of llama or kernel ops in fp32, before or after any
+/// pass up to lower-to-plan. Values are freed after their last use.
 class Interpreter {
 public:
   /// Prepares `function`, which must outlive the interpreter. Errors: several

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // One table maps the name of an op to the function that computes it. The
-// functions follow the formulas of LlamaOps.td; sums of many terms, norms,
-// softmax and angles are computed in fp64, values are kept in fp32.
+// functions follow the formulas of LlamaOps.td and KernelOps.td; sums of many
+// terms, norms, softmax and angles are computed in fp64, values are kept in
+// fp32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,6 +74,8 @@ struct OpEntry {
 llvm::ArrayRef<OpEntry> rowOps();
 /// Rotary embedding, KV state and attention.
 llvm::ArrayRef<OpEntry> attentionOps();
+/// Launches.
+llvm::ArrayRef<OpEntry> kernelOps();
 
 } // namespace llamac::reference
 

@@ -40,11 +40,12 @@ static bool isStep(FunctionType type) {
 absl::StatusOr<std::unique_ptr<ReferenceModel>>
 ReferenceModel::create(ModuleOp module, WeightReader reader,
                        const ReferenceOptions &options) {
-  auto step = module.lookupSymbol<func::FuncOp>("step");
+  auto step = module.lookupSymbol<func::FuncOp>(options.function);
   if (!step || !isStep(step.getFunctionType()))
-    return internalError("the reference expects a function @step(tokens, "
-                         "positions, sequences, wanted, KV state) -> (logits, "
-                         "KV state)");
+    return internalError(absl::StrCat(
+        "the reference expects a function @", options.function,
+        "(tokens, positions, sequences, wanted, KV state) -> (logits, "
+        "KV state)"));
   LLAMAC_ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::create(step));
   auto logits = cast<RankedTensorType>(step.getFunctionType().getResult(0));
   auto state = cast<llama::KVType>(step.getFunctionType().getInput(4));

@@ -23,12 +23,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace llamac::reference {
 
 struct ReferenceOptions {
+  /// The function to run; after specialise-rows there are several.
+  std::string function = "step";
   /// Weights are kept as fp32 until they reach this size; the rest is converted
   /// at every use.
   uint64_t weightLimitBytes = uint64_t{8} << 30;
@@ -39,10 +42,10 @@ struct ReferenceOptions {
 /// A model and the KV state of its sequences.
 class ReferenceModel {
 public:
-  /// Prepares @step of `module`, which must outlive the model. `reader` gives
-  /// the rows of the weights and is called from several threads. Errors: no
-  /// @step of the form that buildStepGraph gives, an op the reference does not
-  /// know.
+  /// Prepares a function of `module`, which must outlive the model. `reader`
+  /// gives the rows of the weights and is called from several threads. Errors:
+  /// no such function of the form that buildStepGraph gives, an op the
+  /// reference does not know.
   static absl::StatusOr<std::unique_ptr<ReferenceModel>>
   create(mlir::ModuleOp module, WeightReader reader,
          const ReferenceOptions &options = {});

@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/reference/Ops.h"
 #include "compiler/reference/Product.h"
+#include "compiler/reference/Steps.h"
 
 #include "ir/llama/Llama.h"
+#include "runtime/base/DataType.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -59,8 +60,12 @@ static absl::Status constant(OpCall &call) {
 static absl::Status weight(OpCall &call) {
   auto op = cast<llama::WeightOp>(call.op);
   ArrayRef<int64_t> shape = op.getResult().getType().getShape();
-  call.results.emplace_back(Weight{
-      op.getName().str(), shape.size() == 2 ? shape[0] : 1, shape.back()});
+  // Every element type of the dialect has the name of a DataType.
+  const std::optional<DataType> type = parseDataType(
+      llama::elementTypeName(op.getResult().getType().getElementType()).str());
+  call.results.emplace_back(Weight{op.getName().str(),
+                                   shape.size() == 2 ? shape[0] : 1,
+                                   shape.back(), *type});
   return absl::OkStatus();
 }
 
@@ -68,9 +73,8 @@ static absl::Status weight(OpCall &call) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-static absl::Status embedding(OpCall &call) {
-  const Indices &tokens = call.indices(0);
-  const Weight &table = call.weight(1);
+absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
+                                 const Weight &table) {
   Tensor result({static_cast<int64_t>(tokens.size()), table.cols});
   std::vector<float> scratch;
   for (auto [n, token] : llvm::enumerate(tokens)) {
@@ -81,36 +85,60 @@ static absl::Status embedding(OpCall &call) {
                             call.weights.rows(table, token, 1, scratch));
     std::copy_n(row, table.cols, result.data.data() + n * table.cols);
   }
-  call.results.emplace_back(std::move(result));
+  return result;
+}
+
+static absl::Status embedding(OpCall &call) {
+  LLAMAC_ASSIGN_OR_RETURN(Tensor rows,
+                          embedRows(call, call.indices(0), call.weight(1)));
+  call.results.emplace_back(std::move(rows));
+  return absl::OkStatus();
+}
+
+/// Copies the rows `wanted`, of `width` elements, of the `rows` rows at `from`.
+template <typename Element>
+static absl::Status copyRows(const Indices &wanted, int64_t rows, int64_t width,
+                             const Element *from, Element *to) {
+  for (auto [i, row] : llvm::enumerate(wanted)) {
+    if (row < 0 || row >= rows)
+      return usageError(absl::StrCat(
+          "wanted row ", i, ": expected a row in [0, ", rows, "), got ", row));
+    std::copy_n(from + row * width, width, to + i * width);
+  }
   return absl::OkStatus();
 }
 
 static absl::Status gatherRows(OpCall &call) {
-  const Tensor &x = call.tensor(0);
-  const Indices &rows = call.indices(1);
-  const int64_t width = x.shape[1];
-  Tensor result({static_cast<int64_t>(rows.size()), width});
-  for (auto [i, row] : llvm::enumerate(rows)) {
-    if (row < 0 || row >= x.shape[0])
-      return usageError(absl::StrCat("wanted row ", i,
-                                     ": expected a row in [0, ", x.shape[0],
-                                     "), got ", row));
-    std::copy_n(x.data.data() + row * width, width,
-                result.data.data() + i * width);
+  const Indices &wanted = call.indices(1);
+  const auto count = static_cast<int64_t>(wanted.size());
+  if (std::holds_alternative<Indices>(*call.operands[0])) {
+    const Indices &x = call.indices(0);
+    Indices result(count);
+    LLAMAC_RETURN_IF_ERROR(copyRows(wanted, static_cast<int64_t>(x.size()), 1,
+                                    x.data(), result.data()));
+    call.results.emplace_back(std::move(result));
+    return absl::OkStatus();
   }
+  const Tensor &x = call.tensor(0);
+  std::vector<int64_t> shape = x.shape;
+  shape[0] = count;
+  int64_t width = 1;
+  for (int64_t size : llvm::drop_begin(shape))
+    width *= size;
+  Tensor result(std::move(shape));
+  LLAMAC_RETURN_IF_ERROR(
+      copyRows(wanted, x.shape[0], width, x.data.data(), result.data.data()));
   call.results.emplace_back(std::move(result));
   return absl::OkStatus();
 }
 
-static absl::Status rmsNorm(OpCall &call) {
-  const Tensor &x = call.tensor(0);
-  const Weight &weight = call.weight(1);
-  const double eps = cast<llama::RMSNormOp>(call.op).getEps().convertToDouble();
+absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
+                                     const Weight &gains, double eps) {
   const int64_t width = x.shape[1];
-  LLAMAC_RETURN_IF_ERROR(call.weights.keep(weight, call.parallel));
+  LLAMAC_RETURN_IF_ERROR(call.weights.keep(gains, call.parallel));
   std::vector<float> scratch;
   LLAMAC_ASSIGN_OR_RETURN(const float *gain,
-                          call.weights.rows(weight, 0, 1, scratch));
+                          call.weights.rows(gains, 0, 1, scratch));
   Tensor result(x.shape);
   call.parallel.forEach(
       x.shape[0], 4.0 * static_cast<double>(x.data.size()), [&](int64_t n) {
@@ -124,13 +152,19 @@ static absl::Status rmsNorm(OpCall &call) {
         for (int64_t i = 0; i < width; ++i)
           to[i] = static_cast<float>(from[i] * factor * gain[i]);
       });
+  return result;
+}
+
+static absl::Status rmsNorm(OpCall &call) {
+  const double eps = cast<llama::RMSNormOp>(call.op).getEps().convertToDouble();
+  LLAMAC_ASSIGN_OR_RETURN(
+      Tensor result, normaliseRows(call, call.tensor(0), call.weight(1), eps));
   call.results.emplace_back(std::move(result));
   return absl::OkStatus();
 }
 
-static absl::Status linear(OpCall &call) {
-  const Tensor &x = call.tensor(0);
-  const Weight &weight = call.weight(1);
+absl::StatusOr<Tensor> multiplyRows(OpCall &call, const Tensor &x,
+                                    const Weight &weight) {
   const int64_t rows = x.shape[0], cols = weight.cols;
   LLAMAC_RETURN_IF_ERROR(call.weights.keep(weight, call.parallel));
   Tensor result({rows, weight.rows});
@@ -154,6 +188,12 @@ static absl::Status linear(OpCall &call) {
                         weight.rows);
         return absl::OkStatus();
       }));
+  return result;
+}
+
+static absl::Status linear(OpCall &call) {
+  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
+                          multiplyRows(call, call.tensor(0), call.weight(1)));
   call.results.emplace_back(std::move(result));
   return absl::OkStatus();
 }
@@ -228,6 +268,7 @@ static absl::Status scale(OpCall &call) {
 ArrayRef<OpEntry> rowOps() {
   static constexpr OpEntry entries[] = {
       {"arith.constant", constant},
+      {"kernel.gather_rows", gatherRows},
       {"llama.add", add},
       {"llama.embedding", embedding},
       {"llama.gather_rows", gatherRows},

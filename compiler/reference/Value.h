@@ -14,6 +14,7 @@
 #define LLAMAC_COMPILER_REFERENCE_VALUE_H
 
 #include "compiler/reference/KvState.h"
+#include "runtime/base/DataType.h"
 
 #include <cstdint>
 #include <memory>
@@ -44,11 +45,13 @@ struct Tensor {
 using Indices = std::vector<int32_t>;
 
 /// A weight by its name; its rows are read where they are used. A vector is a
-/// matrix of one row.
+/// matrix of one row. `type` is what the IR says, which need not be what the
+/// checkpoint holds.
 struct Weight {
   std::string name;
   int64_t rows = 0;
   int64_t cols = 0;
+  DataType type = DataType::F32;
 };
 
 using Value = std::variant<Tensor, Indices, Weight, KvState>;

@@ -8,6 +8,11 @@
 
 #include "compiler/reference/WeightStore.h"
 
+#include "runtime/base/Status.h"
+#include "runtime/io/Dequantize.h"
+
+#include "absl/strings/str_cat.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -15,6 +20,18 @@ namespace llamac::reference {
 
 /// Rows that one thread converts at a time.
 static constexpr int64_t chunkRows = 64;
+
+absl::Status roundRows(DataType type, int64_t rows, int64_t cols, float *data) {
+  if (!canQuantizeTo(type))
+    return unsupportedError(
+        absl::StrCat("weights are not converted to ", dataTypeName(type)));
+  std::vector<uint8_t> stored(dataTypeBytes(type, cols));
+  for (int64_t row = 0; row < rows; ++row) {
+    quantizeRow(type, data + row * cols, cols, stored.data());
+    dequantizeRow(type, stored.data(), cols, data + row * cols);
+  }
+  return absl::OkStatus();
+}
 
 absl::Status WeightStore::keep(const Weight &weight, Parallel &parallel) {
   const auto bytes = static_cast<uint64_t>(weight.rows) *
@@ -27,8 +44,7 @@ absl::Status WeightStore::keep(const Weight &weight, Parallel &parallel) {
       chunks, static_cast<double>(data.size()), [&](int64_t chunk) {
         int64_t first = chunk * chunkRows;
         int64_t count = std::min(chunkRows, weight.rows - first);
-        return reader(weight.name, first, count,
-                      data.data() + first * weight.cols);
+        return reader(weight, first, count, data.data() + first * weight.cols);
       });
   if (!status.ok())
     return status;
@@ -43,8 +59,7 @@ WeightStore::rows(const Weight &weight, int64_t firstRow, int64_t numRows,
   if (auto data = kept.find(weight.name); data != kept.end())
     return data->second.data() + firstRow * weight.cols;
   scratch.resize(static_cast<size_t>(numRows * weight.cols));
-  if (absl::Status status =
-          reader(weight.name, firstRow, numRows, scratch.data());
+  if (absl::Status status = reader(weight, firstRow, numRows, scratch.data());
       !status.ok())
     return status;
   return scratch.data();

@@ -15,7 +15,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 #include <cstdint>
 #include <functional>
@@ -24,10 +23,14 @@
 
 namespace llamac::reference {
 
-/// Writes rows [firstRow, firstRow + numRows) of the weight with a canonical
-/// name as fp32 to `out`. Called from several threads at once.
+/// Writes rows [firstRow, firstRow + numRows) of `weight`, rounded to its type,
+/// as fp32 to `out`. Called from several threads at once.
 using WeightReader = std::function<absl::Status(
-    absl::string_view name, int64_t firstRow, int64_t numRows, float *out)>;
+    const Weight &weight, int64_t firstRow, int64_t numRows, float *out)>;
+
+/// Rounds `rows` x `cols` numbers of a weight to `type` and back, row by row.
+/// Unsupported error for a type that nothing is converted to.
+absl::Status roundRows(DataType type, int64_t rows, int64_t cols, float *data);
 
 /// Keeps whole weights as fp32 as long as they fit a limit; rows of the others
 /// are converted at every use.

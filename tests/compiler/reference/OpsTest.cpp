@@ -64,9 +64,9 @@ protected:
     std::vector<ValuePtr> values;
     for (Value &argument : arguments)
       values.push_back(std::make_shared<Value>(std::move(argument)));
-    auto reader = [this](absl::string_view name, int64_t first, int64_t count,
+    auto reader = [this](const Weight &weight, int64_t first, int64_t count,
                          float *out) -> absl::Status {
-      const std::vector<float> &data = weights.at(std::string(name));
+      const std::vector<float> &data = weights.at(weight.name);
       const int64_t width = weightWidth;
       std::copy_n(data.data() + first * width, count * width, out);
       return absl::OkStatus();

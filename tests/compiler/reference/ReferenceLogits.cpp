@@ -49,19 +49,14 @@ static absl::Status run(const ModelConfig &config, const std::string &weights,
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module = buildStepGraph(
       context, config, [](absl::string_view) { return DataType::F32; });
-  auto width = [&](absl::string_view name) {
-    if (name.find("wo") != absl::string_view::npos)
-      return config.numHeads * config.headSize;
-    return name.find("w2") != absl::string_view::npos ? config.ffnDim
-                                                      : config.dim;
-  };
   LLAMAC_ASSIGN_OR_RETURN(
-      auto model, reference::ReferenceModel::create(
-                      *module, [&](absl::string_view name, int64_t firstRow,
-                                   int64_t numRows, float *out) {
-                        return readRows(weights, width(name), name, firstRow,
-                                        numRows, out);
-                      }));
+      auto model,
+      reference::ReferenceModel::create(
+          *module, [&](const reference::Weight &weight, int64_t firstRow,
+                       int64_t numRows, float *out) {
+            return readRows(weights, weight.cols, weight.name, firstRow,
+                            numRows, out);
+          }));
   for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const size_t rows = std::min(chunk, tokens.size() - begin);
     std::vector<int32_t> positions(rows), wanted(rows);

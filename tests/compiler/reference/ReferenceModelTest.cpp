@@ -70,8 +70,9 @@ protected:
     options.threads = 2;
     auto model = ReferenceModel::create(
         *module,
-        [this](absl::string_view name, int64_t first, int64_t count,
-               float *out) { return readRows(name, first, count, out); },
+        [this](const Weight &weight, int64_t first, int64_t count, float *out) {
+          return readRows(weight.name, first, count, out);
+        },
         options);
     EXPECT_TRUE(model.ok()) << model.status().ToString();
     return *std::move(model);
@@ -236,11 +237,11 @@ TEST_F(ReferenceModelTest, RowsThatCannotBeAreRefusedAndChangeNothing) {
 TEST_F(ReferenceModelTest, AWeightThatCannotBeReadNamesItsOp) {
   auto model =
       ReferenceModel::create(*module,
-                             [this](absl::string_view name, int64_t first,
+                             [this](const Weight &weight, int64_t first,
                                     int64_t count, float *out) -> absl::Status {
-                               if (name == "layers.1.attention.wo")
+                               if (weight.name == "layers.1.attention.wo")
                                  return badFileError("model.gguf: truncated");
-                               return readRows(name, first, count, out);
+                               return readRows(weight.name, first, count, out);
                              });
   ASSERT_TRUE(model.ok());
   auto result = (*model)->step({1}, {0}, {0}, {0});

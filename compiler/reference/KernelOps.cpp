@@ -1,0 +1,283 @@
+//===- KernelOps.cpp - The mathematics of launches ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Kernel ops by the steps of the llama ops that they stand for; tile configs
+// change nothing here. A scalar region is evaluated op by op, each over many
+// elements at a time.
+//
+// What lies in the partial results of split attention is the target's own
+// affair. Here split 0 of each head holds the final values, all else is 0, and
+// the merge passes them on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/reference/Steps.h"
+
+#include "ir/kernel/Kernel.h"
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+using namespace mlir;
+
+namespace llamac::reference {
+
+//===----------------------------------------------------------------------===//
+// Scalar regions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A scalar op of one or two operands; one of one operand ignores b.
+struct ScalarEntry {
+  llvm::StringRef name;
+  float (*compute)(float a, float b);
+};
+
+} // namespace
+
+static ArrayRef<ScalarEntry> scalarOps() {
+  static constexpr ScalarEntry entries[] = {
+      {"arith.addf", [](float a, float b) { return a + b; }},
+      {"arith.divf", [](float a, float b) { return a / b; }},
+      {"arith.mulf", [](float a, float b) { return a * b; }},
+      {"arith.subf", [](float a, float b) { return a - b; }},
+      {"kernel.silu",
+       [](float a, float) {
+         return static_cast<float>(a / (1.0 + std::exp(-double{a})));
+       }},
+  };
+  return entries;
+}
+
+/// The element-wise function `region` of `inputs`, which have one shape.
+static absl::StatusOr<Tensor> mapScalars(OpCall &call, Region &region,
+                                         ArrayRef<const Tensor *> inputs) {
+  struct Step {
+    const ScalarEntry *entry;
+    size_t a, b; ///< Operands by register.
+  };
+  // The inputs are the first registers; each step fills the next.
+  Block &block = region.front();
+  llvm::DenseMap<mlir::Value, size_t> registers;
+  for (BlockArgument arg : block.getArguments())
+    registers[arg] = arg.getArgNumber();
+  std::vector<Step> steps;
+  for (Operation &op : block.without_terminator()) {
+    const auto *entry = llvm::find_if(scalarOps(), [&](const auto &entry) {
+      return entry.name == op.getName().getStringRef();
+    });
+    if (entry == scalarOps().end())
+      return unsupportedError(
+          absl::StrCat("the reference does not know the scalar op ",
+                       op.getName().getStringRef().str()));
+    registers[op.getResult(0)] = inputs.size() + steps.size();
+    steps.push_back(
+        {entry, registers.at(op.getOperand(0)),
+         registers.at(op.getOperand(op.getNumOperands() > 1 ? 1 : 0))});
+  }
+  const size_t yielded = registers.at(block.getTerminator()->getOperand(0));
+
+  for (const Tensor *input : inputs)
+    if (input->shape != inputs.front()->shape)
+      return internalError("operands of a scalar region differ in shape");
+  Tensor result(inputs.front()->shape);
+  const auto size = static_cast<int64_t>(result.data.size());
+  constexpr int64_t chunk = 4096;
+  constexpr double costOfStep =
+      20; // That of exp, in floating-point operations.
+  call.parallel.forEach(
+      (size + chunk - 1) / chunk,
+      costOfStep * static_cast<double>(steps.size() + 1) *
+          static_cast<double>(size),
+      [&](int64_t task) {
+        const int64_t first = task * chunk;
+        const int64_t count = std::min(chunk, size - first);
+        std::vector<std::vector<float>> made(steps.size());
+        std::vector<const float *> values;
+        for (const Tensor *input : inputs)
+          values.push_back(input->data.data() + first);
+        for (auto [step, out] : llvm::zip(steps, made)) {
+          out.resize(count);
+          std::transform(values[step.a], values[step.a] + count, values[step.b],
+                         out.begin(), step.entry->compute);
+          values.push_back(out.data());
+        }
+        std::copy_n(values[yielded], count, result.data.data() + first);
+      });
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+static absl::Status embed(OpCall &call) {
+  LLAMAC_ASSIGN_OR_RETURN(Tensor rows,
+                          embedRows(call, call.indices(0), call.weight(1)));
+  call.results.emplace_back(std::move(rows));
+  return absl::OkStatus();
+}
+
+static absl::Status ropeTable(OpCall &call) {
+  auto elements = cast<kernel::RopeTableOp>(call.op).getFrequencies();
+  call.results.emplace_back(angleTable(
+      call.indices(0), llvm::to_vector(elements.getValues<double>())));
+  return absl::OkStatus();
+}
+
+static absl::Status rmsNorm(OpCall &call) {
+  const double eps =
+      cast<kernel::RmsNormOp>(call.op).getEps().convertToDouble();
+  LLAMAC_ASSIGN_OR_RETURN(
+      Tensor result, normaliseRows(call, call.tensor(0), call.weight(1), eps));
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status matmul(OpCall &call) {
+  auto op = cast<kernel::MatmulOp>(call.op);
+  const Tensor *input = &call.tensor(0);
+  const unsigned weights = op.getWeights().size();
+  unsigned firstExtra = 1 + weights;
+  std::optional<Tensor> normalised;
+  if (op.getNormWeight()) {
+    LLAMAC_ASSIGN_OR_RETURN(normalised,
+                            normaliseRows(call, *input, call.weight(firstExtra),
+                                          op.getEps()->convertToDouble()));
+    input = &*normalised;
+    ++firstExtra;
+  }
+  std::vector<Tensor> products;
+  for (unsigned i = 0; i < weights; ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(Tensor product,
+                            multiplyRows(call, *input, call.weight(1 + i)));
+    products.push_back(std::move(product));
+  }
+  SmallVector<const Tensor *> scalars;
+  for (const Tensor &product : products)
+    scalars.push_back(&product);
+  for (unsigned i = firstExtra; i < call.operands.size(); ++i)
+    scalars.push_back(&call.tensor(i));
+  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
+                          mapScalars(call, op.getEpilogue(), scalars));
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+static absl::Status pointwise(OpCall &call) {
+  auto op = cast<kernel::PointwiseOp>(call.op);
+  SmallVector<const Tensor *> inputs;
+  for (unsigned i = 0; i < call.operands.size(); ++i)
+    inputs.push_back(&call.tensor(i));
+  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
+                          mapScalars(call, op.getBody(), inputs));
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// [rows, width] as [rows, width / size, size].
+static Tensor withHeads(Tensor x, int64_t size) {
+  x.shape = {x.shape[0], x.shape[1] / size, size};
+  return x;
+}
+
+/// [rows, heads, size] as [rows, heads * size].
+static Tensor withoutHeads(Tensor x) {
+  x.shape = {x.shape[0], x.shape[1] * x.shape[2]};
+  return x;
+}
+
+static absl::Status ropeAppend(OpCall &call) {
+  enum { Query, Key, RowValue, Table, Kv, Positions, Sequences };
+  const auto layer =
+      static_cast<int64_t>(cast<kernel::RopeAppendOp>(call.op).getLayer());
+  const Indices &positions = call.indices(Positions);
+  const Indices &sequences = call.indices(Sequences);
+  LLAMAC_RETURN_IF_ERROR(call.kv(Kv).checkAppend(layer, positions, sequences));
+  auto kv = call.take<KvState>(Kv);
+  Tensor query = withHeads(call.take<Tensor>(Query), kv.headSize());
+  Tensor key = withHeads(call.take<Tensor>(Key), kv.headSize());
+  LLAMAC_RETURN_IF_ERROR(turnHeads(query, call.tensor(Table)));
+  LLAMAC_RETURN_IF_ERROR(turnHeads(key, call.tensor(Table)));
+  kv.append(layer, key.data.data(), call.tensor(RowValue).data.data(),
+            positions, sequences);
+  call.results.emplace_back(withoutHeads(std::move(query)));
+  call.results.emplace_back(std::move(kv));
+  return absl::OkStatus();
+}
+
+static absl::Status attention(OpCall &call) {
+  auto op = cast<kernel::AttentionOp>(call.op);
+  const KvState &kv = call.kv(1);
+  const Tensor query = withHeads(call.take<Tensor>(0), kv.headSize());
+  LLAMAC_ASSIGN_OR_RETURN(
+      Tensor result, attend(call, query, kv, call.indices(2), call.indices(3),
+                            static_cast<int64_t>(op.getLayer()),
+                            op.getScale().convertToDouble()));
+  auto config = op.getConfig();
+  if (!config || config->getFamily() == kernel::AttentionFamily::Whole) {
+    call.results.emplace_back(withoutHeads(std::move(result)));
+    return absl::OkStatus();
+  }
+  const int64_t rows = result.shape[0], heads = result.shape[1];
+  const int64_t size = result.shape[2];
+  const int64_t stride = config->getSplits() * config->getPartial();
+  if (config->getPartial() < size)
+    return internalError(absl::StrCat("a partial result of ",
+                                      config->getPartial(),
+                                      " numbers is no head of ", size));
+  Tensor partials({rows, heads, config->getSplits(), config->getPartial()});
+  for (int64_t head = 0; head < rows * heads; ++head)
+    std::copy_n(result.data.data() + head * size, size,
+                partials.data.data() + head * stride);
+  call.results.emplace_back(std::move(partials));
+  return absl::OkStatus();
+}
+
+static absl::Status attentionMerge(OpCall &call) {
+  auto op = cast<kernel::AttentionMergeOp>(call.op);
+  const Tensor &partials = call.tensor(0);
+  const int64_t rows = partials.shape[0], heads = partials.shape[1];
+  const int64_t stride = partials.shape[2] * partials.shape[3];
+  const int64_t width =
+      cast<RankedTensorType>(op.getResult().getType()).getDimSize(1);
+  const int64_t size = width / heads;
+  Tensor result({rows, width});
+  for (int64_t head = 0; head < rows * heads; ++head)
+    std::copy_n(partials.data.data() + head * stride, size,
+                result.data.data() + head * size);
+  call.results.emplace_back(std::move(result));
+  return absl::OkStatus();
+}
+
+ArrayRef<OpEntry> kernelOps() {
+  static constexpr OpEntry entries[] = {
+      {"kernel.attention", attention},
+      {"kernel.attention_merge", attentionMerge},
+      {"kernel.embed", embed},
+      {"kernel.matmul", matmul},
+      {"kernel.pointwise", pointwise},
+      {"kernel.rms_norm", rmsNorm},
+      {"kernel.rope_append", ropeAppend},
+      {"kernel.rope_table", ropeTable},
+  };
+  return entries;
+}
+
+} // namespace llamac::reference
