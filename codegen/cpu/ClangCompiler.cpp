@@ -156,8 +156,11 @@ linkObjects(const std::vector<std::string> &objects) {
           llvm::sys::fs::createUniqueDirectory("llamac-link", folder))
     return memoryError(
         absl::StrCat("no temporary folder for the linker: ", error.message()));
-  auto removeFolder =
-      llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  auto removeFolder = llvm::make_scope_exit([&] {
+    // What stays behind in the temporary folder does no harm.
+    const std::error_code ignored = llvm::sys::fs::remove_directories(folder);
+    (void)ignored;
+  });
 
   const std::string output = (folder + "/kernels.so").str();
   std::vector<std::string> paths;
@@ -200,6 +203,7 @@ compileSharedObject(llvm::ArrayRef<std::string> units, IsaLevel level) {
   std::vector<absl::StatusOr<std::string>> results(
       units.size(), internalError("not compiled"));
   std::vector<std::thread> threads;
+  threads.reserve(units.size());
   for (size_t i = 0; i < units.size(); ++i)
     threads.emplace_back(
         [&, i] { results[i] = compileObject(units[i], level); });

@@ -26,7 +26,7 @@ namespace llamac {
 // Text
 //===----------------------------------------------------------------------===//
 
-static constexpr StringRef kernelHead =
+static constexpr const char *kernelHead =
     "extern \"C\" void {0}(const CpuLaunch *launch) {{\n";
 
 /// A kernel that has parts of its own stands with them in a namespace of its
@@ -39,7 +39,7 @@ static void closeParts(StringRef symbol, llvm::raw_ostream &os) {
 }
 
 /// "operand<float>(*launch, 3)".
-static std::string operand(StringRef type, int64_t index) {
+static std::string operand(StringRef type, size_t index) {
   return llvm::formatv("operand<{0}>(*launch, {1})", type, index);
 }
 
@@ -92,8 +92,8 @@ template <typename Op> static bool isOp(Operation *op) { return isa<Op>(op); }
 
 static bool isMatmul(Operation *op, kernel::MatmulFamily family) {
   auto product = dyn_cast<kernel::MatmulOp>(op);
-  return product && product.getConfig() &&
-         product.getConfig()->getFamily() == family;
+  return product && product.getConfigAttr() &&
+         product.getConfigAttr().getFamily() == family;
 }
 static bool isGemv(Operation *op) {
   return isMatmul(op, kernel::MatmulFamily::Gemv);
@@ -107,8 +107,8 @@ static cpu::MatmulConfig matmulConfig(kernel::MatmulOp op) {
                            .outputs = widthOf(op.getResult()),
                            .depth = widthOf(op.getInput()),
                            .weights = static_cast<int>(op.getWeights().size())};
-  if (op.getConfig()->getFamily() == kernel::MatmulFamily::Gemv)
-    config.maxRows = op.getConfig()->getRowBlock();
+  if (op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv)
+    config.maxRows = op.getConfigAttr().getRowBlock();
   return config;
 }
 
@@ -147,7 +147,8 @@ static void emitMatmul(Operation *operation, StringRef symbol,
                        const CpuTargetOptions &, llvm::raw_ostream &os) {
   auto op = cast<kernel::MatmulOp>(operation);
   const cpu::MatmulConfig config = matmulConfig(op);
-  const bool gemv = op.getConfig()->getFamily() == kernel::MatmulFamily::Gemv;
+  const bool gemv =
+      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
   openParts(symbol, os);
   os << "constexpr MatmulConfig config{.format = PanelFormat::"
      << formatRow(op.getWeights()[0]).enumerator
@@ -158,7 +159,7 @@ static void emitMatmul(Operation *operation, StringRef symbol,
   os << "};\n";
   emitSink(op, os);
 
-  int64_t next = 1;
+  size_t next = 1;
   std::string weights;
   for (size_t i = 0; i < op.getWeights().size(); ++i)
     weights += (i ? ", " : "") + operand("void", next++);
@@ -166,7 +167,7 @@ static void emitMatmul(Operation *operation, StringRef symbol,
       op.getNormWeight()
           ? llvm::formatv("NormRows<{0}>{{{1}, {2}, {3}f}", config.depth,
                           operand("float", 0), operand("float", next++),
-                          literal(op.getEps()->convertToDouble()))
+                          literal(op.getEpsAttr().getValueAsDouble()))
                 .str()
           : llvm::formatv("InputRows<{0}>{{{1}}", config.depth,
                           operand("float", 0))
@@ -175,7 +176,7 @@ static void emitMatmul(Operation *operation, StringRef symbol,
   for (size_t i = 0; i < op.getExtras().size(); ++i)
     sink += operand("float", next++) + ", ";
   sink += operand("float", next);
-  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv("{0}<config>(*launch, {1}, {{{2}}, Sink{{{3}});\n}\n",
                       gemv ? "gemv" : "gemm", rows, weights, sink);
   closeParts(symbol, os);
@@ -187,8 +188,8 @@ static void emitMatmul(Operation *operation, StringRef symbol,
 
 static bool isAttention(Operation *op, kernel::AttentionFamily family) {
   auto attention = dyn_cast<kernel::AttentionOp>(op);
-  return attention && attention.getConfig() &&
-         attention.getConfig()->getFamily() == family;
+  return attention && attention.getConfigAttr() &&
+         attention.getConfigAttr().getFamily() == family;
 }
 static bool isWholeAttention(Operation *op) {
   return isAttention(op, kernel::AttentionFamily::Whole);
@@ -242,7 +243,8 @@ static cpu::AttentionConfig configOf(kernel::AttentionMergeOp op,
                                      const CpuTargetOptions &options) {
   auto partials = cast<RankedTensorType>(op.getPartials().getType());
   const int64_t headSize = widthOf(op.getResult()) / partials.getDimSize(1);
-  auto kv = llama::KVType::get(op.getContext(), 1, op.getKvHeads(), headSize);
+  auto kv = llama::KVType::get(op.getContext(), 1, op.getKvHeadsAttr().getInt(),
+                               headSize);
   return attentionConfig(kv, widthOf(op.getResult()),
                          op.getScale().convertToDouble(), options);
 }
@@ -266,7 +268,7 @@ static void emitAttention(Operation *operation, StringRef symbol,
                           const CpuTargetOptions &options,
                           llvm::raw_ostream &os) {
   auto op = cast<kernel::AttentionOp>(operation);
-  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv(
       "{0}<{1}>(*launch, AttentionArgs{{.q = {2}, .pool = {3}, .pageTable = "
       "{4}, .positions = {5}, .sequences = {6}, .out = {7}});\n}\n",
@@ -279,7 +281,7 @@ static void emitAttention(Operation *operation, StringRef symbol,
 static void emitMerge(Operation *operation, StringRef symbol,
                       const CpuTargetOptions &options, llvm::raw_ostream &os) {
   auto op = cast<kernel::AttentionMergeOp>(operation);
-  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv("attentionMerge<{0}>(*launch, {1}, {2}, {3});\n}\n",
                       attentionText(configOf(op, options)), operand("float", 0),
                       operand("int", 1), operand("float", 2));
@@ -307,7 +309,7 @@ static void emitRopeAppend(Operation *operation, StringRef symbol,
                            llvm::raw_ostream &os) {
   const cpu::RopeConfig config =
       ropeConfig(cast<kernel::RopeAppendOp>(operation), options);
-  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv(
       "ropeAppend<RopeConfig{{.kv = {0}, .heads = {1}}>(*launch, RopeArgs{{"
       ".q = {2}, .k = {3}, .v = {4}, .table = {5}, .pool = {6}, .pageTable = "
@@ -329,7 +331,7 @@ static void emitRopeTable(Operation *operation, StringRef symbol,
   os << "// Radians per position.\nconstexpr double frequencies[] = {";
   llvm::interleaveComma(op.getFrequencies().getValues<double>(), os,
                         [&](double value) { os << literal(value); });
-  os << "};\n" << llvm::formatv(kernelHead.data(), symbol);
+  os << "};\n" << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv("ropeTable<{0}>(*launch, {1}, frequencies, {2});\n}\n",
                       2 * op.getFrequencies().getNumElements(),
                       operand("int", 0), operand("float", 1));
@@ -356,7 +358,7 @@ static cpu::LaunchShape embedShape(Operation *op, const CpuTargetOptions &) {
 static void emitEmbed(Operation *operation, StringRef symbol,
                       const CpuTargetOptions &, llvm::raw_ostream &os) {
   auto op = cast<kernel::EmbedOp>(operation);
-  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv("embed<EmbedConfig{{.format = PanelFormat::{0}, "
                       ".width = {1}}>(*launch, {2}, {3}, {4});\n}\n",
                       formatRow(op.getTable()).enumerator,
@@ -367,7 +369,7 @@ static void emitEmbed(Operation *operation, StringRef symbol,
 static void emitRmsNorm(Operation *operation, StringRef symbol,
                         const CpuTargetOptions &, llvm::raw_ostream &os) {
   auto op = cast<kernel::RmsNormOp>(operation);
-  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv(
       "rmsNorm<{0}>(*launch, {1}, {2}, {3}f, {4});\n}\n",
       widthOf(op.getInput()), operand("float", 0), operand("float", 1),
@@ -377,10 +379,15 @@ static void emitRmsNorm(Operation *operation, StringRef symbol,
 static void emitGatherRows(Operation *operation, StringRef symbol,
                            const CpuTargetOptions &, llvm::raw_ostream &os) {
   auto op = cast<kernel::GatherRowsOp>(operation);
-  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(kernelHead, symbol);
+  // Positions and sequences are rows of one number.
+  const bool isVector =
+      cast<ShapedType>(op.getInput().getType()).getRank() == 1;
+  const char *element = isVector ? "int" : "float";
   os << llvm::formatv("gatherRows<{0}>(*launch, {1}, {2}, {3});\n}\n",
-                      widthOf(op.getInput()), operand("float", 0),
-                      operand("int", 1), operand("float", 2));
+                      isVector ? 1 : widthOf(op.getInput()),
+                      operand(element, 0), operand("int", 1),
+                      operand(element, 2));
 }
 
 static void emitPointwise(Operation *operation, StringRef symbol,
@@ -405,7 +412,7 @@ static void emitPointwise(Operation *operation, StringRef symbol,
      << loads;
   std::string result = renderScalars(op.getBody(), names, os);
   os << "store16(out + at, " << result << ", lanes);\n}\n};\n";
-  os << llvm::formatv(kernelHead.data(), symbol);
+  os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv("pointwise<{0}>(*launch, Function{{{1}});\n}\n", width,
                       args);
   closeParts(symbol, os);

@@ -93,8 +93,8 @@ void PlanBuilder::addKernels() {
 absl::Status PlanBuilder::addProgram(plan::ProgramOp op) {
   auto program = std::make_unique<schema::ProgramT>();
   program->name = op.getSymName().str();
-  program->maxRows = op.getMaxRows();
-  program->maxWanted = op.getMaxWanted();
+  program->maxRows = op.getMaxRowsAttr().getInt();
+  program->maxWanted = op.getMaxWantedAttr().getInt();
   program->arenaBytes = op.getArenaBytes().value_or(0);
   for (Operation &inner : op.getBody().front()) {
     if (auto launch = dyn_cast<plan::LaunchOp>(inner)) {
@@ -155,8 +155,8 @@ absl::StatusOr<schema::Operand> PlanBuilder::operandOf(Value memory) {
     return Operand(OperandKind::Weight, number, 0);
   }
   if (auto buffer = dyn_cast<plan::BufferOp>(op))
-    if (buffer.getOffset())
-      return Operand(OperandKind::Arena, 0, *buffer.getOffset());
+    if (IntegerAttr offset = buffer.getOffsetAttr())
+      return Operand(OperandKind::Arena, 0, offset.getInt());
   return internalError(absl::StrCat("an operand of a launch has no place: ",
                                     op->getName().getStringRef().str()));
 }

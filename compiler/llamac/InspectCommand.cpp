@@ -132,8 +132,8 @@ static absl::StatusOr<Json> inspectModel(const std::string &path,
          {"launches", std::distance(launches.begin(), launches.end())},
          {"barriers", barriers},
          {"workspace", program.getArenaBytes().value_or(0)}});
-    workspace =
-        std::max<int64_t>(workspace, program.getArenaBytes().value_or(0));
+    if (mlir::IntegerAttr arena = program.getArenaBytesAttr())
+      workspace = std::max(workspace, arena.getInt());
   }
   json["memory"] = memoryJson(weightBytes, compilation->kvBytesPerToken(),
                               compilation->options().context, workspace);

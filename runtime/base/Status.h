@@ -58,6 +58,9 @@ absl::Status withContext(const absl::Status &status, absl::string_view prefix);
 
 } // namespace llamac
 
+// What the caller writes is a declaration or expression as it stands.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+
 /// Returns the status of `expr` from the enclosing function when it failed.
 #define LLAMAC_RETURN_IF_ERROR(expr)                                           \
   do {                                                                         \
@@ -78,5 +81,7 @@ absl::Status withContext(const absl::Status &status, absl::string_view prefix);
   if (!result.ok())                                                            \
     return result.status();                                                    \
   lhs = *std::move(result)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif // LLAMAC_RUNTIME_BASE_STATUS_H

@@ -143,6 +143,15 @@ LLAMAC_INLINE void gatherRows(const CpuLaunch &launch, const float *x,
   });
 }
 
+/// The same of positions or sequences.
+template <long width>
+LLAMAC_INLINE void gatherRows(const CpuLaunch &launch, const int *x,
+                              const int *index, int *out) {
+  static_assert(width == 1);
+  forEachRow(launch, rowwiseShape().rowBlock,
+             [&](long row) { out[row] = x[index[row]]; });
+}
+
 /// out[row] = row tokens[row] of a packed table. A row is one lane of its
 /// panel: all 16 are widened and one is kept, which reads the same cache lines
 /// as picking its bytes would.
