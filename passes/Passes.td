@@ -46,6 +46,43 @@ def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
 }
 
+def PruneRows : Pass<"prune-rows", "::mlir::func::FuncOp"> {
+  let summary = "Only the wanted rows are computed";
+  let description = [{
+    `llama.gather_rows` moves up through the ops that work row by row, for as
+    long as nothing else reads the other rows. In the last layer only the
+    wanted rows pass attention, its output product and the feed-forward; the
+    cache gets the keys and values of all rows.
+
+    ```mlir
+    %q1 = llama.rope %q0, %table
+    %o = llama.attention %q1, %kv, %positions, %sequences layer = 29 scale = 0.125
+    %a = llama.linear %o, %wo
+    %x1 = llama.add %x0, %a
+    %y = llama.rms_norm %x1, %norm eps = 1.0e-5
+    %last = llama.gather_rows %y, %wanted
+    ```
+
+    becomes
+
+    ```mlir
+    %q1 = llama.rope %q0, %table
+    %p = llama.gather_rows %positions, %wanted
+    %s = llama.gather_rows %sequences, %wanted
+    %q2 = llama.gather_rows %q1, %wanted
+    %o = llama.attention %q2, %kv, %p, %s layer = 29 scale = 0.125
+    %a = llama.linear %o, %wo
+    %x2 = llama.gather_rows %x0, %wanted
+    %x1 = llama.add %x2, %a
+    %last = llama.rms_norm %x1, %norm eps = 1.0e-5
+    ```
+
+    The query is projected and turned for all rows: one launch turns queries
+    and keys and appends the keys, which are needed of every row.
+  }];
+  let dependentDialects = ["::llamac::llama::LlamaDialect"];
+}
+
 def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> {
   let summary = "The element type in which each weight is kept";
   let description = [{

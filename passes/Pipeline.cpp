@@ -41,6 +41,7 @@ std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
       nested<func::FuncOp>("cse", [] { return createCSEPass(); }),
       nested<func::FuncOp>("fuse-attention",
                            [] { return createFuseAttention(); }),
+      nested<func::FuncOp>("prune-rows", [] { return createPruneRows(); }),
       nested<func::FuncOp>("canonicalize",
                            [] { return createCanonicalizerPass(); }),
       nested<func::FuncOp>(
@@ -80,6 +81,7 @@ void buildSchedulePipeline(OpPassManager &pm, const kernel::Target &target) {
 void registerPasses(const kernel::Target &target) {
   registerTransformsPasses();
   registerPass([] { return createFuseAttention(); });
+  registerPass([] { return createPruneRows(); });
   registerPass([] { return createAssignWeightFormats(); });
   registerPass([] { return createLowerToKernels(); });
   registerPass([] { return createFuseEpilogue(); });

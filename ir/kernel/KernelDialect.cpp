@@ -127,6 +127,9 @@ LogicalResult RmsNormOp::verify() {
 LogicalResult GatherRowsOp::verify() {
   if (failed(checkIndices(*this, "rows", getRows())))
     return failure();
+  auto vector = dyn_cast<RankedTensorType>(getInput().getType());
+  if (vector && vector.getRank() == 1 && vector.getElementType().isInteger(32))
+    return checkIndices(*this, "result", getResult());
   auto input = shapeOf(*this, "input", getInput(), 2);
   auto result = shapeOf(*this, "result", getResult(), 2);
   if (failed(input) || failed(result) ||

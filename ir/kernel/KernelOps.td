@@ -133,6 +133,10 @@ def Kernel_RmsNormOp : Kernel_Op<"rms_norm", [Pure]> {
 
 def Kernel_GatherRowsOp : Kernel_Op<"gather_rows", [Pure]> {
   let summary = "result[r, :] = input[rows[r], :]";
+  let description = [{
+    The input is [rows, width] in f32, or [rows] in i32: positions and
+    sequences.
+  }];
   let arguments = (ins AnyTensor:$input, AnyTensor:$rows);
   let results = (outs AnyTensor:$result);
   let assemblyFormat = [{

@@ -519,7 +519,11 @@ LogicalResult GatherRowsOp::inferReturnTypes(MLIRContext *context,
                                              Adaptor adaptor,
                                              SmallVectorImpl<Type> &types) {
   Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> x = shapes.of(adaptor.getX(), 2);
   ArrayRef<int64_t> rows = shapes.of(adaptor.getRows(), 1);
-  return shapes.floats({rows[0], x[1]}, types);
+  auto x = dyn_cast<RankedTensorType>(adaptor.getX().getType());
+  if (!x || x.getRank() == 0)
+    return failure();
+  SmallVector<int64_t> shape(x.getShape());
+  shape[0] = rows[0];
+  return shapes.give(x.clone(shape), types);
 }

@@ -52,6 +52,7 @@ def Llama_Scores : 3DTensorOf<[F32]>;   // [H, N, T]
 def Llama_Mask : 2DTensorOf<[F32]>;     // [N, T]
 def Llama_Table : 3DTensorOf<[F32]>;    // [N, h/2, 2]
 def Llama_Values : RankedTensorOf<[F32]>;
+def Llama_Gatherable : AnyTypeOf<[Llama_Indices, Llama_Rows, Llama_Heads]>;
 
 class Llama_Op<string opMnemonic, list<Trait> traits = []>
     : Op<Llama_Dialect, opMnemonic, !listconcat([Pure], traits)>;
@@ -453,16 +454,17 @@ def Llama_AttentionOp : Llama_InferredOp<"attention"> {
 def Llama_GatherRowsOp : Llama_InferredOp<"gather_rows"> {
   let summary = "some rows of a tensor";
   let description = [{
-    `result[i, :] = x[rows[i], :]`: the rows whose logits are wanted. A row
-    outside x is an error of the caller.
+    `result[i, ...] = x[rows[i], ...]`: the rows whose logits are wanted, of
+    activations, heads, or positions and sequences. A row outside x is an error
+    of the caller.
 
     ```mlir
     %last = llama.gather_rows %x, %wanted
         : (tensor<?x576xf32>, tensor<?xi32>) -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llama_Rows:$x, Llama_Indices:$rows);
-  let results = (outs Llama_Rows:$result);
+  let arguments = (ins Llama_Gatherable:$x, Llama_Indices:$rows);
+  let results = (outs Llama_Gatherable:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 

@@ -222,9 +222,13 @@ LogicalResult Lowering::cacheAppend(Operation *op) {
     if (auto attention = dyn_cast<llama::AttentionOp>(user))
       if (attention.getLayer() == append.getLayer())
         reader = attention;
+  // It may read the wanted rows of the turned query alone.
+  Value turned = reader ? reader.getQuery() : Value();
+  if (auto gather =
+          turned ? turned.getDefiningOp<llama::GatherRowsOp>() : nullptr)
+    turned = gather.getX();
   llama::RopeOp queryTurn =
-      reader ? reader.getQuery().getDefiningOp<llama::RopeOp>()
-             : llama::RopeOp();
+      turned ? turned.getDefiningOp<llama::RopeOp>() : llama::RopeOp();
   if (!queryTurn || queryTurn.getTable() != keyTurn.getTable() ||
       !mapping.contains(queryTurn.getX()))
     return op->emitError() << "no attention over layer " << append.getLayer()

@@ -69,6 +69,32 @@ func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32
 
 !kv = !llama.kv<layers = 2, heads = 2, size = 16>
 
+// Attention of some of the rows: all are turned and appended.
+// CHECK-LABEL: func.func @attention_of_gathered_rows
+// CHECK: %[[TURNED:.*]], %[[NEW:.*]] = kernel.rope_append
+// CHECK-NEXT: %[[G:.*]] = kernel.gather_rows %[[TURNED]], %{{.*}} : (tensor<?x32xf32>, tensor<?xi32>) -> tensor<?x32xf32>
+// CHECK-NEXT: %[[POS:.*]] = kernel.gather_rows %{{.*}} : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+// CHECK-NEXT: %[[SEQ:.*]] = kernel.gather_rows %{{.*}} : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+// CHECK-NEXT: kernel.attention %[[G]] over %[[NEW]] at %[[POS]], %[[SEQ]]
+func.func @attention_of_gathered_rows(%q2: tensor<?x32xf32>, %k2: tensor<?x32xf32>, %table: tensor<?x8x2xf32>,
+                                      %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %rows: tensor<?xi32>) -> (tensor<?x32xf32>, !kv) {
+  %q3 = llama.split_heads %q2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
+  %k3 = llama.split_heads %k2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
+  %qt = llama.rope %q3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
+  %kt = llama.rope %k3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
+  %kv1 = llama.cache_append %kv, %kt, %k3, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %qg = llama.gather_rows %qt, %rows : (tensor<?x2x16xf32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  %pg = llama.gather_rows %pos, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+  %sg = llama.gather_rows %seq, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+  %0 = llama.attention %qg, %kv1, %pg, %sg layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  %1 = llama.merge_heads %0 : (tensor<?x2x16xf32>) -> tensor<?x32xf32>
+  return %1, %kv1 : tensor<?x32xf32>, !kv
+}
+
+// -----
+
+!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+
 // The turn of q may stand behind the append that turns it.
 // CHECK-LABEL: func.func @query_turned_late
 // CHECK: kernel.rope_append

@@ -196,6 +196,14 @@ plan.kernel @gather family "gather_rows" serves ["wanted"] {
   %0 = kernel.gather_rows %x, %rows : (tensor<?x64xf32>, tensor<?xi32>) -> tensor<?x64xf32>
 }
 
+//      CHECK:extern "C" void gather_positions(const CpuLaunch *launch) {
+// CHECK-NEXT:  gatherRows<1>(*launch, operand<int>(*launch, 0), operand<int>(*launch, 1),
+// CHECK-NEXT:                operand<int>(*launch, 2));
+plan.kernel @gather_positions family "gather_rows" serves ["wanted"] {
+^bb0(%x: tensor<?xi32>, %rows: tensor<?xi32>):
+  %0 = kernel.gather_rows %x, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+}
+
 //      CHECK:namespace pointwise_add {
 // CHECK-NEXT:struct Function {
 // CHECK-NEXT:  const float *input0;

@@ -77,6 +77,16 @@ TEST_P(Rowwise, GatherCopiesRows) {
   }
 }
 
+TEST_P(Rowwise, GatherCopiesIndices) {
+  // Numbers whose bits are no f32 that survives arithmetic.
+  std::vector<int> x = {0x7fa00001, 1, -1, 7};
+  std::vector<int> index = {3, 0, 0, 2};
+  std::vector<int> out(index.size());
+  unit.run("gatherIndices", cpu::rowwiseShape(), 4,
+           {x.data(), index.data(), out.data()}, 1);
+  EXPECT_EQ(out, (std::vector<int>{7, 0x7fa00001, 0x7fa00001, -1}));
+}
+
 TEST_P(Rowwise, ExpAndSiluAreNearTheLastPlace) {
   for (long width : widths) {
     long rows = 40;

@@ -165,6 +165,11 @@ LLAMAC_ATTENTION_CASES(ATTENTION)
   }
 LLAMAC_ROWWISE_CASES(ROWWISE)
 
+LLAMAC_KERNEL(gatherIndices) {
+  gatherRows<1>(*launch, operand<int>(*launch, 0), operand<int>(*launch, 1),
+                operand<int>(*launch, 2));
+}
+
 #define ROPE_TABLE(s)                                                          \
   LLAMAC_KERNEL(ropeTable_##s) {                                               \
     ropeTable<s>(*launch, operand<int>(*launch, 0),                            \

@@ -163,6 +163,34 @@ TEST_F(OpsTest, GatherRowsPicksRows) {
   EXPECT_THAT(y.data, ElementsAre(10, 11, 10, 11, 0, 1));
 }
 
+TEST_F(OpsTest, GatherRowsKeepsHeads) {
+  Tensor x({2, 2, 2});
+  x.data = {0, 1, 2, 3, 10, 11, 12, 13};
+  Tensor y =
+      run("(%x: tensor<?x2x2xf32>, %r: tensor<?xi32>) -> tensor<?x2x2xf32>",
+          "%y = llama.gather_rows %x, %r : (tensor<?x2x2xf32>, "
+          "tensor<?xi32>) -> tensor<?x2x2xf32>\n"
+          "return %y : tensor<?x2x2xf32>",
+          {x, Indices{1}});
+  EXPECT_THAT(y.shape, ElementsAre(1, 2, 2));
+  EXPECT_THAT(y.data, ElementsAre(10, 11, 12, 13));
+}
+
+TEST_F(OpsTest, GatherRowsPicksIndices) {
+  weights["tok_embeddings"] = {0, 1, 10, 11, 20, 21};
+  weightWidth = 2;
+  Tensor y =
+      run("(%t: tensor<?xi32>, %r: tensor<?xi32>) -> tensor<?x2xf32>",
+          "%g = llama.gather_rows %t, %r : (tensor<?xi32>, tensor<?xi32>) "
+          "-> tensor<?xi32>\n"
+          "%w = llama.weight \"tok_embeddings\" : tensor<3x2xf32>\n"
+          "%x = llama.embedding %g, %w : (tensor<?xi32>, tensor<3x2xf32>) "
+          "-> tensor<?x2xf32>\n"
+          "return %x : tensor<?x2xf32>",
+          {Indices{2, 0, 1}, Indices{2, 0}});
+  EXPECT_THAT(y.data, ElementsAre(10, 11, 20, 21));
+}
+
 TEST_F(OpsTest, GatherRowsRefusesARowOutside) {
   auto result =
       tryRun("(%x: tensor<?x2xf32>, %r: tensor<?xi32>) -> tensor<?x2xf32>",

@@ -210,6 +210,14 @@ func.func @gather_result_type(%x: tensor<?x8xf32>, %i: tensor<?xi32>) {
 
 // -----
 
+func.func @gather_indices_as_floats(%x: tensor<?xi32>, %i: tensor<?xi32>) {
+  // expected-error @below {{'kernel.gather_rows' op result must hold i32, got 'tensor<?xf32>'}}
+  %0 = kernel.gather_rows %x, %i : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
 func.func @gather_width(%x: tensor<?x8xf32>, %i: tensor<?xi32>) {
   // expected-error @below {{'kernel.gather_rows' op result's width is 9, expected 8}}
   %0 = kernel.gather_rows %x, %i : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x9xf32>

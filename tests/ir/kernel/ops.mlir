@@ -32,6 +32,8 @@ func.func @rms_norm(%x: tensor<?x576xf32>, %w: tensor<576xf32>) {
 func.func @gather_rows(%x: tensor<?x576xf32>, %rows: tensor<4xi32>) {
   // CHECK: kernel.gather_rows %{{.*}}, %{{.*}} : (tensor<?x576xf32>, tensor<4xi32>) -> tensor<4x576xf32>
   %0 = kernel.gather_rows %x, %rows : (tensor<?x576xf32>, tensor<4xi32>) -> tensor<4x576xf32>
+  // CHECK: kernel.gather_rows %{{.*}}, %{{.*}} : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %1 = kernel.gather_rows %rows, %rows : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
   return
 }
 

@@ -62,6 +62,20 @@ func.func @rows(%x: tensor<?x576xf32>, %norm: tensor<576xbf16>, %w: tensor<192x5
   return %5 : tensor<4x192xf32>
 }
 
+// CHECK-LABEL: func.func @gather_indices
+func.func @gather_indices(%x: tensor<?xi32>, %rows: tensor<4xi32>) -> tensor<4xi32> {
+  // CHECK: llama.gather_rows %{{.*}}, %{{.*}} : (tensor<?xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %0 = llama.gather_rows %x, %rows : (tensor<?xi32>, tensor<4xi32>) -> tensor<4xi32>
+  return %0 : tensor<4xi32>
+}
+
+// CHECK-LABEL: func.func @gather_heads
+func.func @gather_heads(%x: tensor<?x2x8xf32>, %rows: tensor<4xi32>) -> tensor<4x2x8xf32> {
+  // CHECK: llama.gather_rows %{{.*}}, %{{.*}} : (tensor<?x2x8xf32>, tensor<4xi32>) -> tensor<4x2x8xf32>
+  %0 = llama.gather_rows %x, %rows : (tensor<?x2x8xf32>, tensor<4xi32>) -> tensor<4x2x8xf32>
+  return %0 : tensor<4x2x8xf32>
+}
+
 // CHECK-LABEL: func.func @rotary
 func.func @rotary(%x: tensor<?x24xf32>, %positions: tensor<?xi32>) -> tensor<?x24xf32> {
   // CHECK: llama.split_heads %{{.*}} heads = 3 : (tensor<?x24xf32>) -> tensor<?x3x8xf32>

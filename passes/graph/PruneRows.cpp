@@ -1,0 +1,146 @@
+//===- PruneRows.cpp - Only the wanted rows are computed ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One walk from the last op to the first. An op whose result is read by
+// gathers of the same rows alone is made again from gathered operands; these
+// gathers are looked at in their turn, where the walk meets the ops that make
+// the operands. A value has one gather of the same rows, and an op is looked
+// at once.
+//
+// The walk ends at llama.rope: the launch that turns the query turns the keys
+// too and appends them, and keys are appended for every row.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_PRUNEROWS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using llama::GatherRowsOp;
+
+/// The operands of which row n of `op`'s result reads row n, and no other row;
+/// none for an op that mixes rows.
+static SmallVector<Value, 3> rowOperandsOf(Operation *op) {
+  using Operands = SmallVector<Value, 3>;
+  return llvm::TypeSwitch<Operation *, Operands>(op)
+      .Case<llama::AddOp, llama::MergeHeadsOp, llama::MulOp, llama::SiluOp,
+            llama::SplitHeadsOp>(
+          [](Operation *rowWise) { return Operands(rowWise->getOperands()); })
+      .Case<llama::LinearOp, llama::RMSNormOp>(
+          [](auto rowWise) { return Operands{rowWise.getX()}; })
+      // The other rows that attention reads are the cache's.
+      .Case([](llama::AttentionOp attention) {
+        return Operands{attention.getQuery(), attention.getPositions(),
+                        attention.getSequences()};
+      })
+      .Default([](Operation *) { return Operands(); });
+}
+
+/// The rows that every reader of `value` gathers; null when there is none or
+/// some reader reads others.
+static Value rowsWantedOf(Value value) {
+  Value rows;
+  for (OpOperand &use : value.getUses()) {
+    auto gather = dyn_cast<GatherRowsOp>(use.getOwner());
+    if (!gather || use.getOperandNumber() != 0 ||
+        (rows && gather.getRows() != rows))
+      return {};
+    rows = gather.getRows();
+  }
+  return rows;
+}
+
+/// True when `value` is there before `op` runs.
+static bool isBefore(Value value, Operation *op) {
+  Operation *producer = value.getDefiningOp();
+  return !producer || producer->isBeforeInBlock(op);
+}
+
+class Pruning {
+public:
+  explicit Pruning(Block &block)
+      : block(block), builder(block.getParentOp()->getContext()) {}
+
+  void run() {
+    SmallVector<Operation *> ops(llvm::make_pointer_range(block));
+    for (Operation *op : llvm::reverse(ops))
+      if (auto gather = dyn_cast<GatherRowsOp>(op))
+        meet(gather);
+      else
+        prune(op);
+  }
+
+private:
+  /// Lets `gather` stand for the gather of the same that comes after it.
+  void meet(GatherRowsOp gather) {
+    GatherRowsOp &known = gathers[{gather.getX(), gather.getRows()}];
+    if (known) {
+      known.getResult().replaceAllUsesWith(gather.getResult());
+      known.erase();
+    }
+    known = gather;
+  }
+
+  /// The gather of `rows` of `value`, in front of `op`.
+  Value gathered(Location loc, Value value, Value rows, Operation *op) {
+    GatherRowsOp &known = gathers[{value, rows}];
+    if (known) {
+      known->moveBefore(op);
+    } else {
+      builder.setInsertionPoint(op);
+      known = builder.create<GatherRowsOp>(loc, value, rows);
+    }
+    return known.getResult();
+  }
+
+  void prune(Operation *op) {
+    SmallVector<Value, 3> operands = rowOperandsOf(op);
+    Value rows = operands.empty() ? Value() : rowsWantedOf(op->getResult(0));
+    if (!rows || !isBefore(rows, op))
+      return;
+    GatherRowsOp gather = gathers.lookup({op->getResult(0), rows});
+    IRMapping mapping;
+    for (Value operand : operands)
+      if (!mapping.contains(operand))
+        mapping.map(operand, gathered(gather.getLoc(), operand, rows, op));
+    builder.setInsertionPoint(op);
+    Operation *pruned = builder.clone(*op, mapping);
+    pruned->getResult(0).setType(gather.getType());
+    gather.getResult().replaceAllUsesWith(pruned->getResult(0));
+    gathers.erase({op->getResult(0), rows});
+    gather.erase();
+    op->erase();
+  }
+
+  Block &block;
+  OpBuilder builder;
+  /// The gathers met or made so far, by what they gather and which rows.
+  llvm::DenseMap<std::pair<Value, Value>, GatherRowsOp> gathers;
+};
+
+struct PruneRows : impl::PruneRowsBase<PruneRows> {
+  void runOnOperation() override {
+    for (Block &block : getOperation().getBody())
+      Pruning(block).run();
+  }
+};
+
+} // namespace
+
+} // namespace llamac
