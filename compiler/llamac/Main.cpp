@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
   absl::Status status = llamac::usageError("expected a verb, got none; see "
                                            "--help");
   llamac::addBenchCommand(app, status);
+  llamac::addCheckCommand(app, status);
   llamac::addCompileCommand(app, status);
   llamac::addConvertCommand(app, status);
   llamac::addInspectCommand(app, status);

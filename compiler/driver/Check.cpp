@@ -1,0 +1,389 @@
+//===- Check.cpp - Every pass and target against the reference --*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/Check.h"
+
+#include "compiler/driver/PlanCache.h"
+#include "compiler/driver/ReferenceLogits.h"
+#include "compiler/driver/ValueTrace.h"
+#include "compiler/reference/ReferenceModel.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/Engine.h"
+#include "runtime/io/AtomicFile.h"
+
+#include "absl/strings/str_cat.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+using namespace mlir;
+
+namespace llamac {
+
+bool CheckReport::passed() const {
+  return llvm::all_of(steps,
+                      [](const CheckedStep &step) { return step.passed(); });
+}
+
+Difference compareValues(absl::Span<const float> got,
+                         absl::Span<const float> expected) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  if (got.size() != expected.size())
+    return {infinite, infinite, 0};
+  Difference result;
+  double error = 0, power = 0, largest = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    // Both sides hide masked scores by the same infinity.
+    if (got[i] == expected[i] && std::isinf(got[i]))
+      continue;
+    if (!std::isfinite(got[i]) || !std::isfinite(expected[i]))
+      return {infinite, infinite, i};
+    const double difference = double{got[i]} - expected[i];
+    error += difference * difference;
+    power += double{expected[i]} * expected[i];
+    largest = std::max(largest, std::abs(double{expected[i]}));
+    if (std::abs(difference) > result.maximum) {
+      result.maximum = std::abs(difference);
+      result.worst = i;
+    }
+  }
+  if (error > 0) {
+    result.nmse = power > 0 ? error / power : infinite;
+    result.maximum = largest > 0 ? result.maximum / largest : infinite;
+  }
+  return result;
+}
+
+namespace {
+
+/// A function of a module and how many rows a step of it takes.
+struct Way {
+  std::string function;
+  int64_t rows;
+};
+
+class Checker {
+public:
+  Checker(const Checkpoint &checkpoint, const CompileOptions &compileOptions,
+          const CheckOptions &options)
+      : checkpoint(checkpoint), compileOptions(compileOptions),
+        options(options) {}
+
+  absl::Status run(ArrayRef<PipelineStep> passes);
+  absl::Status checkTarget();
+
+  CheckReport report;
+
+private:
+  absl::Status settleTokens();
+  std::vector<Way> waysOf(ModuleOp module) const;
+  absl::StatusOr<std::vector<float>>
+  logits(ModuleOp module, const Way &way,
+         const ValueTrace::Sink &sink = {}) const;
+  absl::StatusOr<CheckedStep> compareLogits(ModuleOp module, StringRef pass);
+  std::string describe(const Difference &difference) const;
+  absl::Status applyPass(const PipelineStep &pass, ModuleOp module) const;
+  absl::Status bisect(StringRef pass, ModuleOp before, ModuleOp after,
+                      const Way &way);
+  absl::Status writeReproducer(ModuleOp before, const ValueMismatch *mismatch);
+
+  const Checkpoint &checkpoint;
+  const CompileOptions &compileOptions;
+  const CheckOptions &options;
+  std::vector<int32_t> tokens;
+  int64_t firstRows = 0; ///< Rows of the first step: the second reads them.
+  std::vector<float> expected;
+  Way worstWay; ///< Of the last call of compareLogits.
+};
+
+} // namespace
+
+absl::Status Checker::settleTokens() {
+  const int64_t vocab = checkpoint.config.vocabSize;
+  tokens = options.tokens;
+  if (tokens.empty())
+    for (int64_t i = 1; i <= 24; ++i)
+      tokens.push_back(static_cast<int32_t>(i * 7919 % vocab));
+  const int64_t context = contextFor(compileOptions, checkpoint.config);
+  if (static_cast<int64_t>(tokens.size()) > context)
+    return usageError(absl::StrCat("--tokens: got ", tokens.size(),
+                                   " ids, the context holds ", context));
+  for (int32_t token : tokens)
+    if (token < 0 || token >= vocab)
+      return usageError(absl::StrCat("--tokens: expected ids in [0, ", vocab,
+                                     "), got ", token));
+  firstRows = (2 * static_cast<int64_t>(tokens.size()) + 2) / 3;
+  return absl::OkStatus();
+}
+
+std::vector<Way> Checker::waysOf(ModuleOp module) const {
+  std::vector<Way> ways;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    int64_t rows = firstRows;
+    for (StringRef bound : {"llamac.max_rows", "llamac.max_wanted"})
+      if (auto limit = function->getAttrOfType<IntegerAttr>(bound))
+        rows = std::min(rows, limit.getInt());
+    ways.push_back({function.getName().str(), rows});
+  }
+  return ways;
+}
+
+/// All logits of the tokens, [tokens, vocabulary], in steps of `way.rows`.
+absl::StatusOr<std::vector<float>>
+Checker::logits(ModuleOp module, const Way &way,
+                const ValueTrace::Sink &sink) const {
+  reference::ReferenceOptions reading;
+  reading.function = way.function;
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<reference::ReferenceModel> model,
+                          reference::ReferenceModel::create(
+                              module, checkpointReader(checkpoint), reading));
+  std::vector<float> result;
+  const auto count = static_cast<int64_t>(tokens.size());
+  for (int64_t first = 0; first < count; first += way.rows) {
+    const int64_t rows = std::min(way.rows, count - first);
+    if (sink)
+      model->setHook([&](Operation &op, ArrayRef<reference::ValuePtr> results) {
+        sink(first, op, results);
+      });
+    std::vector<int32_t> positions(rows), wanted(rows);
+    std::iota(positions.begin(), positions.end(), first);
+    std::iota(wanted.begin(), wanted.end(), 0);
+    LLAMAC_ASSIGN_OR_RETURN(
+        std::vector<float> part,
+        model->step(absl::MakeConstSpan(tokens).subspan(first, rows), positions,
+                    std::vector<int32_t>(rows, 0), wanted));
+    result.insert(result.end(), part.begin(), part.end());
+  }
+  return result;
+}
+
+std::string Checker::describe(const Difference &difference) const {
+  const auto vocab = static_cast<size_t>(checkpoint.config.vocabSize);
+  if (difference.nmse == 0)
+    return "nowhere";
+  return absl::StrCat("token ", difference.worst / vocab, ", entry ",
+                      difference.worst % vocab);
+}
+
+/// The worst of the module's functions.
+absl::StatusOr<CheckedStep> Checker::compareLogits(ModuleOp module,
+                                                   StringRef pass) {
+  CheckedStep step{pass.str(), {}, {}, options.tolerance};
+  bool isFirst = true;
+  for (const Way &way : waysOf(module)) {
+    const absl::StatusOr<std::vector<float>> got = logits(module, way);
+    // IR that cannot run is as wrong as can be; files that cannot be read are
+    // no fault of the pass.
+    if (!got.ok() && exitCode(got.status()) != ExitCode::Internal)
+      return got.status();
+    const Difference difference =
+        compareValues(got.ok() ? *got : std::vector<float>(), expected);
+    if (!isFirst && difference.nmse <= step.difference.nmse)
+      continue;
+    isFirst = false;
+    worstWay = way;
+    step.difference = difference;
+    step.where = absl::StrCat("@", way.function, ", ",
+                              got.ok() ? describe(difference)
+                                       : std::string(got.status().message()));
+  }
+  if (isFirst)
+    return internalError(
+        absl::StrCat("no function is left after ", pass.str()));
+  return step;
+}
+
+absl::Status Checker::applyPass(const PipelineStep &pass,
+                                ModuleOp module) const {
+  std::string text;
+  ScopedDiagnosticHandler handler(
+      module.getContext(), [&](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          llvm::raw_string_ostream(text) << ": " << diagnostic;
+      });
+  PassManager pm(module.getContext());
+  pass.addTo(pm);
+  if (succeeded(pm.run(module)))
+    return absl::OkStatus();
+  return internalError(
+      absl::StrCat("the pass ", pass.name.str(), " failed", text));
+}
+
+/// The error that rounding all matrices to `format` may cause.
+static double toleranceOfFormat(const std::string &format) {
+  static constexpr std::pair<const char *, double> table[] = {
+      {"bf16", 1e-3}, {"q8_0", 1e-2}, {"q4_0", 5e-1}};
+  for (const auto &[name, tolerance] : table)
+    if (format == name)
+      return tolerance;
+  return 0;
+}
+
+absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
+  LLAMAC_RETURN_IF_ERROR(settleTokens());
+  const std::unique_ptr<MLIRContext> context = createContext();
+  LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> module,
+                          importGraph(*context, checkpoint));
+  LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, {"step", firstRows}));
+  for (const PipelineStep &pass : passes) {
+    OwningOpRef<ModuleOp> before = module->clone();
+    LLAMAC_RETURN_IF_ERROR(applyPass(pass, *module));
+    LLAMAC_ASSIGN_OR_RETURN(CheckedStep step,
+                            compareLogits(*module, pass.name));
+    if (pass.name == "assign-weight-formats" &&
+        compileOptions.weightFormat != "keep") {
+      step.tolerance = std::max(step.tolerance,
+                                toleranceOfFormat(compileOptions.weightFormat));
+      LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, worstWay));
+    }
+    report.steps.push_back(step);
+    // Whatever follows is wrong too.
+    if (!step.passed() && options.bisect)
+      return bisect(pass.name, *before, *module, worstWay);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Checker::bisect(StringRef pass, ModuleOp before, ModuleOp after,
+                             const Way &way) {
+  Way beforeWay{"step", way.rows};
+  for (const Way &known : waysOf(before))
+    if (known.function == way.function)
+      beforeWay.function = way.function;
+  ValueTrace trace(options.tolerance);
+  LLAMAC_RETURN_IF_ERROR(logits(before, beforeWay, trace.recorder()).status());
+  // Where the IR cannot run to its end, what ran has been compared.
+  logits(after, way, trace.comparer()).status().IgnoreError();
+  Culprit culprit;
+  culprit.pass = pass.str();
+  const ValueMismatch *mismatch = trace.first();
+  if (mismatch) {
+    culprit.op = mismatch->op;
+    culprit.location = mismatch->location;
+    culprit.layer = mismatch->layer;
+    culprit.difference = mismatch->difference;
+  }
+  report.culprit = std::move(culprit);
+  return writeReproducer(before, mismatch);
+}
+
+/// A float32 .npy of `values` as a matrix of `rows` rows.
+static absl::Status writeNpy(const std::string &path, int64_t rows,
+                             absl::Span<const float> values) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      NpyWriter writer,
+      NpyWriter::create(path, rows,
+                        static_cast<int64_t>(values.size()) / rows));
+  LLAMAC_RETURN_IF_ERROR(writer.writeRow(values));
+  return writer.finish();
+}
+
+/// The module before the pass, the tokens, and the tensors that the first wrong
+/// op read.
+absl::Status Checker::writeReproducer(ModuleOp before,
+                                      const ValueMismatch *mismatch) {
+  std::error_code error;
+  std::filesystem::create_directories(options.reproducerFolder, error);
+  if (error)
+    return usageError(absl::StrCat(options.reproducerFolder,
+                                   ": cannot be made: ", error.message()));
+  Culprit &culprit = *report.culprit;
+  const std::string stem =
+      (std::filesystem::path(options.reproducerFolder) / culprit.pass).string();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  before.print(os, OpPrintingFlags().enableDebugInfo());
+  culprit.files = {stem + ".mlir", stem + ".tokens.npy"};
+  LLAMAC_RETURN_IF_ERROR(writeFileAtomically(culprit.files[0], text));
+  LLAMAC_RETURN_IF_ERROR(writeNpy(
+      culprit.files[1], 1, std::vector<float>(tokens.begin(), tokens.end())));
+  if (!mismatch)
+    return absl::OkStatus();
+  for (const auto &[number, value] : mismatch->inputs) {
+    const auto *tensor = std::get_if<reference::Tensor>(value.get());
+    if (!tensor || tensor->shape.empty() || tensor->data.empty())
+      continue;
+    culprit.files.push_back(absl::StrCat(stem, ".operand", number, ".npy"));
+    LLAMAC_RETURN_IF_ERROR(
+        writeNpy(culprit.files.back(), tensor->shape.front(), tensor->data));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Checker::checkTarget() {
+  LLAMAC_ASSIGN_OR_RETURN(
+      const ResolvedPlan plan,
+      resolvePlan(checkpoint.path, compileOptions, /*quiet=*/true));
+  ModelOptions loading;
+  loading.verify = !plan.verified;
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
+                          Model::load(plan.path, loading));
+  for (int64_t rows : {firstRows, int64_t{1}}) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                            Engine::create(model));
+    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine->newSequence());
+    std::vector<float> got;
+    for (size_t first = 0; first < tokens.size(); first += rows)
+      LLAMAC_RETURN_IF_ERROR(engine->step(
+          {{&sequence, absl::MakeConstSpan(tokens).subspan(first, rows),
+            Wanted::All}},
+          [&](const LogitsRow &row) {
+            got.insert(got.end(), row.values.begin(), row.values.end());
+            return absl::OkStatus();
+          }));
+    const Difference difference = compareValues(got, expected);
+    report.steps.push_back({absl::StrCat(compileOptions.target, " by ", rows),
+                            difference, describe(difference),
+                            options.targetTolerance});
+  }
+  return absl::OkStatus();
+}
+
+std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
+                                         const kernel::Target &target) {
+  std::vector<PipelineStep> steps = graphSteps(options.weightFormat);
+  for (PipelineStep &step : scheduleSteps(target)) {
+    if (step.name == "lower-to-plan")
+      break;
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+absl::StatusOr<CheckReport> checkPasses(const Checkpoint &checkpoint,
+                                        const CompileOptions &compileOptions,
+                                        ArrayRef<PipelineStep> passes,
+                                        const CheckOptions &options) {
+  Checker checker(checkpoint, compileOptions, options);
+  LLAMAC_RETURN_IF_ERROR(checker.run(passes));
+  return std::move(checker.report);
+}
+
+absl::StatusOr<CheckReport> checkModel(const Checkpoint &checkpoint,
+                                       const CompileOptions &compileOptions,
+                                       const CheckOptions &options) {
+  // Refuses options that are none before anything runs.
+  LLAMAC_RETURN_IF_ERROR(
+      Compilation::create(checkpoint, compileOptions).status());
+  const CpuTarget target(
+      {.context = contextFor(compileOptions, checkpoint.config)});
+  Checker checker(checkpoint, compileOptions, options);
+  LLAMAC_RETURN_IF_ERROR(checker.run(checkableSteps(compileOptions, target)));
+  if (!checker.report.culprit)
+    LLAMAC_RETURN_IF_ERROR(checker.checkTarget());
+  return std::move(checker.report);
+}
+
+} // namespace llamac

@@ -1,0 +1,105 @@
+//===- Check.h - Every pass and target against the reference ----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The reference interpreter runs the graph as it was imported and again after
+// every pass; the logits of a short list of tokens must not change. A compiled
+// plan is compared with the same logits. The first pass that changes them is
+// bisected: values on both sides of it are compared where their ops share a
+// name.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_CHECK_H
+#define LLAMAC_COMPILER_DRIVER_CHECK_H
+
+#include "compiler/driver/Compiler.h"
+#include "passes/Passes.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+struct CheckOptions {
+  /// Empty: 24 ids spread over the vocabulary.
+  std::vector<int32_t> tokens;
+  /// Of the normalised mean squared error that a pass may cause, which only
+  /// reorders sums of fp32.
+  double tolerance = 1e-9;
+  /// Of that of a target, whose kernels may round activations to int8 in
+  /// blocks: 2 % of a typical logit.
+  double targetTolerance = 4e-4;
+  bool bisect = false;
+  std::string reproducerFolder = "."; ///< Used when a bisection finds a pass.
+};
+
+/// How far values are from those expected.
+struct Difference {
+  double nmse = 0;    ///< sum (got - expected)^2 / sum expected^2.
+  double maximum = 0; ///< Largest |got - expected| over the largest |expected|.
+  size_t worst = 0;   ///< The element of the largest difference.
+};
+
+/// Infinite for values that are not finite or not as many as expected.
+Difference compareValues(absl::Span<const float> got,
+                         absl::Span<const float> expected);
+
+/// What one pass, or one way to run a target, did to the logits.
+struct CheckedStep {
+  std::string name;
+  Difference difference;
+  std::string where; ///< Function, token and vocabulary entry of the worst.
+  double tolerance = 0;
+
+  bool passed() const { return difference.nmse <= tolerance; }
+};
+
+/// The first op whose result a pass changed.
+struct Culprit {
+  std::string pass;
+  std::string op;       ///< By its name after the pass; empty: none was found.
+  std::string location; ///< The name of the value that it should have given.
+  std::optional<int64_t> layer;
+  Difference difference;
+  std::vector<std::string> files; ///< The reproducer.
+};
+
+struct CheckReport {
+  std::vector<CheckedStep> steps;
+  std::optional<Culprit> culprit;
+
+  bool passed() const;
+};
+
+/// The passes that the reference can follow: all before lower-to-plan.
+/// `target` outlives them.
+std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
+                                         const kernel::Target &target);
+
+/// Runs `passes` one by one on the graph of `checkpoint`. A wish for another
+/// weight format is no error of assign-weight-formats: its result is held
+/// against a tolerance of the format, and what follows against its result.
+absl::StatusOr<CheckReport> checkPasses(const Checkpoint &checkpoint,
+                                        const CompileOptions &compileOptions,
+                                        llvm::ArrayRef<PipelineStep> passes,
+                                        const CheckOptions &options);
+
+/// checkPasses of the whole pipeline, and the target's logits.
+absl::StatusOr<CheckReport> checkModel(const Checkpoint &checkpoint,
+                                       const CompileOptions &compileOptions,
+                                       const CheckOptions &options);
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_CHECK_H

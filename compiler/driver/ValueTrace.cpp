@@ -1,0 +1,141 @@
+//===- ValueTrace.cpp - The values on both sides of a pass ------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/ValueTrace.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace llamac {
+
+/// The names in `location`, each once.
+static std::vector<std::string> namesOf(Location location) {
+  std::vector<std::string> names;
+  location->walk([&](Location part) {
+    if (auto name = dyn_cast<NameLoc>(part))
+      if (!llvm::is_contained(names, name.getName().str()))
+        names.push_back(name.getName().str());
+    return WalkResult::advance();
+  });
+  return names;
+}
+
+/// The numbers of a result; none for tokens and weights.
+static std::optional<std::vector<float>>
+numbersOf(Operation &op, const reference::Value &value) {
+  if (const auto *tensor = std::get_if<reference::Tensor>(&value))
+    return tensor->data;
+  const auto *state = std::get_if<reference::KvState>(&value);
+  auto layer = op.getAttrOfType<IntegerAttr>("layer");
+  if (!state || !layer)
+    return std::nullopt;
+  std::vector<float> numbers;
+  for (const auto &[sequence, rows] : state->layer(layer.getInt())) {
+    numbers.insert(numbers.end(), rows.keys.begin(), rows.keys.end());
+    numbers.insert(numbers.end(), rows.values.begin(), rows.values.end());
+  }
+  return numbers;
+}
+
+/// The layer that an op which gives a state appends to.
+static int64_t stateLayer(Operation &op) {
+  return op.getAttrOfType<IntegerAttr>("layer").getInt();
+}
+
+/// 3 of "layers.3.attention.wq".
+static std::optional<int64_t> layerOf(const std::string &name) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '.');
+  int64_t layer = 0;
+  if (parts.size() < 2 || parts[0] != "layers" ||
+      !absl::SimpleAtoi(parts[1], &layer))
+    return std::nullopt;
+  return layer;
+}
+
+ValueTrace::Sink ValueTrace::recorder() {
+  return [this](int64_t step, Operation &op,
+                ArrayRef<reference::ValuePtr> results) {
+    const std::vector<std::string> names = namesOf(op.getLoc());
+    for (const reference::ValuePtr &result : results) {
+      auto numbers = numbersOf(op, *result);
+      if (names.empty() || !numbers)
+        continue;
+      for (const std::string &name : names)
+        byName[{step, name}].push_back(recorded.size());
+      const bool isState = std::holds_alternative<reference::KvState>(*result);
+      recorded.push_back({names.back(), isState, isState ? stateLayer(op) : 0,
+                          *std::move(numbers)});
+    }
+  };
+}
+
+ValueTrace::Sink ValueTrace::comparer() {
+  return [this](int64_t step, Operation &op,
+                ArrayRef<reference::ValuePtr> results) {
+    if (mismatch)
+      return;
+    compare(step, op, results);
+    for (auto [result, value] : llvm::zip(op.getResults(), results))
+      current[result] = value;
+  };
+}
+
+void ValueTrace::compare(int64_t step, Operation &op,
+                         ArrayRef<reference::ValuePtr> results) {
+  std::vector<size_t> known;
+  for (const std::string &name : namesOf(op.getLoc()))
+    if (auto it = byName.find({step, name}); it != byName.end())
+      known.insert(known.end(), it->second.begin(), it->second.end());
+  llvm::sort(known);
+
+  for (const reference::ValuePtr &result : results) {
+    const auto numbers = numbersOf(op, *result);
+    if (!numbers)
+      continue;
+    // The last that it may stand for, or any where there are several results;
+    // the nearest where several ops of before have that name.
+    const bool isState = std::holds_alternative<reference::KvState>(*result);
+    const int64_t layer = isState ? stateLayer(op) : 0;
+    const Recorded *best = nullptr;
+    Difference difference;
+    for (size_t number : llvm::reverse(known)) {
+      const Recorded &candidate = recorded[number];
+      if (candidate.isState != isState ||
+          candidate.values.size() != numbers->size() ||
+          (best && results.size() == 1 && candidate.name != best->name))
+        continue;
+      // The right rows in the wrong layer are none.
+      const Difference here = candidate.layer == layer
+                                  ? compareValues(*numbers, candidate.values)
+                                  : compareValues({}, candidate.values);
+      if (!best || here.nmse < difference.nmse) {
+        best = &candidate;
+        difference = here;
+      }
+    }
+    if (!best || difference.nmse <= tolerance)
+      continue;
+    mismatch = ValueMismatch{op.getName().getStringRef().str(),
+                             best->name,
+                             layerOf(best->name),
+                             difference,
+                             {}};
+    for (OpOperand &operand : op.getOpOperands())
+      if (auto it = current.find(operand.get()); it != current.end())
+        mismatch->inputs.emplace_back(operand.getOperandNumber(), it->second);
+    return;
+  }
+}
+
+} // namespace llamac
