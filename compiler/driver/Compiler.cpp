@@ -10,8 +10,8 @@
 
 #include "codegen/cpu/ClangCompiler.h"
 #include "codegen/cpu/Emitter.h"
+#include "compiler/driver/PlanJson.h"
 #include "frontends/GraphBuilder.h"
-#include "passes/Passes.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 
@@ -38,6 +38,21 @@ std::string CompileOptions::describe() const {
                       " weights=", weightFormat,
                       " isa=", absl::StrJoin(levels, ","),
                       " embed=", embedWeights, " sequences=", maxSequences);
+}
+
+ArrayRef<llvm::StringLiteral> phaseNames() {
+  static constexpr llvm::StringLiteral names[] = {"import",   "graph", "fuse",
+                                                  "schedule", "emit",  "plan"};
+  return names;
+}
+
+absl::StatusOr<Phase> parsePhase(absl::string_view name) {
+  for (auto [i, known] : llvm::enumerate(phaseNames()))
+    if (known == StringRef(name.data(), name.size()))
+      return static_cast<Phase>(i);
+  return usageError(absl::StrCat("--stop-after: expected import, graph, fuse, "
+                                 "schedule, emit or plan, got ",
+                                 name));
 }
 
 int64_t contextFor(const CompileOptions &options, const ModelConfig &config) {
@@ -97,7 +112,7 @@ Compilation::Compilation(const Checkpoint &checkpoint,
                          const CompileOptions &options)
     : checkpoint(checkpoint), compileOptions(options),
       target(CpuTargetOptions{.context = options.context}),
-      context(createContext()) {}
+      reports(options.reports), context(createContext()) {}
 
 absl::StatusOr<std::unique_ptr<Compilation>>
 Compilation::create(const Checkpoint &checkpoint,
@@ -118,35 +133,80 @@ Compilation::create(const Checkpoint &checkpoint,
   settled.context = contextFor(options, checkpoint.config);
   if (settled.isaLevels.empty())
     settled.isaLevels = {hostIsaLevel()};
-  return std::unique_ptr<Compilation>(new Compilation(checkpoint, settled));
+  std::unique_ptr<Compilation> compilation(
+      new Compilation(checkpoint, settled));
+  std::vector<StringRef> passes;
+  for (Phase phase : {Phase::Graph, Phase::Fuse, Phase::Schedule})
+    for (const PipelineStep &step : compilation->stepsOf(phase))
+      if (!llvm::is_contained(passes, step.name))
+        passes.push_back(step.name);
+  LLAMAC_RETURN_IF_ERROR(compilation->reports.checkNames(passes));
+  return compilation;
 }
 
 absl::Status Compilation::runTo(Phase last) {
   while (phasesRun <= static_cast<int>(last)) {
-    LLAMAC_RETURN_IF_ERROR(runPhase(static_cast<Phase>(phasesRun)));
+    reports.startPhase(phaseNames()[phasesRun]);
+    const absl::Status status = runPhase(static_cast<Phase>(phasesRun));
+    reports.endPhase();
+    LLAMAC_RETURN_IF_ERROR(status);
+    LLAMAC_RETURN_IF_ERROR(reports.status());
     ++phasesRun;
   }
   return absl::OkStatus();
 }
 
 absl::Status Compilation::runPhase(Phase phase) {
-  if (phase == Phase::Import) {
+  switch (phase) {
+  case Phase::Import: {
     LLAMAC_ASSIGN_OR_RETURN(graph, importGraph(*context, checkpoint));
+    reports.dumpStep("import", *graph);
     return absl::OkStatus();
   }
-  if (phase == Phase::Emit)
-    return emit();
-  if (phase == Phase::Compile)
+  case Phase::Graph:
+  case Phase::Fuse:
+    return runPasses(phase);
+  case Phase::Schedule:
+    LLAMAC_RETURN_IF_ERROR(runPasses(phase));
+    reports.dump("plan.json", planJson(*graph).dump(2) + "\n");
+    return absl::OkStatus();
+  case Phase::Emit:
+    LLAMAC_RETURN_IF_ERROR(emit());
+    reports.dump("kernels.cpp", emittedSource);
+    return absl::OkStatus();
+  case Phase::Plan:
     return compile();
-  DiagnosticText diagnostics(context.get());
-  PassManager pm(context.get());
+  }
+  llvm_unreachable("a phase that is none");
+}
+
+std::vector<PipelineStep> Compilation::stepsOf(Phase phase) const {
   if (phase == Phase::Graph)
-    buildGraphPipeline(pm, compileOptions.weightFormat);
-  else
-    buildSchedulePipeline(pm, target);
-  if (failed(pm.run(*graph)))
+    return graphSteps(compileOptions.weightFormat);
+  // Fusion is done where the graph is copied for each range of row counts.
+  std::vector<PipelineStep> steps = scheduleSteps(target);
+  const auto copied = llvm::find_if(steps, [](const PipelineStep &step) {
+    return step.name == "specialise-rows";
+  });
+  if (phase == Phase::Fuse)
+    return {steps.begin(), copied};
+  return {copied, steps.end()};
+}
+
+absl::Status Compilation::runPasses(Phase phase) {
+  DiagnosticText diagnostics(context.get());
+  PassManager pm(context.get(), ModuleOp::getOperationName());
+  for (const PipelineStep &step : stepsOf(phase))
+    step.addTo(pm);
+  if (failed(reports.run(pm, *graph)))
     return diagnostics.error("the pipeline failed");
   return absl::OkStatus();
+}
+
+std::string Compilation::text() const {
+  return phasesRun <= static_cast<int>(Phase::Emit)
+             ? printIr(*graph, /*locations=*/true)
+             : emittedSource;
 }
 
 /// Deals `kernels` out to at most `parts` units.

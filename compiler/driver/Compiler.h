@@ -16,14 +16,19 @@
 
 #include "codegen/cpu/CpuTarget.h"
 #include "codegen/plan/PlanBuilder.h"
+#include "compiler/driver/PassReports.h"
 #include "frontends/Checkpoint.h"
+#include "passes/Passes.h"
 #include "runtime/cpu/IsaLevel.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <memory>
 #include <string>
@@ -33,11 +38,18 @@ namespace llamac {
 
 enum class Phase {
   Import,   ///< The graph as the frontend builds it.
-  Graph,    ///< Fused, with weight formats assigned.
-  Schedule, ///< Launches with kernels and memory.
+  Graph,    ///< Simplified, with weight formats assigned.
+  Fuse,     ///< A short list of kernel ops.
+  Schedule, ///< Launches with tiles and memory, for each range of row counts.
   Emit,     ///< The kernels' source.
-  Compile,  ///< The kernels' machine code.
+  Plan,     ///< The kernels' machine code, all that a plan file needs.
 };
+
+/// Every phase in order, as command lines name them.
+llvm::ArrayRef<llvm::StringLiteral> phaseNames();
+
+/// The phase called `name`. Usage error when there is none.
+absl::StatusOr<Phase> parsePhase(absl::string_view name);
 
 struct CompileOptions {
   std::string target = "cpu";
@@ -46,6 +58,7 @@ struct CompileOptions {
   std::vector<IsaLevel> isaLevels;   ///< Empty: the host's.
   bool embedWeights = true;
   int64_t maxSequences = 8; ///< That a runtime may keep at a time.
+  PassReportOptions reports;
 
   /// What of these decides a plan, in one line.
   std::string describe() const;
@@ -63,7 +76,8 @@ importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint);
 
 class Compilation {
 public:
-  /// Errors: usage for options that are none or do not fit the model.
+  /// Errors: usage for options that are none or do not fit the model. Keeps a
+  /// reference to `checkpoint`.
   static absl::StatusOr<std::unique_ptr<Compilation>>
   create(const Checkpoint &checkpoint, const CompileOptions &options);
 
@@ -71,9 +85,13 @@ public:
   /// internal and carries its diagnostics.
   absl::Status runTo(Phase last);
 
+  const Checkpoint &model() const { return checkpoint; }
   mlir::ModuleOp module() { return *graph; }
   const CompileOptions &options() const { return compileOptions; }
-  const std::string &source() const { return emittedSource; }
+
+  /// What the last phase that ran made, in text: IR that parses back, or, from
+  /// Phase::Emit on, the kernels' source.
+  std::string text() const;
 
   /// Bytes of the KV cache, all layers, that one token takes.
   int64_t kvBytesPerToken() const;
@@ -83,7 +101,7 @@ public:
   /// all that a freestanding C++20 compiler needs.
   absl::Status writeSourceFiles(const std::string &folder) const;
 
-  /// After Phase::Compile: writes the plan with the checkpoint's weights and
+  /// After Phase::Plan: writes the plan with the checkpoint's weights and
   /// `tokenizerBlob` (empty when it has none).
   absl::Status writePlanFile(const std::string &path,
                              const std::string &tokenizerBlob,
@@ -93,6 +111,8 @@ private:
   Compilation(const Checkpoint &checkpoint, const CompileOptions &options);
 
   absl::Status runPhase(Phase phase);
+  absl::Status runPasses(Phase phase);
+  std::vector<PipelineStep> stepsOf(Phase phase) const;
   absl::Status emit();
   absl::Status compile();
   cpu::KvConfig kv() const;
@@ -100,6 +120,7 @@ private:
   const Checkpoint &checkpoint;
   CompileOptions compileOptions;
   CpuTarget target;
+  PassReports reports;
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   int phasesRun = 0;

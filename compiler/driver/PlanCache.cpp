@@ -44,10 +44,8 @@ absl::StatusOr<std::string> tokenizerBlob(const Checkpoint &checkpoint) {
   return blob.value_or("");
 }
 
-absl::StatusOr<CompileTimes> compileToFile(const Checkpoint &checkpoint,
-                                           const CompileOptions &options,
-                                           const std::string &path,
-                                           bool quiet) {
+absl::StatusOr<CompileTimes>
+compileToFile(Compilation &compilation, const std::string &path, bool quiet) {
   using Clock = std::chrono::steady_clock;
   CompileTimes times;
   Clock::time_point start = Clock::now();
@@ -58,30 +56,19 @@ absl::StatusOr<CompileTimes> compileToFile(const Checkpoint &checkpoint,
   };
   Progress progress(quiet);
   progress.stage("reading the tokenizer");
-  LLAMAC_ASSIGN_OR_RETURN(std::string blob, tokenizerBlob(checkpoint));
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
-                          Compilation::create(checkpoint, options));
+  LLAMAC_ASSIGN_OR_RETURN(std::string blob, tokenizerBlob(compilation.model()));
   progress.stage("compiling the graph");
-  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Schedule));
+  LLAMAC_RETURN_IF_ERROR(compilation.runTo(Phase::Schedule));
   takeTime(times.graph);
   progress.stage("compiling the kernels");
-  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Compile));
+  LLAMAC_RETURN_IF_ERROR(compilation.runTo(Phase::Plan));
   takeTime(times.kernels);
-  LLAMAC_RETURN_IF_ERROR(compilation->writePlanFile(
-      path, blob, [&](uint64_t done, uint64_t total) {
+  LLAMAC_RETURN_IF_ERROR(
+      compilation.writePlanFile(path, blob, [&](uint64_t done, uint64_t total) {
         progress.update("packing weights", done, total);
       }));
   takeTime(times.plan);
   return times;
-}
-
-absl::Status emitSourceFiles(const Checkpoint &checkpoint,
-                             const CompileOptions &options,
-                             const std::string &folder) {
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
-                          Compilation::create(checkpoint, options));
-  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Emit));
-  return compilation->writeSourceFiles(folder);
 }
 
 /// Where cached plans lie; made when it is not there.
@@ -146,8 +133,9 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
     std::fprintf(stderr, "warning: %s; the cached plan is made again\n",
                  std::string(status.message()).c_str());
   }
-  LLAMAC_RETURN_IF_ERROR(
-      compileToFile(checkpoint, options, path, quiet).status());
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
+                          Compilation::create(checkpoint, options));
+  LLAMAC_RETURN_IF_ERROR(compileToFile(*compilation, path, quiet).status());
   return ResolvedPlan{path, false};
 }
 

@@ -25,17 +25,10 @@ struct CompileTimes {
   double plan = 0;    ///< Packing weights and writing the file.
 };
 
-/// Compiles `checkpoint` to a plan at `path`; shows progress unless `quiet`.
-absl::StatusOr<CompileTimes> compileToFile(const Checkpoint &checkpoint,
-                                           const CompileOptions &options,
-                                           const std::string &path,
-                                           bool quiet);
-
-/// Writes the source of the kernels of `checkpoint`, which needs no weights, to
-/// `folder`: kernels.cpp, and the headers it includes below.
-absl::Status emitSourceFiles(const Checkpoint &checkpoint,
-                             const CompileOptions &options,
-                             const std::string &folder);
+/// Runs what is left of `compilation` and writes the plan to `path`; shows
+/// progress unless `quiet`.
+absl::StatusOr<CompileTimes> compileToFile(Compilation &compilation,
+                                           const std::string &path, bool quiet);
 
 /// True when `path` is meant as a plan: a file that is neither a .gguf file nor
 /// a model's configuration. Whether it is a sound one, its reader says.

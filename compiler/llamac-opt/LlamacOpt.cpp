@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
@@ -27,6 +28,14 @@ int main(int argc, char **argv) {
                   llamac::kernel::KernelDialect, llamac::plan::PlanDialect>();
   const llamac::CpuTarget target({.context = 4096});
   llamac::registerPasses(target);
+  const mlir::PassPipelineRegistration<> graph(
+      "llamac-graph", "All passes on the llama dialect",
+      [](mlir::OpPassManager &pm) { llamac::buildGraphPipeline(pm, "keep"); });
+  const mlir::PassPipelineRegistration<> schedule(
+      "llamac-schedule", "All passes from the llama dialect to the plan's",
+      [&](mlir::OpPassManager &pm) {
+        llamac::buildSchedulePipeline(pm, target);
+      });
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "llamac optimizer driver\n", registry));
 }

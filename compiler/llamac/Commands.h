@@ -40,6 +40,9 @@ struct CompileFlags {
 
   void addTo(CLI::App &command);
 
+  /// Those that show what the passes do, for verbs that always compile.
+  void addReportsTo(CLI::App &command);
+
   /// The options that the flags say. Usage error for an unknown level.
   absl::StatusOr<CompileOptions> parse() const;
 };

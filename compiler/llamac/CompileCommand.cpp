@@ -11,6 +11,7 @@
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -30,6 +31,38 @@ void CompileFlags::addTo(CLI::App &command) {
                      "Format of the matrices: keep, bf16, q8_0 or q4_0");
   command.add_flag("--reference-weights", referenceWeights,
                    "Leave the weights in the checkpoint and pack them at load");
+}
+
+void CompileFlags::addReportsTo(CLI::App &command) {
+  PassReportOptions &reports = options.reports;
+  const std::string group = "Seeing the passes (IR goes to stderr)";
+  command
+      .add_option("--print-before", reports.printBefore,
+                  "Print the IR before these passes, comma separated, or all")
+      ->delimiter(',')
+      ->group(group);
+  command
+      .add_option("--print-after", reports.printAfter,
+                  "Print the IR after these passes, comma separated, or all")
+      ->delimiter(',')
+      ->group(group);
+  command
+      .add_flag("--print-ir-changed", reports.printChanged,
+                "Print what each pass changed, as a diff")
+      ->group(group);
+  command
+      .add_option("--dump-dir", reports.dumpFolder,
+                  "A folder for the IR after each pass, kernels.cpp and "
+                  "plan.json")
+      ->group(group);
+  command
+      .add_flag("--time-passes", reports.times,
+                "Print how long phases and passes took")
+      ->group(group);
+  command
+      .add_option("--crash-reproducer", reports.crashReproducer,
+                  "A file for the IR and the passes when one fails")
+      ->group(group);
 }
 
 absl::StatusOr<CompileOptions> CompileFlags::parse() const {
@@ -53,31 +86,63 @@ namespace {
 
 struct CompileCommand {
   CompileFlags flags;
-  std::string model, output, sourceFolder;
+  std::string model, output, sourceFolder, stopAfter;
 
   absl::Status run() const {
-    if (output.empty() && sourceFolder.empty())
-      return usageError("compile: expected -o, --emit-source or both");
+    LLAMAC_ASSIGN_OR_RETURN(const Phase last, lastPhase());
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
-    LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, open());
-    if (!sourceFolder.empty())
-      LLAMAC_RETURN_IF_ERROR(
-          emitSourceFiles(checkpoint, options, sourceFolder));
-    return output.empty() ? absl::OkStatus() : writePlan(checkpoint, options);
+    LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, open(last));
+    LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
+                            Compilation::create(checkpoint, options));
+    LLAMAC_RETURN_IF_ERROR(last == Phase::Plan ? writePlan(*compilation)
+                                               : writeText(*compilation, last));
+    return sourceFolder.empty() ? absl::OkStatus()
+                                : compilation->writeSourceFiles(sourceFolder);
   }
 
-  /// Source needs no weights, so a configuration file alone will do for it.
-  absl::StatusOr<Checkpoint> open() const {
+  /// Usage error when nothing that a compilation makes is asked for.
+  absl::StatusOr<Phase> lastPhase() const {
+    const PassReportOptions &reports = flags.options.reports;
+    if (output.empty() && sourceFolder.empty() && reports.dumpFolder.empty() &&
+        reports.printBefore.empty() && reports.printAfter.empty() &&
+        !reports.printChanged && !reports.times)
+      return usageError("compile: expected -o, --emit-source, --dump-dir, "
+                        "--time-passes or a --print flag");
+    Phase last = output.empty() ? Phase::Emit : Phase::Plan;
+    if (!stopAfter.empty()) {
+      LLAMAC_ASSIGN_OR_RETURN(last, parsePhase(stopAfter));
+    }
+    if (last == Phase::Plan && output.empty())
+      return usageError("--stop-after plan: expected -o, the plan to write");
+    if (last < Phase::Emit && !sourceFolder.empty())
+      return usageError(absl::StrCat("--emit-source: expected --stop-after "
+                                     "emit or plan, got ",
+                                     stopAfter));
+    return last;
+  }
+
+  /// Only a plan needs weights; a configuration file alone will do for the
+  /// rest.
+  absl::StatusOr<Checkpoint> open(Phase last) const {
     const bool isConfig = std::filesystem::path(model).extension() == ".json";
-    return output.empty() && isConfig ? openConfig(model)
-                                      : openCheckpoint(model);
+    return last < Phase::Plan && isConfig ? openConfig(model)
+                                          : openCheckpoint(model);
   }
 
-  absl::Status writePlan(const Checkpoint &checkpoint,
-                         const CompileOptions &options) const {
-    LLAMAC_ASSIGN_OR_RETURN(
-        const CompileTimes times,
-        compileToFile(checkpoint, options, output, flags.quiet));
+  absl::Status writeText(Compilation &compilation, Phase last) const {
+    LLAMAC_RETURN_IF_ERROR(compilation.runTo(last));
+    if (output.empty())
+      return absl::OkStatus();
+    const std::string text = compilation.text();
+    if (output != "-")
+      return writeFileAtomically(output, text);
+    std::fputs(text.c_str(), stdout);
+    return absl::OkStatus();
+  }
+
+  absl::Status writePlan(Compilation &compilation) const {
+    LLAMAC_ASSIGN_OR_RETURN(const CompileTimes times,
+                            compileToFile(compilation, output, flags.quiet));
     if (flags.quiet)
       return absl::OkStatus();
     std::error_code error;
@@ -96,14 +161,20 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<CompileCommand>();
   CLI::App *verb = app.add_subcommand("compile", "Compile a model to a plan");
   verb->add_option("model", command->model,
-                   "A model directory or .gguf file; for --emit-source also a "
-                   "params.json or config.json alone")
+                   "A model directory or .gguf file; where no plan is made "
+                   "also a params.json or config.json alone")
       ->required();
-  verb->add_option("-o,--output", command->output, "The plan to write");
+  verb->add_option("-o,--output", command->output,
+                   "The plan to write, or what --stop-after leaves, as text "
+                   "(-: stdout)");
+  verb->add_option("--stop-after", command->stopAfter,
+                   "The last phase to run: import, graph, fuse, schedule, "
+                   "emit or plan (default: plan)");
   verb->add_option("--emit-source", command->sourceFolder,
                    "A folder to write the kernels' C++ to: kernels.cpp and the "
                    "headers that it includes");
   command->flags.addTo(*verb);
+  command->flags.addReportsTo(*verb);
   verb->add_option("--isa", command->flags.isa,
                    "Instruction-set levels to compile for, comma separated "
                    "(default: the host's)");

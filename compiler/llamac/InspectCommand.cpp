@@ -14,6 +14,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/PlanCache.h"
+#include "compiler/driver/PlanJson.h"
 #include "compiler/llamac/Commands.h"
 #include "ir/plan/Plan.h"
 #include "runtime/base/Progress.h"
@@ -27,6 +28,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <map>
 
 namespace llamac {
@@ -76,20 +78,6 @@ static Json graphJson(mlir::ModuleOp module) {
   return counts;
 }
 
-static Json kernelsJson(mlir::ModuleOp module) {
-  Json kernels = Json::array();
-  for (auto kernel : module.getOps<plan::KernelOp>()) {
-    Json serves = Json::array();
-    for (llvm::StringRef role :
-         kernel.getServes().getAsValueRange<mlir::StringAttr>())
-      serves.push_back(role.str());
-    kernels.push_back({{"name", kernel.getSymName().str()},
-                       {"family", kernel.getFamily().str()},
-                       {"serves", serves}});
-  }
-  return kernels;
-}
-
 static Json memoryJson(int64_t weights, int64_t kvPerToken, int64_t context,
                        int64_t workspace) {
   return {{"weights", weights},
@@ -99,15 +87,20 @@ static Json memoryJson(int64_t weights, int64_t kvPerToken, int64_t context,
           {"workspace", workspace}};
 }
 
+/// With `arenas`, also where in its arena each program keeps what.
 static absl::StatusOr<Json> inspectModel(const std::string &path,
-                                         const CompileOptions &options) {
-  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(path));
+                                         const CompileOptions &options,
+                                         bool arenas) {
+  const bool isConfig = std::filesystem::path(path).extension() == ".json";
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                          isConfig ? openConfig(path) : openCheckpoint(path));
   Json json = {{"kind", "model"},
                {"name", checkpoint.name},
                {"format", std::string(checkpointFormatName(checkpoint.format))},
                {"tokenizer",
                 std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
-               {"config", configJson(checkpoint.config)}};
+               {"config", configJson(checkpoint.config)},
+               {"tensors", Json::array()}};
   int64_t weightBytes = 0;
   for (const WeightSource &weight : checkpoint.weights.weights()) {
     json["tensors"].push_back(
@@ -137,6 +130,9 @@ static absl::StatusOr<Json> inspectModel(const std::string &path,
   }
   json["memory"] = memoryJson(weightBytes, compilation->kvBytesPerToken(),
                               compilation->options().context, workspace);
+  if (arenas)
+    for (auto program : compilation->module().getOps<plan::ProgramOp>())
+      json["memory"]["arenas"][program.getSymName().str()] = arenaJson(program);
   return json;
 }
 
@@ -247,6 +243,22 @@ static Json tensorSummary(const Json &tensors) {
   return rows;
 }
 
+/// The map of a program's arena, in the order of the addresses.
+static void printArena(const std::string &name, const Json &arena) {
+  printFields(absl::StrCat("arena of ", name).c_str(),
+              {{"bytes", arena["arena"]},
+               {"without reuse", arena["without_reuse"]},
+               {"alive at once", arena["lower_bound"]}});
+  std::vector<Json> buffers = arena["buffers"];
+  auto place = [](const Json &buffer) {
+    return std::make_pair(buffer["offset"].get<int64_t>(),
+                          buffer["first_phase"].get<int64_t>());
+  };
+  llvm::sort(buffers,
+             [&](const Json &a, const Json &b) { return place(a) < place(b); });
+  printRows(absl::StrCat("buffers of ", name).c_str(), buffers);
+}
+
 static void printTables(const Json &json) {
   Json head = Json::object();
   for (const auto &[key, value] : json.items())
@@ -263,8 +275,12 @@ static void printTables(const Json &json) {
     printRows("code", json["code"]);
   Json memory = Json::object();
   for (const auto &[key, value] : json["memory"].items())
-    memory[key] = key == "context" ? value : Json(formatBytes(value));
+    if (value.is_primitive())
+      memory[key] = key == "context" ? value : Json(formatBytes(value));
   printFields("memory", memory);
+  if (json["memory"].contains("arenas"))
+    for (const auto &[name, arena] : json["memory"]["arenas"].items())
+      printArena(name, arena);
 }
 
 namespace {
@@ -273,14 +289,19 @@ struct InspectCommand {
   std::string path;
   CompileFlags flags;
   bool asJson = false;
+  bool memory = false;
 
   absl::Status run() const {
     Json json;
     if (namesPlan(path)) {
+      if (memory)
+        return usageError(absl::StrCat(
+            "--memory: ", path,
+            " is a plan, which has no buffers' lives; expected a model"));
       LLAMAC_ASSIGN_OR_RETURN(json, inspectPlan(path));
     } else {
       LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
-      LLAMAC_ASSIGN_OR_RETURN(json, inspectModel(path, options));
+      LLAMAC_ASSIGN_OR_RETURN(json, inspectModel(path, options, memory));
     }
     if (asJson)
       std::printf(
@@ -300,7 +321,11 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
       "inspect", "Show the configuration, tensors, graph, kernels and memory");
   verb->add_option("model", command->path, "A model or plan")->required();
   verb->add_flag("--json", command->asJson, "One JSON object");
+  verb->add_flag("--memory", command->memory,
+                 "Also the map of each program's arena: who makes each buffer "
+                 "and when it is alive");
   command->flags.addTo(*verb);
+  command->flags.addReportsTo(*verb);
   verb->callback([command, &status] { status = command->run(); });
 }
 

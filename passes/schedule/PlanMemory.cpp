@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/schedule/BufferLives.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -19,54 +20,9 @@ namespace llamac {
 
 namespace {
 
-/// Buffers start on cache lines.
-constexpr int64_t alignment = 64;
-
-struct PlacedBuffer {
-  plan::BufferOp op;
-  int64_t bytes = 0;
-  int64_t firstPhase = 0, lastPhase = 0;
+struct PlacedBuffer : BufferLife {
   int64_t offset = 0;
-
-  bool meets(const PlacedBuffer &other) const {
-    return firstPhase <= other.lastPhase && other.firstPhase <= lastPhase;
-  }
 };
-
-/// The phases in which each buffer of `program` is touched.
-static std::vector<PlacedBuffer> findLives(plan::ProgramOp program) {
-  std::vector<PlacedBuffer> buffers;
-  llvm::DenseMap<Value, size_t> index;
-  int64_t phase = 0;
-  auto touch = [&](Value value) {
-    auto it = index.find(value);
-    if (it != index.end())
-      buffers[it->second].lastPhase = phase;
-  };
-  auto begin = [&](Value value) {
-    auto op = value.getDefiningOp<plan::BufferOp>();
-    if (!op || index.contains(value))
-      return;
-    index[value] = buffers.size();
-    const int64_t bytes =
-        llvm::alignTo(static_cast<uint64_t>(op.getBytes()), alignment);
-    buffers.push_back({op, bytes, phase, phase, 0});
-  };
-  for (Operation &op : program.getBody().front()) {
-    if (auto launch = dyn_cast<plan::LaunchOp>(op)) {
-      phase += launch.getBarrier();
-      for (Value arg : launch.getArgs()) {
-        begin(arg);
-        touch(arg);
-      }
-    } else if (auto logits = dyn_cast<plan::LogitsOp>(op)) {
-      // Read after the program's end.
-      ++phase;
-      touch(logits.getMemory());
-    }
-  }
-  return buffers;
-}
 
 /// Places `buffers` and gives the arena's size.
 static int64_t place(std::vector<PlacedBuffer> &buffers) {
@@ -99,7 +55,9 @@ static int64_t place(std::vector<PlacedBuffer> &buffers) {
 struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     plan::ProgramOp program = getOperation();
-    std::vector<PlacedBuffer> buffers = findLives(program);
+    std::vector<PlacedBuffer> buffers;
+    for (const BufferLife &life : bufferLives(program))
+      buffers.push_back({life});
     OpBuilder builder(&getContext());
     program.setArenaBytesAttr(builder.getI64IntegerAttr(place(buffers)));
     for (PlacedBuffer &buffer : buffers)

@@ -1,0 +1,26 @@
+//===- IrDiff.h - What changed between two prints of IR ---------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_IRDIFF_H
+#define LLAMAC_COMPILER_DRIVER_IRDIFF_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace llamac {
+
+/// The lines that turn the printed IR `before` into `after`, as a unified diff
+/// with three lines of context and no file names; empty when there are none.
+/// Values that only got another number are no change: a line counts as kept
+/// when it is the same up to names and its operands are the kept values.
+std::string diffIr(llvm::StringRef before, llvm::StringRef after);
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_IRDIFF_H

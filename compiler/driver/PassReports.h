@@ -1,0 +1,82 @@
+//===- PassReports.h - Seeing what each pass does ---------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a user can ask to see of a compilation: the IR around passes, what each
+// changed, all that is made on the way in a folder, and times. A pass over
+// several functions counts as one step, and the IR is always the whole module.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_PASSREPORTS_H
+#define LLAMAC_COMPILER_DRIVER_PASSREPORTS_H
+
+#include "absl/status/status.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+struct PassReportOptions {
+  // Names of passes, or "all". IR and diffs go to stderr.
+  std::vector<std::string> printBefore, printAfter;
+  bool printChanged = false;   ///< A diff for each pass that changes the IR.
+  std::string dumpFolder;      ///< Empty: no dumps.
+  bool times = false;          ///< Of phases and passes, on stderr at the end.
+  std::string crashReproducer; ///< A file for the IR and passes of a failure.
+};
+
+/// The IR as text; with `locations`, all of it, so that parsing it gives the
+/// same module.
+std::string printIr(mlir::ModuleOp module, bool locations);
+
+class PassReports {
+public:
+  explicit PassReports(PassReportOptions options);
+  PassReports(const PassReports &) = delete;
+  PassReports &operator=(const PassReports &) = delete;
+  ~PassReports();
+
+  /// Usage error when the options name a pass that is not `known`.
+  absl::Status checkNames(llvm::ArrayRef<llvm::StringRef> known) const;
+
+  /// Runs `pm` on `module` with all reports; every pass is followed by the
+  /// verifier.
+  llvm::LogicalResult run(mlir::PassManager &pm, mlir::ModuleOp module);
+
+  /// What runs until endPhase is timed as the phase `name`.
+  void startPhase(llvm::StringRef name);
+  void endPhase() { phase.stop(); }
+
+  /// Writes `text` to the file `name` in the dump folder, if one is asked for.
+  void dump(llvm::StringRef name, const std::string &text);
+
+  /// Writes `module` to the dump folder, numbered, as made by the step `name`.
+  void dumpStep(llvm::StringRef name, mlir::ModuleOp module);
+
+  /// The first error in writing dumps.
+  const absl::Status &status() const { return dumpStatus; }
+
+private:
+  class Instrumentation;
+
+  PassReportOptions options;
+  mlir::DefaultTimingManager timing;
+  mlir::TimingScope total, phase;
+  int steps = 0;
+  absl::Status dumpStatus;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_PASSREPORTS_H

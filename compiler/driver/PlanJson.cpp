@@ -1,0 +1,120 @@
+//===- PlanJson.cpp - Programs and their memory as JSON -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/PlanJson.h"
+
+#include "passes/schedule/BufferLives.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <string>
+
+using namespace mlir;
+
+namespace llamac {
+
+using Json = nlohmann::ordered_json;
+
+/// The first name in `loc`: the layer and tensor, or step, of an op.
+static std::string labelOf(Location loc) {
+  std::string label;
+  loc->walk([&](Location part) {
+    auto name = dyn_cast<NameLoc>(part);
+    if (!name)
+      return WalkResult::advance();
+    label = name.getName().str();
+    return WalkResult::interrupt();
+  });
+  return label;
+}
+
+Json arenaJson(plan::ProgramOp program) {
+  const std::vector<BufferLife> lives = bufferLives(program);
+  int64_t sum = 0;
+  Json buffers = Json::array();
+  for (const BufferLife &life : lives) {
+    sum += life.bytes;
+    plan::BufferOp op = life.op;
+    plan::LaunchOp maker = life.maker;
+    buffers.push_back({{"offset", op.getOffset().value_or(0)},
+                       {"bytes", life.bytes},
+                       {"first_phase", life.firstPhase},
+                       {"last_phase", life.lastPhase},
+                       {"maker", labelOf(maker.getLoc())},
+                       {"kernel", maker.getKernel().str()}});
+  }
+  return {{"arena", program.getArenaBytes().value_or(0)},
+          {"without_reuse", sum},
+          {"lower_bound", mostAlive(lives)},
+          {"buffers", std::move(buffers)}};
+}
+
+/// What an argument of a launch points at.
+static Json memoryJson(Value memory) {
+  return llvm::TypeSwitch<Operation *, Json>(memory.getDefiningOp())
+      .Case([](plan::BufferOp op) {
+        return Json{{"arena", op.getOffset().value_or(0)},
+                    {"bytes", op.getBytes()}};
+      })
+      .Case([](plan::WeightOp op) {
+        return Json{{"weight", op.getName().str()}};
+      })
+      .Case([](plan::KvOp op) { return Json{{"kv_layer", op.getLayer()}}; })
+      .Case([](plan::InputOp op) {
+        return Json{{"input", plan::stringifyInputRole(op.getRole()).str()}};
+      });
+}
+
+static Json launchJson(plan::LaunchOp launch) {
+  Json args = Json::array();
+  for (auto [i, arg] : llvm::enumerate(launch.getArgs())) {
+    Json json = {{"access", plan::stringifyAccess(launch.getAccess(i)).str()}};
+    json.update(memoryJson(arg));
+    args.push_back(std::move(json));
+  }
+  const plan::GeometryAttr geometry = launch.getGeometry();
+  return {{"kernel", launch.getKernel().str()},
+          {"label", labelOf(launch.getLoc())},
+          {"rows", plan::stringifyRowSymbol(launch.getRows()).str()},
+          {"items", geometry.getItems()},
+          {"row_block", geometry.getRowBlock()},
+          {"scratch", geometry.getScratch()},
+          {"barrier", launch.getBarrier()},
+          {"args", std::move(args)}};
+}
+
+Json kernelsJson(ModuleOp module) {
+  Json kernels = Json::array();
+  for (auto kernel : module.getOps<plan::KernelOp>()) {
+    Json serves = Json::array();
+    for (StringRef role : kernel.getServes().getAsValueRange<StringAttr>())
+      serves.push_back(role.str());
+    kernels.push_back({{"name", kernel.getSymName().str()},
+                       {"family", kernel.getFamily().str()},
+                       {"serves", std::move(serves)}});
+  }
+  return kernels;
+}
+
+Json planJson(ModuleOp module) {
+  Json json = {{"kernels", kernelsJson(module)}, {"programs", Json::array()}};
+  for (auto program : module.getOps<plan::ProgramOp>()) {
+    Json launches = Json::array();
+    for (auto launch : program.getBody().front().getOps<plan::LaunchOp>())
+      launches.push_back(launchJson(launch));
+    json["programs"].push_back({{"name", program.getSymName().str()},
+                                {"max_rows", program.getMaxRows()},
+                                {"max_wanted", program.getMaxWanted()},
+                                {"memory", arenaJson(program)},
+                                {"launches", std::move(launches)}});
+  }
+  return json;
+}
+
+} // namespace llamac
