@@ -41,8 +41,11 @@ def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
 
     Fires only when every value between is used once, the mask is the causal
     mask of the same step, and keys and values are read from one layer of one
-    state of the cache.
+    state of the cache. With `explain`, a remark says of every product of
+    probabilities and values that is left which of these is not so.
   }];
+  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
+                        "Say in remarks why ops were not fused">];
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
 }
 
@@ -146,7 +149,11 @@ def FuseEpilogue : Pass<"fuse-epilogue", "::mlir::func::FuncOp"> {
       kernel.yield %0
     }
     ```
+
+    With `explain`, remarks say why a pointwise op is left.
   }];
+  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
+                        "Say in remarks why ops were not fused">];
   let dependentDialects = ["::llamac::kernel::KernelDialect",
                            "::mlir::arith::ArithDialect"];
 }
@@ -167,7 +174,11 @@ def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
     ```mlir
     %q = kernel.matmul %x, %wq norm(%norm) epilogue { yields the accumulator } {eps = 1.0e-5 : f64}
     ```
+
+    With `explain`, remarks say why a norm is left.
   }];
+  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
+                        "Say in remarks why ops were not fused">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Explain.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 
@@ -92,11 +92,12 @@ private:
 };
 
 struct FuseAttention : impl::FuseAttentionBase<FuseAttention> {
+  using FuseAttentionBase::FuseAttentionBase;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<FuseAttentionPattern>(&getContext());
-    if (failed(
-            applyPatternsAndFoldGreedily(getOperation(), std::move(patterns))))
+    if (failed(applyAndExplain(getOperation(), std::move(patterns), explain)))
       signalPassFailure();
   }
 };

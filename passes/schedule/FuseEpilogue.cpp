@@ -13,11 +13,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Explain.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -74,7 +74,8 @@ struct FusePointwiseChain : OpRewritePattern<PointwiseOp> {
         fuse(rewriter, producer, op, operand.getOperandNumber());
         return success();
       }
-    return failure();
+    return rewriter.notifyMatchFailure(
+        op, "no operand is made by a pointwise op for this op alone");
   }
 
   static void fuse(PatternRewriter &rewriter, PointwiseOp producer,
@@ -134,7 +135,8 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
         products.push_back(product);
     }
     if (products.empty())
-      return failure();
+      return rewriter.notifyMatchFailure(
+          op, "no operand is made by a product for this op alone");
 
     SmallVector<Value> weights;
     SmallVector<Location> locs;
@@ -189,13 +191,15 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
 };
 
 struct FuseEpilogue : impl::FuseEpilogueBase<FuseEpilogue> {
+  using FuseEpilogueBase::FuseEpilogueBase;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<FusePointwiseChain, FuseIntoMatmul>(&getContext());
     GreedyRewriteConfig config;
     config.useTopDownTraversal = true;
-    if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns),
-                                            config)))
+    if (failed(applyAndExplain(getOperation(), std::move(patterns), explain,
+                               config)))
       signalPassFailure();
   }
 };

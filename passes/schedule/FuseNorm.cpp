@@ -27,11 +27,16 @@ static bool onlyFeedsProducts(kernel::RmsNormOp norm) {
 }
 
 struct FuseNorm : impl::FuseNormBase<FuseNorm> {
+  using FuseNormBase::FuseNormBase;
+
   void runOnOperation() override {
     SmallVector<kernel::RmsNormOp> norms;
     getOperation().walk([&](kernel::RmsNormOp norm) {
       if (!norm->use_empty() && onlyFeedsProducts(norm))
         norms.push_back(norm);
+      else if (explain)
+        norm.emitRemark("not fused: not every reader is a product whose input "
+                        "this is and that has no norm yet");
     });
     for (kernel::RmsNormOp norm : norms) {
       for (Operation *user : llvm::make_early_inc_range(norm->getUsers())) {
