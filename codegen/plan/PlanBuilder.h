@@ -38,13 +38,13 @@ struct PlanContents {
   std::string fingerprint; ///< Of the model.
   std::string options;     ///< What the plan was compiled with, readable.
   schema::KvLayoutT kv;
-  std::vector<PlanCode> code; ///< Best level first.
-  std::string source;         ///< The emitted unit.
+  std::vector<PlanCode> code;                ///< Best level first.
+  std::string source;                        ///< The emitted unit.
   std::optional<schema::SamplingT> sampling; ///< As the model's makers advise.
   std::string tokenizerKind;
-  std::string tokenizerBlob; ///< Empty: the model has no tokenizer.
+  std::string tokenizerBlob;    ///< Empty: the model has no tokenizer.
   std::vector<int32_t> stopIds; ///< Besides those the tokenizer knows.
-  bool embedWeights = true;  ///< Packed in the plan, or read at load.
+  bool embedWeights = true;     ///< Packed in the plan, or read at load.
 };
 
 /// Told how many of the weights' bytes are written.

@@ -1,0 +1,100 @@
+//===- PassReportsTest.cpp - Diffs of IR and reproducers ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/PassReports.h"
+#include "compiler/driver/IrDiff.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/Pass.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+using testing::HasSubstr;
+
+namespace llamac {
+namespace {
+
+TEST(IrDiff, EqualTextHasNone) {
+  EXPECT_EQ(diffIr("%0 = a\n", "%0 = a\n"), "");
+}
+
+TEST(IrDiff, ValuesWithOtherNumbersAreNoChange) {
+  EXPECT_EQ(diffIr("%0 = a\n%1 = dead\n%2 = b %0\n%3 = c %2, %0\n",
+                   "%0 = a\n%1 = b %0\n%2 = c %1, %0\n"),
+            "@@ -1,4 +1,3 @@\n"
+            " %0 = a\n"
+            "-%1 = dead\n"
+            " %1 = b %0\n"
+            " %2 = c %1, %0\n");
+}
+
+TEST(IrDiff, AnotherOperandIsAChange) {
+  EXPECT_EQ(diffIr("%0 = a\n%1 = a\n%2 = b %0, %1\n",
+                   "%0 = a\n%1 = a\n%2 = b %1, %0\n"),
+            "@@ -1,3 +1,3 @@\n"
+            " %0 = a\n"
+            " %1 = a\n"
+            "-%2 = b %0, %1\n"
+            "+%2 = b %1, %0\n");
+}
+
+TEST(IrDiff, UsersOfAReplacedValueChange) {
+  EXPECT_EQ(diffIr("%0 = a\n%1 = b %0\n", "%0 = c\n%1 = b %0\n"),
+            "@@ -1,2 +1,2 @@\n"
+            "-%0 = a\n"
+            "+%0 = c\n"
+            "-%1 = b %0\n"
+            "+%1 = b %0\n");
+}
+
+TEST(IrDiff, ChangesFarApartAreHunksOfTheirOwn) {
+  std::string before, after;
+  for (int i = 0; i < 20; ++i) {
+    const std::string line = "line" + std::to_string(i) + "\n";
+    before += line;
+    if (i != 2 && i != 15)
+      after += line;
+  }
+  EXPECT_EQ(diffIr(before, after), "@@ -1,6 +1,5 @@\n line0\n line1\n-line2\n"
+                                   " line3\n line4\n line5\n"
+                                   "@@ -13,7 +12,6 @@\n line12\n line13\n"
+                                   " line14\n-line15\n line16\n line17\n"
+                                   " line18\n");
+}
+
+struct FailingPass
+    : mlir::PassWrapper<FailingPass, mlir::OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FailingPass)
+  llvm::StringRef getArgument() const override { return "always-fails"; }
+  void runOnOperation() override { signalPassFailure(); }
+};
+
+TEST(PassReports, AFailingPassLeavesAReproducer) {
+  const std::string file =
+      (std::filesystem::path(testing::TempDir()) / "reproducer.mlir").string();
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::OwningOpRef<mlir::ModuleOp> module(
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context), "subject"));
+  PassReportOptions options;
+  options.crashReproducer = file;
+  PassReports reports(options);
+  mlir::PassManager pm(&context, mlir::ModuleOp::getOperationName());
+  pm.addPass(std::make_unique<FailingPass>());
+  EXPECT_TRUE(llvm::failed(reports.run(pm, *module)));
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("module @subject"));
+  EXPECT_THAT(text.str(), HasSubstr("always-fails"));
+}
+
+} // namespace
+} // namespace llamac
