@@ -97,7 +97,8 @@ private:
   absl::Status applyPass(const PipelineStep &pass, ModuleOp module) const;
   absl::Status bisect(StringRef pass, ModuleOp before, ModuleOp after,
                       const Way &way);
-  absl::Status writeReproducer(ModuleOp before, const ValueMismatch *mismatch);
+  absl::Status writeReproducer(ModuleOp before, const ValueMismatch *mismatch,
+                               Culprit &culprit);
 
   const Checkpoint &checkpoint;
   const CompileOptions &compileOptions;
@@ -275,8 +276,9 @@ absl::Status Checker::bisect(StringRef pass, ModuleOp before, ModuleOp after,
     culprit.layer = mismatch->layer;
     culprit.difference = mismatch->difference;
   }
+  LLAMAC_RETURN_IF_ERROR(writeReproducer(before, mismatch, culprit));
   report.culprit = std::move(culprit);
-  return writeReproducer(before, mismatch);
+  return absl::OkStatus();
 }
 
 /// A float32 .npy of `values` as a matrix of `rows` rows.
@@ -290,16 +292,16 @@ static absl::Status writeNpy(const std::string &path, int64_t rows,
   return writer.finish();
 }
 
-/// The module before the pass, the tokens, and the tensors that the first wrong
-/// op read.
+/// Writes the module before the pass, the tokens, and the tensors that the
+/// first wrong op read, and notes their files.
 absl::Status Checker::writeReproducer(ModuleOp before,
-                                      const ValueMismatch *mismatch) {
+                                      const ValueMismatch *mismatch,
+                                      Culprit &culprit) {
   std::error_code error;
   std::filesystem::create_directories(options.reproducerFolder, error);
   if (error)
     return usageError(absl::StrCat(options.reproducerFolder,
                                    ": cannot be made: ", error.message()));
-  Culprit &culprit = *report.culprit;
   const std::string stem =
       (std::filesystem::path(options.reproducerFolder) / culprit.pass).string();
   std::string text;

@@ -155,7 +155,7 @@ static absl::Status matmul(OpCall &call) {
   if (op.getNormWeight()) {
     LLAMAC_ASSIGN_OR_RETURN(normalised,
                             normaliseRows(call, *input, call.weight(firstExtra),
-                                          op.getEps()->convertToDouble()));
+                                          op.getEpsAttr().getValueAsDouble()));
     input = &*normalised;
     ++firstExtra;
   }
