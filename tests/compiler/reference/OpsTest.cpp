@@ -10,13 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/reference/Interpreter.h"
 #include "ir/llama/Llama.h"
+#include "tests/compiler/reference/InterpreterFixture.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Parser/Parser.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,78 +35,23 @@ using testing::HasSubstr;
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
-class OpsTest : public testing::Test {
+class OpsTest : public InterpreterFixture {
 protected:
-  OpsTest() {
+  OpsTest() : InterpreterFixture(17) {
     context.loadDialect<mlir::arith::ArithDialect, mlir::func::FuncDialect,
                         llama::LlamaDialect>();
   }
 
-  /// Runs `func.func @f(parameters) -> results { body }`.
-  absl::StatusOr<std::vector<ValuePtr>> tryRun(const std::string &signature,
-                                               const std::string &body,
-                                               std::vector<Value> arguments) {
-    std::string text = "!kv = !llama.kv<layers = 2, heads = 1, size = 2>\n"
-                       "func.func @f" +
-                       signature + " {\n" + body + "\n}";
-    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-    if (!module) {
-      ADD_FAILURE() << "does not parse:\n" << text;
-      return absl::InternalError("no module");
-    }
-    auto interpreter =
-        Interpreter::create(module->lookupSymbol<mlir::func::FuncOp>("f"));
-    if (!interpreter.ok())
-      return interpreter.status();
-    std::vector<ValuePtr> values;
-    for (Value &argument : arguments)
-      values.push_back(std::make_shared<Value>(std::move(argument)));
-    auto reader = [this](const Weight &weight, int64_t first, int64_t count,
-                         float *out) -> absl::Status {
-      const std::vector<float> &data = weights.at(weight.name);
-      const int64_t width = weightWidth;
-      std::copy_n(data.data() + first * width, count * width, out);
-      return absl::OkStatus();
-    };
-    WeightStore store(reader, 1 << 20);
-    Parallel parallel(2);
-    return interpreter->run(std::move(values), store, parallel);
+  absl::Status readWeight(const Weight &weight, int64_t first, int64_t count,
+                          float *out) override {
+    const std::vector<float> &data = weights.at(weight.name);
+    std::copy_n(data.data() + first * weightWidth, count * weightWidth, out);
+    return absl::OkStatus();
   }
 
-  Tensor run(const std::string &signature, const std::string &body,
-             std::vector<Value> arguments) {
-    auto results = tryRun(signature, body, std::move(arguments));
-    if (!results.ok()) {
-      ADD_FAILURE() << results.status().ToString();
-      return Tensor();
-    }
-    return std::get<Tensor>(*results->front());
-  }
-
-  Tensor random(std::vector<int64_t> shape) {
-    Tensor tensor(std::move(shape));
-    for (float &x : tensor.data)
-      x = std::normal_distribution<float>()(generator);
-    return tensor;
-  }
-
-  mlir::MLIRContext context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
   std::map<std::string, std::vector<float>> weights;
   int64_t weightWidth = 0;
-  std::mt19937 generator{17};
 };
-
-/// Expects every element within `tolerance` of the largest expected one.
-void expectNear(const std::vector<float> &got,
-                const std::vector<double> &expected, double tolerance) {
-  ASSERT_EQ(got.size(), expected.size());
-  double largest = 0;
-  for (double x : expected)
-    largest = std::max(largest, std::abs(x));
-  for (size_t i = 0; i < got.size(); ++i)
-    EXPECT_NEAR(got[i], expected[i], tolerance * largest) << "element " << i;
-}
 
 TEST_F(OpsTest, ConstantsHaveTheirValues) {
   auto results =
