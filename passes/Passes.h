@@ -46,17 +46,19 @@ struct PipelineStep {
   std::function<void(mlir::OpPassManager &)> addTo;
 };
 
-/// The passes of buildGraphPipeline and buildSchedulePipeline, in order.
+/// From the graph as a frontend builds it to one without duplicates whose
+/// weights have their formats; `weightFormat` is keep, bf16, q8_0 or q4_0.
 std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
+
+/// From there to a short list of kernel ops; with `explain`, remarks say which
+/// ops were not fused and why.
+std::vector<PipelineStep> fuseSteps(bool explain);
+
+/// From kernel ops to the plan dialect, for `target`, which outlives the steps.
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target);
 
-/// The passes from the graph as a frontend builds it to the fused graph;
-/// `weightFormat` is keep, bf16, q8_0 or q4_0.
-void buildGraphPipeline(mlir::OpPassManager &pm, llvm::StringRef weightFormat);
-
-/// The passes from the fused graph to the plan dialect.
-void buildSchedulePipeline(mlir::OpPassManager &pm,
-                           const kernel::Target &target);
+/// Adds the passes of `steps` to `pm` in their order.
+void addSteps(mlir::OpPassManager &pm, llvm::ArrayRef<PipelineStep> steps);
 
 } // namespace llamac
 

@@ -19,6 +19,33 @@ include "mlir/Pass/PassBase.td"
 // Graph
 //===----------------------------------------------------------------------===//
 
+def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> {
+  let summary = "The element type in which each weight is kept";
+  let description = [{
+    Vectors (the norms) become f32. Matrices keep the checkpoint's type, or
+    take `format` (bf16, q8_0, q4_0); a matrix whose rows are no multiple of
+    the format's block keeps its type, with a remark. The plan's writer
+    converts what differs from the checkpoint.
+
+    ```mlir
+    %w = llama.weight "layers.0.attention.wq" : tensor<576x576xbf16>
+    ```
+
+    becomes, with `format=q8_0`,
+
+    ```mlir
+    %w = llama.weight "layers.0.attention.wq" : tensor<576x576x!llama.quant<q8_0>>
+    ```
+  }];
+  let options = [Option<"format", "format", "std::string", /*default=*/"\"keep\"",
+                        "keep, bf16, q8_0 or q4_0">];
+  let dependentDialects = ["::llamac::llama::LlamaDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Fuse
+//===----------------------------------------------------------------------===//
+
 def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
   let summary = "QK^T, scale, causal mask, softmax and AV become one attention";
   let description = [{
@@ -85,33 +112,6 @@ def PruneRows : Pass<"prune-rows", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
 }
-
-def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> {
-  let summary = "The element type in which each weight is kept";
-  let description = [{
-    Vectors (the norms) become f32. Matrices keep the checkpoint's type, or
-    take `format` (bf16, q8_0, q4_0); a matrix whose rows are no multiple of
-    the format's block keeps its type, with a remark. The plan's writer
-    converts what differs from the checkpoint.
-
-    ```mlir
-    %w = llama.weight "layers.0.attention.wq" : tensor<576x576xbf16>
-    ```
-
-    becomes, with `format=q8_0`,
-
-    ```mlir
-    %w = llama.weight "layers.0.attention.wq" : tensor<576x576x!llama.quant<q8_0>>
-    ```
-  }];
-  let options = [Option<"format", "format", "std::string", /*default=*/"\"keep\"",
-                        "keep, bf16, q8_0 or q4_0">];
-  let dependentDialects = ["::llamac::llama::LlamaDialect"];
-}
-
-//===----------------------------------------------------------------------===//
-// Schedule
-//===----------------------------------------------------------------------===//
 
 def LowerToKernels : Pass<"lower-to-kernels", "::mlir::func::FuncOp"> {
   let summary = "Every step of the graph becomes a launch";
@@ -181,6 +181,10 @@ def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
                         "Say in remarks why ops were not fused">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
 
 def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
   let summary = "One function for each range of row counts";

@@ -39,24 +39,30 @@ std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
       nested<func::FuncOp>("canonicalize",
                            [] { return createCanonicalizerPass(); }),
       nested<func::FuncOp>("cse", [] { return createCSEPass(); }),
-      nested<func::FuncOp>("fuse-attention",
-                           [] { return createFuseAttention(); }),
-      nested<func::FuncOp>("prune-rows", [] { return createPruneRows(); }),
-      nested<func::FuncOp>("canonicalize",
-                           [] { return createCanonicalizerPass(); }),
       nested<func::FuncOp>(
           "assign-weight-formats",
           [formats] { return createAssignWeightFormats(formats); }),
   };
 }
 
-std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
+std::vector<PipelineStep> fuseSteps(bool explain) {
   return {
+      nested<func::FuncOp>("fuse-attention",
+                           [=] { return createFuseAttention({explain}); }),
+      nested<func::FuncOp>("prune-rows", [] { return createPruneRows(); }),
+      nested<func::FuncOp>("canonicalize",
+                           [] { return createCanonicalizerPass(); }),
       nested<func::FuncOp>("lower-to-kernels",
                            [] { return createLowerToKernels(); }),
       nested<func::FuncOp>("fuse-epilogue",
-                           [] { return createFuseEpilogue(); }),
-      nested<func::FuncOp>("fuse-norm", [] { return createFuseNorm(); }),
+                           [=] { return createFuseEpilogue({explain}); }),
+      nested<func::FuncOp>("fuse-norm",
+                           [=] { return createFuseNorm({explain}); }),
+  };
+}
+
+std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
+  return {
       whole("specialise-rows",
             [&target] { return createSpecialiseRowsPass(target); }),
       nested<func::FuncOp>(
@@ -68,21 +74,16 @@ std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
   };
 }
 
-void buildGraphPipeline(OpPassManager &pm, StringRef weightFormat) {
-  for (const PipelineStep &step : graphSteps(weightFormat))
-    step.addTo(pm);
-}
-
-void buildSchedulePipeline(OpPassManager &pm, const kernel::Target &target) {
-  for (const PipelineStep &step : scheduleSteps(target))
+void addSteps(OpPassManager &pm, ArrayRef<PipelineStep> steps) {
+  for (const PipelineStep &step : steps)
     step.addTo(pm);
 }
 
 void registerPasses(const kernel::Target &target) {
   registerTransformsPasses();
+  registerPass([] { return createAssignWeightFormats(); });
   registerPass([] { return createFuseAttention(); });
   registerPass([] { return createPruneRows(); });
-  registerPass([] { return createAssignWeightFormats(); });
   registerPass([] { return createLowerToKernels(); });
   registerPass([] { return createFuseEpilogue(); });
   registerPass([] { return createFuseNorm(); });

@@ -181,23 +181,22 @@ absl::Status Compilation::runPhase(Phase phase) {
 }
 
 std::vector<PipelineStep> Compilation::stepsOf(Phase phase) const {
-  if (phase == Phase::Graph)
+  switch (phase) {
+  case Phase::Graph:
     return graphSteps(compileOptions.weightFormat);
-  // Fusion is done where the graph is copied for each range of row counts.
-  std::vector<PipelineStep> steps = scheduleSteps(target);
-  const auto copied = llvm::find_if(steps, [](const PipelineStep &step) {
-    return step.name == "specialise-rows";
-  });
-  if (phase == Phase::Fuse)
-    return {steps.begin(), copied};
-  return {copied, steps.end()};
+  case Phase::Fuse:
+    return fuseSteps(/*explain=*/false);
+  case Phase::Schedule:
+    return scheduleSteps(target);
+  default:
+    return {};
+  }
 }
 
 absl::Status Compilation::runPasses(Phase phase) {
   DiagnosticText diagnostics(context.get());
   PassManager pm(context.get(), ModuleOp::getOperationName());
-  for (const PipelineStep &step : stepsOf(phase))
-    step.addTo(pm);
+  addSteps(pm, stepsOf(phase));
   if (failed(reports.run(pm, *graph)))
     return diagnostics.error("the pipeline failed");
   return absl::OkStatus();

@@ -38,7 +38,7 @@ namespace llamac {
 
 enum class Phase {
   Import,   ///< The graph as the frontend builds it.
-  Graph,    ///< Simplified, with weight formats assigned.
+  Graph,    ///< Without duplicates, with weight formats assigned.
   Fuse,     ///< A short list of kernel ops.
   Schedule, ///< Launches with tiles and memory, for each range of row counts.
   Emit,     ///< The kernels' source.

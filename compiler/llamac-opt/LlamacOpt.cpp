@@ -18,8 +18,26 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+namespace {
+
+struct GraphOptions : mlir::PassPipelineOptions<GraphOptions> {
+  Option<std::string> weights{
+      *this, "weights",
+      llvm::cl::desc("Format of the matrices: keep, bf16, q8_0 or q4_0"),
+      llvm::cl::init("keep")};
+};
+
+struct FuseOptions : mlir::PassPipelineOptions<FuseOptions> {
+  Option<bool> explain{*this, "explain",
+                       llvm::cl::desc("Say in remarks why ops were not fused"),
+                       llvm::cl::init(false)};
+};
+
+} // namespace
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -28,13 +46,20 @@ int main(int argc, char **argv) {
                   llamac::kernel::KernelDialect, llamac::plan::PlanDialect>();
   const llamac::CpuTarget target({.context = 4096});
   llamac::registerPasses(target);
-  const mlir::PassPipelineRegistration<> graph(
-      "llamac-graph", "All passes on the llama dialect",
-      [](mlir::OpPassManager &pm) { llamac::buildGraphPipeline(pm, "keep"); });
+  const mlir::PassPipelineRegistration<GraphOptions> graph(
+      "llamac-graph", "The phase graph: all passes before fusion",
+      [](mlir::OpPassManager &pm, const GraphOptions &options) {
+        llamac::addSteps(pm, llamac::graphSteps(options.weights.getValue()));
+      });
+  const mlir::PassPipelineRegistration<FuseOptions> fuse(
+      "llamac-fuse", "The phase fuse: from the graph to kernel ops",
+      [](mlir::OpPassManager &pm, const FuseOptions &options) {
+        llamac::addSteps(pm, llamac::fuseSteps(options.explain));
+      });
   const mlir::PassPipelineRegistration<> schedule(
-      "llamac-schedule", "All passes from the llama dialect to the plan's",
+      "llamac-schedule", "The phase schedule: from kernel ops to the plan",
       [&](mlir::OpPassManager &pm) {
-        llamac::buildSchedulePipeline(pm, target);
+        llamac::addSteps(pm, llamac::scheduleSteps(target));
       });
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "llamac optimizer driver\n", registry));
