@@ -29,3 +29,19 @@ function(llamac_gtest name)
   include(GoogleTest)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS gtest)
 endfunction()
+
+# llamac_embed(OUTPUT NAME=PATH ...): writes OUTPUT, rows {"name", "text"} of the
+# files as string literals, for an array in a source file.
+function(llamac_embed output)
+  set(paths)
+  foreach(file ${ARGN})
+    string(REGEX REPLACE "^[^=]+=" "" path ${file})
+    list(APPEND paths ${path})
+  endforeach()
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} "-DFILES=${ARGN}"
+            -P ${CMAKE_SOURCE_DIR}/cmake/EmbedFiles.cmake
+    DEPENDS ${paths} ${CMAKE_SOURCE_DIR}/cmake/EmbedFiles.cmake
+    VERBATIM)
+endfunction()

@@ -160,7 +160,7 @@ absl::Status Compilation::runPhase(Phase phase) {
   switch (phase) {
   case Phase::Import: {
     LLAMAC_ASSIGN_OR_RETURN(graph, importGraph(*context, checkpoint));
-    reports.dumpStep("import", *graph);
+    reports.stepDone("import", *graph);
     return absl::OkStatus();
   }
   case Phase::Graph:

@@ -207,12 +207,23 @@ static std::vector<DiffLine> diffLines(ArrayRef<StringRef> before,
   return lines;
 }
 
-std::string diffIr(StringRef before, StringRef after) {
-  constexpr size_t context = 3;
+static std::vector<DiffLine> diffLines(StringRef before, StringRef after) {
   llvm::SmallVector<StringRef> oldLines, newLines;
   before.rtrim('\n').split(oldLines, '\n');
   after.rtrim('\n').split(newLines, '\n');
-  const std::vector<DiffLine> lines = diffLines(oldLines, newLines);
+  return diffLines(ArrayRef(oldLines), ArrayRef(newLines));
+}
+
+std::string diffSigns(StringRef before, StringRef after) {
+  std::string signs;
+  for (const DiffLine &line : diffLines(before, after))
+    signs += line.sign;
+  return signs;
+}
+
+std::string diffIr(StringRef before, StringRef after) {
+  constexpr size_t context = 3;
+  const std::vector<DiffLine> lines = diffLines(before, after);
 
   std::string text;
   llvm::raw_string_ostream os(text);

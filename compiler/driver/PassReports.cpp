@@ -26,6 +26,8 @@ using namespace mlir;
 
 namespace llamac {
 
+using Clock = std::chrono::steady_clock;
+
 static bool asksFor(ArrayRef<std::string> names, StringRef pass) {
   return llvm::is_contained(names, "all") || llvm::is_contained(names, pass);
 }
@@ -42,6 +44,10 @@ std::string printIr(ModuleOp module, bool locations) {
 // The steps of a pass manager
 //===----------------------------------------------------------------------===//
 
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 /// Reports steps, each the runs of one pass on all its functions. A step ends
 /// when another pass begins or the pass manager is done.
 class PassReports::Instrumentation : public PassInstrumentation {
@@ -51,21 +57,33 @@ public:
 
   void runBeforePass(Pass *pass, Operation *op) override {
     // Nested pass managers are passes without a name.
-    if (pass == current || pass->getArgument().empty())
+    if (pass->getArgument().empty())
       return;
-    endStep();
-    current = pass;
-    const PassReportOptions &options = reports.options;
-    if (asksFor(options.printBefore, pass->getArgument()))
-      print("before", printIr(module, /*locations=*/false));
-    if (options.printChanged)
-      before = printIr(module, /*locations=*/false);
+    if (pass != current)
+      startStep(pass);
+    runStart = Clock::now();
+  }
+
+  void runAfterPass(Pass *pass, Operation *op) override {
+    if (pass == current)
+      seconds += secondsSince(runStart);
   }
 
   void runAfterPassFailed(Pass *pass, Operation *op) override {
     if (pass->getArgument().empty())
       return;
     endStep();
+  }
+
+  void startStep(Pass *pass) {
+    endStep();
+    current = pass;
+    seconds = 0;
+    const PassReportOptions &options = reports.options;
+    if (asksFor(options.printBefore, pass->getArgument()))
+      print("before", printIr(module, /*locations=*/false));
+    if (options.printChanged)
+      before = printIr(module, /*locations=*/false);
   }
 
   void endStep() {
@@ -81,7 +99,7 @@ public:
         llvm::errs() << "--- before " << name << "\n+++ after " << name << "\n"
                      << diff;
     }
-    reports.dumpStep(name, module);
+    reports.stepDone(name, module, seconds);
     current = nullptr;
   }
 
@@ -96,6 +114,8 @@ private:
   ModuleOp module;
   Pass *current = nullptr;
   std::string before;
+  double seconds = 0; ///< That the current step has taken.
+  Clock::time_point runStart;
 };
 
 //===----------------------------------------------------------------------===//
@@ -139,7 +159,11 @@ LogicalResult PassReports::run(PassManager &pm, ModuleOp module) {
   return result;
 }
 
-void PassReports::startPhase(StringRef name) { phase = total.nest(name); }
+void PassReports::startPhase(StringRef name) {
+  phase = total.nest(name);
+  phaseName = name.str();
+  phaseStart = Clock::now();
+}
 
 void PassReports::dump(StringRef name, const std::string &text) {
   if (options.dumpFolder.empty() || !dumpStatus.ok())
@@ -153,10 +177,16 @@ void PassReports::dump(StringRef name, const std::string &text) {
             : writeFileAtomically((folder / name.str()).string(), text);
 }
 
-void PassReports::dumpStep(StringRef name, ModuleOp module) {
+void PassReports::stepDone(StringRef name, ModuleOp module, double seconds) {
+  if (options.observer)
+    options.observer->stepDone(phaseName, name, module, seconds);
   if (!options.dumpFolder.empty())
     dump(absl::StrFormat("%02d-%s.mlir", steps++, name.str()),
          printIr(module, /*locations=*/true));
+}
+
+void PassReports::stepDone(StringRef name, ModuleOp module) {
+  stepDone(name, module, secondsSince(phaseStart));
 }
 
 } // namespace llamac

@@ -22,10 +22,23 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 namespace llamac {
+
+/// Is told of each step of a compilation when it is done.
+class PassObserver {
+public:
+  virtual ~PassObserver() = default;
+
+  /// `module` is as the step `name` of `phase` left it: the import, which is
+  /// the first, or a pass, on all its functions. `seconds` are those of the
+  /// step with its verification, without what reports take.
+  virtual void stepDone(llvm::StringRef phase, llvm::StringRef name,
+                        mlir::ModuleOp module, double seconds) = 0;
+};
 
 struct PassReportOptions {
   // Names of passes, or "all". IR and diffs go to stderr.
@@ -34,6 +47,7 @@ struct PassReportOptions {
   std::string dumpFolder;      ///< Empty: no dumps.
   bool times = false;          ///< Of phases and passes, on stderr at the end.
   std::string crashReproducer; ///< A file for the IR and passes of a failure.
+  PassObserver *observer = nullptr; ///< Outlives the compilation.
 };
 
 /// The IR as text; with `locations`, all of it, so that parsing it gives the
@@ -61,8 +75,12 @@ public:
   /// Writes `text` to the file `name` in the dump folder, if one is asked for.
   void dump(llvm::StringRef name, const std::string &text);
 
-  /// Writes `module` to the dump folder, numbered, as made by the step `name`.
-  void dumpStep(llvm::StringRef name, mlir::ModuleOp module);
+  /// Writes `module` to the dump folder, numbered, as made by the step `name`,
+  /// and tells the observer.
+  void stepDone(llvm::StringRef name, mlir::ModuleOp module, double seconds);
+
+  /// The same of a step that began with its phase.
+  void stepDone(llvm::StringRef name, mlir::ModuleOp module);
 
   /// The first error in writing dumps.
   const absl::Status &status() const { return dumpStatus; }
@@ -73,6 +91,8 @@ private:
   PassReportOptions options;
   mlir::DefaultTimingManager timing;
   mlir::TimingScope total, phase;
+  std::string phaseName;
+  std::chrono::steady_clock::time_point phaseStart;
   int steps = 0;
   absl::Status dumpStatus;
 };

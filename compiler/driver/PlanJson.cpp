@@ -13,16 +13,13 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
-#include <string>
-
 using namespace mlir;
 
 namespace llamac {
 
 using Json = nlohmann::ordered_json;
 
-/// The first name in `loc`: the layer and tensor, or step, of an op.
-static std::string labelOf(Location loc) {
+std::string labelOf(Location loc) {
   std::string label;
   loc->walk([&](Location part) {
     auto name = dyn_cast<NameLoc>(part);

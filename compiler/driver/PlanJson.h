@@ -14,7 +14,13 @@
 #include "mlir/IR/BuiltinOps.h"
 #include <nlohmann/json.hpp>
 
+#include <string>
+
 namespace llamac {
+
+/// The first name in `loc`: the layer and tensor, or step, of an op; empty when
+/// there is none.
+std::string labelOf(mlir::Location loc);
 
 /// The arena of `program`, memory placed: `arena`, its bytes; `without_reuse`,
 /// what the buffers take side by side; `lower_bound`, the most bytes alive in

@@ -16,9 +16,12 @@
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/PlanJson.h"
 #include "compiler/llamac/Commands.h"
+#include "compiler/report/Collect.h"
+#include "compiler/report/ReportPage.h"
 #include "ir/plan/Plan.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
 
@@ -87,13 +90,17 @@ static Json memoryJson(int64_t weights, int64_t kvPerToken, int64_t context,
           {"workspace", workspace}};
 }
 
+/// A checkpoint, or the configuration of one without its weights.
+static absl::StatusOr<Checkpoint> openModel(const std::string &path) {
+  const bool isConfig = std::filesystem::path(path).extension() == ".json";
+  return isConfig ? openConfig(path) : openCheckpoint(path);
+}
+
 /// With `arenas`, also where in its arena each program keeps what.
 static absl::StatusOr<Json> inspectModel(const std::string &path,
                                          const CompileOptions &options,
                                          bool arenas) {
-  const bool isConfig = std::filesystem::path(path).extension() == ".json";
-  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint,
-                          isConfig ? openConfig(path) : openCheckpoint(path));
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openModel(path));
   Json json = {{"kind", "model"},
                {"name", checkpoint.name},
                {"format", std::string(checkpointFormatName(checkpoint.format))},
@@ -290,8 +297,30 @@ struct InspectCommand {
   CompileFlags flags;
   bool asJson = false;
   bool memory = false;
+  std::string html; ///< Where the report goes; empty: none is asked for.
+  ReportOptions report;
 
-  absl::Status run() const {
+  absl::Status run() const { return html.empty() ? print() : writeReport(); }
+
+  absl::Status writeReport() const {
+    if (asJson || memory)
+      return usageError("--html: expected neither --json nor --memory");
+    Report data;
+    if (namesPlan(path)) {
+      if (report.costContext)
+        return usageError(absl::StrCat("--cost-context: ", path,
+                                       " is a plan, which has no kernel ops to "
+                                       "take costs from; expected a model"));
+      LLAMAC_ASSIGN_OR_RETURN(data, collectPlan(path, report));
+    } else {
+      LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
+      LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openModel(path));
+      LLAMAC_ASSIGN_OR_RETURN(data, collectModel(checkpoint, options, report));
+    }
+    return writeFileAtomically(html, reportPage(data));
+  }
+
+  absl::Status print() const {
     Json json;
     if (namesPlan(path)) {
       if (memory)
@@ -324,6 +353,23 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
   verb->add_flag("--memory", command->memory,
                  "Also the map of each program's arena: who makes each buffer "
                  "and when it is alive");
+  const std::string group = "A report to look at in a browser";
+  verb->add_option("--html", command->html,
+                   "Write one HTML file: passes, graphs, kernels, memory")
+      ->group(group);
+  verb->add_option("--cost-context", command->report.costContext,
+                   "Tokens in the cache at the step whose bytes and FLOPs are "
+                   "counted (default: 512, or the context if that is less)")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  verb->add_option("--peak-gbs", command->report.peaks.gigabytes,
+                   "The machine's memory bandwidth in GB/s, for the roofline")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  verb->add_option("--peak-gflops", command->report.peaks.gigaflops,
+                   "Its peak GFLOP/s, likewise")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
   command->flags.addTo(*verb);
   command->flags.addReportsTo(*verb);
   verb->callback([command, &status] { status = command->run(); });

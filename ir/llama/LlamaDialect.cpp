@@ -103,6 +103,28 @@ int64_t QuantType::getBlockElements() const {
   return getFormat() >= BlockFormat::Q4_K ? 256 : 32;
 }
 
+int64_t QuantType::getBlockBytes() const {
+  switch (getFormat()) {
+  case BlockFormat::Q8_0: // f16 scale, 32 bytes
+    return 34;
+  case BlockFormat::Q4_0: // f16 scale, 32 halves
+    return 18;
+  case BlockFormat::Q4_1: // the same with an f16 minimum
+    return 20;
+  case BlockFormat::Q5_0: // f16 scale, 32 fifth bits, 32 halves
+    return 22;
+  case BlockFormat::Q5_1: // the same with an f16 minimum
+    return 24;
+  case BlockFormat::Q4_K: // f16 scale and minimum, 12 of 6-bit ones, 256 halves
+    return 144;
+  case BlockFormat::Q5_K: // the same with 256 fifth bits
+    return 176;
+  case BlockFormat::Q6_K: // 256 halves, 256 pairs of bits, 16 scales, f16 scale
+    return 210;
+  }
+  llvm_unreachable("no other format");
+}
+
 LogicalResult KVType::verify(function_ref<InFlightDiagnostic()> emitError,
                              int64_t layers, int64_t heads, int64_t size) {
   const std::pair<StringRef, int64_t> fields[] = {

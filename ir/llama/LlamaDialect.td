@@ -97,6 +97,10 @@ def Llama_Quant : Llama_Type<"Quant", "quant"> {
   let extraClassDeclaration = [{
     /// Consecutive elements of a row that make one block.
     int64_t getBlockElements() const;
+
+    /// Bytes of a block: its scales, and minima where the format has them, and
+    /// the packed elements.
+    int64_t getBlockBytes() const;
   }];
 }
 

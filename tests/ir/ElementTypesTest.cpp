@@ -44,8 +44,10 @@ TEST(ElementTypesTest, BlocksAreThoseOfTheRuntime) {
     auto quant = mlir::dyn_cast<llama::QuantType>(
         llama::elementTypeNamed(context, name));
     EXPECT_EQ(static_cast<bool>(quant), info.blockElements > 1);
-    if (quant)
-      EXPECT_EQ(quant.getBlockElements(), info.blockElements);
+    if (!quant)
+      continue;
+    EXPECT_EQ(quant.getBlockElements(), info.blockElements);
+    EXPECT_EQ(quant.getBlockBytes(), info.blockBytes);
   }
 }
 

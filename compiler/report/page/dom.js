@@ -1,0 +1,167 @@
+// What all parts of the page use: elements, numbers as text, lists and tabs
+// that work with the keyboard.
+
+// An element; children are nodes or text. Attributes that are null are left out.
+function el(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {}))
+    if (value !== null && value !== undefined) element.setAttribute(name, value);
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+// 1234567 as "1,234,567".
+function whole(number) {
+  return Math.round(number).toLocaleString("en-US");
+}
+
+function scaled(number, base, units) {
+  let unit = 0;
+  while (number >= base && unit < units.length - 1) {
+    number /= base;
+    ++unit;
+  }
+  const digits = unit === 0 || number >= 100 ? 0 : number >= 10 ? 1 : 2;
+  return `${number.toFixed(digits)} ${units[unit]}`;
+}
+
+function bytes(number) {
+  return scaled(number, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
+}
+
+function flops(number) {
+  return scaled(number, 1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"]);
+}
+
+function milliseconds(seconds) {
+  const ms = seconds * 1000;
+  return `${ms.toFixed(ms < 10 ? 2 : 1)} ms`;
+}
+
+function sum(items, of) {
+  return items.reduce((total, item) => total + of(item), 0);
+}
+
+// Makes `host` a list of which one of `options`, elements in it, is chosen by
+// click or arrow keys; `choose` gets its number. Gives a function that chooses.
+function listbox(host, options, label, choose) {
+  host.setAttribute("role", "listbox");
+  host.setAttribute("aria-label", label);
+  host.setAttribute("tabindex", "0");
+  let current = -1;
+  const select = (index, byUser) => {
+    if (current >= 0) options[current].setAttribute("aria-selected", "false");
+    current = Math.max(0, Math.min(options.length - 1, index));
+    const option = options[current];
+    option.setAttribute("aria-selected", "true");
+    host.setAttribute("aria-activedescendant", option.id);
+    if (byUser && option.scrollIntoView) option.scrollIntoView({ block: "nearest" });
+    choose(current);
+  };
+  options.forEach((option, index) => {
+    listbox.count = (listbox.count || 0) + 1;
+    option.id = `option-${listbox.count}`;
+    option.setAttribute("role", "option");
+    option.setAttribute("aria-selected", "false");
+    option.addEventListener("click", () => select(index, false));
+  });
+  host.addEventListener("keydown", (event) => {
+    const last = options.length - 1;
+    const next = {
+      ArrowDown: current + 1,
+      ArrowRight: current + 1,
+      ArrowUp: current - 1,
+      ArrowLeft: current - 1,
+      PageDown: current + 10,
+      PageUp: current - 10,
+      Home: 0,
+      End: last,
+    }[event.key];
+    if (next === undefined || event.target !== host) return;
+    event.preventDefault();
+    select(next, true);
+  });
+  return (index) => select(index, false);
+}
+
+// Tabs named `names`, of which the chosen one's panel is what `show` returns.
+function tabs(names, label, show) {
+  const list = el("div", { role: "tablist", class: "tabs", "aria-label": label });
+  const panel = el("div", { role: "tabpanel" });
+  const buttons = names.map((name) => el("button", { role: "tab", type: "button" }, name));
+  const select = (index) => {
+    buttons.forEach((button, i) => {
+      button.setAttribute("aria-selected", i === index);
+      button.tabIndex = i === index ? 0 : -1;
+    });
+    panel.setAttribute("aria-label", names[index]);
+    panel.replaceChildren(show(index));
+  };
+  buttons.forEach((button, index) => button.addEventListener("click", () => select(index)));
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const at = buttons.indexOf(document.activeElement);
+    const next = (at + step + buttons.length) % buttons.length;
+    select(next);
+    buttons[next].focus();
+  });
+  list.append(...buttons);
+  if (names.length) select(0);
+  return el("div", {}, list, panel);
+}
+
+// A table; columns are [title, class], rows lists of cells, each text or a node.
+function table(caption, columns, rows, foot) {
+  const cell = (content, index, tag) =>
+    el(tag, { class: columns[index][1] || null, scope: tag === "th" ? "row" : null }, content);
+  const line = (cells) => el("tr", {}, ...cells.map((content, i) => cell(content, i, i ? "td" : "th")));
+  return el(
+    "table",
+    {},
+    caption ? el("caption", {}, caption) : null,
+    el("thead", {}, el("tr", {}, ...columns.map(([title, kind]) => el("th", { scope: "col", class: kind || null }, title)))),
+    el("tbody", {}, ...rows.map(line)),
+    foot ? el("tfoot", {}, line(foot)) : null,
+  );
+}
+
+function legend(entries) {
+  return el(
+    "ul",
+    { class: "legend" },
+    ...entries.map(([color, text]) => el("li", {}, el("i", { style: `background:${color}` }), text)),
+  );
+}
+
+// 1, 2 and 5 times powers of ten from at most `low` to at least `high`; only
+// the powers where they span much.
+function marksAround(low, high) {
+  const steps = high / low > 2000 ? [1] : [1, 2, 5];
+  const all = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); ++power)
+    for (const step of steps) all.push(Number(`${step}e${power}`));
+  const first = all.filter((mark) => mark <= low).length - 1;
+  const last = all.findIndex((mark) => mark >= high);
+  return all.slice(first, last + 1);
+}
+
+// About four steps of a power of two from 0 to `high`, in bytes.
+function byteMarks(high) {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(4, high) / 5));
+  const marks = [];
+  for (let mark = 0; mark <= high; mark += step) marks.push(mark);
+  return marks;
+}

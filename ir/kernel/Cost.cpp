@@ -1,0 +1,210 @@
+//===- Cost.cpp - Bytes and arithmetic of a launch ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In the formulas R is the number of rows of the launch, and activations have
+// 4 bytes (f32, i32).
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/kernel/Cost.h"
+
+#include "ir/kernel/Kernel.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace llamac::kernel {
+
+int64_t weightBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  const int64_t elements = tensor.getNumElements();
+  if (auto quant = dyn_cast<llama::QuantType>(tensor.getElementType()))
+    return elements / quant.getBlockElements() * quant.getBlockBytes();
+  return elements * tensor.getElementTypeBitWidth() / 8;
+}
+
+/// Bytes of one row of an activation: all dimensions but the first.
+static int64_t rowBytes(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  for (int64_t size : type.getShape().drop_front())
+    bytes *= size;
+  return bytes;
+}
+
+static int64_t widthOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape().back();
+}
+
+/// Operations on one element by a scalar region: four for SiLU (negation,
+/// exponential, sum, division), one for every other op.
+static int64_t scalarFlops(Region &region) {
+  int64_t flops = 0;
+  for (Operation &op : region.front().without_terminator())
+    flops += isa<SiluOp>(op) ? 4 : 1;
+  return flops;
+}
+
+/// RMSNorm of one row of n: n squares, n sums, n products with the factor and n
+/// with the weight; division by n, eps and the square root: 4 n + 3.
+static int64_t normFlops(int64_t width) { return 4 * width + 3; }
+
+/// Keys that all rows of the step attend to together:
+/// R * context - R (R - 1) / 2.
+static int64_t keysOfAllRows(const CostStep &step) {
+  return step.rows * step.context - step.rows * (step.rows - 1) / 2;
+}
+
+/// Partial results of one head that all rows write together: a row with k keys
+/// has ceil(k * splits / splitContext) of them.
+static int64_t splitsOfAllRows(int64_t splits, const CostStep &step) {
+  if (!step.splitContext)
+    return step.rows * splits;
+  int64_t sum = 0;
+  for (int64_t row = 0; row < step.rows; ++row) {
+    const int64_t keys = step.context - step.rows + row + 1;
+    sum += std::min(splits,
+                    llvm::divideCeilSigned(keys * splits, step.splitContext));
+  }
+  return sum;
+}
+
+/// R rows of the table; the result, [R, width].
+static Cost costOf(EmbedOp op, const CostStep &step) {
+  auto table = cast<RankedTensorType>(op.getTable().getType());
+  Cost cost;
+  cost.weightBytes = step.rows * (weightBytes(table) / table.getDimSize(0));
+  cost.inputBytes = step.rows * rowBytes(op.getTokens());
+  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  return cost;
+}
+
+/// For each row and frequency the angle, its cosine and its sine.
+static Cost costOf(RopeTableOp op, const CostStep &step) {
+  Cost cost;
+  cost.inputBytes = step.rows * rowBytes(op.getPositions());
+  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  cost.flops = step.rows * 3 * op.getFrequencies().getNumElements();
+  return cost;
+}
+
+static Cost costOf(RmsNormOp op, const CostStep &step) {
+  Cost cost;
+  cost.weightBytes = weightBytes(op.getWeight().getType());
+  cost.inputBytes = step.rows * rowBytes(op.getInput());
+  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  cost.flops = step.rows * normFlops(widthOf(op.getInput()));
+  return cost;
+}
+
+/// R indices and R rows, which are copied.
+static Cost costOf(GatherRowsOp op, const CostStep &step) {
+  Cost cost;
+  cost.inputBytes =
+      step.rows * (rowBytes(op.getRows()) + rowBytes(op.getInput()));
+  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  return cost;
+}
+
+/// With W weights [n, k]: 2 R W n k, and for each of the R n results the
+/// epilogue; the norm of each row once, when there is one.
+static Cost costOf(MatmulOp op, const CostStep &step) {
+  const int64_t depth = widthOf(op.getInput());
+  const int64_t outputs = widthOf(op.getResult());
+  const auto weights = static_cast<int64_t>(op.getWeights().size());
+  Cost cost;
+  for (Value weight : op.getWeights())
+    cost.weightBytes += weightBytes(weight.getType());
+  cost.inputBytes = step.rows * rowBytes(op.getInput());
+  for (Value extra : op.getExtras())
+    cost.inputBytes += step.rows * rowBytes(extra);
+  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  cost.flops = step.rows * outputs *
+               (2 * depth * weights + scalarFlops(op.getEpilogue()));
+  if (Value norm = op.getNormWeight()) {
+    cost.weightBytes += weightBytes(norm.getType());
+    cost.flops += step.rows * normFlops(depth);
+  }
+  return cost;
+}
+
+/// Six for each pair of q and k (four products, two sums); k and v go to the
+/// cache.
+static Cost costOf(RopeAppendOp op, const CostStep &step) {
+  Cost cost;
+  for (Value input : {op.getQuery(), op.getKey(), op.getValue(), op.getTable(),
+                      op.getPositions(), op.getSequences()})
+    cost.inputBytes += step.rows * rowBytes(input);
+  cost.outputBytes = step.rows * rowBytes(op.getTurned());
+  cost.kvWrittenBytes = step.rows * step.kvTokenBytes;
+  cost.flops =
+      step.rows * 6 * (widthOf(op.getQuery()) + widthOf(op.getKey())) / 2;
+  return cost;
+}
+
+/// For each head of size h and each key of each row: the product with the query
+/// 2 h, scale, maximum, its subtraction, exponential and sum 5, the product
+/// with the value 2 h. Without splits each row's output is divided by the sum.
+/// The cache is read once up to the last row's position.
+static Cost costOf(AttentionOp op, const CostStep &step) {
+  const int64_t headSize = cast<llama::KVType>(op.getKv().getType()).getSize();
+  const int64_t heads = widthOf(op.getQuery()) / headSize;
+  Cost cost;
+  for (Value input : {op.getQuery(), op.getPositions(), op.getSequences()})
+    cost.inputBytes += step.rows * rowBytes(input);
+  cost.kvReadBytes = step.context * step.kvTokenBytes;
+  cost.flops = keysOfAllRows(step) * heads * (4 * headSize + 5);
+  const std::optional<AttentionConfigAttr> config = op.getConfig();
+  if (config && config->getFamily() == AttentionFamily::Split) {
+    cost.outputBytes = splitsOfAllRows(config->getSplits(), step) * heads *
+                       config->getPartial() * 4;
+  } else {
+    cost.outputBytes = step.rows * rowBytes(op.getResult());
+    cost.flops += step.rows * heads * headSize;
+  }
+  return cost;
+}
+
+/// For each head of size h and each partial result: maximum, subtraction,
+/// exponential, the sum's product and sum 5, the weighted sum 2 h; then each
+/// row's output is divided by the sum.
+static Cost costOf(AttentionMergeOp op, const CostStep &step) {
+  auto partials = cast<RankedTensorType>(op.getPartials().getType());
+  const int64_t heads = partials.getDimSize(1);
+  const int64_t width = widthOf(op.getResult());
+  const int64_t results =
+      heads * splitsOfAllRows(op.getConfig().getSplits(), step);
+  Cost cost;
+  cost.inputBytes = results * op.getConfig().getPartial() * 4 +
+                    step.rows * rowBytes(op.getPositions());
+  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  cost.flops = results * (2 * (width / heads) + 5) + step.rows * width;
+  return cost;
+}
+
+static Cost costOf(PointwiseOp op, const CostStep &step) {
+  Cost cost;
+  for (Value input : op.getInputs())
+    cost.inputBytes += step.rows * rowBytes(input);
+  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  cost.flops = step.rows * widthOf(op.getResult()) * scalarFlops(op.getBody());
+  return cost;
+}
+
+Cost costOf(Operation *op, const CostStep &step) {
+  return llvm::TypeSwitch<Operation *, Cost>(op)
+      .Case<EmbedOp, RopeTableOp, RmsNormOp, GatherRowsOp, MatmulOp,
+            RopeAppendOp, AttentionOp, AttentionMergeOp, PointwiseOp>(
+          [&](auto anchor) { return costOf(anchor, step); });
+}
+
+} // namespace llamac::kernel
