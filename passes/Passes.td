@@ -67,8 +67,10 @@ def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
     ```
 
     Fires only when every value between is used once, the mask is the causal
-    mask of the same step, and keys and values are read from one layer of one
-    state of the cache. With `explain`, a remark says of every product of
+    mask of rows of this step, and keys and values are read from one layer of
+    one state of the cache; without a scale, `scale` is 1. It relies on
+    canonicalize, which brings scales of the query, the keys or masked scores
+    to the scores. With `explain`, a remark says of every product of
     probabilities and values that is left which of these is not so.
   }];
   let options = [Option<"explain", "explain", "bool", /*default=*/"false",
@@ -150,7 +152,8 @@ def FuseEpilogue : Pass<"fuse-epilogue", "::mlir::func::FuncOp"> {
     }
     ```
 
-    With `explain`, remarks say why a pointwise op is left.
+    With `explain`, remarks say why a pointwise op is left, and why two
+    products under one pointwise op are not one.
   }];
   let options = [Option<"explain", "explain", "bool", /*default=*/"false",
                         "Say in remarks why ops were not fused">];
@@ -175,7 +178,7 @@ def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
     %q = kernel.matmul %x, %wq norm(%norm) epilogue { yields the accumulator } {eps = 1.0e-5 : f64}
     ```
 
-    With `explain`, remarks say why a norm is left.
+    With `explain`, remarks say why a norm is left and who else reads it.
   }];
   let options = [Option<"explain", "explain", "bool", /*default=*/"false",
                         "Say in remarks why ops were not fused">];

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/ADT/STLExtras.h"
@@ -21,6 +22,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <filesystem>
+#include <optional>
 
 using namespace mlir;
 
@@ -37,6 +39,22 @@ std::string printIr(ModuleOp module, bool locations) {
   llvm::raw_string_ostream os(text);
   module.print(os, OpPrintingFlags().enableDebugInfo(locations));
   os << "\n";
+  return text;
+}
+
+/// The names in `location`, or the location itself where it has none.
+static std::string namesOf(Location location) {
+  SmallVector<StringRef> names;
+  location->walk([&](Location part) {
+    if (auto name = dyn_cast<NameLoc>(part))
+      if (!llvm::is_contained(names, name.getName().getValue()))
+        names.push_back(name.getName());
+    return WalkResult::advance();
+  });
+  if (!names.empty())
+    return llvm::join(names, " + ");
+  std::string text;
+  llvm::raw_string_ostream(text) << location;
   return text;
 }
 
@@ -84,6 +102,19 @@ public:
       print("before", printIr(module, /*locations=*/false));
     if (options.printChanged)
       before = printIr(module, /*locations=*/false);
+  }
+
+  /// Prints a remark of the pass that runs, on one line with its notes.
+  /// Failure for a diagnostic that is none.
+  LogicalResult printRemark(Diagnostic &diagnostic) const {
+    if (!current || diagnostic.getSeverity() != DiagnosticSeverity::Remark)
+      return failure();
+    llvm::errs() << namesOf(diagnostic.getLocation()) << ": "
+                 << current->getArgument() << ": " << diagnostic;
+    for (Diagnostic &note : diagnostic.getNotes())
+      llvm::errs() << "; " << namesOf(note.getLocation()) << ": " << note;
+    llvm::errs() << "\n";
+    return success();
   }
 
   void endStep() {
@@ -154,6 +185,11 @@ LogicalResult PassReports::run(PassManager &pm, ModuleOp module) {
   Instrumentation &steps = *instrumentation;
   pm.addInstrumentation(std::move(instrumentation));
   pm.enableTiming(phase);
+  std::optional<ScopedDiagnosticHandler> remarks;
+  if (options.explainFusion)
+    remarks.emplace(module.getContext(), [&](Diagnostic &diagnostic) {
+      return steps.printRemark(diagnostic);
+    });
   const LogicalResult result = pm.run(module);
   steps.endStep();
   return result;

@@ -44,6 +44,7 @@ struct PassReportOptions {
   // Names of passes, or "all". IR and diffs go to stderr.
   std::vector<std::string> printBefore, printAfter;
   bool printChanged = false;   ///< A diff for each pass that changes the IR.
+  bool explainFusion = false;  ///< The remarks of passes, on stderr.
   std::string dumpFolder;      ///< Empty: no dumps.
   bool times = false;          ///< Of phases and passes, on stderr at the end.
   std::string crashReproducer; ///< A file for the IR and passes of a failure.

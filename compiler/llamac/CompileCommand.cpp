@@ -51,6 +51,10 @@ void CompileFlags::addReportsTo(CLI::App &command) {
                 "Print what each pass changed, as a diff")
       ->group(group);
   command
+      .add_flag("--explain-fusion", reports.explainFusion,
+                "Say of every op that was not fused where it stands and why")
+      ->group(group);
+  command
       .add_option("--dump-dir", reports.dumpFolder,
                   "A folder for the IR after each pass, kernels.cpp and "
                   "plan.json")
@@ -105,9 +109,9 @@ struct CompileCommand {
     const PassReportOptions &reports = flags.options.reports;
     if (output.empty() && sourceFolder.empty() && reports.dumpFolder.empty() &&
         reports.printBefore.empty() && reports.printAfter.empty() &&
-        !reports.printChanged && !reports.times)
+        !reports.printChanged && !reports.explainFusion && !reports.times)
       return usageError("compile: expected -o, --emit-source, --dump-dir, "
-                        "--time-passes or a --print flag");
+                        "--time-passes, --explain-fusion or a --print flag");
     Phase last = output.empty() ? Phase::Emit : Phase::Plan;
     if (!stopAfter.empty()) {
       LLAMAC_ASSIGN_OR_RETURN(last, parsePhase(stopAfter));

@@ -465,6 +465,15 @@ LogicalResult AddMaskOp::inferReturnTypes(MLIRContext *context,
   return shapes.floats({scores[0], rows, keys}, types);
 }
 
+OpFoldResult AddMaskOp::fold(FoldAdaptor) {
+  // Zeros and minus infinities change nothing the second time.
+  auto inner = getScores().getDefiningOp<AddMaskOp>();
+  return inner && inner.getMask() == getMask() &&
+                 getMask().getDefiningOp<CausalMaskOp>()
+             ? inner.getResult()
+             : Value();
+}
+
 LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext *,
                                           std::optional<Location>,
                                           Adaptor adaptor,

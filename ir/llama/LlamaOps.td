@@ -14,6 +14,9 @@
 // infer the rest again. Where two operands share a dimension that one of them
 // knows, the result knows it too.
 //
+// Canonical graphs have their scales directly on the scores: scales move there
+// from the query, the keys or the masked scores, and two become one.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_IR_LLAMA_LLAMAOPS_TD
@@ -153,6 +156,7 @@ def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads"> {
   let assemblyFormat = [{
     $x `heads` `=` $heads attr-dict `:` functional-type(operands, results)
   }];
+  let hasCanonicalizer = 1;
   let hasFolder = 1;
 }
 
@@ -168,6 +172,7 @@ def Llama_MergeHeadsOp : Llama_InferredOp<"merge_heads"> {
   let arguments = (ins Llama_Heads:$x);
   let results = (outs Llama_Rows:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasCanonicalizer = 1;
   let hasFolder = 1;
 }
 
@@ -249,6 +254,7 @@ def Llama_RopeOp : Llama_InferredOp<"rope"> {
   let arguments = (ins Llama_Heads:$x, Llama_Table:$table);
   let results = (outs Llama_Heads:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasCanonicalizer = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -284,6 +290,7 @@ def Llama_CacheReadOp : Llama_InferredOp<"cache_read", [Llama_NamesResults]> {
     All rows that `kv` holds in layer `layer`, in ascending order of
     (sequence, position): tensors [T, G, h]. The rows of every sequence are
     read, those without a row in the step too; the causal mask hides them.
+    Appends to other layers are looked through.
 
     ```mlir
     %keys, %values = llama.cache_read %kv0 layer = 0
@@ -295,6 +302,7 @@ def Llama_CacheReadOp : Llama_InferredOp<"cache_read", [Llama_NamesResults]> {
   let assemblyFormat = [{
     $kv `layer` `=` $layer attr-dict `:` functional-type(operands, results)
   }];
+  let hasCanonicalizer = 1;
 }
 
 def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", [Llama_NamesResults]> {
@@ -354,12 +362,14 @@ def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores"> {
   let arguments = (ins Llama_Heads:$query, Llama_Heads:$keys);
   let results = (outs Llama_Scores:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasCanonicalizer = 1;
 }
 
 def Llama_ScaleOp : Llama_InferredOp<"scale"> {
   let summary = "product with a constant";
   let description = [{
-    `x * factor`, element by element. A factor of 1 folds away.
+    `x * factor`, element by element. A factor of 1 folds away, and a scale of
+    a scale becomes one by the product of the factors.
 
     ```mlir
     %t = llama.scale %s by 1.250000e-01 : (tensor<9x?x?xf32>) -> tensor<9x?x?xf32>
@@ -370,6 +380,7 @@ def Llama_ScaleOp : Llama_InferredOp<"scale"> {
   let assemblyFormat = [{
     $x `by` $factor attr-dict `:` functional-type(operands, results)
   }];
+  let hasCanonicalizer = 1;
   let hasFolder = 1;
   let hasVerifier = 1;
 }
@@ -378,7 +389,8 @@ def Llama_AddMaskOp : Llama_InferredOp<"add_mask"> {
   let summary = "scores with the hidden rows at minus infinity";
   let description = [{
     `result[j, n, t] = scores[j, n, t] + mask[n, t]`, and minus infinity where
-    the mask is, whatever the score.
+    the mask is, whatever the score. The causal mask of masked scores folds
+    away when it is the same.
 
     ```mlir
     %m = llama.add_mask %t, %mask
@@ -388,6 +400,7 @@ def Llama_AddMaskOp : Llama_InferredOp<"add_mask"> {
   let arguments = (ins Llama_Scores:$scores, Llama_Mask:$mask);
   let results = (outs Llama_Scores:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
 }
 
 def Llama_SoftmaxOp : Llama_InferredOp<"softmax"> {
@@ -428,7 +441,8 @@ def Llama_AttentionOp : Llama_InferredOp<"attention"> {
     The fused form of `llama.cache_read`, `llama.attention_scores`,
     `llama.scale` by `scale`, `llama.add_mask` with the causal mask,
     `llama.softmax` and `llama.attention_values`: `kv` is the state after the
-    append of layer `layer`, and scores are never a tensor.
+    append of layer `layer`, and scores are never a tensor. A scaled query
+    becomes part of `scale`.
 
     ```mlir
     %o = llama.attention %q, %kv0, %positions, %sequences layer = 0 scale = 1.250000e-01
@@ -444,6 +458,7 @@ def Llama_AttentionOp : Llama_InferredOp<"attention"> {
     operands `layer` `=` $layer `scale` `=` $scale attr-dict `:`
     functional-type(operands, results)
   }];
+  let hasCanonicalizer = 1;
   let hasVerifier = 1;
 }
 
@@ -466,6 +481,7 @@ def Llama_GatherRowsOp : Llama_InferredOp<"gather_rows"> {
   let arguments = (ins Llama_Gatherable:$x, Llama_Indices:$rows);
   let results = (outs Llama_Gatherable:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasCanonicalizer = 1;
 }
 
 #endif // LLAMAC_IR_LLAMA_LLAMAOPS_TD

@@ -51,11 +51,10 @@ struct AssignWeightFormats
     const int64_t cols = type.getShape().back();
     if (!quant || cols % quant.getBlockElements() == 0)
       return true;
-    weight.emitRemark() << "keeps "
-                        << llama::elementTypeName(type.getElementType())
-                        << ": its rows of " << cols
-                        << " elements are not whole blocks of "
-                        << quant.getBlockElements();
+    emitRemark(weight.getLoc())
+        << "keeps " << llama::elementTypeName(type.getElementType())
+        << ": its rows of " << cols << " elements are not whole blocks of "
+        << quant.getBlockElements();
     return false;
   }
 };

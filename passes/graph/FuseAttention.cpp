@@ -18,76 +18,134 @@ namespace llamac {
 #define GEN_PASS_DEF_FUSEATTENTION
 #include "passes/Passes.h.inc"
 
+/// The op that makes what `use` reads, when it is an `Op` and nothing else
+/// reads it; otherwise null, and the reason why `op` is not fused. `what` names
+/// the value.
+template <typename Op>
+static Op soleProducer(OpOperand &use, StringRef what, Operation *op,
+                       PatternRewriter &rewriter) {
+  auto producer = use.get().getDefiningOp<Op>();
+  if (!producer) {
+    (void)rewriter.notifyMatchFailure(op, [&](Diagnostic &why) {
+      why << "the " << what << " are not made by " << Op::getOperationName();
+    });
+    return {};
+  }
+  if (!use.get().hasOneUse()) {
+    (void)rewriter.notifyMatchFailure(op, [&](Diagnostic &why) {
+      why << "the " << what << " have another reader";
+      noteOtherReaders(why, use);
+    });
+    return {};
+  }
+  return producer;
+}
+
+/// True when the rows of `mask` are the step's, which `index` has, or some of
+/// them.
+static bool masksRowsOf(llama::CausalMaskOp mask, llama::CacheIndexOp index) {
+  if (mask.getPositions() == index.getPositions() &&
+      mask.getSequences() == index.getSequences())
+    return true;
+  auto positions = mask.getPositions().getDefiningOp<llama::GatherRowsOp>();
+  auto sequences = mask.getSequences().getDefiningOp<llama::GatherRowsOp>();
+  return positions && sequences && positions.getX() == index.getPositions() &&
+         sequences.getX() == index.getSequences() &&
+         positions.getRows() == sequences.getRows();
+}
+
+/// Why `mask` is not over the keys that `read` gives in this step; null when it
+/// is: its key index is of the state before the step's appends, for the same
+/// rows that the layer's append wrote.
+static const char *whyNotOfStep(llama::CausalMaskOp mask,
+                                llama::CacheReadOp read) {
+  auto index = mask.getKeyPositions().getDefiningOp<llama::CacheIndexOp>();
+  if (!index || mask.getKeyPositions() != index.getKeyPositions() ||
+      mask.getKeySequences() != index.getKeySequences())
+    return "the mask's keys are not those of an index of the cache";
+  if (!masksRowsOf(mask, index))
+    return "the mask is of other rows than the index of the cache";
+  // From the state that is read back to the function's: one append a layer.
+  bool appendsLayer = false;
+  Value kv = read.getKv();
+  while (auto append = kv.getDefiningOp<llama::CacheAppendOp>()) {
+    if (append.getPositions() != index.getPositions() ||
+        append.getSequences() != index.getSequences())
+      return "the mask is of other rows than those appended to the cache";
+    appendsLayer |= append.getLayer() == read.getLayer();
+    kv = append.getKv();
+  }
+  if (!appendsLayer)
+    return "the step's rows are not appended to the layer before it is read";
+  if (kv != index.getKv())
+    return "the mask is of another state of the cache";
+  return nullptr;
+}
+
 namespace {
 
 /// Matches softmax(add_mask(scale(scores(q, k)), mask)) values v from its last
-/// op upwards.
+/// op upwards; the scale may be missing.
 struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(llama::AttentionValuesOp op,
                                 PatternRewriter &rewriter) const override {
-    auto softmax = soleProducer<llama::SoftmaxOp>(op.getProbabilities());
+    SmallVector<Location> locs = {op.getLoc()};
+    auto softmax = soleProducer<llama::SoftmaxOp>(
+        op.getProbabilitiesMutable(), "probabilities", op, rewriter);
     if (!softmax)
-      return rewriter.notifyMatchFailure(op, "not the values of one softmax");
-    auto masked = soleProducer<llama::AddMaskOp>(softmax.getScores());
+      return failure();
+    locs.push_back(softmax.getLoc());
+    auto masked = soleProducer<llama::AddMaskOp>(
+        softmax.getScoresMutable(), "scores of the softmax", op, rewriter);
     if (!masked)
-      return rewriter.notifyMatchFailure(op,
-                                         "the softmax is not of masked scores");
-    auto scaled = soleProducer<llama::ScaleOp>(masked.getScores());
-    if (!scaled)
-      return rewriter.notifyMatchFailure(op, "the scores are not scaled");
-    auto scores = soleProducer<llama::AttentionScoresOp>(scaled.getX());
+      return failure();
+    locs.push_back(masked.getLoc());
+    OpOperand *use = &masked.getScoresMutable();
+    FloatAttr factor = rewriter.getF64FloatAttr(1.0);
+    if (use->get().getDefiningOp<llama::ScaleOp>()) {
+      auto scaled =
+          soleProducer<llama::ScaleOp>(*use, "scaled scores", op, rewriter);
+      if (!scaled)
+        return failure();
+      locs.push_back(scaled.getLoc());
+      use = &scaled.getXMutable();
+      factor = scaled.getFactorAttr();
+    }
+    auto scores =
+        soleProducer<llama::AttentionScoresOp>(*use, "scores", op, rewriter);
     if (!scores)
-      return rewriter.notifyMatchFailure(op, "the scores are not q k^T");
+      return failure();
+    locs.push_back(scores.getLoc());
 
-    auto read = scores.getKeys().getDefiningOp<llama::CacheReadOp>();
-    if (!read || scores.getKeys() != read.getKeys() ||
-        op.getValues() != read.getValues())
+    auto keys = scores.getKeys().getDefiningOp<llama::CacheReadOp>();
+    if (!keys || scores.getKeys() != keys.getKeys())
+      return rewriter.notifyMatchFailure(op, "the keys are not the cache's");
+    auto values = op.getValues().getDefiningOp<llama::CacheReadOp>();
+    if (!values || op.getValues() != values.getValues())
+      return rewriter.notifyMatchFailure(op, "the values are not the cache's");
+    if (keys.getLayer() != values.getLayer())
+      return rewriter.notifyMatchFailure(op, [&](Diagnostic &why) {
+        why << "the keys are of layer " << keys.getLayer()
+            << " and the values of layer " << values.getLayer();
+      });
+    if (keys.getKv() != values.getKv())
       return rewriter.notifyMatchFailure(
-          op, "keys and values are not one layer of the cache");
+          op, "keys and values are of different states of the cache");
     auto mask = masked.getMask().getDefiningOp<llama::CausalMaskOp>();
-    if (!mask || !masksStepOf(mask, read))
-      return rewriter.notifyMatchFailure(
-          op, "the mask is not the causal mask of this step");
+    if (!mask)
+      return rewriter.notifyMatchFailure(op, "the mask is not a causal mask");
+    if (const char *why = whyNotOfStep(mask, keys))
+      return rewriter.notifyMatchFailure(op, why);
 
-    Location loc =
-        rewriter.getFusedLoc({scores.getLoc(), scaled.getLoc(), masked.getLoc(),
-                              softmax.getLoc(), op.getLoc()});
+    std::reverse(locs.begin(), locs.end());
     auto fused = rewriter.create<llama::AttentionOp>(
-        loc, op.getType(), scores.getQuery(), read.getKv(), mask.getPositions(),
-        mask.getSequences(), read.getLayerAttr(), scaled.getFactorAttr());
+        rewriter.getFusedLoc(locs), op.getType(), scores.getQuery(),
+        keys.getKv(), mask.getPositions(), mask.getSequences(),
+        keys.getLayerAttr(), factor);
     rewriter.replaceOp(op, fused);
     return success();
-  }
-
-private:
-  template <typename Op> static Op soleProducer(Value value) {
-    auto producer = value.getDefiningOp<Op>();
-    return producer && value.hasOneUse() ? producer : Op();
-  }
-
-  /// True when `mask` is over the rows that `read` gives in this step: its key
-  /// index is of the state before the step's appends, for the same rows that
-  /// the layer's append wrote.
-  static bool masksStepOf(llama::CausalMaskOp mask, llama::CacheReadOp read) {
-    auto index = mask.getKeyPositions().getDefiningOp<llama::CacheIndexOp>();
-    if (!index || mask.getKeyPositions() != index.getKeyPositions() ||
-        mask.getKeySequences() != index.getKeySequences() ||
-        index.getPositions() != mask.getPositions() ||
-        index.getSequences() != mask.getSequences())
-      return false;
-    // From the state that is read back to the function's: one append a layer.
-    bool appendsLayer = false;
-    Value kv = read.getKv();
-    while (auto append = kv.getDefiningOp<llama::CacheAppendOp>()) {
-      if (append.getPositions() != mask.getPositions() ||
-          append.getSequences() != mask.getSequences())
-        return false;
-      appendsLayer |= append.getLayer() == read.getLayer();
-      kv = append.getKv();
-    }
-    return appendsLayer && kv == index.getKv();
   }
 };
 

@@ -39,8 +39,8 @@ using llama::GatherRowsOp;
 static SmallVector<Value, 3> rowOperandsOf(Operation *op) {
   using Operands = SmallVector<Value, 3>;
   return llvm::TypeSwitch<Operation *, Operands>(op)
-      .Case<llama::AddOp, llama::MergeHeadsOp, llama::MulOp, llama::SiluOp,
-            llama::SplitHeadsOp>(
+      .Case<llama::AddOp, llama::MergeHeadsOp, llama::MulOp, llama::ScaleOp,
+            llama::SiluOp, llama::SplitHeadsOp>(
           [](Operation *rowWise) { return Operands(rowWise->getOperands()); })
       .Case<llama::LinearOp, llama::RMSNormOp>(
           [](auto rowWise) { return Operands{rowWise.getX()}; })

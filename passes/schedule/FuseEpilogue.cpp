@@ -18,7 +18,10 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <string>
 
 using namespace mlir;
 
@@ -54,13 +57,49 @@ static Block *createScalarBlock(OpBuilder &builder, Region &region,
   return builder.createBlock(&region, region.end(), types, locs);
 }
 
-/// The operation that makes `value` when nothing but `user` reads it, and
-/// that only once.
-template <typename Op> static Op soleProducer(Value value, Operation *user) {
+/// The operation that makes `value` when nothing but `reader` reads it.
+template <typename Op> static Op soleProducer(Value value, Operation *reader) {
   auto producer = value.getDefiningOp<Op>();
-  return producer && value.hasOneUse() && *value.getUsers().begin() == user
-             ? producer
-             : Op();
+  const bool alone =
+      producer && llvm::all_of(value.getUsers(),
+                               [&](Operation *user) { return user == reader; });
+  return alone ? producer : Op();
+}
+
+/// What keeps `a` and `b` from sharing one walk over their input; empty when
+/// nothing does. Their results are of one type.
+static std::string whyApart(MatmulOp a, MatmulOp b) {
+  if (a.getInput() != b.getInput())
+    return "different inputs";
+  if (a.getNormWeight() != b.getNormWeight() || a.getEps() != b.getEps())
+    return "different norms";
+  if (a.getWeights().size() + b.getWeights().size() > 2)
+    return "more than two weights";
+  auto elementOf = [](MatmulOp product) {
+    return llama::elementTypeName(
+        cast<ShapedType>(product.getWeights()[0].getType()).getElementType());
+  };
+  if (elementOf(a) != elementOf(b))
+    return ("weights of different types, " + elementOf(a) + " and " +
+            elementOf(b))
+        .str();
+  return "";
+}
+
+/// The products that make operands of `op` for it alone: two that can share
+/// their input where there are such, else the first.
+static SmallVector<MatmulOp, 2> productsFor(PointwiseOp op) {
+  SmallVector<MatmulOp, 2> products;
+  for (Value input : op.getInputs())
+    if (auto product = soleProducer<MatmulOp>(input, op))
+      if (!llvm::is_contained(products, product))
+        products.push_back(product);
+  for (auto [i, a] : llvm::enumerate(products))
+    for (MatmulOp b : llvm::drop_begin(products, i + 1))
+      if (whyApart(a, b).empty())
+        return {a, b};
+  products.truncate(std::min<size_t>(products.size(), 1));
+  return products;
 }
 
 /// pointwise(…, pointwise(…), …) becomes one pointwise.
@@ -69,23 +108,21 @@ struct FusePointwiseChain : OpRewritePattern<PointwiseOp> {
 
   LogicalResult matchAndRewrite(PointwiseOp op,
                                 PatternRewriter &rewriter) const override {
-    for (OpOperand &operand : op->getOpOperands())
-      if (auto producer = soleProducer<PointwiseOp>(operand.get(), op)) {
-        fuse(rewriter, producer, op, operand.getOperandNumber());
+    for (Value input : op.getInputs())
+      if (auto producer = soleProducer<PointwiseOp>(input, op)) {
+        fuse(rewriter, producer, op);
         return success();
       }
-    return rewriter.notifyMatchFailure(
-        op, "no operand is made by a pointwise op for this op alone");
+    return failure();
   }
 
   static void fuse(PatternRewriter &rewriter, PointwiseOp producer,
-                   PointwiseOp op, unsigned position) {
+                   PointwiseOp op) {
     // Operands: the producer's, then op's others; each value once.
     llvm::SetVector<Value> inputs;
     inputs.insert(producer.getInputs().begin(), producer.getInputs().end());
-    for (auto [i, input] : llvm::enumerate(op.getInputs()))
-      if (i != position)
-        inputs.insert(input);
+    inputs.insert(op.getInputs().begin(), op.getInputs().end());
+    inputs.remove(producer.getResult());
 
     Location loc = rewriter.getFusedLoc({producer.getLoc(), op.getLoc()});
     auto fused =
@@ -101,23 +138,14 @@ struct FusePointwiseChain : OpRewritePattern<PointwiseOp> {
         llvm::map_range(producer.getInputs(), scalarOf));
     Value inner = inlineScalars(rewriter, producer.getBody(), producerArgs);
     SmallVector<Value> args;
-    for (auto [i, input] : llvm::enumerate(op.getInputs()))
-      args.push_back(i == position ? inner : scalarOf(input));
+    for (Value input : op.getInputs())
+      args.push_back(input == producer.getResult() ? inner : scalarOf(input));
     Value result = inlineScalars(rewriter, op.getBody(), args);
     rewriter.create<YieldOp>(loc, result);
     rewriter.replaceOp(op, fused);
     rewriter.eraseOp(producer);
   }
 };
-
-/// True when `a` and `b` may share one walk over their weights.
-static bool mayShareInput(MatmulOp a, MatmulOp b) {
-  return a.getInput() == b.getInput() &&
-         a.getNormWeight() == b.getNormWeight() && a.getEps() == b.getEps() &&
-         a.getWeights().size() == 1 && b.getWeights().size() == 1 &&
-         a.getWeights()[0].getType() == b.getWeights()[0].getType() &&
-         a.getExtras().empty() && b.getExtras().empty();
-}
 
 /// pointwise(…, matmul(…), …) becomes a product with an epilogue; when two
 /// operands are products of the same input, one product of two weights.
@@ -126,17 +154,9 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
 
   LogicalResult matchAndRewrite(PointwiseOp op,
                                 PatternRewriter &rewriter) const override {
-    SmallVector<MatmulOp, 2> products;
-    for (Value input : op.getInputs()) {
-      auto product = soleProducer<MatmulOp>(input, op);
-      if (product &&
-          (products.empty() ||
-           (products.size() == 1 && mayShareInput(products[0], product))))
-        products.push_back(product);
-    }
+    SmallVector<MatmulOp, 2> products = productsFor(op);
     if (products.empty())
-      return rewriter.notifyMatchFailure(
-          op, "no operand is made by a product for this op alone");
+      return failure();
 
     SmallVector<Value> weights;
     SmallVector<Location> locs;
@@ -146,9 +166,8 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
     }
     locs.push_back(op.getLoc());
     llvm::SetVector<Value> extras;
-    if (products.size() == 1)
-      extras.insert(products[0].getExtras().begin(),
-                    products[0].getExtras().end());
+    for (MatmulOp product : products)
+      extras.insert(product.getExtras().begin(), product.getExtras().end());
     for (Value input : op.getInputs())
       if (!llvm::is_contained(products, input.getDefiningOp()))
         extras.insert(input);
@@ -190,6 +209,35 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
   }
 };
 
+/// Says why `op` is left.
+static void explainLeft(PointwiseOp op) {
+  auto *shared = llvm::find_if(op->getOpOperands(), [](OpOperand &operand) {
+    return isa_and_nonnull<MatmulOp, PointwiseOp>(
+        operand.get().getDefiningOp());
+  });
+  InFlightDiagnostic remark = remarkNotFused(op.getLoc());
+  if (shared == op->getOpOperands().end()) {
+    remark << "no operand is made by a product";
+    return;
+  }
+  remark << "the " << shared->get().getDefiningOp()->getName()
+         << " that makes operand " << shared->getOperandNumber()
+         << " has another reader";
+  noteOtherReaders(*remark.getUnderlyingDiagnostic(), *shared);
+}
+
+/// Says why `product` does not do the work of the products that make its
+/// epilogue's operands for it alone.
+static void explainApart(MatmulOp product) {
+  for (Value extra : product.getExtras())
+    if (auto other = soleProducer<MatmulOp>(extra, product))
+      if (const std::string why = whyApart(product, other); !why.empty())
+        remarkNotFused(product.getLoc())
+                .append("two products with ", why)
+                .attachNote(other.getLoc())
+            << "the other product";
+}
+
 struct FuseEpilogue : impl::FuseEpilogueBase<FuseEpilogue> {
   using FuseEpilogueBase::FuseEpilogueBase;
 
@@ -198,9 +246,13 @@ struct FuseEpilogue : impl::FuseEpilogueBase<FuseEpilogue> {
     patterns.add<FusePointwiseChain, FuseIntoMatmul>(&getContext());
     GreedyRewriteConfig config;
     config.useTopDownTraversal = true;
-    if (failed(applyAndExplain(getOperation(), std::move(patterns), explain,
-                               config)))
-      signalPassFailure();
+    if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns),
+                                            config)))
+      return signalPassFailure();
+    if (!explain)
+      return;
+    getOperation().walk([](PointwiseOp op) { explainLeft(op); });
+    getOperation().walk([](MatmulOp op) { explainApart(op); });
   }
 };
 

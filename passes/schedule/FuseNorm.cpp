@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Explain.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -15,16 +16,20 @@ namespace llamac {
 #define GEN_PASS_DEF_FUSENORM
 #include "passes/Passes.h.inc"
 
-namespace {
-
-/// True when every user of `norm` is a product that reads it as its input and
-/// has no norm of its own.
-static bool onlyFeedsProducts(kernel::RmsNormOp norm) {
-  return llvm::all_of(norm->getUses(), [](OpOperand &use) {
-    auto product = dyn_cast<kernel::MatmulOp>(use.getOwner());
-    return product && use.getOperandNumber() == 0 && !product.getNormWeight();
-  });
+/// Why the norm that `use` reads cannot be the prologue of its reader; null
+/// when it can.
+static const char *whyNotPrologue(OpOperand &use) {
+  auto product = dyn_cast<kernel::MatmulOp>(use.getOwner());
+  if (!product)
+    return "a reader is no product";
+  if (use.getOperandNumber() != 0)
+    return "a product reads it in its epilogue";
+  if (product.getNormWeight())
+    return "a product that reads it has a norm";
+  return nullptr;
 }
+
+namespace {
 
 struct FuseNorm : impl::FuseNormBase<FuseNorm> {
   using FuseNormBase::FuseNormBase;
@@ -32,11 +37,14 @@ struct FuseNorm : impl::FuseNormBase<FuseNorm> {
   void runOnOperation() override {
     SmallVector<kernel::RmsNormOp> norms;
     getOperation().walk([&](kernel::RmsNormOp norm) {
-      if (!norm->use_empty() && onlyFeedsProducts(norm))
+      auto apart = llvm::find_if(norm->getUses(), whyNotPrologue);
+      if (apart == norm->use_end())
         norms.push_back(norm);
       else if (explain)
-        norm.emitRemark("not fused: not every reader is a product whose input "
-                        "this is and that has no norm yet");
+        remarkNotFused(norm.getLoc())
+                .append(whyNotPrologue(*apart))
+                .attachNote(apart->getOwner()->getLoc())
+            << "read by " << apart->getOwner()->getName();
     });
     for (kernel::RmsNormOp norm : norms) {
       for (Operation *user : llvm::make_early_inc_range(norm->getUsers())) {

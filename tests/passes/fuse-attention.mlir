@@ -120,28 +120,6 @@ func.func @probabilities_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
 
 !kv = !llama.kv<layers = 2, heads = 2, size = 16>
 
-// Scores that are not scaled.
-// CHECK-LABEL: func.func @unscaled
-// CHECK-NOT: llama.attention %
-// CHECK: llama.attention_values
-// CHECK-NOT: llama.attention %
-func.func @unscaled(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x2x16xf32>,
-    %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
-  %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
-  %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
-  %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
-  %2 = llama.add_mask %0, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
-  %3 = llama.softmax %2 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
-  %4 = llama.attention_values %3, %values : (tensor<4x?x?xf32>, tensor<?x2x16xf32>) -> tensor<?x4x16xf32>
-  return %4 : tensor<?x4x16xf32>
-}
-
-// -----
-
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
-
 // Scores that are not masked.
 // CHECK-LABEL: func.func @unmasked
 // CHECK-NOT: llama.attention %
@@ -179,30 +157,6 @@ func.func @without_softmax(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: t
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
   %4 = llama.attention_values %2, %values : (tensor<4x?x?xf32>, tensor<?x2x16xf32>) -> tensor<?x4x16xf32>
-  return %4 : tensor<?x4x16xf32>
-}
-
-// -----
-
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
-
-// The factor of llama.attention would not be the product of two.
-// CHECK-LABEL: func.func @scaled_twice
-// CHECK-NOT: llama.attention %
-// CHECK: llama.softmax
-// CHECK-NOT: llama.attention %
-func.func @scaled_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x2x16xf32>,
-    %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
-  %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
-  %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
-  %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
-  %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
-  %5 = llama.scale %1 by 0.5 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
-  %2 = llama.add_mask %5, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
-  %3 = llama.softmax %2 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
-  %4 = llama.attention_values %3, %values : (tensor<4x?x?xf32>, tensor<?x2x16xf32>) -> tensor<?x4x16xf32>
   return %4 : tensor<?x4x16xf32>
 }
 

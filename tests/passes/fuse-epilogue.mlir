@@ -277,10 +277,12 @@ func.func @product_read_elsewhere(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> 
   return %0, %1 : tensor<?x4xf32>, tensor<?x4xf32>
 }
 
-// Both operands of one op are the product: that is two uses.
+// Both operands of one op are the product: nothing else reads it.
 // CHECK-LABEL: func.func @product_read_twice
-// CHECK: %[[P:.*]] = kernel.matmul %{{.*}}, %{{.*}} epilogue {
-// CHECK: kernel.pointwise %[[P]], %[[P]] body {
+// CHECK-NEXT: %[[P:.*]] = kernel.matmul %{{.*}}, %{{.*}} epilogue {
+// CHECK-NEXT: ^bb0(%[[ACC:.*]]: f32):
+// CHECK-NEXT: arith.mulf %[[ACC]], %[[ACC]] : f32
+// CHECK: return %[[P]]
 func.func @product_read_twice(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> {
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -339,4 +341,107 @@ func.func @three_products(%x: tensor<?x8xf32>, %u: tensor<4x8xbf16>, %v: tensor<
     kernel.yield %t
   } : (tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
   return %d : tensor<?x4xf32>
+}
+
+// The same of a pointwise op.
+// CHECK-LABEL: func.func @pointwise_read_twice
+// CHECK-NEXT: kernel.pointwise %{{[a-z0-9]*}} body {
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32):
+// CHECK-NEXT: %[[S:.*]] = kernel.silu %[[A]]
+// CHECK-NEXT: arith.mulf %[[S]], %[[S]] : f32
+// CHECK-NOT: kernel.pointwise
+// CHECK: return
+func.func @pointwise_read_twice(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %0 = kernel.pointwise %x body {
+  ^bb0(%a: f32):
+    %s = kernel.silu %a
+    kernel.yield %s
+  } : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = kernel.pointwise %0, %0 body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.mulf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}
+
+// The residual on the right.
+// CHECK-LABEL: func.func @residual_second
+// CHECK: kernel.matmul %{{.*}}, %{{.*}} extras(%{{[a-z0-9]*}}) epilogue {
+// CHECK-NEXT: ^bb0(%[[ACC:.*]]: f32, %[[E:.*]]: f32):
+// CHECK-NEXT: arith.addf %[[ACC]], %[[E]] : f32
+// CHECK-NOT: kernel.pointwise
+// CHECK: return
+func.func @residual_second(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>, %r: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %1 = kernel.pointwise %0, %r body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}
+
+// The two of one input are joined, wherever the third stands.
+// CHECK-LABEL: func.func @pair_after_another_product
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[Y:.*]]: tensor<?x8xf32>, %[[U:.*]]: tensor<4x8xbf16>, %[[V:.*]]: tensor<4x8xbf16>)
+// CHECK-NEXT: %[[C:.*]] = kernel.matmul %[[Y]], %[[U]] epilogue {
+// CHECK: kernel.matmul %[[X]], %[[U]], %[[V]] extras(%[[C]]) epilogue {
+// CHECK-NEXT: ^bb0(%[[A0:.*]]: f32, %[[A1:.*]]: f32, %[[E:.*]]: f32):
+// CHECK-NEXT: %[[S:.*]] = arith.subf %[[E]], %[[A0]] : f32
+// CHECK-NEXT: arith.mulf %[[S]], %[[A1]] : f32
+func.func @pair_after_another_product(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>, %u: tensor<4x8xbf16>, %v: tensor<4x8xbf16>) -> tensor<?x4xf32> {
+  %0 = kernel.matmul %y, %u epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %1 = kernel.matmul %x, %u epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %2 = kernel.matmul %x, %v epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %3 = kernel.pointwise %0, %1, %2 body {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.subf %a, %b : f32
+    %t = arith.mulf %s, %c : f32
+    kernel.yield %t
+  } : (tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %3 : tensor<?x4xf32>
+}
+
+// A gate with a bias: each product brings its own operands.
+// CHECK-LABEL: func.func @gate_with_an_operand_of_its_own
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[W1:.*]]: tensor<4x8xbf16>, %[[W3:.*]]: tensor<4x8xbf16>, %[[B:.*]]: tensor<?x4xf32>)
+// CHECK-NEXT: kernel.matmul %[[X]], %[[W1]], %[[W3]] extras(%[[B]]) epilogue {
+// CHECK-NEXT: ^bb0(%[[GATE:.*]]: f32, %[[UP:.*]]: f32, %[[E:.*]]: f32):
+// CHECK-NEXT: %[[S:.*]] = arith.addf %[[GATE]], %[[E]] : f32
+// CHECK-NEXT: arith.mulf %[[S]], %[[UP]] : f32
+// CHECK-NOT: kernel.matmul
+// CHECK: return
+func.func @gate_with_an_operand_of_its_own(%x: tensor<?x8xf32>, %w1: tensor<4x8xbf16>, %w3: tensor<4x8xbf16>, %bias: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %0 = kernel.matmul %x, %w1 epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %1 = kernel.matmul %x, %w3 epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %2 = kernel.pointwise %0, %bias body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %3 = kernel.pointwise %2, %1 body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.mulf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %3 : tensor<?x4xf32>
 }

@@ -92,3 +92,62 @@ func.func @rows_made_later(%x: tensor<?x8xf32>, %rows: tensor<?xi32>) -> tensor<
   %2 = llama.gather_rows %0, %1 : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
   return %2 : tensor<?x8xf32>
 }
+
+// The residual may stand on either side.
+// CHECK-LABEL: func.func @residual_first
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[W:.*]]: tensor<8x8xf32>, %[[R:.*]]: tensor<?xi32>)
+// CHECK-NEXT: %[[G:.*]] = llama.gather_rows %[[X]], %[[R]]
+// CHECK-NEXT: %[[L:.*]] = llama.linear %[[G]], %[[W]]
+// CHECK-NEXT: %[[A:.*]] = llama.add %[[G]], %[[L]]
+// CHECK-NEXT: return %[[A]]
+// CHECK-LABEL: func.func @residual_second
+// CHECK: %[[G:.*]] = llama.gather_rows
+// CHECK-NEXT: %[[L:.*]] = llama.linear %[[G]]
+// CHECK-NEXT: %[[A:.*]] = llama.add %[[L]], %[[G]]
+// CHECK-NEXT: return %[[A]]
+func.func @residual_first(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>, %rows: tensor<?xi32>) -> tensor<?x8xf32> {
+  %0 = llama.linear %x, %w : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  %1 = llama.add %x, %0 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %2 = llama.gather_rows %1, %rows : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %2 : tensor<?x8xf32>
+}
+func.func @residual_second(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>, %rows: tensor<?xi32>) -> tensor<?x8xf32> {
+  %0 = llama.linear %x, %w : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  %1 = llama.add %0, %x : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %2 = llama.gather_rows %1, %rows : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %2 : tensor<?x8xf32>
+}
+
+// CHECK-LABEL: func.func @through_a_scale
+// CHECK-NEXT: llama.gather_rows
+// CHECK-NEXT: llama.scale
+// CHECK-NEXT: return
+func.func @through_a_scale(%x: tensor<?x8xf32>, %rows: tensor<?xi32>) -> tensor<?x8xf32> {
+  %0 = llama.scale %x by 0.5 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %1 = llama.gather_rows %0, %rows : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
+}
+
+// One head of keys or as many as there are of queries: rows are rows.
+// CHECK-LABEL: func.func @one_key_head
+// CHECK-NEXT: llama.gather_rows %{{.*}} : (tensor<?x4x16xf32>, tensor<?xi32>) -> tensor<?x4x16xf32>
+// CHECK-NEXT: llama.gather_rows
+// CHECK-NEXT: llama.gather_rows
+// CHECK-NEXT: llama.attention %
+// CHECK-NEXT: return
+func.func @one_key_head(%q: tensor<?x4x16xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 16>, %rows: tensor<?xi32>) -> tensor<?x4x16xf32> {
+  %0 = llama.attention %q, %kv, %pos, %seq layer = 0 scale = 0.25 : (tensor<?x4x16xf32>, !llama.kv<layers = 1, heads = 1, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x16xf32>
+  %1 = llama.gather_rows %0, %rows : (tensor<?x4x16xf32>, tensor<?xi32>) -> tensor<?x4x16xf32>
+  return %1 : tensor<?x4x16xf32>
+}
+
+// Scores mix rows with keys.
+// CHECK-LABEL: func.func @values_of_probabilities
+// CHECK-NEXT: llama.attention_values
+// CHECK-NEXT: llama.gather_rows
+// CHECK-NEXT: return
+func.func @values_of_probabilities(%p: tensor<4x?x?xf32>, %v: tensor<?x2x16xf32>, %rows: tensor<?xi32>) -> tensor<?x4x16xf32> {
+  %0 = llama.attention_values %p, %v : (tensor<4x?x?xf32>, tensor<?x2x16xf32>) -> tensor<?x4x16xf32>
+  %1 = llama.gather_rows %0, %rows : (tensor<?x4x16xf32>, tensor<?xi32>) -> tensor<?x4x16xf32>
+  return %1 : tensor<?x4x16xf32>
+}

@@ -9,6 +9,8 @@
 #include "compiler/driver/PassReports.h"
 #include "compiler/driver/IrDiff.h"
 
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/Pass.h"
 #include <gmock/gmock.h>
@@ -77,6 +79,54 @@ struct FailingPass
   llvm::StringRef getArgument() const override { return "always-fails"; }
   void runOnOperation() override { signalPassFailure(); }
 };
+
+/// Makes a remark with a note, and an error that is for the caller.
+struct RemarkingPass
+    : mlir::PassWrapper<RemarkingPass, mlir::OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RemarkingPass)
+  llvm::StringRef getArgument() const override { return "remarks"; }
+  void runOnOperation() override {
+    mlir::Builder builder(&getContext());
+    auto named = [&](const char *name) -> mlir::Location {
+      return mlir::NameLoc::get(builder.getStringAttr(name));
+    };
+    mlir::emitRemark(
+        builder.getFusedLoc(
+            {named("w1"), named("w2"), builder.getUnknownLoc(), named("w1")}))
+            .append("two weights")
+            .attachNote(named("w3"))
+        << "a third";
+    mlir::emitRemark(builder.getUnknownLoc(), "without a name");
+    getOperation().emitError("an error");
+  }
+};
+
+/// What RemarkingPass makes of stderr with these options.
+std::string remarksOf(const PassReportOptions &options) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::ScopedDiagnosticHandler rest(
+      &context, [](mlir::Diagnostic &diagnostic) {
+        EXPECT_TRUE(diagnostic.str() == "an error" ||
+                    diagnostic.getSeverity() ==
+                        mlir::DiagnosticSeverity::Remark);
+      });
+  mlir::OwningOpRef<mlir::ModuleOp> module(
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
+  PassReports reports(options);
+  mlir::PassManager pm(&context, mlir::ModuleOp::getOperationName());
+  pm.addPass(std::make_unique<RemarkingPass>());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(llvm::succeeded(reports.run(pm, *module)));
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(PassReports, RemarksAreLinesWithTheirNamesAndPass) {
+  PassReportOptions options;
+  EXPECT_EQ(remarksOf(options), "");
+  options.explainFusion = true;
+  EXPECT_EQ(remarksOf(options), "w1 + w2: remarks: two weights; w3: a third\n"
+                                "loc(unknown): remarks: without a name\n");
+}
 
 TEST(PassReports, AFailingPassLeavesAReproducer) {
   const std::string file =

@@ -34,6 +34,9 @@ protected:
   virtual absl::Status readWeight(const Weight &weight, int64_t first,
                                   int64_t count, float *out) = 0;
 
+  /// What happens to a module that was parsed before it runs.
+  virtual void prepare(mlir::ModuleOp parsed) {}
+
   /// Runs `func.func @f(parameters) -> results { body }`.
   absl::StatusOr<std::vector<ValuePtr>> tryRun(const std::string &signature,
                                                const std::string &body,
@@ -47,6 +50,7 @@ protected:
       ADD_FAILURE() << "does not parse:\n" << text;
       return absl::InternalError("no module");
     }
+    prepare(*module);
     auto interpreter =
         Interpreter::create(module->lookupSymbol<mlir::func::FuncOp>("f"));
     if (!interpreter.ok())
