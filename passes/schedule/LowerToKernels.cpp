@@ -11,12 +11,16 @@
 // of the graph. What an op becomes is one row of a table. Kernel values are
 // [rows, width]: heads are a view of the width.
 //
+// The launch that appends a layer's keys turns its queries too. What makes the
+// queries is lowered ahead of the append where it comes after it.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -49,6 +53,10 @@ private:
   using Row = LogicalResult (Lowering::*)(Operation *);
   static const llvm::StringMap<Row> &table();
 
+  LogicalResult lower(Operation *op);
+  LogicalResult lowerAhead(Value value);
+  bool canLower(Operation *op) const;
+
   Value of(Value value) { return mapping.lookup(value); }
 
   /// Builds a kernel op at `op`'s place whose only result stands for `op`'s.
@@ -77,6 +85,7 @@ private:
   func::FuncOp func;
   OpBuilder builder;
   IRMapping mapping;
+  llvm::SmallPtrSet<Operation *, 32> met; ///< Lowered, or being lowered.
 };
 
 const llvm::StringMap<Lowering::Row> &Lowering::table() {
@@ -116,21 +125,44 @@ LogicalResult Lowering::run() {
     mapping.map(arg, arg);
   SmallVector<Operation *> ops(llvm::make_pointer_range(block));
   builder.setInsertionPointToEnd(&block);
-  for (Operation *op : ops) {
-    auto row = table().find(op->getName().getStringRef());
-    if (row == table().end())
-      return op->emitError() << "no kernel implements " << op->getName()
-                             << "; fuse-attention must come first";
-    for (OpOperand &operand : op->getOpOperands())
-      if (!mapping.contains(operand.get()) && !readsTurned(operand))
-        return op->emitError("reads a result of llama.rope, which may only be "
-                             "an attention's query or an appended key");
-    if (failed((this->*row->second)(op)))
+  for (Operation *op : ops)
+    if (failed(lower(op)))
       return failure();
-  }
   for (Operation *op : llvm::reverse(ops))
     op->erase();
   return success();
+}
+
+bool Lowering::canLower(Operation *op) const {
+  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+    return mapping.contains(operand.get()) || readsTurned(operand);
+  });
+}
+
+/// Lowers `op` unless it was lowered before.
+LogicalResult Lowering::lower(Operation *op) {
+  if (!met.insert(op).second)
+    return success();
+  auto row = table().find(op->getName().getStringRef());
+  if (row == table().end())
+    return op->emitError() << "no kernel implements " << op->getName()
+                           << "; fuse-attention must come first";
+  if (!canLower(op))
+    return op->emitError("reads a result of llama.rope, which may only be an "
+                         "attention's query or an appended key");
+  return (this->*row->second)(op);
+}
+
+/// Lowers what makes `value`, as far as it does not depend on an op that is
+/// being lowered.
+LogicalResult Lowering::lowerAhead(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || met.contains(op))
+    return success();
+  for (Value operand : op->getOperands())
+    if (failed(lowerAhead(operand)))
+      return failure();
+  return canLower(op) ? lower(op) : success();
 }
 
 LogicalResult Lowering::keep(Operation *op) {
@@ -229,6 +261,8 @@ LogicalResult Lowering::cacheAppend(Operation *op) {
     turned = gather.getX();
   llama::RopeOp queryTurn =
       turned ? turned.getDefiningOp<llama::RopeOp>() : llama::RopeOp();
+  if (queryTurn && failed(lowerAhead(queryTurn.getX())))
+    return failure();
   if (!queryTurn || queryTurn.getTable() != keyTurn.getTable() ||
       !mapping.contains(queryTurn.getX()))
     return op->emitError() << "no attention over layer " << append.getLayer()

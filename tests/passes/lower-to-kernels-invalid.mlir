@@ -105,3 +105,27 @@ func.func @turned_value_appended(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf3
   %1 = llama.cache_append %kv, %0, %0, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return %1 : !kv
 }
+
+// -----
+
+!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+
+// The query is made of what the append gives: no launch can turn it before.
+func.func @query_of_the_appended(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
+  %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
+  // expected-error @below {{no attention over layer 1 with a query turned by the key's table}}
+  %1 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %2 = llama.attention %k, %1, %pos, %seq layer = 0 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  %3 = llama.rope %2, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
+  %4 = llama.attention %3, %1, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  return %4 : tensor<?x2x16xf32>
+}
+
+// -----
+
+// Rows that are known on one side only.
+func.func @sum_of_other_rows(%x: tensor<?x8xf32>, %y: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  // expected-error @below {{operand is 'tensor<?x8xf32>', expected the result's type 'tensor<3x8xf32>'}}
+  %0 = llama.add %x, %y : (tensor<?x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %0 : tensor<3x8xf32>
+}

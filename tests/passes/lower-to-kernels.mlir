@@ -95,17 +95,21 @@ func.func @attention_of_gathered_rows(%q2: tensor<?x32xf32>, %k2: tensor<?x32xf3
 
 !kv = !llama.kv<layers = 2, heads = 2, size = 16>
 
-// The turn of q may stand behind the append that turns it.
+// The query, its turn and what makes it may stand behind the append that turns
+// it.
 // CHECK-LABEL: func.func @query_turned_late
-// CHECK: kernel.rope_append
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[W:.*]]: tensor<32x8xbf16>,
+// CHECK-NEXT: %[[Q:.*]] = kernel.matmul %[[X]], %[[W]]
+// CHECK: kernel.rope_append %[[Q]],
 // CHECK-NEXT: kernel.attention
 // CHECK-NEXT: return
-func.func @query_turned_late(%q2: tensor<?x32xf32>, %k2: tensor<?x32xf32>, %table: tensor<?x8x2xf32>,
+func.func @query_turned_late(%x: tensor<?x8xf32>, %wq: tensor<32x8xbf16>, %k2: tensor<?x32xf32>, %table: tensor<?x8x2xf32>,
                              %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> !kv {
-  %q3 = llama.split_heads %q2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
   %k3 = llama.split_heads %k2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
   %kt = llama.rope %k3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
   %kv1 = llama.cache_append %kv, %kt, %k3, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %q2 = llama.linear %x, %wq : (tensor<?x8xf32>, tensor<32x8xbf16>) -> tensor<?x32xf32>
+  %q3 = llama.split_heads %q2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
   %qt = llama.rope %q3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
   %0 = llama.attention %qt, %kv1, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %kv1 : !kv
