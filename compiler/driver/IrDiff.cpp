@@ -232,7 +232,8 @@ std::string diffIr(StringRef before, StringRef after) {
   for (size_t begin = 0; begin < lines.size();) {
     auto isChange = [](const DiffLine &line) { return line.sign != ' '; };
     const size_t first =
-        std::find_if(lines.begin() + begin, lines.end(), isChange) -
+        std::find_if(lines.begin() + static_cast<ptrdiff_t>(begin), lines.end(),
+                     isChange) -
         lines.begin();
     if (first == lines.size())
       break;

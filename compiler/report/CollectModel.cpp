@@ -143,7 +143,8 @@ ProgramFacts ProgramCollector::collect(plan::ProgramOp op) {
   program.name = op.getSymName().str();
   program.maxRows = op.getMaxRowsAttr().getInt();
   program.maxWanted = op.getMaxWantedAttr().getInt();
-  program.arenaBytes = op.getArenaBytes().value_or(0);
+  if (IntegerAttr bytes = op.getArenaBytesAttr())
+    program.arenaBytes = bytes.getInt();
   program.arena = arenaJson(op);
   std::map<std::pair<uint32_t, int64_t>, size_t> uses;
   int64_t phase = 0;
@@ -180,6 +181,7 @@ static std::vector<WeightFormat> collectWeights(ModuleOp module) {
     format.bytes += kernel::weightBytes(type);
   }
   std::vector<WeightFormat> rows;
+  rows.reserve(formats.size());
   for (auto &[element, format] : formats)
     rows.push_back(std::move(format));
   return rows;

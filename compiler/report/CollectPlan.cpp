@@ -64,6 +64,7 @@ static std::vector<WeightFormat> collectWeights(const schema::PlanT &plan) {
     format.bytes += bytesOf(*weight);
   }
   std::vector<WeightFormat> rows;
+  rows.reserve(formats.size());
   for (auto &[type, format] : formats)
     rows.push_back(std::move(format));
   return rows;

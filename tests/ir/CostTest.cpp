@@ -70,14 +70,14 @@ TEST_F(CostTest, ProductsReadTheirWeightsOnceForAllRows) {
       "%0 = kernel.matmul %x, %w epilogue {\n^bb0(%a: f32):\nkernel.yield %a\n}"
       " : (tensor<?x64xf32>, tensor<96x64xbf16>) -> tensor<?x96xf32>";
   Cost one = cost(arguments, text, {.rows = 1});
-  EXPECT_EQ(one, (Cost{.weightBytes = 96 * 64 * 2,
-                       .inputBytes = 64 * 4,
-                       .outputBytes = 96 * 4,
-                       .flops = 2 * 96 * 64}));
+  EXPECT_EQ(one, (Cost{.weightBytes = 96L * 64 * 2,
+                       .inputBytes = 64L * 4,
+                       .outputBytes = 96L * 4,
+                       .flops = 2L * 96 * 64}));
   Cost ten = cost(arguments, text, {.rows = 10});
   EXPECT_EQ(ten.weightBytes, one.weightBytes);
   EXPECT_EQ(ten.flops, 10 * one.flops);
-  EXPECT_EQ(ten.bytes(), 12288 + 10 * (256 + 384));
+  EXPECT_EQ(ten.bytes(), 12288 + 10L * (256 + 384));
   EXPECT_DOUBLE_EQ(ten.intensity(), 122880.0 / 18688.0);
 }
 
@@ -95,10 +95,10 @@ TEST_F(CostTest, EpiloguesExtrasAndNormsOfProductsCount) {
            {.rows = 2});
   // Two weights of 12288 bytes and a norm of 256; for each row two products of
   // 12288 operations, 96 epilogues of 4 + 1 + 1, a norm of 4 * 64 + 3.
-  EXPECT_EQ(found, (Cost{.weightBytes = 2 * 12288 + 256,
-                         .inputBytes = 2 * (256 + 384),
-                         .outputBytes = 2 * 384,
-                         .flops = 2 * (2 * 12288 + 96 * 6 + 259)}));
+  EXPECT_EQ(found, (Cost{.weightBytes = 2L * 12288 + 256,
+                         .inputBytes = 2L * (256 + 384),
+                         .outputBytes = 2L * 384,
+                         .flops = 2L * (2L * 12288 + 96L * 6 + 259)}));
 }
 
 TEST_F(CostTest, EmbeddingReadsItsRowsOnly) {
@@ -106,9 +106,9 @@ TEST_F(CostTest, EmbeddingReadsItsRowsOnly) {
                  "%0 = kernel.embed %t, %e : (tensor<?xi32>, "
                  "tensor<1000x64x!llama.quant<q8_0>>) -> tensor<?x64xf32>",
                  {.rows = 3}),
-            (Cost{.weightBytes = 3 * 68, // two blocks of 34 bytes a row
-                  .inputBytes = 3 * 4,
-                  .outputBytes = 3 * 256}));
+            (Cost{.weightBytes = 3L * 68, // two blocks of 34 bytes a row
+                  .inputBytes = 3L * 4,
+                  .outputBytes = 3L * 256}));
 }
 
 TEST_F(CostTest, RowWiseOps) {
@@ -117,29 +117,29 @@ TEST_F(CostTest, RowWiseOps) {
                  "(tensor<?x64xf32>, tensor<64xf32>) -> tensor<?x64xf32>",
                  {.rows = 5}),
             (Cost{.weightBytes = 256,
-                  .inputBytes = 5 * 256,
-                  .outputBytes = 5 * 256,
-                  .flops = 5 * (4 * 64 + 3)}));
+                  .inputBytes = 5L * 256,
+                  .outputBytes = 5L * 256,
+                  .flops = 5L * (4L * 64 + 3)}));
   EXPECT_EQ(cost("%x: tensor<?x64xf32>, %r: tensor<?xi32>",
                  "%0 = kernel.gather_rows %x, %r : (tensor<?x64xf32>, "
                  "tensor<?xi32>) -> tensor<?x64xf32>",
                  {.rows = 5}),
-            (Cost{.inputBytes = 5 * (4 + 256), .outputBytes = 5 * 256}));
+            (Cost{.inputBytes = 5L * (4 + 256), .outputBytes = 5L * 256}));
   EXPECT_EQ(cost("%x: tensor<?x64xf32>",
                  "%0 = kernel.pointwise %x, %x body {\n^bb0(%a: f32, %b: f32):"
                  "\n%1 = kernel.silu %a\n%2 = arith.mulf %1, %b : f32\n"
                  "kernel.yield %2\n} : (tensor<?x64xf32>, tensor<?x64xf32>) -> "
                  "tensor<?x64xf32>",
                  {.rows = 5}),
-            (Cost{.inputBytes = 5 * 512,
-                  .outputBytes = 5 * 256,
-                  .flops = 5 * 64 * 5}));
+            (Cost{.inputBytes = 5L * 512,
+                  .outputBytes = 5L * 256,
+                  .flops = 5L * 64 * 5}));
   EXPECT_EQ(
       cost("%p: tensor<?xi32>",
            "%0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : "
            "tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>",
            {.rows = 5}),
-      (Cost{.inputBytes = 5 * 4, .outputBytes = 5 * 16, .flops = 5 * 2 * 3}));
+      (Cost{.inputBytes = 5L * 4, .outputBytes = 5L * 16, .flops = 5L * 2 * 3}));
 }
 
 const std::string kv = "!llama.kv<layers = 2, heads = 2, size = 8>";
@@ -158,10 +158,10 @@ TEST_F(CostTest, RopeTurnsQueriesAndKeysAndAppends) {
                      kv + ")",
                  {.rows = 3, .context = 3, .kvTokenBytes = 64}),
             // q 128, k and v 64 each, table 32, two indices.
-            (Cost{.inputBytes = 3 * (128 + 64 + 64 + 32 + 8),
-                  .outputBytes = 3 * 128,
-                  .kvWrittenBytes = 3 * 64,
-                  .flops = 3 * 6 * (16 + 8)})); // pairs of q and of k
+            (Cost{.inputBytes = 3L * (128 + 64 + 64 + 32 + 8),
+                  .outputBytes = 3L * 128,
+                  .kvWrittenBytes = 3L * 64,
+                  .flops = 3L * 6 * (16 + 8)})); // pairs of q and of k
 }
 
 TEST_F(CostTest, AttentionReadsTheCacheOnceAndComputesItsCausalHalf) {
@@ -172,10 +172,10 @@ TEST_F(CostTest, AttentionReadsTheCacheOnceAndComputesItsCausalHalf) {
   // Rows attend to 8, 9 and 10 keys: 27, with 4 heads of 4 * 8 + 5.
   EXPECT_EQ(cost(cacheArguments, text,
                  {.rows = 3, .context = 10, .kvTokenBytes = 64}),
-            (Cost{.inputBytes = 3 * (128 + 8),
-                  .outputBytes = 3 * 128,
-                  .kvReadBytes = 10 * 64,
-                  .flops = 27 * 4 * 37 + 3 * 32}));
+            (Cost{.inputBytes = 3L * (128 + 8),
+                  .outputBytes = 3L * 128,
+                  .kvReadBytes = 10L * 64,
+                  .flops = 27L * 4 * 37 + 3L * 32}));
 }
 
 TEST_F(CostTest, SplitAttentionTouchesTheSplitsThatItsKeysFill) {
@@ -194,13 +194,13 @@ TEST_F(CostTest, SplitAttentionTouchesTheSplitsThatItsKeysFill) {
       .rows = 1, .context = 30, .splitContext = 100, .kvTokenBytes = 64};
   // Splits of 20 keys: 30 keys fill two, of 4 heads and 96 bytes.
   EXPECT_EQ(cost(cacheArguments, text, step), (Cost{.inputBytes = 128 + 8,
-                                                    .outputBytes = 2 * 4 * 96,
-                                                    .kvReadBytes = 30 * 64,
-                                                    .flops = 30 * 4 * 37}));
+                                                    .outputBytes = 2L * 4 * 96,
+                                                    .kvReadBytes = 30L * 64,
+                                                    .flops = 30L * 4 * 37}));
   EXPECT_EQ(cost(cacheArguments, merge, step),
-            (Cost{.inputBytes = 2 * 4 * 96 + 4,
+            (Cost{.inputBytes = 2L * 4 * 96 + 4,
                   .outputBytes = 128,
-                  .flops = 2 * 4 * (2 * 8 + 5) + 32}));
+                  .flops = 2L * 4 * (2L * 8 + 5) + 32}));
   step.splitContext = 0;
   EXPECT_EQ(cost(cacheArguments, text, step).outputBytes, 5 * 4 * 96);
 }

@@ -21,6 +21,12 @@ function byId(id) {
   return document.getElementById(id);
 }
 
+// An id that no other element has.
+function newId(kind) {
+  newId.last = (newId.last || 0) + 1;
+  return `${kind}-${newId.last}`;
+}
+
 // 1234567 as "1,234,567".
 function whole(number) {
   return Math.round(number).toLocaleString("en-US");
@@ -70,8 +76,7 @@ function listbox(host, options, label, choose) {
     choose(current);
   };
   options.forEach((option, index) => {
-    listbox.count = (listbox.count || 0) + 1;
-    option.id = `option-${listbox.count}`;
+    option.id = newId("option");
     option.setAttribute("role", "option");
     option.setAttribute("aria-selected", "false");
     option.addEventListener("click", () => select(index, false));
@@ -98,8 +103,9 @@ function listbox(host, options, label, choose) {
 // Tabs named `names`, of which the chosen one's panel is what `show` returns.
 function tabs(names, label, show) {
   const list = el("div", { role: "tablist", class: "tabs", "aria-label": label });
-  const panel = el("div", { role: "tabpanel" });
-  const buttons = names.map((name) => el("button", { role: "tab", type: "button" }, name));
+  const id = newId("panel");
+  const panel = el("div", { role: "tabpanel", id });
+  const buttons = names.map((name) => el("button", { role: "tab", type: "button", "aria-controls": id }, name));
   const select = (index) => {
     buttons.forEach((button, i) => {
       button.setAttribute("aria-selected", i === index);

@@ -28,7 +28,7 @@ function showPasses(report, body) {
   );
   const rows = passes.steps.map((step, index) => timelineRow(step, index, slowest));
   const list = el("div", { class: "timeline", id: "timeline" }, ...rows);
-  const detail = el("div", { id: "pass-detail", "aria-live": "polite" });
+  const detail = el("div", { id: "pass-detail" });
   body.append(list, detail);
   const choose = listbox(list, rows, "Passes", (index) => showStep(passes, passes.steps[index], detail));
   const changed = passes.steps.findIndex((step) => step.removed + step.added > 0);
@@ -59,7 +59,7 @@ function showStep(passes, step, detail) {
   const isChanged = step.before !== step.after;
   const head = el(
     "div",
-    { class: "diff-head" },
+    { class: "diff-head", role: "status" },
     el("h3", {}, step.name),
     el("span", { class: "quiet" }, isChanged ? `${whole(step.removed)} lines removed, ${whole(step.added)} added` : step.phase === "import" ? "the graph as the frontend builds it" : "the IR did not change"),
   );

@@ -158,6 +158,7 @@ TEST_F(PassRecorderTest, LayerGraphsHoldOpsWeightsAndWhatCrossesTheirBorder) {
   const LayerGraph graph =
       layerGraph(*module->getOps<mlir::func::FuncOp>().begin(), 1);
   std::vector<std::string> labels;
+  labels.reserve(graph.nodes.size());
   for (const GraphNode &node : graph.nodes)
     labels.push_back(node.op + " " + node.label);
   EXPECT_THAT(labels, ElementsAre(" layers.0.silu", "llama.linear w",
@@ -167,6 +168,7 @@ TEST_F(PassRecorderTest, LayerGraphsHoldOpsWeightsAndWhatCrossesTheirBorder) {
   EXPECT_THAT(graph.nodes[1].weights, ElementsAre("w 8 x 8 bf16"));
   EXPECT_EQ(graph.nodes[2].type, "rows x 8 f32");
   std::vector<std::pair<uint32_t, uint32_t>> edges;
+  edges.reserve(graph.edges.size());
   for (const GraphEdge &edge : graph.edges)
     edges.emplace_back(edge.from, edge.to);
   EXPECT_THAT(edges, ElementsAre(std::pair(0, 1), std::pair(1, 2),
