@@ -127,8 +127,11 @@ class Browser:
         if self.session:
             command["sessionId"] = self.session
         data = json.dumps(command).encode() + b"\0"
-        while data:
-            data = data[os.write(self.write_end, data) :]
+        try:
+            while data:
+                data = data[os.write(self.write_end, data) :]
+        except BrokenPipeError:
+            raise BrowserError(f"{self.process.args[0]} has ended") from None
         deadline = time.monotonic() + timeout
         while True:
             answer = self.receive(deadline)
