@@ -185,7 +185,7 @@ function diffTable(before, after, step) {
     const kept = list.filter((row) => !row.changed).length;
     const unchanged = `${whole(kept)} unchanged ${kept === 1 ? "line" : "lines"}`;
     if (!repeats) return `\u22ef ${unchanged}`;
-    return `\u22ef ${whole(repeats)} ${repeats === 1 ? "change" : "changes"} like those above in other layers${kept ? `, ${unchanged}` : ""}`;
+    return `\u22ef ${whole(repeats)} ${repeats === 1 ? "change" : "changes"} like those above${kept ? `, ${unchanged}` : ""}`;
   };
   for (let at = 0; at < rows.length; ) {
     let end = at;

@@ -231,7 +231,7 @@ class RealModel(ReportCase):
         self.assertIn("llama.attention ", added)
         # The other layers' changes are the same and folded, and can be shown.
         folds = self.value("[...document.querySelectorAll('.diff .fold')].map(e => e.innerText)")
-        self.assertTrue(any("in other layers" in fold for fold in folds), folds)
+        self.assertTrue(any("changes like those above" in fold for fold in folds), folds)
         self.assertEqual(added.count("llama.attention "), 1)
         while self.count(".diff .fold button"):
             self.value("document.querySelector('.diff .fold button').click()")
