@@ -134,12 +134,13 @@ TEST_F(CostTest, RowWiseOps) {
             (Cost{.inputBytes = 5L * 512,
                   .outputBytes = 5L * 256,
                   .flops = 5L * 64 * 5}));
-  EXPECT_EQ(
-      cost("%p: tensor<?xi32>",
-           "%0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : "
-           "tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>",
-           {.rows = 5}),
-      (Cost{.inputBytes = 5L * 4, .outputBytes = 5L * 16, .flops = 5L * 2 * 3}));
+  EXPECT_EQ(cost("%p: tensor<?xi32>",
+                 "%0 = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : "
+                 "tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>",
+                 {.rows = 5}),
+            (Cost{.inputBytes = 5L * 4,
+                  .outputBytes = 5L * 16,
+                  .flops = 5L * 2 * 3}));
 }
 
 const std::string kv = "!llama.kv<layers = 2, heads = 2, size = 8>";
