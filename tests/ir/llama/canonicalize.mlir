@@ -170,6 +170,28 @@ func.func @any_mask(%s: tensor<2x?x?xf32>, %m: tensor<?x?xf32>) -> tensor<2x?x?x
   return %2 : tensor<2x?x?xf32>
 }
 
+// The causal mask hides more than the one before it.
+// CHECK-LABEL: func.func @causal_after_another
+// CHECK-COUNT-2: llama.add_mask
+func.func @causal_after_another(%s: tensor<2x?x?xf32>, %other: tensor<?x?xf32>, %p: tensor<?xi32>, %kp: tensor<?xi32>) -> tensor<2x?x?xf32> {
+  %m = llama.causal_mask %p, %p, %kp, %kp : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
+  %0 = llama.add_mask %s, %other : (tensor<2x?x?xf32>, tensor<?x?xf32>) -> tensor<2x?x?xf32>
+  %1 = llama.add_mask %0, %m : (tensor<2x?x?xf32>, tensor<?x?xf32>) -> tensor<2x?x?xf32>
+  return %1 : tensor<2x?x?xf32>
+}
+
+// The masked scores are a result too: they would be made twice.
+// CHECK-LABEL: func.func @masked_scores_read_twice
+// CHECK: %[[M:.*]] = llama.add_mask
+// CHECK-NEXT: %[[S:.*]] = llama.scale %[[M]]
+// CHECK-NEXT: return %[[M]], %[[S]]
+func.func @masked_scores_read_twice(%s: tensor<2x?x?xf32>, %p: tensor<?xi32>, %kp: tensor<?xi32>) -> (tensor<2x?x?xf32>, tensor<2x?x?xf32>) {
+  %m = llama.causal_mask %p, %p, %kp, %kp : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
+  %0 = llama.add_mask %s, %m : (tensor<2x?x?xf32>, tensor<?x?xf32>) -> tensor<2x?x?xf32>
+  %1 = llama.scale %0 by 0.5 : (tensor<2x?x?xf32>) -> tensor<2x?x?xf32>
+  return %0, %1 : tensor<2x?x?xf32>, tensor<2x?x?xf32>
+}
+
 // CHECK-LABEL: func.func @any_mask_twice
 // CHECK-COUNT-2: llama.add_mask
 func.func @any_mask_twice(%s: tensor<2x?x?xf32>, %m: tensor<?x?xf32>) -> tensor<2x?x?xf32> {
