@@ -50,9 +50,10 @@ struct PipelineStep {
 /// weights have their formats; `weightFormat` is keep, bf16, q8_0 or q4_0.
 std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
 
-/// From there to a short list of kernel ops; with `explain`, remarks say which
-/// ops were not fused and why.
-std::vector<PipelineStep> fuseSteps(bool explain);
+/// From there to a short list of kernel ops for each range of row counts of
+/// `target`, which outlives the steps; with `explain`, remarks say which ops
+/// were not fused and why.
+std::vector<PipelineStep> fuseSteps(const kernel::Target &target, bool explain);
 
 /// From kernel ops to the plan dialect, for `target`, which outlives the steps.
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target);

@@ -185,9 +185,33 @@ def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
-//===----------------------------------------------------------------------===//
-// Schedule
-//===----------------------------------------------------------------------===//
+def FuseQkv : Pass<"fuse-qkv", "::mlir::func::FuncOp"> {
+  let summary = "Query, key and value are made, turned and appended in one launch";
+  let description = [{
+    Three plain products of one input that only a `kernel.rope_append` reads
+    become, with it, one `kernel.qkv`: RoPE and the append are the epilogue.
+    The weights may differ in type.
+
+    ```mlir
+    %q = kernel.matmul %x, %wq norm(%w) epilogue { yields the accumulator }
+    %k = kernel.matmul %x, %wk norm(%w) epilogue { yields the accumulator }
+    %v = kernel.matmul %x, %wv norm(%w) epilogue { yields the accumulator }
+    %t, %kv1 = kernel.rope_append %q, %k, %v, %table into %kv at %p, %s {layer = 0 : i64}
+    ```
+
+    becomes
+
+    ```mlir
+    %t, %kv1 = kernel.qkv %x, %wq, %wk, %wv norm(%w) turned by %table into %kv at %p, %s
+                 {eps = 1.0e-5 : f64, layer = 0 : i64}
+    ```
+
+    With `explain`, a remark says why an append is left.
+  }];
+  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
+                        "Say in remarks why ops were not fused">];
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
 
 def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
   let summary = "One function for each range of row counts";
@@ -206,9 +230,16 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
     func.func @decode(...) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64}
     func.func @prefill(...) attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 64 : i64}
     ```
+
+    Where there is one row at most, it is the wanted one: its function gathers
+    no rows. A step that wants no logits of its one row gets them all the same.
   }];
   let constructor = "::llamac::createSpecialiseRowsPass(target)";
 }
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
 
 def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
   let summary = "Family and tile config of every launch";

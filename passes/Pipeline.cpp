@@ -45,7 +45,7 @@ std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
   };
 }
 
-std::vector<PipelineStep> fuseSteps(bool explain) {
+std::vector<PipelineStep> fuseSteps(const kernel::Target &target, bool explain) {
   return {
       nested<func::FuncOp>("fuse-attention",
                            [=] { return createFuseAttention({explain}); }),
@@ -58,13 +58,14 @@ std::vector<PipelineStep> fuseSteps(bool explain) {
                            [=] { return createFuseEpilogue({explain}); }),
       nested<func::FuncOp>("fuse-norm",
                            [=] { return createFuseNorm({explain}); }),
+      nested<func::FuncOp>("fuse-qkv", [=] { return createFuseQkv({explain}); }),
+      whole("specialise-rows",
+            [&target] { return createSpecialiseRowsPass(target); }),
   };
 }
 
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
   return {
-      whole("specialise-rows",
-            [&target] { return createSpecialiseRowsPass(target); }),
       nested<func::FuncOp>(
           "choose-kernels",
           [&target] { return createChooseKernelsPass(target); }),
@@ -87,6 +88,7 @@ void registerPasses(const kernel::Target &target) {
   registerPass([] { return createLowerToKernels(); });
   registerPass([] { return createFuseEpilogue(); });
   registerPass([] { return createFuseNorm(); });
+  registerPass([] { return createFuseQkv(); });
   registerPass([&target] { return createSpecialiseRowsPass(target); });
   registerPass([&target] { return createChooseKernelsPass(target); });
   registerPass([&target] { return createLowerToPlanPass(target); });

@@ -36,7 +36,7 @@ std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
 
 Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
-  if (isa<kernel::MatmulOp>(op)) {
+  if (isa<kernel::MatmulOp, kernel::QkvOp>(op)) {
     // gemv keeps the rows' accumulators in registers: at most eight rows.
     const bool few = maxRows <= 8;
     return kernel::MatmulConfigAttr::get(

@@ -90,26 +90,31 @@ template <typename Op> static bool isOp(Operation *op) { return isa<Op>(op); }
 // Products
 //===----------------------------------------------------------------------===//
 
-static bool isMatmul(Operation *op, kernel::MatmulFamily family) {
-  auto product = dyn_cast<kernel::MatmulOp>(op);
+/// True of a product, or the products of query, key and value, that has the
+/// family `family`.
+template <typename Op, kernel::MatmulFamily family>
+static bool isProduct(Operation *op) {
+  auto product = dyn_cast<Op>(op);
   return product && product.getConfigAttr() &&
          product.getConfigAttr().getFamily() == family;
 }
-static bool isGemv(Operation *op) {
-  return isMatmul(op, kernel::MatmulFamily::Gemv);
-}
-static bool isGemm(Operation *op) {
-  return isMatmul(op, kernel::MatmulFamily::Gemm);
+
+/// Of the product with `weight`, [outputs, depth].
+static cpu::MatmulConfig matmulConfig(Value weight, size_t weights,
+                                      kernel::MatmulConfigAttr attr) {
+  ArrayRef<int64_t> shape = cast<ShapedType>(weight.getType()).getShape();
+  cpu::MatmulConfig config{.format = formatRow(weight).format,
+                           .outputs = shape[0],
+                           .depth = shape[1],
+                           .weights = static_cast<int>(weights)};
+  if (attr.getFamily() == kernel::MatmulFamily::Gemv)
+    config.maxRows = attr.getRowBlock();
+  return config;
 }
 
 static cpu::MatmulConfig matmulConfig(kernel::MatmulOp op) {
-  cpu::MatmulConfig config{.format = formatRow(op.getWeights()[0]).format,
-                           .outputs = widthOf(op.getResult()),
-                           .depth = widthOf(op.getInput()),
-                           .weights = static_cast<int>(op.getWeights().size())};
-  if (op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv)
-    config.maxRows = op.getConfigAttr().getRowBlock();
-  return config;
+  return matmulConfig(op.getWeights()[0], op.getWeights().size(),
+                      op.getConfigAttr());
 }
 
 static cpu::LaunchShape gemvShape(Operation *op, const CpuTargetOptions &) {
@@ -117,6 +122,30 @@ static cpu::LaunchShape gemvShape(Operation *op, const CpuTargetOptions &) {
 }
 static cpu::LaunchShape gemmShape(Operation *op, const CpuTargetOptions &) {
   return cpu::gemmShape(matmulConfig(cast<kernel::MatmulOp>(op)));
+}
+
+/// The config of a product as a designated initialiser; `weight` is its first.
+static std::string matmulText(Value weight, const cpu::MatmulConfig &config,
+                              kernel::MatmulFamily family) {
+  std::string text = llvm::formatv(
+      "{{.format = PanelFormat::{0}, .outputs = {1}, .depth = {2}",
+      formatRow(weight).enumerator, config.outputs, config.depth);
+  if (config.weights != 1)
+    text += llvm::formatv(", .weights = {0}", config.weights);
+  if (family == kernel::MatmulFamily::Gemv)
+    text += llvm::formatv(", .maxRows = {0}", config.maxRows);
+  return text + "}";
+}
+
+/// The prologue of a product: the rows of its input, operand 0, as they are or
+/// normalised by the weight at operand `norm`.
+template <typename Op> static std::string rowsText(Op op, size_t norm) {
+  const int64_t depth = widthOf(op.getInput());
+  if (!op.getNormWeight())
+    return llvm::formatv("InputRows<{0}>{{{1}}", depth, operand("float", 0));
+  return llvm::formatv("NormRows<{0}>{{{1}, {2}, {3}f}", depth,
+                       operand("float", 0), operand("float", norm),
+                       literal(op.getEpsAttr().getValueAsDouble()));
 }
 
 /// The epilogue as a functor: loads its extras, stores one vector of outputs.
@@ -146,39 +175,26 @@ static void emitSink(kernel::MatmulOp op, llvm::raw_ostream &os) {
 static void emitMatmul(Operation *operation, StringRef symbol,
                        const CpuTargetOptions &, llvm::raw_ostream &os) {
   auto op = cast<kernel::MatmulOp>(operation);
-  const cpu::MatmulConfig config = matmulConfig(op);
-  const bool gemv =
-      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
+  const kernel::MatmulFamily family = op.getConfigAttr().getFamily();
   openParts(symbol, os);
-  os << "constexpr MatmulConfig config{.format = PanelFormat::"
-     << formatRow(op.getWeights()[0]).enumerator
-     << ", .outputs = " << config.outputs << ", .depth = " << config.depth
-     << ", .weights = " << config.weights;
-  if (gemv)
-    os << ", .maxRows = " << config.maxRows;
-  os << "};\n";
+  os << "constexpr MatmulConfig config"
+     << matmulText(op.getWeights()[0], matmulConfig(op), family) << ";\n";
   emitSink(op, os);
 
   size_t next = 1;
   std::string weights;
   for (size_t i = 0; i < op.getWeights().size(); ++i)
     weights += (i ? ", " : "") + operand("void", next++);
-  std::string rows =
-      op.getNormWeight()
-          ? llvm::formatv("NormRows<{0}>{{{1}, {2}, {3}f}", config.depth,
-                          operand("float", 0), operand("float", next++),
-                          literal(op.getEpsAttr().getValueAsDouble()))
-                .str()
-          : llvm::formatv("InputRows<{0}>{{{1}}", config.depth,
-                          operand("float", 0))
-                .str();
+  const std::string rows = rowsText(op, next);
+  next += op.getNormWeight() ? 1 : 0;
   std::string sink;
   for (size_t i = 0; i < op.getExtras().size(); ++i)
     sink += operand("float", next++) + ", ";
   sink += operand("float", next);
   os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv("{0}<config>(*launch, {1}, {{{2}}, Sink{{{3}});\n}\n",
-                      gemv ? "gemv" : "gemm", rows, weights, sink);
+                      kernel::stringifyMatmulFamily(family), rows, weights,
+                      sink);
   closeParts(symbol, os);
 }
 
@@ -288,8 +304,18 @@ static void emitMerge(Operation *operation, StringRef symbol,
 }
 
 //===----------------------------------------------------------------------===//
-// Rotary embedding
+// Rotary embedding and the append
 //===----------------------------------------------------------------------===//
+
+/// Where keys and values go. Operands from `table` on are the table of angles,
+/// the layer's pool, positions, sequences and the page table.
+static std::string appendText(size_t table) {
+  return llvm::formatv("{{.table = {0}, .pool = {1}, .pageTable = {2}, "
+                       ".positions = {3}, .sequences = {4}}",
+                       operand("float", table), operand("void", table + 1),
+                       operand("int", table + 4), operand("int", table + 2),
+                       operand("int", table + 3));
+}
 
 static cpu::RopeConfig ropeConfig(kernel::RopeAppendOp op,
                                   const CpuTargetOptions &options) {
@@ -312,12 +338,50 @@ static void emitRopeAppend(Operation *operation, StringRef symbol,
   os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv(
       "ropeAppend<RopeConfig{{.kv = {0}, .heads = {1}}>(*launch, RopeArgs{{"
-      ".q = {2}, .k = {3}, .v = {4}, .table = {5}, .pool = {6}, .pageTable = "
-      "{7}, .positions = {8}, .sequences = {9}, .out = {10}});\n}\n",
+      ".q = {2}, .k = {3}, .v = {4}, .to = {5}, .out = {6}});\n}\n",
       kvText(config.kv), config.heads, operand("float", 0), operand("float", 1),
-      operand("float", 2), operand("float", 3), operand("void", 4),
-      operand("int", 7), operand("int", 5), operand("int", 6),
-      operand("float", 8));
+      operand("float", 2), appendText(3), operand("float", 8));
+}
+
+static cpu::QkvConfig qkvConfig(kernel::QkvOp op,
+                                const CpuTargetOptions &options) {
+  kernel::MatmulConfigAttr attr = op.getConfigAttr();
+  return {.query = matmulConfig(op.getQueryWeight(), 1, attr),
+          .key = matmulConfig(op.getKeyWeight(), 1, attr),
+          .value = matmulConfig(op.getValueWeight(), 1, attr),
+          .kv = kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
+}
+
+static cpu::LaunchShape qkvGemvShape(Operation *op,
+                                     const CpuTargetOptions &options) {
+  return cpu::gemvShape(qkvConfig(cast<kernel::QkvOp>(op), options));
+}
+static cpu::LaunchShape qkvGemmShape(Operation *op,
+                                     const CpuTargetOptions &options) {
+  return cpu::gemmShape(qkvConfig(cast<kernel::QkvOp>(op), options));
+}
+
+static void emitQkv(Operation *operation, StringRef symbol,
+                    const CpuTargetOptions &options, llvm::raw_ostream &os) {
+  auto op = cast<kernel::QkvOp>(operation);
+  const cpu::QkvConfig config = qkvConfig(op, options);
+  const kernel::MatmulFamily family = op.getConfigAttr().getFamily();
+  openParts(symbol, os);
+  os << llvm::formatv("constexpr QkvConfig config{{.query = {0}, .key = {1}, "
+                      ".value = {2}, .kv = {3}};\n",
+                      matmulText(op.getQueryWeight(), config.query, family),
+                      matmulText(op.getKeyWeight(), config.key, family),
+                      matmulText(op.getValueWeight(), config.value, family),
+                      kvText(config.kv));
+  const size_t table = op.getNormWeight() ? 5 : 4;
+  os << llvm::formatv(kernelHead, symbol);
+  os << llvm::formatv(
+      "{0}<config>(*launch, {1}, QkvArgs{{.query = {2}, .key = {3}, .value = "
+      "{4}, .to = {5}, .out = {6}});\n}\n",
+      family == kernel::MatmulFamily::Gemv ? "qkvGemv" : "qkvGemm",
+      rowsText(op, 4), operand("void", 1), operand("void", 2),
+      operand("void", 3), appendText(table), operand("float", table + 5));
+  closeParts(symbol, os);
 }
 
 static cpu::LaunchShape ropeTableShape(Operation *, const CpuTargetOptions &) {
@@ -433,10 +497,16 @@ ArrayRef<CpuFamily> cpuFamilies() {
       {"embed", "rowwise.h", isOp<EmbedOp>, embedShape, emitEmbed},
       {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,
        emitGatherRows},
-      {"gemm", "matmul.h", isGemm, gemmShape, emitMatmul},
-      {"gemv", "matmul.h", isGemv, gemvShape, emitMatmul},
+      {"gemm", "matmul.h", isProduct<MatmulOp, MatmulFamily::Gemm>, gemmShape,
+       emitMatmul},
+      {"gemv", "matmul.h", isProduct<MatmulOp, MatmulFamily::Gemv>, gemvShape,
+       emitMatmul},
       {"pointwise", "rowwise.h", isOp<PointwiseOp>, rowwiseShape,
        emitPointwise},
+      {"qkv_gemm", "qkv.h", isProduct<QkvOp, MatmulFamily::Gemm>, qkvGemmShape,
+       emitQkv},
+      {"qkv_gemv", "qkv.h", isProduct<QkvOp, MatmulFamily::Gemv>, qkvGemvShape,
+       emitQkv},
       {"rms_norm", "rowwise.h", isOp<RmsNormOp>, rowwiseShape, emitRmsNorm},
       {"rope_append", "rope.h", isOp<RopeAppendOp>, ropeAppendShape,
        emitRopeAppend},

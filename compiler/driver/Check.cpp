@@ -356,7 +356,7 @@ absl::Status Checker::checkTarget() {
 std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
                                          const kernel::Target &target) {
   std::vector<PipelineStep> steps = graphSteps(options.weightFormat);
-  llvm::append_range(steps, fuseSteps(/*explain=*/false));
+  llvm::append_range(steps, fuseSteps(target, /*explain=*/false));
   for (PipelineStep &step : scheduleSteps(target)) {
     if (step.name == "lower-to-plan")
       break;

@@ -185,7 +185,7 @@ std::vector<PipelineStep> Compilation::stepsOf(Phase phase) const {
   case Phase::Graph:
     return graphSteps(compileOptions.weightFormat);
   case Phase::Fuse:
-    return fuseSteps(compileOptions.reports.explainFusion);
+    return fuseSteps(target, compileOptions.reports.explainFusion);
   case Phase::Schedule:
     return scheduleSteps(target);
   default:

@@ -53,8 +53,8 @@ int main(int argc, char **argv) {
       });
   const mlir::PassPipelineRegistration<FuseOptions> fuse(
       "llamac-fuse", "The phase fuse: from the graph to kernel ops",
-      [](mlir::OpPassManager &pm, const FuseOptions &options) {
-        llamac::addSteps(pm, llamac::fuseSteps(options.explain));
+      [&](mlir::OpPassManager &pm, const FuseOptions &options) {
+        llamac::addSteps(pm, llamac::fuseSteps(target, options.explain));
       });
   const mlir::PassPipelineRegistration<> schedule(
       "llamac-schedule", "The phase schedule: from kernel ops to the plan",

@@ -146,19 +146,27 @@ static absl::Status rmsNorm(OpCall &call) {
   return absl::OkStatus();
 }
 
+/// The input of a product, operand 0; normalised into `storage` by the weight
+/// at operand `norm` when `eps` is given.
+static absl::StatusOr<const Tensor *>
+inputRows(OpCall &call, unsigned norm, FloatAttr eps,
+          std::optional<Tensor> &storage) {
+  if (!eps)
+    return &call.tensor(0);
+  LLAMAC_ASSIGN_OR_RETURN(storage,
+                          normaliseRows(call, call.tensor(0), call.weight(norm),
+                                        eps.getValueAsDouble()));
+  return &*storage;
+}
+
 static absl::Status matmul(OpCall &call) {
   auto op = cast<kernel::MatmulOp>(call.op);
-  const Tensor *input = &call.tensor(0);
   const unsigned weights = op.getWeights().size();
-  unsigned firstExtra = 1 + weights;
+  const unsigned firstExtra = 1 + weights + (op.getNormWeight() ? 1 : 0);
   std::optional<Tensor> normalised;
-  if (op.getNormWeight()) {
-    LLAMAC_ASSIGN_OR_RETURN(normalised,
-                            normaliseRows(call, *input, call.weight(firstExtra),
-                                          op.getEpsAttr().getValueAsDouble()));
-    input = &*normalised;
-    ++firstExtra;
-  }
+  LLAMAC_ASSIGN_OR_RETURN(
+      const Tensor *input,
+      inputRows(call, 1 + weights, op.getEpsAttr(), normalised));
   std::vector<Tensor> products;
   for (unsigned i = 0; i < weights; ++i) {
     LLAMAC_ASSIGN_OR_RETURN(Tensor product,
@@ -203,23 +211,54 @@ static Tensor withoutHeads(Tensor x) {
   return x;
 }
 
-static absl::Status ropeAppend(OpCall &call) {
-  enum { Query, Key, RowValue, Table, Kv, Positions, Sequences };
-  const auto layer =
-      static_cast<int64_t>(cast<kernel::RopeAppendOp>(call.op).getLayer());
-  const Indices &positions = call.indices(Positions);
-  const Indices &sequences = call.indices(Sequences);
-  LLAMAC_RETURN_IF_ERROR(call.kv(Kv).checkAppend(layer, positions, sequences));
-  auto kv = call.take<KvState>(Kv);
-  Tensor query = withHeads(call.take<Tensor>(Query), kv.headSize());
-  Tensor key = withHeads(call.take<Tensor>(Key), kv.headSize());
-  LLAMAC_RETURN_IF_ERROR(turnHeads(query, call.tensor(Table)));
-  LLAMAC_RETURN_IF_ERROR(turnHeads(key, call.tensor(Table)));
-  kv.append(layer, key.data.data(), call.tensor(RowValue).data.data(),
-            positions, sequences);
+/// Turns `query` and `key` [rows, width] by `table` and appends `key` and
+/// `value` to layer `layer` of operand `kvOperand`, which positions and
+/// sequences follow. Results: the turned query, the new cache.
+static absl::Status turnAndAppend(OpCall &call, Tensor query, Tensor key,
+                                  const Tensor &value, const Tensor &table,
+                                  unsigned kvOperand, int64_t layer) {
+  const Indices &positions = call.indices(kvOperand + 1);
+  const Indices &sequences = call.indices(kvOperand + 2);
+  LLAMAC_RETURN_IF_ERROR(
+      call.kv(kvOperand).checkAppend(layer, positions, sequences));
+  auto kv = call.take<KvState>(kvOperand);
+  query = withHeads(std::move(query), kv.headSize());
+  key = withHeads(std::move(key), kv.headSize());
+  LLAMAC_RETURN_IF_ERROR(turnHeads(query, table));
+  LLAMAC_RETURN_IF_ERROR(turnHeads(key, table));
+  kv.append(layer, key.data.data(), value.data.data(), positions, sequences);
   call.results.emplace_back(withoutHeads(std::move(query)));
   call.results.emplace_back(std::move(kv));
   return absl::OkStatus();
+}
+
+static absl::Status ropeAppend(OpCall &call) {
+  enum { Query, Key, RowValue, Table, Kv };
+  auto query = call.take<Tensor>(Query);
+  auto key = call.take<Tensor>(Key);
+  return turnAndAppend(
+      call, std::move(query), std::move(key), call.tensor(RowValue),
+      call.tensor(Table), Kv,
+      static_cast<int64_t>(cast<kernel::RopeAppendOp>(call.op).getLayer()));
+}
+
+static absl::Status qkv(OpCall &call) {
+  enum { Input, QueryWeight, KeyWeight, ValueWeight, NormWeight };
+  auto op = cast<kernel::QkvOp>(call.op);
+  const unsigned table = op.getNormWeight() ? NormWeight + 1 : NormWeight;
+  std::optional<Tensor> normalised;
+  LLAMAC_ASSIGN_OR_RETURN(
+      const Tensor *input,
+      inputRows(call, NormWeight, op.getEpsAttr(), normalised));
+  LLAMAC_ASSIGN_OR_RETURN(Tensor query,
+                          multiplyRows(call, *input, call.weight(QueryWeight)));
+  LLAMAC_ASSIGN_OR_RETURN(Tensor key,
+                          multiplyRows(call, *input, call.weight(KeyWeight)));
+  LLAMAC_ASSIGN_OR_RETURN(const Tensor value,
+                          multiplyRows(call, *input, call.weight(ValueWeight)));
+  return turnAndAppend(call, std::move(query), std::move(key), value,
+                       call.tensor(table), table + 1,
+                       static_cast<int64_t>(op.getLayer()));
 }
 
 static absl::Status attention(OpCall &call) {
@@ -273,6 +312,7 @@ ArrayRef<OpEntry> kernelOps() {
       {"kernel.embed", embed},
       {"kernel.matmul", matmul},
       {"kernel.pointwise", pointwise},
+      {"kernel.qkv", qkv},
       {"kernel.rms_norm", rmsNorm},
       {"kernel.rope_append", ropeAppend},
       {"kernel.rope_table", ropeTable},

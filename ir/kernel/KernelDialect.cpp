@@ -155,6 +155,19 @@ static LogicalResult checkScalarRegion(Operation *op, Region &region,
   return success();
 }
 
+/// A norm weight and eps go together; the weight is f32 [width].
+static LogicalResult checkNorm(Operation *op, Value weight, bool hasEps,
+                               int64_t width) {
+  if (static_cast<bool>(weight) != hasEps)
+    return op->emitOpError("needs both a norm weight and eps, or neither");
+  if (!weight)
+    return success();
+  auto shape = shapeOf(op, "norm weight", weight, 1);
+  if (failed(shape) || failed(checkF32(op, "norm weight", weight)))
+    return failure();
+  return checkSize(op, "norm weight's size", (*shape)[0], width);
+}
+
 LogicalResult MatmulOp::verify() {
   auto input = shapeOf(*this, "input", getInput(), 2);
   auto result = shapeOf(*this, "result", getResult(), 2);
@@ -177,15 +190,9 @@ LogicalResult MatmulOp::verify() {
                            << getWeights().front().getType() << " and "
                            << weight.getType();
   }
-  if (static_cast<bool>(getNormWeight()) != getEps().has_value())
-    return emitOpError("needs both a norm weight and eps, or neither");
-  if (Value norm = getNormWeight()) {
-    auto shape = shapeOf(*this, "norm weight", norm, 1);
-    if (failed(shape) || failed(checkF32(*this, "norm weight", norm)) ||
-        failed(
-            checkSize(*this, "norm weight's size", (*shape)[0], (*input)[1])))
-      return failure();
-  }
+  if (failed(
+          checkNorm(*this, getNormWeight(), getEps().has_value(), (*input)[1])))
+    return failure();
   for (Value extra : getExtras())
     if (extra.getType() != getResult().getType())
       return emitOpError() << "extra operand is " << extra.getType()
@@ -217,37 +224,82 @@ static LogicalResult checkLayer(Operation *op, llama::KVType kv,
                            << kv.getLayers();
 }
 
-LogicalResult RopeAppendOp::verify() {
-  auto kv = dyn_cast<llama::KVType>(getKv().getType());
+/// What rope_append and qkv have in common: a query `width` wide is turned by
+/// `table`, and keys and values go to layer `layer` of `kv`, which becomes
+/// `newKv`. Gives the cache's type.
+static FailureOr<llama::KVType> checkAppend(Operation *op, Value kvValue,
+                                            Value newKv, Value table,
+                                            Value positions, Value sequences,
+                                            int64_t layer, int64_t queryWidth) {
+  auto kv = dyn_cast<llama::KVType>(kvValue.getType());
   if (!kv)
-    return emitOpError() << "kv must be a !llama.kv, got " << getKv().getType();
-  if (getNewKv().getType() != kv)
-    return emitOpError() << "new kv is " << getNewKv().getType()
-                         << ", expected " << kv;
+    return op->emitOpError()
+           << "kv must be a !llama.kv, got " << kvValue.getType();
+  if (newKv.getType() != kv)
+    return op->emitOpError()
+           << "new kv is " << newKv.getType() << ", expected " << kv;
+  auto pairs = shapeOf(op, "table", table, 3);
+  if (failed(pairs) || failed(checkF32(op, "table", table)) ||
+      failed(checkIndices(op, "positions", positions)) ||
+      failed(checkIndices(op, "sequences", sequences)) ||
+      failed(checkSize(op, "table's pairs", (*pairs)[1], kv.getSize() / 2)))
+    return failure();
+  const int64_t width = kv.getHeads() * kv.getSize();
+  if (queryWidth % width != 0)
+    return op->emitOpError() << "query's width is " << queryWidth
+                             << ", expected a multiple of " << width;
+  if (failed(checkLayer(op, kv, layer)))
+    return failure();
+  return kv;
+}
+
+LogicalResult RopeAppendOp::verify() {
   auto query = shapeOf(*this, "query", getQuery(), 2);
   auto key = shapeOf(*this, "key", getKey(), 2);
   auto value = shapeOf(*this, "value", getValue(), 2);
-  auto table = shapeOf(*this, "table", getTable(), 3);
-  if (failed(query) || failed(key) || failed(value) || failed(table) ||
+  if (failed(query) || failed(key) || failed(value) ||
       failed(checkF32(*this, "query", getQuery())) ||
       failed(checkF32(*this, "key", getKey())) ||
-      failed(checkF32(*this, "value", getValue())) ||
-      failed(checkF32(*this, "table", getTable())) ||
-      failed(checkIndices(*this, "positions", getPositions())) ||
-      failed(checkIndices(*this, "sequences", getSequences())))
+      failed(checkF32(*this, "value", getValue())))
     return failure();
-  const int64_t width = kv.getHeads() * kv.getSize();
-  if ((*query)[1] % width != 0)
-    return emitOpError() << "query's width is " << (*query)[1]
-                         << ", expected a multiple of " << width;
+  auto kv = checkAppend(*this, getKv(), getNewKv(), getTable(), getPositions(),
+                        getSequences(), getLayer(), (*query)[1]);
+  if (failed(kv))
+    return failure();
+  const int64_t width = kv->getHeads() * kv->getSize();
   if (failed(checkSize(*this, "key's width", (*key)[1], width)) ||
-      failed(checkSize(*this, "value's width", (*value)[1], width)) ||
-      failed(checkSize(*this, "table's pairs", (*table)[1], kv.getSize() / 2)))
+      failed(checkSize(*this, "value's width", (*value)[1], width)))
     return failure();
   if (getTurned().getType() != getQuery().getType())
     return emitOpError() << "turned query is " << getTurned().getType()
                          << ", expected " << getQuery().getType();
-  return checkLayer(*this, kv, getLayer());
+  return success();
+}
+
+LogicalResult QkvOp::verify() {
+  auto input = shapeOf(*this, "input", getInput(), 2);
+  auto turned = shapeOf(*this, "turned query", getTurned(), 2);
+  auto query = weightShapeOf(*this, "query weight", getQueryWeight());
+  auto key = weightShapeOf(*this, "key weight", getKeyWeight());
+  auto value = weightShapeOf(*this, "value weight", getValueWeight());
+  if (failed(input) || failed(turned) || failed(query) || failed(key) ||
+      failed(value) || failed(checkF32(*this, "input", getInput())) ||
+      failed(checkF32(*this, "turned query", getTurned())) ||
+      failed(
+          checkNorm(*this, getNormWeight(), getEps().has_value(), (*input)[1])))
+    return failure();
+  auto kv = checkAppend(*this, getKv(), getNewKv(), getTable(), getPositions(),
+                        getSequences(), getLayer(), (*query)[0]);
+  if (failed(kv))
+    return failure();
+  const int64_t width = kv->getHeads() * kv->getSize(), depth = (*input)[1];
+  if (failed(checkSize(*this, "query weight's columns", (*query)[1], depth)) ||
+      failed(checkSize(*this, "key weight's columns", (*key)[1], depth)) ||
+      failed(checkSize(*this, "value weight's columns", (*value)[1], depth)) ||
+      failed(checkSize(*this, "key weight's rows", (*key)[0], width)) ||
+      failed(checkSize(*this, "value weight's rows", (*value)[0], width)))
+    return failure();
+  return checkSize(*this, "turned query's width", (*turned)[1], (*query)[0]);
 }
 
 LogicalResult AttentionOp::verify() {

@@ -197,6 +197,37 @@ def Kernel_RopeAppendOp : Kernel_Op<"rope_append", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Kernel_QkvOp : Kernel_Op<"qkv", [Pure]> {
+  let summary = "Query, key and value of a layer, turned and appended";
+  let description = [{
+    Three products of one input, each [rows, K] x [N_i, K]: the query is turned
+    by the rotary angles of `table` and is the first result; the key is turned
+    likewise and goes, with the value, to layer `layer` of the cache at each
+    row's sequence and position. The input is normalised first when
+    `normWeight` and `eps` are given. It is what `kernel.rope_append` does
+    behind three `kernel.matmul`; weights may differ in type.
+
+    ```mlir
+    %q, %kv1 = kernel.qkv %x, %wq, %wk, %wv norm(%w) turned by %table into %kv
+                 at %positions, %sequences {eps = 1.0e-5 : f64, layer = 0 : i64}
+      : (...) -> (tensor<?x576xf32>, !llama.kv<layers = 30, heads = 3, size = 64>)
+    ```
+  }];
+  let arguments = (ins AnyTensor:$input, AnyTensor:$queryWeight,
+                       AnyTensor:$keyWeight, AnyTensor:$valueWeight,
+                       Optional<AnyTensor>:$normWeight, AnyTensor:$table,
+                       AnyType:$kv, AnyTensor:$positions, AnyTensor:$sequences,
+                       I64Attr:$layer, OptionalAttr<F64Attr>:$eps,
+                       OptionalAttr<Kernel_MatmulConfigAttr>:$config);
+  let results = (outs AnyTensor:$turned, AnyType:$newKv);
+  let assemblyFormat = [{
+    $input `,` $queryWeight `,` $keyWeight `,` $valueWeight
+    (`norm` `(` $normWeight^ `)`)? `turned` `by` $table `into` $kv `at`
+    $positions `,` $sequences attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def Kernel_AttentionOp : Kernel_Op<"attention", [Pure]> {
   let summary = "Causal attention of query rows over the paged cache";
   let description = [{

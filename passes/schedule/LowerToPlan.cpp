@@ -129,8 +129,13 @@ private:
     StringRef role = roles.empty() ? "unnamed" : StringRef(roles.front());
     role.consume_front("layers.*.");
     name += "_" + identifier(role);
-    if (auto product = dyn_cast<kernel::MatmulOp>(op)) {
-      auto weight = cast<RankedTensorType>(product.getWeights()[0].getType());
+    Value matrix;
+    if (auto product = dyn_cast<kernel::MatmulOp>(op))
+      matrix = product.getWeights()[0];
+    else if (auto qkv = dyn_cast<kernel::QkvOp>(op))
+      matrix = qkv.getQueryWeight();
+    if (matrix) {
+      auto weight = cast<RankedTensorType>(matrix.getType());
       name += "_n" + std::to_string(weight.getDimSize(0)) + "_k" +
               std::to_string(weight.getDimSize(1));
       name += "_" + llama::elementTypeName(weight.getElementType()).str();

@@ -37,8 +37,18 @@ struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
                      builder.getI64IntegerAttr(bucket.maxRows));
       clone->setAttr("llamac.max_wanted",
                      builder.getI64IntegerAttr(bucket.maxWanted));
+      if (bucket.maxRows == 1)
+        takeEveryRow(clone);
     }
     step.erase();
+  }
+
+  /// The one row of a step is the wanted one.
+  static void takeEveryRow(func::FuncOp func) {
+    func.walk([](kernel::GatherRowsOp gather) {
+      gather.replaceAllUsesWith(gather.getInput());
+      gather.erase();
+    });
   }
 
   const kernel::Target &target;

@@ -1,17 +1,23 @@
 // @step becomes one function for each range of row counts, with its bounds.
+// Where there is one row, it is the wanted one and nothing is gathered.
 // RUN: llamac-opt %s --specialise-rows | FileCheck %s
 
 // CHECK-NOT: @step
-// CHECK: func.func @decode(%{{.*}}: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
-// CHECK-NEXT: kernel.pointwise
-// CHECK: func.func @prefill(%{{.*}}: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 64 : i64} {
-// CHECK-NEXT: kernel.pointwise
+// CHECK: func.func @decode(%{{.*}}: tensor<?x8xf32>, %{{.*}}: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+// CHECK-NEXT: %[[Y:.*]] = kernel.pointwise
+// CHECK-NOT: kernel.gather_rows
+// CHECK: return %[[Y]]
+// CHECK: func.func @prefill(%{{.*}}: tensor<?x8xf32>, %{{.*}}: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 64 : i64} {
+// CHECK-NEXT: %[[Y:.*]] = kernel.pointwise
+// CHECK: %[[G:.*]] = kernel.gather_rows %[[Y]], %{{.*}}
+// CHECK-NEXT: return %[[G]]
 // CHECK-NOT: @step
-func.func @step(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+func.func @step(%x: tensor<?x8xf32>, %wanted: tensor<?xi32>) -> tensor<?x8xf32> {
   %0 = kernel.pointwise %x body {
   ^bb0(%a: f32):
     %s = kernel.silu %a
     kernel.yield %s
   } : (tensor<?x8xf32>) -> tensor<?x8xf32>
-  return %0 : tensor<?x8xf32>
+  %1 = kernel.gather_rows %0, %wanted : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
 }

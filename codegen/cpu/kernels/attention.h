@@ -80,10 +80,7 @@ template <AttentionConfig config> struct AttentionTile {
   static constexpr long head = kv.headSize;
   static constexpr long padded = paddedHead(head);
   static constexpr long split = config.splitTokens;
-  static constexpr long stride =
-      config.queryStride ? config.queryStride : config.heads * head;
-  static constexpr long outputStride =
-      config.outputStride ? config.outputStride : config.heads * head;
+  static constexpr long stride = config.heads * head;
   static_assert(config.heads % kv.kvHeads == 0 && head % 8 == 0);
   static_assert(kv.pageTokens % 32 == 0 && split % kv.pageTokens == 0);
 
@@ -236,7 +233,7 @@ template <AttentionConfig config> struct AttentionTile {
     }
     for (long v = 0; v < vectors; ++v)
       finish(sums + v * padded, totals[v],
-             args.out + (first + v / group) * outputStride +
+             args.out + (first + v / group) * stride +
                  (kvHead * group + v % group) * head);
   }
 
@@ -269,7 +266,7 @@ template <AttentionConfig config> struct AttentionTile {
   }
 };
 
-/// Writes f32 [rows][heads][headSize] (or outputStride) to args.out.
+/// Writes f32 [rows][heads][headSize] to args.out.
 template <AttentionConfig config>
 LLAMAC_INLINE void attention(const CpuLaunch &launch,
                              const AttentionArgs &args) {
@@ -319,17 +316,19 @@ LLAMAC_INLINE void attentionSplit(const CpuLaunch &launch,
   }
 }
 
-/// Joins the splits of one row: `out` gets [heads][headSize].
+/// Joins the partial results of attentionSplit, in ascending order: `out` gets
+/// f32 [rows][heads][headSize].
 template <AttentionConfig config>
-LLAMAC_INLINE void mergeRow(const float *partials, const int *positions,
-                            long row, float *out) {
+LLAMAC_INLINE void attentionMerge(const CpuLaunch &launch,
+                                  const float *partials, const int *positions,
+                                  float *out) {
   using Tile = AttentionTile<config>;
   constexpr long size = attentionPartialFloats(config);
   constexpr long splits = attentionSplits(config);
-  long count = positions[row] / config.splitTokens + 1;
-  for (long queryHead = 0; queryHead < config.heads; ++queryHead) {
-    const float *from =
-        partials + (row * config.heads + queryHead) * splits * size;
+  for (long item = launch.begin; item < launch.end; ++item) {
+    // Items are the heads of row 0, then those of row 1, and so on.
+    long count = positions[item / config.heads] / config.splitTokens + 1;
+    const float *from = partials + item * splits * size;
     float sums[Tile::padded];
     for (long d = 0; d < Tile::padded; d += 16)
       store(sums + d, load<F32x16>(from + d));
@@ -339,30 +338,9 @@ LLAMAC_INLINE void mergeRow(const float *partials, const int *positions,
       joinSplit<Tile::padded>(sums, state, next,
                               {next[Tile::padded], next[Tile::padded + 1]});
     }
-    Tile::finish(sums, state, out + queryHead * Tile::head);
+    Tile::finish(sums, state, out + item * Tile::head);
   }
 }
-
-template <AttentionConfig config>
-LLAMAC_INLINE void attentionMerge(const CpuLaunch &launch,
-                                  const float *partials, const int *positions,
-                                  float *out) {
-  forEachRow(launch, attentionMergeShape(config).rowBlock, [&](long row) {
-    mergeRow<config>(partials, positions, row,
-                     out + row * AttentionTile<config>::outputStride);
-  });
-}
-
-/// A prologue for the product after attentionSplit (see rowwise.h).
-template <AttentionConfig config> struct MergedRows {
-  const float *partials;
-  const int *positions;
-
-  LLAMAC_INLINE const float *operator()(long row, float *scratch) const {
-    mergeRow<config>(partials, positions, row, scratch);
-    return scratch;
-  }
-};
 
 } // namespace llamac::cpu
 

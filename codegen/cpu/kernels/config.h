@@ -112,10 +112,13 @@ constexpr LaunchShape gemvShape(const MatmulConfig &config) {
           matmulScratch(config, config.maxRows).bytes};
 }
 
-constexpr LaunchShape gemmShape(const MatmulConfig &config) {
-  long rowBlock = gemmRowBlock(config);
+constexpr LaunchShape gemmShape(const MatmulConfig &config, long rowBlock) {
   return {panelCount(config.outputs), rowBlock,
           matmulScratch(config, rowBlock).bytes};
+}
+
+constexpr LaunchShape gemmShape(const MatmulConfig &config) {
+  return gemmShape(config, gemmRowBlock(config));
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,9 +160,6 @@ struct AttentionConfig {
   KvConfig kv;
   long heads;
   float scale;
-  long queryStride =
-      0; ///< f32 from one row of q to the next; 0: heads * headSize.
-  long outputStride = 0;  ///< The same for the output.
   long splitTokens = 128; ///< Keys that are reduced together; see attention.h.
 };
 
@@ -206,23 +206,62 @@ constexpr long attentionPartialRowBytes(const AttentionConfig &config) {
          attentionPartialFloats(config) * 4;
 }
 
-constexpr LaunchShape attentionMergeShape(const AttentionConfig &) {
-  return {1, 1, 0};
+/// An item is one head.
+constexpr LaunchShape attentionMergeShape(const AttentionConfig &config) {
+  return {config.heads, 1, 0};
+}
+
+//===----------------------------------------------------------------------===//
+// Query, key and value
+//===----------------------------------------------------------------------===//
+
+/// The products of a layer's query, key and value, which share their input.
+struct QkvConfig {
+  MatmulConfig query;
+  MatmulConfig key;
+  MatmulConfig value;
+  KvConfig kv;
+};
+
+constexpr long largest(long a, long b, long c) {
+  long most = a > b ? a : b;
+  return most > c ? most : c;
+}
+
+/// An item is one panel: first those of the query, then the key's, then the
+/// value's. Each product lays out the scratch for itself.
+constexpr LaunchShape qkvShape(const LaunchShape &query, const LaunchShape &key,
+                               const LaunchShape &value) {
+  return {query.items + key.items + value.items, query.rowBlock,
+          largest(query.scratchBytes, key.scratchBytes, value.scratchBytes)};
+}
+
+constexpr LaunchShape gemvShape(const QkvConfig &config) {
+  return qkvShape(gemvShape(config.query), gemvShape(config.key),
+                  gemvShape(config.value));
+}
+
+/// The row block is the smallest of the three, which suits every format.
+constexpr long gemmRowBlock(const QkvConfig &config) {
+  return -largest(-gemmRowBlock(config.query), -gemmRowBlock(config.key),
+                  -gemmRowBlock(config.value));
+}
+
+constexpr LaunchShape gemmShape(const QkvConfig &config) {
+  long rowBlock = gemmRowBlock(config);
+  return qkvShape(gemmShape(config.query, rowBlock),
+                  gemmShape(config.key, rowBlock),
+                  gemmShape(config.value, rowBlock));
 }
 
 //===----------------------------------------------------------------------===//
 // Rotary embedding and row-wise kernels
 //===----------------------------------------------------------------------===//
 
-/// Rotates q and k, and appends k and v to the cache. Strides in f32; 0 means
-/// dense rows.
+/// Rotates q and k, and appends k and v to the cache.
 struct RopeConfig {
   KvConfig kv;
   long heads;
-  long queryStride = 0;
-  long keyStride = 0;
-  long valueStride = 0;
-  long outputStride = 0; ///< Of the rotated q.
 };
 
 constexpr LaunchShape ropeAppendShape(const RopeConfig &) { return {1, 4, 0}; }

@@ -219,13 +219,63 @@ constexpr int gemvWidth =
     : PanelReader<config.format>::group > 8 ? 1
                                             : 4 / config.weights;
 
-/// Any number of rows.
-template <MatmulConfig config, class Rows, class Sink>
-LLAMAC_INLINE void gemm(const CpuLaunch &launch, const Rows &rows,
-                        const PanelWeights<config.weights> &weights,
-                        const Sink &sink) {
-  constexpr LaunchShape shape = gemmShape(config);
-  MatmulBuffers<config> buffers(launch.scratch, shape.rowBlock);
+/// One of the products of a launch, and what takes its results.
+template <MatmulConfig matmul, class Sink> struct Product {
+  static constexpr MatmulConfig config = matmul;
+
+  PanelWeights<config.weights> weights;
+  Sink sink;
+};
+
+/// Rows first .. first + count - 1 of a launch of several products of one
+/// input, whose panels are numbered one product after the other: panels
+/// begin .. end - 1. The scratch holds up to `maxRows` rows.
+template <bool single, class Rows> struct ProductRows {
+  void *scratch;
+  long maxRows;
+  const Rows &rows;
+  long first;
+  long count;
+
+  /// `prepared` says whether the scratch already holds the rows in the form
+  /// that `product` is multiplied in.
+  template <class Product, class... Others>
+  LLAMAC_INLINE void run(long begin, long end, bool prepared,
+                         const Product &product,
+                         const Others &...others) const {
+    constexpr MatmulConfig config = Product::config;
+    constexpr long panels = panelCount(config.outputs);
+    constexpr int wide = single ? gemvWidth<config> : gemmWidth<config>;
+    if (begin < panels) {
+      MatmulBuffers<config> buffers(scratch, maxRows);
+      if (!prepared)
+        buffers.prepare(rows, first, count);
+      prepared = true;
+      matmulRange<config, wide, single>(buffers, product.weights, begin,
+                                        end < panels ? end : panels, first,
+                                        count, product.sink);
+    }
+    if constexpr (sizeof...(Others) > 0)
+      if (end > panels)
+        next<config.format>(begin < panels ? 0 : begin - panels, end - panels,
+                            prepared, others...);
+  }
+
+private:
+  /// run() of the products that follow one of `format`.
+  template <PanelFormat format, class Product, class... Others>
+  LLAMAC_INLINE void next(long begin, long end, bool prepared,
+                          const Product &product,
+                          const Others &...others) const {
+    run(begin, end, prepared && Product::config.format == format, product,
+        others...);
+  }
+};
+
+/// Any number of rows, with the geometry `shape`.
+template <LaunchShape shape, class Rows, class... Products>
+LLAMAC_INLINE void gemmProducts(const CpuLaunch &launch, const Rows &rows,
+                                const Products &...products) {
   for (long item = launch.begin; item < launch.end;) {
     long block = item / shape.items;
     long last = (block + 1) * shape.items;
@@ -233,12 +283,32 @@ LLAMAC_INLINE void gemm(const CpuLaunch &launch, const Rows &rows,
     long first = block * shape.rowBlock;
     long count = launch.rows - first;
     count = count < shape.rowBlock ? count : shape.rowBlock;
-    buffers.prepare(rows, first, count);
-    matmulRange<config, gemmWidth<config>, /*single=*/false>(
-        buffers, weights, item - block * shape.items,
-        last - block * shape.items, first, count, sink);
+    ProductRows<false, Rows>{launch.scratch, shape.rowBlock, rows, first, count}
+        .run(item - block * shape.items, last - block * shape.items,
+             /*prepared=*/false, products...);
     item = last;
   }
+}
+
+/// At most `maxRows` rows.
+template <long maxRows, class Rows, class... Products>
+LLAMAC_INLINE void gemvProducts(const CpuLaunch &launch, const Rows &rows,
+                                const Products &...products) {
+  if (maxRows == 1 || launch.rows == 1)
+    ProductRows<true, Rows>{launch.scratch, maxRows, rows, 0, 1}.run(
+        launch.begin, launch.end, /*prepared=*/false, products...);
+  else
+    ProductRows<false, Rows>{launch.scratch, maxRows, rows, 0, launch.rows}.run(
+        launch.begin, launch.end, /*prepared=*/false, products...);
+}
+
+/// Any number of rows.
+template <MatmulConfig config, class Rows, class Sink>
+LLAMAC_INLINE void gemm(const CpuLaunch &launch, const Rows &rows,
+                        const PanelWeights<config.weights> &weights,
+                        const Sink &sink) {
+  gemmProducts<gemmShape(config)>(launch, rows,
+                                  Product<config, Sink>{weights, sink});
 }
 
 /// At most config.maxRows rows.
@@ -246,16 +316,8 @@ template <MatmulConfig config, class Rows, class Sink>
 LLAMAC_INLINE void gemv(const CpuLaunch &launch, const Rows &rows,
                         const PanelWeights<config.weights> &weights,
                         const Sink &sink) {
-  MatmulBuffers<config> buffers(launch.scratch, config.maxRows);
-  if (config.maxRows == 1 || launch.rows == 1) {
-    buffers.prepare(rows, 0, 1);
-    matmulRange<config, gemvWidth<config>, /*single=*/true>(
-        buffers, weights, launch.begin, launch.end, 0, 1, sink);
-  } else {
-    buffers.prepare(rows, 0, launch.rows);
-    matmulRange<config, gemmWidth<config>, /*single=*/false>(
-        buffers, weights, launch.begin, launch.end, 0, launch.rows, sink);
-  }
+  gemvProducts<config.maxRows>(launch, rows,
+                               Product<config, Sink>{weights, sink});
 }
 
 } // namespace llamac::cpu

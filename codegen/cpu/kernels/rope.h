@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // ropeTable computes cos and sin of position x frequency for the rows of a
-// step, once for all layers; ropeAppend turns the pairs (2i, 2i + 1) of q and k
-// by them and writes k and v to their page.
+// step, once for all layers. The sinks turn the pairs (2i, 2i + 1) of queries
+// and keys by them and write keys and values to their page: ropeAppend feeds
+// them from memory, the products of qkv.h from their accumulators.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,66 +73,129 @@ LLAMAC_INLINE void ropeTable(const CpuLaunch &launch, const int *positions,
   });
 }
 
-/// Row r is the token at positions[r] of sequence sequences[r].
-struct RopeArgs {
-  const float *q;       ///< [rows][heads][headSize].
-  const float *k;       ///< [rows][kvHeads][headSize].
-  const float *v;       ///< [rows][kvHeads][headSize].
+/// Where the rows of a step go: row r is the token at positions[r] of sequence
+/// sequences[r].
+struct AppendArgs {
   const float *table;   ///< Of ropeTable.
   void *pool;           ///< The layer's pages.
   const int *pageTable; ///< [sequences][pagesPerSequence].
   const int *positions; ///< [rows].
   const int *sequences; ///< [rows].
-  float *out;           ///< The rotated q; may be q.
 };
 
-/// out = x with its pairs turned by `table`; a head of `size` elements.
-template <long size>
-LLAMAC_INLINE void rotate(const float *x, const float *table, float *out) {
-  using F32x8 = float __attribute__((ext_vector_type(8)));
-  for (long d = 0; d < size; d += 8) {
-    auto v = load<F32x8>(x + d), turn = load<F32x8>(table + d);
-    auto swapped = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
-    auto cosine = __builtin_shufflevector(turn, turn, 0, 0, 2, 2, 4, 4, 6, 6);
-    auto sine = __builtin_shufflevector(turn, -turn, 9, 1, 11, 3, 13, 5, 15, 7);
-    store(out + d, v * cosine + swapped * sine);
+using F32x8 = float __attribute__((ext_vector_type(8)));
+
+/// Elements column .. column + 15 of a row of heads, their pairs turned by the
+/// row's angles. Halves go by themselves, since 16 elements may reach into the
+/// next head.
+template <long headSize>
+LLAMAC_INLINE F32x16 turned(F32x16 v, const float *angles, long column) {
+  auto turn = __builtin_shufflevector(
+      load<F32x8>(angles + column % headSize),
+      load<F32x8>(angles + (column + 8) % headSize), 0, 1, 2, 3, 4, 5, 6, 7, 8,
+      9, 10, 11, 12, 13, 14, 15);
+  auto swapped = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11,
+                                         10, 13, 12, 15, 14);
+  auto cosine = __builtin_shufflevector(turn, turn, 0, 0, 2, 2, 4, 4, 6, 6, 8,
+                                        8, 10, 10, 12, 12, 14, 14);
+  auto sine = __builtin_shufflevector(turn, -turn, 17, 1, 19, 3, 21, 5, 23, 7,
+                                      25, 9, 27, 11, 29, 13, 31, 15);
+  return fma(v, cosine, swapped * sine);
+}
+
+/// Takes queries: out = the turned query, rows of `width`.
+template <long headSize, long width> struct TurnedRows {
+  const float *table;
+  float *out;
+
+  LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
+                                int lanes) const {
+    store16(out + row * width + column,
+            turned<headSize>(y, table + row * headSize, column), lanes);
+  }
+};
+
+/// Calls body(page, d, i) for the halves of 16 elements of a row of kv heads:
+/// elements i .. i + 7 of the vector are d .. d + 7 of the head that lies in
+/// `page`, which holds the row's token.
+template <KvConfig kv, class Body>
+LLAMAC_INLINE void forEachHalf(const AppendArgs &to, long row, long column,
+                               int lanes, const Body &body) {
+  for (int i = 0; i < lanes; i += 8) {
+    long head = (column + i) / kv.headSize;
+    KvPage<kv> page(to.pool, to.pageTable, to.sequences[row],
+                    to.positions[row] / kv.pageTokens, head);
+    body(page, column + i - head * kv.headSize, i);
   }
 }
+
+/// Takes keys: turned, they go to their page.
+template <KvConfig kv> struct AppendKeys {
+  AppendArgs to;
+
+  LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
+                                int lanes) const {
+    constexpr long element = kvElementBytes(kv.format);
+    U8 stored[16 * element];
+    storeKv<kv.format>(
+        stored, turned<kv.headSize>(y, to.table + row * kv.headSize, column));
+    long token = to.positions[row] % kv.pageTokens;
+    forEachHalf<kv>(
+        to, row, column, lanes, [&](const KvPage<kv> &page, long d, int first) {
+          U8 *keys = page.keys(token / 16 * 16, d) + token % 16 * element;
+          for (int i = 0; i < 8; ++i)
+            __builtin_memcpy(keys + i * 16 * element,
+                             stored + (first + i) * element, element);
+        });
+  }
+};
+
+/// Takes values: they go to their page. The end of a padded row stays zero.
+template <KvConfig kv> struct AppendValues {
+  AppendArgs to;
+
+  LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
+                                int lanes) const {
+    constexpr long element = kvElementBytes(kv.format);
+    U8 stored[16 * element];
+    storeKv<kv.format>(stored, y);
+    long token = to.positions[row] % kv.pageTokens;
+    forEachHalf<kv>(to, row, column, lanes,
+                    [&](const KvPage<kv> &page, long d, int first) {
+                      __builtin_memcpy(page.value(token, d),
+                                       stored + first * element, 8 * element);
+                    });
+  }
+};
+
+struct RopeArgs {
+  const float *q; ///< [rows][heads][headSize].
+  const float *k; ///< [rows][kvHeads][headSize].
+  const float *v; ///< [rows][kvHeads][headSize].
+  AppendArgs to;
+  float *out; ///< The turned q; may be q.
+};
 
 template <RopeConfig config>
 LLAMAC_INLINE void ropeAppend(const CpuLaunch &launch, const RopeArgs &args) {
   constexpr KvConfig kv = config.kv;
-  constexpr long head = kv.headSize, padded = paddedHead(head);
-  constexpr long element = kvElementBytes(kv.format);
-  auto strideOr = [](long stride, long heads) {
-    return stride ? stride : heads * kv.headSize;
+  constexpr long width = config.heads * kv.headSize;
+  constexpr long kvWidth = kv.kvHeads * kv.headSize;
+  const TurnedRows<kv.headSize, width> queries{args.to.table, args.out};
+  const AppendKeys<kv> keys{args.to};
+  const AppendValues<kv> values{args.to};
+  auto take = [](const auto &sink, const float *x, long row, long column,
+                 long stride, int lanes) {
+    sink(row, column, load16(x + row * stride + column, lanes), lanes);
   };
   forEachRow(launch, ropeAppendShape(config).rowBlock, [&](long row) {
-    const float *table = args.table + row * head;
-    const float *q = args.q + row * strideOr(config.queryStride, config.heads);
-    const float *k = args.k + row * strideOr(config.keyStride, kv.kvHeads);
-    const float *v = args.v + row * strideOr(config.valueStride, kv.kvHeads);
-    float *out = args.out + row * strideOr(config.outputStride, config.heads);
-    for (long j = 0; j < config.heads; ++j)
-      rotate<head>(q + j * head, table, out + j * head);
-
-    long position = args.positions[row], token = position % kv.pageTokens;
-    for (long j = 0; j < kv.kvHeads; ++j) {
-      KvPage<kv> page(args.pool, args.pageTable, args.sequences[row],
-                      position / kv.pageTokens, j);
-      float turned[padded];
-      rotate<head>(k + j * head, table, turned);
-      forEachGroup<head>([&](long d, int lanes) {
-        U8 stored[16 * element];
-        storeKv<kv.format>(stored, load16(turned + d, lanes));
-        U8 *keys = page.keys(token / 16 * 16, d) + token % 16 * element;
-        for (int i = 0; i < lanes; ++i)
-          __builtin_memcpy(keys + i * 16 * element, stored + i * element,
-                           element);
-        storeKv<kv.format>(page.value(token, d),
-                           load16(v + j * head + d, lanes));
-      });
-    }
+    forEachGroup<width>([&](long column, int lanes) {
+      take(queries, args.q, row, column, width, lanes);
+    });
+    forEachGroup<kvWidth>([&](long column, int lanes) {
+      take(keys, args.k, row, column, kvWidth, lanes);
+      take(values, args.v, row, column, kvWidth, lanes);
+    });
   });
 }
 

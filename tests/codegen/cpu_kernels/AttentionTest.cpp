@@ -15,6 +15,8 @@
 #include "Oracle.h"
 #include "Support.h"
 
+#include "runtime/cpu/WeightPacking.h"
+
 #include "gtest/gtest.h"
 
 #include <cmath>
@@ -48,7 +50,7 @@ public:
   Cache(cpu::KvConfig kv, const std::vector<long> &lengths,
         std::mt19937 &random)
       : kv(kv), sequences(static_cast<long>(lengths.size())),
-        pool(sequences * kv.pagesPerSequence * cpu::kvPageBytes(kv)),
+        pool(poolBytes()),
         keys(sequences), values(sequences) {
     long pages = sequences * kv.pagesPerSequence;
     for (long page = 0; page < pages; ++page)
@@ -94,6 +96,10 @@ public:
     float value;
     std::memcpy(&value, &bits, 4);
     return value;
+  }
+
+  size_t poolBytes() const {
+    return sequences * kv.pagesPerSequence * cpu::kvPageBytes(kv);
   }
 
   cpu::KvConfig kv;
@@ -255,22 +261,8 @@ TEST_P(Attention, RowsDoNotDependOnFormBatchOrRanges) {
                     partials.as<float>()),
                pieces, /*backwards=*/pieces == 7);
       unit.run("attentionMerge" + c.suffix(), attentionMergeShape(config), rows,
-               {partials.data(), part.positions.data(), merged.data()});
+               {partials.data(), part.positions.data(), merged.data()}, pieces);
       EXPECT_EQ(expected, merged) << "from row " << first;
-
-      // A product behind it gives the same whether it merges or not.
-      AlignedBytes weight(16 * width * 4);
-      std::vector<float> w = oracle::randomFloats(16 * width, 1, random);
-      std::memcpy(weight.data(), w.data(), w.size() * 4);
-      cpu::MatmulConfig product =
-          cpu::cases::matmul(PanelFormat::F32, 16, width, 1);
-      std::vector<float> a(rows * 16, NAN), b(rows * 16, NAN);
-      unit.run(
-          "mergedProduct" + c.suffix(), gemvShape(product), rows,
-          {partials.data(), part.positions.data(), weight.data(), a.data()});
-      unit.run("plainProduct" + c.suffix(), gemvShape(product), rows,
-               {merged.data(), nullptr, weight.data(), b.data()});
-      EXPECT_EQ(a, b);
     }
   }
 }
@@ -319,25 +311,34 @@ TEST_P(Attention, NonFiniteQueriesKeysAndValuesShow) {
     EXPECT_TRUE(std::isnan(out[i]));
 }
 
+/// cos and sin of the angles of `positions`, f32 [rows][headSize / 2][2].
+static std::vector<float> angleTable(const std::vector<int> &positions,
+                                     long headSize) {
+  std::vector<float> table;
+  for (int position : positions)
+    for (long i = 0; i < headSize / 2; ++i) {
+      double angle = position * std::pow(10000.0, -2.0 * i / headSize);
+      table.push_back(float(std::cos(angle)));
+      table.push_back(float(std::sin(angle)));
+    }
+  return table;
+}
+
 TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
   std::vector<long> lengths = {0, 0, 0};
   Cache cache(kv, lengths, random);
   Step step({33, 1, 2 * c.pageTokens + 1}, /*distinct=*/true);
-  long stride = (c.heads + 2 * c.kvHeads) * c.headSize, h = c.headSize;
-  std::vector<float> qkv =
-      oracle::randomFloats(step.rows() * stride, 1, random);
-  std::vector<float> table(step.rows() * h);
-  for (long r = 0; r < step.rows(); ++r)
-    for (long i = 0; i < h / 2; ++i) {
-      double angle = step.positions[r] * std::pow(10000.0, -2.0 * i / h);
-      table[r * h + 2 * i] = float(std::cos(angle));
-      table[r * h + 2 * i + 1] = float(std::sin(angle));
-    }
+  long h = c.headSize, kvWidth = c.kvHeads * h;
+  std::vector<float> q = oracle::randomFloats(step.rows() * width, 1, random);
+  std::vector<float> k = oracle::randomFloats(step.rows() * kvWidth, 1, random);
+  std::vector<float> v = oracle::randomFloats(step.rows() * kvWidth, 1, random);
+  std::vector<float> table = angleTable(step.positions, h);
   std::vector<float> out(step.rows() * width, NAN);
   cpu::RopeConfig rope = {.kv = kv, .heads = c.heads};
   unit.run("ropeAppend" + c.suffix(), ropeAppendShape(rope), step.rows(),
-           {qkv.data(), table.data(), cache.pool.data(), cache.table.data(),
-            step.positions.data(), step.sequences.data(), out.data()},
+           {q.data(), k.data(), v.data(), table.data(), cache.pool.data(),
+            cache.table.data(), step.positions.data(), step.sequences.data(),
+            out.data()},
            1);
 
   auto turned = [&](const float *x, long r, long d) {
@@ -350,14 +351,14 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
                     : kv.format == cpu::KvFormat::F16 ? 0x1p-11
                                                       : 0x1p-8;
   for (long r = 0; r < step.rows(); ++r) {
-    const float *q = &qkv[r * stride];
-    const float *k = q + width, *v = k + c.kvHeads * h;
     for (long j = 0; j < c.heads; ++j)
       for (long d = 0; d < h; ++d)
-        ASSERT_NEAR(out[r * width + j * h + d], turned(q + j * h, r, d), 1e-6);
+        ASSERT_NEAR(out[r * width + j * h + d],
+                    turned(&q[r * width + j * h], r, d), 1e-6);
     for (long g = 0; g < c.kvHeads; ++g)
       for (long d = 0; d < h; ++d) {
-        double key = turned(k + g * h, r, d), value = v[g * h + d];
+        double key = turned(&k[r * kvWidth + g * h], r, d);
+        double value = v[r * kvWidth + g * h + d];
         ASSERT_NEAR(cache.read(cache.keySlot(step.sequences[r],
                                              step.positions[r], g, d)),
                     key, rounding * std::abs(key) + 1e-6)
@@ -367,6 +368,66 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
                     value, rounding * std::abs(value) + 1e-6)
             << "row " << r << ", kv head " << g << ", element " << d;
       }
+  }
+}
+
+// The parts are held against double precision by the tests of Matmul and the
+// one above.
+TEST_P(Attention, QkvIsThreeProductsThenRopeAndAppend) {
+  const cpu::QkvConfig config = cpu::cases::qkv(c.heads, kv);
+  auto packed = [&](DataType type, long outputs) {
+    std::vector<uint8_t> stored =
+        oracle::randomWeights(type, outputs, cpu::cases::qkvDepth, random);
+    AlignedBytes panels(packedBytes(type, outputs, cpu::cases::qkvDepth));
+    packRows(type, outputs, cpu::cases::qkvDepth, 0, panelCount(outputs),
+             stored.data(), panels.data());
+    return panels;
+  };
+  const long kvWidth = c.kvHeads * c.headSize;
+  AlignedBytes wq = packed(DataType::Q8_0, width);
+  AlignedBytes wk = packed(DataType::Q8_0, kvWidth);
+  AlignedBytes wv = packed(DataType::F32, kvWidth);
+  for (const std::vector<long> &lengths :
+       {std::vector<long>{1}, {3, 1}, {33, 1, 2 * c.pageTokens + 1}}) {
+    Step step(lengths, /*distinct=*/true);
+    const long rows = step.rows();
+    std::vector<float> x =
+        oracle::randomFloats(rows * cpu::cases::qkvDepth, 1, random);
+    std::vector<float> table = angleTable(step.positions, c.headSize);
+    std::vector<float> q(rows * width), k(rows * kvWidth), v(rows * kvWidth);
+    unit.run("queryProduct" + c.suffix(), gemmShape(config.query), rows,
+             {x.data(), wq.data(), q.data()});
+    unit.run("keyProduct" + c.suffix(), gemmShape(config.key), rows,
+             {x.data(), wk.data(), k.data()});
+    unit.run("valueProduct" + c.suffix(), gemmShape(config.value), rows,
+             {x.data(), wv.data(), v.data()});
+    std::vector<long> empty(lengths.size(), 0);
+    Cache cache(kv, empty, random);
+    unit.run("ropeAppend" + c.suffix(),
+             cpu::ropeAppendShape({.kv = kv, .heads = c.heads}), rows,
+             {q.data(), k.data(), v.data(), table.data(), cache.pool.data(),
+              cache.table.data(), step.positions.data(), step.sequences.data(),
+              q.data()});
+    auto fused = [&](const std::string &family, cpu::LaunchShape shape,
+                     long range) {
+      Cache other(kv, empty, random);
+      std::vector<float> out(rows * width, NAN);
+      unit.run(family + c.suffix(), shape, rows,
+               {x.data(), wq.data(), wk.data(), wv.data(), table.data(),
+                other.pool.data(), other.table.data(), step.positions.data(),
+                step.sequences.data(), out.data()},
+               range, /*backwards=*/range == 1);
+      EXPECT_EQ(out, q) << family << " of " << rows << " rows in " << range;
+      EXPECT_EQ(
+          std::memcmp(other.pool.data(), cache.pool.data(), cache.poolBytes()),
+          0)
+          << family << " of " << rows << " rows in " << range;
+    };
+    for (long range : {0, 1, 3}) {
+      fused("qkvGemm", gemmShape(config), range);
+      if (rows <= config.query.maxRows)
+        fused("qkvGemv", gemvShape(config), range);
+    }
   }
 }
 

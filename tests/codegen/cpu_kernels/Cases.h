@@ -50,8 +50,9 @@
   CASE(Q6_K, 33, 512)
 
 /// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,
-/// attentionSplit_*, attentionMerge_*, mergedProduct_* (an F32 product of
-/// 16 outputs whose prologue merges), plainProduct_* and ropeAppend_*.
+/// attentionSplit_*, attentionMerge_*, ropeAppend_*,
+/// qkvGemm_* and qkvGemv_*, and the products of the latter: queryProduct_*,
+/// keyProduct_* and valueProduct_*.
 #define LLAMAC_ATTENTION_CASES(CASE)                                           \
   CASE(1, 1, 8, F16, 64)                                                       \
   CASE(3, 1, 16, F16, 32)                                                      \
@@ -93,6 +94,17 @@ constexpr KvConfig kv(long kvHeads, long headSize, KvFormat format,
 
 constexpr AttentionConfig attention(long heads, KvConfig kv) {
   return {.kv = kv, .heads = heads, .scale = 0.17f};
+}
+
+/// Query and key share a format and so the prepared rows; the value does not.
+constexpr long qkvDepth = 64;
+
+constexpr QkvConfig qkv(long heads, KvConfig kv) {
+  long width = kv.kvHeads * kv.headSize;
+  return {.query = matmul(PanelFormat::Q8_0, heads * kv.headSize, qkvDepth, 1),
+          .key = matmul(PanelFormat::Q8_0, width, qkvDepth, 1),
+          .value = matmul(PanelFormat::F32, width, qkvDepth, 1),
+          .kv = kv};
 }
 
 } // namespace llamac::cpu::cases

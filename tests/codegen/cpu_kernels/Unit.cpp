@@ -15,6 +15,7 @@
 
 #include "llamac/cpu/attention.h"
 #include "llamac/cpu/matmul.h"
+#include "llamac/cpu/qkv.h"
 #include "llamac/cpu/rope.h"
 #include "llamac/cpu/rowwise.h"
 
@@ -96,13 +97,35 @@ static inline AttentionArgs attentionArgs(const CpuLaunch &launch) {
           operand<int>(launch, 4),   operand<float>(launch, 5)};
 }
 
+// Operands from `table` on: angles, pool, page table, positions, sequences.
+static inline AppendArgs appendArgs(const CpuLaunch &launch, int table) {
+  return {operand<float>(launch, table), operand<void>(launch, table + 1),
+          operand<int>(launch, table + 2), operand<int>(launch, table + 3),
+          operand<int>(launch, table + 4)};
+}
+
+// Operands: x, three weights, those of the append, out.
+static inline QkvArgs qkvArgs(const CpuLaunch &launch) {
+  return {operand<void>(launch, 1), operand<void>(launch, 2),
+          operand<void>(launch, 3), appendArgs(launch, 4),
+          operand<float>(launch, 9)};
+}
+
+// One product of a qkv launch by itself. Operands: x, weight, out.
+#define QKV_PART(part, h, g, s)                                                \
+  LLAMAC_KERNEL(part##Product_##h##_##g##_##s) {                               \
+    constexpr MatmulConfig config = cases::qkv(h, kv_##h##_##g##_##s).part;    \
+    gemm<config>(*launch,                                                      \
+                 InputRows<cases::qkvDepth>{operand<float>(*launch, 0)},       \
+                 {operand<void>(*launch, 1)},                                  \
+                 StoreRows<config.outputs>{operand<float>(*launch, 2)});       \
+  }
+
 #define ATTENTION(h, g, s, f, p)                                               \
   namespace {                                                                  \
   constexpr KvConfig kv_##h##_##g##_##s = cases::kv(g, s, KvFormat::f, p);     \
   constexpr AttentionConfig config_##h##_##g##_##s =                           \
       cases::attention(h, kv_##h##_##g##_##s);                                 \
-  constexpr MatmulConfig product_##h##_##g##_##s =                             \
-      cases::matmul(PanelFormat::F32, 16, h *s, 1);                            \
   }                                                                            \
   LLAMAC_KERNEL(attention_##h##_##g##_##s) {                                   \
     attention<config_##h##_##g##_##s>(*launch, attentionArgs(*launch));        \
@@ -115,34 +138,26 @@ static inline AttentionArgs attentionArgs(const CpuLaunch &launch) {
         *launch, operand<float>(*launch, 0), operand<int>(*launch, 1),         \
         operand<float>(*launch, 2));                                           \
   }                                                                            \
-  LLAMAC_KERNEL(mergedProduct_##h##_##g##_##s) {                               \
-    gemv<product_##h##_##g##_##s>(                                             \
-        *launch,                                                               \
-        MergedRows<config_##h##_##g##_##s>{operand<float>(*launch, 0),         \
-                                           operand<int>(*launch, 1)},          \
-        {operand<void>(*launch, 2)},                                           \
-        StoreRows<16>{operand<float>(*launch, 3)});                            \
-  }                                                                            \
-  LLAMAC_KERNEL(plainProduct_##h##_##g##_##s) {                                \
-    gemv<product_##h##_##g##_##s>(                                             \
-        *launch, InputRows<h * s>{operand<float>(*launch, 0)},                 \
-        {operand<void>(*launch, 2)},                                           \
-        StoreRows<16>{operand<float>(*launch, 3)});                            \
-  }                                                                            \
   LLAMAC_KERNEL(ropeAppend_##h##_##g##_##s) {                                  \
-    ropeAppend<RopeConfig{.kv = kv_##h##_##g##_##s,                            \
-                          .heads = h,                                          \
-                          .queryStride = (h + 2 * g) * s,                      \
-                          .keyStride = (h + 2 * g) * s,                        \
-                          .valueStride = (h + 2 * g) * s}>(                    \
+    ropeAppend<RopeConfig{.kv = kv_##h##_##g##_##s, .heads = h}>(              \
         *launch,                                                               \
-        RopeArgs{operand<float>(*launch, 0),                                   \
-                 operand<float>(*launch, 0) + h * s,                           \
-                 operand<float>(*launch, 0) + (h + g) * s,                     \
-                 operand<float>(*launch, 1), operand<void>(*launch, 2),        \
-                 operand<int>(*launch, 3), operand<int>(*launch, 4),           \
-                 operand<int>(*launch, 5), operand<float>(*launch, 6)});       \
-  }
+        RopeArgs{operand<float>(*launch, 0), operand<float>(*launch, 1),       \
+                 operand<float>(*launch, 2), appendArgs(*launch, 3),           \
+                 operand<float>(*launch, 8)});                                 \
+  }                                                                            \
+  LLAMAC_KERNEL(qkvGemm_##h##_##g##_##s) {                                     \
+    qkvGemm<cases::qkv(h, kv_##h##_##g##_##s)>(                                \
+        *launch, InputRows<cases::qkvDepth>{operand<float>(*launch, 0)},       \
+        qkvArgs(*launch));                                                     \
+  }                                                                            \
+  LLAMAC_KERNEL(qkvGemv_##h##_##g##_##s) {                                     \
+    qkvGemv<cases::qkv(h, kv_##h##_##g##_##s)>(                                \
+        *launch, InputRows<cases::qkvDepth>{operand<float>(*launch, 0)},       \
+        qkvArgs(*launch));                                                     \
+  }                                                                            \
+  QKV_PART(query, h, g, s)                                                     \
+  QKV_PART(key, h, g, s)                                                       \
+  QKV_PART(value, h, g, s)
 LLAMAC_ATTENTION_CASES(ATTENTION)
 
 #define ROWWISE(w)                                                             \

@@ -1024,3 +1024,201 @@ func.func private @matmul_family() attributes {config = #kernel.matmul_config<fa
 // expected-error @below {{expected ::llamac::kernel::AttentionFamily to be one of: whole, split}}
 // expected-error @below {{failed to parse Kernel_AttentionConfigAttr parameter 'family'}}
 func.func private @attention_family() attributes {config = #kernel.attention_config<family = ring, splits = 1, partial = 1>}
+
+// -----
+
+func.func @qkv_input_rank(%x: tensor<64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op input must be a tensor of rank 2, got 'tensor<64xf32>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_input_type(%x: tensor<?x64xf16>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op input must hold f32, got 'tensor<?x64xf16>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf16>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_turned_rank(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op turned query must be a tensor of rank 2, got 'tensor<?x4x8xf32>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x4x8xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_turned_type(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op turned query must hold f32, got 'tensor<?x32xf16>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf16>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_turned_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op turned query's width is 16, expected 32}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_query_weight_type(%x: tensor<?x64xf32>, %q: tensor<32x64xi8>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op query weight must hold f32, f16, bf16 or a block format, got 'tensor<32x64xi8>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xi8>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_query_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x32xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op query weight's columns is 32, expected 64}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x32xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_query_weight_rows(%x: tensor<?x64xf32>, %q: tensor<24x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op query's width is 24, expected a multiple of 16}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<24x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_key_weight_rank(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op key weight must be a tensor of rank 2, got 'tensor<16xbf16>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_key_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x32xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op key weight's columns is 32, expected 64}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x32xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_key_weight_rows(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<24x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op key weight's rows is 24, expected 16}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<24x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_value_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x32xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op value weight's columns is 32, expected 64}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x32xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_value_weight_rows(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<8x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op value weight's rows is 8, expected 16}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<8x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_norm_without_eps(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op needs both a norm weight and eps, or neither}}
+  %0:2 = kernel.qkv %x, %q, %k, %v norm(%n) turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<64xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_eps_without_norm(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op needs both a norm weight and eps, or neither}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_norm_size(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<32xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op norm weight's size is 32, expected 64}}
+  %0:2 = kernel.qkv %x, %q, %k, %v norm(%n) turned by %t into %kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<32xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_table_pairs(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op table's pairs is 8, expected 4}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_kv(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: i32, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op kv must be a !llama.kv, got 'i32'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, i32, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, i32)
+  return
+}
+
+// -----
+
+func.func @qkv_new_kv(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op new kv is '!llama.kv<layers = 3, heads = 2, size = 8>', expected '!llama.kv<layers = 2, heads = 2, size = 8>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 3, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_positions(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op positions must hold i32, got 'tensor<?xi64>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi64>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_sequences(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?x1xi32>) {
+  // expected-error @below {{'kernel.qkv' op sequences must be a tensor of rank 1, got 'tensor<?x1xi32>'}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?x1xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @qkv_layer(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.qkv' op layer is 2, the cache has 2}}
+  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 2 : i64}
+    : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}

@@ -84,6 +84,18 @@ func.func @rope_append(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: ten
   return
 }
 
+// CHECK-LABEL: func.func @qkv
+func.func @qkv(%x: tensor<?x576xf32>, %wq: tensor<576x576xbf16>, %wk: tensor<192x576xf16>, %norm: tensor<576xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
+               %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
+  // CHECK: %{{.*}}, %{{.*}} = kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} norm(%{{.*}}) turned by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64, layer = 29 : i64} : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
+  %q0, %kv0 = kernel.qkv %x, %wq, %wk, %wk norm(%norm) turned by %table into %kv at %positions, %sequences {eps = 1.0e-5 : f64, layer = 29 : i64}
+    : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
+  // CHECK: kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} turned by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, layer = 0 : i64}
+  %q1, %kv1 = kernel.qkv %x, %wq, %wk, %wk turned by %table into %kv at %positions, %sequences {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, layer = 0 : i64}
+    : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
+  return
+}
+
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<?x576xf32>, %kv: !kv, %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
   // CHECK: kernel.attention %{{.*}} over %{{.*}} at %{{.*}}, %{{.*}} {layer = 0 : i64, scale = 1.250000e-01 : f64} : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>

@@ -1,0 +1,96 @@
+//===- FuseQkv.cpp - Query, key and value in one launch -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Starts at the append: what it turns and stores must be made for it alone, by
+// three plain products of one input.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Explain.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_FUSEQKV
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using kernel::MatmulOp;
+using kernel::RopeAppendOp;
+
+/// True when `product` stores its one accumulator as it is.
+static bool isPlain(MatmulOp product) {
+  Block &epilogue = product.getEpilogue().front();
+  return product.getWeights().size() == 1 && product.getExtras().empty() &&
+         llvm::hasSingleElement(epilogue);
+}
+
+struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(RopeAppendOp append,
+                                PatternRewriter &rewriter) const override {
+    MatmulOp products[3];
+    const std::pair<StringRef, Value> parts[] = {{"query", append.getQuery()},
+                                                 {"key", append.getKey()},
+                                                 {"value", append.getValue()}};
+    for (auto [part, product] : llvm::zip(parts, products)) {
+      StringRef name = part.first;
+      product = part.second.getDefiningOp<MatmulOp>();
+      if (!product || !isPlain(product))
+        return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
+          diagnostic << "the " << name << " is not a plain product";
+        });
+      if (!part.second.hasOneUse())
+        return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
+          diagnostic << "the " << name << " has another reader";
+        });
+      if (product.getInput() != products[0].getInput() ||
+          product.getNormWeight() != products[0].getNormWeight() ||
+          product.getEps() != products[0].getEps())
+        return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
+          diagnostic << "the " << name
+                     << " is a product of another input than the query";
+        });
+    }
+    auto [query, key, value] = products;
+    Location loc = rewriter.getFusedLoc(
+        {query.getLoc(), key.getLoc(), value.getLoc(), append.getLoc()});
+    rewriter
+        .replaceOpWithNewOp<kernel::QkvOp>(
+            append, append.getResultTypes(), query.getInput(),
+            query.getWeights()[0], key.getWeights()[0], value.getWeights()[0],
+            query.getNormWeight(), append.getTable(), append.getKv(),
+            append.getPositions(), append.getSequences(), append.getLayerAttr(),
+            query.getEpsAttr(), kernel::MatmulConfigAttr())
+        ->setLoc(loc);
+    for (MatmulOp product : products)
+      rewriter.eraseOp(product);
+    return success();
+  }
+};
+
+struct FuseQkv : impl::FuseQkvBase<FuseQkv> {
+  using FuseQkvBase::FuseQkvBase;
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<FuseProductsIntoAppend>(&getContext());
+    if (failed(applyAndExplain(getOperation(), std::move(patterns), explain)))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace llamac
