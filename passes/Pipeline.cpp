@@ -45,7 +45,8 @@ std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
   };
 }
 
-std::vector<PipelineStep> fuseSteps(const kernel::Target &target, bool explain) {
+std::vector<PipelineStep> fuseSteps(const kernel::Target &target,
+                                    bool explain) {
   return {
       nested<func::FuncOp>("fuse-attention",
                            [=] { return createFuseAttention({explain}); }),
@@ -58,7 +59,8 @@ std::vector<PipelineStep> fuseSteps(const kernel::Target &target, bool explain) 
                            [=] { return createFuseEpilogue({explain}); }),
       nested<func::FuncOp>("fuse-norm",
                            [=] { return createFuseNorm({explain}); }),
-      nested<func::FuncOp>("fuse-qkv", [=] { return createFuseQkv({explain}); }),
+      nested<func::FuncOp>("fuse-qkv",
+                           [=] { return createFuseQkv({explain}); }),
       whole("specialise-rows",
             [&target] { return createSpecialiseRowsPass(target); }),
   };

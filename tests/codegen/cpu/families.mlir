@@ -6,6 +6,7 @@
 //      CHECK:// Kernels of a plan for the cpu target
 //      CHECK:#include "llamac/cpu/attention.h"
 // CHECK-NEXT:#include "llamac/cpu/matmul.h"
+// CHECK-NEXT:#include "llamac/cpu/qkv.h"
 // CHECK-NEXT:#include "llamac/cpu/rope.h"
 // CHECK-NEXT:#include "llamac/cpu/rowwise.h"
 // CHECK-EMPTY:
@@ -42,11 +43,8 @@ plan.kernel @rope_table_of_step family "rope_table" serves ["rope_table"] {
 // The norm is the prologue; its weight is the argument behind the matrix.
 //      CHECK:// kernel.matmul for layers.*.attention.wq, layers.*.attention.wk
 // CHECK-NEXT:namespace gemv_wq {
-// CHECK-NEXT:constexpr MatmulConfig config{.format = PanelFormat::Q4_1,
-// CHECK-NEXT:                              .outputs = 64,
-// CHECK-NEXT:                              .depth = 96,
-// CHECK-NEXT:                              .weights = 1,
-// CHECK-NEXT:                              .maxRows = 4};
+// CHECK-NEXT:constexpr MatmulConfig config{
+// CHECK-NEXT:    .format = PanelFormat::Q4_1, .outputs = 64, .depth = 96, .maxRows = 4};
 // CHECK-NEXT:struct Sink {
 // CHECK-NEXT:  float *out;
 // CHECK-NEXT:  void operator()(long row, long column, F32x16 acc, int lanes) const {
@@ -121,16 +119,49 @@ plan.kernel @gemm_gate_up family "gemm" serves ["layers.*.feed_forward.w1"] {
 // CHECK-NEXT:      *launch, RopeArgs{.q = operand<float>(*launch, 0),
 // CHECK-NEXT:                        .k = operand<float>(*launch, 1),
 // CHECK-NEXT:                        .v = operand<float>(*launch, 2),
-// CHECK-NEXT:                        .table = operand<float>(*launch, 3),
-// CHECK-NEXT:                        .pool = operand<void>(*launch, 4),
-// CHECK-NEXT:                        .pageTable = operand<int>(*launch, 7),
-// CHECK-NEXT:                        .positions = operand<int>(*launch, 5),
-// CHECK-NEXT:                        .sequences = operand<int>(*launch, 6),
+// CHECK-NEXT:                        .to = {.table = operand<float>(*launch, 3),
+// CHECK-NEXT:                               .pool = operand<void>(*launch, 4),
+// CHECK-NEXT:                               .pageTable = operand<int>(*launch, 7),
+// CHECK-NEXT:                               .positions = operand<int>(*launch, 5),
+// CHECK-NEXT:                               .sequences = operand<int>(*launch, 6)},
 // CHECK-NEXT:                        .out = operand<float>(*launch, 8)});
 plan.kernel @append family "rope_append" serves ["layers.*.attention.rope_q"] {
 ^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
   %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
+}
+
+// Three products of one input, each in the format of its weight.
+//      CHECK:// kernel.qkv for layers.*.attention.wq
+// CHECK-NEXT:namespace qkv_of_a_layer {
+// CHECK-NEXT:constexpr QkvConfig config{
+// CHECK-NEXT:    .query = {.format = PanelFormat::Q4_K, .outputs = 64, .depth = 256},
+// CHECK-NEXT:    .key = {.format = PanelFormat::Q4_K, .outputs = 32, .depth = 256},
+// CHECK-NEXT:    .value = {.format = PanelFormat::Q6_K, .outputs = 32, .depth = 256},
+// CHECK-NEXT:    .kv = {.kvHeads = 2,
+// CHECK-NEXT:           .headSize = 16,
+// CHECK-NEXT:           .pagesPerSequence = 64,
+// CHECK-NEXT:           .pageTokens = 64,
+// CHECK-NEXT:           .format = KvFormat::F16}};
+// CHECK-NEXT:extern "C" void qkv_of_a_layer(const CpuLaunch *launch) {
+// CHECK-NEXT:  qkvGemm<config>(*launch,
+// CHECK-NEXT:                  NormRows<256>{operand<float>(*launch, 0),
+// CHECK-NEXT:                                operand<float>(*launch, 4), 1e-05f},
+// CHECK-NEXT:                  QkvArgs{.query = operand<void>(*launch, 1),
+// CHECK-NEXT:                          .key = operand<void>(*launch, 2),
+// CHECK-NEXT:                          .value = operand<void>(*launch, 3),
+// CHECK-NEXT:                          .to = {.table = operand<float>(*launch, 5),
+// CHECK-NEXT:                                 .pool = operand<void>(*launch, 6),
+// CHECK-NEXT:                                 .pageTable = operand<int>(*launch, 9),
+// CHECK-NEXT:                                 .positions = operand<int>(*launch, 7),
+// CHECK-NEXT:                                 .sequences = operand<int>(*launch, 8)},
+// CHECK-NEXT:                          .out = operand<float>(*launch, 10)});
+// CHECK-NEXT:}
+// CHECK-NEXT:} // namespace qkv_of_a_layer
+plan.kernel @qkv_of_a_layer family "qkv_gemm" serves ["layers.*.attention.wq"] {
+^bb0(%x: tensor<?x256xf32>, %q: tensor<64x256x!llama.quant<q4_k>>, %k: tensor<32x256x!llama.quant<q4_k>>, %v: tensor<32x256x!llama.quant<q6_k>>, %n: tensor<256xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
+  %0, %1 = kernel.qkv %x, %q, %k, %v norm(%n) turned by %t into %kv at %pos, %seq {config = #kernel.matmul_config<family = gemm, rowBlock = 0>, eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x256xf32>, tensor<64x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q6_k>>, tensor<256xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
 }
 
 //      CHECK:extern "C" void attention_whole(const CpuLaunch *launch) {
