@@ -273,7 +273,8 @@ def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
     Each function becomes a `plan.program`; each op a `plan.launch` of a
     `plan.kernel` that is shared by all ops that differ only in their operands
     and layer. A launch gets a barrier when it depends on one since the last
-    barrier.
+    barrier. A residual that is read for the last time is overwritten in place:
+    the sum takes its buffer.
 
     ```mlir
     %y = kernel.matmul %x, %wq norm(%norm) epilogue { ... } loc("layers.0.attention.wq")
@@ -295,8 +296,10 @@ def PlanMemory : Pass<"plan-memory", "::llamac::plan::ProgramOp"> {
   let summary = "Buffers get offsets in one arena";
   let description = [{
     A buffer lives from the first to the last phase (the launches between two
-    barriers) that touches it. Buffers are placed largest first at the lowest
-    offset where no buffer alive at the same time lies.
+    barriers) that touches it. Buffers are placed one by one at the lowest
+    offset where no buffer alive at the same time lies, in several orders
+    (largest first, longest-lived first, first used first); the smallest arena
+    is kept.
   }];
   let dependentDialects = ["::llamac::plan::PlanDialect"];
 }

@@ -27,4 +27,16 @@
 #define GET_OP_CLASSES
 #include "ir/kernel/KernelOps.h.inc"
 
+namespace llamac::kernel {
+
+/// The operands of `op` whose element [r, n] goes into element [r, n] of its
+/// result and into no other: what a pointwise op reads, and the extras of a
+/// matmul.
+llvm::MutableArrayRef<mlir::OpOperand> elementwiseOperands(mlir::Operation *op);
+
+/// True when `operand` is one of its op's elementwiseOperands.
+bool isElementwise(mlir::OpOperand &operand);
+
+} // namespace llamac::kernel
+
 #endif // LLAMAC_IR_KERNEL_KERNEL_H

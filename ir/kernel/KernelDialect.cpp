@@ -38,6 +38,21 @@ void KernelDialect::initialize() {
       >();
 }
 
+llvm::MutableArrayRef<OpOperand> elementwiseOperands(Operation *op) {
+  if (isa<PointwiseOp>(op))
+    return op->getOpOperands();
+  if (auto product = dyn_cast<MatmulOp>(op))
+    return op->getOpOperands().take_back(product.getExtras().size());
+  return {};
+}
+
+bool isElementwise(OpOperand &operand) {
+  auto operands = elementwiseOperands(operand.getOwner());
+  return llvm::any_of(operands, [&](OpOperand &elementwise) {
+    return &elementwise == &operand;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Verification
 //===----------------------------------------------------------------------===//

@@ -178,6 +178,9 @@ private:
   Value input(InputRole role);
   Value kvOf(int64_t layer);
   Value buffer(Value value, RowSymbol rows);
+  /// An operand whose memory `result` may take: read for the last time, only
+  /// where the same element is stored, and by no other launch of the phase.
+  Value operandToOverwrite(Operation *op, Value result);
   RowSymbol rowsOf(Operation *op);
 
   func::FuncOp func;
@@ -263,12 +266,6 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   }
   if (touchesCache)
     add(input(InputRole::PageTable), Access::Read);
-  for (Value result : op->getResults()) {
-    rows[result] = symbol;
-    if (!isa<llama::KVType>(result.getType()))
-      add(buffer(result, symbol), Access::Write);
-  }
-
   bool barrier = false;
   for (auto [arg, access] : llvm::zip(args, accesses)) {
     barrier |= writtenInPhase.contains(arg);
@@ -278,6 +275,14 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   if (barrier) {
     readInPhase.clear();
     writtenInPhase.clear();
+  }
+  for (Value result : op->getResults()) {
+    rows[result] = symbol;
+    if (isa<llama::KVType>(result.getType()))
+      continue;
+    Value taken = operandToOverwrite(op, result);
+    add(taken ? memory[result] = memoryOf(taken) : buffer(result, symbol),
+        Access::Write);
   }
   for (auto [arg, access] : llvm::zip(args, accesses))
     (static_cast<Access>(access) == Access::Read ? readInPhase : writtenInPhase)
@@ -320,6 +325,21 @@ Value ProgramBuilder::buffer(Value value, RowSymbol symbol) {
     bytes *= size;
   return memory[value] = builder.create<plan::BufferOp>(value.getLoc(), bytes,
                                                         IntegerAttr());
+}
+
+Value ProgramBuilder::operandToOverwrite(Operation *op, Value result) {
+  for (OpOperand &operand : kernel::elementwiseOperands(op)) {
+    Value value = operand.get();
+    const bool isLastRead = llvm::all_of(value.getUses(), [&](OpOperand &use) {
+      return use.getOwner() == op ? kernel::isElementwise(use)
+                                  : use.getOwner()->isBeforeInBlock(op);
+    });
+    Value place = memoryOf(value);
+    if (isLastRead && value.getType() == result.getType() &&
+        place.getDefiningOp<plan::BufferOp>() && !readInPhase.contains(place))
+      return value;
+  }
+  return {};
 }
 
 RowSymbol ProgramBuilder::rowsOf(Operation *op) {

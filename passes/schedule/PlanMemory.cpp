@@ -11,6 +11,9 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <limits>
+#include <utility>
+
 using namespace mlir;
 
 namespace llamac {
@@ -24,14 +27,18 @@ struct PlacedBuffer : BufferLife {
   int64_t offset = 0;
 };
 
-/// Places `buffers` and gives the arena's size.
-static int64_t place(std::vector<PlacedBuffer> &buffers) {
+/// What buffers are placed in ascending order of.
+using Rank = std::pair<int64_t, int64_t> (*)(const BufferLife &);
+
+/// Places `buffers` in the order of `rank`, at the lowest free offset each, and
+/// gives the arena's size.
+static int64_t place(std::vector<PlacedBuffer> &buffers, Rank rank) {
   std::vector<PlacedBuffer *> order;
   for (PlacedBuffer &buffer : buffers)
     order.push_back(&buffer);
   // Among equals the first used goes first: buffers lie in order of use.
-  llvm::sort(order, [](const PlacedBuffer *a, const PlacedBuffer *b) {
-    return std::make_pair(-a->bytes, a) < std::make_pair(-b->bytes, b);
+  llvm::sort(order, [&](const PlacedBuffer *a, const PlacedBuffer *b) {
+    return std::pair(rank(*a), a) < std::pair(rank(*b), b);
   });
   // Those placed so far, by offset.
   std::vector<PlacedBuffer *> placed;
@@ -52,6 +59,32 @@ static int64_t place(std::vector<PlacedBuffer> &buffers) {
   return arena;
 }
 
+/// Places `buffers` in the best of a few orders, none of which is best for
+/// every model, and gives the arena's size.
+static int64_t placeBest(std::vector<PlacedBuffer> &buffers) {
+  static constexpr Rank ranks[] = {
+      // Largest first.
+      [](const BufferLife &life) { return std::pair(-life.bytes, int64_t{0}); },
+      // Longest-lived first: the residual stream lies below all else.
+      [](const BufferLife &life) {
+        return std::pair(life.firstPhase - life.lastPhase, -life.bytes);
+      },
+      // First used first.
+      [](const BufferLife &life) {
+        return std::pair(life.firstPhase, -life.bytes);
+      },
+  };
+  std::vector<PlacedBuffer> best;
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (Rank rank : ranks)
+    if (const int64_t arena = place(buffers, rank); arena < smallest) {
+      smallest = arena;
+      best = buffers;
+    }
+  buffers = std::move(best);
+  return smallest;
+}
+
 struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     plan::ProgramOp program = getOperation();
@@ -59,7 +92,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     for (const BufferLife &life : bufferLives(program))
       buffers.push_back({life});
     OpBuilder builder(&getContext());
-    program.setArenaBytesAttr(builder.getI64IntegerAttr(place(buffers)));
+    program.setArenaBytesAttr(builder.getI64IntegerAttr(placeBest(buffers)));
     for (PlacedBuffer &buffer : buffers)
       buffer.op.setOffsetAttr(builder.getI64IntegerAttr(buffer.offset));
   }

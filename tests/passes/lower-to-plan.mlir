@@ -3,6 +3,7 @@
 // RUN: llamac-opt %s --split-input-file --lower-to-plan | FileCheck %s
 
 // Operands, then results; a buffer for each result, of the row bound's size.
+// Both readers of %x may run at once, so neither overwrites it.
 // CHECK-LABEL: plan.program @independent
 // CHECK: %[[TOKENS:.*]] = plan.input tokens
 // CHECK: %[[POS:.*]] = plan.input positions
@@ -42,6 +43,43 @@ func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor
     kernel.yield %s
   } : (tensor<?x8xf32>) -> tensor<?x8xf32>
   %l = kernel.gather_rows %y, %wanted : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %l, %kv : tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>
+}
+
+// -----
+
+// The last reader overwrites an operand that it reads element by element, but
+// not one that a caller's later launch reads, nor the input of the product.
+// CHECK-LABEL: plan.program @in_place
+// CHECK: %[[X:.*]] = plan.buffer 128
+// CHECK: plan.launch @{{.*}}(read %{{.*}}, write %[[X]])
+// CHECK: %[[Y:.*]] = plan.buffer 128
+// CHECK: plan.launch @{{.*}}(read %[[X]], read %[[W:.*]], read %[[X]], write %[[Y]])
+// CHECK-NOT: plan.buffer
+// CHECK: plan.launch @{{.*}}(read %[[X]], read %[[W]], read %[[Y]], write %[[Y]])
+// CHECK-NOT: plan.buffer
+// CHECK: plan.launch @{{.*}}(read %[[X]], read %[[Y]], write %[[X]])
+// CHECK: plan.logits %[[X]]
+func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_rows = 4 : i64, llamac.max_wanted = 4 : i64} {
+  %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
+  %w = llama.weight "w" : tensor<8x8xbf16>
+  %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
+  %y = kernel.matmul %x, %w extras(%x) epilogue {
+  ^bb0(%acc: f32, %r: f32):
+    %s = arith.addf %acc, %r : f32
+    kernel.yield %s
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 4>} : (tensor<?x8xf32>, tensor<8x8xbf16>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %z = kernel.matmul %x, %w extras(%y) epilogue {
+  ^bb0(%acc: f32, %r: f32):
+    %s = arith.addf %acc, %r : f32
+    kernel.yield %s
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 4>} : (tensor<?x8xf32>, tensor<8x8xbf16>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %l = kernel.pointwise %x, %z body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %l, %kv : tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>
 }
 

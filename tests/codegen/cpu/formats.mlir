@@ -3,7 +3,8 @@
 // RUN: llamac-emit-unit < %s | FileCheck %s
 
 // CHECK: embed<EmbedConfig{.format = PanelFormat::F32, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::F32,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::F32,
 plan.kernel @embed_f32 family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256xf32>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256xf32>) -> tensor<?x256xf32>
@@ -16,7 +17,8 @@ plan.kernel @gemv_f32 family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256xf32>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::F16, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::F16,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::F16,
 plan.kernel @embed_f16 family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256xf16>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256xf16>) -> tensor<?x256xf32>
@@ -29,7 +31,8 @@ plan.kernel @gemv_f16 family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256xf16>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::BF16, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::BF16,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::BF16,
 plan.kernel @embed_bf16 family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256xbf16>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256xbf16>) -> tensor<?x256xf32>
@@ -42,7 +45,8 @@ plan.kernel @gemv_bf16 family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256xbf16>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q8_0, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::Q8_0,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q8_0,
 plan.kernel @embed_q8_0 family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q8_0>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q8_0>>) -> tensor<?x256xf32>
@@ -55,7 +59,8 @@ plan.kernel @gemv_q8_0 family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q8_0>>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q4_0, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::Q4_0,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q4_0,
 plan.kernel @embed_q4_0 family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q4_0>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q4_0>>) -> tensor<?x256xf32>
@@ -68,7 +73,8 @@ plan.kernel @gemv_q4_0 family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q4_0>>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q4_1, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::Q4_1,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q4_1,
 plan.kernel @embed_q4_1 family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q4_1>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q4_1>>) -> tensor<?x256xf32>
@@ -81,7 +87,8 @@ plan.kernel @gemv_q4_1 family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q4_1>>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q5_0, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::Q5_0,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q5_0,
 plan.kernel @embed_q5_0 family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q5_0>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q5_0>>) -> tensor<?x256xf32>
@@ -94,7 +101,8 @@ plan.kernel @gemv_q5_0 family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q5_0>>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q5_1, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::Q5_1,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q5_1,
 plan.kernel @embed_q5_1 family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q5_1>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q5_1>>) -> tensor<?x256xf32>
@@ -107,7 +115,8 @@ plan.kernel @gemv_q5_1 family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q5_1>>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q4_K, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::Q4_K,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q4_K,
 plan.kernel @embed_q4_k family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q4_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q4_k>>) -> tensor<?x256xf32>
@@ -120,7 +129,8 @@ plan.kernel @gemv_q4_k family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q4_k>>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q5_K, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::Q5_K,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q5_K,
 plan.kernel @embed_q5_k family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q5_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q5_k>>) -> tensor<?x256xf32>
@@ -133,7 +143,8 @@ plan.kernel @gemv_q5_k family "gemv" serves [] {
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q5_k>>) -> tensor<?x9xf32>
 }
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q6_K, .width = 256}>
-// CHECK: constexpr MatmulConfig config{.format = PanelFormat::Q6_K,
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q6_K,
 plan.kernel @embed_q6_k family "embed" serves [] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q6_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q6_k>>) -> tensor<?x256xf32>

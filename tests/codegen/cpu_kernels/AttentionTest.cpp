@@ -49,8 +49,7 @@ class Cache {
 public:
   Cache(cpu::KvConfig kv, const std::vector<long> &lengths,
         std::mt19937 &random)
-      : kv(kv), sequences(static_cast<long>(lengths.size())),
-        pool(poolBytes()),
+      : kv(kv), sequences(static_cast<long>(lengths.size())), pool(poolBytes()),
         keys(sequences), values(sequences) {
     long pages = sequences * kv.pagesPerSequence;
     for (long page = 0; page < pages; ++page)

@@ -61,7 +61,7 @@ static void swapGateAndUp(kernel::MatmulOp op) {
 }
 
 /// What layer 2 appends goes to layer 0.
-static void mistakeLayer(kernel::RopeAppendOp op) {
+static void mistakeLayer(kernel::QkvOp op) {
   if (op.getLayer() == 2)
     op.setLayer(0);
 }

@@ -112,7 +112,7 @@ class SmallModels(support.TestCase):
 
     def test_rows_in_the_wrong_layer_are_found_though_the_ir_cannot_run(self):
         found, _ = self.planted(1, "test-mistaken-layer")
-        self.assertEqual(found[:3], ["test-mistaken-layer", "kernel.rope_append", "2"])
+        self.assertEqual(found[:3], ["test-mistaken-layer", "kernel.qkv", "2"])
 
 
 class RealModel(support.TestCase):
