@@ -1,7 +1,7 @@
 // An attention layer is two launches, the turn with the append and attention,
 // however it is written.
-// RUN: llamac-opt %s --llamac-graph --llamac-fuse | FileCheck %s
-// RUN: llamac-opt %s --llamac-graph --llamac-fuse --canonicalize --cse --fuse-epilogue --fuse-norm | FileCheck %s
+// RUN: llamac-opt %s --llamac-graph --fuse-attention --prune-rows --canonicalize --lower-to-kernels --fuse-epilogue --fuse-norm --fuse-qkv | FileCheck %s
+// RUN: llamac-opt %s --llamac-graph --fuse-attention --prune-rows --canonicalize --lower-to-kernels --fuse-epilogue --fuse-norm --fuse-qkv --canonicalize --cse --fuse-epilogue --fuse-norm | FileCheck %s
 
 !indices = tensor<?xi32>
 !wide = tensor<?x64xf32>

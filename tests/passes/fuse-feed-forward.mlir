@@ -1,7 +1,7 @@
 // The feed-forward is two launches however it is written: the norm before gate
 // and up, SiLU and the product behind them, the residual behind down.
-// RUN: llamac-opt %s --llamac-graph --llamac-fuse | FileCheck %s
-// RUN: llamac-opt %s --llamac-graph --llamac-fuse | llamac-opt --fuse-epilogue --fuse-norm | FileCheck %s
+// RUN: llamac-opt %s --llamac-graph --fuse-attention --prune-rows --canonicalize --lower-to-kernels --fuse-epilogue --fuse-norm --fuse-qkv | FileCheck %s
+// RUN: llamac-opt %s --llamac-graph --fuse-attention --prune-rows --canonicalize --lower-to-kernels --fuse-epilogue --fuse-norm --fuse-qkv | llamac-opt --fuse-epilogue --fuse-norm | FileCheck %s
 
 // As the frontends write it.
 // CHECK-LABEL: func.func @as_built
