@@ -208,7 +208,8 @@ static absl::StatusOr<CostBasis> costBasis(const Compilation &compilation,
 }
 
 /// The graph of a layer that is neither the first nor, if there are three, the
-/// last, which computes fewer rows.
+/// last, which computes fewer rows; of the program for the fewest rows where
+/// there are several.
 static LayerGraph innerLayer(ModuleOp module, const ModelConfig &config) {
   func::FuncOp step = *module.getOps<func::FuncOp>().begin();
   return layerGraph(step, std::min<int64_t>(1, config.numLayers - 1));

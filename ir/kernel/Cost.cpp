@@ -137,8 +137,12 @@ static Cost costOf(MatmulOp op, const CostStep &step) {
   return cost;
 }
 
-/// Six for each pair of q and k (four products, two sums); k and v go to the
-/// cache.
+/// Turning one row of q and k: six for each pair, four products and two sums.
+static int64_t turnFlops(int64_t queryWidth, int64_t keyWidth) {
+  return 6 * (queryWidth + keyWidth) / 2;
+}
+
+/// k and v go to the cache.
 static Cost costOf(RopeAppendOp op, const CostStep &step) {
   Cost cost;
   for (Value input : {op.getQuery(), op.getKey(), op.getValue(), op.getTable(),
@@ -147,7 +151,34 @@ static Cost costOf(RopeAppendOp op, const CostStep &step) {
   cost.outputBytes = step.rows * rowBytes(op.getTurned());
   cost.kvWrittenBytes = step.rows * step.kvTokenBytes;
   cost.flops =
-      step.rows * 6 * (widthOf(op.getQuery()) + widthOf(op.getKey())) / 2;
+      step.rows * turnFlops(widthOf(op.getQuery()), widthOf(op.getKey()));
+  return cost;
+}
+
+/// Three products of 2 R n k, of which two are turned; the norm of each row
+/// once, when there is one. Keys and values go to the cache only.
+static Cost costOf(QkvOp op, const CostStep &step) {
+  const int64_t depth = widthOf(op.getInput());
+  Cost cost;
+  int64_t outputs = 0;
+  for (Value weight :
+       {op.getQueryWeight(), op.getKeyWeight(), op.getValueWeight()}) {
+    cost.weightBytes += weightBytes(weight.getType());
+    outputs += cast<RankedTensorType>(weight.getType()).getDimSize(0);
+  }
+  for (Value input :
+       {op.getInput(), op.getTable(), op.getPositions(), op.getSequences()})
+    cost.inputBytes += step.rows * rowBytes(input);
+  cost.outputBytes = step.rows * rowBytes(op.getTurned());
+  cost.kvWrittenBytes = step.rows * step.kvTokenBytes;
+  const int64_t queryWidth = widthOf(op.getTurned());
+  const int64_t keyWidth = (outputs - queryWidth) / 2;
+  cost.flops =
+      step.rows * (2 * depth * outputs + turnFlops(queryWidth, keyWidth));
+  if (Value norm = op.getNormWeight()) {
+    cost.weightBytes += weightBytes(norm.getType());
+    cost.flops += step.rows * normFlops(depth);
+  }
   return cost;
 }
 
@@ -203,7 +234,7 @@ static Cost costOf(PointwiseOp op, const CostStep &step) {
 Cost costOf(Operation *op, const CostStep &step) {
   return llvm::TypeSwitch<Operation *, Cost>(op)
       .Case<EmbedOp, RopeTableOp, RmsNormOp, GatherRowsOp, MatmulOp,
-            RopeAppendOp, AttentionOp, AttentionMergeOp, PointwiseOp>(
+            RopeAppendOp, QkvOp, AttentionOp, AttentionMergeOp, PointwiseOp>(
           [&](auto anchor) { return costOf(anchor, step); });
 }
 

@@ -165,6 +165,30 @@ TEST_F(CostTest, RopeTurnsQueriesAndKeysAndAppends) {
                   .flops = 3L * 6 * (16 + 8)})); // pairs of q and of k
 }
 
+TEST_F(CostTest, QkvIsThreeProductsTurnedAndAppended) {
+  EXPECT_EQ(
+      cost("%x: tensor<?x64xf32>, %wq: tensor<32x64xbf16>, "
+           "%wk: tensor<16x64x!llama.quant<q8_0>>, %n: tensor<64xf32>, "
+           "%t: tensor<?x4x2xf32>, %kv: " +
+               kv + ", %p: tensor<?xi32>, %s: tensor<?xi32>",
+           "%0, %1 = kernel.qkv %x, %wq, %wk, %wk norm(%n) turned by %t into "
+           "%kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64} : "
+           "(tensor<?x64xf32>, tensor<32x64xbf16>, "
+           "tensor<16x64x!llama.quant<q8_0>>, "
+           "tensor<16x64x!llama.quant<q8_0>>, tensor<64xf32>, "
+           "tensor<?x4x2xf32>, " +
+               kv + ", tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, " +
+               kv + ")",
+           {.rows = 3, .context = 3, .kvTokenBytes = 64}),
+      // 32 rows of 64 bf16, twice 16 rows of two blocks of 34 bytes, the norm.
+      (Cost{.weightBytes = 32L * 128 + 2L * 16 * 68 + 256,
+            .inputBytes = 3L * (256 + 32 + 8),
+            .outputBytes = 3L * 128,
+            .kvWrittenBytes = 3L * 64,
+            // Products of 64 outputs, pairs of q and k, the norm.
+            .flops = 3L * (2L * 64 * 64 + 6L * (16 + 8) + 259)}));
+}
+
 TEST_F(CostTest, AttentionReadsTheCacheOnceAndComputesItsCausalHalf) {
   const std::string text =
       "%0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = "
