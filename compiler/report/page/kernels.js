@@ -67,7 +67,7 @@ function programKernels(report, program) {
       kernelName(report.kernels[use.kernel]),
       report.kernels[use.kernel].family,
       whole(use.launches),
-      bytes(use.weight_bytes),
+      use.weight_bytes ? bytes(use.weight_bytes) : "\u2013",
     ]);
     panel.append(table(programCaption(program), [["Kernel"], ["Family"], ["Launches", "number"], ["Weights named", "number"]], rows, ["A step", "", whole(launches), ""]));
     return panel;

@@ -79,7 +79,7 @@ function memoryChart(report, program, first, last) {
     });
   }
   const families = [...new Set(entries.map((entry) => entry.family))];
-  return el("div", { class: "chart" }, chart, live, legend(families.map((family) => [familyColor(family), `made by ${family}`])));
+  return el("div", { class: "chart" }, chart, live, legend(families.map((family) => [familyColor(family), `${program.arena ? "made" : "touched"} by ${family}`])));
 }
 
 function bufferMarks(report, program, first, last, xOf, yOf) {
