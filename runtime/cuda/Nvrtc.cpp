@@ -1,0 +1,236 @@
+//===- Nvrtc.cpp - CUDA source to cubin by NVRTC --------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Nvrtc.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+
+namespace llamac {
+
+//===----------------------------------------------------------------------===//
+// The library
+//===----------------------------------------------------------------------===//
+
+namespace {
+using Program = struct ProgramTag *; // nvrtcProgram
+using Result = int;                  // nvrtcResult; 0 is success.
+} // namespace
+
+/// Every function that is used, with its signature in nvrtc.h.
+#define LLAMAC_NVRTC_FUNCTIONS(X)                                              \
+  X(nvrtcVersion, Result, (int *, int *))                                      \
+  X(nvrtcGetErrorString, const char *, (Result))                               \
+  X(nvrtcCreateProgram, Result,                                                \
+    (Program *, const char *, const char *, int, const char *const *,          \
+     const char *const *))                                                     \
+  X(nvrtcCompileProgram, Result, (Program, int, const char *const *))          \
+  X(nvrtcGetProgramLogSize, Result, (Program, size_t *))                       \
+  X(nvrtcGetProgramLog, Result, (Program, char *))                             \
+  X(nvrtcGetCUBINSize, Result, (Program, size_t *))                            \
+  X(nvrtcGetCUBIN, Result, (Program, char *))                                  \
+  X(nvrtcDestroyProgram, Result, (Program *))
+
+struct Nvrtc::Library {
+#define LLAMAC_NVRTC_MEMBER(name, result, parameters)                          \
+  result(*name) parameters = nullptr;
+  LLAMAC_NVRTC_FUNCTIONS(LLAMAC_NVRTC_MEMBER)
+#undef LLAMAC_NVRTC_MEMBER
+
+  /// Null where all functions were found, else the name of the first missing.
+  const char *resolve(void *handle) {
+#define LLAMAC_NVRTC_RESOLVE(name, result, parameters)                         \
+  name = reinterpret_cast<result(*) parameters>(dlsym(handle, #name));         \
+  if (!name)                                                                   \
+    return #name;
+    LLAMAC_NVRTC_FUNCTIONS(LLAMAC_NVRTC_RESOLVE)
+#undef LLAMAC_NVRTC_RESOLVE
+    return nullptr;
+  }
+};
+
+#undef LLAMAC_NVRTC_FUNCTIONS
+
+// Newest first: the major versions that know every option used here.
+static constexpr const char *sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+
+std::vector<std::string> libnvrtcSearchPaths() {
+  std::vector<std::string> folders = {""};
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char *root = std::getenv(variable); root && *root)
+      folders.push_back(absl::StrCat(root, "/lib64/"));
+  folders.emplace_back("/usr/local/cuda/lib64/");
+  if (const char *folder = std::getenv("LLAMAC_NVRTC_PATH"); folder && *folder)
+    folders.push_back(absl::StrCat(folder, "/"));
+  std::vector<std::string> paths;
+  for (const std::string &folder : folders)
+    for (const char *soname : sonames)
+      paths.push_back(absl::StrCat(folder, soname));
+  return paths;
+}
+
+absl::StatusOr<Nvrtc> Nvrtc::open(const std::string &path) {
+  const std::vector<std::string> paths =
+      path.empty() ? libnvrtcSearchPaths() : std::vector<std::string>{path};
+  // The handle stays open: NVRTC keeps state of its own until the process ends.
+  void *handle = nullptr;
+  Nvrtc nvrtc;
+  for (const std::string &candidate : paths) {
+    handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle) {
+      nvrtc.libraryPath = candidate;
+      break;
+    }
+  }
+  if (!handle)
+    return deviceError(
+        absl::StrCat("libnvrtc: expected a library that can be opened, got "
+                     "none at ",
+                     absl::StrJoin(paths, ", "),
+                     "; install CUDA 12 or 13, or Python's nvidia-cuda-nvrtc "
+                     "and set LLAMAC_NVRTC_PATH to its folder lib"));
+  auto library = std::make_shared<Library>();
+  int major = 0, minor = 0;
+  const char *missing = library->resolve(handle);
+  if (missing || library->nvrtcVersion(&major, &minor) != 0)
+    return deviceError(absl::StrCat(
+        nvrtc.libraryPath, ": expected NVRTC 12 or newer, got a library ",
+        missing ? absl::StrCat("without ", missing) : "that does not answer",
+        "; install CUDA 12 or 13"));
+  nvrtc.library = std::move(library);
+  nvrtc.versionText = absl::StrCat(major, ".", minor);
+  return nvrtc;
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+/// The first line of `log` with an error, or, where none has, its first line.
+static std::string firstError(const std::string &log) {
+  std::string first;
+  for (absl::string_view line : absl::StrSplit(log, '\n')) {
+    if (absl::StrContains(line, "error") || absl::StrContains(line, "fatal"))
+      return std::string(line);
+    if (first.empty())
+      first = std::string(line);
+  }
+  return first;
+}
+
+absl::StatusOr<Cubin>
+Nvrtc::compile(const CudaSource &source, const std::string &architecture,
+               const std::vector<std::string> &options) const {
+  auto failed = [&](const char *call, Result result) {
+    return internalError(absl::StrCat(source.name, ": ", call, " for ",
+                                      architecture, ": ",
+                                      library->nvrtcGetErrorString(result)));
+  };
+  std::vector<const char *> names, texts;
+  for (const SourceHeader &header : source.headers) {
+    names.push_back(header.name.c_str());
+    texts.push_back(header.text.c_str());
+  }
+  Program program = nullptr;
+  if (Result result = library->nvrtcCreateProgram(
+          &program, source.text.c_str(), source.name.c_str(),
+          static_cast<int>(names.size()), texts.data(), names.data()))
+    return failed("nvrtcCreateProgram", result);
+  const auto destroy =
+      absl::MakeCleanup([&] { library->nvrtcDestroyProgram(&program); });
+
+  std::vector<std::string> all = {
+      absl::StrCat("--gpu-architecture=", architecture),
+      "--minimal",
+      "-default-device",
+      "--std=c++20",
+      "--ptxas-options=-v",
+      "--ptxas-options=--warn-on-spills"};
+  all.insert(all.end(), options.begin(), options.end());
+  std::vector<const char *> arguments;
+  for (const std::string &option : all)
+    arguments.push_back(option.c_str());
+  const Result compiled = library->nvrtcCompileProgram(
+      program, static_cast<int>(arguments.size()), arguments.data());
+
+  // Sizes count the null at the end of the log.
+  size_t size = 0;
+  std::string log;
+  if (library->nvrtcGetProgramLogSize(program, &size) == 0 && size > 1) {
+    log.resize(size);
+    library->nvrtcGetProgramLog(program, log.data());
+    log.resize(size - 1);
+  }
+  if (compiled != 0) {
+    if (log.empty())
+      return failed("nvrtcCompileProgram", compiled);
+    return internalError(absl::StrCat(firstError(log), " (compiling ",
+                                      source.name, " for ", architecture, ")"));
+  }
+  Cubin cubin;
+  cubin.log = parseCompileLog(log);
+  if (Result result = library->nvrtcGetCUBINSize(program, &size))
+    return failed("nvrtcGetCUBINSize", result);
+  cubin.image.resize(size);
+  if (Result result = library->nvrtcGetCUBIN(program, cubin.image.data()))
+    return failed("nvrtcGetCUBIN", result);
+  return cubin;
+}
+
+//===----------------------------------------------------------------------===//
+// The log
+//===----------------------------------------------------------------------===//
+
+CompileLog parseCompileLog(absl::string_view text) {
+  CompileLog log;
+  log.text = std::string(text);
+  for (const std::string &line :
+       std::vector<std::string>(absl::StrSplit(text, '\n'))) {
+    if (absl::StrContains(line, "warning ") ||
+        absl::StrContains(line, "warning:") || absl::StrContains(line, "(C7"))
+      log.warnings.push_back(line);
+    char name[1024];
+    if (std::sscanf(line.c_str(),
+                    "ptxas info : Compiling entry function '%1023[^']'",
+                    name) == 1) {
+      log.kernels.push_back({.name = name});
+      continue;
+    }
+    if (log.kernels.empty())
+      continue;
+    KernelResources &kernel = log.kernels.back();
+    int stack = 0, stores = 0, loads = 0;
+    if (std::sscanf(
+            line.c_str(),
+            "ptxas . %d bytes stack frame, %d bytes spill stores, %d bytes "
+            "spill loads",
+            &stack, &stores, &loads) == 3) {
+      // Functions that were not inlined report after their kernel.
+      kernel.stackBytes += stack;
+      kernel.spillStoreBytes += stores;
+      kernel.spillLoadBytes += loads;
+    }
+    if (std::sscanf(line.c_str(), "ptxas info : Used %d registers",
+                    &kernel.registers) == 1)
+      for (absl::string_view part : absl::StrSplit(line, ", "))
+        if (absl::EndsWith(part, " bytes smem"))
+          kernel.sharedBytes = std::atoi(std::string(part).c_str());
+  }
+  return log;
+}
+
+} // namespace llamac
