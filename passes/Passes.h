@@ -44,6 +44,7 @@ void registerPasses(const kernel::Target &target);
 struct PipelineStep {
   llvm::StringRef name; ///< As on command lines.
   std::function<void(mlir::OpPassManager &)> addTo;
+  bool optional = false; ///< Whether a plan can be made without it.
 };
 
 /// From the graph as a frontend builds it to one without duplicates whose

@@ -32,13 +32,19 @@ static PipelineStep whole(StringRef name,
           }};
 }
 
+/// A step that makes the plan faster and may be left out.
+static PipelineStep optional(PipelineStep step) {
+  step.optional = true;
+  return step;
+}
+
 std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
   AssignWeightFormatsOptions formats;
   formats.format = weightFormat.str();
   return {
       nested<func::FuncOp>("canonicalize",
                            [] { return createCanonicalizerPass(); }),
-      nested<func::FuncOp>("cse", [] { return createCSEPass(); }),
+      optional(nested<func::FuncOp>("cse", [] { return createCSEPass(); })),
       nested<func::FuncOp>(
           "assign-weight-formats",
           [formats] { return createAssignWeightFormats(formats); }),
@@ -50,17 +56,18 @@ std::vector<PipelineStep> fuseSteps(const kernel::Target &target,
   return {
       nested<func::FuncOp>("fuse-attention",
                            [=] { return createFuseAttention({explain}); }),
-      nested<func::FuncOp>("prune-rows", [] { return createPruneRows(); }),
+      optional(
+          nested<func::FuncOp>("prune-rows", [] { return createPruneRows(); })),
       nested<func::FuncOp>("canonicalize",
                            [] { return createCanonicalizerPass(); }),
       nested<func::FuncOp>("lower-to-kernels",
                            [] { return createLowerToKernels(); }),
-      nested<func::FuncOp>("fuse-epilogue",
-                           [=] { return createFuseEpilogue({explain}); }),
-      nested<func::FuncOp>("fuse-norm",
-                           [=] { return createFuseNorm({explain}); }),
-      nested<func::FuncOp>("fuse-qkv",
-                           [=] { return createFuseQkv({explain}); }),
+      optional(nested<func::FuncOp>(
+          "fuse-epilogue", [=] { return createFuseEpilogue({explain}); })),
+      optional(nested<func::FuncOp>("fuse-norm",
+                                    [=] { return createFuseNorm({explain}); })),
+      optional(nested<func::FuncOp>("fuse-qkv",
+                                    [=] { return createFuseQkv({explain}); })),
       whole("specialise-rows",
             [&target] { return createSpecialiseRowsPass(target); }),
   };

@@ -34,10 +34,10 @@ std::string CompileOptions::describe() const {
   std::vector<std::string> levels;
   for (IsaLevel level : isaLevels)
     levels.emplace_back(isaLevelName(level));
-  return absl::StrCat("target=", target, " context=", context,
-                      " weights=", weightFormat,
-                      " isa=", absl::StrJoin(levels, ","),
-                      " embed=", embedWeights, " sequences=", maxSequences);
+  return absl::StrCat(
+      "target=", target, " context=", context, " weights=", weightFormat,
+      " isa=", absl::StrJoin(levels, ","), " embed=", embedWeights,
+      " sequences=", maxSequences, " skip=", absl::StrJoin(skipPasses, ","));
 }
 
 ArrayRef<llvm::StringLiteral> phaseNames() {
@@ -53,6 +53,30 @@ absl::StatusOr<Phase> parsePhase(absl::string_view name) {
   return usageError(absl::StrCat("--stop-after: expected import, graph, fuse, "
                                  "schedule, emit or plan, got ",
                                  name));
+}
+
+static std::vector<PipelineStep> allPassesOf(Phase phase,
+                                             const CompileOptions &options,
+                                             const kernel::Target &target) {
+  switch (phase) {
+  case Phase::Graph:
+    return graphSteps(options.weightFormat);
+  case Phase::Fuse:
+    return fuseSteps(target, options.reports.explainFusion);
+  case Phase::Schedule:
+    return scheduleSteps(target);
+  default:
+    return {};
+  }
+}
+
+std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
+                                   const kernel::Target &target) {
+  std::vector<PipelineStep> steps = allPassesOf(phase, options, target);
+  llvm::erase_if(steps, [&](const PipelineStep &step) {
+    return llvm::is_contained(options.skipPasses, step.name);
+  });
+  return steps;
 }
 
 int64_t contextFor(const CompileOptions &options, const ModelConfig &config) {
@@ -135,12 +159,21 @@ Compilation::create(const Checkpoint &checkpoint,
     settled.isaLevels = {hostIsaLevel()};
   std::unique_ptr<Compilation> compilation(
       new Compilation(checkpoint, settled));
-  std::vector<StringRef> passes;
+  std::vector<StringRef> passes, optional;
   for (Phase phase : {Phase::Graph, Phase::Fuse, Phase::Schedule})
-    for (const PipelineStep &step : compilation->stepsOf(phase))
+    for (const PipelineStep &step :
+         allPassesOf(phase, settled, compilation->target)) {
       if (!llvm::is_contained(passes, step.name))
         passes.push_back(step.name);
+      if (step.optional)
+        optional.push_back(step.name);
+    }
   LLAMAC_RETURN_IF_ERROR(compilation->reports.checkNames(passes));
+  for (const std::string &name : settled.skipPasses)
+    if (!llvm::is_contained(optional, name))
+      return usageError(absl::StrCat("--skip-pass: expected one of ",
+                                     llvm::join(optional, ", "), ", got ",
+                                     name));
   return compilation;
 }
 
@@ -180,23 +213,10 @@ absl::Status Compilation::runPhase(Phase phase) {
   llvm_unreachable("a phase that is none");
 }
 
-std::vector<PipelineStep> Compilation::stepsOf(Phase phase) const {
-  switch (phase) {
-  case Phase::Graph:
-    return graphSteps(compileOptions.weightFormat);
-  case Phase::Fuse:
-    return fuseSteps(target, compileOptions.reports.explainFusion);
-  case Phase::Schedule:
-    return scheduleSteps(target);
-  default:
-    return {};
-  }
-}
-
 absl::Status Compilation::runPasses(Phase phase) {
   DiagnosticText diagnostics(context.get());
   PassManager pm(context.get(), ModuleOp::getOperationName());
-  addSteps(pm, stepsOf(phase));
+  addSteps(pm, passesOf(phase, compileOptions, target));
   if (failed(reports.run(pm, *graph)))
     return diagnostics.error("the pipeline failed");
   return absl::OkStatus();

@@ -57,12 +57,18 @@ struct CompileOptions {
   std::string weightFormat = "keep"; ///< keep, bf16, q8_0 or q4_0.
   std::vector<IsaLevel> isaLevels;   ///< Empty: the host's.
   bool embedWeights = true;
-  int64_t maxSequences = 8; ///< That a runtime may keep at a time.
+  int64_t maxSequences = 8;            ///< That a runtime may keep at a time.
+  std::vector<std::string> skipPasses; ///< Optional passes to leave out.
   PassReportOptions reports;
 
   /// What of these decides a plan, in one line.
   std::string describe() const;
 };
+
+/// The passes of `phase` as `options` want them, for `target`, which outlives
+/// them; none for a phase that runs no passes.
+std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
+                                   const kernel::Target &target);
 
 /// The context that `options` give a model.
 int64_t contextFor(const CompileOptions &options, const ModelConfig &config);
@@ -112,7 +118,6 @@ private:
 
   absl::Status runPhase(Phase phase);
   absl::Status runPasses(Phase phase);
-  std::vector<PipelineStep> stepsOf(Phase phase) const;
   absl::Status emit();
   absl::Status compile();
   cpu::KvConfig kv() const;

@@ -31,6 +31,10 @@ void CompileFlags::addTo(CLI::App &command) {
                      "Format of the matrices: keep, bf16, q8_0 or q4_0");
   command.add_flag("--reference-weights", referenceWeights,
                    "Leave the weights in the checkpoint and pack them at load");
+  command
+      .add_option("--skip-pass", options.skipPasses,
+                  "Optimising passes to leave out, comma separated")
+      ->delimiter(',');
 }
 
 void CompileFlags::addReportsTo(CLI::App &command) {
