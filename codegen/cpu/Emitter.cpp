@@ -19,15 +19,15 @@ using namespace mlir;
 
 namespace llamac {
 
-static std::string formatted(const std::string &text) {
+std::string formatUnit(const std::string &unit) {
   clang::format::FormatStyle style = clang::format::getLLVMStyle();
   style.Standard = clang::format::FormatStyle::LS_Cpp20;
   auto replacements = clang::format::reformat(
-      style, text, {clang::tooling::Range(0, text.size())}, "kernels.cpp");
-  auto result = clang::tooling::applyAllReplacements(text, replacements);
+      style, unit, {clang::tooling::Range(0, unit.size())}, "kernels.cpp");
+  auto result = clang::tooling::applyAllReplacements(unit, replacements);
   if (!result) {
     llvm::consumeError(result.takeError());
-    return text;
+    return unit;
   }
   return *result;
 }
@@ -88,7 +88,21 @@ FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
   head << "\nusing namespace llamac::cpu;\nusing llamac::CpuLaunch;\n"
           "using llamac::PanelFormat;\n"
        << body;
-  return formatted(unit);
+  return unit;
+}
+
+std::string kernelSource(StringRef unit, StringRef symbol) {
+  // Each kernel begins with the line that describe() makes.
+  constexpr StringRef mark = "\n// kernel.";
+  const size_t head = unit.find(mark);
+  for (size_t begin = head; begin != StringRef::npos;) {
+    const size_t end = unit.find(mark, begin + 1);
+    StringRef part = unit.slice(begin, end);
+    if (part.contains(("void " + symbol + "(").str()))
+      return (unit.take_front(head) + part).str();
+    begin = end;
+  }
+  return {};
 }
 
 } // namespace llamac

@@ -19,10 +19,17 @@
 namespace llamac {
 
 /// Writes the C++ unit that defines `kernels`: the headers of their families,
-/// then each kernel under a comment that says what it serves. Formatted.
-/// Fails, with a diagnostic, when an epilogue holds an op with no rendering.
+/// then each kernel under a comment that says what it serves. Fails, with a
+/// diagnostic, when an epilogue holds an op with no rendering.
 mlir::FailureOr<std::string> emitCpuUnit(llvm::ArrayRef<plan::KernelOp> kernels,
                                          const CpuTargetOptions &options);
+
+/// `unit` as people read it.
+std::string formatUnit(const std::string &unit);
+
+/// The part of `unit`, which emitCpuUnit gave, that defines `symbol`, with the
+/// unit's head: a unit again. Empty when there is none.
+std::string kernelSource(llvm::StringRef unit, llvm::StringRef symbol);
 
 } // namespace llamac
 

@@ -8,13 +8,14 @@
 
 #include "compiler/driver/Check.h"
 
+#include "compiler/driver/LaunchCheck.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/ReferenceLogits.h"
+#include "compiler/driver/Reproducer.h"
 #include "compiler/driver/ValueTrace.h"
 #include "compiler/reference/ReferenceModel.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
-#include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/Diagnostics.h"
@@ -22,7 +23,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -33,8 +33,14 @@ using namespace mlir;
 namespace llamac {
 
 bool CheckReport::passed() const {
-  return llvm::all_of(steps,
-                      [](const CheckedStep &step) { return step.passed(); });
+  auto isGood = [](const auto &part) { return part.passed(); };
+  return llvm::all_of(passes, isGood) && llvm::all_of(kernels, isGood) &&
+         llvm::all_of(targets, isGood);
+}
+
+double CheckedKernel::excess() const {
+  const double error = std::max(difference.nmse, difference.tile / tileShare);
+  return error == 0 ? 0 : error / tolerance;
 }
 
 Difference compareValues(absl::Span<const float> got,
@@ -62,6 +68,58 @@ Difference compareValues(absl::Span<const float> got,
   if (error > 0) {
     result.nmse = power > 0 ? error / power : infinite;
     result.maximum = largest > 0 ? result.maximum / largest : infinite;
+  }
+  return result;
+}
+
+TiledDifference compareTiles(absl::Span<const float> got,
+                             absl::Span<const float> expected, int64_t width,
+                             absl::Span<const float> residual) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  constexpr int64_t tileSize = 16;
+  const auto count = static_cast<int64_t>(expected.size());
+  if (got.size() != expected.size() ||
+      (!residual.empty() && residual.size() != expected.size()))
+    return {{infinite, infinite, 0}, infinite};
+
+  TiledDifference result;
+  std::vector<double> errors(count), powers(count);
+  double error = 0, power = 0, largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(got[i]) || !std::isfinite(expected[i]))
+      return {{infinite, infinite, static_cast<size_t>(i)}, infinite};
+    const double own =
+        double{expected[i]} - (residual.empty() ? 0.0 : double{residual[i]});
+    const double lastBit = 0x1p-23 * std::abs(double{expected[i]});
+    const double difference =
+        std::max(0.0, std::abs(double{got[i]} - double{expected[i]}) - lastBit);
+    errors[i] = difference * difference;
+    powers[i] = own * own;
+    error += errors[i];
+    power += powers[i];
+    largest = std::max(largest, std::abs(own));
+    if (difference > result.maximum) {
+      result.maximum = difference;
+      result.worst = static_cast<size_t>(i);
+    }
+  }
+  if (error == 0)
+    return result;
+  result.nmse = power > 0 ? error / power : infinite;
+  result.maximum = largest > 0 ? result.maximum / largest : infinite;
+
+  const double mean = power / static_cast<double>(count);
+  for (int64_t first = 0; first < count;) {
+    const int64_t size = std::min(tileSize, width - first % width);
+    auto meanOf = [&](const std::vector<double> &values) {
+      return std::accumulate(values.begin() + first,
+                             values.begin() + first + size, 0.0) /
+             static_cast<double>(size);
+    };
+    const double scale = std::max(mean, meanOf(powers));
+    if (const double wrong = meanOf(errors); wrong > 0)
+      result.tile = std::max(result.tile, scale > 0 ? wrong / scale : infinite);
+    first += size;
   }
   return result;
 }
@@ -115,8 +173,7 @@ absl::Status Checker::settleTokens() {
   const int64_t vocab = checkpoint.config.vocabSize;
   tokens = options.tokens;
   if (tokens.empty())
-    for (int64_t i = 1; i <= 24; ++i)
-      tokens.push_back(static_cast<int32_t>(i * 7919 % vocab));
+    tokens = spreadTokens(24, vocab);
   const int64_t context = contextFor(compileOptions, checkpoint.config);
   if (static_cast<int64_t>(tokens.size()) > context)
     return usageError(absl::StrCat("--tokens: got ", tokens.size(),
@@ -249,7 +306,7 @@ absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
                                 toleranceOfFormat(compileOptions.weightFormat));
       LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, worstWay));
     }
-    report.steps.push_back(step);
+    report.passes.push_back(step);
     // Whatever follows is wrong too.
     if (!step.passed() && options.bisect)
       return bisect(pass.name, *before, *module, worstWay);
@@ -281,46 +338,26 @@ absl::Status Checker::bisect(StringRef pass, ModuleOp before, ModuleOp after,
   return absl::OkStatus();
 }
 
-/// A float32 .npy of `values` as a matrix of `rows` rows.
-static absl::Status writeNpy(const std::string &path, int64_t rows,
-                             absl::Span<const float> values) {
-  LLAMAC_ASSIGN_OR_RETURN(
-      NpyWriter writer,
-      NpyWriter::create(path, rows,
-                        static_cast<int64_t>(values.size()) / rows));
-  LLAMAC_RETURN_IF_ERROR(writer.writeRow(values));
-  return writer.finish();
-}
-
 /// Writes the module before the pass, the tokens, and the tensors that the
 /// first wrong op read, and notes their files.
 absl::Status Checker::writeReproducer(ModuleOp before,
                                       const ValueMismatch *mismatch,
                                       Culprit &culprit) {
-  std::error_code error;
-  std::filesystem::create_directories(options.reproducerFolder, error);
-  if (error)
-    return usageError(absl::StrCat(options.reproducerFolder,
-                                   ": cannot be made: ", error.message()));
-  const std::string stem =
-      (std::filesystem::path(options.reproducerFolder) / culprit.pass).string();
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  before.print(os, OpPrintingFlags().enableDebugInfo());
-  culprit.files = {stem + ".mlir", stem + ".tokens.npy"};
-  LLAMAC_RETURN_IF_ERROR(writeFileAtomically(culprit.files[0], text));
-  LLAMAC_RETURN_IF_ERROR(writeNpy(
-      culprit.files[1], 1, std::vector<float>(tokens.begin(), tokens.end())));
-  if (!mismatch)
-    return absl::OkStatus();
-  for (const auto &[number, value] : mismatch->inputs) {
-    const auto *tensor = std::get_if<reference::Tensor>(value.get());
-    if (!tensor || tensor->shape.empty() || tensor->data.empty())
-      continue;
-    culprit.files.push_back(absl::StrCat(stem, ".operand", number, ".npy"));
-    LLAMAC_RETURN_IF_ERROR(
-        writeNpy(culprit.files.back(), tensor->shape.front(), tensor->data));
-  }
+  LLAMAC_ASSIGN_OR_RETURN(
+      Reproducer reproducer,
+      Reproducer::create(options.reproducerFolder, culprit.pass));
+  LLAMAC_RETURN_IF_ERROR(reproducer.writeModule(before));
+  LLAMAC_RETURN_IF_ERROR(reproducer.writeNpy(
+      "tokens", 1, std::vector<float>(tokens.begin(), tokens.end())));
+  if (mismatch)
+    for (const auto &[number, value] : mismatch->inputs) {
+      const auto *tensor = std::get_if<reference::Tensor>(value.get());
+      if (tensor && !tensor->shape.empty())
+        LLAMAC_RETURN_IF_ERROR(
+            reproducer.writeNpy(absl::StrCat("operand", number),
+                                tensor->shape.front(), tensor->data));
+    }
+  culprit.files = reproducer.takeFiles();
   return absl::OkStatus();
 }
 
@@ -332,6 +369,11 @@ absl::Status Checker::checkTarget() {
   loading.verify = !plan.verified;
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
                           Model::load(plan.path, loading));
+  LLAMAC_ASSIGN_OR_RETURN(
+      LaunchCheckResult launches,
+      checkLaunches(checkpoint, compileOptions, model, options));
+  report.kernels = std::move(launches.kernels);
+  report.culprit = std::move(launches.culprit);
   for (int64_t rows : {firstRows, int64_t{1}}) {
     LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             Engine::create(model));
@@ -346,22 +388,30 @@ absl::Status Checker::checkTarget() {
             return absl::OkStatus();
           }));
     const Difference difference = compareValues(got, expected);
-    report.steps.push_back({absl::StrCat(compileOptions.target, " by ", rows),
-                            difference, describe(difference),
-                            options.targetTolerance});
+    report.targets.push_back({absl::StrCat(compileOptions.target, " by ", rows),
+                              difference, describe(difference),
+                              options.targetTolerance});
   }
   return absl::OkStatus();
 }
 
+std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab) {
+  constexpr int64_t prime = 7919;
+  std::vector<int32_t> tokens(count);
+  for (int64_t i = 0; i < count; ++i)
+    tokens[i] = static_cast<int32_t>((i + 1) * prime % vocab);
+  return tokens;
+}
+
 std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
                                          const kernel::Target &target) {
-  std::vector<PipelineStep> steps = graphSteps(options.weightFormat);
-  llvm::append_range(steps, fuseSteps(target, /*explain=*/false));
-  for (PipelineStep &step : scheduleSteps(target)) {
-    if (step.name == "lower-to-plan")
-      break;
-    steps.push_back(std::move(step));
-  }
+  std::vector<PipelineStep> steps;
+  for (Phase phase : {Phase::Graph, Phase::Fuse, Phase::Schedule})
+    for (PipelineStep &step : passesOf(phase, options, target)) {
+      if (step.name == "lower-to-plan")
+        return steps;
+      steps.push_back(std::move(step));
+    }
   return steps;
 }
 

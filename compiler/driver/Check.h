@@ -55,6 +55,20 @@ struct Difference {
 Difference compareValues(absl::Span<const float> got,
                          absl::Span<const float> expected);
 
+/// compareValues, and what it averages away: a wrong tile of many.
+struct TiledDifference : Difference {
+  /// The largest mean squared error of 16 elements that follow each other in a
+  /// row, over their own mean square or that of all values, if that is larger.
+  double tile = 0;
+};
+
+/// Compares [rows, width] values. `residual`, empty or as many, is what the
+/// launch added to: errors are measured against the rest, which may be much
+/// smaller. A difference of the last bit of an expected float is none.
+TiledDifference compareTiles(absl::Span<const float> got,
+                             absl::Span<const float> expected, int64_t width,
+                             absl::Span<const float> residual = {});
+
 /// What one pass, or one way to run a target, did to the logits.
 struct CheckedStep {
   std::string name;
@@ -65,22 +79,50 @@ struct CheckedStep {
   bool passed() const { return difference.nmse <= tolerance; }
 };
 
-/// The first op whose result a pass changed.
+/// A kernel of a plan by its launch with the largest error.
+struct CheckedKernel {
+  std::string kernel; ///< Its symbol, behind those whose results only it reads.
+  std::string op;     ///< That it implements.
+  std::string program; ///< Of the launch, as are the rest.
+  std::string location;
+  std::optional<int64_t> layer;
+  std::string where; ///< Result, row and column of the worst element.
+  TiledDifference difference;
+  double tolerance = 0;
+  int64_t launches = 0; ///< That were compared.
+
+  /// 16 elements may be this much further off than all are on average: their
+  /// errors do not even out, and some columns have larger weights.
+  static constexpr double tileShare = 64;
+
+  /// The error by that allowed.
+  double excess() const;
+  bool passed() const { return excess() <= 1; }
+};
+
+/// The first op whose result a pass changed, or the first wrong launch.
 struct Culprit {
-  std::string pass;
+  std::string pass;     ///< Empty for a launch.
+  std::string kernel;   ///< Of a launch.
   std::string op;       ///< By its name after the pass; empty: none was found.
   std::string location; ///< The name of the value that it should have given.
   std::optional<int64_t> layer;
+  std::string where; ///< Of a launch: program, row and column.
   Difference difference;
   std::vector<std::string> files; ///< The reproducer.
 };
 
 struct CheckReport {
-  std::vector<CheckedStep> steps;
+  std::vector<CheckedStep> passes;
+  std::vector<CheckedKernel> kernels; ///< Each given the reference's operands.
+  std::vector<CheckedStep> targets;   ///< Left to run on their own.
   std::optional<Culprit> culprit;
 
   bool passed() const;
 };
+
+/// `count` ids spread over a vocabulary of `vocab`.
+std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab);
 
 /// The passes that the reference can follow: all before lower-to-plan.
 /// `target` outlives them.

@@ -238,13 +238,20 @@ deal(ArrayRef<plan::KernelOp> kernels, size_t parts) {
   return units;
 }
 
-absl::Status Compilation::emit() {
+absl::StatusOr<std::string>
+Compilation::emitUnit(ArrayRef<plan::KernelOp> kernels) {
   DiagnosticText diagnostics(context.get());
-  SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
   FailureOr<std::string> unit = emitCpuUnit(kernels, target.options());
   if (failed(unit))
     return diagnostics.error("the kernels cannot be emitted");
-  emittedSource = *std::move(unit);
+  std::string text = std::move(unit).value_or("");
+  return sourceEdit ? sourceEdit(std::move(text)) : std::move(text);
+}
+
+absl::Status Compilation::emit() {
+  SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
+  LLAMAC_ASSIGN_OR_RETURN(const std::string unit, emitUnit(kernels));
+  emittedSource = formatUnit(unit);
   return absl::OkStatus();
 }
 
@@ -252,8 +259,9 @@ absl::Status Compilation::compile() {
   SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
   std::vector<std::string> units;
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  for (const auto &part : deal(kernels, std::min<size_t>(cores, 8)))
-    units.push_back(*emitCpuUnit(part, target.options()));
+  for (const auto &part : deal(kernels, std::min<size_t>(cores, 8))) {
+    LLAMAC_ASSIGN_OR_RETURN(units.emplace_back(), emitUnit(part));
+  }
   for (IsaLevel level : compileOptions.isaLevels) {
     LLAMAC_ASSIGN_OR_RETURN(std::string elf, compileSharedObject(units, level));
     code.push_back({std::string(isaLevelName(level)), std::move(elf)});

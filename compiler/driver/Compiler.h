@@ -30,6 +30,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -87,6 +88,12 @@ public:
   static absl::StatusOr<std::unique_ptr<Compilation>>
   create(const Checkpoint &checkpoint, const CompileOptions &options);
 
+  /// Before Phase::Emit: `edit` is given all source before it is shown or
+  /// compiled. Tests make wrong kernels by it.
+  void editSource(std::function<std::string(std::string)> edit) {
+    sourceEdit = std::move(edit);
+  }
+
   /// Runs all phases up to `last` that have not run. An error of a pass is
   /// internal and carries its diagnostics.
   absl::Status runTo(Phase last);
@@ -118,6 +125,7 @@ private:
 
   absl::Status runPhase(Phase phase);
   absl::Status runPasses(Phase phase);
+  absl::StatusOr<std::string> emitUnit(llvm::ArrayRef<plan::KernelOp> kernels);
   absl::Status emit();
   absl::Status compile();
   cpu::KvConfig kv() const;
@@ -129,6 +137,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   int phasesRun = 0;
+  std::function<std::string(std::string)> sourceEdit;
   std::string emittedSource;
   std::vector<PlanCode> code;
 };

@@ -8,9 +8,8 @@
 
 #include "compiler/driver/ValueTrace.h"
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
-#include "mlir/IR/Location.h"
+#include "compiler/driver/OpNames.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -18,18 +17,6 @@
 using namespace mlir;
 
 namespace llamac {
-
-/// The names in `location`, each once.
-static std::vector<std::string> namesOf(Location location) {
-  std::vector<std::string> names;
-  location->walk([&](Location part) {
-    if (auto name = dyn_cast<NameLoc>(part))
-      if (!llvm::is_contained(names, name.getName().str()))
-        names.push_back(name.getName().str());
-    return WalkResult::advance();
-  });
-  return names;
-}
 
 /// The numbers of a result; none for tokens and weights.
 static std::optional<std::vector<float>>
@@ -51,16 +38,6 @@ numbersOf(Operation &op, const reference::Value &value) {
 /// The layer that an op which gives a state appends to.
 static int64_t stateLayer(Operation &op) {
   return op.getAttrOfType<IntegerAttr>("layer").getInt();
-}
-
-/// 3 of "layers.3.attention.wq".
-static std::optional<int64_t> layerOf(const std::string &name) {
-  const std::vector<std::string> parts = absl::StrSplit(name, '.');
-  int64_t layer = 0;
-  if (parts.size() < 2 || parts[0] != "layers" ||
-      !absl::SimpleAtoi(parts[1], &layer))
-    return std::nullopt;
-  return layer;
 }
 
 ValueTrace::Sink ValueTrace::recorder() {

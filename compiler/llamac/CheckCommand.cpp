@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace llamac {
@@ -36,43 +37,99 @@ struct CheckCommand {
     LLAMAC_ASSIGN_OR_RETURN(const CheckReport report,
                             checkModel(checkpoint, compileOptions, options));
     print(report);
-    for (const CheckedStep &step : report.steps)
-      if (!step.passed())
-        return accuracyError(verdict(step, report.culprit));
-    return absl::OkStatus();
+    if (report.passed())
+      return absl::OkStatus();
+    return accuracyError(verdict(report));
   }
 
   static void print(const CheckReport &report) {
-    std::printf("%-22s %10s %10s  %-7s %s\n", "pass or target", "nmse", "max",
-                "verdict", "worst at");
-    for (const CheckedStep &step : report.steps)
-      std::printf("%-22s %10.2e %10.2e  %-7s %s\n", step.name.c_str(),
-                  step.difference.nmse, step.difference.maximum,
-                  step.passed() ? "ok" : "WRONG", step.where.c_str());
+    auto printSteps = [](const char *kind,
+                         const std::vector<CheckedStep> &steps) {
+      std::printf("%-32s %10s %10s  %-7s %s\n", kind, "nmse", "max", "verdict",
+                  "worst at");
+      for (const CheckedStep &step : steps)
+        std::printf("%-32s %10.2e %10.2e  %-7s %s\n", step.name.c_str(),
+                    step.difference.nmse, step.difference.maximum,
+                    step.passed() ? "ok" : "WRONG", step.where.c_str());
+    };
+    printSteps("pass", report.passes);
+    if (!report.kernels.empty())
+      printKernels(report.kernels);
+    if (!report.targets.empty()) {
+      std::printf("\n");
+      printSteps("target", report.targets);
+    }
     if (!report.culprit)
       return;
     for (const std::string &file : report.culprit->files)
       std::printf("wrote %s\n", file.c_str());
   }
 
-  /// One line: what is wrong, and the first op of it when that is known.
-  static std::string verdict(const CheckedStep &step,
-                             const std::optional<Culprit> &culprit) {
-    std::string text =
-        absl::StrCat(step.name,
-                     " is the first to leave the tolerance: expected a "
-                     "normalised mean squared error of at most ",
-                     step.tolerance, ", got ", step.difference.nmse);
+  /// One line for each kernel, of its worst launch.
+  static void printKernels(const std::vector<CheckedKernel> &kernels) {
+    size_t width = 0;
+    for (const CheckedKernel &kernel : kernels)
+      width = std::max(width, kernel.kernel.size());
+    const int pad = static_cast<int>(width);
+    std::printf("\n%-*s %8s %10s %10s %10s  %-7s %s\n", pad, "kernel",
+                "launches", "nmse", "tile", "max", "verdict", "worst at");
+    for (const CheckedKernel &kernel : kernels)
+      std::printf("%-*s %8lld %10.2e %10.2e %10.2e  %-7s %s, %s, %s\n", pad,
+                  kernel.kernel.c_str(),
+                  static_cast<long long>(kernel.launches),
+                  kernel.difference.nmse, kernel.difference.tile,
+                  kernel.difference.maximum, kernel.passed() ? "ok" : "WRONG",
+                  kernel.program.c_str(), firstName(kernel).c_str(),
+                  kernel.where.c_str());
+  }
+
+  /// A fused op has the names of all that it stands for.
+  static std::string firstName(const CheckedKernel &kernel) {
+    return kernel.location.substr(0, kernel.location.find(','));
+  }
+
+  /// One line: what is the first to be wrong, and its first op when that is
+  /// known.
+  static std::string verdict(const CheckReport &report) {
+    const std::optional<Culprit> &culprit = report.culprit;
+    for (const CheckedStep &pass : report.passes)
+      if (!pass.passed())
+        return describePass(pass, culprit);
+    if (culprit)
+      return absl::StrCat("kernel ", culprit->kernel,
+                          " is the first to leave its tolerance: ", culprit->op,
+                          " at ", culprit->location, layerText(*culprit), ", ",
+                          culprit->where,
+                          ", has a normalised mean squared error of ",
+                          culprit->difference.nmse);
+    for (const CheckedStep &target : report.targets)
+      if (!target.passed())
+        return leaves(target);
+    return "";
+  }
+
+  static std::string leaves(const CheckedStep &step) {
+    return absl::StrCat(step.name,
+                        " is the first to leave the tolerance: expected a "
+                        "normalised mean squared error of at most ",
+                        step.tolerance, ", got ", step.difference.nmse);
+  }
+
+  static std::string layerText(const Culprit &culprit) {
+    return culprit.layer ? absl::StrCat(" (layer ", *culprit.layer, ")") : "";
+  }
+
+  static std::string describePass(const CheckedStep &pass,
+                                  const std::optional<Culprit> &culprit) {
     if (!culprit)
-      return text;
+      return leaves(pass);
     if (culprit->op.empty())
-      return absl::StrCat(text, "; no op that has a name before and after the "
-                                "pass differs");
-    absl::StrAppend(&text, "; the first wrong op is ", culprit->op, " at ",
-                    culprit->location);
-    if (culprit->layer)
-      absl::StrAppend(&text, " (layer ", *culprit->layer, ")");
-    return absl::StrCat(text, " with ", culprit->difference.nmse);
+      return absl::StrCat(leaves(pass),
+                          "; no op that has a name before and after the pass "
+                          "differs");
+    return absl::StrCat(leaves(pass), "; the first wrong op is ", culprit->op,
+                        " at ", culprit->location, layerText(*culprit),
+                        " with ", culprit->difference.nmse);
   }
 };
 
@@ -92,9 +149,10 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
                    "Normalised mean squared error a pass may cause");
   verb->add_option("--target-tolerance", command->options.targetTolerance,
                    "Normalised mean squared error a target may have");
-  verb->add_flag("--bisect", command->options.bisect,
-                 "Find the first wrong op of the first wrong pass, and write "
-                 "the module before it and the op's inputs");
+  verb->add_flag(
+      "--bisect", command->options.bisect,
+      "Find the first wrong op of the first wrong pass, or the first "
+      "wrong launch, and write it with its inputs");
   verb->add_option("--reproducer", command->options.reproducerFolder,
                    "Folder for what --bisect writes");
   verb->callback([command, &status] { status = command->run(); });

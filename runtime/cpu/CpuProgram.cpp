@@ -36,9 +36,12 @@ public:
              const ProgramBindings &bindings, std::vector<void *> scratch);
 
   absl::Status run(const StepShape &shape) override;
+  absl::Status runLaunch(size_t launch, const StepShape &shape) override;
 
 private:
+  absl::Status checkShape(const StepShape &shape) const;
   void runThread(int thread, const StepShape &shape) const;
+  void runShare(const BoundLaunch &launch, int64_t rows, int thread) const;
 
   CpuDevice &device;
   std::string name;
@@ -111,40 +114,65 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
   }
 }
 
-absl::Status CpuProgram::run(const StepShape &shape) {
+absl::Status CpuProgram::checkShape(const StepShape &shape) const {
   if (shape.rows < 1 || shape.rows > maxRows || shape.wanted < 0 ||
       shape.wanted > maxWanted)
     return internalError(absl::StrCat(
         "program ", name, ": expected 1 to ", maxRows, " rows and 0 to ",
         maxWanted, " wanted, got ", shape.rows, " and ", shape.wanted));
+  return absl::OkStatus();
+}
+
+absl::Status CpuProgram::run(const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(shape));
   device.run([&](int thread) { runThread(thread, shape); });
   return absl::OkStatus();
 }
 
+/// The rows of a launch in a step of `shape`.
+static int64_t rowsOf(const BoundLaunch &launch, const StepShape &shape) {
+  return launch.rows == schema::RowSymbol::Tokens ? shape.rows : shape.wanted;
+}
+
+absl::Status CpuProgram::runLaunch(size_t launch, const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(shape));
+  if (launch >= launches.size())
+    return internalError(absl::StrCat("program ", name, ": expected one of ",
+                                      launches.size(), " launches, got ",
+                                      launch));
+  const BoundLaunch &bound = launches[launch];
+  if (const int64_t rows = rowsOf(bound, shape); rows > 0)
+    device.run([&](int thread) { runShare(bound, rows, thread); });
+  return absl::OkStatus();
+}
+
 void CpuProgram::runThread(int thread, const StepShape &shape) const {
-  const auto threads = static_cast<int64_t>(scratch.size());
   bool mustMeet = false;
   for (const BoundLaunch &launch : launches) {
     // A launch without work passes its barrier on to the next.
     mustMeet |= launch.barrier;
-    const int64_t rows =
-        launch.rows == schema::RowSymbol::Tokens ? shape.rows : shape.wanted;
+    const int64_t rows = rowsOf(launch, shape);
     if (rows == 0)
       continue;
     if (mustMeet)
       device.barrier();
     mustMeet = false;
-
-    const int64_t blocks =
-        launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
-    const int64_t items = launch.items * blocks;
-    const int64_t begin = items * thread / threads;
-    const int64_t end = items * (thread + 1) / threads;
-    if (begin == end)
-      continue;
-    const CpuLaunch call{launch.args, rows, begin, end, scratch[thread]};
-    launch.kernel(&call);
+    runShare(launch, rows, thread);
   }
+}
+
+void CpuProgram::runShare(const BoundLaunch &launch, int64_t rows,
+                          int thread) const {
+  const auto threads = static_cast<int64_t>(scratch.size());
+  const int64_t blocks =
+      launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
+  const int64_t items = launch.items * blocks;
+  const int64_t begin = items * thread / threads;
+  const int64_t end = items * (thread + 1) / threads;
+  if (begin == end)
+    return;
+  const CpuLaunch call{launch.args, rows, begin, end, scratch[thread]};
+  launch.kernel(&call);
 }
 
 absl::Status CpuCode::findKernels() {

@@ -70,6 +70,10 @@ public:
 
   /// Runs every launch of the program and waits for the last.
   virtual absl::Status run(const StepShape &shape) = 0;
+
+  /// Runs launch number `launch` alone and waits for it. All launches in order
+  /// do what run() does.
+  virtual absl::Status runLaunch(size_t launch, const StepShape &shape) = 0;
 };
 
 /// The kernels of one plan; outlives the programs prepared from it.

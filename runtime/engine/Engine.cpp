@@ -27,12 +27,61 @@ struct Engine::Row {
   int64_t index; ///< In the item's tokens.
 };
 
+/// The engine's memory as an observer reaches it.
+class Engine::Memory final : public StepMemory {
+public:
+  explicit Memory(Engine &engine) : engine(engine) {}
+
+  absl::StatusOr<absl::Span<const uint8_t>>
+  read(const schema::Operand &operand, uint64_t offset, uint64_t size,
+       std::vector<uint8_t> &staging) override {
+    LLAMAC_ASSIGN_OR_RETURN(const Place place, find(operand));
+    return engine.shared->device().read(*place.buffer, place.start + offset,
+                                        size, staging);
+  }
+
+  absl::Status write(const schema::Operand &operand, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override {
+    LLAMAC_ASSIGN_OR_RETURN(const Place place, find(operand));
+    return engine.shared->device().write(*place.buffer, place.start + offset,
+                                         bytes);
+  }
+
+private:
+  struct Place {
+    Buffer *buffer;
+    uint64_t start;
+  };
+
+  absl::StatusOr<Place> find(const schema::Operand &operand) const {
+    switch (operand.kind()) {
+    case schema::OperandKind::Arena:
+      return Place{engine.arena.get(), operand.offset()};
+    case schema::OperandKind::Kv:
+      return Place{engine.kvPools[operand.index()].get(), 0};
+    case schema::OperandKind::Input:
+      return Place{engine.inputs[operand.index()].get(), 0};
+    case schema::OperandKind::Weight:
+    case schema::OperandKind::Constant:
+      break;
+    }
+    return internalError(absl::StrCat(
+        "operand: expected one of the arena, the cache or the inputs, got a ",
+        schema::EnumNameOperandKind(operand.kind())));
+  }
+
+  Engine &engine;
+};
+
+StepMemory::~StepMemory() = default;
+LaunchObserver::~LaunchObserver() = default;
 Engine::~Engine() = default;
 
 absl::StatusOr<std::unique_ptr<Engine>>
 Engine::create(std::shared_ptr<const Model> model,
                const EngineOptions &options) {
   std::unique_ptr<Engine> engine(new Engine(std::move(model)));
+  engine->observer = options.observer;
   LLAMAC_RETURN_IF_ERROR(engine->allocate(options));
   return engine;
 }
@@ -182,10 +231,24 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
   while (plans[program]->maxRows < count || plans[program]->maxWanted < wanted)
     ++program;
   LLAMAC_RETURN_IF_ERROR(writeInputs(rows));
-  LLAMAC_RETURN_IF_ERROR(programs[program]->run({count, wanted}));
+  const StepShape shape{count, wanted};
+  LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape)
+                                  : programs[program]->run(shape));
   for (const Row &row : rows)
     row.sequence->tokens = row.position + 1;
   return giveLogits(rows, program, sink);
+}
+
+absl::Status Engine::runObserved(size_t program, const StepShape &shape) {
+  Memory memory(*this);
+  const size_t launches = shared->plan().programs[program]->launches.size();
+  for (size_t launch = 0; launch < launches; ++launch) {
+    const LaunchSite site{program, launch, shape};
+    LLAMAC_RETURN_IF_ERROR(observer->before(site, memory));
+    LLAMAC_RETURN_IF_ERROR(programs[program]->runLaunch(launch, shape));
+    LLAMAC_RETURN_IF_ERROR(observer->after(site, memory));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Engine::writeInputs(absl::Span<const Row> rows) {

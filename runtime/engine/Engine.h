@@ -10,6 +10,7 @@
 #define LLAMAC_RUNTIME_ENGINE_ENGINE_H
 
 #include "runtime/engine/KvCache.h"
+#include "runtime/engine/LaunchObserver.h"
 #include "runtime/engine/Model.h"
 
 #include "absl/functional/function_ref.h"
@@ -24,6 +25,9 @@ struct EngineOptions {
   /// Pages of the KV pool; 0 for as many as all sequences of the plan can use.
   /// Memory is taken as pages are first written.
   int64_t kvPages = 0;
+  /// Sees every launch of every step; outlives the engine. Null: nobody does,
+  /// and a program runs as a whole.
+  LaunchObserver *observer = nullptr;
 };
 
 /// A sequence of tokens whose keys and values an engine holds; it gives its
@@ -95,7 +99,7 @@ public:
 
 private:
   struct Row;
-  class Chunk;
+  class Memory;
 
   explicit Engine(std::shared_ptr<const Model> model)
       : shared(std::move(model)) {}
@@ -106,10 +110,12 @@ private:
   absl::Status runChunk(absl::Span<const Row> rows, int64_t wanted,
                         LogitsSink sink);
   absl::Status writeInputs(absl::Span<const Row> rows);
+  absl::Status runObserved(size_t program, const StepShape &shape);
   absl::Status giveLogits(absl::Span<const Row> rows, size_t program,
                           LogitsSink sink);
 
   std::shared_ptr<const Model> shared;
+  LaunchObserver *observer = nullptr;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<Buffer> arena;
   std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.

@@ -88,6 +88,13 @@ std::vector<void *> Model::constantAddresses() const {
   return addresses;
 }
 
+std::string Model::source() const {
+  if (plan().sourceSection < 0)
+    return {};
+  const absl::Span<const uint8_t> bytes = reader->bytes(plan().sourceSection);
+  return {bytes.begin(), bytes.end()};
+}
+
 bool Model::isStopId(int32_t id) const {
   if (!plan().tokenizer)
     return false;

@@ -50,6 +50,10 @@ public:
   std::vector<void *> weightAddresses() const;
   std::vector<void *> constantAddresses() const;
 
+  /// The kernels' source, as the compiler emitted it; empty when the plan has
+  /// none.
+  std::string source() const;
+
   /// Null when the plan has none.
   const Tokenizer *tokenizer() const { return text.get(); }
 

@@ -33,6 +33,6 @@ int main() {
   FailureOr<std::string> unit = llamac::emitCpuUnit(kernels, {.context = 4096});
   if (failed(unit))
     return 1;
-  llvm::outs() << *unit;
+  llvm::outs() << llamac::formatUnit(*unit);
   return 0;
 }

@@ -2,7 +2,8 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """llamac check: clean on correct pipelines, and its bisection finds the pass, op
-and layer of a wrong rewrite that is planted among the passes.
+and layer of a wrong rewrite that is planted among the passes, and the kernel,
+op and layer of a fault that is planted in an emitted kernel.
 
     test_check.py             all models
     test_check.py SmallModels one of the classes below
@@ -25,6 +26,7 @@ from llama_numpy import Config  # noqa: E402
 from make_model import quantise, random_weights, write_gguf, write_meta  # noqa: E402
 
 PLANTED = os.path.join(support.BIN_DIR, "..", "tests", "llamac-planted-check")
+PLANTED_KERNEL = os.path.join(support.BIN_DIR, "..", "tests", "llamac-planted-kernel")
 ACCURACY = 8
 TOKENS = 24
 
@@ -115,10 +117,126 @@ class SmallModels(support.TestCase):
         self.assertEqual(found[:3], ["test-mistaken-layer", "kernel.qkv", "2"])
 
 
+class Kernels(support.TestCase):
+    """Every launch of a plan against the reference."""
+
+    # By heads for each key and value head, and the size of a head.
+    CONFIGS = {
+        (1, 16): Config(192, 3, 12, 12, vocab=501, multiple_of=64, theta=10000.0),
+        (3, 16): Config(192, 3, 12, 4, vocab=501, tied=True, multiple_of=64),
+        (1, 64): Config(192, 3, 3, 3, vocab=501, multiple_of=64),
+        (3, 64): Config(384, 3, 6, 2, vocab=501, multiple_of=64),
+    }
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.models = {}
+        for key, config in cls.CONFIGS.items():
+            cls.models[key] = cls.path("meta-{}-{}".format(*key))
+            write_meta(cls.models[key], config, random_weights(config))
+
+    def test_every_launch_is_within_the_tolerance_of_its_format(self):
+        for key, model in self.models.items():
+            for weights in ("keep", "q8_0", "q4_0"):
+                with self.subTest(model=key, weights=weights):
+                    output = self.llamac("check", model, "--weights", weights).stdout
+                    self.assertNotIn("WRONG", output)
+                    kernels = [line.split()[0] for line in output.splitlines() if " ok " in line]
+                    for family in ("attention", "embed", "gather_rows", "gemm", "gemv", "qkv", "rope_table"):
+                        self.assertTrue(
+                            any(kernel.startswith(family + "_") for kernel in kernels), f"{family}: {kernels}"
+                        )
+
+    def planted(self, key, fault):
+        """What the check says of a plan with a fault, and the files it wrote."""
+        folder = self.path("{}-{}-{}".format(fault, *key))
+        os.makedirs(folder, exist_ok=True)
+        result = support.run([PLANTED_KERNEL, self.models[key], fault, folder])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        os.remove(os.path.join(folder, "planted.plan"))
+        return result.stdout.splitlines(), folder
+
+    def test_a_plan_without_a_fault_is_clean(self):
+        for key in self.models:
+            found, folder = self.planted(key, "none")
+            self.assertEqual(found, ["nothing"])
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_the_kernel_op_and_layer_of_a_fault_are_found(self):
+        # The steps end at positions 60, 61 to 68, 204, 205 and 206; pages at 64,
+        # 128 and 192.
+        small, large = (3, 16), (1, 64)
+        for fault, key, kernel, op, layer, location, place in (
+            ("skipped-panel", small, "gemv_feed_forward_w2", "matmul", 0, "layers.0.feed_forward.w2", "decode, row 0"),
+            ("missed-key", small, "attention_attention", "attention", 0, "layers.0.attention.scores", r"row (59|123),"),
+            ("missed-key", large, "attention_attention", "attention", 0, "layers.0.attention.scores", r"row (59|123),"),
+            ("missed-key-in-decode", large, "attention_split", "attention", 0, "layers.0.attention.scores", "decode"),
+            ("swapped-sine", small, "rope_table", "rope_table", -1, "rope_table", "prefill, row"),
+            ("dropped-silu", large, "gemv_feed_forward_w1", "matmul", 1, "layers.1.feed_forward.w1", "decode, row 0"),
+            ("appended-key", small, "qkv_gemm", "qkv", 0, "layers.0.attention", "value of position"),
+        ):
+            with self.subTest(fault=fault, model=key):
+                found, _ = self.planted(key, fault)
+                self.assertTrue(found[0].startswith(kernel), found)
+                self.assertTrue(found[1].startswith("kernel." + op), found)
+                self.assertEqual(found[2], str(layer))
+                self.assertTrue(found[3].startswith(location), found)
+                self.assertRegex(found[4], place)
+                # It and no other.
+                self.assertEqual(found[5:], [found[0]])
+
+    def test_the_reproducer_is_the_op_its_numbers_and_its_source(self):
+        found, folder = self.planted((3, 16), "skipped-panel")
+        stem = os.path.join(folder, found[0])
+
+        with open(stem + ".cpp") as file:
+            source = file.read()
+        self.assertIn(f"void {found[0]}(const CpuLaunch *launch)", source)
+        self.assertIn('#include "llamac/cpu/matmul.h"', source)
+        self.assertEqual(source.count('extern "C"'), 1)
+
+        parsed = support.run([os.path.join(support.BIN_DIR, "llamac-opt"), stem + ".mlir"])
+        self.assertEqual(parsed.returncode, 0, parsed.stderr)
+        self.assertEqual(parsed.stdout.count("kernel.matmul "), 1)
+        self.assertIn("llama.weight", parsed.stdout)
+
+        # The numbers are those of the product, by numpy, but for the last panel.
+        x, residual = (np.load(f"{stem}.operand{i}.npy") for i in (0, 2))
+        down = random_weights(self.CONFIGS[3, 16])["layers.0.feed_forward.w2"]
+        expected = np.load(stem + ".result0.expected.npy")
+        np.testing.assert_allclose(expected, residual + x @ down.T, rtol=1e-4, atol=1e-5)
+        got = np.load(stem + ".result0.got.npy")
+        np.testing.assert_allclose(got[:, :-16], expected[:, :-16], rtol=1e-4, atol=1e-5)
+        # The result overwrites the residual, which is all that is there.
+        np.testing.assert_array_equal(got[:, -16:], residual[:, -16:])
+
+    def test_a_reproducer_holds_the_cache(self):
+        found, folder = self.planted((3, 16), "missed-key")
+        stem = os.path.join(folder, found[0])
+        parsed = support.run([os.path.join(support.BIN_DIR, "llamac-opt"), stem + ".mlir"])
+        self.assertEqual(parsed.returncode, 0, parsed.stderr)
+        self.assertEqual(parsed.stdout.count("kernel.attention "), 1)
+        # Causal attention of the missed row, by numpy: 12 heads of 16 over 4.
+        query = np.load(stem + ".operand0.npy").reshape(-1, 12, 16)
+        keys, values = (np.load(f"{stem}.operand1.{name}.npy").reshape(-1, 4, 16) for name in ("keys", "values"))
+        positions = np.load(stem + ".operand2.npy").astype(int).ravel()
+        row = list(positions).index(127)
+        expected = np.load(stem + ".result0.expected.npy")[row].reshape(12, 16)
+        for head in range(12):
+            scores = keys[:128, head // 3] @ query[row, head] / 4
+            weights = np.exp(scores - scores.max())
+            np.testing.assert_allclose(
+                expected[head], weights / weights.sum() @ values[:128, head // 3], rtol=1e-3, atol=1e-4
+            )
+
+
 class RealModel(support.TestCase):
     def test_smollm2_is_clean(self):
         model = support.require_model("smollm2.gguf")
-        self.assertNotIn("WRONG", self.llamac("check", model).stdout)
+        output = self.llamac("check", model).stdout
+        self.assertNotIn("WRONG", output)
+        self.assertIn("gemv_output", output)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,9 @@ TEST(CpuDeviceTest, AStepThatDoesNotFitItsProgramIsABug) {
   ASSERT_TRUE(program.ok());
   EXPECT_TRUE((*program)->run({4, 2}).ok());
   EXPECT_TRUE((*program)->run({1, 0}).ok());
+  EXPECT_TRUE((*program)->runLaunch(3, {1, 0}).ok()); // Nothing is wanted.
+  EXPECT_EQ(exitCode((*program)->runLaunch(4, {1, 0})), ExitCode::Internal);
+  EXPECT_EQ(exitCode((*program)->runLaunch(0, {5, 0})), ExitCode::Internal);
   for (const StepShape shape :
        {StepShape{0, 0}, StepShape{5, 1}, StepShape{4, 3}, StepShape{4, -1}})
     EXPECT_EQ(exitCode((*program)->run(shape)), ExitCode::Internal);

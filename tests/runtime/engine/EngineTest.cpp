@@ -14,6 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
+#include <functional>
 #include <map>
 
 namespace llamac {
@@ -179,6 +182,69 @@ TEST_P(EngineTest, PagesComeBackWhenASequenceGoes) {
   }
 }
 
+/// Notes what it sees, and calls `change` after each launch.
+class Watcher : public LaunchObserver {
+public:
+  absl::Status before(const LaunchSite &site, StepMemory &) override {
+    seen.push_back(
+        {site.program, site.launch, static_cast<size_t>(site.shape.rows)});
+    return absl::OkStatus();
+  }
+  absl::Status after(const LaunchSite &site, StepMemory &memory) override {
+    return change ? change(site, memory) : absl::OkStatus();
+  }
+
+  /// Program, launch and rows of each.
+  std::vector<std::array<size_t, 3>> seen;
+  std::function<absl::Status(const LaunchSite &, StepMemory &)> change;
+};
+
+TEST_P(EngineTest, LaunchByLaunchIsTheSame) {
+  Watcher watcher;
+  start(GetParam(), {.observer = &watcher});
+  const std::vector<int> prompt = cleanTokens(12, 9);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt, Wanted::All}}).ok());
+  ASSERT_EQ(given.size(), 12u);
+  for (size_t i = 0; i < 12; ++i)
+    expectLogits(given[i], firstOf(prompt, i + 1), 2);
+  // Three logits at a time, so four steps of as many launches.
+  const size_t launches = engine->model().plan().programs[2]->launches.size();
+  ASSERT_EQ(watcher.seen.size(), 4 * launches);
+  for (size_t i = 0; i < watcher.seen.size(); ++i)
+    EXPECT_EQ(watcher.seen[i], (std::array<size_t, 3>{2, i % launches, 3}));
+}
+
+TEST_P(EngineTest, AnObserverChangesWhatLaunchesRead) {
+  Watcher watcher;
+  start(GetParam(), {.observer = &watcher});
+  const std::vector<int> prompt = cleanTokens(5, 3);
+  const std::vector<int> other = cleanTokens(5, 41);
+  const size_t last = engine->model().plan().programs[2]->launches.size() - 1;
+  watcher.change = [&](const LaunchSite &site, StepMemory &memory) {
+    if (site.launch + 1 != last)
+      return absl::OkStatus();
+    // The hashes, which the launch of the logits reads next.
+    const schema::Operand &hashes =
+        engine->model().plan().programs[2]->launches[last]->operands[0];
+    std::vector<uint8_t> staging;
+    auto bytes =
+        memory.read(hashes, 4 * sizeof(unsigned), sizeof(unsigned), staging);
+    if (!bytes.ok())
+      return bytes.status();
+    unsigned hash = 0;
+    std::memcpy(&hash, bytes->data(), sizeof hash);
+    EXPECT_EQ(hash, toy::hashOf(prompt));
+    hash = toy::hashOf(other);
+    return memory.write(
+        hashes, 4 * sizeof hash,
+        {reinterpret_cast<const uint8_t *>(&hash), sizeof hash});
+  };
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt}}).ok());
+  expectLogits(given.at(0), other, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, EngineTest, testing::Values(1, 2, 3, 5));
 
 /// Errors do not depend on the threads.
@@ -272,6 +338,27 @@ TEST_P(EngineErrors, LogitsThatAreNoNumbersEndTheStep) {
   const std::vector<int> clean = cleanTokens(5, 5);
   ASSERT_TRUE(step({{&two, clean}}).ok());
   expectLogits(given.at(0), clean, 2);
+}
+
+TEST_P(EngineErrors, AnObserverReachesNoWeightsAndNothingOutside) {
+  Watcher watcher;
+  start(2, {.observer = &watcher});
+  std::vector<uint8_t> staging;
+  const schema::Operand weight(schema::OperandKind::Weight, 0, 0);
+  const schema::Operand arena(schema::OperandKind::Arena, 0, 0);
+  watcher.change = [&](const LaunchSite &, StepMemory &memory) {
+    EXPECT_THAT(
+        std::string(memory.read(weight, 0, 4, staging).status().message()),
+        HasSubstr("got a Weight"));
+    EXPECT_EQ(exitCode(memory.write(weight, 0, {})), ExitCode::Internal);
+    return memory.read(arena, uint64_t{1} << 40, 4, staging).status();
+  };
+  const std::vector<int> prompt = cleanTokens(5, 3);
+  Sequence one = sequence();
+  const absl::Status status = step({{&one, prompt}});
+  EXPECT_EQ(exitCode(status), ExitCode::Internal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stay within"));
+  EXPECT_EQ(watcher.seen.size(), 1u);
 }
 
 TEST_P(EngineErrors, AnErrorOfTheSinkIsPassedOn) {

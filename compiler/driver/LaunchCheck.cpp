@@ -1,0 +1,621 @@
+//===- LaunchCheck.cpp - Every launch against the reference ---------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/LaunchCheck.h"
+
+#include "codegen/cpu/CpuNumerics.h"
+#include "codegen/cpu/Emitter.h"
+#include "compiler/driver/LaunchReference.h"
+#include "compiler/driver/OpNames.h"
+#include "compiler/driver/ReferenceLogits.h"
+#include "compiler/driver/Reproducer.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/Engine.h"
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+using namespace mlir;
+
+namespace llamac {
+
+using schema::Operand, schema::OperandKind;
+
+//===----------------------------------------------------------------------===//
+// The steps
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct PlannedStep {
+  int64_t rows;
+  bool allWanted; ///< Else only the last row is.
+};
+
+} // namespace
+
+/// Steps for at most `tokens` tokens: a prompt that ends short of a page's end,
+/// single tokens beyond it, a second prompt of more rows than a block of a
+/// product has, and single tokens that have more keys than attention takes at a
+/// time. Short lists of tokens are two thirds prompt, one third single tokens.
+static std::vector<PlannedStep> planSteps(int64_t tokens, int64_t pageTokens,
+                                          int64_t maxWanted) {
+  const int64_t prompt = pageTokens - 4, singles = 8, more = 136, last = 2;
+  std::vector<PlannedStep> steps;
+  auto add = [&](int64_t rows) { steps.push_back({rows, rows <= maxWanted}); };
+  if (tokens < prompt + singles + more + last) {
+    const int64_t first = (2 * tokens + 2) / 3;
+    add(first);
+    for (int64_t i = first; i < tokens; ++i)
+      add(1);
+    return steps;
+  }
+  add(prompt);
+  for (int64_t i = 0; i < singles; ++i)
+    add(1);
+  add(more);
+  for (int64_t i = 0; i < last; ++i)
+    add(1);
+  return steps;
+}
+
+/// The tokens of all steps where the user gives none.
+static constexpr int64_t defaultTokens = 206;
+
+//===----------------------------------------------------------------------===//
+// The observer
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class LaunchChecker final : public LaunchObserver {
+public:
+  LaunchChecker(const std::shared_ptr<const Model> &model,
+                const kernel::Target &target,
+                const kernel::TargetNumerics &numerics,
+                LaunchReference &reference, const CheckOptions &options)
+      : model(model), target(target), numerics(numerics), reference(reference),
+        options(options) {}
+
+  /// Checks that the plan's launches are those of the ops.
+  absl::Status matchPlan() const;
+  absl::Status run(absl::Span<const int32_t> tokens);
+
+  absl::Status before(const LaunchSite &site, StepMemory &memory) override;
+  absl::Status after(const LaunchSite &site, StepMemory &memory) override;
+
+  LaunchCheckResult result;
+
+private:
+  /// A launch and the op that says what it computes.
+  struct Pair {
+    const schema::ProgramT &program;
+    const schema::LaunchT &launch;
+    Operation *op;
+
+    /// Where result number `number`, no cache, lies.
+    const Operand &resultOperand(unsigned number) const;
+    /// Where the cache lies.
+    const Operand &cache() const;
+  };
+
+  Pair pairAt(const LaunchSite &site) const;
+  const std::string &symbolOf(const schema::LaunchT &launch) const {
+    return model->plan().kernels[launch.kernel]->symbol;
+  }
+  size_t programFor(const PlannedStep &step) const;
+
+  absl::Status feedCache(const Operand &pool, Operation *op, Value before,
+                         int64_t poisoned, StepMemory &memory);
+  absl::StatusOr<std::vector<float>> readCache(const Operand &pool,
+                                               Operation *op, Value state,
+                                               StepMemory &memory);
+  absl::Status forEachCached(
+      const Operand &pool, int64_t count, StepMemory &memory,
+      absl::FunctionRef<void(int64_t position, int64_t token, uint8_t *page)>
+          visit,
+      bool writesBack);
+  absl::StatusOr<std::vector<float>> readResult(const Pair &pair, unsigned i,
+                                                StepMemory &memory);
+  std::string namesOfKernels(const Pair &pair) const;
+  void note(const CheckedKernel &launch);
+  absl::Status reproduce(const Pair &pair, unsigned result,
+                         absl::Span<const float> got, Culprit &culprit) const;
+
+  std::shared_ptr<const Model> model;
+  const kernel::Target &target;
+  const kernel::TargetNumerics &numerics;
+  LaunchReference &reference;
+  const CheckOptions &options;
+  llvm::StringMap<size_t> numbers; ///< Of kernels in result.kernels.
+  std::vector<uint8_t> staging;
+};
+
+} // namespace
+
+static bool isCache(Value value) { return isa<llama::KVType>(value.getType()); }
+
+static int64_t layerAttr(Operation *op) {
+  return op->getAttrOfType<IntegerAttr>("layer").getInt();
+}
+
+/// A launch's operands: those of the op, the page table when the op touches the
+/// cache, then its results, of which a new cache has no place of its own.
+static size_t operandCount(Operation *op) {
+  return op->getNumOperands() + llvm::any_of(op->getOperands(), isCache) +
+         llvm::count_if(op->getResults(),
+                        [](Value result) { return !isCache(result); });
+}
+
+const Operand &LaunchChecker::Pair::resultOperand(unsigned number) const {
+  const auto later = op->getResults().drop_front(number);
+  const auto behind =
+      llvm::count_if(later, [](Value result) { return !isCache(result); });
+  return launch.operands[launch.operands.size() - behind];
+}
+
+const Operand &LaunchChecker::Pair::cache() const {
+  for (OpOperand &operand : op->getOpOperands())
+    if (isCache(operand.get()))
+      return launch.operands[operand.getOperandNumber()];
+  llvm_unreachable("only ops that read the cache give one");
+}
+
+absl::Status LaunchChecker::matchPlan() const {
+  const schema::PlanT &plan = model->plan();
+  for (const auto &program : plan.programs) {
+    ArrayRef<Operation *> ops = reference.launches(program->name);
+    if (ops.size() != program->launches.size())
+      return internalError(absl::StrCat(
+          model->path(), ": program ", program->name, ": expected ", ops.size(),
+          " launches, one for each kernel op, got ", program->launches.size()));
+    for (auto [op, launch] : llvm::zip(ops, program->launches)) {
+      const std::vector<std::string> names = namesOf(op->getLoc());
+      const std::string family = target.familyName(op).str();
+      const std::string &label = names.empty() ? launch->label : names.front();
+      if (plan.kernels[launch->kernel]->family != family ||
+          launch->label != label || launch->operands.size() != operandCount(op))
+        return internalError(
+            absl::StrCat(model->path(), ": program ", program->name,
+                         ": expected a launch of family ", family, " for ",
+                         label, " with ", operandCount(op), " operands, got ",
+                         plan.kernels[launch->kernel]->family, " for ",
+                         launch->label, " with ", launch->operands.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// The first program that holds the step, as the engine chooses.
+size_t LaunchChecker::programFor(const PlannedStep &step) const {
+  const auto &programs = model->plan().programs;
+  const int64_t wanted = step.allWanted ? step.rows : 1;
+  size_t number = 0;
+  while (number + 1 < programs.size() &&
+         (programs[number]->maxRows < step.rows ||
+          programs[number]->maxWanted < wanted))
+    ++number;
+  return number;
+}
+
+absl::Status LaunchChecker::run(absl::Span<const int32_t> tokens) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          Engine::create(model, {.observer = this}));
+  LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine->newSequence());
+  const schema::PlanT &plan = model->plan();
+  const auto count = static_cast<int64_t>(tokens.size());
+  int64_t first = 0;
+  for (const PlannedStep &step :
+       planSteps(count, plan.kv->pageTokens, plan.programs.back()->maxWanted)) {
+    std::vector<int32_t> wanted(step.allWanted ? step.rows : 1);
+    std::iota(wanted.begin(), wanted.end(),
+              static_cast<int32_t>(step.allWanted ? 0 : step.rows - 1));
+    const absl::Span<const int32_t> part = tokens.subspan(first, step.rows);
+    LLAMAC_RETURN_IF_ERROR(
+        reference.step(plan.programs[programFor(step)]->name, part, wanted));
+    const absl::Status status = engine->step(
+        {{&sequence, part, step.allWanted ? Wanted::All : Wanted::Last}},
+        [](const LogitsRow &) { return absl::OkStatus(); });
+    // Logits that are no numbers have been found by the launch that gave them.
+    if (!status.ok() && exitCode(status) != ExitCode::Accuracy)
+      return status;
+    first += step.rows;
+  }
+  return absl::OkStatus();
+}
+
+LaunchChecker::Pair LaunchChecker::pairAt(const LaunchSite &site) const {
+  const schema::ProgramT &program = *model->plan().programs[site.program];
+  return {program, *program.launches[site.launch],
+          reference.launches(program.name)[site.launch]};
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+template <typename T>
+static absl::Span<const uint8_t> bytesOf(const std::vector<T> &values) {
+  return {reinterpret_cast<const uint8_t *>(values.data()),
+          values.size() * sizeof(T)};
+}
+
+/// Visits the first `count` positions of the step's sequence with their page in
+/// `pool` and their number in it; pages are written back where asked for.
+absl::Status LaunchChecker::forEachCached(
+    const Operand &pool, int64_t count, StepMemory &memory,
+    absl::FunctionRef<void(int64_t, int64_t, uint8_t *)> visit,
+    bool writesBack) {
+  const schema::KvLayoutT &layout = *model->plan().kv;
+  auto readNumber = [&](schema::InputRole role,
+                        int64_t index) -> absl::StatusOr<int32_t> {
+    LLAMAC_ASSIGN_OR_RETURN(
+        const absl::Span<const uint8_t> bytes,
+        memory.read(Operand(OperandKind::Input, static_cast<uint32_t>(role), 0),
+                    index * sizeof(int32_t), sizeof(int32_t), staging));
+    int32_t number = 0;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    return number;
+  };
+  LLAMAC_ASSIGN_OR_RETURN(const int32_t slot,
+                          readNumber(schema::InputRole::Sequences, 0));
+  for (int64_t first = 0; first < count; first += layout.pageTokens) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        const int32_t number,
+        readNumber(schema::InputRole::PageTable,
+                   slot * layout.pagesPerSequence + first / layout.pageTokens));
+    const uint64_t offset = number * layout.pageBytes;
+    LLAMAC_ASSIGN_OR_RETURN(
+        const absl::Span<const uint8_t> bytes,
+        memory.read(pool, offset, layout.pageBytes, staging));
+    std::vector<uint8_t> page(bytes.begin(), bytes.end());
+    const int64_t end = std::min(count, first + layout.pageTokens);
+    for (int64_t position = first; position < end; ++position)
+      visit(position, position - first, page.data());
+    if (writesBack)
+      LLAMAC_RETURN_IF_ERROR(memory.write(pool, offset, page));
+  }
+  return absl::OkStatus();
+}
+
+/// Tokens of sequence 0 in `state`.
+static int64_t lengthOf(const reference::KvState &state, int64_t layer) {
+  return static_cast<int64_t>(cachedNumbers(state, layer).size()) /
+         (2 * state.rowSize());
+}
+
+/// Writes what `op` reads of the cache, and behind it, up to `length` rows in
+/// all, numbers that are none.
+absl::Status LaunchChecker::feedCache(const Operand &pool, Operation *op,
+                                      Value before, int64_t length,
+                                      StepMemory &memory) {
+  const auto &state = std::get<reference::KvState>(reference.value(before));
+  const std::vector<float> rows = cachedNumbers(state, layerAttr(op));
+  const int64_t width = state.rowSize();
+  const int64_t known = lengthOf(state, layerAttr(op));
+  const std::vector<float> none(width, std::nanf(""));
+  const auto kv = cast<llama::KVType>(before.getType());
+  return forEachCached(
+      pool, std::max(known, length), memory,
+      [&](int64_t position, int64_t token, uint8_t *page) {
+        const bool isKnown = position < known;
+        const float *key =
+            isKnown ? rows.data() + position * width : none.data();
+        const float *value =
+            isKnown ? rows.data() + (known + position) * width : none.data();
+        numerics.writeKv(kv, key, value, token, page);
+      },
+      /*writesBack=*/true);
+}
+
+/// The rows that `state`, the cache after `op`, should hold, as the target has
+/// them.
+absl::StatusOr<std::vector<float>>
+LaunchChecker::readCache(const Operand &pool, Operation *op, Value state,
+                         StepMemory &memory) {
+  const auto &expected = std::get<reference::KvState>(reference.value(state));
+  const int64_t width = expected.rowSize();
+  const int64_t length = lengthOf(expected, layerAttr(op));
+  const auto kv = cast<llama::KVType>(state.getType());
+  std::vector<float> rows(2 * length * width);
+  LLAMAC_RETURN_IF_ERROR(forEachCached(
+      pool, length, memory,
+      [&](int64_t position, int64_t token, uint8_t *page) {
+        numerics.readKv(kv, page, token, rows.data() + position * width,
+                        rows.data() + (length + position) * width);
+      },
+      /*writesBack=*/false));
+  return rows;
+}
+
+absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
+  const Pair pair = pairAt(site);
+  // What a launch does not write shows; a result may lie where an operand does,
+  // so operands come after.
+  int64_t cacheLength = 0;
+  for (OpResult value : pair.op->getResults()) {
+    const reference::Value &expected = reference.value(value);
+    if (const auto *state = std::get_if<reference::KvState>(&expected)) {
+      cacheLength = lengthOf(*state, layerAttr(pair.op));
+      continue;
+    }
+    if (numerics.isPrivate(value))
+      continue;
+    const auto *tensor = std::get_if<reference::Tensor>(&expected);
+    const size_t count = tensor ? tensor->data.size()
+                                : std::get<reference::Indices>(expected).size();
+    const std::vector<float> none(count, std::nanf(""));
+    LLAMAC_RETURN_IF_ERROR(memory.write(
+        pair.resultOperand(value.getResultNumber()), 0, bytesOf(none)));
+  }
+  for (OpOperand &operand : pair.op->getOpOperands()) {
+    const Operand &place = pair.launch.operands[operand.getOperandNumber()];
+    const Value value = operand.get();
+    if (isCache(value)) {
+      LLAMAC_RETURN_IF_ERROR(
+          feedCache(place, pair.op, value, cacheLength, memory));
+      continue;
+    }
+    // Weights and inputs are there; what is private, a launch just made.
+    if (place.kind() != OperandKind::Arena || numerics.isPrivate(value))
+      continue;
+    const reference::Value &known = reference.value(value);
+    const auto *tensor = std::get_if<reference::Tensor>(&known);
+    LLAMAC_RETURN_IF_ERROR(
+        memory.write(place, 0,
+                     tensor ? bytesOf(tensor->data)
+                            : bytesOf(std::get<reference::Indices>(known))));
+  }
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// The numbers of `value` as result or operand of `op`.
+static std::vector<float> numbersOf(const reference::Value &value,
+                                    Operation *op) {
+  if (const auto *tensor = std::get_if<reference::Tensor>(&value))
+    return tensor->data;
+  if (const auto *indices = std::get_if<reference::Indices>(&value))
+    return {indices->begin(), indices->end()};
+  if (const auto *state = std::get_if<reference::KvState>(&value))
+    return cachedNumbers(*state, layerAttr(op));
+  return {};
+}
+
+/// The length of a row of the numbers of `value`.
+static int64_t widthOf(const reference::Value &value) {
+  if (const auto *state = std::get_if<reference::KvState>(&value))
+    return state->rowSize();
+  const auto *tensor = std::get_if<reference::Tensor>(&value);
+  return tensor ? static_cast<int64_t>(tensor->data.size()) / tensor->shape[0]
+                : 1;
+}
+
+/// What of result number 0 was an operand: that of an epilogue which adds one
+/// to a product. Null when there is none.
+static Value residualOf(Operation *op) {
+  auto product = dyn_cast<kernel::MatmulOp>(op);
+  if (!product)
+    return {};
+  Block &epilogue = product.getEpilogue().front();
+  auto sum =
+      epilogue.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!sum)
+    return {};
+  const unsigned products = product.getWeights().size();
+  for (Value term : sum->getOperands())
+    if (auto arg = dyn_cast<BlockArgument>(term);
+        arg && arg.getArgNumber() >= products)
+      return product.getExtras()[arg.getArgNumber() - products];
+  return {};
+}
+
+absl::StatusOr<std::vector<float>>
+LaunchChecker::readResult(const Pair &pair, unsigned i, StepMemory &memory) {
+  const Value value = pair.op->getResult(i);
+  const reference::Value &expected = reference.value(value);
+  if (isCache(value))
+    return readCache(pair.cache(), pair.op, value, memory);
+  const size_t count = numbersOf(expected, pair.op).size();
+  LLAMAC_ASSIGN_OR_RETURN(
+      const absl::Span<const uint8_t> bytes,
+      memory.read(pair.resultOperand(i), 0, count * sizeof(float), staging));
+  std::vector<float> got(count);
+  if (std::holds_alternative<reference::Tensor>(expected)) {
+    std::memcpy(got.data(), bytes.data(), bytes.size());
+    return got;
+  }
+  std::vector<int32_t> indices(count);
+  std::memcpy(indices.data(), bytes.data(), bytes.size());
+  return std::vector<float>(indices.begin(), indices.end());
+}
+
+/// Where element `worst` of a result is.
+static std::string placeOf(const reference::Value &expected, size_t count,
+                           size_t worst) {
+  const auto width = static_cast<size_t>(widthOf(expected));
+  const size_t row = worst / width, rows = count / width;
+  if (!std::holds_alternative<reference::KvState>(expected))
+    return absl::StrCat("row ", row, ", column ", worst % width);
+  return row < rows / 2 ? absl::StrCat("key of position ", row, ", element ",
+                                       worst % width)
+                        : absl::StrCat("value of position ", row - rows / 2,
+                                       ", element ", worst % width);
+}
+
+/// The kernel's symbol, behind those of the launches whose private results it
+/// reads: they are compared together.
+std::string LaunchChecker::namesOfKernels(const Pair &pair) const {
+  std::vector<std::string> names;
+  ArrayRef<Operation *> ops = reference.launches(pair.program.name);
+  for (Value operand : pair.op->getOperands())
+    if (numerics.isPrivate(operand)) {
+      const size_t maker =
+          llvm::find(ops, operand.getDefiningOp()) - ops.begin();
+      names.push_back(symbolOf(*pair.program.launches[maker]));
+    }
+  names.push_back(symbolOf(pair.launch));
+  return absl::StrJoin(names, " + ");
+}
+
+/// Counts the launch, and keeps it when it is the worst of its kernel.
+void LaunchChecker::note(const CheckedKernel &launch) {
+  auto [it, isNew] = numbers.try_emplace(launch.kernel, result.kernels.size());
+  if (isNew)
+    result.kernels.push_back(launch);
+  CheckedKernel &known = result.kernels[it->second];
+  const int64_t launches = known.launches + 1;
+  if (launch.excess() > known.excess())
+    known = launch;
+  known.launches = launches;
+}
+
+absl::Status LaunchChecker::after(const LaunchSite &site, StepMemory &memory) {
+  const Pair pair = pairAt(site);
+  std::optional<CheckedKernel> worst;
+  unsigned worstResult = 0;
+  std::vector<float> worstValues;
+  for (OpResult value : pair.op->getResults()) {
+    if (numerics.isPrivate(value))
+      continue;
+    const unsigned i = value.getResultNumber();
+    const reference::Value &reference = this->reference.value(value);
+    const std::vector<float> expected = numbersOf(reference, pair.op);
+    LLAMAC_ASSIGN_OR_RETURN(std::vector<float> got,
+                            readResult(pair, i, memory));
+    const Value added = i == 0 ? residualOf(pair.op) : Value();
+    CheckedKernel launch;
+    launch.difference =
+        compareTiles(got, expected, widthOf(reference),
+                     added ? numbersOf(this->reference.value(added), pair.op)
+                           : std::vector<float>());
+    launch.where = placeOf(reference, expected.size(), launch.difference.worst);
+    launch.tolerance = numerics.tolerance(pair.op, i);
+    if (worst && launch.excess() <= worst->excess())
+      continue;
+    worst = std::move(launch);
+    worstResult = i;
+    worstValues = std::move(got);
+  }
+  if (!worst)
+    return absl::OkStatus();
+  worst->kernel = namesOfKernels(pair);
+  worst->op = pair.op->getName().getStringRef().str();
+  worst->program = pair.program.name;
+  const std::vector<std::string> names = namesOf(pair.op->getLoc());
+  worst->location = absl::StrJoin(names, ", ");
+  if (!names.empty())
+    worst->layer = layerOf(names.front());
+  note(*worst);
+  if (worst->passed() || result.culprit)
+    return absl::OkStatus();
+
+  Culprit culprit;
+  culprit.kernel = worst->kernel;
+  culprit.op = worst->op;
+  culprit.location = worst->location;
+  culprit.layer = worst->layer;
+  culprit.difference = worst->difference;
+  culprit.where = absl::StrCat("program ", worst->program, ", ", worst->where);
+  if (options.bisect)
+    LLAMAC_RETURN_IF_ERROR(reproduce(pair, worstResult, worstValues, culprit));
+  result.culprit = std::move(culprit);
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// The reproducer
+//===----------------------------------------------------------------------===//
+
+/// Writes the op alone, what it read, what result number `number` should have
+/// been and was, and the kernel's source.
+absl::Status LaunchChecker::reproduce(const Pair &pair, unsigned number,
+                                      absl::Span<const float> got,
+                                      Culprit &culprit) const {
+  const std::string &symbol = symbolOf(pair.launch);
+  LLAMAC_ASSIGN_OR_RETURN(Reproducer files,
+                          Reproducer::create(options.reproducerFolder, symbol));
+  const OwningOpRef<ModuleOp> alone = isolateLaunch(pair.op, numerics);
+  LLAMAC_RETURN_IF_ERROR(files.writeModule(*alone));
+  auto write = [&](const std::string &name, const reference::Value &value,
+                   absl::Span<const float> numbers) -> absl::Status {
+    const auto width = static_cast<size_t>(widthOf(value));
+    const auto rows = static_cast<int64_t>(numbers.size() / width);
+    if (!std::holds_alternative<reference::KvState>(value))
+      return files.writeNpy(name, rows, numbers);
+    const size_t half = numbers.size() / 2;
+    LLAMAC_RETURN_IF_ERROR(
+        files.writeNpy(name + ".keys", rows / 2, numbers.first(half)));
+    return files.writeNpy(name + ".values", rows / 2, numbers.subspan(half));
+  };
+  for (OpOperand &operand : pair.op->getOpOperands()) {
+    const reference::Value &value = reference.value(operand.get());
+    if (!std::holds_alternative<reference::Weight>(value) &&
+        !numerics.isPrivate(operand.get()))
+      LLAMAC_RETURN_IF_ERROR(
+          write(absl::StrCat("operand", operand.getOperandNumber()), value,
+                numbersOf(value, pair.op)));
+  }
+  const reference::Value &expected =
+      reference.value(pair.op->getResult(number));
+  const std::string stem = absl::StrCat("result", number);
+  LLAMAC_RETURN_IF_ERROR(
+      write(stem + ".expected", expected, numbersOf(expected, pair.op)));
+  LLAMAC_RETURN_IF_ERROR(write(stem + ".got", expected, got));
+  LLAMAC_RETURN_IF_ERROR(
+      files.writeText("cpp", kernelSource(model->source(), symbol)));
+  culprit.files = files.takeFiles();
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// The check
+//===----------------------------------------------------------------------===//
+
+absl::StatusOr<LaunchCheckResult> checkLaunches(
+    const Checkpoint &checkpoint, const CompileOptions &compileOptions,
+    const std::shared_ptr<const Model> &model, const CheckOptions &options) {
+  const CpuTargetOptions targetOptions{
+      .context = contextFor(compileOptions, checkpoint.config)};
+  const CpuTarget target(targetOptions);
+  const CpuNumerics numerics(targetOptions);
+
+  const std::unique_ptr<MLIRContext> context = createContext();
+  LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> module,
+                          importGraph(*context, checkpoint));
+  PassManager pm(context.get());
+  for (const PipelineStep &step : checkableSteps(compileOptions, target))
+    step.addTo(pm);
+  if (failed(pm.run(*module)))
+    return internalError("the passes before lower-to-plan failed");
+
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<LaunchReference> reference,
+      LaunchReference::create(*module, checkpointReader(checkpoint), numerics,
+                              model->plan().kv->pageBytes));
+  LaunchChecker checker(model, target, numerics, *reference, options);
+  LLAMAC_RETURN_IF_ERROR(checker.matchPlan());
+  std::vector<int32_t> tokens = options.tokens;
+  if (tokens.empty())
+    tokens = spreadTokens(std::min(defaultTokens, model->context()),
+                          checkpoint.config.vocabSize);
+  LLAMAC_RETURN_IF_ERROR(checker.run(tokens));
+  return std::move(checker.result);
+}
+
+} // namespace llamac

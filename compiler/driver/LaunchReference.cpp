@@ -1,0 +1,167 @@
+//===- LaunchReference.cpp - What every launch should give ----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/LaunchReference.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace mlir;
+
+namespace llamac {
+
+absl::StatusOr<std::unique_ptr<LaunchReference>>
+LaunchReference::create(ModuleOp module, reference::WeightReader reader,
+                        const kernel::TargetNumerics &numerics,
+                        uint64_t pageBytes) {
+  std::unique_ptr<LaunchReference> result(
+      new LaunchReference(std::move(reader), numerics, pageBytes));
+  for (auto function : module.getOps<func::FuncOp>()) {
+    LLAMAC_ASSIGN_OR_RETURN(reference::Interpreter interpreter,
+                            reference::Interpreter::create(function));
+    Program program{function.getName().str(), std::move(interpreter), {}};
+    for (Operation &op : function.getBody().front())
+      if (isa<kernel::KernelDialect>(op.getDialect()))
+        program.launches.push_back(&op);
+    auto kv = dyn_cast<llama::KVType>(function.getArgumentTypes().back());
+    if (!kv)
+      return internalError(absl::StrCat(
+          "@", program.name, ": expected the cache as last argument"));
+    if (!result->state)
+      result->state = std::make_shared<reference::Value>(
+          reference::KvState(kv.getLayers(), kv.getHeads(), kv.getSize()));
+    result->programs.push_back(std::move(program));
+  }
+  return result;
+}
+
+const LaunchReference::Program *
+LaunchReference::find(StringRef function) const {
+  const auto it = llvm::find_if(
+      programs, [&](const Program &known) { return known.name == function; });
+  return it == programs.end() ? nullptr : &*it;
+}
+
+ArrayRef<Operation *> LaunchReference::launches(StringRef function) const {
+  const Program *program = find(function);
+  return program ? ArrayRef<Operation *>(program->launches)
+                 : ArrayRef<Operation *>();
+}
+
+/// Gives the rows of `positions` that `op` has appended to `state` the values
+/// that the target's cache can hold.
+void LaunchReference::roundAppended(Operation &op, reference::KvState &state,
+                                    absl::Span<const int32_t> positions) {
+  const int64_t layer = op.getAttrOfType<IntegerAttr>("layer").getInt();
+  const reference::KvRows &rows = state.layer(layer).at(0);
+  const int64_t width = state.rowSize();
+  const auto kv = cast<llama::KVType>(
+      *llvm::find_if(op.getResultTypes(), llvm::IsaPred<llama::KVType>));
+  std::vector<float> keys(positions.size() * width), values(keys.size());
+  for (size_t n = 0; n < positions.size(); ++n) {
+    const int64_t from = positions[n] * width,
+                  to = static_cast<int64_t>(n) * width;
+    numerics.writeKv(kv, rows.keys.data() + from, rows.values.data() + from,
+                     /*token=*/0, page.data());
+    numerics.readKv(kv, page.data(), /*token=*/0, keys.data() + to,
+                    values.data() + to);
+  }
+  state.append(layer, keys.data(), values.data(), positions,
+               std::vector<int32_t>(positions.size(), 0));
+}
+
+absl::Status LaunchReference::step(StringRef function,
+                                   absl::Span<const int32_t> tokens,
+                                   absl::Span<const int32_t> wanted) {
+  const Program *program = find(function);
+  if (!program || program->launches.empty())
+    return internalError(
+        absl::StrCat("no function @", function.str(), " has launches"));
+  std::vector<int32_t> positions(tokens.size());
+  std::iota(positions.begin(), positions.end(), length);
+  std::vector<reference::ValuePtr> arguments;
+  const std::vector<int32_t> sequences(tokens.size(), 0);
+  for (absl::Span<const int32_t> indices :
+       {tokens, absl::MakeConstSpan(positions), absl::MakeConstSpan(sequences),
+        wanted})
+    arguments.push_back(std::make_shared<reference::Value>(
+        reference::Indices(indices.begin(), indices.end())));
+  arguments.push_back(state);
+
+  values.clear();
+  auto parent = cast<func::FuncOp>(program->launches.front()->getParentOp());
+  for (auto [parameter, argument] : llvm::zip(parent.getArguments(), arguments))
+    values[parameter] = argument;
+  auto record = [&](Operation &op, ArrayRef<reference::ValuePtr> results) {
+    for (auto [result, value] : llvm::zip(op.getResults(), results)) {
+      if (auto *kv = std::get_if<reference::KvState>(value.get()))
+        roundAppended(op, *kv, positions);
+      values[result] = value;
+    }
+  };
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<reference::ValuePtr> results,
+                          program->interpreter.run(std::move(arguments),
+                                                   weights, parallel, record));
+  state = results.back();
+  length += static_cast<int32_t>(tokens.size());
+  return absl::OkStatus();
+}
+
+std::vector<float> cachedNumbers(const reference::KvState &state,
+                                 int64_t layer) {
+  std::vector<float> numbers;
+  if (auto it = state.layer(layer).find(0); it != state.layer(layer).end()) {
+    numbers = it->second.keys;
+    numbers.insert(numbers.end(), it->second.values.begin(),
+                   it->second.values.end());
+  }
+  return numbers;
+}
+
+OwningOpRef<ModuleOp> isolateLaunch(Operation *op,
+                                    const kernel::TargetNumerics &numerics) {
+  // What goes along, each before its users.
+  SmallVector<Operation *> members;
+  for (Value operand : op->getOperands())
+    if (Operation *maker = operand.getDefiningOp())
+      if (isa<llama::WeightOp>(maker) || numerics.isPrivate(operand))
+        if (!llvm::is_contained(members, maker))
+          members.push_back(maker);
+  members.push_back(op);
+
+  OpBuilder builder(op->getContext());
+  OwningOpRef<ModuleOp> module = ModuleOp::create(op->getLoc());
+  builder.setInsertionPointToEnd(module->getBody());
+  auto function = builder.create<func::FuncOp>(op->getLoc(), "launch",
+                                               builder.getFunctionType({}, {}));
+  Block *body = function.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  IRMapping mapping;
+  for (Operation *member : members) {
+    for (Value operand : member->getOperands())
+      if (!mapping.contains(operand))
+        mapping.map(operand,
+                    body->addArgument(operand.getType(), operand.getLoc()));
+    builder.clone(*member, mapping);
+  }
+  SmallVector<Value> results;
+  for (Value result : op->getResults())
+    results.push_back(mapping.lookup(result));
+  builder.create<func::ReturnOp>(op->getLoc(), results);
+  function.setFunctionType(builder.getFunctionType(
+      body->getArgumentTypes(), llvm::to_vector(op->getResultTypes())));
+  return module;
+}
+
+} // namespace llamac

@@ -1,0 +1,96 @@
+//===- LaunchReference.h - What every launch should give --------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Steps of a model by the reference interpreter, on the functions that
+// lower-to-plan takes: one for each program of a plan, with one kernel op for
+// each launch. All values of the last step are kept.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_LAUNCHREFERENCE_H
+#define LLAMAC_COMPILER_DRIVER_LAUNCHREFERENCE_H
+
+#include "compiler/reference/Interpreter.h"
+#include "ir/kernel/Kernel.h"
+#include "ir/kernel/TargetNumerics.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+class LaunchReference {
+public:
+  /// `module` and `numerics` outlive the result. Its cache keeps rows as the
+  /// target's does, in pages of `pageBytes` bytes.
+  static absl::StatusOr<std::unique_ptr<LaunchReference>>
+  create(mlir::ModuleOp module, reference::WeightReader reader,
+         const kernel::TargetNumerics &numerics, uint64_t pageBytes);
+
+  /// The ops of @`function` that become launches, in order; none where there
+  /// is no such function.
+  llvm::ArrayRef<mlir::Operation *> launches(llvm::StringRef function) const;
+
+  /// Runs `tokens` as the next ones of sequence 0 through @`function`; logits
+  /// are wanted of the rows `wanted`.
+  absl::Status step(llvm::StringRef function, absl::Span<const int32_t> tokens,
+                    absl::Span<const int32_t> wanted);
+
+  /// The value of an argument, or an op's result, in the last step.
+  const reference::Value &value(mlir::Value value) const {
+    return *values.at(value);
+  }
+
+private:
+  struct Program {
+    std::string name;
+    reference::Interpreter interpreter;
+    std::vector<mlir::Operation *> launches;
+  };
+
+  LaunchReference(reference::WeightReader reader,
+                  const kernel::TargetNumerics &numerics, uint64_t pageBytes)
+      : weights(std::move(reader), uint64_t{8} << 30), parallel(0),
+        numerics(numerics), page(pageBytes) {}
+
+  const Program *find(llvm::StringRef function) const;
+  void roundAppended(mlir::Operation &op, reference::KvState &state,
+                     absl::Span<const int32_t> positions);
+
+  reference::WeightStore weights;
+  reference::Parallel parallel;
+  const kernel::TargetNumerics &numerics;
+  std::vector<uint8_t> page; ///< To round rows in.
+  std::vector<Program> programs;
+  llvm::DenseMap<mlir::Value, reference::ValuePtr> values;
+  reference::ValuePtr state; ///< The cache after the last step.
+  int32_t length = 0;        ///< Tokens in it.
+};
+
+/// The numbers that appended rows of sequence 0 in layer `layer` are: keys,
+/// then values, each [positions, heads * size].
+std::vector<float> cachedNumbers(const reference::KvState &state,
+                                 int64_t layer);
+
+/// A module of one function @launch with `op` alone, the weights it reads, and
+/// the ops before it whose results are private; everything else is an argument.
+mlir::OwningOpRef<mlir::ModuleOp>
+isolateLaunch(mlir::Operation *op, const kernel::TargetNumerics &numerics);
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_LAUNCHREFERENCE_H
