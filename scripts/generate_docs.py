@@ -23,6 +23,7 @@ DIALECTS = {
     "plan": "ir/plan/PlanOps.td",
 }
 PASSES = "passes/Passes.td"
+PASS_FIGURES = "passes/figures.md"
 
 
 def tblgen(args, source, *options):
@@ -42,7 +43,8 @@ def tidy(text, source):
 
 
 def pass_page(args):
-    """The passes in the order of the file, which is the pipeline's."""
+    """The passes in the order of the file, which is the pipeline's, and what
+    was measured of them."""
     text = tblgen(args, PASSES, "-gen-pass-doc")
     sections = {}
     for section in re.split(r"(?m)^(?=### `-)", text):
@@ -51,7 +53,9 @@ def pass_page(args):
     with open(os.path.join(ROOT, PASSES)) as file:
         order = re.findall(r'Pass<"([\w-]+)"', file.read())
     intro = "# Passes\n\nIn the order of the pipeline.\n\n"
-    return tidy(intro + "\n\n".join(sections[name] for name in order), PASSES)
+    with open(os.path.join(ROOT, PASS_FIGURES)) as file:
+        figures = "\n\n" + file.read()
+    return tidy(intro + "\n\n".join(sections[name] for name in order) + figures, f"{PASSES} and {PASS_FIGURES}")
 
 
 def dialect_page(args, name):

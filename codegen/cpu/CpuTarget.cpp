@@ -29,6 +29,8 @@ const CpuFamily *cpuFamilyOf(Operation *op) {
   return nullptr;
 }
 
+// A bucket for 2 to 8 rows is no faster than the prefill program, which also
+// reads the weights once for all rows (docs/passes.md has the figures).
 std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
   return {{"decode", 1, 1},
           {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
