@@ -329,6 +329,60 @@ TEST_F(KernelAttentionTest, WholeAttentionReadsWhatRopeAppendWrote) {
   runAndCompare("", "", "");
 }
 
+TEST_F(KernelAttentionTest, QkvTurnsAndAppendsTheProductsOfTheNormedRows) {
+  weights["norm"] = random({1, 3});
+  weights["wq"] = random({4, 3});
+  weights["wk"] = random({2, 3});
+  weights["wv"] = random({2, 3});
+  const int64_t rows = 5;
+  const Tensor x = random({rows, 3});
+  auto product = [&](const std::string &name) {
+    const Tensor &w = weights[name];
+    Tensor result({rows, w.shape[0]});
+    for (int64_t n = 0; n < rows; ++n) {
+      double squares = 0;
+      for (int64_t i = 0; i < 3; ++i)
+        squares += double{x.data[n * 3 + i]} * x.data[n * 3 + i];
+      for (int64_t j = 0; j < w.shape[0]; ++j) {
+        double sum = 0;
+        for (int64_t i = 0; i < 3; ++i)
+          sum += double{x.data[n * 3 + i]} / std::sqrt(squares / 3 + 1e-3) *
+                 weights["norm"].data[i] * w.data[j * 3 + i];
+        result.data[n * w.shape[0] + j] = static_cast<float>(sum);
+      }
+    }
+    return result;
+  };
+  Indices positions, sequences;
+  for (int64_t n = 0; n < rows; ++n) {
+    positions.push_back(static_cast<int32_t>(n));
+    sequences.push_back(6);
+  }
+  auto results = tryRun(
+      "(%x: tensor<?x3xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) "
+      "-> (tensor<?x4xf32>, !kv)",
+      "%n = llama.weight \"norm\" : tensor<3xf32>\n"
+      "%wq = llama.weight \"wq\" : tensor<4x3xf32>\n"
+      "%wk = llama.weight \"wk\" : tensor<2x3xf32>\n"
+      "%wv = llama.weight \"wv\" : tensor<2x3xf32>\n"
+      "%t = kernel.rope_table %p {frequencies = dense<0.5> : tensor<1xf64>} "
+      ": (tensor<?xi32>) -> tensor<?x1x2xf32>\n"
+      "%turned, %new = kernel.qkv %x, %wq, %wk, %wv norm(%n) turned by %t "
+      "into %kv at %p, %s {eps = 1.0e-3 : f64, layer = 1 : i64} : "
+      "(tensor<?x3xf32>, tensor<4x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, "
+      "tensor<3xf32>, tensor<?x1x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) "
+      "-> (tensor<?x4xf32>, !kv)\n"
+      "%o = kernel.attention %turned over %new at %p, %s "
+      "{layer = 1 : i64, scale = 0.7 : f64} : (tensor<?x4xf32>, !kv, "
+      "tensor<?xi32>, tensor<?xi32>) -> tensor<?x4xf32>\n"
+      "return %o, %new : tensor<?x4xf32>, !kv",
+      {x, KvState(2, 1, 2), positions, sequences});
+  ASSERT_TRUE(results.ok()) << results.status().ToString();
+  EXPECT_EQ(std::get<KvState>(*results->at(1)).length(1, 6), rows);
+  expectNear(std::get<Tensor>(*results->at(0)).data,
+             expected(product("wq"), product("wk"), product("wv")), 1e-6);
+}
+
 TEST_F(KernelAttentionTest, SplitAttentionIsItsMergedResult) {
   const std::string config =
       "config = #kernel.attention_config<family = split, "
