@@ -143,6 +143,28 @@ def wrong_words(path, text):
     ]
 
 
+# Rooms of device code, and the files of them that may hold inline assembly.
+DEVICE_CODE = ("codegen/device/", "codegen/cuda/")
+PTX_WRAPPERS = re.compile(r"codegen/device/ptx(_\w+)?\.cuh")
+SHARED_MACROS = "codegen/device/types.cuh"
+
+
+def wrong_device_code(path, text):
+    """Inline assembly and raw __shared__ in `text`, outside their one place:
+    the simulator has no twin of them."""
+    if not path.startswith(DEVICE_CODE):
+        return []
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.split("//")[0]
+        where = f"{path}:{number}: "
+        if re.search(r"\b(__)?asm(__)?\b", code) and not PTX_WRAPPERS.fullmatch(path):
+            found.append(f"{where}asm: add a wrapper to codegen/device/ptx.cuh instead")
+        if re.search(r"\b__shared__\b", code) and path != SHARED_MACROS:
+            found.append(f"{where}__shared__: use LLAMAC_SHARED of {SHARED_MACROS} instead")
+    return found
+
+
 def llvm_in_binary(path):
     """Libraries of LLVM that a binary needs, and symbols of LLVM in it."""
 
@@ -228,6 +250,30 @@ class Words(HouseTest):
             ("// FIX", "ME"),
         ]:
             self.assertEqual(len(wrong_words("ir/A.h", "line\n" + "".join(parts))), 1)
+
+
+class DeviceCode(HouseTest):
+    def test_assembly_and_shared_memory_have_their_one_place(self):
+        self.assert_clean(wrong_device_code, tracked_files(*CPP))
+
+    def test_finds_planted_violations(self):
+        for path, line in [
+            ("codegen/device/gemm.cuh", '  asm volatile("bar.sync 0;");'),
+            ("codegen/cuda/Emitter.cpp", '  out << "  __asm__(\\"exit;\\");";'),
+            ("codegen/device/gemm.cuh", "  __shared__ float tile[32];"),
+            ("codegen/device/ptx.cuh", "  extern __shared__ char bytes[];"),
+        ]:
+            with self.subTest(path=path, line=line):
+                self.assertEqual(len(wrong_device_code(path, line)), 1)
+
+    def test_lets_right_code_pass(self):
+        for path, line in [
+            ("codegen/device/ptx.cuh", '  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));'),
+            ("codegen/device/ptx_sm90.cuh", '  asm volatile("griddepcontrol.wait;");'),
+            ("codegen/device/gemm.cuh", "  LLAMAC_SHARED(tile, float[32]); // not __shared__"),
+            ("runtime/cpu/A.cpp", '  asm("pause");'),
+        ]:
+            self.assertEqual(wrong_device_code(path, line), [])
 
 
 class Format(HouseTest):

@@ -1,0 +1,109 @@
+//===- types.cuh - Element and vector types of device code ------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Device code includes neither CUDA's headers nor the standard library's: this
+// header and ptx.cuh are all it stands on. The same text is compiled for a GPU
+// by NVRTC or nvcc, and for the simulator by Clang, which then has read
+// runtime/sim/shim.h and sees LLAMAC_SIM.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_TYPES_CUH
+#define LLAMAC_CODEGEN_DEVICE_TYPES_CUH
+
+/// Before every function of a device header.
+#define LLAMAC_DEVICE __device__ __forceinline__
+
+/// Instructions of sm_90 and later may be used (the simulator has them all).
+#if defined(LLAMAC_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
+#define LLAMAC_HAS_SM90 1
+#else
+#define LLAMAC_HAS_SM90 0
+#endif
+
+/// Instructions of sm_90a alone (wgmma, setmaxnreg) may be used.
+#if defined(LLAMAC_SIM) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define LLAMAC_HAS_SM90A 1
+#else
+#define LLAMAC_HAS_SM90A 0
+#endif
+
+namespace llamac {
+
+using int8_t = signed char;
+using uint8_t = unsigned char;
+using int16_t = short;
+using uint16_t = unsigned short;
+using int32_t = int;
+using uint32_t = unsigned;
+using int64_t = long;
+using uint64_t = unsigned long;
+static_assert(sizeof(int64_t) == 8, "device code is compiled for LP64 hosts");
+
+/// bfloat16 as its bits; ptx.cuh converts.
+struct BFloat16 {
+  uint16_t bits;
+};
+
+/// IEEE half precision as its bits; ptx.cuh converts.
+struct Half {
+  uint16_t bits;
+};
+
+/// N elements that are loaded and stored as one; N * sizeof(T) is a power of
+/// two, at most 16 for one instruction.
+template <typename T, int N> struct alignas(sizeof(T) * N) Vec {
+  T values[N];
+
+  LLAMAC_DEVICE constexpr T &operator[](int i) { return values[i]; }
+  LLAMAC_DEVICE constexpr const T &operator[](int i) const { return values[i]; }
+};
+
+/// 16 bytes as one load sees them: what weights are packed for.
+using Words4 = Vec<uint32_t, 4>;
+
+/// `T` itself: lets a macro take any type, arrays and commas included.
+template <typename T> struct IdentityOf {
+  using Type = T;
+};
+template <typename T> using Identity = typename IdentityOf<T>::Type;
+
+/// The bits of `from` as a To of the same size.
+template <typename To, typename From>
+LLAMAC_DEVICE constexpr To bitCast(const From &from) {
+  static_assert(sizeof(To) == sizeof(From), "sizes must agree");
+  return __builtin_bit_cast(To, from);
+}
+
+template <typename T> LLAMAC_DEVICE constexpr T minOf(T a, T b) {
+  return b < a ? b : a;
+}
+
+template <typename T> LLAMAC_DEVICE constexpr T maxOf(T a, T b) {
+  return a < b ? b : a;
+}
+
+/// Quotient rounded up, of positive integers.
+template <typename T> LLAMAC_DEVICE constexpr T ceilDiv(T a, T b) {
+  return (a + b - 1) / b;
+}
+
+} // namespace llamac
+
+/// Shared memory comes from these two macros only: the simulator gives each
+/// block its own. LLAMAC_SHARED(tile, float[32][33]); declares `tile` inside a
+/// function; all calls of that function in a block share it, and its first
+/// content is undefined. LLAMAC_SHARED_DYNAMIC(bytes); declares `bytes`, the
+/// launch's dynamic shared memory, 1,024-aligned, as unsigned char[].
+#ifndef LLAMAC_SIM
+#define LLAMAC_SHARED(name, ...) __shared__ llamac::Identity<__VA_ARGS__> name
+#define LLAMAC_SHARED_DYNAMIC(name)                                            \
+  extern __shared__ __align__(1024) unsigned char name[]
+#endif
+
+#endif // LLAMAC_CODEGEN_DEVICE_TYPES_CUH
