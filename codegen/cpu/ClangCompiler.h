@@ -9,6 +9,7 @@
 #ifndef LLAMAC_CODEGEN_CPU_CLANGCOMPILER_H
 #define LLAMAC_CODEGEN_CPU_CLANGCOMPILER_H
 
+#include "codegen/Backend.h"
 #include "runtime/cpu/IsaLevel.h"
 
 #include "absl/status/statusor.h"
@@ -20,12 +21,6 @@
 #include <vector>
 
 namespace llamac {
-
-/// A header of the skeletons, as units include it, and its text.
-struct KernelHeader {
-  llvm::StringRef name;
-  llvm::StringRef text;
-};
 
 /// Every header that an emitted unit can include.
 llvm::ArrayRef<KernelHeader> kernelHeaders();

@@ -428,12 +428,11 @@ absl::StatusOr<CheckReport> checkModel(const Checkpoint &checkpoint,
                                        const CompileOptions &compileOptions,
                                        const CheckOptions &options) {
   // Refuses options that are none before anything runs.
-  LLAMAC_RETURN_IF_ERROR(
-      Compilation::create(checkpoint, compileOptions).status());
-  const CpuTarget target(
-      {.context = contextFor(compileOptions, checkpoint.config)});
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Compilation> compilation,
+                          Compilation::create(checkpoint, compileOptions));
   Checker checker(checkpoint, compileOptions, options);
-  LLAMAC_RETURN_IF_ERROR(checker.run(checkableSteps(compileOptions, target)));
+  LLAMAC_RETURN_IF_ERROR(
+      checker.run(checkableSteps(compileOptions, compilation->target())));
   if (!checker.report.culprit)
     LLAMAC_RETURN_IF_ERROR(checker.checkTarget());
   return std::move(checker.report);

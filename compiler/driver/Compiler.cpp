@@ -8,8 +8,7 @@
 
 #include "compiler/driver/Compiler.h"
 
-#include "codegen/cpu/ClangCompiler.h"
-#include "codegen/cpu/Emitter.h"
+#include "codegen/cpu/CpuBackend.h"
 #include "compiler/driver/PlanJson.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
@@ -21,7 +20,6 @@
 #include "mlir/IR/Verifier.h"
 
 #include <filesystem>
-#include <thread>
 
 using namespace mlir;
 
@@ -135,7 +133,8 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
 Compilation::Compilation(const Checkpoint &checkpoint,
                          const CompileOptions &options)
     : checkpoint(checkpoint), compileOptions(options),
-      target(CpuTargetOptions{.context = options.context}),
+      backend(std::make_unique<CpuBackend>(
+          CpuTargetOptions{.context = options.context}, options.isaLevels)),
       reports(options.reports), context(createContext()) {}
 
 absl::StatusOr<std::unique_ptr<Compilation>>
@@ -162,7 +161,7 @@ Compilation::create(const Checkpoint &checkpoint,
   std::vector<StringRef> passes, optional;
   for (Phase phase : {Phase::Graph, Phase::Fuse, Phase::Schedule})
     for (const PipelineStep &step :
-         allPassesOf(phase, settled, compilation->target)) {
+         allPassesOf(phase, settled, compilation->backend->target())) {
       if (!llvm::is_contained(passes, step.name))
         passes.push_back(step.name);
       if (step.optional)
@@ -205,7 +204,8 @@ absl::Status Compilation::runPhase(Phase phase) {
     return absl::OkStatus();
   case Phase::Emit:
     LLAMAC_RETURN_IF_ERROR(emit());
-    reports.dump("kernels.cpp", emittedSource);
+    for (const SourceFile &file : sources)
+      reports.dump(file.name, file.text);
     return absl::OkStatus();
   case Phase::Plan:
     return compile();
@@ -216,56 +216,39 @@ absl::Status Compilation::runPhase(Phase phase) {
 absl::Status Compilation::runPasses(Phase phase) {
   DiagnosticText diagnostics(context.get());
   PassManager pm(context.get(), ModuleOp::getOperationName());
-  addSteps(pm, passesOf(phase, compileOptions, target));
+  addSteps(pm, passesOf(phase, compileOptions, backend->target()));
   if (failed(reports.run(pm, *graph)))
     return diagnostics.error("the pipeline failed");
   return absl::OkStatus();
 }
 
+/// `files` one after the other.
+static std::string joinedSource(ArrayRef<SourceFile> files) {
+  std::string text;
+  for (const SourceFile &file : files)
+    text += file.text;
+  return text;
+}
+
 std::string Compilation::text() const {
   return phasesRun <= static_cast<int>(Phase::Emit)
              ? printIr(*graph, /*locations=*/true)
-             : emittedSource;
-}
-
-/// Deals `kernels` out to at most `parts` units.
-static std::vector<std::vector<plan::KernelOp>>
-deal(ArrayRef<plan::KernelOp> kernels, size_t parts) {
-  std::vector<std::vector<plan::KernelOp>> units(
-      std::min(parts, kernels.size()));
-  for (auto [i, kernel] : llvm::enumerate(kernels))
-    units[i % units.size()].push_back(kernel);
-  return units;
-}
-
-absl::StatusOr<std::string>
-Compilation::emitUnit(ArrayRef<plan::KernelOp> kernels) {
-  DiagnosticText diagnostics(context.get());
-  FailureOr<std::string> unit = emitCpuUnit(kernels, target.options());
-  if (failed(unit))
-    return diagnostics.error("the kernels cannot be emitted");
-  std::string text = std::move(unit).value_or("");
-  return sourceEdit ? sourceEdit(std::move(text)) : std::move(text);
+             : joinedSource(sources);
 }
 
 absl::Status Compilation::emit() {
+  DiagnosticText diagnostics(context.get());
   SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
-  LLAMAC_ASSIGN_OR_RETURN(const std::string unit, emitUnit(kernels));
-  emittedSource = formatUnit(unit);
+  FailureOr<std::vector<SourceFile>> files = backend->emit(kernels, sourceEdit);
+  if (failed(files))
+    return diagnostics.error("the kernels cannot be emitted");
+  sources = *std::move(files);
   return absl::OkStatus();
 }
 
 absl::Status Compilation::compile() {
   SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
-  std::vector<std::string> units;
-  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  for (const auto &part : deal(kernels, std::min<size_t>(cores, 8))) {
-    LLAMAC_ASSIGN_OR_RETURN(units.emplace_back(), emitUnit(part));
-  }
-  for (IsaLevel level : compileOptions.isaLevels) {
-    LLAMAC_ASSIGN_OR_RETURN(std::string elf, compileSharedObject(units, level));
-    code.push_back({std::string(isaLevelName(level)), std::move(elf)});
-  }
+  LLAMAC_ASSIGN_OR_RETURN(code, backend->compile(kernels, sourceEdit));
   return absl::OkStatus();
 }
 
@@ -279,22 +262,25 @@ absl::Status Compilation::writeSourceFiles(const std::string &folder) const {
                                      ": cannot be made: ", error.message()));
     return writeFileAtomically(path.string(), text);
   };
-  for (const KernelHeader &header : kernelHeaders())
+  for (const KernelHeader &header : backend->headers())
     LLAMAC_RETURN_IF_ERROR(
         write(header.name.str(), {header.text.data(), header.text.size()}));
-  return write("kernels.cpp", emittedSource);
+  for (const SourceFile &file : sources)
+    LLAMAC_RETURN_IF_ERROR(write(file.name, file.text));
+  return absl::OkStatus();
 }
 
-cpu::KvConfig Compilation::kv() const {
+schema::KvLayoutT Compilation::kvLayout() const {
   const ModelConfig &config = checkpoint.config;
-  return kvConfig(llama::KVType::get(context.get(), config.numLayers,
-                                     config.numKvHeads, config.headSize),
-                  target.options());
+  schema::KvLayoutT layout = backend->kvLayout(llama::KVType::get(
+      context.get(), config.numLayers, config.numKvHeads, config.headSize));
+  layout.maxSequences = compileOptions.maxSequences;
+  return layout;
 }
 
 int64_t Compilation::kvBytesPerToken() const {
-  const cpu::KvConfig layout = kv();
-  return checkpoint.config.numLayers * cpu::kvPageBytes(layout) /
+  const schema::KvLayoutT layout = kvLayout();
+  return checkpoint.config.numLayers * static_cast<int64_t>(layout.pageBytes) /
          layout.pageTokens;
 }
 
@@ -319,13 +305,9 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.context = compileOptions.context;
   LLAMAC_ASSIGN_OR_RETURN(contents.fingerprint, checkpoint.fingerprint());
   contents.options = compileOptions.describe();
-  const cpu::KvConfig layout = kv();
-  contents.kv.pageTokens = layout.pageTokens;
-  contents.kv.pageBytes = cpu::kvPageBytes(layout);
-  contents.kv.pagesPerSequence = layout.pagesPerSequence;
-  contents.kv.maxSequences = compileOptions.maxSequences;
+  contents.kv = kvLayout();
   contents.code = code;
-  contents.source = emittedSource;
+  contents.source = joinedSource(sources);
   contents.tokenizerKind =
       std::string(tokenizerFormatName(checkpoint.tokenizer.kind));
   contents.tokenizerBlob = tokenizerBlob;

@@ -14,8 +14,7 @@
 #ifndef LLAMAC_COMPILER_DRIVER_COMPILER_H
 #define LLAMAC_COMPILER_DRIVER_COMPILER_H
 
-#include "codegen/cpu/CpuTarget.h"
-#include "codegen/plan/PlanBuilder.h"
+#include "codegen/Backend.h"
 #include "compiler/driver/PassReports.h"
 #include "frontends/Checkpoint.h"
 #include "passes/Passes.h"
@@ -90,9 +89,7 @@ public:
 
   /// Before Phase::Emit: `edit` is given all source before it is shown or
   /// compiled. Tests make wrong kernels by it.
-  void editSource(std::function<std::string(std::string)> edit) {
-    sourceEdit = std::move(edit);
-  }
+  void editSource(SourceEdit edit) { sourceEdit = std::move(edit); }
 
   /// Runs all phases up to `last` that have not run. An error of a pass is
   /// internal and carries its diagnostics.
@@ -101,6 +98,7 @@ public:
   const Checkpoint &model() const { return checkpoint; }
   mlir::ModuleOp module() { return *graph; }
   const CompileOptions &options() const { return compileOptions; }
+  const kernel::Target &target() const { return backend->target(); }
 
   /// What the last phase that ran made, in text: IR that parses back, or, from
   /// Phase::Emit on, the kernels' source.
@@ -109,9 +107,9 @@ public:
   /// Bytes of the KV cache, all layers, that one token takes.
   int64_t kvBytesPerToken() const;
 
-  /// After Phase::Emit: writes the kernels' source, kernels.cpp, to `folder`
-  /// with the headers that it includes below it, so that -I of the folder is
-  /// all that a freestanding C++20 compiler needs.
+  /// After Phase::Emit: writes the kernels' source to `folder` with the headers
+  /// that it includes below it, so that -I of the folder is all that a
+  /// freestanding C++20 compiler needs.
   absl::Status writeSourceFiles(const std::string &folder) const;
 
   /// After Phase::Plan: writes the plan with the checkpoint's weights and
@@ -125,20 +123,19 @@ private:
 
   absl::Status runPhase(Phase phase);
   absl::Status runPasses(Phase phase);
-  absl::StatusOr<std::string> emitUnit(llvm::ArrayRef<plan::KernelOp> kernels);
   absl::Status emit();
   absl::Status compile();
-  cpu::KvConfig kv() const;
+  schema::KvLayoutT kvLayout() const;
 
   const Checkpoint &checkpoint;
   CompileOptions compileOptions;
-  CpuTarget target;
+  std::unique_ptr<Backend> backend;
   PassReports reports;
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   int phasesRun = 0;
-  std::function<std::string(std::string)> sourceEdit;
-  std::string emittedSource;
+  SourceEdit sourceEdit;
+  std::vector<SourceFile> sources;
   std::vector<PlanCode> code;
 };
 

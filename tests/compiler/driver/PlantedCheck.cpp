@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuTarget.h"
 #include "compiler/driver/Check.h"
 #include "runtime/base/Status.h"
 

@@ -1,0 +1,71 @@
+//===- Backend.h - A target as the driver sees it ---------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the passes ask, the source of kernels, and their machine code.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_BACKEND_H
+#define LLAMAC_CODEGEN_BACKEND_H
+
+#include "codegen/plan/PlanBuilder.h"
+#include "ir/kernel/Target.h"
+#include "ir/llama/Llama.h"
+#include "ir/plan/Plan.h"
+
+#include "absl/status/statusor.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// A header that emitted source includes, named as it is included.
+struct KernelHeader {
+  llvm::StringRef name;
+  llvm::StringRef text;
+};
+
+struct SourceFile {
+  std::string name;
+  std::string text;
+};
+
+/// Changes source before it is shown or compiled.
+using SourceEdit = std::function<std::string(std::string)>;
+
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  virtual const kernel::Target &target() const = 0;
+
+  /// How the KV cache lies in memory; for how many sequences is not said.
+  virtual schema::KvLayoutT kvLayout(llama::KVType kv) const = 0;
+
+  /// The source of `kernels`, formatted: files that compile with headers() in
+  /// the same folder. Fails with a diagnostic at the kernel that no family
+  /// implements.
+  virtual mlir::FailureOr<std::vector<SourceFile>>
+  emit(llvm::ArrayRef<plan::KernelOp> kernels,
+       const SourceEdit &edit) const = 0;
+
+  virtual llvm::ArrayRef<KernelHeader> headers() const = 0;
+
+  /// Machine code of `kernels`, best first, which emit() has taken.
+  virtual absl::StatusOr<std::vector<PlanCode>>
+  compile(llvm::ArrayRef<plan::KernelOp> kernels,
+          const SourceEdit &edit) const = 0;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_BACKEND_H

@@ -1,0 +1,78 @@
+//===- CpuBackend.cpp - The cpu target for the driver ---------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuBackend.h"
+
+#include "codegen/cpu/ClangCompiler.h"
+#include "codegen/cpu/Emitter.h"
+#include "runtime/base/Status.h"
+
+#include <thread>
+
+using namespace mlir;
+
+namespace llamac {
+
+schema::KvLayoutT CpuBackend::kvLayout(llama::KVType kv) const {
+  const cpu::KvConfig config = kvConfig(kv, cpuTarget.options());
+  schema::KvLayoutT layout;
+  layout.pageTokens = config.pageTokens;
+  layout.pageBytes = cpu::kvPageBytes(config);
+  layout.pagesPerSequence = config.pagesPerSequence;
+  return layout;
+}
+
+FailureOr<std::string> CpuBackend::emitUnit(ArrayRef<plan::KernelOp> kernels,
+                                            const SourceEdit &edit) const {
+  FailureOr<std::string> unit = emitCpuUnit(kernels, cpuTarget.options());
+  if (failed(unit) || !edit)
+    return unit;
+  return edit(*std::move(unit));
+}
+
+FailureOr<std::vector<SourceFile>>
+CpuBackend::emit(ArrayRef<plan::KernelOp> kernels,
+                 const SourceEdit &edit) const {
+  FailureOr<std::string> unit = emitUnit(kernels, edit);
+  if (failed(unit))
+    return failure();
+  return std::vector<SourceFile>{{"kernels.cpp", formatUnit(*unit)}};
+}
+
+ArrayRef<KernelHeader> CpuBackend::headers() const { return kernelHeaders(); }
+
+/// Deals `kernels` out to at most `parts` units.
+static std::vector<std::vector<plan::KernelOp>>
+deal(ArrayRef<plan::KernelOp> kernels, size_t parts) {
+  std::vector<std::vector<plan::KernelOp>> units(
+      std::min(parts, kernels.size()));
+  for (auto [i, kernel] : llvm::enumerate(kernels))
+    units[i % units.size()].push_back(kernel);
+  return units;
+}
+
+absl::StatusOr<std::vector<PlanCode>>
+CpuBackend::compile(ArrayRef<plan::KernelOp> kernels,
+                    const SourceEdit &edit) const {
+  std::vector<std::string> units;
+  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  for (const auto &part : deal(kernels, std::min<size_t>(cores, 8))) {
+    FailureOr<std::string> unit = emitUnit(part, edit);
+    if (failed(unit))
+      return internalError("a kernel that was emitted is so no more");
+    units.push_back(*std::move(unit));
+  }
+  std::vector<PlanCode> code;
+  for (IsaLevel level : levels) {
+    LLAMAC_ASSIGN_OR_RETURN(std::string elf, compileSharedObject(units, level));
+    code.push_back({std::string(isaLevelName(level)), std::move(elf)});
+  }
+  return code;
+}
+
+} // namespace llamac
