@@ -18,6 +18,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 
 namespace llamac {
@@ -45,6 +46,8 @@ using Result = int;                  // nvrtcResult; 0 is success.
   X(nvrtcGetCUBIN, Result, (Program, char *))                                  \
   X(nvrtcDestroyProgram, Result, (Program *))
 
+// A name and its type stand as they are.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 struct Nvrtc::Library {
 #define LLAMAC_NVRTC_MEMBER(name, result, parameters)                          \
   result(*name) parameters = nullptr;
@@ -62,6 +65,8 @@ struct Nvrtc::Library {
     return nullptr;
   }
 };
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 #undef LLAMAC_NVRTC_FUNCTIONS
 
@@ -141,6 +146,8 @@ Nvrtc::compile(const CudaSource &source, const std::string &architecture,
                                       library->nvrtcGetErrorString(result)));
   };
   std::vector<const char *> names, texts;
+  names.reserve(source.headers.size());
+  texts.reserve(source.headers.size());
   for (const SourceHeader &header : source.headers) {
     names.push_back(header.name.c_str());
     texts.push_back(header.text.c_str());
@@ -162,18 +169,19 @@ Nvrtc::compile(const CudaSource &source, const std::string &architecture,
       "--ptxas-options=--warn-on-spills"};
   all.insert(all.end(), options.begin(), options.end());
   std::vector<const char *> arguments;
+  arguments.reserve(all.size());
   for (const std::string &option : all)
     arguments.push_back(option.c_str());
   const Result compiled = library->nvrtcCompileProgram(
       program, static_cast<int>(arguments.size()), arguments.data());
 
-  // Sizes count the null at the end of the log.
+  // The size counts what ends the log: a null, or several.
   size_t size = 0;
   std::string log;
   if (library->nvrtcGetProgramLogSize(program, &size) == 0 && size > 1) {
     log.resize(size);
     library->nvrtcGetProgramLog(program, log.data());
-    log.resize(size - 1);
+    log.resize(std::strlen(log.c_str()));
   }
   if (compiled != 0) {
     if (log.empty())

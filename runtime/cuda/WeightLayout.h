@@ -1,0 +1,80 @@
+//===- WeightLayout.h - How packed weights lie in GPU memory ----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiled by both sides: the runtime, which packs weights, and the emitted
+// source. No header may be included.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CUDA_WEIGHTLAYOUT_H
+#define LLAMAC_RUNTIME_CUDA_WEIGHTLAYOUT_H
+
+namespace llamac::cuda {
+
+constexpr long roundUp(long value, long unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+/// Formats of a weight W [outputs][depth] on the device; a matrix in any other
+/// format is uploaded as BF16.
+///
+/// Each is a plane of values, rows one after another, so that any 16 bytes at a
+/// multiple of 16 are consecutive elements of one row; then, for the block
+/// formats, a plane of scales [outputs][depth / 32] at a multiple of 256:
+///
+///   F16   u16 [8]    8 elements in 16 bytes
+///   BF16  u16 [8]    8 elements
+///   Q8_0  u8 [16]    16 elements, each q + 128; scales f16 d
+///   Q4_0  u32 [4]    32 elements, 4 bits each, the first lowest;
+///                    scales f16 d
+///   Q4_1  u32 [4]    as Q4_0; scales f16 {d, m}
+///
+/// q, d and m are GGUF's: w = d * q for Q8_0, d * (q - 8) for Q4_0 and
+/// d * q + m for Q4_1.
+enum class WeightFormat : unsigned char { F16, BF16, Q8_0, Q4_0, Q4_1 };
+
+constexpr bool hasScales(WeightFormat format) {
+  return format != WeightFormat::F16 && format != WeightFormat::BF16;
+}
+
+/// Elements of 16 bytes of values.
+constexpr int chunkElements(WeightFormat format) {
+  return format == WeightFormat::Q8_0 ? 16 : hasScales(format) ? 32 : 8;
+}
+
+/// Elements that share a scale.
+constexpr int scaleBlock = 32;
+
+/// Bytes of the scale of one block.
+constexpr int scaleBytes(WeightFormat format) {
+  return !hasScales(format) ? 0 : format == WeightFormat::Q4_1 ? 4 : 2;
+}
+
+/// Whether rows of `depth` elements can be packed.
+constexpr bool isPackableDepth(WeightFormat format, long depth) {
+  return depth > 0 && depth % (hasScales(format) ? scaleBlock : 8) == 0;
+}
+
+constexpr long valueRowBytes(WeightFormat format, long depth) {
+  return depth / chunkElements(format) * 16;
+}
+
+/// Where the plane of scales begins.
+constexpr long scalesOffset(WeightFormat format, long outputs, long depth) {
+  return roundUp(outputs * valueRowBytes(format, depth), 256);
+}
+
+constexpr long packedWeightBytes(WeightFormat format, long outputs,
+                                 long depth) {
+  return scalesOffset(format, outputs, depth) +
+         roundUp(outputs * (depth / scaleBlock) * scaleBytes(format), 256);
+}
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_RUNTIME_CUDA_WEIGHTLAYOUT_H

@@ -1,0 +1,95 @@
+//===- WeightPacking.cpp - Weights as the cuda kernels read them --------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/WeightPacking.h"
+
+#include "runtime/io/Dequantize.h"
+
+#include <cassert>
+#include <cstring>
+#include <vector>
+
+namespace llamac::cuda {
+
+WeightFormat weightFormat(DataType type) {
+  switch (type) {
+  case DataType::F16:
+    return WeightFormat::F16;
+  case DataType::Q8_0:
+    return WeightFormat::Q8_0;
+  case DataType::Q4_0:
+    return WeightFormat::Q4_0;
+  case DataType::Q4_1:
+    return WeightFormat::Q4_1;
+  default:
+    return WeightFormat::BF16;
+  }
+}
+
+bool isPackable(DataType type, int64_t depth) {
+  return isPackableDepth(weightFormat(type), depth) &&
+         depth % dataTypeInfo(type).blockElements == 0;
+}
+
+/// Whether the kernels read the values as they are stored, one after another.
+static bool isKept(DataType type) {
+  return type == DataType::F16 || type == DataType::BF16;
+}
+
+/// GGUF's byte i of a block of 4-bit values has element i in its low half and
+/// element 16 + i in its high half; the packed byte has elements 2i and 2i + 1.
+static void packNibbles(const uint8_t *stored, uint8_t *values) {
+  for (int i = 0; i < 8; ++i) {
+    const uint8_t even = stored[2 * i], odd = stored[2 * i + 1];
+    values[i] = static_cast<uint8_t>((even & 0xf) | (odd & 0xf) << 4);
+    values[8 + i] = static_cast<uint8_t>(even >> 4 | (odd & 0xf0));
+  }
+}
+
+/// Packs one block of `type`: GGUF has the scales, then the values.
+static void packBlock(DataType type, const uint8_t *stored, uint8_t *values,
+                      uint8_t *scales) {
+  const int bytes = scaleBytes(weightFormat(type));
+  std::memcpy(scales, stored, bytes);
+  if (type != DataType::Q8_0)
+    return packNibbles(stored + bytes, values);
+  for (int i = 0; i < scaleBlock; ++i)
+    values[i] = stored[bytes + i] ^ 0x80; // q + 128
+}
+
+void packWeightRows(DataType type, int64_t outputs, int64_t depth,
+                    int64_t firstRow, int64_t numRows, const uint8_t *source,
+                    uint8_t *packed) {
+  assert(isPackable(type, depth) && "the caller has checked the shape");
+  assert(firstRow + numRows <= outputs);
+  const WeightFormat format = weightFormat(type);
+  const int64_t rowBytes = valueRowBytes(format, depth);
+  const int64_t storedBytes = static_cast<int64_t>(dataTypeBytes(type, depth));
+  std::vector<float> wide(hasScales(format) || isKept(type) ? 0 : depth);
+  for (int64_t row = firstRow; row < firstRow + numRows; ++row) {
+    uint8_t *values = packed + row * rowBytes;
+    const uint8_t *stored = source + (row - firstRow) * storedBytes;
+    if (isKept(type)) {
+      std::memcpy(values, stored, rowBytes);
+    } else if (!hasScales(format)) {
+      dequantizeRow(type, stored, depth, wide.data());
+      quantizeRow(DataType::BF16, wide.data(), depth, values);
+    } else {
+      const int64_t blocks = depth / scaleBlock;
+      const int64_t blockBytes = storedBytes / blocks;
+      uint8_t *scales = packed + scalesOffset(format, outputs, depth) +
+                        row * blocks * scaleBytes(format);
+      for (int64_t block = 0; block < blocks; ++block)
+        packBlock(type, stored + block * blockBytes,
+                  values + block * (rowBytes / blocks),
+                  scales + block * scaleBytes(format));
+    }
+  }
+}
+
+} // namespace llamac::cuda
