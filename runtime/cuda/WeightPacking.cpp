@@ -1,4 +1,4 @@
-//===- WeightPacking.cpp - Weights as the cuda kernels read them --------===//
+//===- WeightPacking.cpp - Weights as the cuda kernels read them ----------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -44,7 +44,7 @@ static bool isKept(DataType type) {
 /// GGUF's byte i of a block of 4-bit values has element i in its low half and
 /// element 16 + i in its high half; the packed byte has elements 2i and 2i + 1.
 static void packNibbles(const uint8_t *stored, uint8_t *values) {
-  for (int i = 0; i < 8; ++i) {
+  for (int64_t i = 0; i < 8; ++i) {
     const uint8_t even = stored[2 * i], odd = stored[2 * i + 1];
     values[i] = static_cast<uint8_t>((even & 0xf) | (odd & 0xf) << 4);
     values[8 + i] = static_cast<uint8_t>(even >> 4 | (odd & 0xf0));
@@ -54,11 +54,11 @@ static void packNibbles(const uint8_t *stored, uint8_t *values) {
 /// Packs one block of `type`: GGUF has the scales, then the values.
 static void packBlock(DataType type, const uint8_t *stored, uint8_t *values,
                       uint8_t *scales) {
-  const int bytes = scaleBytes(weightFormat(type));
+  const int64_t bytes = scaleBytes(weightFormat(type));
   std::memcpy(scales, stored, bytes);
   if (type != DataType::Q8_0)
     return packNibbles(stored + bytes, values);
-  for (int i = 0; i < scaleBlock; ++i)
+  for (int64_t i = 0; i < scaleBlock; ++i)
     values[i] = stored[bytes + i] ^ 0x80; // q + 128
 }
 

@@ -1,4 +1,4 @@
-//===- WeightPackingTest.cpp - Weights as the cuda kernels read them ----===//
+//===- WeightPackingTest.cpp - Weights as the cuda kernels read them ------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,0 +1,232 @@
+//===- attention.cuh - Attention over the paged cache -----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A query vector is one head of one row; the vectors of the query heads that
+// share a kv head go through its keys together, 16 in a warp (flash.cuh).
+//
+//   attention       a block has the vectors of some rows of one kv head, 16 a
+//                   warp, and all its warps read the same keys: for prefill.
+//   attentionSplit  a block has the vectors of one row and a share of its
+//                   keys, a quarter of each tile for a warp; it stores its
+//                   partial result, so that few rows keep many blocks busy.
+//   attentionMerge  joins the shares of a row in ascending order.
+//
+// Shares depend on the row's position alone, so a result does not depend on
+// the other rows, nor on which block was faster.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH
+#define LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH
+
+#include "llamac/flash.cuh"
+
+namespace llamac::cuda {
+
+/// Row r is the token at positions[r] of sequence sequences[r]; it sees the
+/// keys 0 .. positions[r], its own included.
+struct AttentionArgs {
+  const float *q;       ///< [rows][heads][headSize], turned.
+  const void *pool;     ///< The layer's pages.
+  const int *pageTable; ///< [sequences][pagesPerSequence].
+  const int *positions; ///< [rows].
+  const int *sequences; ///< [rows].
+  float *out;
+};
+
+/// Writes f32 [rows][heads][headSize] to args.out. A launch of
+/// attentionShape(config).
+template <AttentionConfig config>
+LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
+  constexpr int group = attentionGroup(config);
+  constexpr int tileRows = attentionTileRows(config);
+  constexpr int head = config.kv.headSize;
+  static_assert(tileRows > 0, "a block has the vectors of one row at least");
+  LLAMAC_SHARED_DYNAMIC(stages);
+  const int kvHead = blockIdx.x;
+  // Later rows see more keys: they go first, so that none is left for last.
+  const int block = gridDim.y - 1 - blockIdx.y;
+  const int firstRow = block * tileRows;
+  const int endRow = minOf(firstRow + tileRows, rows);
+
+  auto rowOf = [&](int vector) {
+    return firstRow + (warpIndex() * warpVectors + vector) / group;
+  };
+  auto offsetOf = [&](int vector) {
+    const int index = warpIndex() * warpVectors + vector;
+    return (long(firstRow + index / group) * config.heads + kvHead * group +
+            index % group) *
+           head;
+  };
+  // A tile may hold rows of several sequences: runs of one go by themselves.
+  for (int run = firstRow; run < endRow;) {
+    const int sequence = args.sequences[run];
+    int endRun = run, keys = 0;
+    for (; endRun < endRow && args.sequences[endRun] == sequence; ++endRun)
+      keys = maxOf(keys, args.positions[endRun] + 1);
+    auto inRun = [&](int vector) {
+      return rowOf(vector) >= run && rowOf(vector) < endRun;
+    };
+
+    FlashWarp<config> warp;
+    warp.loadQueries([&](int vector) {
+      return inRun(vector) ? args.q + offsetOf(vector) : nullptr;
+    });
+    int seen[2];
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const int vector = warp.g + 8 * upper;
+      seen[upper] = inRun(vector) ? args.positions[rowOf(vector)] + 1 : 0;
+    }
+    KeyLoader<config> loader{
+        {static_cast<uint16_t *>(const_cast<void *>(args.pool)),
+         args.pageTable},
+        stages,
+        kvHead,
+        sequence,
+        0,
+        keys};
+    loader.forEachTile([&](int tile) {
+      warp.template take<keyTile>(
+          loader.keys(tile), loader.values(tile),
+          {seen[0] - tile * keyTile, seen[1] - tile * keyTile});
+    });
+    warp.finish();
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const int vector = warp.g + 8 * upper;
+      if (inRun(vector))
+        warp.store(upper, 1.0f / warp.total[upper],
+                   args.out + offsetOf(vector));
+    }
+    run = endRun;
+  }
+}
+
+/// Writes f32 [rows][heads][splits][attentionPartialFloats] to args.out, for
+/// the splits that have keys. A launch of attentionSplitShape(config).
+template <AttentionConfig config>
+LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args) {
+  constexpr int group = attentionGroup(config);
+  constexpr int head = config.kv.headSize;
+  constexpr int headTiles = attentionHeadTiles(config);
+  constexpr int partial = attentionPartialFloats(config);
+  constexpr int warpKeys = keyTile / attentionWarps;
+  LLAMAC_SHARED_DYNAMIC(stages);
+  const int row = blockIdx.y;
+  const int split = blockIdx.x % config.splits;
+  const int headTile = blockIdx.x / config.splits % headTiles;
+  const int kvHead = blockIdx.x / config.splits / headTiles;
+  const int firstHead = kvHead * group + headTile * warpVectors;
+  const int heads = minOf(group - headTile * warpVectors, warpVectors);
+
+  const int tokens = args.positions[row] + 1;
+  const int share = splitTokens(config, tokens);
+  const int begin = split * share;
+  if (begin >= tokens)
+    return;
+  const int end = minOf(begin + share, tokens);
+
+  FlashWarp<config> warp;
+  warp.loadQueries([&](int vector) {
+    return vector < heads
+               ? args.q + (long(row) * config.heads + firstHead + vector) * head
+               : nullptr;
+  });
+  KeyLoader<config> loader{
+      {static_cast<uint16_t *>(const_cast<void *>(args.pool)), args.pageTable},
+      stages,
+      kvHead,
+      args.sequences[row],
+      begin,
+      end};
+  const int own = warpIndex() * warpKeys;
+  loader.forEachTile([&](int tile) {
+    const int seen = end - begin - tile * keyTile - own;
+    warp.template take<warpKeys>(loader.keys(tile) + own * loader.stride,
+                                 loader.values(tile) + own * loader.stride,
+                                 {seen, seen});
+  });
+  warp.finish();
+
+  // The warps' results meet in shared memory and are joined in their order.
+  auto *meeting = reinterpret_cast<float *>(stages);
+  constexpr int slot = head + 4;
+  static_assert(attentionWarps * warpVectors * slot * 4 <=
+                config.stages * attentionStageBytes(config));
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    float *to =
+        meeting + (warpIndex() * warpVectors + warp.g + 8 * upper) * slot;
+    warp.store(upper, 1.0f, to);
+    if (warp.t == 0)
+      store2(to + head, {warp.maximum[upper], warp.total[upper]});
+  }
+  syncThreads();
+  for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
+    float maximum = minusInfinity, total = 0;
+    for (int w = 0; w < attentionWarps; ++w)
+      maximum =
+          maxOf(maximum, meeting[(w * warpVectors + vector) * slot + head]);
+    float *to = args.out + ((long(row) * config.heads + firstHead + vector) *
+                                config.splits +
+                            split) *
+                               partial;
+    for (int d = 2 * laneIndex(); d < head; d += 64) {
+      F32x2 sum = {0, 0};
+      for (int w = 0; w < attentionWarps; ++w) {
+        const float *from = meeting + (w * warpVectors + vector) * slot;
+        sum = sum + load2(from + d) * splat(weightOf(from[head], maximum));
+      }
+      store2(to + d, sum);
+    }
+    for (int w = 0; w < attentionWarps; ++w) {
+      const float *from = meeting + (w * warpVectors + vector) * slot;
+      total += from[head + 1] * weightOf(from[head], maximum);
+    }
+    if (laneIndex() == 0)
+      store2(to + head, {maximum, total});
+  }
+}
+
+/// Joins what attentionSplit wrote: `out` gets f32 [rows][heads][headSize]. A
+/// launch of attentionMergeShape(config).
+template <AttentionConfig config>
+LLAMAC_DEVICE void attentionMerge(const float *partials, const int *positions,
+                                  float *out) {
+  constexpr int head = config.kv.headSize;
+  constexpr int partial = attentionPartialFloats(config);
+  const int row = blockIdx.y;
+  const int queryHead = blockIdx.x * attentionWarps + warpIndex();
+  if (queryHead >= config.heads)
+    return;
+  const int tokens = positions[row] + 1;
+  const int splits = ceilDiv(tokens, splitTokens(config, tokens));
+  const long index = long(row) * config.heads + queryHead;
+  const float *from = partials + index * config.splits * partial;
+
+  float maximum = minusInfinity, total = 0;
+  for (int split = 0; split < splits; ++split)
+    maximum = maxOf(maximum, from[split * partial + head]);
+  for (int split = 0; split < splits; ++split) {
+    const F32x2 state = load2(from + split * partial + head);
+    total += state.y * weightOf(state.x, maximum);
+  }
+  for (int d = 2 * laneIndex(); d < head; d += 64) {
+    F32x2 sum = {0, 0};
+    for (int split = 0; split < splits; ++split) {
+      const float *part = from + split * partial;
+      sum = sum + load2(part + d) * splat(weightOf(part[head], maximum));
+    }
+    store2(out + index * head + d, sum * splat(1.0f / total));
+  }
+}
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH

@@ -1,0 +1,274 @@
+//===- config.h - Shapes of the cuda kernels --------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The compile-time parameters of every kernel family, the launch geometry that
+// follows from them, and how the KV cache lies in memory. Compiled twice, with
+// one meaning: by the compiler, which writes geometry into the plan, and in the
+// emitted source. Nothing here depends on the GPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_CONFIG_H
+#define LLAMAC_CODEGEN_DEVICE_CONFIG_H
+
+#include "llamac/WeightLayout.h"
+
+namespace llamac::cuda {
+
+/// Geometry of a launch: gridDim.x is `items`, gridDim.y is 1 or, with a row
+/// block, ceil(rows / rowBlock); a block has `threads` threads and
+/// `sharedBytes` of dynamic shared memory. `minBlocks` of them are to fit into
+/// the registers of a multiprocessor: the bound that ptxas is given, lest it
+/// spill to make room for more.
+struct LaunchShape {
+  long items;
+  long rowBlock;
+  int threads;
+  int sharedBytes = 0;
+  int minBlocks = 1;
+};
+
+constexpr long divideUp(long value, long unit) {
+  return (value + unit - 1) / unit;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+/// y[t] = W x[t] for one weight, or two that share x; W is [outputs, depth].
+/// For up to maxRows rows: a warp streams `outputsPerWarp` rows of each weight,
+/// `unroll` loads of 16 bytes for each row of a weight in flight.
+struct GemvConfig {
+  WeightFormat format;
+  long outputs; ///< Even.
+  long depth;
+  int weights = 1;        ///< 1 or 2.
+  int maxRows = 1;        ///< 1, 2, 4 or 8.
+  int warps = 4;          ///< Of a block.
+  int outputsPerWarp = 2; ///< A power of two, at least 2.
+  int unroll = 4;
+};
+
+constexpr int gemvBlockOutputs(const GemvConfig &config) {
+  return config.warps * config.outputsPerWarp;
+}
+
+/// An item is the outputs of one block's warps.
+constexpr LaunchShape gemvShape(const GemvConfig &config) {
+  return {divideUp(config.outputs, gemvBlockOutputs(config)), 0,
+          config.warps * 32};
+}
+
+/// The same product for any number of rows, by tiles of blockRows rows x
+/// blockOutputs outputs of each weight, cut among warpsAlongRows x
+/// warpsAlongOutputs warps. `stages` slices of the depth are in shared memory.
+struct GemmConfig {
+  WeightFormat format;
+  long outputs; ///< Even.
+  long depth;
+  int weights = 1; ///< 1 or 2.
+  int blockRows = 64;
+  int blockOutputs = 64;
+  int warpsAlongRows = 2;
+  int warpsAlongOutputs = 2;
+  int stages = 3;
+};
+
+/// Depth of a slice.
+constexpr int gemmSlice = 32;
+
+/// Bytes of a row of a slice in shared memory. The padding spreads rows that
+/// are read together over all banks: eight rows of 16 bytes of bf16 for
+/// ldmatrix, four rows of 32 bytes of f32 for 64-bit loads.
+constexpr int gemmWeightStride = gemmSlice * 2 + 16;
+constexpr int gemmInputStride = gemmSlice * 4 + 32;
+
+constexpr int gemmInputBytes(const GemmConfig &config) {
+  return config.blockRows * gemmInputStride;
+}
+
+constexpr int gemmStageBytes(const GemmConfig &config) {
+  return gemmInputBytes(config) +
+         config.weights * config.blockOutputs * gemmWeightStride;
+}
+
+constexpr int gemmThreads(const GemmConfig &config) {
+  return config.warpsAlongRows * config.warpsAlongOutputs * 32;
+}
+
+/// An item is one tile of a row block.
+constexpr LaunchShape gemmShape(const GemmConfig &config) {
+  return {divideUp(config.outputs, config.blockOutputs), config.blockRows,
+          gemmThreads(config), config.stages * gemmStageBytes(config)};
+}
+
+//===----------------------------------------------------------------------===//
+// KV cache and attention
+//===----------------------------------------------------------------------===//
+
+enum class KvFormat : unsigned char { F16, BF16 };
+
+/// The KV cache of one layer: pages of `pageTokens` tokens, numbered by the
+/// page table, i32 [sequences][pagesPerSequence]. A page holds for each kv head
+/// K as [pageTokens][headSize], then V likewise, in 16-bit elements: a lane
+/// reads 16 bytes, 8 elements of one token.
+struct KvConfig {
+  long kvHeads;
+  long headSize;         ///< A multiple of 16.
+  long pagesPerSequence; ///< Context / pageTokens, rounded up.
+  long pageTokens = 64;  ///< A multiple of keyTile.
+  KvFormat format = KvFormat::F16;
+};
+
+/// Elements of K, or of V, of one head in a page.
+constexpr long kvPlaneElements(const KvConfig &kv) {
+  return kv.pageTokens * kv.headSize;
+}
+
+constexpr long kvPageElements(const KvConfig &kv) {
+  return kv.kvHeads * 2 * kvPlaneElements(kv);
+}
+
+constexpr long kvPageBytes(const KvConfig &kv) {
+  return kvPageElements(kv) * 2;
+}
+
+/// Query head j reads kv head j / (heads / kvHeads).
+struct AttentionConfig {
+  KvConfig kv;
+  long heads;
+  float scale;
+  int splits = 16; ///< Split attention: blocks that share a row's keys.
+  int minSplitTokens = 256; ///< The fewest keys that are worth a block.
+  int stages = 2;           ///< Tiles of keys and values in shared memory.
+};
+
+/// Keys that go through the registers together.
+constexpr int keyTile = 64;
+
+/// Query vectors of one warp: the rows of an MMA.
+constexpr int warpVectors = 16;
+
+constexpr int attentionWarps = 4;
+
+constexpr long attentionGroup(const AttentionConfig &config) {
+  return config.heads / config.kv.kvHeads;
+}
+
+/// Bytes of a key or value in shared memory: an odd number of 16 bytes, so that
+/// the eight rows of an ldmatrix lie in different banks.
+constexpr int attentionStride(const AttentionConfig &config) {
+  return static_cast<int>(config.kv.headSize) * 2 + 16;
+}
+
+/// Bytes of a tile of keys and the same of values.
+constexpr int attentionStageBytes(const AttentionConfig &config) {
+  return 2 * keyTile * attentionStride(config);
+}
+
+/// Rows whose query vectors fill the four warps of a block.
+constexpr long attentionTileRows(const AttentionConfig &config) {
+  return attentionWarps * warpVectors / attentionGroup(config);
+}
+
+/// For any rows. An item is one kv head.
+constexpr LaunchShape attentionShape(const AttentionConfig &config) {
+  return {config.kv.kvHeads, attentionTileRows(config), attentionWarps * 32,
+          config.stages * attentionStageBytes(config)};
+}
+
+/// Tiles of 16 query heads that share a kv head.
+constexpr long attentionHeadTiles(const AttentionConfig &config) {
+  return divideUp(attentionGroup(config), warpVectors);
+}
+
+/// For few rows with long contexts: an item is one split of one tile of the
+/// query heads of one kv head.
+constexpr LaunchShape attentionSplitShape(const AttentionConfig &config) {
+  return {config.kv.kvHeads * attentionHeadTiles(config) * config.splits, 1,
+          attentionWarps * 32, config.stages * attentionStageBytes(config)};
+}
+
+/// Keys of one split of a row with `tokens` keys: equal shares, in whole tiles.
+constexpr int splitTokens(const AttentionConfig &config, int tokens) {
+  const int share = (tokens + config.splits - 1) / config.splits;
+  const int whole = (share + keyTile - 1) / keyTile * keyTile;
+  return whole > config.minSplitTokens ? whole : config.minSplitTokens;
+}
+
+/// f32 of one partial result: the output, the maximum (of the scores times
+/// log2 e), the sum, and two that are not used.
+constexpr long attentionPartialFloats(const AttentionConfig &config) {
+  return config.kv.headSize + 4;
+}
+
+/// Bytes of one row of attentionSplit's output, f32 [heads][splits][partial].
+constexpr long attentionPartialRowBytes(const AttentionConfig &config) {
+  return config.heads * config.splits * attentionPartialFloats(config) * 4;
+}
+
+/// A warp merges one head; an item is four of them.
+constexpr LaunchShape attentionMergeShape(const AttentionConfig &config) {
+  return {divideUp(config.heads, attentionWarps), 1, attentionWarps * 32};
+}
+
+//===----------------------------------------------------------------------===//
+// Query, key and value
+//===----------------------------------------------------------------------===//
+
+/// The products of a layer's query, key and value, which share their input and
+/// their tile.
+template <class Product> struct QkvConfig {
+  Product query;
+  Product key;
+  Product value;
+  KvConfig kv;
+};
+
+/// An item is one tile: first those of the query, then the key's, then the
+/// value's.
+constexpr LaunchShape gemvShape(const QkvConfig<GemvConfig> &config) {
+  LaunchShape shape = gemvShape(config.query);
+  shape.items += gemvShape(config.key).items + gemvShape(config.value).items;
+  return shape;
+}
+
+constexpr LaunchShape gemmShape(const QkvConfig<GemmConfig> &config) {
+  LaunchShape shape = gemmShape(config.query);
+  shape.items += gemmShape(config.key).items + gemmShape(config.value).items;
+  return shape;
+}
+
+//===----------------------------------------------------------------------===//
+// Row-wise kernels
+//===----------------------------------------------------------------------===//
+
+/// One block for each row.
+constexpr int rowThreads = 256;
+constexpr LaunchShape rowwiseShape() { return {1, 1, rowThreads}; }
+
+struct EmbedConfig {
+  WeightFormat format;
+  long tokens; ///< Rows of the table.
+  long width;
+};
+
+/// Every thread has one pair of columns.
+constexpr LaunchShape pointwiseShape(long width) {
+  return {divideUp(width, 2 * rowThreads), 1, rowThreads};
+}
+
+constexpr LaunchShape ropeTableShape() { return {1, 1, 64}; }
+
+constexpr int argmaxThreads = 1024;
+constexpr LaunchShape argmaxShape() { return {1, 1, argmaxThreads}; }
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_CONFIG_H

@@ -1,0 +1,221 @@
+//===- flash.cuh - Flash attention of one warp ------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The part that all forms of attention share: a warp with 16 query vectors
+// walks tiles of keys on tensor cores, m16n8k16 in the cache's format with f32
+// sums. Scores, a running maximum and sum, and the weighted values stay in
+// registers; tiles come through a ring of stages in shared memory, filled by
+// cp.async.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_FLASH_CUH
+#define LLAMAC_CODEGEN_DEVICE_FLASH_CUH
+
+#include "llamac/kvcache.cuh"
+
+namespace llamac::cuda {
+
+/// 2^(a - b), where a is at most b; 0 when a is minus infinity, even if b is.
+LLAMAC_DEVICE float weightOf(float a, float b) {
+  return a == minusInfinity ? 0.0f : exp2Approx(a - b);
+}
+
+/// A running softmax of 16 query vectors. In fragments, lane 4g + t has rows g
+/// and g + 8 (index `upper`) and columns 2t, 2t + 1 of every 8.
+template <AttentionConfig config> struct FlashWarp {
+  static constexpr KvConfig kv = config.kv;
+  static constexpr int head = kv.headSize;
+  static constexpr int stride = attentionStride(config);
+  static_assert(head % 16 == 0 && kv.pageTokens % keyTile == 0);
+  static_assert(config.heads % kv.kvHeads == 0);
+
+  int g = laneIndex() / 4;
+  int t = laneIndex() % 4;
+  uint32_t q[head / 16][4];
+  float sums[head / 8][4] = {};
+  float maximum[2] = {minusInfinity, minusInfinity};
+  float total[2] = {}; ///< This lane's part, until finish().
+
+  /// Loads query vectors: pointer(i) is where vector i, 0 to 15, lies, or null
+  /// for a vector of zeros. Scores come out times log2 e.
+  template <class Pointer>
+  LLAMAC_DEVICE void loadQueries(const Pointer &pointer) {
+    constexpr float scale = config.scale * log2e;
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const float *from = pointer(g + 8 * upper);
+#pragma unroll
+      for (int i = 0; i < head / 8; ++i) {
+        F32x2 pair = {0, 0};
+        if (from)
+          pair = load2(from + 8 * i + 2 * t) * splat(scale);
+        q[i / 2][i % 2 * 2 + upper] = packKv<kv.format>(pair.x, pair.y);
+      }
+    }
+  }
+
+  /// Takes `count` keys, a multiple of 16, and their values, rows of `stride`
+  /// bytes in shared memory. Row g + 8 * upper sees the first limit[upper].
+  template <int count>
+  LLAMAC_DEVICE void take(const unsigned char *keys,
+                          const unsigned char *values, const int (&limit)[2]) {
+    float scores[count / 8][4] = {};
+    const int lane = laneIndex();
+#pragma unroll
+    for (int k = 0; k < head / 16; ++k)
+#pragma unroll
+      for (int n = 0; n < count / 8; n += 2) {
+        // Matrices of ldmatrix: keys 0-7 at d and d + 8, then keys 8-15.
+        uint32_t b[4];
+        ldmatrix<4>(b, keys + (8 * n + lane / 16 * 8 + lane % 8) * stride +
+                           (16 * k + lane / 8 % 2 * 8) * 2);
+        mmaKv<kv.format>(scores[n], q[k], {b[0], b[1]});
+        mmaKv<kv.format>(scores[n + 1], q[k], {b[2], b[3]});
+      }
+    updateMaximum(scores, limit);
+
+    // The scores' fragments, as weights, are the left operand of the second
+    // product just as they are.
+#pragma unroll
+    for (int k = 0; k < count / 16; ++k) {
+      uint32_t a[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float *pair = &scores[2 * k + i / 2][i % 2 * 2];
+        a[i] = packKv<kv.format>(pair[0], pair[1]);
+      }
+#pragma unroll
+      for (int n = 0; n < head / 8; n += 2) {
+        // Transposed: keys 0-7 and 8-15 at d, then at d + 8.
+        uint32_t b[4];
+        ldmatrix<4, true>(
+            b, values + (16 * k + lane / 8 % 2 * 8 + lane % 8) * stride +
+                   (8 * n + lane / 16 * 8) * 2);
+        mmaKv<kv.format>(sums[n], a, {b[0], b[1]});
+        mmaKv<kv.format>(sums[n + 1], a, {b[2], b[3]});
+      }
+    }
+  }
+
+  /// Turns scores into weights relative to the new maximum, and scales what was
+  /// summed under the old one.
+  template <int tiles>
+  LLAMAC_DEVICE void updateMaximum(float (&scores)[tiles][4],
+                                   const int (&limit)[2]) {
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      float largest = maximum[upper];
+#pragma unroll
+      for (int n = 0; n < tiles; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          float &score = scores[n][2 * upper + i];
+          if (8 * n + 2 * t + i >= limit[upper])
+            score = minusInfinity;
+          largest = score > largest ? score : largest;
+        }
+      largest = maxOf(largest, shuffleXor(largest, 1));
+      largest = maxOf(largest, shuffleXor(largest, 2));
+      const float factor = weightOf(maximum[upper], largest);
+      maximum[upper] = largest;
+      total[upper] *= factor;
+#pragma unroll
+      for (int n = 0; n < head / 8; ++n) {
+        sums[n][2 * upper] *= factor;
+        sums[n][2 * upper + 1] *= factor;
+      }
+#pragma unroll
+      for (int n = 0; n < tiles; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          float &score = scores[n][2 * upper + i];
+          score = weightOf(score, largest);
+          total[upper] += score;
+        }
+    }
+  }
+
+  /// Adds up the lanes' parts of the sums of weights.
+  LLAMAC_DEVICE void finish() {
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      total[upper] += shuffleXor(total[upper], 1);
+      total[upper] += shuffleXor(total[upper], 2);
+    }
+  }
+
+  /// Stores the weighted values of vector g + 8 * upper times `factor`.
+  LLAMAC_DEVICE void store(int upper, float factor, float *to) const {
+#pragma unroll
+    for (int n = 0; n < head / 8; ++n)
+      store2(to + 8 * n + 2 * t, F32x2{sums[n][2 * upper] * factor,
+                                       sums[n][2 * upper + 1] * factor});
+  }
+};
+
+/// Copies tiles of one kv head's keys and values into stages.
+template <AttentionConfig config> struct KeyLoader {
+  static constexpr int stride = attentionStride(config);
+
+  KvCache<config.kv> cache;
+  unsigned char *stages;
+  int kvHead;
+  int sequence;
+  int begin, end; ///< Keys that are needed; `begin` is a multiple of keyTile.
+
+  LLAMAC_DEVICE int tiles() const { return ceilDiv(end - begin, keyTile); }
+  LLAMAC_DEVICE unsigned char *keys(int tile) const {
+    return stages + tile % config.stages * attentionStageBytes(config);
+  }
+  LLAMAC_DEVICE unsigned char *values(int tile) const {
+    return keys(tile) + keyTile * stride;
+  }
+
+  /// Starts the copies of a tile; they are one group, empty past the end.
+  /// Tokens at and after `end` are zero: what lies there may be anything.
+  LLAMAC_DEVICE void start(int tile) {
+    constexpr int parts = config.kv.headSize / 8;
+    const int first = begin + tile * keyTile;
+    if (first < end) {
+      const uint16_t *from = cache.key(sequence, first, kvHead);
+#pragma unroll 4
+      for (int i = threadIdx.x; i < keyTile * parts; i += attentionWarps * 32) {
+        const int token = i / parts, part = i % parts;
+        const uint32_t valid = first + token < end ? 16 : 0;
+        const uint16_t *key =
+            from + (valid ? token * config.kv.headSize + part * 8 : 0);
+        const int at = token * stride + part * 16;
+        cpAsync<16>(keys(tile) + at, key, valid);
+        cpAsync<16>(values(tile) + at, key + kvPlaneElements(config.kv), valid);
+      }
+    }
+    cpAsyncCommit();
+  }
+
+  /// Calls body(tile) for every tile, once it has come for all threads.
+  template <class Body> LLAMAC_DEVICE void forEachTile(const Body &body) {
+#pragma unroll
+    for (int tile = 0; tile < config.stages - 1; ++tile)
+      start(tile);
+    const int count = tiles();
+    for (int tile = 0; tile < count; ++tile) {
+      cpAsyncWait<config.stages - 2>();
+      syncThreads();
+      start(tile + config.stages - 1);
+      body(tile);
+    }
+    // The stages may be filled again, or serve for something else.
+    cpAsyncWait<0>();
+    syncThreads();
+  }
+};
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_FLASH_CUH

@@ -1,0 +1,243 @@
+//===- gemv.cuh - Matrix products for few rows ------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A step of decode reads every weight once, and reading is all that it costs.
+// A warp owns a few rows of the weight. Its lanes stride over the depth, 16
+// packed bytes each, with `unroll` loads under way before the first is used,
+// and keep f32 sums for every (row of input, row of weight). Input rows come
+// from the L1 cache. At the end each sum is added up over the lanes in a fixed
+// order, so a result does not depend on anything but its own row.
+//
+// RMSNorm needs no pass of its own: every warp sees the whole row, so it sums
+// the squares on the way and scales the results.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_GEMV_CUH
+#define LLAMAC_CODEGEN_DEVICE_GEMV_CUH
+
+#include "llamac/vmath.cuh"
+#include "llamac/weights.cuh"
+
+namespace llamac::cuda {
+
+/// The totals of `count` values over the lanes of a warp: lane l gets that of
+/// value l / (32 / count). `count` is a power of two, at most 32. Halving the
+/// values while the lanes are halved takes count - 1 exchanges, not 5 * count.
+template <int count, int by = 16>
+LLAMAC_DEVICE float totalAcrossLanes(const float (&values)[count]) {
+  if constexpr (by == 0) {
+    static_assert(count == 1);
+    return values[0];
+  } else if constexpr (count == 1) {
+    return totalAcrossLanes<1, by / 2>({values[0] + shuffleXor(values[0], by)});
+  } else {
+    const bool upper = laneIndex() & by;
+    float kept[count / 2];
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) {
+      const float low = values[i], high = values[i + count / 2];
+      kept[i] = (upper ? high : low) + shuffleXor(upper ? low : high, by);
+    }
+    return totalAcrossLanes<count / 2, by / 2>(kept);
+  }
+}
+
+/// What a warp computes: the sums of `outputsPerWarp` outputs.
+template <GemvConfig config, class Rows> struct GemvWarp {
+  static constexpr WeightFormat format = config.format;
+  using Weight = PackedWeight<format>;
+  static constexpr int span = Weight::span;
+  static constexpr int rows = config.maxRows;
+  static constexpr int outputs = config.outputsPerWarp;
+  static constexpr int weights = config.weights;
+  static constexpr int chunks = config.depth / span;
+  static_assert(isPackableDepth(format, config.depth));
+  static_assert(config.outputs % 2 == 0 && outputs % 2 == 0);
+  static_assert(rows * outputs / 2 <= 32 && weights <= 2);
+
+  Rows input;
+  const float *x[rows];
+  float sums[weights][outputs][rows] = {};
+  float squares[rows] = {};
+
+  /// Rows of a call that has fewer than maxRows: the last one, again.
+  LLAMAC_DEVICE GemvWarp(const Rows &input, int count) : input(input) {
+#pragma unroll
+    for (int row = 0; row < rows; ++row)
+      x[row] = input.row(row < count ? row : count - 1);
+  }
+
+  /// Adds the products of chunks chunk, chunk + 32, ..., `unroll` of them.
+  template <int unroll>
+  LLAMAC_DEVICE void accumulate(const Weight (&matrix)[weights], long first,
+                                int chunk) {
+    WeightChunk<format> held[unroll][weights][outputs];
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+#pragma unroll
+      for (int w = 0; w < weights; ++w)
+#pragma unroll
+        for (int output = 0; output < outputs; ++output)
+          held[u][w][output] = matrix[w].load(
+              minOf(first + output, matrix[w].outputs - 1), chunk + 32 * u);
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+      multiply(held[u], (chunk + 32 * u) * span);
+  }
+
+  /// Adds the products of one chunk of every weight row, at depth `k`.
+  LLAMAC_DEVICE void
+  multiply(const WeightChunk<format> (&held)[weights][outputs], int k) {
+    // Block formats: sums of q * x, to be scaled once.
+    float dots[weights][outputs][rows] = {};
+    float inputs[rows] = {};
+    auto &into = choose<Weight::scaled>(dots, sums);
+#pragma unroll
+    for (int part = 0; part < span / 4; ++part) {
+      const int at = k + 4 * part;
+      Vec<float, 4> decoded[weights][outputs];
+#pragma unroll
+      for (int w = 0; w < weights; ++w)
+#pragma unroll
+        for (int output = 0; output < outputs; ++output)
+          decoded[w][output] = decode(held[w][output], part);
+#pragma unroll
+      for (int row = 0; row < rows; ++row) {
+        const Vec<float, 4> value = loadInput(row, at);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if constexpr (Weight::shifted)
+            inputs[row] += value[i];
+#pragma unroll
+          for (int w = 0; w < weights; ++w)
+#pragma unroll
+            for (int output = 0; output < outputs; ++output)
+              into[w][output][row] += decoded[w][output][i] * value[i];
+        }
+      }
+    }
+    if constexpr (Weight::scaled) {
+#pragma unroll
+      for (int w = 0; w < weights; ++w)
+#pragma unroll
+        for (int output = 0; output < outputs; ++output)
+#pragma unroll
+          for (int row = 0; row < rows; ++row) {
+            float &sum = sums[w][output][row];
+            sum += held[w][output].scale() * dots[w][output][row];
+            if constexpr (Weight::shifted)
+              sum += held[w][output].offset() * inputs[row];
+          }
+    }
+  }
+
+  /// Four elements of a row, times the gain of a norm.
+  LLAMAC_DEVICE Vec<float, 4> loadInput(int row, int k) {
+    auto value = *reinterpret_cast<const Vec<float, 4> *>(x[row] + k);
+    if constexpr (Rows::normalises) {
+      const auto gain =
+          *reinterpret_cast<const Vec<float, 4> *>(input.gain + k);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        squares[row] += value[i] * value[i];
+        value[i] *= gain[i];
+      }
+    }
+    return value;
+  }
+
+  template <bool first, class A, class B>
+  static LLAMAC_DEVICE auto &choose(A &a, B &b) {
+    if constexpr (first)
+      return a;
+    else
+      return b;
+  }
+
+  /// Adds up over the lanes and hands each pair of outputs of each row to the
+  /// sink, in one lane.
+  template <class Sink>
+  LLAMAC_DEVICE void finish(long first, long end, int count, const Sink &sink) {
+    constexpr int pairs = outputs / 2;
+    constexpr int values = rows * pairs;
+    F32x2 totals[weights];
+#pragma unroll
+    for (int w = 0; w < weights; ++w)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float list[values];
+#pragma unroll
+        for (int i = 0; i < values; ++i)
+          list[i] = sums[w][i % pairs * 2 + half][i / pairs];
+        (half ? totals[w].y : totals[w].x) = totalAcrossLanes(list);
+      }
+    const int value = laneIndex() / (32 / values);
+    if constexpr (Rows::normalises) {
+      float list[values];
+#pragma unroll
+      for (int i = 0; i < values; ++i)
+        list[i] = squares[i / pairs];
+      const float scale = input.scale(totalAcrossLanes(list));
+#pragma unroll
+      for (int w = 0; w < weights; ++w)
+        totals[w] = totals[w] * splat(scale);
+    }
+    const int row = value / pairs;
+    const long column = first + value % pairs * 2;
+    if (laneIndex() % (32 / values) != 0 || row >= count || column >= end)
+      return;
+    if constexpr (weights == 1)
+      sink(row, column, totals[0]);
+    else
+      sink(row, column, totals[0], totals[1]);
+  }
+};
+
+/// Block `block` of the product with packed matrices `weights` of `outputs`
+/// rows: what gemv() does in one block, also part of a launch that has several
+/// products (qkv.cuh).
+template <GemvConfig config, class Rows, class Sink>
+LLAMAC_DEVICE void gemvBlock(long block, int rows, const Rows &input,
+                             const void *const (&weights)[config.weights],
+                             long outputs, const Sink &sink) {
+  using Warp = GemvWarp<config, Rows>;
+  const long first =
+      (block * config.warps + warpIndex()) * config.outputsPerWarp;
+  if (first >= outputs)
+    return;
+  typename Warp::Weight matrix[config.weights];
+#pragma unroll
+  for (int w = 0; w < config.weights; ++w)
+    matrix[w] = {static_cast<const uint8_t *>(weights[w]), outputs,
+                 config.depth};
+
+  Warp warp(input, rows);
+  int chunk = laneIndex();
+  for (; chunk + 32 * (config.unroll - 1) < Warp::chunks;
+       chunk += 32 * config.unroll)
+    warp.template accumulate<config.unroll>(matrix, first, chunk);
+  for (; chunk < Warp::chunks; chunk += 32)
+    warp.template accumulate<1>(matrix, first, chunk);
+  syncWarp();
+  warp.finish(first, outputs, rows, sink);
+}
+
+/// The products of `rows` rows, at most maxRows, with packed weights:
+/// sink(row, column, acc...) gets every pair of outputs once. A launch of
+/// gemvShape(config).
+template <GemvConfig config, class Rows, class Sink>
+LLAMAC_DEVICE void gemv(int rows, const Rows &input,
+                        const void *const (&weights)[config.weights],
+                        const Sink &sink) {
+  gemvBlock<config>(blockIdx.x, rows, input, weights, config.outputs, sink);
+}
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_GEMV_CUH

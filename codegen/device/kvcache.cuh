@@ -1,0 +1,101 @@
+//===- kvcache.cuh - The paged KV cache -------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Where a token's keys and values lie (config.h), and the sinks that turn
+// queries and keys by their rotary angles and append keys and values.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_KVCACHE_CUH
+#define LLAMAC_CODEGEN_DEVICE_KVCACHE_CUH
+
+#include "llamac/config.h"
+#include "llamac/vmath.cuh"
+
+namespace llamac::cuda {
+
+/// Two neighbouring elements as the cache, or a tensor core, has them.
+template <KvFormat format>
+LLAMAC_DEVICE uint32_t packKv(float low, float high) {
+  if constexpr (format == KvFormat::BF16)
+    return packBf16(low, high);
+  else
+    return packHalf(low, high);
+}
+
+/// d += a * b in the cache's format.
+template <KvFormat format>
+LLAMAC_DEVICE void mmaKv(float (&d)[4], const uint32_t (&a)[4],
+                         const uint32_t (&b)[2]) {
+  if constexpr (format == KvFormat::BF16)
+    mmaBf16(d, a, b);
+  else
+    mmaHalf(d, a, b);
+}
+
+/// One layer's cache.
+template <KvConfig kv> struct KvCache {
+  uint16_t *pool;
+  const int *pageTable; ///< [sequences][pagesPerSequence].
+
+  /// The key of `token` of `sequence`, [headSize]; its value lies
+  /// kvPlaneElements(kv) further.
+  LLAMAC_DEVICE uint16_t *key(long sequence, long token, long kvHead) const {
+    const long page =
+        pageTable[sequence * kv.pagesPerSequence + token / kv.pageTokens];
+    return pool + page * kvPageElements(kv) + kvHead * 2 * kvPlaneElements(kv) +
+           token % kv.pageTokens * kv.headSize;
+  }
+};
+
+/// Where the rows of a step go: row r is the token at positions[r] of sequence
+/// sequences[r].
+struct AppendArgs {
+  const float *table;   ///< f32 [rows][headSize / 2][cos, sin].
+  void *pool;           ///< The layer's pages.
+  const int *pageTable; ///< [sequences][pagesPerSequence].
+  const int *positions; ///< [rows].
+  const int *sequences; ///< [rows].
+};
+
+/// The pair (a, b) turned: (a cos - b sin, a sin + b cos).
+LLAMAC_DEVICE F32x2 turned(F32x2 pair, F32x2 angle) {
+  return {pair.x * angle.x - pair.y * angle.y,
+          pair.y * angle.x + pair.x * angle.y};
+}
+
+/// What a product of qkv makes. One sink serves all three, so that products of
+/// one format share their code: the part is the same for a whole block.
+enum class QkvPart { Query, Key, Value };
+
+/// Takes the query, key and value of a layer: the turned query goes to `out`,
+/// rows of `width`; the turned key and the value go to their page.
+template <KvConfig kv, long width> struct QkvSink {
+  QkvPart part;
+  AppendArgs to;
+  float *out;
+
+  LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
+    const long d = column % kv.headSize;
+    if (part != QkvPart::Value)
+      acc = turned(acc, load2(to.table + row * kv.headSize + d));
+    if (part == QkvPart::Query) {
+      store2(out + row * width + column, acc);
+      return;
+    }
+    const KvCache<kv> cache{static_cast<uint16_t *>(to.pool), to.pageTable};
+    uint16_t *at =
+        cache.key(to.sequences[row], to.positions[row], column / kv.headSize) +
+        (part == QkvPart::Value ? kvPlaneElements(kv) : 0) + d;
+    *reinterpret_cast<uint32_t *>(at) = packKv<kv.format>(acc.x, acc.y);
+  }
+};
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_KVCACHE_CUH

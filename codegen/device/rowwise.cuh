@@ -1,0 +1,142 @@
+//===- rowwise.cuh - Row-wise kernels ---------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Kernels whose work is a row, or an element: one block for each row, and no
+// order between rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_ROWWISE_CUH
+#define LLAMAC_CODEGEN_DEVICE_ROWWISE_CUH
+
+#include "llamac/vmath.cuh"
+#include "llamac/weights.cuh"
+
+namespace llamac::cuda {
+
+/// The total of `value` over the block's rowThreads threads, in a fixed order,
+/// for every thread. To be called once in a kernel.
+LLAMAC_DEVICE float totalOfBlock(float value) {
+  LLAMAC_SHARED(parts, float[rowThreads / 32]);
+#pragma unroll
+  for (int by = 16; by > 0; by /= 2)
+    value += shuffleXor(value, by);
+  if (laneIndex() == 0)
+    parts[warpIndex()] = value;
+  syncThreads();
+  float total = 0;
+#pragma unroll
+  for (int warp = 0; warp < rowThreads / 32; ++warp)
+    total += parts[warp];
+  return total;
+}
+
+/// out[r, :] = table[tokens[r], :] as f32. A launch of rowwiseShape().
+template <EmbedConfig config>
+LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out) {
+  using Weight = PackedWeight<config.format>;
+  static_assert(isPackableDepth(config.format, config.width));
+  const Weight weight{static_cast<const uint8_t *>(table), config.tokens,
+                      config.width};
+  const long row = blockIdx.y;
+  for (int chunk = threadIdx.x; chunk < config.width / Weight::span;
+       chunk += rowThreads) {
+    const auto held = weight.load(tokens[row], chunk);
+    auto *to = reinterpret_cast<Vec<float, 4> *>(out + row * config.width +
+                                                 chunk * Weight::span);
+#pragma unroll
+    for (int part = 0; part < Weight::span / 4; ++part)
+      to[part] = weightsOf(held, part);
+  }
+}
+
+/// out = x / sqrt(mean(x^2) + eps) * gain for every row. A launch of
+/// rowwiseShape().
+template <long width>
+LLAMAC_DEVICE void rmsNorm(const float *x, const float *gain, float eps,
+                           float *out) {
+  static_assert(width % 2 == 0);
+  const NormRows<width> input{x, gain, eps};
+  const float *from = input.row(blockIdx.y);
+  float squares = 0;
+  for (int column = 2 * threadIdx.x; column < width; column += 2 * rowThreads) {
+    const F32x2 value = load2(from + column);
+    squares += value.x * value.x + value.y * value.y;
+  }
+  const F32x2 scale = splat(input.scale(totalOfBlock(squares)));
+  for (int column = 2 * threadIdx.x; column < width; column += 2 * rowThreads)
+    store2(out + blockIdx.y * width + column,
+           load2(from + column) * scale * load2(gain + column));
+}
+
+/// out[r, :] = x[index[r], :] for elements of 4 bytes. A launch of
+/// rowwiseShape().
+template <long width, class T>
+LLAMAC_DEVICE void gatherRows(const T *x, const int *index, T *out) {
+  const T *from = x + index[blockIdx.y] * width;
+  T *to = out + blockIdx.y * width;
+  for (int column = threadIdx.x; column < width; column += rowThreads)
+    to[column] = from[column];
+}
+
+/// function(row, column), which does its own loads and stores, for every pair
+/// of columns. A launch of pointwiseShape(width).
+template <long width, class Function>
+LLAMAC_DEVICE void pointwise(const Function &function) {
+  static_assert(width % 2 == 0);
+  const long column = 2 * (blockIdx.x * long(rowThreads) + threadIdx.x);
+  if (column < width)
+    function(long(blockIdx.y), column);
+}
+
+struct SineCosine {
+  double sine, cosine;
+};
+
+/// sin x and cos x for |x| up to 2^20, within 1e-15: x = n pi/2 + r with
+/// |r| <= pi/4, where pi/2 is split so that n times its first two parts is
+/// exact, then the Taylor series up to r^17 and r^16, whose next terms are
+/// below 1e-17. CUDA's own functions keep a table in memory for larger angles.
+LLAMAC_DEVICE SineCosine sineCosine(double x) {
+  const double quarters = x * 0x1.45f306dc9c883p-1;
+  const int n = static_cast<int>(quarters + (quarters < 0 ? -0.5 : 0.5));
+  double r = x - double(n) * 0x1.921fb54p+0;
+  r -= double(n) * 0x1.10b46118p-30;
+  r -= double(n) * 0x1.313198a2e037p-61;
+
+  const double square = r * r;
+  double sine = 0, cosine = 0; // Of (sin r) / r and cos r, by Horner's rule.
+#pragma unroll
+  for (int k = 16; k > 0; k -= 2) {
+    sine = (sine + 1) * -square * (1.0 / double(k * (k + 1)));
+    cosine = (cosine + 1) * -square * (1.0 / double(k * (k - 1)));
+  }
+  sine = r * (1 + sine);
+  cosine = 1 + cosine;
+  const bool swap = n & 1, negate = n & 2;
+  const double first = swap ? cosine : sine;
+  const double second = swap ? -sine : cosine;
+  return {negate ? -first : first, negate ? -second : second};
+}
+
+/// out: f32 [rows][headSize / 2][cos, sin] of positions[r] * frequencies[i].
+/// A launch of ropeTableShape().
+template <long headSize>
+LLAMAC_DEVICE void ropeTable(const int *positions, const double *frequencies,
+                             float *out) {
+  for (int i = threadIdx.x; i < headSize / 2; i += ropeTableShape().threads) {
+    const SineCosine turn =
+        sineCosine(double(positions[blockIdx.y]) * frequencies[i]);
+    store2(out + blockIdx.y * headSize + 2 * i,
+           {static_cast<float>(turn.cosine), static_cast<float>(turn.sine)});
+  }
+}
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_ROWWISE_CUH

@@ -1,0 +1,105 @@
+//===- vmath.cuh - Pairs of floats ------------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Epilogues and pointwise functions take two neighbouring columns at a time:
+// that is what a thread has of a tensor core's result, and what one rotary
+// angle turns. Functors written for one column read the same on a pair.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_VMATH_CUH
+#define LLAMAC_CODEGEN_DEVICE_VMATH_CUH
+
+#include "llamac/ptx.cuh"
+
+namespace llamac::cuda {
+
+/// Two columns of one row.
+struct alignas(8) F32x2 {
+  float x;
+  float y;
+};
+
+LLAMAC_DEVICE F32x2 splat(float value) { return {value, value}; }
+
+LLAMAC_DEVICE F32x2 operator+(F32x2 a, F32x2 b) {
+  return {a.x + b.x, a.y + b.y};
+}
+LLAMAC_DEVICE F32x2 operator-(F32x2 a, F32x2 b) {
+  return {a.x - b.x, a.y - b.y};
+}
+LLAMAC_DEVICE F32x2 operator*(F32x2 a, F32x2 b) {
+  return {a.x * b.x, a.y * b.y};
+}
+LLAMAC_DEVICE F32x2 operator/(F32x2 a, F32x2 b) {
+  return {a.x / b.x, a.y / b.y};
+}
+
+/// The pair at `p`, which is aligned to 8 bytes.
+LLAMAC_DEVICE F32x2 load2(const float *p) {
+  return *reinterpret_cast<const F32x2 *>(p);
+}
+LLAMAC_DEVICE void store2(float *p, F32x2 value) {
+  *reinterpret_cast<F32x2 *>(p) = value;
+}
+
+constexpr float log2e = 1.44269504f;
+constexpr float minusInfinity = bitCast<float>(0xff800000u);
+
+/// x / (1 + e^-x); -0 where e^-x is infinite.
+LLAMAC_DEVICE float silu(float x) {
+  return x * rcpApprox(1.0f + exp2Approx(-log2e * x));
+}
+LLAMAC_DEVICE F32x2 silu(F32x2 v) { return {silu(v.x), silu(v.y)}; }
+
+/// A sink that keeps results as they are: f32 rows of `stride`.
+template <long stride> struct StoreRows {
+  float *out;
+
+  LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
+    store2(out + row * stride + column, acc);
+  }
+};
+
+/// A sink that adds a residual, which may be where the results go.
+template <long stride> struct AddRows {
+  const float *residual;
+  float *out;
+
+  LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
+    const long at = row * stride + column;
+    store2(out + at, load2(residual + at) + acc);
+  }
+};
+
+/// The input of a product as it is: f32 [rows][depth], depth apart.
+template <long depth> struct InputRows {
+  static constexpr bool normalises = false;
+  const float *x;
+
+  LLAMAC_DEVICE const float *row(long index) const { return x + index * depth; }
+};
+
+/// The input of a product under RMSNorm: x / sqrt(mean(x^2) + eps) * gain. A
+/// product multiplies by the gain before it sums, and by the rest, one number
+/// for a row, after.
+template <long depth> struct NormRows {
+  static constexpr bool normalises = true;
+  const float *x;
+  const float *gain; ///< [depth].
+  float eps;
+
+  LLAMAC_DEVICE const float *row(long index) const { return x + index * depth; }
+  LLAMAC_DEVICE float scale(float sumOfSquares) const {
+    return rsqrtApprox(sumOfSquares / static_cast<float>(depth) + eps);
+  }
+};
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_VMATH_CUH

@@ -1,0 +1,130 @@
+//===- weights.cuh - Packed weights in registers ----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A lane reads 16 bytes of packed values (config.h) and turns them into floats
+// four at a time. The integers of the block formats become floats without a
+// conversion: the bits of q, put where a float of the right exponent has its
+// unit, make the float 2^n + q, and one subtraction leaves q.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_WEIGHTS_CUH
+#define LLAMAC_CODEGEN_DEVICE_WEIGHTS_CUH
+
+#include "llamac/config.h"
+#include "llamac/ptx.cuh"
+
+namespace llamac::cuda {
+
+/// 16 bytes of values and what they are scaled by: w = scale * q + offset.
+template <WeightFormat format> struct WeightChunk {
+  Words4 values;
+  uint32_t scales; ///< f16 d, or f16 {d, m} for Q4_1.
+
+  LLAMAC_DEVICE float scale() const {
+    return toFloat(Half{static_cast<uint16_t>(scales)});
+  }
+  LLAMAC_DEVICE float offset() const {
+    return toFloat(Half{static_cast<uint16_t>(scales >> 16)});
+  }
+};
+
+/// A matrix [outputs][depth] as it lies in memory.
+template <WeightFormat format> struct PackedWeight {
+  static constexpr int span = chunkElements(format);
+  static constexpr bool scaled = hasScales(format);
+  static constexpr bool shifted = format == WeightFormat::Q4_1;
+
+  const uint8_t *base;
+  long outputs;
+  long depth;
+
+  /// Elements span * chunk .. span * (chunk + 1) - 1 of row `output`.
+  LLAMAC_DEVICE WeightChunk<format> load(long output, int chunk) const {
+    const long rowBytes = valueRowBytes(format, depth);
+    WeightChunk<format> result{loadReadOnly(reinterpret_cast<const Words4 *>(
+                                   base + output * rowBytes + 16l * chunk)),
+                               0};
+    if constexpr (scaled) {
+      const long block =
+          output * (depth / scaleBlock) + chunk * span / scaleBlock;
+      const uint8_t *scales = base + scalesOffset(format, outputs, depth);
+      if constexpr (shifted)
+        result.scales = reinterpret_cast<const uint32_t *>(scales)[block];
+      else
+        result.scales = reinterpret_cast<const uint16_t *>(scales)[block];
+    }
+    return result;
+  }
+};
+
+/// Byte `i` of `word` as a float, less 128.
+LLAMAC_DEVICE float signedByte(uint32_t word, int i) {
+  // 0x4b000000 is 2^23, whose last bit is worth 1.
+  const uint32_t bits = prmt(word, 0x4b000000u, 0x7440u + i);
+  return bitCast<float>(bits) - (8388608.0f + 128.0f);
+}
+
+/// The 4 bits of `word` at `4 * i` as a float, less `bias`.
+template <int i> LLAMAC_DEVICE float nibble(uint32_t word, float bias) {
+  // 2^(23 - p) has a unit at bit p; three of the eight must move to reach one.
+  constexpr int shift = i < 5 ? 0 : 20;
+  constexpr int place = 4 * i - shift;
+  constexpr uint32_t unit = (127u + 23u - place) << 23;
+  const uint32_t bits = (word >> shift & 0xfu << place) | unit;
+  return bitCast<float>(bits) - (bitCast<float>(unit) + bias);
+}
+
+/// Elements 4 * part .. 4 * part + 3 of a chunk: the values of F16 and BF16, q
+/// of the block formats (q - 8 for Q4_0). `part` is a constant in unrolled
+/// loops.
+template <WeightFormat format>
+LLAMAC_DEVICE Vec<float, 4> decode(const WeightChunk<format> &chunk, int part) {
+  if constexpr (format == WeightFormat::BF16) {
+    const uint32_t low = chunk.values[2 * part];
+    const uint32_t high = chunk.values[2 * part + 1];
+    return {lowBf16ToFloat(low), highBf16ToFloat(low), lowBf16ToFloat(high),
+            highBf16ToFloat(high)};
+  } else if constexpr (format == WeightFormat::F16) {
+    Vec<float, 4> result;
+    for (int i = 0; i < 4; ++i)
+      result[i] = toFloat(Half{static_cast<uint16_t>(
+          chunk.values[2 * part + i / 2] >> 16 * (i % 2))});
+    return result;
+  } else if constexpr (format == WeightFormat::Q8_0) {
+    const uint32_t word = chunk.values[part];
+    return {signedByte(word, 0), signedByte(word, 1), signedByte(word, 2),
+            signedByte(word, 3)};
+  } else {
+    constexpr float bias = format == WeightFormat::Q4_0 ? 8.0f : 0.0f;
+    const uint32_t word = chunk.values[part / 2];
+    if (part % 2 == 0)
+      return {nibble<0>(word, bias), nibble<1>(word, bias),
+              nibble<2>(word, bias), nibble<3>(word, bias)};
+    return {nibble<4>(word, bias), nibble<5>(word, bias), nibble<6>(word, bias),
+            nibble<7>(word, bias)};
+  }
+}
+
+/// As decode(), scaled: the weights themselves.
+template <WeightFormat format>
+LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
+                                      int part) {
+  Vec<float, 4> result = decode(chunk, part);
+  if constexpr (PackedWeight<format>::scaled) {
+    const float scale = chunk.scale();
+    const float offset = PackedWeight<format>::shifted ? chunk.offset() : 0.0f;
+    for (int i = 0; i < 4; ++i)
+      result[i] = result[i] * scale + offset;
+  }
+  return result;
+}
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_WEIGHTS_CUH

@@ -1,0 +1,109 @@
+//===- Cases.h - Kernels under test -----------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The configs of one model's kernels, compiled by the tests and by Kernels.cu.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_TESTS_CODEGEN_DEVICE_CASES_H
+#define LLAMAC_TESTS_CODEGEN_DEVICE_CASES_H
+
+#include "llamac/config.h"
+
+namespace llamac::cuda {
+
+/// What of a model and a plan decides its kernels.
+struct ModelCase {
+  WeightFormat format;
+  KvFormat kvFormat;
+  long width;
+  long heads;
+  long kvHeads;
+  long headSize;
+  long hidden;
+  long vocabulary;
+  int maxRows;   ///< Of gemv.
+  long context;  ///< Tokens of a sequence.
+  int blockRows; ///< Of gemm.
+  int splits = 16;
+  int minSplitTokens = 256;
+};
+
+namespace cases {
+
+constexpr float eps = 1e-5f;
+
+/// `scale` is 1 / sqrt(headSize), here a power of two near it, so that tests
+/// need no square root that constants could not have.
+constexpr float attentionScale(long headSize) {
+  float scale = 1;
+  for (; headSize > 1; headSize /= 4)
+    scale /= 2;
+  return scale;
+}
+
+constexpr KvConfig kv(const ModelCase &model) {
+  return {.kvHeads = model.kvHeads,
+          .headSize = model.headSize,
+          .pagesPerSequence = (model.context + 63) / 64,
+          .format = model.kvFormat};
+}
+
+constexpr AttentionConfig attention(const ModelCase &model) {
+  return {.kv = kv(model),
+          .heads = model.heads,
+          .scale = attentionScale(model.headSize),
+          .splits = model.splits,
+          .minSplitTokens = model.minSplitTokens};
+}
+
+constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
+                          int weights = 1) {
+  return {.format = model.format,
+          .outputs = outputs,
+          .depth = depth,
+          .weights = weights,
+          .maxRows = model.maxRows,
+          .unroll = model.maxRows * weights > 4 ? 2 : 4 / weights};
+}
+
+constexpr GemmConfig gemm(const ModelCase &model, long outputs, long depth,
+                          int weights = 1) {
+  const bool large = model.blockRows >= 128;
+  return {.format = model.format,
+          .outputs = outputs,
+          .depth = depth,
+          .weights = weights,
+          .blockRows = model.blockRows,
+          .blockOutputs = large ? 128 / weights : 64,
+          .warpsAlongRows = large ? 4 : 2};
+}
+
+template <class Product, class Make>
+constexpr QkvConfig<Product> qkv(const ModelCase &model, const Make &make) {
+  const long kvWidth = model.kvHeads * model.headSize;
+  return {.query = make(model, model.heads * model.headSize, model.width),
+          .key = make(model, kvWidth, model.width),
+          .value = make(model, kvWidth, model.width),
+          .kv = kv(model)};
+}
+
+constexpr QkvConfig<GemvConfig> qkvGemv(const ModelCase &model) {
+  return qkv<GemvConfig>(
+      model, [](const ModelCase &m, long n, long k) { return gemv(m, n, k); });
+}
+
+constexpr QkvConfig<GemmConfig> qkvGemm(const ModelCase &model) {
+  return qkv<GemmConfig>(
+      model, [](const ModelCase &m, long n, long k) { return gemm(m, n, k); });
+}
+
+} // namespace cases
+} // namespace llamac::cuda
+
+#endif // LLAMAC_TESTS_CODEGEN_DEVICE_CASES_H

@@ -1,0 +1,177 @@
+//===- CompileGateTest.cpp - Kernels of real models compile ---------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every family, for the shapes of models that people run, by NVRTC for every
+// GPU that is named: no warning, no spilled register, and no more registers and
+// shared memory than the GPU has.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Cases.h"
+
+#include "runtime/cuda/Nvrtc.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <thread>
+
+namespace llamac::cuda {
+namespace {
+
+struct Architecture {
+  const char *name;
+  int sharedBytes; ///< That a block may have (CUDA C++ Programming Guide).
+};
+constexpr Architecture architectures[] = {
+    {"sm_80", 163 * 1024},  {"sm_86", 99 * 1024},    {"sm_89", 99 * 1024},
+    {"sm_90a", 227 * 1024}, {"sm_100a", 227 * 1024}, {"sm_120a", 99 * 1024}};
+
+/// A program: a model in one format.
+struct Program {
+  const char *name;
+  ModelCase model;
+  bool productsOnly = false; ///< The other kernels are those of another.
+};
+
+constexpr ModelCase llama1B(WeightFormat format, int maxRows, int blockRows) {
+  return {format, KvFormat::F16, 2048,    32,    8,        64,
+          8192,   128256,        maxRows, 16384, blockRows};
+}
+constexpr ModelCase llama8B(WeightFormat format) {
+  return {format, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 1, 16384, 64};
+}
+
+constexpr Program programs[] = {
+    {"1B", llama1B(WeightFormat::BF16, 1, 64)},
+    {"1B, 8 rows", llama1B(WeightFormat::BF16, 8, 128), true},
+    {"1B Q8_0", llama1B(WeightFormat::Q8_0, 1, 64), true},
+    {"1B Q4_0, 2 rows", llama1B(WeightFormat::Q4_0, 2, 64), true},
+    {"1B Q4_1, 4 rows", llama1B(WeightFormat::Q4_1, 4, 64), true},
+    {"8B", llama8B(WeightFormat::BF16)},
+    {"8B Q4_0", llama8B(WeightFormat::Q4_0), true},
+    {"70B Q8_0",
+     {WeightFormat::Q8_0, KvFormat::F16, 8192, 64, 8, 128, 28672, 128256, 1,
+      8192, 64}},
+    {"Llama 2 7B",
+     {WeightFormat::F16, KvFormat::BF16, 4096, 32, 32, 128, 11008, 32000, 1,
+      4096, 64}},
+    {"SmolLM2 Q4_1",
+     {WeightFormat::Q4_1, KvFormat::F16, 576, 9, 3, 64, 1536, 49152, 1, 8192,
+      64}},
+};
+
+/// The members of a case, as LLAMAC_MODEL wants them.
+std::string literal(const ModelCase &model) {
+  return absl::StrCat("WeightFormat(", static_cast<int>(model.format),
+                      "),KvFormat(", static_cast<int>(model.kvFormat), "),",
+                      model.width, ",", model.heads, ",", model.kvHeads, ",",
+                      model.headSize, ",", model.hidden, ",", model.vocabulary,
+                      ",", model.maxRows, ",", model.context, ",",
+                      model.blockRows);
+}
+
+/// Dynamic shared memory of the kernels that have some, by name.
+std::map<std::string, int> dynamicBytes(const ModelCase &model) {
+  const AttentionConfig attention = cases::attention(model);
+  const long queryWidth = model.heads * model.headSize;
+  auto gemm = [&](long outputs, long depth, int weights = 1) {
+    return gemmShape(cases::gemm(model, outputs, depth, weights)).sharedBytes;
+  };
+  return {{"gemm_qkv", gemmShape(cases::qkvGemm(model)).sharedBytes},
+          {"gemm_out", gemm(model.width, queryWidth)},
+          {"gemm_up", gemm(model.hidden, model.width, 2)},
+          {"gemm_down", gemm(model.width, model.hidden)},
+          {"gemm_head", gemm(model.vocabulary, model.width)},
+          {"attention_whole", attentionShape(attention).sharedBytes},
+          {"attention_split", attentionSplitShape(attention).sharedBytes}};
+}
+
+std::string read(const std::string &path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+CudaSource source() {
+  CudaSource source{"Kernels.cu", read(LLAMAC_KERNEL_CASES "/Kernels.cu"), {}};
+  source.headers = {
+      {"Cases.h", read(LLAMAC_KERNEL_CASES "/Cases.h")},
+#include "DeviceHeaders.inc"
+  };
+  return source;
+}
+
+/// What is wrong with a program on an architecture; empty when nothing is.
+std::string problems(const Nvrtc &nvrtc, const Program &program,
+                     const Architecture &architecture) {
+  std::vector<std::string> options = {
+      absl::StrCat("-DLLAMAC_MODEL=", literal(program.model))};
+  if (program.productsOnly)
+    options.emplace_back("-DLLAMAC_PRODUCTS_ONLY");
+  const auto cubin = nvrtc.compile(source(), architecture.name, options);
+  if (!cubin.ok())
+    return std::string(cubin.status().message());
+  std::string found;
+  for (const std::string &warning : cubin->log.warnings)
+    absl::StrAppend(&found, warning, "\n");
+  const size_t kernels = program.productsOnly ? 10 : 20;
+  if (cubin->log.kernels.size() != kernels)
+    absl::StrAppend(&found, "expected ", kernels, " kernels, got ",
+                    cubin->log.kernels.size(), "\n");
+  std::map<std::string, int> dynamic = dynamicBytes(program.model);
+  for (const KernelResources &kernel : cubin->log.kernels) {
+    const int shared = kernel.sharedBytes + dynamic[kernel.name];
+    if (kernel.spillStoreBytes + kernel.spillLoadBytes + kernel.stackBytes != 0)
+      absl::StrAppend(&found, kernel.name, " spills ", kernel.spillStoreBytes,
+                      " bytes and keeps ", kernel.stackBytes,
+                      " on the stack\n");
+    if (kernel.registers == 0 || kernel.registers > 255)
+      absl::StrAppend(&found, kernel.name, " has ", kernel.registers,
+                      " registers\n");
+    if (shared > architecture.sharedBytes)
+      absl::StrAppend(&found, kernel.name, " needs ", shared,
+                      " bytes of shared memory, ", architecture.name, " has ",
+                      architecture.sharedBytes, "\n");
+  }
+  return found;
+}
+
+class CompileGateTest : public testing::TestWithParam<Architecture> {};
+
+TEST_P(CompileGateTest, KernelsOfRealModelsFit) {
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc.ok())
+    GTEST_SKIP() << nvrtc.status().message();
+  std::string found[std::size(programs)];
+  std::atomic<size_t> next = 0;
+  std::vector<std::thread> threads;
+  const unsigned count = std::max(1u, std::thread::hardware_concurrency());
+  for (unsigned i = 0; i < count; ++i)
+    threads.emplace_back([&] {
+      for (size_t at; (at = next++) < std::size(programs);)
+        found[at] = problems(*nvrtc, programs[at], GetParam());
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (size_t at = 0; at < std::size(programs); ++at)
+    EXPECT_EQ(found[at], "") << programs[at].name << " for " << GetParam().name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CompileGateTest,
+                         testing::ValuesIn(architectures),
+                         [](const auto &info) { return info.param.name; });
+
+} // namespace
+} // namespace llamac::cuda

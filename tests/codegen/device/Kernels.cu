@@ -1,0 +1,164 @@
+//===- Kernels.cu - Every kernel of one model -------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Stands in for emitted source: every family, for the model LLAMAC_MODEL, a
+// list of ModelCase's members that the compiler is given. Every kernel takes
+// its pointers and then the rows of the launch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Cases.h"
+
+#include "llamac/attention.cuh"
+#include "llamac/gemm.cuh"
+#include "llamac/gemv.cuh"
+#include "llamac/qkv.cuh"
+#include "llamac/rowwise.cuh"
+#include "llamac/sampling.cuh"
+
+using namespace llamac::cuda;
+
+constexpr ModelCase model{LLAMAC_MODEL};
+constexpr long queryWidth = model.heads * model.headSize;
+
+#define LLAMAC_KERNEL(name, shape)                                             \
+  extern "C" __global__ void __launch_bounds__(shape.threads, shape.minBlocks) \
+      name
+
+template <long stride> struct SiluMul {
+  float *out;
+
+  LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc0,
+                                F32x2 acc1) const {
+    store2(out + row * stride + column, silu(acc0) * acc1);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Products, for decode and prefill
+//===----------------------------------------------------------------------===//
+
+#define LLAMAC_PRODUCTS(family, Family)                                        \
+  constexpr auto family##Qkv = cases::qkv##Family(model);                      \
+  LLAMAC_KERNEL(family##_qkv, family##Shape(family##Qkv))                      \
+  (const float *x, const void *wq, const void *wk, const void *wv,             \
+   const float *norm, const float *table, void *pool, const int *positions,    \
+   const int *sequences, const int *pageTable, float *out, int rows) {         \
+    const AppendArgs to{table, pool, pageTable, positions, sequences};         \
+    qkv##Family<family##Qkv>(rows, NormRows<model.width>{x, norm, cases::eps}, \
+                             QkvArgs{wq, wk, wv, to, out});                    \
+  }                                                                            \
+  constexpr auto family##Out = cases::family(model, model.width, queryWidth);  \
+  LLAMAC_KERNEL(family##_out, family##Shape(family##Out))                      \
+  (const float *x, const void *w, float *residual, int rows) {                 \
+    family<family##Out>(rows, InputRows<queryWidth>{x}, {w},                   \
+                        AddRows<model.width>{residual, residual});             \
+  }                                                                            \
+  constexpr auto family##Up =                                                  \
+      cases::family(model, model.hidden, model.width, 2);                      \
+  LLAMAC_KERNEL(family##_up, family##Shape(family##Up))                        \
+  (const float *x, const float *norm, const void *w1, const void *w3,          \
+   float *out, int rows) {                                                     \
+    family<family##Up>(rows, NormRows<model.width>{x, norm, cases::eps},       \
+                       {w1, w3}, SiluMul<model.hidden>{out});                  \
+  }                                                                            \
+  constexpr auto family##Down =                                                \
+      cases::family(model, model.width, model.hidden);                         \
+  LLAMAC_KERNEL(family##_down, family##Shape(family##Down))                    \
+  (const float *x, const void *w, float *residual, int rows) {                 \
+    family<family##Down>(rows, InputRows<model.hidden>{x}, {w},                \
+                         AddRows<model.width>{residual, residual});            \
+  }                                                                            \
+  constexpr auto family##Head =                                                \
+      cases::family(model, model.vocabulary, model.width, 1);                  \
+  LLAMAC_KERNEL(family##_head, family##Shape(family##Head))                    \
+  (const float *x, const float *norm, const void *w, float *out, int rows) {   \
+    family<family##Head>(rows, NormRows<model.width>{x, norm, cases::eps},     \
+                         {w}, StoreRows<model.vocabulary>{out});               \
+  }
+
+LLAMAC_PRODUCTS(gemv, Gemv)
+LLAMAC_PRODUCTS(gemm, Gemm)
+
+#ifndef LLAMAC_PRODUCTS_ONLY
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+constexpr AttentionConfig attending = cases::attention(model);
+
+LLAMAC_KERNEL(attention_whole, attentionShape(attending))
+(const float *q, const void *pool, const int *positions, const int *sequences,
+ const int *pageTable, float *out, int rows) {
+  attention<attending>(
+      rows, AttentionArgs{q, pool, pageTable, positions, sequences, out});
+}
+
+LLAMAC_KERNEL(attention_split, attentionSplitShape(attending))
+(const float *q, const void *pool, const int *positions, const int *sequences,
+ const int *pageTable, float *out, int rows) {
+  attentionSplit<attending>(
+      AttentionArgs{q, pool, pageTable, positions, sequences, out});
+}
+
+LLAMAC_KERNEL(attention_merge, attentionMergeShape(attending))
+(const float *partials, const int *positions, float *out, int rows) {
+  attentionMerge<attending>(partials, positions, out);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+LLAMAC_KERNEL(embed_tokens, rowwiseShape())
+(const int *tokens, const void *table, float *out, int rows) {
+  embed<EmbedConfig{model.format, model.vocabulary, model.width}>(tokens, table,
+                                                                  out);
+}
+
+LLAMAC_KERNEL(rms_norm, rowwiseShape())
+(const float *x, const float *gain, float *out, int rows) {
+  rmsNorm<model.width>(x, gain, cases::eps, out);
+}
+
+LLAMAC_KERNEL(gather_rows, rowwiseShape())
+(const float *x, const int *index, float *out, int rows) {
+  gatherRows<model.width>(x, index, out);
+}
+
+LLAMAC_KERNEL(gather_numbers, rowwiseShape())
+(const int *x, const int *index, int *out, int rows) {
+  gatherRows<1>(x, index, out);
+}
+
+struct AddPairs {
+  const float *a;
+  const float *b;
+  float *out;
+
+  LLAMAC_DEVICE void operator()(long row, long column) const {
+    const long at = row * model.width + column;
+    store2(out + at, load2(a + at) + load2(b + at));
+  }
+};
+
+LLAMAC_KERNEL(add, pointwiseShape(model.width))
+(const float *a, const float *b, float *out, int rows) {
+  pointwise<model.width>(AddPairs{a, b, out});
+}
+
+LLAMAC_KERNEL(rope_table, ropeTableShape())
+(const int *positions, const double *frequencies, float *out, int rows) {
+  ropeTable<model.headSize>(positions, frequencies, out);
+}
+
+LLAMAC_KERNEL(pick_token, argmaxShape())
+(const float *logits, int *out, int rows) {
+  argmax<model.vocabulary>(logits, out);
+}
+#endif
