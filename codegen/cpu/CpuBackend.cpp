@@ -8,6 +8,7 @@
 
 #include "codegen/cpu/CpuBackend.h"
 
+#include "codegen/SourceText.h"
 #include "codegen/cpu/ClangCompiler.h"
 #include "codegen/cpu/Emitter.h"
 #include "runtime/base/Status.h"
@@ -41,7 +42,7 @@ CpuBackend::emit(ArrayRef<plan::KernelOp> kernels,
   FailureOr<std::string> unit = emitUnit(kernels, edit);
   if (failed(unit))
     return failure();
-  return std::vector<SourceFile>{{"kernels.cpp", formatUnit(*unit)}};
+  return std::vector<SourceFile>{{"kernels.cpp", formatSource(*unit)}};
 }
 
 ArrayRef<KernelHeader> CpuBackend::headers() const { return kernelHeaders(); }

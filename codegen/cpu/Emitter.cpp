@@ -8,59 +8,13 @@
 
 #include "codegen/cpu/Emitter.h"
 
-#include "codegen/cpu/ScalarRenderer.h"
-
-#include "mlir/IR/BuiltinOps.h"
-#include "clang/Format/Format.h"
+#include "codegen/SourceText.h"
 
 #include <set>
 
 using namespace mlir;
 
 namespace llamac {
-
-std::string formatUnit(const std::string &unit) {
-  clang::format::FormatStyle style = clang::format::getLLVMStyle();
-  style.Standard = clang::format::FormatStyle::LS_Cpp20;
-  auto replacements = clang::format::reformat(
-      style, unit, {clang::tooling::Range(0, unit.size())}, "kernels.cpp");
-  auto result = clang::tooling::applyAllReplacements(unit, replacements);
-  if (!result) {
-    llvm::consumeError(result.takeError());
-    return unit;
-  }
-  return *result;
-}
-
-/// Every region of scalars below `op` can be written down.
-static LogicalResult checkRegions(Operation &op) {
-  for (Region &region : op.getRegions()) {
-    Operation *unknown = nullptr;
-    if (!canRenderScalars(region, unknown))
-      return unknown->emitError()
-             << "the cpu target has no rendering of " << unknown->getName();
-  }
-  return success();
-}
-
-/// "kernel.matmul for layers.*.attention.wo; 30 launches in decode".
-static std::string describe(plan::KernelOp kernel) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << kernel.getPrototype().getName() << " for ";
-  llvm::interleaveComma(kernel.getServes().getAsValueRange<StringAttr>(), os);
-  for (auto program :
-       kernel->getParentOfType<ModuleOp>().getOps<plan::ProgramOp>()) {
-    const auto count = llvm::count_if(
-        program.getBody().getOps<plan::LaunchOp>(), [&](plan::LaunchOp launch) {
-          return launch.getKernel() == kernel.getSymName();
-        });
-    if (count)
-      os << "; " << count << (count == 1 ? " launch" : " launches") << " in "
-         << program.getSymName();
-  }
-  return text;
-}
 
 FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
                                    const CpuTargetOptions &options) {
@@ -69,14 +23,14 @@ FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
   llvm::raw_string_ostream os(body);
   for (plan::KernelOp kernel : kernels) {
     Operation &op = kernel.getPrototype();
-    if (failed(checkRegions(op)))
+    if (failed(checkScalars(op, "cpu")))
       return failure();
     const CpuFamily *family = cpuFamilyOf(&op);
     if (!family)
       return kernel.emitError() << "no cpu kernel family implements "
                                 << op.getName() << " as it is";
     headers.insert(family->header);
-    os << "\n// " << describe(kernel) << "\n";
+    os << "\n// " << describeKernel(kernel) << "\n";
     family->emit(&op, kernel.getSymName(), options, os);
   }
   std::string unit;
@@ -92,7 +46,7 @@ FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
 }
 
 std::string kernelSource(StringRef unit, StringRef symbol) {
-  // Each kernel begins with the line that describe() makes.
+  // Each kernel begins with the line that describeKernel() makes.
   constexpr StringRef mark = "\n// kernel.";
   const size_t head = unit.find(mark);
   for (size_t begin = head; begin != StringRef::npos;) {

@@ -24,9 +24,6 @@ namespace llamac {
 mlir::FailureOr<std::string> emitCpuUnit(llvm::ArrayRef<plan::KernelOp> kernels,
                                          const CpuTargetOptions &options);
 
-/// `unit` as people read it.
-std::string formatUnit(const std::string &unit);
-
 /// The part of `unit`, which emitCpuUnit gave, that defines `symbol`, with the
 /// unit's head: a unit again. Empty when there is none.
 std::string kernelSource(llvm::StringRef unit, llvm::StringRef symbol);

@@ -11,12 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/ScalarRenderer.h"
+#include "codegen/SourceText.h"
 #include "codegen/cpu/CpuTarget.h"
-#include "codegen/cpu/ScalarRenderer.h"
 
 #include "llvm/Support/FormatVariadic.h"
-
-#include <charconv>
 
 using namespace mlir;
 
@@ -41,15 +40,6 @@ static void closeParts(StringRef symbol, llvm::raw_ostream &os) {
 /// "operand<float>(*launch, 3)".
 static std::string operand(StringRef type, size_t index) {
   return llvm::formatv("operand<{0}>(*launch, {1})", type, index);
-}
-
-/// The shortest decimal that reads back as `value`.
-static std::string literal(double value) {
-  char text[32];
-  char *end = std::to_chars(text, std::end(text), value).ptr;
-  StringRef digits(text, end - text);
-  const bool isInteger = digits.find_first_of(".e") == StringRef::npos;
-  return (digits + (isInteger ? ".0" : "")).str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -78,10 +68,6 @@ static const FormatRow &formatRow(Value weight) {
     if (row.element == name)
       return row;
   llvm_unreachable("the verifier admits no other element type");
-}
-
-static int64_t widthOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
 template <typename Op> static bool isOp(Operation *op) { return isa<Op>(op); }
@@ -168,7 +154,7 @@ static void emitSink(kernel::MatmulOp op, llvm::raw_ostream &os) {
     os << "const F32x16 " << names.back() << " = load16(extra" << i
        << " + at, lanes);\n";
   }
-  std::string result = renderScalars(op.getEpilogue(), names, os);
+  std::string result = renderScalars(op.getEpilogue(), "F32x16", names, os);
   os << "store16(out + at, " << result << ", lanes);\n}\n};\n";
 }
 
@@ -474,7 +460,7 @@ static void emitPointwise(Operation *operation, StringRef symbol,
      << "void operator()(long row, long column, int lanes) const {\n"
      << "const long at = row * " << width << " + column;\n"
      << loads;
-  std::string result = renderScalars(op.getBody(), names, os);
+  std::string result = renderScalars(op.getBody(), "F32x16", names, os);
   os << "store16(out + at, " << result << ", lanes);\n}\n};\n";
   os << llvm::formatv(kernelHead, symbol);
   os << llvm::formatv("pointwise<{0}>(*launch, Function{{{1}});\n}\n", width,

@@ -9,6 +9,7 @@
 #include "compiler/driver/Compiler.h"
 
 #include "codegen/cpu/CpuBackend.h"
+#include "codegen/cuda/CudaBackend.h"
 #include "compiler/driver/PlanJson.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
@@ -130,20 +131,28 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
   return graph;
 }
 
+/// The backend of the target that `options`, which are checked, name.
+static std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
+  if (options.target == "cuda")
+    return std::make_unique<CudaBackend>(
+        CudaTargetOptions{.context = options.context});
+  return std::make_unique<CpuBackend>(
+      CpuTargetOptions{.context = options.context}, options.isaLevels);
+}
+
 Compilation::Compilation(const Checkpoint &checkpoint,
                          const CompileOptions &options)
     : checkpoint(checkpoint), compileOptions(options),
-      backend(std::make_unique<CpuBackend>(
-          CpuTargetOptions{.context = options.context}, options.isaLevels)),
-      reports(options.reports), context(createContext()) {}
+      backend(createBackend(options)), reports(options.reports),
+      context(createContext()) {}
 
 absl::StatusOr<std::unique_ptr<Compilation>>
 Compilation::create(const Checkpoint &checkpoint,
                     const CompileOptions &options) {
   CompileOptions settled = options;
-  if (options.target != "cpu")
+  if (options.target != "cpu" && options.target != "cuda")
     return unsupportedError(
-        absl::StrCat("--target: expected cpu, got ", options.target));
+        absl::StrCat("--target: expected cpu or cuda, got ", options.target));
   if (!llvm::is_contained({"keep", "bf16", "q8_0", "q4_0"},
                           options.weightFormat))
     return usageError(

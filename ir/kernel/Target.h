@@ -23,11 +23,14 @@
 namespace llamac::kernel {
 
 /// Work items of a launch: `items`, times ceil(rows / rowBlock) when rowBlock
-/// is not 0; `scratch` bytes for each thread.
+/// is not 0. On a GPU an item is a block of `threads` threads with `scratch`
+/// bytes of shared memory; elsewhere `threads` is 0 and each thread has
+/// `scratch` bytes of its own.
 struct LaunchGeometry {
   int64_t items = 0;
   int64_t rowBlock = 0;
   int64_t scratch = 0;
+  int64_t threads = 0;
 };
 
 /// A range of row counts that a program is made for.

@@ -96,7 +96,7 @@ LogicalResult KernelOp::verify() {
 LogicalResult LaunchOp::verify() {
   const GeometryAttr geometry = getGeometry();
   if (geometry.getItems() <= 0 || geometry.getRowBlock() < 0 ||
-      geometry.getScratch() < 0)
+      geometry.getScratch() < 0 || geometry.getThreads() < 0)
     return emitOpError() << "geometry is " << geometry
                          << ", expected positive items and no negative size";
   if (getAccesses().size() != getArgs().size())

@@ -79,11 +79,14 @@ def Plan_GeometryAttr : AttrDef<PlanDialect, "Geometry"> {
   let mnemonic = "geometry";
   let summary = "How many independent work items a launch has";
   let description = [{
-    `items`, times ceil(rows / `rowBlock`) when `rowBlock` is not 0;
-    `scratch` bytes for each thread.
+    `items`, times ceil(rows / `rowBlock`) when `rowBlock` is not 0. On a GPU
+    an item is a block of `threads` threads with `scratch` bytes of shared
+    memory; elsewhere `threads` is left out and each thread has `scratch` bytes
+    of its own.
   }];
   let parameters = (ins "int64_t":$items, "int64_t":$rowBlock,
-                        "int64_t":$scratch);
+                        "int64_t":$scratch,
+                        DefaultValuedParameter<"int64_t", "0">:$threads);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -122,7 +122,8 @@ private:
     return kernel;
   }
 
-  /// family_role_nN_kK_format, with a number when that is taken.
+  /// family_role_nN_kK_format, followed by _mM where a launch has up to M > 1
+  /// rows, and by a number when that is taken.
   std::string nameFor(Operation *op, StringRef family) {
     std::string name = family.str();
     SmallVector<std::string> roles = rolesOf(op);
@@ -130,16 +131,22 @@ private:
     role.consume_front("layers.*.");
     name += "_" + identifier(role);
     Value matrix;
-    if (auto product = dyn_cast<kernel::MatmulOp>(op))
+    kernel::MatmulConfigAttr config;
+    if (auto product = dyn_cast<kernel::MatmulOp>(op)) {
       matrix = product.getWeights()[0];
-    else if (auto qkv = dyn_cast<kernel::QkvOp>(op))
+      config = product.getConfigAttr();
+    } else if (auto qkv = dyn_cast<kernel::QkvOp>(op)) {
       matrix = qkv.getQueryWeight();
+      config = qkv.getConfigAttr();
+    }
     if (matrix) {
       auto weight = cast<RankedTensorType>(matrix.getType());
       name += "_n" + std::to_string(weight.getDimSize(0)) + "_k" +
               std::to_string(weight.getDimSize(1));
       name += "_" + llama::elementTypeName(weight.getElementType()).str();
     }
+    if (config && config.getRowBlock() > 1)
+      name += "_m" + std::to_string(config.getRowBlock());
     std::string unique = name;
     for (int i = 2; !names.insert(unique).second; ++i)
       unique = name + "_" + std::to_string(i);
@@ -292,7 +299,8 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   builder.create<plan::LaunchOp>(
       op->getLoc(), kernels.get(op).getSymName(), args, accesses, symbol,
       plan::GeometryAttr::get(op->getContext(), geometry.items,
-                              geometry.rowBlock, geometry.scratch),
+                              geometry.rowBlock, geometry.scratch,
+                              geometry.threads),
       barrier);
   return success();
 }

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/SourceText.h"
 #include "codegen/cpu/Emitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,6 +34,6 @@ int main() {
   FailureOr<std::string> unit = llamac::emitCpuUnit(kernels, {.context = 4096});
   if (failed(unit))
     return 1;
-  llvm::outs() << llamac::formatUnit(*unit);
+  llvm::outs() << llamac::formatSource(*unit);
   return 0;
 }

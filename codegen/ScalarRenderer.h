@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_CODEGEN_CPU_SCALARRENDERER_H
-#define LLAMAC_CODEGEN_CPU_SCALARRENDERER_H
+#ifndef LLAMAC_CODEGEN_SCALARRENDERER_H
+#define LLAMAC_CODEGEN_SCALARRENDERER_H
 
 #include "mlir/IR/Region.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -17,9 +17,9 @@
 
 namespace llamac {
 
-/// Writes the ops of a scalar region as statements on F32x16 vectors, its
+/// Writes the ops of a scalar region as statements on vectors of `type`, its
 /// arguments under the names given, and gives the expression that it yields.
-std::string renderScalars(mlir::Region &region,
+std::string renderScalars(mlir::Region &region, llvm::StringRef type,
                           llvm::ArrayRef<std::string> arguments,
                           llvm::raw_ostream &os);
 
@@ -29,4 +29,4 @@ bool canRenderScalars(mlir::Region &region, mlir::Operation *&unknown);
 
 } // namespace llamac
 
-#endif // LLAMAC_CODEGEN_CPU_SCALARRENDERER_H
+#endif // LLAMAC_CODEGEN_SCALARRENDERER_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/ScalarRenderer.h"
+#include "codegen/ScalarRenderer.h"
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
@@ -52,7 +52,8 @@ bool canRenderScalars(Region &region, Operation *&unknown) {
   return true;
 }
 
-std::string renderScalars(Region &region, ArrayRef<std::string> arguments,
+std::string renderScalars(Region &region, StringRef type,
+                          ArrayRef<std::string> arguments,
                           llvm::raw_ostream &os) {
   Block &block = region.front();
   llvm::DenseMap<Value, std::string> names;
@@ -65,7 +66,7 @@ std::string renderScalars(Region &region, ArrayRef<std::string> arguments,
     std::string name = row->result.str();
     if (const int count = ++taken[row->result]; count > 1)
       name += std::to_string(count);
-    os << "const F32x16 " << name << " = ";
+    os << "const " << type << " " << name << " = ";
     if (op.getNumOperands() == 2)
       os << llvm::formatv(row->pattern, names[op.getOperand(0)],
                           names[op.getOperand(1)]);

@@ -1,0 +1,88 @@
+//===- CudaBackend.cpp - The cuda target for the driver -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/CudaBackend.h"
+
+#include "codegen/SourceText.h"
+#include "runtime/base/Status.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+schema::KvLayoutT CudaBackend::kvLayout(llama::KVType kv) const {
+  const cuda::KvConfig config = kvConfig(kv, cudaTarget.options());
+  schema::KvLayoutT layout;
+  layout.pageTokens = config.pageTokens;
+  layout.pageBytes = cuda::kvPageBytes(config);
+  layout.pagesPerSequence = config.pagesPerSequence;
+  return layout;
+}
+
+/// The file that defines `kernel`, of family `family`.
+static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
+                              const CudaTargetOptions &options) {
+  const CudaKernelText text = family.text(&kernel.getPrototype(), options);
+  const cuda::LaunchShape shape = family.shape(&kernel.getPrototype(), options);
+  std::string file;
+  llvm::raw_string_ostream os(file);
+  os << "// " << describeKernel(kernel) << "\n\n#include \"llamac/"
+     << family.header << "\"\n\nusing namespace llamac::cuda;\n\n";
+  if (!text.parts.empty())
+    os << "namespace {\n" << text.parts << "} // namespace\n\n";
+  os << "// A grid of " << shape.items << " x "
+     << (shape.rowBlock == 0 ? "1"
+         : shape.rowBlock == 1
+             ? "rows"
+             : "ceil(rows / " + std::to_string(shape.rowBlock) + ")")
+     << " blocks";
+  if (shape.sharedBytes)
+    os << ", " << shape.sharedBytes << " bytes of dynamic shared memory";
+  os << ".\nextern \"C\" __global__ void __launch_bounds__(" << shape.threads
+     << ", " << shape.minBlocks << ") " << kernel.getSymName() << "(";
+  for (const CudaKernelText::Parameter &parameter : text.parameters)
+    os << parameter.type << parameter.name << ", ";
+  os << "int rows) {\n" << text.body << "\n}\n";
+  return file;
+}
+
+FailureOr<std::vector<SourceFile>>
+CudaBackend::emit(ArrayRef<plan::KernelOp> kernels,
+                  const SourceEdit &edit) const {
+  std::vector<SourceFile> files;
+  for (plan::KernelOp kernel : kernels) {
+    Operation &op = kernel.getPrototype();
+    if (failed(checkScalars(op, "cuda")))
+      return failure();
+    const CudaFamily *family = cudaFamilyOf(&op);
+    if (!family)
+      return kernel.emitError() << "no cuda kernel family implements "
+                                << op.getName() << " as it is";
+    std::string text =
+        formatSource(kernelFile(kernel, *family, cudaTarget.options()));
+    files.push_back({kernel.getSymName().str() + ".cu",
+                     edit ? edit(std::move(text)) : std::move(text)});
+  }
+  return files;
+}
+
+ArrayRef<KernelHeader> CudaBackend::headers() const {
+  static constexpr KernelHeader headers[] = {
+#include "DeviceHeaders.inc"
+  };
+  return headers;
+}
+
+absl::StatusOr<std::vector<PlanCode>>
+CudaBackend::compile(ArrayRef<plan::KernelOp>, const SourceEdit &) const {
+  return unsupportedError(
+      "--target cuda: the runtime does not run plans for cuda yet; "
+      "--emit-source DIR or --stop-after emit give the kernels");
+}
+
+} // namespace llamac

@@ -1,0 +1,40 @@
+//===- CudaBackend.h - The cuda target for the driver -----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_CUDA_CUDABACKEND_H
+#define LLAMAC_CODEGEN_CUDA_CUDABACKEND_H
+
+#include "codegen/Backend.h"
+#include "codegen/cuda/CudaTarget.h"
+
+namespace llamac {
+
+/// One .cu for each kernel, named after it.
+class CudaBackend : public Backend {
+public:
+  explicit CudaBackend(const CudaTargetOptions &options)
+      : cudaTarget(options) {}
+
+  const kernel::Target &target() const override { return cudaTarget; }
+  schema::KvLayoutT kvLayout(llama::KVType kv) const override;
+  mlir::FailureOr<std::vector<SourceFile>>
+  emit(llvm::ArrayRef<plan::KernelOp> kernels,
+       const SourceEdit &edit) const override;
+  llvm::ArrayRef<KernelHeader> headers() const override;
+  /// Unsupported: the runtime does not load plans for this target yet.
+  absl::StatusOr<std::vector<PlanCode>>
+  compile(llvm::ArrayRef<plan::KernelOp> kernels,
+          const SourceEdit &edit) const override;
+
+private:
+  CudaTarget cudaTarget;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_CUDA_CUDABACKEND_H

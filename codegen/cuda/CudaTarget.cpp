@@ -1,0 +1,75 @@
+//===- CudaTarget.cpp - What the schedule passes are told -----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/CudaTarget.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options) {
+  cuda::KvConfig config{.kvHeads = kv.getHeads(),
+                        .headSize = kv.getSize(),
+                        .pagesPerSequence = 0,
+                        .format = options.kvFormat};
+  config.pagesPerSequence = cuda::divideUp(options.context, config.pageTokens);
+  return config;
+}
+
+const CudaFamily *cudaFamilyOf(Operation *op) {
+  for (const CudaFamily &family : cudaFamilies())
+    if (family.implements(op))
+      return &family;
+  return nullptr;
+}
+
+/// The most rows of a step of the decode programs: gemv keeps a sum for each
+/// row and output in registers.
+static constexpr int64_t maxGemvRows = 8;
+
+std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
+  return {{"decode", 1, 1},
+          {"decode2", 2, 2},
+          {"decode4", 4, 4},
+          {"decode8", maxGemvRows, maxGemvRows},
+          {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
+}
+
+Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
+  MLIRContext *context = op->getContext();
+  const bool few = maxRows <= maxGemvRows;
+  if (isa<kernel::MatmulOp, kernel::QkvOp>(op))
+    return kernel::MatmulConfigAttr::get(
+        context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
+        few ? maxRows : 0);
+  auto attention = dyn_cast<kernel::AttentionOp>(op);
+  if (!attention)
+    return {};
+  // Few rows fill a GPU only when their keys are dealt out.
+  if (!few)
+    return kernel::AttentionConfigAttr::get(
+        context, kernel::AttentionFamily::Whole, 0, 0);
+  auto kv = cast<llama::KVType>(attention.getKv().getType());
+  const cuda::AttentionConfig config{
+      .kv = kvConfig(kv, targetOptions), .heads = kv.getHeads(), .scale = 1};
+  return kernel::AttentionConfigAttr::get(
+      context, kernel::AttentionFamily::Split, config.splits,
+      cuda::attentionPartialFloats(config));
+}
+
+StringRef CudaTarget::familyName(Operation *op) const {
+  const CudaFamily *family = cudaFamilyOf(op);
+  return family ? family->name : "";
+}
+
+kernel::LaunchGeometry CudaTarget::geometry(Operation *op) const {
+  const cuda::LaunchShape shape = cudaFamilyOf(op)->shape(op, targetOptions);
+  return {shape.items, shape.rowBlock, shape.sharedBytes, shape.threads};
+}
+
+} // namespace llamac

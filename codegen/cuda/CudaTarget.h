@@ -1,0 +1,89 @@
+//===- CudaTarget.h - The cuda target's kernel families ---------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A family is one record: which ops it implements, the launch geometry, and
+// how a kernel of it is written down as a call of its skeleton. The skeletons
+// are the headers of codegen/device.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_CUDA_CUDATARGET_H
+#define LLAMAC_CODEGEN_CUDA_CUDATARGET_H
+
+#include "ir/kernel/Kernel.h"
+#include "ir/kernel/Target.h"
+
+#include "llamac/config.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// What of a plan's options decides the cuda kernels.
+struct CudaTargetOptions {
+  int64_t context = 0;      ///< Tokens a sequence may hold.
+  int64_t maxPrefill = 512; ///< Rows of the largest step.
+  int64_t maxWanted = 64;   ///< Rows of it that may reach lm_head.
+  cuda::KvFormat kvFormat = cuda::KvFormat::F16;
+};
+
+/// The layout of the KV cache for a model with `kv`.
+cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options);
+
+/// A kernel as text: parameters in the order of a launch's arguments, what
+/// stands before it, and its body.
+struct CudaKernelText {
+  struct Parameter {
+    std::string type, name;
+  };
+  std::vector<Parameter> parameters;
+  std::string parts; ///< The config and functors, in the kernel's namespace.
+  std::string body;  ///< One statement.
+};
+
+/// One family of kernels; see Families.cpp for the list.
+struct CudaFamily {
+  llvm::StringRef name;
+  llvm::StringRef header; ///< Of its skeleton: "gemv.cuh".
+  bool (*implements)(mlir::Operation *op);
+  cuda::LaunchShape (*shape)(mlir::Operation *op, const CudaTargetOptions &);
+  /// What a kernel that does what `op` says is made of.
+  CudaKernelText (*text)(mlir::Operation *op, const CudaTargetOptions &);
+};
+
+/// Every family, in alphabetical order.
+llvm::ArrayRef<CudaFamily> cudaFamilies();
+
+/// The family that implements `op` as it is; null when none does.
+const CudaFamily *cudaFamilyOf(mlir::Operation *op);
+
+/// The cuda target as the passes see it.
+class CudaTarget : public kernel::Target {
+public:
+  explicit CudaTarget(const CudaTargetOptions &options)
+      : targetOptions(options) {}
+
+  llvm::StringRef name() const override { return "cuda"; }
+  std::vector<kernel::RowBucket> rowBuckets() const override;
+  mlir::Attribute chooseConfig(mlir::Operation *op,
+                               int64_t maxRows) const override;
+  llvm::StringRef familyName(mlir::Operation *op) const override;
+  kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
+
+  const CudaTargetOptions &options() const { return targetOptions; }
+
+private:
+  CudaTargetOptions targetOptions;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_CUDA_CUDATARGET_H

@@ -1,0 +1,535 @@
+//===- Families.cpp - The list of cuda kernel families --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parameters of a kernel stand in the order that lower-to-plan gives a launch's
+// arguments: the op's operands, the page table when the op touches the cache,
+// its results.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/ScalarRenderer.h"
+#include "codegen/SourceText.h"
+#include "codegen/cuda/CudaTarget.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+using Parameter = CudaKernelText::Parameter;
+
+static constexpr const char *floats = "const float *";
+static constexpr const char *packed = "const void *";
+static constexpr const char *numbers = "const int *";
+static constexpr const char *results = "float *";
+
+//===----------------------------------------------------------------------===//
+// Formats
+//===----------------------------------------------------------------------===//
+
+/// How a weight of an element type is packed; see config.h.
+struct FormatRow {
+  StringRef element;
+  cuda::WeightFormat format;
+  StringRef enumerator;
+};
+static constexpr FormatRow formatRows[] = {
+    {"f16", cuda::WeightFormat::F16, "F16"},
+    {"bf16", cuda::WeightFormat::BF16, "BF16"},
+    {"q8_0", cuda::WeightFormat::Q8_0, "Q8_0"},
+    {"q4_0", cuda::WeightFormat::Q4_0, "Q4_0"},
+    {"q4_1", cuda::WeightFormat::Q4_1, "Q4_1"},
+};
+
+static const FormatRow &formatRow(Value weight) {
+  auto type = cast<RankedTensorType>(weight.getType());
+  StringRef name = llama::elementTypeName(type.getElementType());
+  for (const FormatRow &row : formatRows)
+    if (row.element == name)
+      return row;
+  // Any other is uploaded as bf16.
+  return formatRows[1];
+}
+
+static bool isPackable(Value weight) {
+  return cuda::isPackableDepth(formatRow(weight).format, widthOf(weight));
+}
+
+static int64_t rowsOf(Value weight) {
+  return cast<RankedTensorType>(weight.getType()).getDimSize(0);
+}
+
+template <typename Op> static bool isOp(Operation *op) { return isa<Op>(op); }
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+static SmallVector<Value> weightsOf(kernel::MatmulOp op) {
+  return llvm::to_vector(op.getWeights());
+}
+static SmallVector<Value> weightsOf(kernel::QkvOp op) {
+  return {op.getQueryWeight(), op.getKeyWeight(), op.getValueWeight()};
+}
+
+/// True of a product, or the products of query, key and value, that has the
+/// family `family`.
+template <typename Op, kernel::MatmulFamily family>
+static bool isProduct(Operation *op) {
+  auto product = dyn_cast<Op>(op);
+  return product && product.getConfigAttr() &&
+         product.getConfigAttr().getFamily() == family &&
+         llvm::all_of(weightsOf(product), [](Value weight) {
+           return isPackable(weight) && rowsOf(weight) % 2 == 0;
+         });
+}
+
+/// Rows x weights x loads in flight of a warp that no GPU spills (the compile
+/// gate).
+static constexpr int maxUnrolledSums = 32;
+
+/// More rows or weights keep more sums in registers, which leaves fewer for
+/// loads in flight.
+static cuda::GemvConfig gemvConfig(Value weight, size_t weights,
+                                   kernel::MatmulConfigAttr attr) {
+  cuda::GemvConfig config{.format = formatRow(weight).format,
+                          .outputs = rowsOf(weight),
+                          .depth = widthOf(weight),
+                          .weights = static_cast<int>(weights),
+                          .maxRows = static_cast<int>(attr.getRowBlock())};
+  while (config.unroll > 1 &&
+         config.maxRows * config.weights * config.unroll > maxUnrolledSums)
+    config.unroll /= 2;
+  return config;
+}
+
+static cuda::GemmConfig gemmConfig(Value weight, size_t weights) {
+  return {.format = formatRow(weight).format,
+          .outputs = rowsOf(weight),
+          .depth = widthOf(weight),
+          .weights = static_cast<int>(weights)};
+}
+
+/// The config of a product as a designated initialiser.
+static std::string gemvText(Value weight, const cuda::GemvConfig &config) {
+  return llvm::formatv(
+      "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
+      "= {3}, .maxRows = {4}, .warps = {5}, .outputsPerWarp = {6}, .unroll = "
+      "{7}}",
+      formatRow(weight).enumerator, config.outputs, config.depth,
+      config.weights, config.maxRows, config.warps, config.outputsPerWarp,
+      config.unroll);
+}
+
+static std::string gemmText(Value weight, const cuda::GemmConfig &config) {
+  return llvm::formatv(
+      "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
+      "= {3}, .blockRows = {4}, .blockOutputs = {5}, .warpsAlongRows = {6}, "
+      ".warpsAlongOutputs = {7}, .stages = {8}}",
+      formatRow(weight).enumerator, config.outputs, config.depth,
+      config.weights, config.blockRows, config.blockOutputs,
+      config.warpsAlongRows, config.warpsAlongOutputs, config.stages);
+}
+
+/// The prologue of a product: the rows of its input as they are or normalised.
+template <typename Op> static std::string rowsText(Op op) {
+  const int64_t depth = widthOf(op.getInput());
+  if (!op.getNormWeight())
+    return llvm::formatv("InputRows<{0}>{{input}", depth);
+  return llvm::formatv("NormRows<{0}>{{input, gain, {1}f}", depth,
+                       literal(op.getEpsAttr().getValueAsDouble()));
+}
+
+/// The epilogue as a functor: loads its extras, stores a pair of outputs.
+static std::string sinkText(kernel::MatmulOp op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  const size_t weights = op.getWeights().size();
+  std::vector<std::string> names;
+  os << "struct Sink {\n";
+  for (size_t i = 0; i < op.getExtras().size(); ++i)
+    os << "const float *extra" << i << ";\n";
+  os << "float *out;\n\nLLAMAC_DEVICE void operator()(long row, long column";
+  for (size_t i = 0; i < weights; ++i) {
+    names.push_back(weights == 1 ? "acc" : "acc" + std::to_string(i));
+    os << ", F32x2 " << names.back();
+  }
+  os << ") const {\nconst long at = row * config.outputs + column;\n";
+  for (size_t i = 0; i < op.getExtras().size(); ++i) {
+    names.push_back("x" + std::to_string(i));
+    os << "const F32x2 " << names.back() << " = load2(extra" << i
+       << " + at);\n";
+  }
+  const std::string result =
+      renderScalars(op.getEpilogue(), "F32x2", names, os);
+  os << "store2(out + at, " << result << ");\n}\n};\n";
+  return text;
+}
+
+static cuda::LaunchShape gemvShape(Operation *op, const CudaTargetOptions &) {
+  auto product = cast<kernel::MatmulOp>(op);
+  return cuda::gemvShape(gemvConfig(product.getWeights()[0],
+                                    product.getWeights().size(),
+                                    product.getConfigAttr()));
+}
+
+static cuda::LaunchShape gemmShape(Operation *op, const CudaTargetOptions &) {
+  auto product = cast<kernel::MatmulOp>(op);
+  return cuda::gemmShape(
+      gemmConfig(product.getWeights()[0], product.getWeights().size()));
+}
+
+static CudaKernelText matmulText(Operation *operation,
+                                 const CudaTargetOptions &) {
+  auto op = cast<kernel::MatmulOp>(operation);
+  const size_t count = op.getWeights().size();
+  Value weight = op.getWeights()[0];
+  const bool gemv =
+      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
+  CudaKernelText text;
+  text.parts = gemv ? "constexpr GemvConfig config" +
+                          gemvText(weight, gemvConfig(weight, count,
+                                                      op.getConfigAttr())) +
+                          ";\n"
+                    : "constexpr GemmConfig config" +
+                          gemmText(weight, gemmConfig(weight, count)) + ";\n";
+  text.parts += "\n" + sinkText(op);
+  text.parameters.push_back({floats, "input"});
+  std::string weights, sink;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = "weight" + (count == 1 ? "" : std::to_string(i));
+    text.parameters.push_back({packed, name});
+    weights += (i ? ", " : "") + name;
+  }
+  if (op.getNormWeight())
+    text.parameters.push_back({floats, "gain"});
+  for (size_t i = 0; i < op.getExtras().size(); ++i) {
+    const std::string name = "extra" + std::to_string(i);
+    text.parameters.push_back({floats, name});
+    sink += name + ", ";
+  }
+  text.parameters.push_back({results, "out"});
+  text.body =
+      llvm::formatv("{0}<config>(rows, {1}, {{{2}}, Sink{{{3}out});",
+                    gemv ? "gemv" : "gemm", rowsText(op), weights, sink);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// The cache
+//===----------------------------------------------------------------------===//
+
+/// Whether the skeletons take heads of the cache's size.
+static bool isTiled(Value kv) {
+  return cast<llama::KVType>(kv.getType()).getSize() % 16 == 0;
+}
+
+static std::string kvText(const cuda::KvConfig &kv) {
+  return llvm::formatv(
+      "{{.kvHeads = {0}, .headSize = {1}, .pagesPerSequence = {2}, "
+      ".pageTokens = {3}, .format = KvFormat::{4}}",
+      kv.kvHeads, kv.headSize, kv.pagesPerSequence, kv.pageTokens,
+      kv.format == cuda::KvFormat::F16 ? "F16" : "BF16");
+}
+
+template <kernel::MatmulFamily family> static bool isQkv(Operation *op) {
+  return isProduct<kernel::QkvOp, family>(op) &&
+         isTiled(cast<kernel::QkvOp>(op).getKv());
+}
+
+static cuda::QkvConfig<cuda::GemvConfig>
+qkvGemvConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
+  auto product = [&](Value weight) {
+    return gemvConfig(weight, 1, op.getConfigAttr());
+  };
+  return {product(op.getQueryWeight()), product(op.getKeyWeight()),
+          product(op.getValueWeight()),
+          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
+}
+
+static cuda::QkvConfig<cuda::GemmConfig>
+qkvGemmConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
+  return {gemmConfig(op.getQueryWeight(), 1), gemmConfig(op.getKeyWeight(), 1),
+          gemmConfig(op.getValueWeight(), 1),
+          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
+}
+
+static cuda::LaunchShape qkvGemvShape(Operation *op,
+                                      const CudaTargetOptions &options) {
+  return cuda::gemvShape(qkvGemvConfig(cast<kernel::QkvOp>(op), options));
+}
+static cuda::LaunchShape qkvGemmShape(Operation *op,
+                                      const CudaTargetOptions &options) {
+  return cuda::gemmShape(qkvGemmConfig(cast<kernel::QkvOp>(op), options));
+}
+
+static CudaKernelText qkvText(Operation *operation,
+                              const CudaTargetOptions &options) {
+  auto op = cast<kernel::QkvOp>(operation);
+  const bool gemv =
+      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
+  CudaKernelText text;
+  SmallVector<std::string> products;
+  for (Value weight : weightsOf(op))
+    products.push_back(
+        gemv ? gemvText(weight, gemvConfig(weight, 1, op.getConfigAttr()))
+             : gemmText(weight, gemmConfig(weight, 1)));
+  text.parts = llvm::formatv(
+      "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
+      "{3}, .kv = {4}};\n",
+      gemv ? "GemvConfig" : "GemmConfig", products[0], products[1], products[2],
+      kvText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)));
+  text.parameters = {
+      {floats, "input"}, {packed, "query"}, {packed, "key"}, {packed, "value"}};
+  if (op.getNormWeight())
+    text.parameters.push_back({floats, "gain"});
+  llvm::append_range(text.parameters,
+                     ArrayRef<Parameter>{{floats, "angles"},
+                                         {"void *", "pool"},
+                                         {numbers, "positions"},
+                                         {numbers, "sequences"},
+                                         {numbers, "pageTable"},
+                                         {results, "turned"}});
+  text.body = llvm::formatv(
+      "{0}<config>(rows, {1}, QkvArgs{{.query = query, .key = key, .value = "
+      "value, .to = {{.table = angles, .pool = pool, .pageTable = pageTable, "
+      ".positions = positions, .sequences = sequences}, .out = turned});",
+      gemv ? "qkvGemv" : "qkvGemm", rowsText(op));
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+template <kernel::AttentionFamily family>
+static bool isAttention(Operation *op) {
+  auto attention = dyn_cast<kernel::AttentionOp>(op);
+  return attention && attention.getConfigAttr() &&
+         attention.getConfigAttr().getFamily() == family &&
+         isTiled(attention.getKv());
+}
+
+static cuda::AttentionConfig attentionConfig(llama::KVType kv, int64_t width,
+                                             double scale,
+                                             const CudaTargetOptions &options) {
+  return {.kv = kvConfig(kv, options),
+          .heads = width / kv.getSize(),
+          .scale = static_cast<float>(scale)};
+}
+
+static cuda::AttentionConfig configOf(kernel::AttentionOp op,
+                                      const CudaTargetOptions &options) {
+  return attentionConfig(cast<llama::KVType>(op.getKv().getType()),
+                         widthOf(op.getQuery()),
+                         op.getScale().convertToDouble(), options);
+}
+
+/// The merge's own view of the split attention before it.
+static cuda::AttentionConfig configOf(kernel::AttentionMergeOp op,
+                                      const CudaTargetOptions &options) {
+  auto partials = cast<RankedTensorType>(op.getPartials().getType());
+  const int64_t headSize = widthOf(op.getResult()) / partials.getDimSize(1);
+  auto kv = llama::KVType::get(op.getContext(), 1, op.getKvHeadsAttr().getInt(),
+                               headSize);
+  return attentionConfig(kv, widthOf(op.getResult()),
+                         op.getScale().convertToDouble(), options);
+}
+
+static std::string attentionParts(const cuda::AttentionConfig &config) {
+  return llvm::formatv(
+      "constexpr AttentionConfig config{{.kv = {0}, .heads = {1}, .scale = "
+      "{2}f, .splits = {3}, .minSplitTokens = {4}, .stages = {5}};\n",
+      kvText(config.kv), config.heads, literal(config.scale), config.splits,
+      config.minSplitTokens, config.stages);
+}
+
+static cuda::LaunchShape wholeShape(Operation *op,
+                                    const CudaTargetOptions &options) {
+  return cuda::attentionShape(configOf(cast<kernel::AttentionOp>(op), options));
+}
+static cuda::LaunchShape splitShape(Operation *op,
+                                    const CudaTargetOptions &options) {
+  return cuda::attentionSplitShape(
+      configOf(cast<kernel::AttentionOp>(op), options));
+}
+static cuda::LaunchShape mergeShape(Operation *op,
+                                    const CudaTargetOptions &options) {
+  return cuda::attentionMergeShape(
+      configOf(cast<kernel::AttentionMergeOp>(op), options));
+}
+
+static CudaKernelText attentionText(Operation *operation,
+                                    const CudaTargetOptions &options) {
+  auto op = cast<kernel::AttentionOp>(operation);
+  const bool split =
+      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Split;
+  CudaKernelText text;
+  text.parts = attentionParts(configOf(op, options));
+  text.parameters = {{floats, "query"},      {packed, "pool"},
+                     {numbers, "positions"}, {numbers, "sequences"},
+                     {numbers, "pageTable"}, {results, "out"}};
+  text.body = llvm::formatv(
+      "{0}AttentionArgs{{.q = query, .pool = pool, .pageTable = pageTable, "
+      ".positions = positions, .sequences = sequences, .out = out});",
+      split ? "attentionSplit<config>(" : "attention<config>(rows, ");
+  return text;
+}
+
+static CudaKernelText mergeText(Operation *operation,
+                                const CudaTargetOptions &options) {
+  auto op = cast<kernel::AttentionMergeOp>(operation);
+  CudaKernelText text;
+  text.parts = attentionParts(configOf(op, options));
+  text.parameters = {
+      {floats, "partials"}, {numbers, "positions"}, {results, "out"}};
+  text.body = "attentionMerge<config>(partials, positions, out);";
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Row-wise kernels
+//===----------------------------------------------------------------------===//
+
+static cuda::LaunchShape rowwiseShape(Operation *, const CudaTargetOptions &) {
+  return cuda::rowwiseShape();
+}
+static cuda::LaunchShape ropeTableShape(Operation *,
+                                        const CudaTargetOptions &) {
+  return cuda::ropeTableShape();
+}
+
+static CudaKernelText ropeTableText(Operation *operation,
+                                    const CudaTargetOptions &) {
+  auto op = cast<kernel::RopeTableOp>(operation);
+  CudaKernelText text;
+  llvm::raw_string_ostream os(text.parts);
+  os << "// Radians per position.\n"
+        "__device__ constexpr double frequencies[] = {";
+  llvm::interleaveComma(op.getFrequencies().getValues<double>(), os,
+                        [&](double value) { os << literal(value); });
+  os << "};\n";
+  text.parameters = {{numbers, "positions"}, {results, "table"}};
+  text.body = llvm::formatv("ropeTable<{0}>(positions, frequencies, table);",
+                            2 * op.getFrequencies().getNumElements());
+  return text;
+}
+
+static bool isEmbed(Operation *op) {
+  auto embed = dyn_cast<kernel::EmbedOp>(op);
+  return embed && isPackable(embed.getTable());
+}
+
+static CudaKernelText embedText(Operation *operation,
+                                const CudaTargetOptions &) {
+  auto op = cast<kernel::EmbedOp>(operation);
+  CudaKernelText text;
+  text.parts = llvm::formatv("constexpr EmbedConfig config{{.format = "
+                             "WeightFormat::{0}, .tokens = {1}, .width = {2}"
+                             "};\n",
+                             formatRow(op.getTable()).enumerator,
+                             rowsOf(op.getTable()), widthOf(op.getTable()));
+  text.parameters = {{numbers, "tokens"}, {packed, "table"}, {results, "out"}};
+  text.body = "embed<config>(tokens, table, out);";
+  return text;
+}
+
+static CudaKernelText rmsNormText(Operation *operation,
+                                  const CudaTargetOptions &) {
+  auto op = cast<kernel::RmsNormOp>(operation);
+  CudaKernelText text;
+  text.parameters = {{floats, "input"}, {floats, "gain"}, {results, "out"}};
+  text.body = llvm::formatv("rmsNorm<{0}>(input, gain, {1}f, out);",
+                            widthOf(op.getInput()),
+                            literal(op.getEps().convertToDouble()));
+  return text;
+}
+
+static CudaKernelText gatherRowsText(Operation *operation,
+                                     const CudaTargetOptions &) {
+  auto op = cast<kernel::GatherRowsOp>(operation);
+  // Positions and sequences are rows of one number.
+  const bool isVector =
+      cast<ShapedType>(op.getInput().getType()).getRank() == 1;
+  CudaKernelText text;
+  text.parameters = {{isVector ? numbers : floats, "input"},
+                     {numbers, "index"},
+                     {isVector ? "int *" : results, "out"}};
+  text.body = llvm::formatv("gatherRows<{0}>(input, index, out);",
+                            isVector ? 1 : widthOf(op.getInput()));
+  return text;
+}
+
+static cuda::LaunchShape pointwiseShape(Operation *op,
+                                        const CudaTargetOptions &) {
+  return cuda::pointwiseShape(
+      widthOf(cast<kernel::PointwiseOp>(op).getResult()));
+}
+
+static CudaKernelText pointwiseText(Operation *operation,
+                                    const CudaTargetOptions &) {
+  auto op = cast<kernel::PointwiseOp>(operation);
+  const int64_t width = widthOf(op.getResult());
+  CudaKernelText text;
+  std::vector<std::string> names;
+  std::string members, loads, args;
+  for (size_t i = 0; i < op.getInputs().size(); ++i) {
+    const std::string input = "input" + std::to_string(i);
+    names.push_back("x" + std::to_string(i));
+    members += "const float *" + input + ";\n";
+    loads += "const F32x2 " + names.back() + " = load2(" + input + " + at);\n";
+    args += input + ", ";
+    text.parameters.push_back({floats, input});
+  }
+  text.parameters.push_back({results, "out"});
+  llvm::raw_string_ostream os(text.parts);
+  os << "struct Function {\n"
+     << members
+     << "float *out;\n\nLLAMAC_DEVICE void operator()(long row, long column) "
+        "const {\nconst long at = row * "
+     << width << " + column;\n"
+     << loads;
+  const std::string result = renderScalars(op.getBody(), "F32x2", names, os);
+  os << "store2(out + at, " << result << ");\n}\n};\n";
+  text.body = llvm::formatv("pointwise<{0}>(Function{{{1}out});", width, args);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// The list
+//===----------------------------------------------------------------------===//
+
+ArrayRef<CudaFamily> cudaFamilies() {
+  using namespace kernel;
+  static constexpr CudaFamily families[] = {
+      {"attention", "attention.cuh", isAttention<AttentionFamily::Whole>,
+       wholeShape, attentionText},
+      {"attention_merge", "attention.cuh", isOp<AttentionMergeOp>, mergeShape,
+       mergeText},
+      {"attention_split", "attention.cuh", isAttention<AttentionFamily::Split>,
+       splitShape, attentionText},
+      {"embed", "rowwise.cuh", isEmbed, rowwiseShape, embedText},
+      {"gather_rows", "rowwise.cuh", isOp<GatherRowsOp>, rowwiseShape,
+       gatherRowsText},
+      {"gemm", "gemm.cuh", isProduct<MatmulOp, MatmulFamily::Gemm>, gemmShape,
+       matmulText},
+      {"gemv", "gemv.cuh", isProduct<MatmulOp, MatmulFamily::Gemv>, gemvShape,
+       matmulText},
+      {"pointwise", "rowwise.cuh", isOp<PointwiseOp>, pointwiseShape,
+       pointwiseText},
+      {"qkv_gemm", "qkv.cuh", isQkv<MatmulFamily::Gemm>, qkvGemmShape, qkvText},
+      {"qkv_gemv", "qkv.cuh", isQkv<MatmulFamily::Gemv>, qkvGemvShape, qkvText},
+      {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rowwiseShape, rmsNormText},
+      {"rope_table", "rowwise.cuh", isOp<RopeTableOp>, ropeTableShape,
+       ropeTableText},
+  };
+  return families;
+}
+
+} // namespace llamac
