@@ -33,7 +33,7 @@ struct LaunchShape {
   int minBlocks = 1;
 };
 
-constexpr long divideUp(long value, long unit) {
+LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
   return (value + unit - 1) / unit;
 }
 
@@ -55,12 +55,12 @@ struct GemvConfig {
   int unroll = 4;
 };
 
-constexpr int gemvBlockOutputs(const GemvConfig &config) {
+LLAMAC_CONSTEXPR int gemvBlockOutputs(const GemvConfig &config) {
   return config.warps * config.outputsPerWarp;
 }
 
 /// An item is the outputs of one block's warps.
-constexpr LaunchShape gemvShape(const GemvConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape gemvShape(const GemvConfig &config) {
   return {divideUp(config.outputs, gemvBlockOutputs(config)), 0,
           config.warps * 32};
 }
@@ -89,21 +89,21 @@ constexpr int gemmSlice = 32;
 constexpr int gemmWeightStride = gemmSlice * 2 + 16;
 constexpr int gemmInputStride = gemmSlice * 4 + 32;
 
-constexpr int gemmInputBytes(const GemmConfig &config) {
+LLAMAC_CONSTEXPR int gemmInputBytes(const GemmConfig &config) {
   return config.blockRows * gemmInputStride;
 }
 
-constexpr int gemmStageBytes(const GemmConfig &config) {
+LLAMAC_CONSTEXPR int gemmStageBytes(const GemmConfig &config) {
   return gemmInputBytes(config) +
          config.weights * config.blockOutputs * gemmWeightStride;
 }
 
-constexpr int gemmThreads(const GemmConfig &config) {
+LLAMAC_CONSTEXPR int gemmThreads(const GemmConfig &config) {
   return config.warpsAlongRows * config.warpsAlongOutputs * 32;
 }
 
 /// An item is one tile of a row block.
-constexpr LaunchShape gemmShape(const GemmConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape gemmShape(const GemmConfig &config) {
   return {divideUp(config.outputs, config.blockOutputs), config.blockRows,
           gemmThreads(config), config.stages * gemmStageBytes(config)};
 }
@@ -127,15 +127,15 @@ struct KvConfig {
 };
 
 /// Elements of K, or of V, of one head in a page.
-constexpr long kvPlaneElements(const KvConfig &kv) {
+LLAMAC_CONSTEXPR long kvPlaneElements(const KvConfig &kv) {
   return kv.pageTokens * kv.headSize;
 }
 
-constexpr long kvPageElements(const KvConfig &kv) {
+LLAMAC_CONSTEXPR long kvPageElements(const KvConfig &kv) {
   return kv.kvHeads * 2 * kvPlaneElements(kv);
 }
 
-constexpr long kvPageBytes(const KvConfig &kv) {
+LLAMAC_CONSTEXPR long kvPageBytes(const KvConfig &kv) {
   return kvPageElements(kv) * 2;
 }
 
@@ -157,46 +157,47 @@ constexpr int warpVectors = 16;
 
 constexpr int attentionWarps = 4;
 
-constexpr long attentionGroup(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR long attentionGroup(const AttentionConfig &config) {
   return config.heads / config.kv.kvHeads;
 }
 
 /// Bytes of a key or value in shared memory: an odd number of 16 bytes, so that
 /// the eight rows of an ldmatrix lie in different banks.
-constexpr int attentionStride(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR int attentionStride(const AttentionConfig &config) {
   return static_cast<int>(config.kv.headSize) * 2 + 16;
 }
 
 /// Bytes of a tile of keys and the same of values.
-constexpr int attentionStageBytes(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR int attentionStageBytes(const AttentionConfig &config) {
   return 2 * keyTile * attentionStride(config);
 }
 
 /// Rows whose query vectors fill the four warps of a block.
-constexpr long attentionTileRows(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR long attentionTileRows(const AttentionConfig &config) {
   return attentionWarps * warpVectors / attentionGroup(config);
 }
 
 /// For any rows. An item is one kv head.
-constexpr LaunchShape attentionShape(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape attentionShape(const AttentionConfig &config) {
   return {config.kv.kvHeads, attentionTileRows(config), attentionWarps * 32,
           config.stages * attentionStageBytes(config)};
 }
 
 /// Tiles of 16 query heads that share a kv head.
-constexpr long attentionHeadTiles(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR long attentionHeadTiles(const AttentionConfig &config) {
   return divideUp(attentionGroup(config), warpVectors);
 }
 
 /// For few rows with long contexts: an item is one split of one tile of the
 /// query heads of one kv head.
-constexpr LaunchShape attentionSplitShape(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape
+attentionSplitShape(const AttentionConfig &config) {
   return {config.kv.kvHeads * attentionHeadTiles(config) * config.splits, 1,
           attentionWarps * 32, config.stages * attentionStageBytes(config)};
 }
 
 /// Keys of one split of a row with `tokens` keys: equal shares, in whole tiles.
-constexpr int splitTokens(const AttentionConfig &config, int tokens) {
+LLAMAC_CONSTEXPR int splitTokens(const AttentionConfig &config, int tokens) {
   const int share = (tokens + config.splits - 1) / config.splits;
   const int whole = (share + keyTile - 1) / keyTile * keyTile;
   return whole > config.minSplitTokens ? whole : config.minSplitTokens;
@@ -204,17 +205,18 @@ constexpr int splitTokens(const AttentionConfig &config, int tokens) {
 
 /// f32 of one partial result: the output, the maximum (of the scores times
 /// log2 e), the sum, and two that are not used.
-constexpr long attentionPartialFloats(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR long attentionPartialFloats(const AttentionConfig &config) {
   return config.kv.headSize + 4;
 }
 
 /// Bytes of one row of attentionSplit's output, f32 [heads][splits][partial].
-constexpr long attentionPartialRowBytes(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR long attentionPartialRowBytes(const AttentionConfig &config) {
   return config.heads * config.splits * attentionPartialFloats(config) * 4;
 }
 
 /// A warp merges one head; an item is four of them.
-constexpr LaunchShape attentionMergeShape(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape
+attentionMergeShape(const AttentionConfig &config) {
   return {divideUp(config.heads, attentionWarps), 1, attentionWarps * 32};
 }
 
@@ -233,13 +235,13 @@ template <class Product> struct QkvConfig {
 
 /// An item is one tile: first those of the query, then the key's, then the
 /// value's.
-constexpr LaunchShape gemvShape(const QkvConfig<GemvConfig> &config) {
+LLAMAC_CONSTEXPR LaunchShape gemvShape(const QkvConfig<GemvConfig> &config) {
   LaunchShape shape = gemvShape(config.query);
   shape.items += gemvShape(config.key).items + gemvShape(config.value).items;
   return shape;
 }
 
-constexpr LaunchShape gemmShape(const QkvConfig<GemmConfig> &config) {
+LLAMAC_CONSTEXPR LaunchShape gemmShape(const QkvConfig<GemmConfig> &config) {
   LaunchShape shape = gemmShape(config.query);
   shape.items += gemmShape(config.key).items + gemmShape(config.value).items;
   return shape;
@@ -251,7 +253,7 @@ constexpr LaunchShape gemmShape(const QkvConfig<GemmConfig> &config) {
 
 /// One block for each row.
 constexpr int rowThreads = 256;
-constexpr LaunchShape rowwiseShape() { return {1, 1, rowThreads}; }
+LLAMAC_CONSTEXPR LaunchShape rowwiseShape() { return {1, 1, rowThreads}; }
 
 struct EmbedConfig {
   WeightFormat format;
@@ -260,14 +262,14 @@ struct EmbedConfig {
 };
 
 /// Every thread has one pair of columns.
-constexpr LaunchShape pointwiseShape(long width) {
+LLAMAC_CONSTEXPR LaunchShape pointwiseShape(long width) {
   return {divideUp(width, 2 * rowThreads), 1, rowThreads};
 }
 
-constexpr LaunchShape ropeTableShape() { return {1, 1, 64}; }
+LLAMAC_CONSTEXPR LaunchShape ropeTableShape() { return {1, 1, 64}; }
 
 constexpr int argmaxThreads = 1024;
-constexpr LaunchShape argmaxShape() { return {1, 1, argmaxThreads}; }
+LLAMAC_CONSTEXPR LaunchShape argmaxShape() { return {1, 1, argmaxThreads}; }
 
 } // namespace llamac::cuda
 

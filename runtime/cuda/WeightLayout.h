@@ -14,9 +14,16 @@
 #ifndef LLAMAC_RUNTIME_CUDA_WEIGHTLAYOUT_H
 #define LLAMAC_RUNTIME_CUDA_WEIGHTLAYOUT_H
 
+/// Functions of both sides say so to nvcc; NVRTC takes all as device code.
+#ifdef __CUDACC__
+#define LLAMAC_CONSTEXPR __host__ __device__ constexpr
+#else
+#define LLAMAC_CONSTEXPR constexpr
+#endif
+
 namespace llamac::cuda {
 
-constexpr long roundUp(long value, long unit) {
+LLAMAC_CONSTEXPR long roundUp(long value, long unit) {
   return (value + unit - 1) / unit * unit;
 }
 
@@ -38,12 +45,12 @@ constexpr long roundUp(long value, long unit) {
 /// d * q + m for Q4_1.
 enum class WeightFormat : unsigned char { F16, BF16, Q8_0, Q4_0, Q4_1 };
 
-constexpr bool hasScales(WeightFormat format) {
+LLAMAC_CONSTEXPR bool hasScales(WeightFormat format) {
   return format != WeightFormat::F16 && format != WeightFormat::BF16;
 }
 
 /// Elements of 16 bytes of values.
-constexpr int chunkElements(WeightFormat format) {
+LLAMAC_CONSTEXPR int chunkElements(WeightFormat format) {
   return format == WeightFormat::Q8_0 ? 16 : hasScales(format) ? 32 : 8;
 }
 
@@ -51,26 +58,27 @@ constexpr int chunkElements(WeightFormat format) {
 constexpr int scaleBlock = 32;
 
 /// Bytes of the scale of one block.
-constexpr int scaleBytes(WeightFormat format) {
+LLAMAC_CONSTEXPR int scaleBytes(WeightFormat format) {
   return !hasScales(format) ? 0 : format == WeightFormat::Q4_1 ? 4 : 2;
 }
 
 /// Whether rows of `depth` elements can be packed.
-constexpr bool isPackableDepth(WeightFormat format, long depth) {
+LLAMAC_CONSTEXPR bool isPackableDepth(WeightFormat format, long depth) {
   return depth > 0 && depth % (hasScales(format) ? scaleBlock : 8) == 0;
 }
 
-constexpr long valueRowBytes(WeightFormat format, long depth) {
+LLAMAC_CONSTEXPR long valueRowBytes(WeightFormat format, long depth) {
   return depth / chunkElements(format) * 16;
 }
 
 /// Where the plane of scales begins.
-constexpr long scalesOffset(WeightFormat format, long outputs, long depth) {
+LLAMAC_CONSTEXPR long scalesOffset(WeightFormat format, long outputs,
+                                   long depth) {
   return roundUp(outputs * valueRowBytes(format, depth), 256);
 }
 
-constexpr long packedWeightBytes(WeightFormat format, long outputs,
-                                 long depth) {
+LLAMAC_CONSTEXPR long packedWeightBytes(WeightFormat format, long outputs,
+                                        long depth) {
   return scalesOffset(format, outputs, depth) +
          roundUp(outputs * (depth / scaleBlock) * scaleBytes(format), 256);
 }
