@@ -48,6 +48,9 @@ public:
 
   virtual const kernel::Target &target() const = 0;
 
+  /// Unsupported, with the field, for a model that no family takes.
+  virtual absl::Status checkModel(const ModelConfig &config) const = 0;
+
   /// How the KV cache lies in memory; for how many sequences is not said.
   virtual schema::KvLayoutT kvLayout(llama::KVType kv) const = 0;
 

@@ -22,6 +22,9 @@ public:
       : cpuTarget(options), levels(std::move(levels)) {}
 
   const kernel::Target &target() const override { return cpuTarget; }
+  absl::Status checkModel(const ModelConfig &) const override {
+    return absl::OkStatus();
+  }
   schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>
   emit(llvm::ArrayRef<plan::KernelOp> kernels,

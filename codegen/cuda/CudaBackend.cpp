@@ -11,9 +11,29 @@
 #include "codegen/SourceText.h"
 #include "runtime/base/Status.h"
 
+#include "absl/strings/str_cat.h"
+
 using namespace mlir;
 
 namespace llamac {
+
+absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
+  const struct {
+    absl::string_view field;
+    int64_t value, unit;
+  } sizes[] = {
+      {"vocabulary size", config.vocabSize, 2}, // Outputs are stored in pairs.
+      {"width", config.dim, 8},                 // 16 bytes of bf16.
+      {"feed-forward width", config.ffnDim, 8},
+      {"head size", config.headSize, 16}, // The depth of an MMA.
+  };
+  for (const auto &size : sizes)
+    if (size.value % size.unit != 0)
+      return unsupportedError(absl::StrCat(
+          "target cuda: ", size.field, ": expected a multiple of ", size.unit,
+          ", got ", size.value, "; --target cpu takes the model"));
+  return absl::OkStatus();
+}
 
 schema::KvLayoutT CudaBackend::kvLayout(llama::KVType kv) const {
   const cuda::KvConfig config = kvConfig(kv, cudaTarget.options());

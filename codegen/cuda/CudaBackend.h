@@ -21,6 +21,7 @@ public:
       : cudaTarget(options) {}
 
   const kernel::Target &target() const override { return cudaTarget; }
+  absl::Status checkModel(const ModelConfig &config) const override;
   schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>
   emit(llvm::ArrayRef<plan::KernelOp> kernels,

@@ -167,6 +167,7 @@ Compilation::create(const Checkpoint &checkpoint,
     settled.isaLevels = {hostIsaLevel()};
   std::unique_ptr<Compilation> compilation(
       new Compilation(checkpoint, settled));
+  LLAMAC_RETURN_IF_ERROR(compilation->backend->checkModel(checkpoint.config));
   std::vector<StringRef> passes, optional;
   for (Phase phase : {Phase::Graph, Phase::Fuse, Phase::Schedule})
     for (const PipelineStep &step :

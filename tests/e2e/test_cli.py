@@ -5,6 +5,7 @@
 the text, the ids and the probabilities of a real model fit together."""
 
 import json
+import os
 import re
 import unittest
 
@@ -79,6 +80,19 @@ class Usage(support.TestCase):
     def test_an_unknown_target_is_named(self):
         args = ("compile", self.model, "-o", self.path("x.plan"), "--target", "tpu")
         self.assertIn("tpu", self.llamac(*args, expect=UNSUPPORTED).stderr)
+
+    def test_a_plan_for_cuda_is_not_made_yet(self):
+        config = Config(64, 2, 4, 2, vocab=500)
+        model = write_huggingface(self.path("even"), config, random_weights(config))
+        result = self.llamac(
+            "compile", model, "-o", self.path("x.plan"), "--target", "cuda", expect=UNSUPPORTED
+        )
+        self.assertIn("the runtime does not run plans for cuda yet", result.stderr)
+        self.assertFalse(os.path.exists(self.path("x.plan")))
+
+    def test_a_model_that_cuda_kernels_do_not_take_is_refused(self):
+        result = self.llamac("run", self.model, "-p", "a", "--target", "cuda", expect=UNSUPPORTED)
+        self.assertIn("vocabulary size: expected a multiple of 2, got 499", result.stderr)
 
     def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self):
         plan = self.path("short.plan")
