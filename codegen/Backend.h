@@ -13,6 +13,7 @@
 #ifndef LLAMAC_CODEGEN_BACKEND_H
 #define LLAMAC_CODEGEN_BACKEND_H
 
+#include "codegen/SourceFile.h"
 #include "codegen/plan/PlanBuilder.h"
 #include "ir/kernel/Target.h"
 #include "ir/llama/Llama.h"
@@ -27,17 +28,6 @@
 #include <vector>
 
 namespace llamac {
-
-/// A header that emitted source includes, named as it is included.
-struct KernelHeader {
-  llvm::StringRef name;
-  llvm::StringRef text;
-};
-
-struct SourceFile {
-  std::string name;
-  std::string text;
-};
 
 /// Changes source before it is shown or compiled.
 using SourceEdit = std::function<std::string(std::string)>;

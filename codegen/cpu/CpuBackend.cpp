@@ -9,7 +9,7 @@
 #include "codegen/cpu/CpuBackend.h"
 
 #include "codegen/SourceText.h"
-#include "codegen/cpu/ClangCompiler.h"
+#include "codegen/cpu/CpuCompiler.h"
 #include "codegen/cpu/Emitter.h"
 #include "runtime/base/Status.h"
 
@@ -70,7 +70,7 @@ CpuBackend::compile(ArrayRef<plan::KernelOp> kernels,
   }
   std::vector<PlanCode> code;
   for (IsaLevel level : levels) {
-    LLAMAC_ASSIGN_OR_RETURN(std::string elf, compileSharedObject(units, level));
+    LLAMAC_ASSIGN_OR_RETURN(std::string elf, compileForCpu(units, level));
     code.push_back({std::string(isaLevelName(level)), std::move(elf)});
   }
   return code;

@@ -334,7 +334,7 @@ LLAMAC_DEVICE void syncWarp(uint32_t mask = fullWarp) {
 /// Makes all threads of the block meet, and orders their accesses.
 LLAMAC_DEVICE void syncThreads() {
 #ifdef LLAMAC_SIM
-  llamacSim->barrier(0, 0, true);
+  LLAMAC_SIM_IN_PLACE llamacSim->barrier(0, 0, true);
 #else
   asm volatile("bar.sync 0;" ::: "memory");
 #endif
@@ -343,7 +343,7 @@ LLAMAC_DEVICE void syncThreads() {
 /// Makes `threads` threads, whole warps, meet at barrier `id` of 1 to 15.
 LLAMAC_DEVICE void barrierSync(uint32_t id, uint32_t threads) {
 #ifdef LLAMAC_SIM
-  llamacSim->barrier(id, threads, true);
+  LLAMAC_SIM_IN_PLACE llamacSim->barrier(id, threads, true);
 #else
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 #endif
@@ -352,7 +352,7 @@ LLAMAC_DEVICE void barrierSync(uint32_t id, uint32_t threads) {
 /// Counts as one of the `threads` of barrier `id` without waiting there.
 LLAMAC_DEVICE void barrierArrive(uint32_t id, uint32_t threads) {
 #ifdef LLAMAC_SIM
-  llamacSim->barrier(id, threads, false);
+  LLAMAC_SIM_IN_PLACE llamacSim->barrier(id, threads, false);
 #else
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 #endif

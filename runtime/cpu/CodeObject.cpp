@@ -89,11 +89,16 @@ CodeObject::CodeObject(void *handle, std::unique_ptr<LoaderFile> file,
 
 CodeObject::~CodeObject() { dlclose(handle); }
 
-absl::StatusOr<CpuKernel> CodeObject::kernel(const std::string &symbol) const {
+absl::StatusOr<void *> CodeObject::address(const std::string &symbol) const {
   if (void *address = dlsym(handle, symbol.c_str()))
-    return reinterpret_cast<CpuKernel>(address);
+    return address;
   return badPlanError(absl::StrCat(name, ": expected a kernel ", symbol,
                                    ", got none; compile it again"));
+}
+
+absl::StatusOr<CpuKernel> CodeObject::kernel(const std::string &symbol) const {
+  LLAMAC_ASSIGN_OR_RETURN(void *code, address(symbol));
+  return reinterpret_cast<CpuKernel>(code);
 }
 
 } // namespace llamac

@@ -34,6 +34,9 @@ public:
   CodeObject &operator=(const CodeObject &) = delete;
   ~CodeObject();
 
+  /// What the symbol `symbol` stands for. BadPlan when there is none.
+  absl::StatusOr<void *> address(const std::string &symbol) const;
+
   /// The kernel `symbol`. BadPlan when there is none.
   absl::StatusOr<CpuKernel> kernel(const std::string &symbol) const;
 

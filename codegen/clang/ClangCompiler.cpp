@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is compiled from memory to memory: its text and the kernel headers
+// A unit is compiled from memory to memory: its text and the headers
 // are files of a virtual file system, and the object goes to a string. Only
 // the linker wants files on disk, in a folder of its own that is removed.
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/ClangCompiler.h"
+#include "codegen/clang/ClangCompiler.h"
 
 #include "runtime/base/Status.h"
 
@@ -40,62 +40,31 @@ LLD_HAS_DRIVER(elf)
 
 namespace llamac {
 
-static constexpr KernelHeader headers[] = {
-#include "KernelHeaders.inc"
-};
-
-llvm::ArrayRef<KernelHeader> kernelHeaders() { return headers; }
-
-/// cc1's -target-cpu and -target-feature arguments of a level.
-static std::vector<const char *> targetArgs(IsaLevel level) {
-#if defined(__x86_64__)
-  switch (level) {
-  case IsaLevel::Portable:
-    return {"-target-cpu", "x86-64"};
-  case IsaLevel::X86V3:
-    return {"-target-cpu", "x86-64-v3"};
-  case IsaLevel::X86V4Vnni:
-    return {"-target-cpu", "x86-64-v4", "-target-feature", "+avx512vnni"};
-  case IsaLevel::X86V4Bf16:
-    return {"-target-cpu", "x86-64-v4",       "-target-feature",
-            "+avx512vnni", "-target-feature", "+avx512bf16"};
-  }
-  llvm_unreachable("no other level");
-#else
-  return {"-target-cpu", "generic"};
-#endif
-}
-
 static llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem>
-sourceFiles(llvm::StringRef unit) {
+sourceFiles(const ClangJob &job, const SourceFile &unit) {
   auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
-  for (const KernelHeader &header : headers)
+  for (const KernelHeader &header : job.headers)
     files->addFile("/kernels/" + header.name.str(), 0,
                    llvm::MemoryBuffer::getMemBuffer(header.text, header.name));
-  files->addFile("/kernels/kernels.cpp", 0,
-                 llvm::MemoryBuffer::getMemBuffer(unit, "kernels.cpp"));
+  files->addFile("/kernels/" + unit.name, 0,
+                 llvm::MemoryBuffer::getMemBuffer(unit.text, unit.name));
   return files;
 }
 
 /// Compiles one unit to an ELF relocatable object.
-static absl::StatusOr<std::string> compileObject(llvm::StringRef unit,
-                                                 IsaLevel level) {
+static absl::StatusOr<std::string> compileObject(const ClangJob &job,
+                                                 const ClangUnit &unit) {
   const std::string triple = llvm::sys::getDefaultTargetTriple();
+  const std::string path = "/kernels/" + unit.source.name;
   std::vector<const char *> args = {"-triple",
                                     triple.c_str(),
                                     "-emit-obj",
                                     "-x",
                                     "c++",
                                     "-std=c++20",
-                                    "-O3",
-                                    "-vectorize-loops",
-                                    "-vectorize-slp",
-                                    "-ffreestanding",
                                     "-fno-rtti",
                                     "-nostdsysteminc",
                                     "-nobuiltininc",
-                                    "-ffp-contract=fast",
-                                    "-mprefer-vector-width=512",
                                     "-pic-level",
                                     "2",
                                     "-mrelocation-model",
@@ -103,12 +72,14 @@ static absl::StatusOr<std::string> compileObject(llvm::StringRef unit,
                                     "-fvisibility=default",
                                     "-I/kernels",
                                     "-main-file-name",
-                                    "kernels.cpp",
+                                    unit.source.name.c_str(),
                                     "-o",
-                                    "-",
-                                    "/kernels/kernels.cpp"};
-  const std::vector<const char *> target = targetArgs(level);
-  args.insert(args.begin(), target.begin(), target.end());
+                                    "-"};
+  for (const std::string &arg : job.args)
+    args.push_back(arg.c_str());
+  for (const std::string &arg : unit.args)
+    args.push_back(arg.c_str());
+  args.push_back(path.c_str());
 
   std::string messages;
   llvm::raw_string_ostream messageStream(messages);
@@ -120,16 +91,15 @@ static absl::StatusOr<std::string> compileObject(llvm::StringRef unit,
                                                  compiler.getDiagnostics()))
     return internalError(
         absl::StrCat("clang refused its arguments: ", messages));
-  compiler.createFileManager(sourceFiles(unit));
+  compiler.createFileManager(sourceFiles(job, unit.source));
 
   llvm::SmallVector<char, 0> object;
   compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(object));
   clang::EmitObjAction action;
   if (!compiler.ExecuteAction(action) ||
       compiler.getDiagnostics().hasErrorOccurred())
-    return internalError(absl::StrCat("an emitted cpu kernel does not compile "
-                                      "for ",
-                                      isaLevelName(level), ":\n", messages));
+    return internalError(
+        absl::StrCat(job.what, " does not compile:\n", messages));
   return std::string(object.data(), object.size());
 }
 
@@ -150,7 +120,7 @@ static absl::Status writeFile(const std::string &path, llvm::StringRef bytes) {
 
 /// Links objects to a shared object.
 static absl::StatusOr<std::string>
-linkObjects(const std::vector<std::string> &objects) {
+linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
   llvm::SmallString<128> folder;
   if (std::error_code error =
           llvm::sys::fs::createUniqueDirectory("llamac-link", folder))
@@ -171,6 +141,8 @@ linkObjects(const std::vector<std::string> &objects) {
   std::vector<const char *> args = {
       "ld.lld",        "-shared",          "-o", output.c_str(),
       "--gc-sections", "--hash-style=gnu", "-z", "noexecstack"};
+  for (const std::string &arg : job.linkArgs)
+    args.push_back(arg.c_str());
   for (const std::string &path : paths)
     args.push_back(path.c_str());
 
@@ -183,8 +155,7 @@ linkObjects(const std::vector<std::string> &objects) {
                                      /*disableOutput=*/false);
   lld::CommonLinkerContext::destroy();
   if (!linked)
-    return internalError(
-        absl::StrCat("the cpu kernels do not link: ", messages));
+    return internalError(absl::StrCat(job.what, " does not link: ", messages));
   auto buffer = llvm::MemoryBuffer::getFile(output);
   if (!buffer)
     return internalError(absl::StrCat("the linker's output cannot be read: ",
@@ -192,8 +163,7 @@ linkObjects(const std::vector<std::string> &objects) {
   return (*buffer)->getBuffer().str();
 }
 
-absl::StatusOr<std::string>
-compileSharedObject(llvm::ArrayRef<std::string> units, IsaLevel level) {
+absl::StatusOr<std::string> compileSharedObject(const ClangJob &job) {
   static std::once_flag initialised;
   std::call_once(initialised, [] {
     llvm::InitializeNativeTarget();
@@ -201,12 +171,12 @@ compileSharedObject(llvm::ArrayRef<std::string> units, IsaLevel level) {
     llvm::InitializeNativeTargetAsmParser();
   });
   std::vector<absl::StatusOr<std::string>> results(
-      units.size(), internalError("not compiled"));
+      job.units.size(), internalError("not compiled"));
   std::vector<std::thread> threads;
-  threads.reserve(units.size());
-  for (size_t i = 0; i < units.size(); ++i)
+  threads.reserve(job.units.size());
+  for (size_t i = 0; i < job.units.size(); ++i)
     threads.emplace_back(
-        [&, i] { results[i] = compileObject(units[i], level); });
+        [&, i] { results[i] = compileObject(job, job.units[i]); });
   for (std::thread &thread : threads)
     thread.join();
   std::vector<std::string> objects;
@@ -214,7 +184,7 @@ compileSharedObject(llvm::ArrayRef<std::string> units, IsaLevel level) {
     LLAMAC_RETURN_IF_ERROR(result.status());
     objects.push_back(*std::move(result));
   }
-  return linkObjects(objects);
+  return linkObjects(job, objects);
 }
 
 } // namespace llamac

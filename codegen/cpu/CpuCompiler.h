@@ -1,4 +1,4 @@
-//===- ClangCompiler.h - Clang and lld, in process --------------*- C++ -*-===//
+//===- CpuCompiler.h - Machine code of emitted cpu kernels ------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_CODEGEN_CPU_CLANGCOMPILER_H
-#define LLAMAC_CODEGEN_CPU_CLANGCOMPILER_H
+#ifndef LLAMAC_CODEGEN_CPU_CPUCOMPILER_H
+#define LLAMAC_CODEGEN_CPU_CPUCOMPILER_H
 
-#include "codegen/Backend.h"
+#include "codegen/SourceFile.h"
 #include "runtime/cpu/IsaLevel.h"
 
 #include "absl/status/statusor.h"
@@ -17,7 +17,6 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -29,9 +28,9 @@ llvm::ArrayRef<KernelHeader> kernelHeaders();
 /// one ELF shared object, whose bytes are the result. A unit may include the
 /// kernel headers and nothing else. Errors are internal: what the emitter
 /// writes must compile; the message holds Clang's first error.
-absl::StatusOr<std::string>
-compileSharedObject(llvm::ArrayRef<std::string> units, IsaLevel level);
+absl::StatusOr<std::string> compileForCpu(llvm::ArrayRef<std::string> units,
+                                          IsaLevel level);
 
 } // namespace llamac
 
-#endif // LLAMAC_CODEGEN_CPU_CLANGCOMPILER_H
+#endif // LLAMAC_CODEGEN_CPU_CPUCOMPILER_H

@@ -1,0 +1,31 @@
+//===- SourceFile.h - Source text of and for kernels ------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_SOURCEFILE_H
+#define LLAMAC_CODEGEN_SOURCEFILE_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace llamac {
+
+/// A header that emitted source includes, named as it is included.
+struct KernelHeader {
+  llvm::StringRef name;
+  llvm::StringRef text;
+};
+
+struct SourceFile {
+  std::string name;
+  std::string text;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_SOURCEFILE_H

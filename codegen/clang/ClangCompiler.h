@@ -1,0 +1,43 @@
+//===- ClangCompiler.h - Clang and lld, in process --------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_CLANG_CLANGCOMPILER_H
+#define LLAMAC_CODEGEN_CLANG_CLANGCOMPILER_H
+
+#include "codegen/SourceFile.h"
+
+#include "absl/status/statusor.h"
+#include "llvm/ADT/ArrayRef.h"
+
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// A unit, and the arguments of cc1 that it has besides those of the job.
+struct ClangUnit {
+  SourceFile source;
+  std::vector<std::string> args;
+};
+
+struct ClangJob {
+  std::string what; ///< For messages: "an emitted cpu kernel".
+  std::vector<KernelHeader> headers;
+  std::vector<ClangUnit> units;
+  std::vector<std::string> args;     ///< Of cc1, for every unit.
+  std::vector<std::string> linkArgs; ///< Of the linker.
+};
+
+/// Compiles C++ units for the host, side by side, and links them to one ELF
+/// shared object, whose bytes are the result. A unit sees the job's headers and
+/// no other file. Errors are internal and hold Clang's messages.
+absl::StatusOr<std::string> compileSharedObject(const ClangJob &job);
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_CLANG_CLANGCOMPILER_H

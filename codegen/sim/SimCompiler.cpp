@@ -1,0 +1,157 @@
+//===- SimCompiler.cpp - CUDA source compiled for the simulator -----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The same text that a GPU gets, with runtime/sim/shim.h read before it. The
+// checked flavour is what -fsanitize=thread makes of it: a call before each
+// access, to hooks in the shim's support unit. Debug information is turned
+// into a table of places here, where LLVM is at hand, for the runtime has none.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/sim/SimCompiler.h"
+
+#include "codegen/clang/ClangCompiler.h"
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "llvm/DebugInfo/DWARF/DWARFContext.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <map>
+#include <mutex>
+
+namespace llamac {
+
+static constexpr KernelHeader headers[] = {
+#include "DeviceHeaders.inc"
+#include "SimHeaders.inc"
+};
+
+llvm::ArrayRef<KernelHeader> simHeaders() { return headers; }
+
+/// What the instrumentation shall do is said only by options of LLVM itself.
+/// The linker sets them all back to what they were at first, so this changes
+/// that.
+static void setInstrumentation() {
+  static std::once_flag set;
+  std::call_once(set, [] {
+    llvm::StringMap<llvm::cl::Option *> &options =
+        llvm::cl::getRegisteredOptions();
+    auto setBool = [&](llvm::StringRef name, bool value) {
+      auto option = options.find(name);
+      assert(option != options.end() && "LLVM's options have changed");
+      static_cast<llvm::cl::opt<bool> *>(option->second)
+          ->setInitialValue(value);
+    };
+    setBool("tsan-instrument-func-entry-exit", false);
+    // A read before a write to the same place may be of undefined bytes.
+    setBool("tsan-instrument-read-before-write", true);
+  });
+}
+
+/// Whether `file` holds wrappers: what happens there is blamed on who called.
+static bool isWrapper(llvm::StringRef file) {
+  const llvm::StringRef name = llvm::sys::path::filename(file);
+  return name == "types.cuh" || name == "shim.h" || name == "ptx.cuh" ||
+         name.starts_with("ptx_");
+}
+
+/// "file:line" for the code at `address`: of the innermost function that is no
+/// wrapper, and in what was emitted if that is another file.
+static std::string placeOf(llvm::DWARFContext &debugInfo, uint64_t address) {
+  const llvm::DIInliningInfo frames = debugInfo.getInliningInfoForAddress(
+      {address, llvm::object::SectionedAddress::UndefSection},
+      {llvm::DILineInfoSpecifier::FileLineInfoKind::RawValue});
+  auto text = [](const llvm::DILineInfo &frame) {
+    return absl::StrCat(llvm::sys::path::filename(frame.FileName).str(), ":",
+                        frame.Line);
+  };
+  for (uint32_t i = 0; i < frames.getNumberOfFrames(); ++i) {
+    const llvm::DILineInfo frame = frames.getFrame(i);
+    if (isWrapper(frame.FileName) || frame.Line == 0)
+      continue;
+    const llvm::DILineInfo outer =
+        frames.getFrame(frames.getNumberOfFrames() - 1);
+    if (outer.FileName == frame.FileName || outer.Line == 0)
+      return text(frame);
+    return absl::StrCat(text(frame), " (from ", text(outer), ")");
+  }
+  return "unknown place";
+}
+
+/// The table that SimModule reads: a line for each address where the place
+/// changes.
+static absl::StatusOr<std::string> placeTable(llvm::StringRef elf) {
+  auto object = llvm::object::ObjectFile::createObjectFile(
+      llvm::MemoryBufferRef(elf, "kernels"));
+  if (!object)
+    return internalError(absl::StrCat("the linked kernels cannot be read: ",
+                                      llvm::toString(object.takeError())));
+  std::unique_ptr<llvm::DWARFContext> debugInfo =
+      llvm::DWARFContext::create(**object);
+  std::map<uint64_t, std::string> places;
+  for (const std::unique_ptr<llvm::DWARFUnit> &unit :
+       debugInfo->compile_units()) {
+    const llvm::DWARFDebugLine::LineTable *lines =
+        debugInfo->getLineTableForUnit(unit.get());
+    if (!lines)
+      continue;
+    for (const llvm::DWARFDebugLine::Row &row : lines->Rows)
+      places[row.Address.Address] =
+          row.EndSequence ? "unknown place"
+                          : placeOf(*debugInfo, row.Address.Address);
+  }
+  std::string table;
+  const std::string *last = nullptr;
+  for (const auto &[address, place] : places) {
+    if (!last || *last != place)
+      absl::StrAppend(&table, absl::Hex(address), " ", place, "\n");
+    last = &place;
+  }
+  return table;
+}
+
+absl::StatusOr<std::string> compileForSim(llvm::ArrayRef<SourceFile> units,
+                                          SimFlavour flavour) {
+  ClangJob job;
+  job.what = "source for the simulator";
+  job.headers = simHeaders().vec();
+  job.args = {"-O2",
+              "-include",
+              "llamac/sim/shim.h",
+              "-fdeclspec",
+              "-ffp-contract=off",
+              "-relaxed-aliasing",
+              "-fno-optimize-sibling-calls",
+              "-debug-info-kind=line-tables-only",
+              "-dwarf-version=5",
+              "-Wno-unknown-pragmas",
+              "-Wno-pass-failed"};
+  job.linkArgs = {"-Bsymbolic"};
+  for (const SourceFile &unit : units) {
+    job.units.push_back({unit, {}});
+    if (flavour == SimFlavour::Checked)
+      job.units.back().args = {"-fsanitize=thread"};
+  }
+  job.units.push_back({{"support.cpp", "// The simulator's table and hooks.\n"},
+                       {"-DLLAMAC_SIM_SUPPORT"}});
+  setInstrumentation();
+  LLAMAC_ASSIGN_OR_RETURN(std::string object, compileSharedObject(job));
+  LLAMAC_ASSIGN_OR_RETURN(const std::string table, placeTable(object));
+  object += table;
+  for (int i = 0; i < 8; ++i)
+    object += static_cast<char>(uint64_t{table.size()} >> 8 * i);
+  // SimModule::trailer; the runtime's headers are not for codegen.
+  object += "llamacsm";
+  return object;
+}
+
+} // namespace llamac

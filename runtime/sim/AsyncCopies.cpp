@@ -1,0 +1,185 @@
+//===- AsyncCopies.cpp - Copies that end as late as they may --------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A copy to shared memory poisons its destination when it is issued. cp.async
+// copies at the wait that covers it; a bulk copy when no thread can go on
+// without it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/sim/Machine.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace llamac::sim {
+
+static void setState(Block &block, const std::byte *at, size_t size,
+                     ByteState state) {
+  std::fill_n(block.sharedState.begin() + (at - block.shared), size, state);
+}
+
+void Group::begin(const AsyncCopy &copy) {
+  Thread &self = *running;
+  Block &block = *self.block;
+  if (!isSharedOf(block, copy.to))
+    fail(copy.site, absl::StrCat("out of bounds: an asynchronous copy to ",
+                                 describeShared(block, copy.to)));
+  if (checked()) {
+    check(self, copy.from, copy.valid, Access::Read, copy.site);
+    check(self, copy.to, copy.size, Access::Write, copy.site);
+    setState(block, copy.to, copy.size, ByteState::UnderWay);
+  }
+  std::memset(copy.to, 0xff, copy.size);
+}
+
+void Group::cpAsync(const AsyncCopy &copy) {
+  checkAlignment(copy.to, copy.size, "the destination of cp.async", copy.site);
+  checkAlignment(copy.from, copy.size, "the source of cp.async", copy.site);
+  if (copy.valid > copy.size)
+    fail(copy.site, absl::StrCat("cp.async of ", copy.size, " bytes, ",
+                                 copy.valid, " of them valid"));
+  begin(copy);
+  running->copies.push_back(copy);
+}
+
+void Group::cpAsyncCommit() {
+  running->groupEnds.push_back(running->copiesDone + running->copies.size());
+}
+
+void Group::cpAsyncWait(uint32_t pending) {
+  Thread &self = *running;
+  while (self.groupEnds.size() > pending) {
+    for (; self.copiesDone < self.groupEnds.front(); ++self.copiesDone) {
+      complete(self, self.copies.front());
+      self.copies.pop_front();
+    }
+    self.groupEnds.pop_front();
+  }
+}
+
+void Group::complete(Thread &thread, const AsyncCopy &copy) {
+  if (checked()) {
+    // The source was read at any time since the issue.
+    check(thread, copy.from, copy.valid, Access::Read, copy.site);
+    setState(*thread.block, copy.to, copy.size, ByteState::Defined);
+    for (uint32_t i = 0; i < copy.size; ++i)
+      thread.block->sharedShadow.at(reinterpret_cast<uintptr_t>(copy.to) + i)
+          .write = {thread.clock, thread.block->index, thread.index, false,
+                    copy.site};
+  }
+  std::memcpy(copy.to, copy.from, copy.valid);
+  std::memset(copy.to + copy.valid, 0, copy.size - copy.valid);
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers in shared memory, and the copies that arrive there
+//===----------------------------------------------------------------------===//
+
+MemoryBarrier &Group::memoryBarrier(unsigned long *barrier, const void *site) {
+  Block &block = *running->block;
+  auto found = block.memoryBarriers.find(barrier);
+  if (found == block.memoryBarriers.end())
+    fail(site, absl::StrCat("uninitialised: no mbarrier was set up at ",
+                            describeShared(block, barrier)));
+  check(*running, barrier, 8, Access::AtomicStore, site);
+  return found->second;
+}
+
+void Group::initBarrier(unsigned long *barrier, uint32_t arrivals,
+                        const void *site) {
+  Block &block = *running->block;
+  checkAlignment(barrier, 8, "an mbarrier", site);
+  if (!isSharedOf(block, barrier))
+    fail(site, "out of bounds: an mbarrier is in shared memory");
+  check(*running, barrier, 8, Access::Write, site);
+  MemoryBarrier fresh;
+  fresh.arrivals = fresh.pending = arrivals;
+  block.memoryBarriers[barrier] = std::move(fresh);
+}
+
+void Group::endPhaseIfDone(MemoryBarrier &barrier) {
+  idleRounds = 0;
+  if (barrier.pending || barrier.bytes)
+    return;
+  barrier.released = joined(barrier.released, barrier.gathered);
+  barrier.gathered = nullptr;
+  barrier.pending = barrier.arrivals;
+  ++barrier.phase;
+}
+
+void Group::arriveAt(unsigned long *barrier, uint32_t bytes, const void *site) {
+  Thread &self = *running;
+  MemoryBarrier &at = memoryBarrier(barrier, site);
+  if (!at.pending)
+    fail(site, absl::StrCat("double arrival: all ", at.arrivals,
+                            " arrivals of this phase of the mbarrier came "
+                            "before"));
+  --at.pending;
+  at.bytes += bytes;
+  if (checked())
+    at.gathered = joined(at.gathered,
+                         withClock(self.knowledge, self.index, self.clock++));
+  endPhaseIfDone(at);
+}
+
+bool Group::tryWait(unsigned long *barrier, uint32_t parity, const void *site) {
+  MemoryBarrier &at = memoryBarrier(barrier, site);
+  if ((at.phase & 1) == (parity & 1))
+    yield(site);
+  if ((at.phase & 1) == (parity & 1))
+    return false;
+  if (checked())
+    running->knowledge = joined(running->knowledge, at.released);
+  return true;
+}
+
+void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {
+  Thread &self = *running;
+  checkAlignment(copy.to, 16, "the destination of a bulk copy", copy.site);
+  checkAlignment(copy.from, 16, "the source of a bulk copy", copy.site);
+  if (copy.size % 16)
+    fail(copy.site, absl::StrCat("a bulk copy of ", copy.size,
+                                 " bytes: expected a multiple of 16"));
+  memoryBarrier(barrier, copy.site);
+  begin(copy);
+  BulkCopy started{copy, &self, barrier, nullptr};
+  if (checked())
+    started.knowledge = withClock(self.knowledge, self.index, self.clock++);
+  self.block->bulkCopies.push_back(std::move(started));
+}
+
+bool Group::runBulkCopy() {
+  for (const std::unique_ptr<Block> &block : blocks) {
+    if (block->bulkCopies.empty())
+      continue;
+    auto next = block->bulkCopies.begin();
+    if (launch.options.schedule == SimSchedule::Random)
+      next += static_cast<ptrdiff_t>(random() % block->bulkCopies.size());
+    else if (launch.options.schedule == SimSchedule::Reverse)
+      next = block->bulkCopies.end() - 1;
+    BulkCopy done = std::move(*next);
+    block->bulkCopies.erase(next);
+    std::memcpy(done.copy.to, done.copy.from, done.copy.size);
+    if (checked())
+      setState(*block, done.copy.to, done.copy.size, ByteState::Defined);
+    MemoryBarrier &barrier = block->memoryBarriers[done.barrier];
+    barrier.bytes -= done.copy.size;
+    barrier.gathered = joined(barrier.gathered, done.knowledge);
+    endPhaseIfDone(barrier);
+    for (Thread *thread : yielded)
+      makeReady(*thread);
+    yielded.clear();
+    return true;
+  }
+  return false;
+}
+
+} // namespace llamac::sim

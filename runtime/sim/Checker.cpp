@@ -1,0 +1,339 @@
+//===- Checker.cpp - Bounds, initialised bytes and races ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every access of a checked launch comes here. For each byte the shadow keeps
+// the last write and the reads since; two accesses race when one is a write
+// and the later thread does not know, by its vector clock, of the earlier one.
+// Barriers, syncWarp, mbarriers, and atomics with fences pass knowledge on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/sim/Machine.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+namespace llamac::sim {
+
+static uintptr_t toInteger(const void *address) {
+  return reinterpret_cast<uintptr_t>(address);
+}
+
+//===----------------------------------------------------------------------===//
+// Where an address is
+//===----------------------------------------------------------------------===//
+
+bool Group::isSharedOf(const Block &block, const void *address) const {
+  return toInteger(address) - toInteger(block.shared) < block.sharedBytes;
+}
+
+const SharedVariable *Group::sharedVariable(uint32_t offset,
+                                            uint64_t size) const {
+  for (const SharedVariable &variable : variables)
+    if (offset >= variable.offset &&
+        offset + size <= uint64_t{variable.offset} + variable.size)
+      return &variable;
+  return nullptr;
+}
+
+std::string Group::describeShared(const Block &block,
+                                  const void *address) const {
+  if (!isSharedOf(block, address))
+    return "an address outside of the block's shared memory";
+  const auto offset =
+      static_cast<uint32_t>(toInteger(address) - toInteger(block.shared));
+  const SharedVariable *nearest = nullptr;
+  int64_t distance = INT64_MAX;
+  for (const SharedVariable &variable : variables) {
+    const int64_t behind =
+        int64_t{offset} - variable.offset - std::max(variable.size, 1u) + 1;
+    const int64_t gap =
+        std::max<int64_t>({behind, int64_t{variable.offset} - offset, 0});
+    // A launch without dynamic memory has none to be near to.
+    if (gap < distance && variable.size > 0) {
+      nearest = &variable;
+      distance = gap;
+    }
+  }
+  if (!nearest)
+    return "shared memory, of which the launch has none";
+  const int64_t at = int64_t{offset} - nearest->offset;
+  return absl::StrCat("shared '", nearest->name, "' at byte ", at, " of ",
+                      nearest->size);
+}
+
+std::string Group::describe(const Block &block, const void *address) const {
+  return isSharedOf(block, address) ? describeShared(block, address)
+                                    : launch.memory.describe(address);
+}
+
+static const char *verb(Group::Access access) {
+  return access == Group::Access::Read    ? "reads "
+         : access == Group::Access::Write ? "writes "
+                                          : "changes as an atomic ";
+}
+
+static std::string bytes(uint64_t size) {
+  return absl::StrCat(size, size == 1 ? " byte" : " bytes");
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+void Group::check(Thread &thread, const void *address, uint64_t size,
+                  Access access, const void *site) {
+  if (!checked() || size == 0)
+    return;
+  const uintptr_t onStack = toInteger(address) - toInteger(thread.stack);
+  if (onStack < StackPool::stackBytes)
+    return;
+  if (isSharedOf(*thread.block, address))
+    checkShared(thread, address, size, access, site);
+  else
+    checkGlobal(thread, address, size, access, site);
+}
+
+void Group::checkShared(Thread &thread, const void *address, uint64_t size,
+                        Access access, const void *site) {
+  Block &block = *thread.block;
+  const auto offset =
+      static_cast<uint32_t>(toInteger(address) - toInteger(block.shared));
+  if (!sharedVariable(offset, size))
+    failIn(thread, site,
+           absl::StrCat("out of bounds: ", verb(access), bytes(size), " of ",
+                        describeShared(block, address)));
+  for (uint64_t i = 0; i < size; ++i) {
+    const auto *byte = static_cast<const std::byte *>(address) + i;
+    ByteState &state = block.sharedState[offset + i];
+    if (state == ByteState::UnderWay)
+      failUnderWay(thread, byte, access, site);
+    if (state == ByteState::Undefined &&
+        (access == Access::Read || access == Access::Atomic))
+      failIn(thread, site,
+             absl::StrCat("uninitialised: reads ", bytes(size), " of ",
+                          describeShared(block, byte),
+                          ", which nobody has written"));
+    checkRace(thread, block.sharedShadow.at(toInteger(byte)), access, byte,
+              site);
+    if (access != Access::Read)
+      state = ByteState::Defined;
+  }
+}
+
+void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
+                        Access access, const void *site) {
+  if (!lastBuffer || toInteger(address) - lastBufferStart >= lastBuffer->size)
+    lastBuffer = launch.memory.find(address, lastBufferStart);
+  const uint64_t offset = toInteger(address) - lastBufferStart;
+  if (!lastBuffer || size > lastBuffer->size - offset) {
+    if (access == Access::Read && launch.module.contains(address))
+      return;
+    failIn(thread, site,
+           absl::StrCat("out of bounds: ", verb(access), bytes(size), " of ",
+                        launch.memory.describe(address)));
+  }
+  SimMemory::Buffer &buffer = *lastBuffer;
+  if (buffer.readOnly) {
+    if (access != Access::Read)
+      failIn(thread, site,
+             absl::StrCat("read-only: ", verb(access), bytes(size), " of ",
+                          launch.memory.describe(address)));
+    return;
+  }
+  for (uint64_t i = 0; i < size; ++i) {
+    const auto *byte = static_cast<const std::byte *>(address) + i;
+    if (!buffer.defined.empty()) {
+      uint8_t &defined = buffer.defined[offset + i];
+      if (!defined && (access == Access::Read || access == Access::Atomic))
+        failIn(thread, site,
+               absl::StrCat("uninitialised: reads ", bytes(size), " of ",
+                            launch.memory.describe(byte),
+                            ", which nobody has written"));
+      defined |= access != Access::Read;
+    }
+    checkRace(thread, launch.globalShadow.at(toInteger(byte)), access, byte,
+              site);
+  }
+}
+
+void Group::checkReadOnly(const void *address, uint64_t size,
+                          const void *site) {
+  if (!checked())
+    return;
+  for (uint64_t i = 0; i < size; ++i) {
+    const Epoch &write = launch.globalShadow.at(toInteger(address) + i).write;
+    if (write.clock)
+      fail(site, absl::StrCat("race: loadReadOnly of ",
+                              launch.memory.describe(
+                                  static_cast<const std::byte *>(address) + i),
+                              ", which this launch writes: ",
+                              threadName(write.block, write.thread), " at ",
+                              launch.module.place(write.site)));
+  }
+}
+
+void Group::checkAlignment(const void *address, uint32_t alignment,
+                           const char *what, const void *site) {
+  if (toInteger(address) % alignment)
+    fail(site, absl::StrCat("misaligned: ", what, " is at ",
+                            describe(*running->block, address),
+                            ", expected a multiple of ", alignment, " bytes"));
+}
+
+void Group::failUnderWay(const Thread &thread, const std::byte *byte,
+                         Access access, const void *site) {
+  auto covers = [&](const AsyncCopy &copy) {
+    return byte >= copy.to && byte < copy.to + copy.size;
+  };
+  const Thread *owner = nullptr;
+  const AsyncCopy *found = nullptr;
+  for (const Thread &other : thread.block->threads)
+    for (const AsyncCopy &copy : other.copies)
+      if (covers(copy)) {
+        owner = &other;
+        found = &copy;
+      }
+  for (const BulkCopy &bulk : thread.block->bulkCopies)
+    if (covers(bulk.copy)) {
+      owner = bulk.thread;
+      found = &bulk.copy;
+    }
+  failIn(
+      thread, site,
+      absl::StrCat(
+          "copy under way: ", verb(access), describeShared(*thread.block, byte),
+          found ? absl::StrCat(", where the copy that ",
+                               threadName(owner->block->index, owner->index),
+                               " started at ", launch.module.place(found->site),
+                               " has not been waited for")
+                : ""));
+}
+
+//===----------------------------------------------------------------------===//
+// Races
+//===----------------------------------------------------------------------===//
+
+bool Group::knows(const Thread &thread, const Epoch &epoch) const {
+  if (epoch.clock == 0)
+    return true;
+  if (epoch.block == thread.block->index)
+    return epoch.thread == thread.index ||
+           thread.knowledge->own[epoch.thread] >= epoch.clock;
+  if (!thread.knowledge->others)
+    return false;
+  auto clocks = thread.knowledge->others->find(epoch.block);
+  return clocks != thread.knowledge->others->end() &&
+         (*clocks->second)[epoch.thread] >= epoch.clock;
+}
+
+void Group::checkRace(Thread &thread, Cell &cell, Access access,
+                      const void *address, const void *site) {
+  const Epoch now{thread.clock, thread.block->index, thread.index,
+                  access == Access::Atomic || access == Access::AtomicStore,
+                  site};
+  auto isNow = [&](const Epoch &epoch) {
+    return epoch.clock == now.clock && epoch.thread == now.thread &&
+           epoch.block == now.block;
+  };
+  const bool isPlainWrite = access == Access::Write;
+  if (access == Access::Read
+          ? isNow(cell.read)
+          : isPlainWrite && isNow(cell.write) && !cell.read.clock)
+    return;
+  if (!knows(thread, cell.write))
+    failRace(thread, cell.write, "wrote", access, address, site);
+  auto checkSince = [&](const Epoch &since) {
+    // Reads do not disturb each other, nor do atomics.
+    if ((isPlainWrite || since.isAtomic != now.isAtomic) &&
+        !knows(thread, since))
+      failRace(thread, since, since.isAtomic ? "changed as an atomic" : "read",
+               access, address, site);
+  };
+  checkSince(cell.read);
+  if (cell.moreReads)
+    for (const Epoch &read : *cell.moreReads)
+      checkSince(read);
+  if (isPlainWrite) {
+    cell.write = now;
+    cell.read = {};
+    cell.moreReads = nullptr;
+    return;
+  }
+  // One that this is ordered behind need not be kept.
+  if (knows(thread, cell.read)) {
+    cell.read = now;
+    return;
+  }
+  if (!cell.moreReads)
+    cell.moreReads = std::make_unique<std::vector<Epoch>>();
+  std::vector<Epoch> &reads = *cell.moreReads;
+  auto old = std::find_if(reads.begin(), reads.end(), [&](const Epoch &read) {
+    return knows(thread, read);
+  });
+  // So many without order that one of them will give a race away.
+  constexpr size_t most = 1024;
+  if (old != reads.end())
+    *old = now;
+  else if (reads.size() < most)
+    reads.push_back(now);
+}
+
+void Group::failRace(const Thread &thread, const Epoch &other,
+                     const char *otherDid, Access access, const void *address,
+                     const void *site) {
+  failIn(thread, site,
+         absl::StrCat("race: ", verb(access), describe(*thread.block, address),
+                      ", which ", threadName(other.block, other.thread), " ",
+                      otherDid, " at ", launch.module.place(other.site),
+                      " with nothing between that orders the two"));
+}
+
+//===----------------------------------------------------------------------===//
+// Order through words of global memory
+//===----------------------------------------------------------------------===//
+
+void Group::fence() {
+  if (!checked())
+    return;
+  Thread &self = *running;
+  self.knowledge =
+      sim::received(self.knowledge, self.block->index, self.received);
+  self.received = nullptr;
+  self.fenced = asGridClocks(
+      withClock(self.knowledge, self.index, self.clock++), self.block->index);
+}
+
+void Group::acquire(const void *word, bool needsFence) {
+  if (!checked())
+    return;
+  Thread &self = *running;
+  auto news = launch.atomics.find(word);
+  if (news == launch.atomics.end())
+    return;
+  if (needsFence)
+    self.received = joined(self.received, news->second);
+  else
+    self.knowledge =
+        sim::received(self.knowledge, self.block->index, news->second);
+}
+
+void Group::release(const void *word, bool needsFence, bool keepEarlier) {
+  if (!checked())
+    return;
+  Thread &self = *running;
+  std::shared_ptr<const GridClocks> news = self.fenced;
+  if (!needsFence)
+    news = asGridClocks(withClock(self.knowledge, self.index, self.clock++),
+                        self.block->index);
+  std::shared_ptr<const GridClocks> &known = launch.atomics[word];
+  known = keepEarlier ? joined(known, news) : news;
+}
+
+} // namespace llamac::sim

@@ -1,0 +1,299 @@
+//===- Machine.h - Threads, warps and blocks of a launch --------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The inside of the simulator. A Launch is what all of a launch's blocks share.
+// A Group is the blocks that are resident together on one host thread, with
+// the scheduler that picks among their threads: one block at a time, or all of
+// a cooperative launch.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_SIM_MACHINE_H
+#define LLAMAC_RUNTIME_SIM_MACHINE_H
+
+#include "runtime/sim/Clocks.h"
+#include "runtime/sim/Fiber.h"
+#include "runtime/sim/Shadow.h"
+#include "runtime/sim/SimCalls.h"
+#include "runtime/sim/Simulator.h"
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace llamac::sim {
+
+/// The table that a loaded module calls.
+const SimCalls &calls();
+
+struct Block;
+class Group;
+
+enum class State : uint8_t {
+  Ready,
+  Yielded, ///< Polls; goes on when nothing else can.
+  InWarp,  ///< Waits for lanes of its warp.
+  AtBarrier,
+  Exited,
+};
+
+/// What lanes of a warp do together. `operands` is the caller's.
+enum class WarpOp : uint8_t { Sync, Shuffle, Ballot, Reduce, LoadMatrix, Mma };
+const char *warpOpName(WarpOp op);
+
+struct WarpArguments {
+  WarpOp op = WarpOp::Sync;
+  int variant = 0; ///< Kind of shuffle or reduction, shape of a matrix.
+  uint32_t mask = 0;
+  uint32_t value = 0; ///< In: the lane's; out: its result.
+  uint32_t by = 0;    ///< Of shuffles.
+  void *d = nullptr;  ///< Of matrices.
+  const void *a = nullptr;
+  const void *b = nullptr;
+};
+
+/// A copy to shared memory under way.
+struct AsyncCopy {
+  std::byte *to = nullptr;
+  const std::byte *from = nullptr;
+  uint32_t size = 0;
+  uint32_t valid = 0; ///< Bytes that are read; the others become zero.
+  const void *site = nullptr;
+};
+
+struct Thread {
+  Fiber fiber;
+  std::byte *stack = nullptr;
+  Block *block = nullptr;
+  uint32_t index = 0;
+  SimSize position;
+  State state = State::Ready;
+  const void *site = nullptr; ///< The call that it is in or was in last.
+  WarpArguments *arguments = nullptr; ///< InWarp: what it waits with.
+  uint32_t barrier = 0;               ///< AtBarrier: where.
+
+  /// Copies in the order of issue; a group ends behind each of `groupEnds`,
+  /// counted from the first copy of the thread.
+  std::deque<AsyncCopy> copies;
+  std::deque<uint64_t> groupEnds;
+  uint64_t copiesDone = 0;
+
+  uint32_t clock = 1;
+  KnowledgeRef knowledge;
+  std::shared_ptr<const GridClocks> fenced;   ///< Released by its last fence.
+  std::shared_ptr<const GridClocks> received; ///< A fence will acquire it.
+
+  uint32_t warp() const { return index / 32; }
+  uint32_t lane() const { return index % 32; }
+};
+
+struct Barrier {
+  uint32_t expected = 0; ///< 0: nobody is there.
+  std::vector<Thread *> arrived;
+  std::vector<const void *> sites; ///< Of each arrival.
+  std::vector<bool> waits;
+  Meeting meeting;
+};
+
+/// A barrier in shared memory, by its address.
+struct MemoryBarrier {
+  uint32_t arrivals = 0;
+  uint32_t pending = 0;
+  int64_t bytes = 0; ///< Expected and not yet copied.
+  uint32_t phase = 0;
+  KnowledgeRef gathered; ///< Of this phase's arrivals.
+  KnowledgeRef released; ///< Of the phases before.
+};
+
+struct BulkCopy {
+  AsyncCopy copy;
+  Thread *thread = nullptr;
+  unsigned long *barrier = nullptr;
+  KnowledgeRef knowledge;
+};
+
+/// A variable of shared memory, or all of the dynamic part.
+struct SharedVariable {
+  const void *key = nullptr;
+  std::string name;
+  uint32_t offset = 0;
+  uint32_t size = 0;
+};
+
+enum class ByteState : uint8_t { Undefined, Defined, UnderWay };
+
+struct Block {
+  uint32_t index = 0;
+  SimSize position;
+  std::vector<Thread> threads;
+  std::vector<uint32_t> runnable; ///< Lanes, by warp.
+  std::vector<uint32_t> inWarp;   ///< Lanes that wait for their warp.
+  uint32_t live = 0;
+  std::array<Barrier, 16> barriers;
+  std::map<unsigned long *, MemoryBarrier> memoryBarriers;
+  std::deque<BulkCopy> bulkCopies;
+  std::byte *shared = nullptr;
+  size_t sharedBytes = 0; ///< With the gaps between variables.
+  Shadow sharedShadow;
+  std::vector<ByteState> sharedState;
+};
+
+/// What all blocks of a launch share.
+struct Launch {
+  Launch(const SimModule &module, const SimLaunch &launch,
+         const SimOptions &options, SimMemory &memory, StackPool &stacks,
+         const void *kernel)
+      : module(module), launch(launch), options(options), memory(memory),
+        stacks(stacks), kernel(kernel) {}
+
+  const SimModule &module;
+  const SimLaunch &launch;
+  const SimOptions &options;
+  SimMemory &memory;
+  StackPool &stacks;
+  const void *kernel;
+
+  std::atomic<uint64_t> nextBlock{0};
+  std::vector<uint32_t> blockOrder;
+
+  std::mutex errorMutex;
+  std::string error; ///< The first one.
+  std::atomic<bool> failed{false};
+
+  // Checked launches, which have one host thread.
+  Shadow globalShadow;
+  std::map<const void *, std::shared_ptr<const GridClocks>> atomics;
+};
+
+class Group {
+public:
+  Group(Launch &launch, uint64_t seed);
+  Group(const Group &) = delete;
+  Group &operator=(const Group &) = delete;
+  ~Group();
+
+  /// Runs these blocks to their end. False when something failed, here or in
+  /// another group.
+  bool run(const uint32_t *blockIndices, size_t count);
+
+  /// The group and thread that run on this host thread; for the calls.
+  static Group &current();
+  Thread &thread() { return *running; }
+  Launch &launch;
+
+  bool checked() const { return launch.options.checked; }
+
+  /// Ends the launch with one line: the place `site`, the running thread (or
+  /// `thread`) and `what`.
+  [[noreturn]] void fail(const void *site, const std::string &what);
+  [[noreturn]] void failIn(const Thread &thread, const void *site,
+                           const std::string &what);
+
+  // What threads do together; `site` is the place of the call.
+  void meetWarp(WarpArguments &arguments, const void *site);
+  void meetBarrier(uint32_t id, uint32_t threads, bool wait, const void *site);
+  /// Lets others run before this thread looks again.
+  void yield(const void *site);
+  /// A store or the like that a polling thread may have waited for.
+  void progressed() { idleRounds = 0; }
+
+  // Shared memory.
+  void *sharedStatic(const void *key, const char *name, uint32_t size,
+                     uint32_t alignment, const void *site);
+  std::byte *sharedDynamic() const;
+
+  // Asynchronous copies.
+  void cpAsync(const AsyncCopy &copy);
+  void cpAsyncCommit();
+  void cpAsyncWait(uint32_t pending);
+  void bulkCopy(const AsyncCopy &copy, unsigned long *barrier);
+  void initBarrier(unsigned long *barrier, uint32_t arrivals, const void *site);
+  void arriveAt(unsigned long *barrier, uint32_t bytes, const void *site);
+  bool tryWait(unsigned long *barrier, uint32_t parity, const void *site);
+
+  // Checks, for checked launches; nothing in others.
+  enum class Access : uint8_t { Read, Write, Atomic, AtomicStore };
+  void check(Thread &thread, const void *address, uint64_t size, Access access,
+             const void *site);
+  void checkReadOnly(const void *address, uint64_t size, const void *site);
+  void checkAlignment(const void *address, uint32_t alignment, const char *what,
+                      const void *site);
+  /// Ordering through global words.
+  void fence();
+  void acquire(const void *word, bool needsFence);
+  void release(const void *word, bool needsFence, bool keepEarlier);
+
+private:
+  friend void runFiber();
+
+  void prepare(Block &block, uint32_t index);
+  void discard(Block &block);
+  void schedule();
+  Thread *pick();
+  Thread *pickAtRandom();
+  void makeReady(Thread &thread);
+  void stopRunning(Thread &thread, State state, const void *site);
+  void exitThread();
+  void computeWarp(Thread &last, uint32_t mask);
+  void loadMatrix(Thread *const *lanes, int variant);
+  void endBarrier(Block &block, uint32_t id);
+  void checkAligned(const Barrier &barrier);
+  void begin(const AsyncCopy &copy);
+  void complete(Thread &thread, const AsyncCopy &copy);
+  bool runBulkCopy();
+  MemoryBarrier &memoryBarrier(unsigned long *barrier, const void *site);
+  void endPhaseIfDone(MemoryBarrier &barrier);
+  /// Keeps the error and stops the group after the running fiber.
+  void report(const Thread &thread, const void *site, const std::string &what);
+  void failStuck();
+  std::string waitingAt(const Thread &thread) const;
+
+  // Where addresses are, for checks and messages.
+  bool isSharedOf(const Block &block, const void *address) const;
+  const SharedVariable *sharedVariable(uint32_t offset, uint64_t size) const;
+  std::string describeShared(const Block &block, const void *address) const;
+  std::string describe(const Block &block, const void *address) const;
+  std::string threadName(uint32_t block, uint32_t thread) const;
+
+  void checkShared(Thread &thread, const void *address, uint64_t size,
+                   Access access, const void *site);
+  void checkGlobal(Thread &thread, const void *address, uint64_t size,
+                   Access access, const void *site);
+  /// Whether `thread` is ordered behind the access `epoch`.
+  bool knows(const Thread &thread, const Epoch &epoch) const;
+  void checkRace(Thread &thread, Cell &cell, Access access, const void *address,
+                 const void *site);
+  [[noreturn]] void failRace(const Thread &thread, const Epoch &other,
+                             const char *otherDid, Access access,
+                             const void *address, const void *site);
+  [[noreturn]] void failUnderWay(const Thread &thread, const std::byte *byte,
+                                 Access access, const void *site);
+
+  Fiber scheduler;
+  Thread *running = nullptr;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<Thread *> yielded;
+  uint32_t live = 0;
+  uint32_t idleRounds = 0;
+  bool stop = false;
+  std::mt19937_64 random;
+  std::vector<SharedVariable> variables;
+  uint32_t staticBytes = 0;
+  uintptr_t lastBufferStart = 0;
+  SimMemory::Buffer *lastBuffer = nullptr;
+};
+
+} // namespace llamac::sim
+
+#endif // LLAMAC_RUNTIME_SIM_MACHINE_H

@@ -1,0 +1,250 @@
+//===- KernelsTest.cpp - Right kernels give right values ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Kernels.cu against plain C++, fast and checked, under every schedule. The
+// numbers are small integers, so that sums are exact in any order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/FloatBits.h"
+#include "tests/codegen/sim/Support.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <numeric>
+
+using namespace llamac;
+
+static std::vector<float> numbers(size_t count, int seed = 0) {
+  std::vector<float> result(count);
+  for (size_t i = 0; i < count; ++i)
+    result[i] = static_cast<float>(
+                    (i * (7 + static_cast<size_t>(seed)) + i / 11) % 17) -
+                8;
+  return result;
+}
+
+/// 16-byte aligned copies of values, as device memory has.
+template <typename T> class DeviceVector {
+public:
+  DeviceVector(size_t count, T value)
+      : storage(new(std::align_val_t(64)) T[count]), count(count) {
+    std::fill_n(storage, count, value);
+  }
+  explicit DeviceVector(const std::vector<T> &values)
+      : DeviceVector(values.size(), T{}) {
+    std::copy(values.begin(), values.end(), storage);
+  }
+  DeviceVector(const DeviceVector &) = delete;
+  DeviceVector &operator=(const DeviceVector &) = delete;
+  ~DeviceVector() { operator delete[](storage, std::align_val_t(64)); }
+
+  T *data() { return storage; }
+  uint64_t bytes() const { return count * sizeof(T); }
+  std::vector<T> values() const { return {storage, storage + count}; }
+
+private:
+  T *storage;
+  size_t count;
+};
+
+/// Runs `body` on a simulator of every kind.
+template <typename Body> static void onEverySimulator(Body body) {
+  for (const bool checked : {false, true})
+    for (const SimOptions &options : testSchedules(checked)) {
+      SCOPED_TRACE(describe(options));
+      Simulator simulator(options);
+      body(simulator, testModule("Kernels.cu", checked));
+    }
+}
+
+template <typename T>
+static void *input(Simulator &simulator, DeviceVector<T> &values,
+                   const char *name = "in") {
+  simulator.memory().add(name, values.data(), values.bytes(),
+                         SimContents::ReadOnly);
+  return values.data();
+}
+
+template <typename T>
+static void *output(Simulator &simulator, DeviceVector<T> &values,
+                    const char *name = "out") {
+  simulator.memory().add(name, values.data(), values.bytes(),
+                         SimContents::Undefined);
+  return values.data();
+}
+
+TEST(SimKernels, VectorAdd) {
+  constexpr int rows = 1000;
+  const std::vector<float> a = numbers(rows), b = numbers(rows, 1);
+  std::vector<float> expected(rows);
+  for (int i = 0; i < rows; ++i)
+    expected[i] = a[i] + b[i];
+  onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+    DeviceVector<float> left(a), right(b), out(rows, 0.0f);
+    SimLaunch launch{"vectorAdd", {8}, {128}};
+    launch.args = {output(simulator, out), input(simulator, left, "a"),
+                   input(simulator, right, "b")};
+    launch.rows = rows;
+    ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+    EXPECT_EQ(out.values(), expected);
+  });
+}
+
+TEST(SimKernels, SumsOfBlocks) {
+  constexpr int rows = 700, blocks = 6;
+  const std::vector<float> values = numbers(rows);
+  std::vector<float> expected(blocks);
+  for (int i = 0; i < rows; ++i)
+    expected[i / 128] += values[i];
+  for (const char *kernel : {"blockSum", "warpSum"})
+    onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+      DeviceVector<float> in(values), out(blocks, 0.0f);
+      SimLaunch launch{kernel, {blocks}, {128}};
+      launch.args = {output(simulator, out), input(simulator, in)};
+      launch.rows = rows;
+      ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+      EXPECT_EQ(out.values(), expected) << kernel;
+    });
+}
+
+TEST(SimKernels, TransposesByTiles) {
+  constexpr int rows = 64, columns = 96;
+  const std::vector<float> values = numbers(rows * columns);
+  std::vector<float> expected(rows * columns);
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j)
+      expected[j * rows + i] = values[i * columns + j];
+  onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+    DeviceVector<float> in(values), out(rows * columns, 0.0f);
+    SimLaunch launch{"transpose", {columns / 32, rows / 32}, {32, 8}};
+    launch.args = {output(simulator, out), input(simulator, in)};
+    launch.rows = rows;
+    ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+    EXPECT_EQ(out.values(), expected);
+  });
+}
+
+TEST(SimKernels, CopyPipelines) {
+  // The second one wants whole tiles.
+  for (const auto &[kernel, rows] : {std::pair("copyPipeline", 1001),
+                                     {"copyPipeline", 3},
+                                     {"bulkPipeline", 1280}}) {
+    const std::vector<float> values = numbers(rows);
+    std::vector<float> expected(values);
+    for (float &value : expected)
+      value *= 2;
+    onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+      DeviceVector<float> in(values), out(rows, 0.0f);
+      SimLaunch launch{kernel, {}, {64}, 2048};
+      launch.args = {output(simulator, out), input(simulator, in)};
+      launch.rows = rows;
+      ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+      EXPECT_EQ(out.values(), expected) << kernel;
+    });
+  }
+}
+
+TEST(SimKernels, MatrixTileByTensorCores) {
+  constexpr int depth = 96;
+  const std::vector<float> a = numbers(64 * depth), b = numbers(depth * 64, 1);
+  std::vector<float> expected(64 * 64);
+  for (int i = 0; i < 64; ++i)
+    for (int j = 0; j < 64; ++j)
+      for (int k = 0; k < depth; ++k)
+        expected[i * 64 + j] += a[i * depth + k] * b[k * 64 + j];
+  auto asBf16 = [](const std::vector<float> &values) {
+    std::vector<uint16_t> result(values.size());
+    std::transform(values.begin(), values.end(), result.begin(), f32ToBf16);
+    return result;
+  };
+  onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+    DeviceVector<uint16_t> left(asBf16(a)), right(asBf16(b));
+    DeviceVector<float> out(64 * 64, 0.0f);
+    SimLaunch launch{"mmaTile", {}, {128}, 2 * (64 * 40 + 32 * 72) * 2};
+    launch.args = {output(simulator, out), input(simulator, left, "a"),
+                   input(simulator, right, "b")};
+    launch.rows = depth;
+    ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+    EXPECT_EQ(out.values(), expected);
+  });
+}
+
+TEST(SimKernels, LastArriverAddsUpAndResets) {
+  constexpr int rows = 500;
+  const std::vector<float> values = numbers(rows);
+  const float expected = std::accumulate(values.begin(), values.end(), 0.0f);
+  onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+    DeviceVector<float> in(values), partial(16, 0.0f), out(1, 0.0f);
+    DeviceVector<uint32_t> counter(1, 0u);
+    simulator.memory().add("counter", counter.data(), counter.bytes());
+    SimLaunch launch{"lastArriver", {8}, {64}};
+    launch.args = {output(simulator, out), input(simulator, in),
+                   output(simulator, partial, "partial"), counter.data()};
+    launch.rows = rows;
+    // The second launch finds the counter as the first one did.
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+      EXPECT_EQ(out.values()[0], expected);
+      EXPECT_EQ(counter.values()[0], 0u);
+    }
+  });
+}
+
+TEST(SimKernels, BlocksOfACooperativeLaunchWaitForEachOther) {
+  constexpr int blocks = 12, rows = blocks * 32;
+  const std::vector<float> values = numbers(rows);
+  std::vector<float> expected(values);
+  std::rotate(expected.begin(), expected.begin() + 32, expected.end());
+  onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+    DeviceVector<float> in(values), middle(rows, 0.0f), out(rows, 0.0f);
+    DeviceVector<uint32_t> counter(1, 0u);
+    simulator.memory().add("counter", counter.data(), counter.bytes());
+    SimLaunch launch{"gridNeighbour", {blocks}, {32}};
+    launch.args = {output(simulator, out), input(simulator, in),
+                   output(simulator, middle, "middle"), counter.data()};
+    launch.rows = rows;
+    launch.cooperative = true;
+    ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+    EXPECT_EQ(out.values(), expected);
+  });
+}
+
+TEST(SimKernels, BlocksThatAreNotResidentAreNotWaitedForInVain) {
+  SimOptions options;
+  options.hostThreads = 1;
+  Simulator simulator(options);
+  std::vector<float> in(64), middle(64), out(64);
+  std::vector<uint32_t> counter(1);
+  SimLaunch launch{"gridNeighbour", {2}, {32}};
+  launch.args = {out.data(), in.data(), middle.data(), counter.data()};
+  launch.rows = 64;
+  const absl::Status status =
+      simulator.run(testModule("Kernels.cu", false), launch);
+  EXPECT_NE(status.message().find("deadlock: it polls at Kernels.cu:"),
+            absl::string_view::npos)
+      << status;
+}
+
+TEST(SimKernels, WarpsHandOverByNamedBarriers) {
+  constexpr int rows = 160;
+  const std::vector<float> values = numbers(rows);
+  std::vector<float> expected(rows);
+  for (int i = 0; i < rows; ++i) {
+    const float value = values[i / 32 * 32 + 31 - i % 32];
+    expected[i] = value * value + 1;
+  }
+  onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+    DeviceVector<float> in(values), out(rows, 0.0f);
+    SimLaunch launch{"handOver", {}, {64}};
+    launch.args = {output(simulator, out), input(simulator, in)};
+    launch.rows = rows;
+    ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+    EXPECT_EQ(out.values(), expected);
+  });
+}

@@ -1,0 +1,220 @@
+//===- PlantedBugsTest.cpp - The simulator finds what is wrong ------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each kernel of Planted.cu with its bug: the checker names the kind and a line
+// that the source marks. And without: it runs clean and gives the right values.
+// This is what keeps the checker honest.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/codegen/sim/Support.h"
+
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+#include <sstream>
+
+using namespace llamac;
+
+/// What a clean run leaves in out[i].
+using Expected = float (*)(const std::vector<float> &in, int i);
+
+static float copied(const std::vector<float> &in, int i) { return in[i]; }
+static float mirrored(const std::vector<float> &in, int i) {
+  return in[i / 64 * 64 + 63 - i % 64];
+}
+static float mirrored32(const std::vector<float> &in, int i) {
+  return i < 32 ? in[31 - i] : 0;
+}
+static float neighbour(const std::vector<float> &in, int i) {
+  return in[i ^ 1];
+}
+static float lane15(const std::vector<float> &in, int i) {
+  return in[i % 32 < 16 ? i / 32 * 32 + 15 : i];
+}
+static float itsIndex(const std::vector<float> &, int i) {
+  return static_cast<float>(i);
+}
+static float one(const std::vector<float> &, int) { return 1; }
+static float first60(const std::vector<float> &in, int i) {
+  return i < 60 ? in[i] : 0;
+}
+static float firstHalfThenSums(const std::vector<float> &in, int i) {
+  return i < 128 ? in[i] : in[i - 128] + in[i - 64];
+}
+static float product(const std::vector<float> &in, int i) {
+  float sum = 0;
+  for (int k = 0; k < 16; ++k)
+    sum += in[i / 8 * 16 + k] * in[256 + k * 8 + i % 8];
+  return sum;
+}
+/// Bits of small integers, of which lane l gets word l.
+static float laneBits(const std::vector<float> &, int i) {
+  return static_cast<float>(i);
+}
+
+struct Planted {
+  const char *name;
+  /// What the error may start with, separated by '|'; empty: it shows as wrong
+  /// values. A thread that comes too early may meet bytes that nobody wrote
+  /// yet, or a copy under way, before it meets a race.
+  const char *kinds;
+  Expected expected;
+  uint32_t blocks = 1;
+  uint32_t threads = 64;
+  int rows = 64;    ///< Floats of `in`, and `rows` of the launch.
+  int outputs = 64; ///< Floats of `out`.
+  uint32_t sharedBytes = 0;
+};
+
+static const Planted planted[] = {
+    {"missingBarrier", "race|uninitialised", mirrored},
+    {"earlyReuse", "race", mirrored, 1, 64, 192, 192},
+    {"divergentBarrier", "divergent barrier", copied},
+    {"barrierInBothBranches", "divergent barrier", mirrored},
+    {"wrongBarrierCount", "divergent barrier", mirrored},
+    {"doubleArrival", "double arrival", mirrored32, 1, 64, 64, 32},
+    {"wrongBarrier", "race|uninitialised", mirrored},
+    {"divergentShuffle", "divergent warp collective", neighbour},
+    {"shuffleFromOutside", "a shuffle reads lane 16", lane15},
+    {"missingSyncWarp", "race|uninitialised", neighbour},
+    {"shuffleAsFence", "race", neighbour},
+    {"wrongFragment", "", product, 1, 32, 384, 128},
+    {"fragmentOfUnwrittenRows", "uninitialised", laneBits, 1, 32, 32, 32},
+    {"sharedReadBeyond", "out of bounds", mirrored},
+    {"sharedWriteBeyond", "out of bounds", mirrored, 1, 64, 64, 64, 256},
+    {"globalReadBeyond", "out of bounds", copied, 2, 64, 100, 100},
+    {"globalWriteBeyond", "out of bounds", itsIndex, 2, 64, 100, 100},
+    {"offByOneTile", "out of bounds", copied, 1, 64, 128, 128},
+    {"sharedUninitialised", "uninitialised", copied},
+    {"globalUninitialised", "uninitialised", copied},
+    {"writeToInput", "read-only", itsIndex},
+    {"crossBlockWrite", "race", copied, 2, 64, 128, 128},
+    {"plainCounter", "race", one, 2, 64, 128, 128},
+    {"lastArriverWithoutFence", "race", firstHalfThenSums, 2, 64, 128, 192},
+    {"lastArriverWithFence", "race", firstHalfThenSums, 2, 64, 128, 192},
+    {"lastArriverWithoutBarrier", "race", firstHalfThenSums, 2, 64, 128, 192},
+    {"readOnlyLoadOfOutput", "race", mirrored},
+    {"missingCopyWait", "copy under way", mirrored},
+    {"missingCommit", "copy under way", mirrored},
+    {"wrongWaitGroup", "copy under way", mirrored, 1, 64, 256, 256},
+    {"earlyRelease", "race|copy under way", mirrored, 1, 64, 256, 256},
+    {"missingBarrierAfterCopy", "race|copy under way|uninitialised", mirrored},
+    {"misalignedCopy", "misaligned", first60},
+    {"copyBeyondInput", "out of bounds", copied, 2, 64, 100, 100},
+    {"wrongPhase", "copy under way|uninitialised|race|deadlock", mirrored, 1,
+     64, 256, 256},
+    {"missingExpect", "copy under way|uninitialised", mirrored, 1, 64, 256,
+     256},
+    {"stageNotReleased", "race|copy under way", mirrored, 1, 64, 256, 256},
+    {"barrierNotSetUp", "race|uninitialised", mirrored, 1, 64, 256, 256},
+    {"arrivalsTooFew", "deadlock", copied},
+};
+
+/// Runs one kernel on small integers; they are exact in every format.
+static absl::Status run(const Planted &test, const std::string &suffix,
+                        const SimOptions &options, std::vector<float> &in,
+                        std::vector<float> &out) {
+  in.resize(static_cast<size_t>(test.rows));
+  for (size_t i = 0; i < in.size(); ++i)
+    in[i] = static_cast<float>((i * 7 + i / 9) % 23) - 11;
+  // A guard keeps what the fast flavour writes out of bounds in the vector.
+  out.assign(static_cast<size_t>(test.outputs) + 256, -77);
+  std::vector<uint32_t> flags(16);
+  Simulator simulator(options);
+  simulator.memory().add("in", in.data(), in.size() * 4, SimContents::ReadOnly);
+  simulator.memory().add("out", out.data(), test.outputs * 4,
+                         SimContents::Undefined);
+  simulator.memory().add("flags", flags.data(), flags.size() * 4);
+  SimLaunch launch;
+  launch.kernel = test.name + suffix;
+  launch.grid.x = test.blocks;
+  launch.block.x = test.threads;
+  launch.sharedBytes = test.sharedBytes;
+  launch.args = {out.data(), in.data(), flags.data()};
+  launch.rows = test.rows;
+  return simulator.run(testModule("Planted.cu", options.checked), launch);
+}
+
+static bool hasRightValues(const Planted &test, const std::vector<float> &in,
+                           const std::vector<float> &out) {
+  for (int i = 0; i < test.outputs; ++i)
+    if (out[i] != test.expected(in, i))
+      return false;
+  return true;
+}
+
+/// The lines of Planted.cu that may be blamed for the bug of `name`.
+static std::set<std::string> markedPlaces(const std::string &name) {
+  std::set<std::string> places;
+  std::istringstream text(readTestSource("Planted.cu"));
+  std::string line, kernel;
+  for (int number = 1; std::getline(text, line); ++number) {
+    if (line.rfind("KERNEL(", 0) == 0)
+      kernel = line.substr(7, line.find(')') - 7);
+    const size_t mark = line.find("// caught");
+    if (mark == std::string::npos)
+      continue;
+    const std::string by = line.substr(mark + 9);
+    if (by.empty() ? kernel == name
+                   : (by + " ").find(" " + name + " ") != std::string::npos)
+      places.insert("Planted.cu:" + std::to_string(number));
+  }
+  return places;
+}
+
+class PlantedBugs : public testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedBugs, AreCaughtAndNamed) {
+  const Planted &test = GetParam();
+  std::vector<float> in, out;
+  for (const SimOptions &options : testSchedules(true)) {
+    SCOPED_TRACE(describe(options));
+    const absl::Status status = run(test, "Bug", options, in, out);
+    if (!*test.kinds) {
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_FALSE(hasRightValues(test, in, out));
+      continue;
+    }
+    ASSERT_FALSE(status.ok()) << "it was not caught";
+    const std::string message(status.message());
+    const size_t colon = message.find(": ");
+    ASSERT_NE(colon, std::string::npos) << message;
+    // Race messages of an inlined helper end in where it was called from.
+    const std::string place = message.substr(0, colon);
+    EXPECT_THAT(markedPlaces(test.name), testing::Contains(place)) << message;
+    const std::string what = message.substr(colon + 2);
+    bool named = false;
+    std::istringstream kinds(test.kinds);
+    for (std::string kind; std::getline(kinds, kind, '|');)
+      named |= what.rfind(kind, 0) == 0;
+    EXPECT_TRUE(named) << message;
+    EXPECT_NE(message.find(std::string("(kernel ") + test.name + "Bug, block "),
+              std::string::npos)
+        << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+TEST_P(PlantedBugs, RunCleanWhenRepaired) {
+  const Planted &test = GetParam();
+  std::vector<float> in, out;
+  for (const bool checked : {false, true})
+    for (const SimOptions &options : testSchedules(checked)) {
+      SCOPED_TRACE(describe(options));
+      const absl::Status status = run(test, "Fixed", options, in, out);
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_TRUE(hasRightValues(test, in, out));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, PlantedBugs, testing::ValuesIn(planted),
+                         [](const auto &info) {
+                           return std::string(info.param.name);
+                         });

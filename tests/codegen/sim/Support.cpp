@@ -1,0 +1,78 @@
+//===- Support.cpp - Kernels of the tests, compiled and run ---------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/codegen/sim/Support.h"
+
+#include "codegen/sim/SimCompiler.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace llamac {
+
+std::string readTestSource(const std::string &name) {
+  std::ifstream file(std::string(LLAMAC_SIM_TEST_SOURCES) + "/" + name);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+template <typename T> static T valueOrDie(absl::StatusOr<T> value) {
+  if (!value.ok()) {
+    std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
+    std::abort();
+  }
+  return *std::move(value);
+}
+
+const SimModule &testModule(const std::string &name, bool checked) {
+  static std::map<std::pair<std::string, bool>, std::unique_ptr<SimModule>>
+      modules;
+  std::unique_ptr<SimModule> &module = modules[{name, checked}];
+  if (!module) {
+    const std::string object = valueOrDie(
+        compileForSim({{name, readTestSource(name)}},
+                      checked ? SimFlavour::Checked : SimFlavour::Fast));
+    module = valueOrDie(SimModule::open(
+        absl::MakeConstSpan(reinterpret_cast<const uint8_t *>(object.data()),
+                            object.size()),
+        name));
+  }
+  return *module;
+}
+
+std::vector<SimOptions> testSchedules(bool checked) {
+  std::vector<SimOptions> result;
+  auto add = [&](SimSchedule schedule, uint64_t seed) {
+    SimOptions options;
+    options.schedule = schedule;
+    options.seed = seed;
+    options.checked = checked;
+    result.push_back(options);
+  };
+  add(SimSchedule::Forward, 0);
+  add(SimSchedule::Reverse, 0);
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    add(SimSchedule::Random, seed);
+  return result;
+}
+
+std::string describe(const SimOptions &options) {
+  const std::string schedule =
+      options.schedule == SimSchedule::Forward   ? "forward"
+      : options.schedule == SimSchedule::Reverse ? "reverse"
+                                                 : "random ";
+  return (options.checked ? "checked, " : "fast, ") + schedule +
+         (options.schedule == SimSchedule::Random ? std::to_string(options.seed)
+                                                  : "");
+}
+
+} // namespace llamac
