@@ -69,6 +69,7 @@ constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
           .depth = depth,
           .weights = weights,
           .maxRows = model.maxRows,
+          .outputsPerWarp = model.maxRows == 1 ? 4 : 2,
           .unroll = model.maxRows * weights > 4 ? 2 : 4 / weights};
 }
 

@@ -6,13 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every family, for the shapes of models that people run, by NVRTC for every
-// GPU that is named: no warning, no spilled register, and no more registers and
-// shared memory than the GPU has.
+// Every family in every format of weights and cache, for the shapes of models
+// that people run, by NVRTC for every GPU that is named: no warning, no spilled
+// register, and no more shared memory than the GPU has. What is emitted for
+// these models is held to the same in tests/codegen/cuda.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Cases.h"
+#include "Source.h"
 
 #include "runtime/cuda/Nvrtc.h"
 
@@ -21,9 +23,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <thread>
 
 namespace llamac::cuda {
@@ -44,42 +44,25 @@ struct Program {
   bool productsOnly = false; ///< The other kernels are those of another.
 };
 
-constexpr ModelCase llama1B(WeightFormat format, int maxRows, int blockRows) {
-  return {format, KvFormat::F16, 2048,    32,    8,        64,
-          8192,   128256,        maxRows, 16384, blockRows};
-}
-constexpr ModelCase llama8B(WeightFormat format) {
-  return {format, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 1, 16384, 64};
-}
-
 constexpr Program programs[] = {
-    {"1B", llama1B(WeightFormat::BF16, 1, 64)},
-    {"1B, 8 rows", llama1B(WeightFormat::BF16, 8, 128), true},
-    {"1B Q8_0", llama1B(WeightFormat::Q8_0, 1, 64), true},
-    {"1B Q4_0, 2 rows", llama1B(WeightFormat::Q4_0, 2, 64), true},
-    {"1B Q4_1, 4 rows", llama1B(WeightFormat::Q4_1, 4, 64), true},
-    {"8B", llama8B(WeightFormat::BF16)},
-    {"8B Q4_0", llama8B(WeightFormat::Q4_0), true},
+    {"1B bf16, 8 rows, large tiles",
+     {WeightFormat::BF16, KvFormat::F16, 2048, 32, 8, 64, 8192, 128256, 8,
+      16384, 128},
+     true},
     {"70B Q8_0",
      {WeightFormat::Q8_0, KvFormat::F16, 8192, 64, 8, 128, 28672, 128256, 1,
       8192, 64}},
-    {"Llama 2 7B",
+    {"8B Q4_0, 2 rows",
+     {WeightFormat::Q4_0, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 2,
+      8192, 64},
+     true},
+    {"Llama 2 7B F16, BF16 cache",
      {WeightFormat::F16, KvFormat::BF16, 4096, 32, 32, 128, 11008, 32000, 1,
       4096, 64}},
-    {"SmolLM2 Q4_1",
-     {WeightFormat::Q4_1, KvFormat::F16, 576, 9, 3, 64, 1536, 49152, 1, 8192,
+    {"SmolLM2 Q4_1, 4 rows",
+     {WeightFormat::Q4_1, KvFormat::F16, 576, 9, 3, 64, 1536, 49152, 4, 8192,
       64}},
 };
-
-/// The members of a case, as LLAMAC_MODEL wants them.
-std::string literal(const ModelCase &model) {
-  return absl::StrCat("WeightFormat(", static_cast<int>(model.format),
-                      "),KvFormat(", static_cast<int>(model.kvFormat), "),",
-                      model.width, ",", model.heads, ",", model.kvHeads, ",",
-                      model.headSize, ",", model.hidden, ",", model.vocabulary,
-                      ",", model.maxRows, ",", model.context, ",",
-                      model.blockRows);
-}
 
 /// Dynamic shared memory of the kernels that have some, by name.
 std::map<std::string, int> dynamicBytes(const ModelCase &model) {
@@ -97,17 +80,10 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
           {"attention_split", attentionSplitShape(attention).sharedBytes}};
 }
 
-std::string read(const std::string &path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 CudaSource source() {
-  CudaSource source{"Kernels.cu", read(LLAMAC_KERNEL_CASES "/Kernels.cu"), {}};
+  CudaSource source{"Kernels.cu", readFile("Kernels.cu"), {}};
   source.headers = {
-      {"Cases.h", read(LLAMAC_KERNEL_CASES "/Cases.h")},
+      {"Cases.h", readFile("Cases.h")},
 #include "DeviceHeaders.inc"
   };
   return source;
@@ -117,7 +93,7 @@ CudaSource source() {
 std::string problems(const Nvrtc &nvrtc, const Program &program,
                      const Architecture &architecture) {
   std::vector<std::string> options = {
-      absl::StrCat("-DLLAMAC_MODEL=", literal(program.model))};
+      absl::StrCat("-DLLAMAC_MODEL=", modelLiteral(program.model))};
   if (program.productsOnly)
     options.emplace_back("-DLLAMAC_PRODUCTS_ONLY");
   const auto cubin = nvrtc.compile(source(), architecture.name, options);
@@ -137,9 +113,6 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
       absl::StrAppend(&found, kernel.name, " spills ", kernel.spillStoreBytes,
                       " bytes and keeps ", kernel.stackBytes,
                       " on the stack\n");
-    if (kernel.registers == 0 || kernel.registers > 255)
-      absl::StrAppend(&found, kernel.name, " has ", kernel.registers,
-                      " registers\n");
     if (shared > architecture.sharedBytes)
       absl::StrAppend(&found, kernel.name, " needs ", shared,
                       " bytes of shared memory, ", architecture.name, " has ",

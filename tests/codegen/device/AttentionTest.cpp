@@ -1,0 +1,179 @@
+//===- AttentionTest.cpp - Attention on the simulator ---------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCase.h"
+
+#include <cmath>
+
+namespace llamac::cuda {
+namespace {
+
+/// A row of a launch.
+struct Query {
+  int sequence;
+  int position;
+};
+
+class AttentionTest : public KernelCaseTest {
+protected:
+  static constexpr int sequences = 3;
+
+  void SetUp() override {
+    KernelCaseTest::SetUp();
+    config = cases::attention(model);
+    const KvConfig &kv = config.kv;
+    const int64_t pages = sequences * kv.pagesPerSequence;
+    pageTable.resize(pages);
+    for (int64_t page = 0; page < pages; ++page)
+      pageTable[page] = static_cast<int>((page * 7 + 3) % pages);
+  }
+
+  /// Where element d of a key of the cache is.
+  int64_t keyAt(int64_t sequence, int64_t token, int64_t kvHead) const {
+    const KvConfig &kv = config.kv;
+    const int64_t page =
+        pageTable[sequence * kv.pagesPerSequence + token / kv.pageTokens];
+    return page * kvPageElements(kv) + kvHead * 2 * kvPlaneElements(kv) +
+           token % kv.pageTokens * kv.headSize;
+  }
+
+  /// Fills the keys and values that `queries` see; the rest is NaN.
+  std::vector<uint16_t> cache(const std::vector<Query> &queries) {
+    const KvConfig &kv = config.kv;
+    std::vector<uint16_t> pool(pageTable.size() * kvPageElements(kv), 0xffff);
+    int last[sequences] = {-1, -1, -1};
+    for (const Query &query : queries)
+      last[query.sequence] = std::max(last[query.sequence], query.position);
+    for (int sequence = 0; sequence < sequences; ++sequence)
+      for (int token = 0; token <= last[sequence]; ++token)
+        for (int64_t head = 0; head < kv.kvHeads; ++head) {
+          const std::vector<float> key = floats(kv.headSize);
+          const std::vector<float> value = floats(kv.headSize);
+          const int64_t at = keyAt(sequence, token, head);
+          for (int64_t d = 0; d < kv.headSize; ++d) {
+            pool[at + d] = kvBits(kv.format, key[d]);
+            pool[at + kvPlaneElements(kv) + d] = kvBits(kv.format, value[d]);
+          }
+        }
+    return pool;
+  }
+
+  /// Launches a form of attention; the result is f32 [rows][heads * headSize].
+  std::vector<float> attend(bool split, const std::vector<Query> &queries,
+                            const std::vector<float> &q,
+                            const std::vector<uint16_t> &pool) {
+    const auto rows = static_cast<int64_t>(queries.size());
+    std::vector<int> positions, owners;
+    for (const Query &query : queries) {
+      positions.push_back(query.position);
+      owners.push_back(query.sequence);
+    }
+    DeviceBytes query(q), cached(pool), position(positions), owner(owners),
+        pageOf(pageTable), out(q.size() * sizeof(float));
+    if (!split) {
+      run("attention_whole", attentionShape(config), rows,
+          {reads(query), reads(cached), reads(position), reads(owner),
+           reads(pageOf), writes(out)});
+    } else {
+      DeviceBytes partials(rows * attentionPartialRowBytes(config));
+      run("attention_split", attentionSplitShape(config), rows,
+          {reads(query), reads(cached), reads(position), reads(owner),
+           reads(pageOf), writes(partials)});
+      run("attention_merge", attentionMergeShape(config), rows,
+          {reads(partials), reads(position), writes(out)});
+    }
+    return {out.as<float>(), out.as<float>() + q.size()};
+  }
+
+  /// Compares with softmax(scale q k) v in double precision, for queries
+  /// rounded to the cache's format.
+  void check(bool split, const std::vector<Query> &queries) {
+    const KvConfig &kv = config.kv;
+    const std::vector<uint16_t> pool = cache(queries);
+    const std::vector<float> q =
+        floats(queries.size() * config.heads * kv.headSize);
+    const std::vector<float> out = attend(split, queries, q, pool);
+    const int64_t group = config.heads / kv.kvHeads;
+    const float scale = config.scale * 1.44269504f;
+    for (size_t r = 0; r < queries.size(); ++r)
+      for (int64_t head = 0; head < config.heads; ++head) {
+        const int64_t first = (r * config.heads + head) * kv.headSize;
+        double total = 0, largest = 0;
+        Doubles sums(kv.headSize);
+        for (int token = 0; token <= queries[r].position; ++token) {
+          const int64_t at = keyAt(queries[r].sequence, token, head / group);
+          double score = 0;
+          for (int64_t d = 0; d < kv.headSize; ++d)
+            score += roundedToKv(kv.format, q[first + d] * scale) *
+                     kvValue(kv.format, pool[at + d]);
+          const double weight = std::exp2(score);
+          total += weight;
+          for (int64_t d = 0; d < kv.headSize; ++d) {
+            const double value =
+                kvValue(kv.format, pool[at + kvPlaneElements(kv) + d]);
+            sums[d] += weight * value;
+            largest = std::max(largest, std::abs(value));
+          }
+        }
+        for (int64_t d = 0; d < kv.headSize; ++d)
+          ASSERT_NEAR(out[first + d], sums[d] / total,
+                      (kvUnit(kv.format) + 1e-5) * largest)
+              << "row " << r << " head " << head << " element " << d;
+      }
+  }
+
+  AttentionConfig config;
+  std::vector<int> pageTable;
+};
+
+TEST_P(AttentionTest, OneRowOfOneToken) { check(false, {{0, 0}}); }
+
+TEST_P(AttentionTest, RowsOverTheEndsOfPagesAndTiles) {
+  std::vector<Query> queries;
+  for (int i = 0; i < 10; ++i)
+    queries.push_back({1, 58 + i});
+  for (int i = 0; i < 5; ++i)
+    queries.push_back({0, i});
+  for (int i = 0; i < 30; ++i)
+    queries.push_back({2, 120 + i});
+  check(false, queries);
+}
+
+TEST_P(AttentionTest, SplitsOfRowsOfEveryLength) {
+  check(true, {{0, 0}, {1, 63}, {2, 64}});
+  check(true, {{2, 127}, {0, 200}, {1, 319}});
+}
+
+TEST_P(AttentionTest, ANanShowsAndStaysInItsHead) {
+  const std::vector<Query> queries = {{0, 70}};
+  const int64_t head = config.kv.headSize;
+  const std::vector<uint16_t> pool = cache(queries);
+  const std::vector<float> q = floats(config.heads * head);
+  for (const bool split : {false, true}) {
+    const std::vector<float> before = attend(split, queries, q, pool);
+    std::vector<float> spoilt = q;
+    spoilt[head - 1] = NAN; // Of head 0.
+    const std::vector<float> after = attend(split, queries, spoilt, pool);
+    for (int64_t i = 0; i < config.heads * head; ++i)
+      ASSERT_TRUE(i < head ? std::isnan(after[i]) : after[i] == before[i])
+          << "element " << i << ": " << after[i];
+
+    // A key that is a NaN spoils every head that sees it.
+    std::vector<uint16_t> badKey = pool;
+    badKey[keyAt(0, 65, 0)] = 0x7fff;
+    const std::vector<float> bad = attend(split, queries, q, badKey);
+    for (int64_t i = 0; i < config.heads / config.kv.kvHeads * head; ++i)
+      ASSERT_TRUE(std::isnan(bad[i])) << "element " << i << ": " << bad[i];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, AttentionTest,
+                         testing::ValuesIn(kernelCases()), nameOf);
+
+} // namespace
+} // namespace llamac::cuda

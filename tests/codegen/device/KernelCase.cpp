@@ -1,0 +1,135 @@
+//===- KernelCase.cpp - Small models on the simulator ---------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCase.h"
+
+#include "runtime/cuda/WeightPacking.h"
+#include "runtime/io/FloatBits.h"
+#include "tests/codegen/cpu_kernels/Oracle.h"
+
+#include <cmath>
+
+namespace llamac::cuda {
+
+// Models with every format, head sizes of 16 to 128, one kv head and several, a
+// group of one, of more than a warp's vectors, and of what divides neither; a
+// depth that is no multiple of a slice, and widths that are none of a tile.
+static constexpr SmallModel models[] = {
+    {"bf16",
+     DataType::BF16,
+     {WeightFormat::BF16, KvFormat::F16, 64, 4, 2, 16, 96, 130, 4, 320, 64, 4,
+      64}},
+    {"f16",
+     DataType::F16,
+     {WeightFormat::F16, KvFormat::BF16, 72, 3, 3, 48, 200, 66, 1, 320, 64, 2,
+      128}},
+    {"q8_0",
+     DataType::Q8_0,
+     {WeightFormat::Q8_0, KvFormat::F16, 160, 8, 1, 64, 96, 258, 8, 320, 128, 3,
+      64}},
+    {"q4_0",
+     DataType::Q4_0,
+     {WeightFormat::Q4_0, KvFormat::BF16, 96, 9, 3, 32, 352, 34, 2, 320, 64, 16,
+      64}},
+    {"q4_1",
+     DataType::Q4_1,
+     {WeightFormat::Q4_1, KvFormat::F16, 128, 20, 1, 128, 64, 100, 1, 320, 64,
+      4, 64}},
+};
+
+static constexpr RunMode modes[] = {{"forward", false, false},
+                                    {"random", false, true},
+                                    {"checked_forward", true, false},
+                                    {"checked_random", true, true}};
+
+std::vector<KernelCase> kernelCases() {
+  std::vector<KernelCase> cases;
+  for (const SmallModel &small : models)
+    for (const RunMode &mode : modes)
+      cases.push_back({small, mode});
+  return cases;
+}
+
+std::string nameOf(const testing::TestParamInfo<KernelCase> &info) {
+  return std::string(info.param.small.name) + "_" + info.param.mode.name;
+}
+
+void KernelCaseTest::SetUp() {
+  model = GetParam().small.model;
+  type = GetParam().small.type;
+  runner = std::make_unique<Runner>(model, GetParam().mode);
+}
+
+void KernelCaseTest::run(const std::string &name, const LaunchShape &shape,
+                         int64_t rows, const std::vector<Operand> &operands) {
+  EXPECT_EQ(runner->run(name, shape, rows, operands), "");
+}
+
+std::vector<float> KernelCaseTest::floats(size_t count, float scale) {
+  return oracle::randomFloats(count, scale, random);
+}
+
+Matrix KernelCaseTest::matrix(int64_t outputs, int64_t depth) {
+  const std::vector<uint8_t> stored =
+      oracle::randomWeights(type, outputs, depth, random);
+  Matrix result{
+      outputs,
+      depth,
+      {},
+      DeviceBytes(packedWeightBytes(weightFormat(type), outputs, depth))};
+  packWeightRows(type, outputs, depth, 0, outputs, stored.data(),
+                 result.packed.data());
+  const size_t rowBytes = stored.size() / outputs;
+  for (int64_t row = 0; row < outputs; ++row) {
+    const Doubles values =
+        oracle::dequantizeRow(type, depth, stored.data() + row * rowBytes);
+    result.values.insert(result.values.end(), values.begin(), values.end());
+  }
+  return result;
+}
+
+Sum KernelCaseTest::product(const Matrix &w, int64_t output, const Doubles &x) {
+  Sum sum;
+  for (int64_t k = 0; k < w.depth; ++k) {
+    const double term = w.values[output * w.depth + k] * x[k];
+    sum.value += term;
+    sum.magnitude += std::abs(term);
+  }
+  return sum;
+}
+
+Doubles KernelCaseTest::normalised(const float *x,
+                                   const std::vector<float> &gain) {
+  double squares = 0;
+  for (size_t k = 0; k < gain.size(); ++k)
+    squares += static_cast<double>(x[k]) * x[k];
+  const double scale =
+      1 / std::sqrt(squares / static_cast<double>(gain.size()) + cases::eps);
+  Doubles result(gain.size());
+  for (size_t k = 0; k < gain.size(); ++k)
+    result[k] = x[k] * scale * gain[k];
+  return result;
+}
+
+uint16_t kvBits(KvFormat format, float value) {
+  return format == KvFormat::F16 ? f32ToF16(value) : f32ToBf16(value);
+}
+
+double kvValue(KvFormat format, uint16_t bits) {
+  return format == KvFormat::F16 ? f16ToF32(bits) : bf16ToF32(bits);
+}
+
+double roundedToKv(KvFormat format, float value) {
+  return kvValue(format, kvBits(format, value));
+}
+
+double kvUnit(KvFormat format) {
+  return format == KvFormat::F16 ? 0x1p-11 : 0x1p-8;
+}
+
+} // namespace llamac::cuda

@@ -1,0 +1,254 @@
+//===- ProductTest.cpp - gemv, gemm and qkv on the simulator --------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCase.h"
+
+#include <cmath>
+
+namespace llamac::cuda {
+namespace {
+
+/// gemv and gemm, which take the same operands.
+struct Family {
+  const char *name;
+  /// Errors relative to the sum of the magnitudes of a sum's terms: f32 sums,
+  /// or operands rounded to bf16.
+  double tolerance;
+  std::vector<int64_t> rows;
+};
+
+class ProductTest : public KernelCaseTest {
+protected:
+  std::vector<Family> families() const {
+    std::vector<Family> list = {{"gemv", 0x1p-17, {1}},
+                                {"gemm", 0x1p-8, {1, 17, 64, 70}}};
+    if (model.maxRows > 1) {
+      list[0].rows.push_back(model.maxRows - 1);
+      list[0].rows.push_back(model.maxRows);
+    }
+    return list;
+  }
+
+  LaunchShape shape(const Family &family, int64_t outputs, int64_t depth,
+                    int weights = 1) const {
+    return family.name == std::string("gemv")
+               ? gemvShape(cases::gemv(model, outputs, depth, weights))
+               : gemmShape(cases::gemm(model, outputs, depth, weights));
+  }
+
+  LaunchShape qkvShape(const Family &family) const {
+    return family.name == std::string("gemv")
+               ? gemvShape(cases::qkvGemv(model))
+               : gemmShape(cases::qkvGemm(model));
+  }
+
+  Doubles row(const std::vector<float> &x, int64_t index, int64_t width) {
+    return Doubles(x.begin() + index * width, x.begin() + (index + 1) * width);
+  }
+};
+
+TEST_P(ProductTest, AddsTheResidual) {
+  const Matrix w = matrix(model.width, model.hidden);
+  for (const Family &family : families())
+    for (const int64_t rows : family.rows) {
+      SCOPED_TRACE(testing::Message() << family.name << " rows " << rows);
+      const std::vector<float> x = floats(rows * w.depth);
+      const std::vector<float> residual = floats(rows * w.outputs);
+      DeviceBytes input(x), out(residual);
+      DeviceBytes weights(w.packed);
+      run(std::string(family.name) + "_down", shape(family, w.outputs, w.depth),
+          rows, {reads(input), reads(weights), updates(out)});
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t n = 0; n < w.outputs; ++n) {
+          const Sum sum = product(w, n, row(x, r, w.depth));
+          const double before = residual[r * w.outputs + n];
+          ASSERT_NEAR(out.as<float>()[r * w.outputs + n], before + sum.value,
+                      family.tolerance * sum.magnitude +
+                          0x1p-22 * std::abs(before))
+              << "row " << r << " output " << n;
+        }
+    }
+}
+
+TEST_P(ProductTest, MultipliesSiluOfOneProductByTheOther) {
+  const Matrix w1 = matrix(model.hidden, model.width);
+  const Matrix w3 = matrix(model.hidden, model.width);
+  const std::vector<float> gain = floats(model.width);
+  for (const Family &family : families())
+    for (const int64_t rows : family.rows) {
+      SCOPED_TRACE(testing::Message() << family.name << " rows " << rows);
+      const std::vector<float> x = floats(rows * model.width, 3);
+      DeviceBytes input(x), norm(gain), gates(w1.packed), ups(w3.packed);
+      DeviceBytes out(rows * model.hidden * sizeof(float));
+      run(std::string(family.name) + "_up",
+          shape(family, model.hidden, model.width, 2), rows,
+          {reads(input), reads(norm), reads(gates), reads(ups), writes(out)});
+      for (int64_t r = 0; r < rows; ++r) {
+        const Doubles normal = normalised(&x[r * model.width], gain);
+        for (int64_t n = 0; n < model.hidden; ++n) {
+          const Sum gate = product(w1, n, normal), up = product(w3, n, normal);
+          const double silu = gate.value / (1 + std::exp(-gate.value));
+          // silu's slope is at most 1.1.
+          const double gateError = family.tolerance * gate.magnitude;
+          const double upError = family.tolerance * up.magnitude;
+          ASSERT_NEAR(out.as<float>()[r * model.hidden + n], silu * up.value,
+                      1.1 * gateError * (std::abs(up.value) + upError) +
+                          upError * std::abs(silu) +
+                          0x1p-18 * std::abs(silu * up.value))
+              << "row " << r << " output " << n;
+        }
+      }
+    }
+}
+
+TEST_P(ProductTest, EveryOutputOfAWideHeadIsWritten) {
+  const Matrix w = matrix(model.vocabulary, model.width);
+  const std::vector<float> gain = floats(model.width);
+  for (const Family &family : families()) {
+    SCOPED_TRACE(family.name);
+    const int64_t rows = family.rows.back();
+    const std::vector<float> x = floats(rows * model.width);
+    DeviceBytes input(x), norm(gain), weights(w.packed);
+    DeviceBytes out(rows * model.vocabulary * sizeof(float));
+    run(std::string(family.name) + "_head",
+        shape(family, model.vocabulary, model.width), rows,
+        {reads(input), reads(norm), reads(weights), writes(out)});
+    for (int64_t r = 0; r < rows; ++r) {
+      const Doubles normal = normalised(&x[r * model.width], gain);
+      for (int64_t n = 0; n < model.vocabulary; ++n) {
+        const Sum sum = product(w, n, normal);
+        ASSERT_NEAR(out.as<float>()[r * model.vocabulary + n], sum.value,
+                    2 * family.tolerance * sum.magnitude)
+            << "row " << r << " output " << n;
+      }
+    }
+  }
+}
+
+TEST_P(ProductTest, TurnsAndAppends) {
+  const KvConfig kv = cases::kv(model);
+  const int64_t head = model.headSize;
+  const int64_t queryWidth = model.heads * head, kvWidth = model.kvHeads * head;
+  const Matrix wq = matrix(queryWidth, model.width);
+  const Matrix wk = matrix(kvWidth, model.width);
+  const Matrix wv = matrix(kvWidth, model.width);
+  const std::vector<float> gain = floats(model.width);
+  // Two sequences whose pages lie in disorder.
+  const int64_t sequences = 2, pages = sequences * kv.pagesPerSequence;
+  std::vector<int> pageTable(pages);
+  for (int64_t page = 0; page < pages; ++page)
+    pageTable[page] = static_cast<int>((page * 7 + 3) % pages);
+  for (const Family &family : families()) {
+    SCOPED_TRACE(family.name);
+    const int64_t rows = family.rows.back();
+    std::vector<int> positions(rows), owners(rows);
+    for (int64_t r = 0; r < rows; ++r) {
+      owners[r] = r % 3 == 0;
+      positions[r] = static_cast<int>(60 + r); // Over the end of a page.
+    }
+    const std::vector<float> x = floats(rows * model.width);
+    const std::vector<float> angles = floats(rows * head, 3);
+    std::vector<float> turns(rows * head);
+    for (int64_t i = 0; i < rows * head; i += 2) {
+      turns[i] = std::cos(angles[i]);
+      turns[i + 1] = std::sin(angles[i]);
+    }
+    DeviceBytes input(x), norm(gain), table(turns);
+    DeviceBytes q(wq.packed), k(wk.packed), v(wv.packed);
+    DeviceBytes pool(pages * kvPageBytes(kv)), position(positions);
+    DeviceBytes owner(owners), pageOf(pageTable);
+    DeviceBytes out(rows * queryWidth * sizeof(float));
+    run(std::string(family.name) + "_qkv", qkvShape(family), rows,
+        {reads(input), reads(q), reads(k), reads(v), reads(norm), reads(table),
+         updates(pool), reads(position), reads(owner), reads(pageOf),
+         writes(out)});
+
+    int64_t written = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const Doubles normal = normalised(&x[r * model.width], gain);
+      // The turned pair (n, n + 1) of a product, and its error.
+      auto turned = [&](const Matrix &w, int64_t n, double(&pair)[2]) {
+        const Sum a = product(w, n, normal), b = product(w, n + 1, normal);
+        const float *turn = &turns[r * head + n % head];
+        pair[0] = a.value * turn[0] - b.value * turn[1];
+        pair[1] = b.value * turn[0] + a.value * turn[1];
+        return 2 * family.tolerance * (a.magnitude + b.magnitude);
+      };
+      for (int64_t n = 0; n < queryWidth; n += 2) {
+        double pair[2];
+        const double error = turned(wq, n, pair);
+        for (int i = 0; i < 2; ++i)
+          ASSERT_NEAR(out.as<float>()[r * queryWidth + n + i], pair[i], error)
+              << "query, row " << r << " output " << n + i;
+      }
+      const int64_t page =
+          pageTable[owners[r] * kv.pagesPerSequence + positions[r] / 64];
+      for (int64_t n = 0; n < kvWidth; n += 2) {
+        const uint16_t *at = pool.as<uint16_t>() + page * kvPageElements(kv) +
+                             n / head * 2 * kvPlaneElements(kv) +
+                             positions[r] % 64 * head + n % head;
+        double pair[2];
+        const double error = turned(wk, n, pair);
+        for (int i = 0; i < 2; ++i) {
+          ASSERT_NEAR(kvValue(kv.format, at[i]), pair[i],
+                      error + kvUnit(kv.format) * std::abs(pair[i]) + 1e-6)
+              << "key, row " << r << " output " << n + i;
+          const Sum value = product(wv, n + i, normal);
+          ASSERT_NEAR(kvValue(kv.format, at[kvPlaneElements(kv) + i]),
+                      value.value,
+                      2 * family.tolerance * value.magnitude +
+                          kvUnit(kv.format) * std::abs(value.value) + 1e-6)
+              << "value, row " << r << " output " << n + i;
+        }
+        written += 4;
+      }
+    }
+    // Nothing else was.
+    int64_t touched = 0;
+    for (size_t i = 0; i < pool.size() / 2; ++i)
+      touched += pool.as<uint16_t>()[i] != 0xffff;
+    EXPECT_EQ(touched, written);
+  }
+}
+
+TEST_P(ProductTest, ARowDoesNotDependOnTheOthersAndANanShows) {
+  const Matrix w = matrix(model.width, model.hidden);
+  for (const Family &family : families()) {
+    SCOPED_TRACE(family.name);
+    const int64_t rows = family.rows.back();
+    std::vector<float> x = floats(rows * w.depth);
+    const std::vector<float> zeros(rows * w.outputs);
+    auto results = [&](const std::vector<float> &values, int64_t count) {
+      DeviceBytes input(values), out(zeros), weights(w.packed);
+      run(std::string(family.name) + "_down", shape(family, w.outputs, w.depth),
+          count, {reads(input), reads(weights), updates(out)});
+      return std::vector<float>(out.as<float>(),
+                                out.as<float>() + count * w.outputs);
+    };
+    const std::vector<float> all = results(x, rows);
+    const std::vector<float> first = results(x, 1);
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), all.begin()));
+
+    const int64_t bad = rows - 1;
+    x[bad * w.depth + w.depth - 1] = NAN;
+    const std::vector<float> spoilt = results(x, rows);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t n = 0; n < w.outputs; ++n) {
+        const float value = spoilt[r * w.outputs + n];
+        ASSERT_TRUE(r == bad ? std::isnan(value)
+                             : value == all[r * w.outputs + n])
+            << "row " << r << " output " << n << ": " << value;
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ProductTest, testing::ValuesIn(kernelCases()),
+                         nameOf);
+
+} // namespace
+} // namespace llamac::cuda

@@ -1,0 +1,123 @@
+//===- RowwiseTest.cpp - Row-wise kernels and sampling on the simulator ---===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCase.h"
+
+#include <cmath>
+
+namespace llamac::cuda {
+namespace {
+
+class RowwiseTest : public KernelCaseTest {};
+
+TEST_P(RowwiseTest, EmbedsTokens) {
+  const Matrix table = matrix(model.vocabulary, model.width);
+  const std::vector<int> ids = {0, static_cast<int>(model.vocabulary) - 1, 7,
+                                7};
+  DeviceBytes tokens(ids), packed(table.packed);
+  DeviceBytes out(ids.size() * model.width * sizeof(float));
+  run("embed_tokens", rowwiseShape(), ids.size(),
+      {reads(tokens), reads(packed), writes(out)});
+  for (size_t r = 0; r < ids.size(); ++r)
+    for (int64_t k = 0; k < model.width; ++k) {
+      const double value = table.values[ids[r] * model.width + k];
+      // Q4_1 rounds the product and the sum.
+      ASSERT_NEAR(out.as<float>()[r * model.width + k], value,
+                  type == DataType::Q4_1 ? 1e-5 : 0)
+          << "row " << r << " column " << k;
+    }
+}
+
+TEST_P(RowwiseTest, Normalises) {
+  const int64_t rows = 3;
+  std::vector<float> x = floats(rows * model.width, 2);
+  x[2 * model.width] = NAN;
+  const std::vector<float> gain = floats(model.width);
+  DeviceBytes input(x), weights(gain), out(x.size() * sizeof(float));
+  run("rms_norm", rowwiseShape(), rows,
+      {reads(input), reads(weights), writes(out)});
+  for (int64_t r = 0; r < rows; ++r) {
+    const Doubles expected = normalised(&x[r * model.width], gain);
+    for (int64_t k = 0; k < model.width; ++k) {
+      const float value = out.as<float>()[r * model.width + k];
+      if (r == 2)
+        ASSERT_TRUE(std::isnan(value)) << "column " << k;
+      else
+        ASSERT_NEAR(value, expected[k], 1e-5 * (1 + std::abs(expected[k])))
+            << "row " << r << " column " << k;
+    }
+  }
+}
+
+TEST_P(RowwiseTest, GathersRowsAndNumbers) {
+  const std::vector<float> x = floats(5 * model.width);
+  const std::vector<int> numbers = {10, 11, 12, 13, 14}, wanted = {4, 0, 4};
+  DeviceBytes input(x), index(wanted), list(numbers);
+  DeviceBytes out(3 * model.width * sizeof(float)), picked(3 * sizeof(int));
+  run("gather_rows", rowwiseShape(), 3,
+      {reads(input), reads(index), writes(out)});
+  run("gather_numbers", rowwiseShape(), 3,
+      {reads(list), reads(index), writes(picked)});
+  for (int64_t r = 0; r < 3; ++r) {
+    EXPECT_EQ(picked.as<int>()[r], 10 + wanted[r]);
+    for (int64_t k = 0; k < model.width; ++k)
+      ASSERT_EQ(out.as<float>()[r * model.width + k],
+                x[wanted[r] * model.width + k]);
+  }
+}
+
+TEST_P(RowwiseTest, AppliesAFunctionToEveryElement) {
+  const std::vector<float> a = floats(2 * model.width);
+  const std::vector<float> b = floats(2 * model.width);
+  DeviceBytes first(a), second(b), out(a.size() * sizeof(float));
+  run("add", pointwiseShape(model.width), 2,
+      {reads(first), reads(second), writes(out)});
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(out.as<float>()[i], a[i] + b[i]);
+}
+
+TEST_P(RowwiseTest, TurnsByTheAnglesOfFarPositions) {
+  const std::vector<int> where = {0, 1, 4097, 131071};
+  std::vector<double> radians(model.headSize / 2);
+  for (size_t i = 0; i < radians.size(); ++i)
+    radians[i] = std::pow(500000.0, -2.0 * static_cast<double>(i) /
+                                        static_cast<double>(model.headSize));
+  DeviceBytes positions(where), frequencies(radians);
+  DeviceBytes out(where.size() * model.headSize * sizeof(float));
+  run("rope_table", ropeTableShape(), where.size(),
+      {reads(positions), reads(frequencies), writes(out)});
+  for (size_t r = 0; r < where.size(); ++r)
+    for (size_t i = 0; i < radians.size(); ++i) {
+      const double angle = where[r] * radians[i];
+      const float *turn = out.as<float>() + r * model.headSize + 2 * i;
+      ASSERT_NEAR(turn[0], std::cos(angle), 6e-8) << r << " " << i;
+      ASSERT_NEAR(turn[1], std::sin(angle), 6e-8) << r << " " << i;
+    }
+}
+
+TEST_P(RowwiseTest, PicksTheFirstOfTheLargest) {
+  const int64_t width = model.vocabulary;
+  std::vector<float> logits = floats(5 * width);
+  logits[0 * width + width - 1] = 100;
+  logits[1 * width + 3] = logits[1 * width + 33] = 100; // A tie.
+  logits[2 * width + 5] = NAN;
+  for (int64_t i = 0; i < width; ++i)
+    logits[3 * width + i] = -INFINITY;
+  logits[4 * width] = INFINITY;
+  DeviceBytes input(logits), out(5 * sizeof(int));
+  run("pick_token", argmaxShape(), 5, {reads(input), writes(out)});
+  const int expected[] = {static_cast<int>(width) - 1, 3, -1, 0, 0};
+  for (int r = 0; r < 5; ++r)
+    EXPECT_EQ(out.as<int>()[r], expected[r]) << "row " << r;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RowwiseTest, testing::ValuesIn(kernelCases()),
+                         nameOf);
+
+} // namespace
+} // namespace llamac::cuda
