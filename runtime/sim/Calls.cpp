@@ -34,6 +34,14 @@ static void *sharedStatic(const void *key, const char *name, unsigned size,
 }
 static void *sharedDynamic() { return group().sharedDynamic(); }
 
+// PTX has one NaN in each 16-bit format.
+static unsigned short floatToHalf(float value) {
+  return std::isnan(value) ? 0x7fff : f32ToF16(value);
+}
+static unsigned short floatToBf16(float value) {
+  return std::isnan(value) ? 0x7fff : f32ToBf16(value);
+}
+
 static unsigned fmaHalf2(unsigned a, unsigned b, unsigned c) {
   unsigned result = 0;
   for (int shift = 0; shift < 32; shift += 16) {
@@ -43,7 +51,8 @@ static unsigned fmaHalf2(unsigned a, unsigned b, unsigned c) {
     // The product and the sum of halves are exact in double, but for sums of
     // far apart exponents, whose first rounding cannot meet a tie.
     const double sum = half(a) * half(b) + half(c);
-    result |= static_cast<unsigned>(f32ToF16(static_cast<float>(sum))) << shift;
+    result |= static_cast<unsigned>(floatToHalf(static_cast<float>(sum)))
+              << shift;
   }
   return result;
 }
@@ -153,8 +162,8 @@ const SimCalls &calls() {
       sharedStatic,
       sharedDynamic,
       f16ToF32,
-      f32ToF16,
-      f32ToBf16,
+      floatToHalf,
+      floatToBf16,
       fmaHalf2,
       shuffle,
       ballot,
