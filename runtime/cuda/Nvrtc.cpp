@@ -74,13 +74,14 @@ struct Nvrtc::Library {
 static constexpr const char *sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 std::vector<std::string> libnvrtcSearchPaths() {
-  std::vector<std::string> folders = {""};
+  std::vector<std::string> folders;
+  if (const char *folder = std::getenv("LLAMAC_NVRTC_PATH"); folder && *folder)
+    folders.push_back(absl::StrCat(folder, "/"));
+  folders.emplace_back();
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char *root = std::getenv(variable); root && *root)
       folders.push_back(absl::StrCat(root, "/lib64/"));
   folders.emplace_back("/usr/local/cuda/lib64/");
-  if (const char *folder = std::getenv("LLAMAC_NVRTC_PATH"); folder && *folder)
-    folders.push_back(absl::StrCat(folder, "/"));
   std::vector<std::string> paths;
   for (const std::string &folder : folders)
     for (const char *soname : sonames)

@@ -90,9 +90,9 @@ private:
   std::string versionText;
 };
 
-/// Where libnvrtc is looked for, in order: the loader's own search, CUDA_HOME
-/// and CUDA_PATH, the usual folder of an installation, and LLAMAC_NVRTC_PATH, a
-/// folder such as the one that the package nvidia-cuda-nvrtc of Python has.
+/// Where libnvrtc is looked for, in order: LLAMAC_NVRTC_PATH, a folder such as
+/// the one that Python's package nvidia-cuda-nvrtc has; the loader's own
+/// search; CUDA_HOME and CUDA_PATH; the usual folder of an installation.
 std::vector<std::string> libnvrtcSearchPaths();
 
 } // namespace llamac
