@@ -75,10 +75,10 @@ static std::string placeOf(llvm::DWARFContext &debugInfo, uint64_t address) {
                         frame.Line);
   };
   for (uint32_t i = 0; i < frames.getNumberOfFrames(); ++i) {
-    const llvm::DILineInfo frame = frames.getFrame(i);
+    const llvm::DILineInfo &frame = frames.getFrame(i);
     if (isWrapper(frame.FileName) || frame.Line == 0)
       continue;
-    const llvm::DILineInfo outer =
+    const llvm::DILineInfo &outer =
         frames.getFrame(frames.getNumberOfFrames() - 1);
     if (outer.FileName == frame.FileName || outer.Line == 0)
       return text(frame);

@@ -43,7 +43,7 @@ private:
 /// Stacks with a page below each that stops an overflow, kept for reuse.
 class StackPool {
 public:
-  static constexpr size_t stackBytes = 64 * 1024;
+  static constexpr size_t stackBytes = size_t{64} << 10;
 
   StackPool() = default;
   StackPool(const StackPool &) = delete;

@@ -152,7 +152,7 @@ static void multiply16(int kind, Thread *const *lanes) {
 
 /// The same for mma.m16n8k32 of signed bytes.
 static void multiply8(Thread *const *lanes) {
-  int a[16][32], b[32][8];
+  int8_t a[16][32], b[32][8];
   for (int lane = 0; lane < 32; ++lane) {
     const int g = lane / 4, t = lane % 4;
     const auto *aBytes = static_cast<const int8_t *>(lanes[lane]->arguments->a);
@@ -190,10 +190,10 @@ void Group::loadMatrix(Thread *const *lanes, int variant) {
       check(lane, address, 16, Access::Read, lane.site);
       std::memcpy(matrix[i][row], address, 16);
     }
-  for (int l = 0; l < 32; ++l) {
+  for (size_t l = 0; l < 32; ++l) {
     auto *fragment = static_cast<uint32_t *>(lanes[l]->arguments->d);
     for (int i = 0; i < count; ++i) {
-      const int g = l / 4, t = l % 4;
+      const size_t g = l / 4, t = l % 4;
       const bool transpose = variant & 8;
       const uint32_t low =
           transpose ? matrix[i][2 * t][g] : matrix[i][g][2 * t];
@@ -205,7 +205,7 @@ void Group::loadMatrix(Thread *const *lanes, int variant) {
 }
 
 void Group::computeWarp(Thread &last, uint32_t mask) {
-  Thread *const first = &last.block->threads[last.warp() * 32];
+  Thread *const first = &last.block->threads[last.index - last.lane()];
   Thread *lanes[32];
   uint32_t values[32] = {};
   uint32_t total = 0, votes = 0;

@@ -120,6 +120,7 @@ absl::Status Simulator::run(const SimModule &module, const SimLaunch &launch) {
     work();
   } else {
     std::vector<std::thread> team;
+    team.reserve(workers);
     for (unsigned i = 0; i < workers; ++i)
       team.emplace_back(work);
     for (std::thread &member : team)

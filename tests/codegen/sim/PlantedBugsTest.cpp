@@ -73,6 +73,8 @@ struct Planted {
   uint32_t sharedBytes = 0;
 };
 
+static void PrintTo(const Planted &test, std::ostream *os) { *os << test.name; }
+
 static const Planted planted[] = {
     {"missingBarrier", "race|uninitialised", mirrored},
     {"earlyReuse", "race", mirrored, 1, 64, 192, 192},

@@ -93,6 +93,10 @@ struct Wrapper {
   Words (*expected)(const Words &in);
 };
 
+static void PrintTo(const Wrapper &wrapper, std::ostream *os) {
+  *os << wrapper.kernel;
+}
+
 //===----------------------------------------------------------------------===//
 // Expectations
 //===----------------------------------------------------------------------===//
