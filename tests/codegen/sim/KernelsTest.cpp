@@ -248,3 +248,50 @@ TEST(SimKernels, WarpsHandOverByNamedBarriers) {
     EXPECT_EQ(out.values(), expected);
   });
 }
+
+TEST(SimKernels, LaunchesThatNoGpuTakesAreRefused) {
+  Simulator simulator(SimOptions{});
+  const SimModule &module = testModule("Kernels.cu", false);
+  auto errorOf = [&](const SimLaunch &launch) {
+    return std::string(simulator.run(module, launch).message());
+  };
+  EXPECT_EQ(errorOf({"vectorAdd", {1}, {1025}}),
+            "kernel vectorAdd: a launch of 1 blocks of 1025 threads; expected "
+            "at least one of each and at most 1024 threads");
+  EXPECT_EQ(errorOf({"vectorAdd", {0}, {32}}),
+            "kernel vectorAdd: a launch of 0 blocks of 32 threads; expected at "
+            "least one of each and at most 1024 threads");
+  EXPECT_EQ(errorOf({"vectorAdd", {1}, {32}, 240000}),
+            "kernel vectorAdd: needs 240000 B of shared memory, a block has "
+            "232448 B");
+  EXPECT_EQ(errorOf({"noSuchKernel", {1}, {32}}),
+            "Kernels.cu: expected a kernel noSuchKernel, got none; compile it "
+            "again");
+}
+
+TEST(SimKernels, CheckedLaunchesGiveTheSameErrorEachTime) {
+  SimOptions options;
+  options.checked = true;
+  options.schedule = SimSchedule::Random;
+  options.seed = 5;
+  std::string first;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    Simulator simulator(options);
+    std::vector<float> out(600), a(1000), b(1000);
+    simulator.memory().add("out", out.data(), 2400, SimContents::Undefined);
+    simulator.memory().add("a", a.data(), 4000, SimContents::ReadOnly);
+    simulator.memory().add("b", b.data(), 4000, SimContents::ReadOnly);
+    SimLaunch launch{"vectorAdd", {8}, {128}};
+    launch.args = {out.data(), a.data(), b.data()};
+    launch.rows = 1000;
+    const std::string error(
+        simulator.run(testModule("Kernels.cu", true), launch).message());
+    // Where the buffers are is the host's affair; the thread is not.
+    const std::string thread = error.substr(error.find("(kernel"));
+    EXPECT_NE(error.find("out of bounds: writes 4 bytes of"), std::string::npos)
+        << error;
+    if (repeat == 0)
+      first = thread;
+    EXPECT_EQ(thread, first);
+  }
+}
