@@ -58,10 +58,6 @@ std::string literal(double value) {
   return (digits + (isInteger ? ".0" : "")).str();
 }
 
-int64_t widthOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape().back();
-}
-
 LogicalResult checkScalars(Operation &op, StringRef target) {
   for (Region &region : op.getRegions()) {
     Operation *unknown = nullptr;

@@ -26,9 +26,6 @@ std::string describeKernel(plan::KernelOp kernel);
 /// The shortest decimal that reads back as `value`: "1.0", "1e-05".
 std::string literal(double value);
 
-/// Columns of a tensor.
-int64_t widthOf(mlir::Value value);
-
 /// Succeeds when every region of scalars of `op` can be written down; fails,
 /// with a diagnostic that names `target`, at the first op that cannot.
 mlir::LogicalResult checkScalars(mlir::Operation &op, llvm::StringRef target);

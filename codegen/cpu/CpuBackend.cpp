@@ -31,18 +31,18 @@ schema::KvLayoutT CpuBackend::kvLayout(llama::KVType kv) const {
 FailureOr<std::string> CpuBackend::emitUnit(ArrayRef<plan::KernelOp> kernels,
                                             const SourceEdit &edit) const {
   FailureOr<std::string> unit = emitCpuUnit(kernels, cpuTarget.options());
-  if (failed(unit) || !edit)
+  if (!unit.has_value() || !edit)
     return unit;
-  return edit(*std::move(unit));
+  return edit(std::move(unit).value());
 }
 
 FailureOr<std::vector<SourceFile>>
 CpuBackend::emit(ArrayRef<plan::KernelOp> kernels,
                  const SourceEdit &edit) const {
   FailureOr<std::string> unit = emitUnit(kernels, edit);
-  if (failed(unit))
+  if (!unit.has_value())
     return failure();
-  return std::vector<SourceFile>{{"kernels.cpp", formatSource(*unit)}};
+  return std::vector<SourceFile>{{"kernels.cpp", formatSource(unit.value())}};
 }
 
 ArrayRef<KernelHeader> CpuBackend::headers() const { return kernelHeaders(); }
@@ -64,9 +64,9 @@ CpuBackend::compile(ArrayRef<plan::KernelOp> kernels,
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
   for (const auto &part : deal(kernels, std::min<size_t>(cores, 8))) {
     FailureOr<std::string> unit = emitUnit(part, edit);
-    if (failed(unit))
+    if (!unit.has_value())
       return internalError("a kernel that was emitted is so no more");
-    units.push_back(*std::move(unit));
+    units.push_back(std::move(unit).value());
   }
   std::vector<PlanCode> code;
   for (IsaLevel level : levels) {

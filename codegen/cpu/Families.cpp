@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/OpShapes.h"
 #include "codegen/ScalarRenderer.h"
 #include "codegen/SourceText.h"
 #include "codegen/cpu/CpuTarget.h"
@@ -219,36 +220,19 @@ static std::string kvText(const cpu::KvConfig &kv) {
                        kv.pageTokens, enumeratorOf(kv.format));
 }
 
-static cpu::AttentionConfig attentionConfig(llama::KVType kv, int64_t width,
-                                            double scale,
-                                            const CpuTargetOptions &options) {
-  return {.kv = kvConfig(kv, options),
-          .heads = width / kv.getSize(),
-          .scale = static_cast<float>(scale)};
-}
-
 static std::string attentionText(const cpu::AttentionConfig &config) {
   return llvm::formatv("AttentionConfig{{.kv = {0}, .heads = {1}, .scale = "
                        "{2}f}",
                        kvText(config.kv), config.heads, literal(config.scale));
 }
 
-static cpu::AttentionConfig configOf(kernel::AttentionOp op,
-                                     const CpuTargetOptions &options) {
-  return attentionConfig(cast<llama::KVType>(op.getKv().getType()),
-                         widthOf(op.getQuery()),
-                         op.getScale().convertToDouble(), options);
-}
-
-/// The merge's own view of the split attention before it.
-static cpu::AttentionConfig configOf(kernel::AttentionMergeOp op,
-                                     const CpuTargetOptions &options) {
-  auto partials = cast<RankedTensorType>(op.getPartials().getType());
-  const int64_t headSize = widthOf(op.getResult()) / partials.getDimSize(1);
-  auto kv = llama::KVType::get(op.getContext(), 1, op.getKvHeadsAttr().getInt(),
-                               headSize);
-  return attentionConfig(kv, widthOf(op.getResult()),
-                         op.getScale().convertToDouble(), options);
+/// Of attention, or of the merge behind it.
+template <typename Op>
+static cpu::AttentionConfig configOf(Op op, const CpuTargetOptions &options) {
+  const AttentionShape shape = attentionShapeOf(op);
+  return {.kv = kvConfig(shape.kv, options),
+          .heads = shape.heads,
+          .scale = shape.scale};
 }
 
 static cpu::LaunchShape wholeShape(Operation *op,

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/OpShapes.h"
 #include "codegen/ScalarRenderer.h"
 #include "codegen/SourceText.h"
 #include "codegen/cuda/CudaTarget.h"
@@ -316,30 +317,13 @@ static bool isAttention(Operation *op) {
          isTiled(attention.getKv());
 }
 
-static cuda::AttentionConfig attentionConfig(llama::KVType kv, int64_t width,
-                                             double scale,
-                                             const CudaTargetOptions &options) {
-  return {.kv = kvConfig(kv, options),
-          .heads = width / kv.getSize(),
-          .scale = static_cast<float>(scale)};
-}
-
-static cuda::AttentionConfig configOf(kernel::AttentionOp op,
-                                      const CudaTargetOptions &options) {
-  return attentionConfig(cast<llama::KVType>(op.getKv().getType()),
-                         widthOf(op.getQuery()),
-                         op.getScale().convertToDouble(), options);
-}
-
-/// The merge's own view of the split attention before it.
-static cuda::AttentionConfig configOf(kernel::AttentionMergeOp op,
-                                      const CudaTargetOptions &options) {
-  auto partials = cast<RankedTensorType>(op.getPartials().getType());
-  const int64_t headSize = widthOf(op.getResult()) / partials.getDimSize(1);
-  auto kv = llama::KVType::get(op.getContext(), 1, op.getKvHeadsAttr().getInt(),
-                               headSize);
-  return attentionConfig(kv, widthOf(op.getResult()),
-                         op.getScale().convertToDouble(), options);
+/// Of attention, or of the merge behind it.
+template <typename Op>
+static cuda::AttentionConfig configOf(Op op, const CudaTargetOptions &options) {
+  const AttentionShape shape = attentionShapeOf(op);
+  return {.kv = kvConfig(shape.kv, options),
+          .heads = shape.heads,
+          .scale = shape.scale};
 }
 
 static std::string attentionParts(const cuda::AttentionConfig &config) {

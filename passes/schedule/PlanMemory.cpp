@@ -34,6 +34,7 @@ using Rank = std::pair<int64_t, int64_t> (*)(const BufferLife &);
 /// gives the arena's size.
 static int64_t place(std::vector<PlacedBuffer> &buffers, Rank rank) {
   std::vector<PlacedBuffer *> order;
+  order.reserve(buffers.size());
   for (PlacedBuffer &buffer : buffers)
     order.push_back(&buffer);
   // Among equals the first used goes first: buffers lie in order of use.

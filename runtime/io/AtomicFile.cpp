@@ -32,8 +32,18 @@ absl::Status AtomicFile::systemError(absl::string_view what) const {
                                             : usageError(message);
 }
 
+absl::Status checkReplaceable(absl::string_view path) {
+  struct stat info;
+  if (stat(std::string(path).c_str(), &info) != 0 || S_ISREG(info.st_mode))
+    return absl::OkStatus();
+  return usageError(
+      absl::StrCat(path, ": expected the name of a file, got a ",
+                   S_ISDIR(info.st_mode) ? "directory" : "device or pipe"));
+}
+
 absl::StatusOr<std::unique_ptr<AtomicFile>>
 AtomicFile::create(absl::string_view path) {
+  LLAMAC_RETURN_IF_ERROR(checkReplaceable(path));
   std::unique_ptr<AtomicFile> file(new AtomicFile);
   file->finalPath = std::string(path);
   // Beside the final file: a rename works within one file system only. A hidden
@@ -110,8 +120,27 @@ absl::Status AtomicFile::commit() {
   return absl::OkStatus();
 }
 
+/// Writes `text` to the device or pipe at `path`.
+static absl::Status writeThrough(const std::string &path,
+                                 absl::string_view text) {
+  std::FILE *file = std::fopen(path.c_str(), "w");
+  bool whole = file;
+  if (file) {
+    whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    whole &= std::fclose(file) == 0;
+  }
+  return whole ? absl::OkStatus()
+               : usageError(absl::StrCat(
+                     path, ": cannot be written: ", std::strerror(errno)));
+}
+
 absl::Status writeFileAtomically(absl::string_view path,
                                  absl::string_view text) {
+  struct stat info;
+  const std::string name(path);
+  if (stat(name.c_str(), &info) == 0 && !S_ISREG(info.st_mode) &&
+      !S_ISDIR(info.st_mode))
+    return writeThrough(name, text);
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
                           AtomicFile::create(path));
   LLAMAC_RETURN_IF_ERROR(file->write(text));

@@ -27,6 +27,10 @@
 
 namespace llamac {
 
+/// Succeeds for a path that a new file may be put at: of a regular file, or of
+/// none. A rename would put an end to a device, so that is a usage error.
+absl::Status checkReplaceable(absl::string_view path);
+
 class AtomicFile {
 public:
   /// Starts the file that commit() will put at `path`. A full disk is an error
@@ -69,7 +73,8 @@ private:
   std::vector<uint8_t> buffer;
 };
 
-/// Writes a small file in one piece.
+/// Writes a small file in one piece; what is no regular file, such as
+/// /dev/stdout, is written to as it is.
 absl::Status writeFileAtomically(absl::string_view path,
                                  absl::string_view text);
 

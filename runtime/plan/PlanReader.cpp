@@ -16,9 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <fcntl.h>
 #include <thread>
-#include <unistd.h>
 
 namespace llamac {
 
@@ -109,17 +107,6 @@ absl::Status PlanReader::verifyChecksums(size_t firstSection,
   if (firstBad == pieces.size())
     return absl::OkStatus();
   return checkPiece(pieces[firstBad].first, pieces[firstBad].second);
-}
-
-bool isPlanFile(absl::string_view path) {
-  const int file =
-      ::open(std::string(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    return false;
-  std::array<uint8_t, planMagic.size()> magic = {};
-  const ssize_t count = ::pread(file, magic.data(), magic.size(), 0);
-  close(file);
-  return count == static_cast<ssize_t>(magic.size()) && magic == planMagic;
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<MappedFile>>>

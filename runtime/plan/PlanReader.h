@@ -60,10 +60,6 @@ private:
   schema::PlanT manifest;
 };
 
-/// Whether the file at `path` begins as a plan does; false when it cannot be
-/// read.
-bool isPlanFile(absl::string_view path);
-
 /// Checks that the source files of `plan` are the ones it was compiled from
 /// and maps them, in order. Errors: badPlan naming the file that is missing,
 /// changed in size or changed in content.

@@ -9,6 +9,7 @@
 #include "runtime/plan/PlanWriter.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 #include "runtime/plan/PlanVerifier.h"
 
 #include "absl/strings/match.h"
@@ -115,6 +116,7 @@ static int openTemporary(const std::string &path, std::string &temporary) {
 
 absl::StatusOr<std::unique_ptr<PlanWriter>>
 PlanWriter::create(absl::string_view path, PlanFileCalls calls) {
+  LLAMAC_RETURN_IF_ERROR(checkReplaceable(path));
   const std::string target(path);
   removeAbandoned(target);
   std::string temporary;

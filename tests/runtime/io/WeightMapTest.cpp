@@ -12,8 +12,11 @@
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/FloatBits.h"
 
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 namespace llamac {
 
@@ -325,6 +328,27 @@ TEST(AtomicFile, LeavesTheOldFileUntilItIsWhole) {
   ASSERT_TRUE((*file)->commit().ok());
   EXPECT_EQ(content("f"), "aB" + large + "cd");
   EXPECT_EQ(files(), 1);
+}
+
+TEST(AtomicFile, PutsNoFileInThePlaceOfADeviceOrDirectory) {
+  TestDirectory directory;
+  const std::string pipe = directory.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string &path : {pipe, directory.path("")}) {
+    const auto file = AtomicFile::create(path);
+    EXPECT_EQ(exitCode(file.status()), ExitCode::Usage);
+    EXPECT_THAT(std::string(file.status().message()),
+                HasSubstr("expected the name of a file"));
+  }
+  // Text goes through the pipe, which stays one.
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(writeFileAtomically(pipe, "text").ok());
+  char got[8] = {};
+  EXPECT_EQ(read(reader, got, sizeof(got)), 4);
+  EXPECT_STREQ(got, "text");
+  close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST(AtomicFile, SaysWhyAPathCannotBeWritten) {

@@ -22,6 +22,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -245,6 +246,16 @@ TEST_F(PlanWriterTest, AFolderThatIsNotThereIsAUsageError) {
   const auto writer = PlanWriter::create(folder.file("no/x.plan"));
   EXPECT_EQ(exitCode(writer.status()), ExitCode::Usage);
   EXPECT_THAT(std::string(writer.status().message()), HasSubstr("x.plan"));
+}
+
+TEST_F(PlanWriterTest, APipeStaysWhatItIs) {
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto writer = PlanWriter::create(pipe);
+  EXPECT_EQ(exitCode(writer.status()), ExitCode::Usage);
+  EXPECT_THAT(std::string(writer.status().message()),
+              HasSubstr("expected the name of a file, got a device or pipe"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST(PlanWriterDiskTest, AFullDiskIsAMemoryError) {
