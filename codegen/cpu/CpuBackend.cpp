@@ -31,18 +31,19 @@ schema::KvLayoutT CpuBackend::kvLayout(llama::KVType kv) const {
 FailureOr<std::string> CpuBackend::emitUnit(ArrayRef<plan::KernelOp> kernels,
                                             const SourceEdit &edit) const {
   FailureOr<std::string> unit = emitCpuUnit(kernels, cpuTarget.options());
-  if (!unit.has_value() || !edit)
+  if (failed(unit) || !edit)
     return unit;
-  return edit(std::move(unit).value());
+  return edit(std::move(unit).value_or(""));
 }
 
 FailureOr<std::vector<SourceFile>>
 CpuBackend::emit(ArrayRef<plan::KernelOp> kernels,
                  const SourceEdit &edit) const {
   FailureOr<std::string> unit = emitUnit(kernels, edit);
-  if (!unit.has_value())
+  if (failed(unit))
     return failure();
-  return std::vector<SourceFile>{{"kernels.cpp", formatSource(unit.value())}};
+  return std::vector<SourceFile>{
+      {"kernels.cpp", formatSource(unit.value_or(""))}};
 }
 
 ArrayRef<KernelHeader> CpuBackend::headers() const { return kernelHeaders(); }
@@ -64,9 +65,9 @@ CpuBackend::compile(ArrayRef<plan::KernelOp> kernels,
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
   for (const auto &part : deal(kernels, std::min<size_t>(cores, 8))) {
     FailureOr<std::string> unit = emitUnit(part, edit);
-    if (!unit.has_value())
+    if (failed(unit))
       return internalError("a kernel that was emitted is so no more");
-    units.push_back(std::move(unit).value());
+    units.push_back(std::move(unit).value_or(""));
   }
   std::vector<PlanCode> code;
   for (IsaLevel level : levels) {

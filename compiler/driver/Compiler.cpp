@@ -252,7 +252,7 @@ absl::Status Compilation::emit() {
   FailureOr<std::vector<SourceFile>> files = backend->emit(kernels, sourceEdit);
   if (failed(files))
     return diagnostics.error("the kernels cannot be emitted");
-  sources = *std::move(files);
+  sources = std::move(files).value_or(std::vector<SourceFile>());
   return absl::OkStatus();
 }
 
