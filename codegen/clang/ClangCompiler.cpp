@@ -91,6 +91,9 @@ static absl::StatusOr<std::string> compileObject(const ClangJob &job,
                                                  compiler.getDiagnostics()))
     return internalError(
         absl::StrCat("clang refused its arguments: ", messages));
+  // The diagnostics were made before the arguments that choose warnings.
+  clang::ProcessWarningOptions(compiler.getDiagnostics(),
+                               compiler.getDiagnosticOpts());
   compiler.createFileManager(sourceFiles(job, unit.source));
 
   llvm::SmallVector<char, 0> object;
