@@ -64,6 +64,12 @@ class SmallModels(support.TestCase):
             with self.subTest(options=options):
                 self.assertNotIn("WRONG", self.llamac("check", model, *options).stdout)
 
+    def test_plans_without_the_optional_passes_are_right(self):
+        names = ("prune-rows", "fuse-epilogue", "fuse-norm", "fuse-qkv")
+        for skipped in (*names, ",".join(names)):
+            with self.subTest(skipped=skipped):
+                self.assertNotIn("WRONG", self.llamac("check", self.models[3], "--skip-pass", skipped).stdout)
+
     def test_a_result_outside_the_tolerance_ends_with_its_exit_code(self):
         result = self.llamac("check", self.models[3], "--target-tolerance", "1e-30", expect=ACCURACY)
         self.assertIn("cpu by 16 is the first to leave the tolerance", result.stderr)
