@@ -16,6 +16,17 @@ namespace llamac {
 /// Columns of a tensor.
 int64_t widthOf(mlir::Value value);
 
+template <typename Op> bool isOp(mlir::Operation *op) {
+  return mlir::isa<Op>(op);
+}
+
+/// True of an `Op` whose config is of the family `family`.
+template <typename Op, auto family> bool hasFamily(mlir::Operation *op) {
+  auto typed = mlir::dyn_cast<Op>(op);
+  return typed && typed.getConfigAttr() &&
+         typed.getConfigAttr().getFamily() == family;
+}
+
 /// The numbers of an attention: of the op, or of the merge behind a split one,
 /// whose cache has one layer here.
 struct AttentionShape {

@@ -71,20 +71,9 @@ static const FormatRow &formatRow(Value weight) {
   llvm_unreachable("the verifier admits no other element type");
 }
 
-template <typename Op> static bool isOp(Operation *op) { return isa<Op>(op); }
-
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
-
-/// True of a product, or the products of query, key and value, that has the
-/// family `family`.
-template <typename Op, kernel::MatmulFamily family>
-static bool isProduct(Operation *op) {
-  auto product = dyn_cast<Op>(op);
-  return product && product.getConfigAttr() &&
-         product.getConfigAttr().getFamily() == family;
-}
 
 /// Of the product with `weight`, [outputs, depth].
 static cpu::MatmulConfig matmulConfig(Value weight, size_t weights,
@@ -189,18 +178,6 @@ static void emitMatmul(Operation *operation, StringRef symbol,
 // Attention
 //===----------------------------------------------------------------------===//
 
-static bool isAttention(Operation *op, kernel::AttentionFamily family) {
-  auto attention = dyn_cast<kernel::AttentionOp>(op);
-  return attention && attention.getConfigAttr() &&
-         attention.getConfigAttr().getFamily() == family;
-}
-static bool isWholeAttention(Operation *op) {
-  return isAttention(op, kernel::AttentionFamily::Whole);
-}
-static bool isSplitAttention(Operation *op) {
-  return isAttention(op, kernel::AttentionFamily::Split);
-}
-
 static StringRef enumeratorOf(cpu::KvFormat format) {
   switch (format) {
   case cpu::KvFormat::F32:
@@ -258,7 +235,9 @@ static void emitAttention(Operation *operation, StringRef symbol,
   os << llvm::formatv(
       "{0}<{1}>(*launch, AttentionArgs{{.q = {2}, .pool = {3}, .pageTable = "
       "{4}, .positions = {5}, .sequences = {6}, .out = {7}});\n}\n",
-      isSplitAttention(op) ? "attentionSplit" : "attention",
+      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Split
+          ? "attentionSplit"
+          : "attention",
       attentionText(configOf(op, options)), operand("float", 0),
       operand("void", 1), operand("int", 4), operand("int", 2),
       operand("int", 3), operand("float", 5));
@@ -459,23 +438,26 @@ static void emitPointwise(Operation *operation, StringRef symbol,
 ArrayRef<CpuFamily> cpuFamilies() {
   using namespace kernel;
   static constexpr CpuFamily families[] = {
-      {"attention", "attention.h", isWholeAttention, wholeShape, emitAttention},
+      {"attention", "attention.h",
+       hasFamily<AttentionOp, AttentionFamily::Whole>, wholeShape,
+       emitAttention},
       {"attention_merge", "attention.h", isOp<AttentionMergeOp>, mergeShape,
        emitMerge},
-      {"attention_split", "attention.h", isSplitAttention, splitShape,
+      {"attention_split", "attention.h",
+       hasFamily<AttentionOp, AttentionFamily::Split>, splitShape,
        emitAttention},
       {"embed", "rowwise.h", isOp<EmbedOp>, embedShape, emitEmbed},
       {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,
        emitGatherRows},
-      {"gemm", "matmul.h", isProduct<MatmulOp, MatmulFamily::Gemm>, gemmShape,
+      {"gemm", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemm>, gemmShape,
        emitMatmul},
-      {"gemv", "matmul.h", isProduct<MatmulOp, MatmulFamily::Gemv>, gemvShape,
+      {"gemv", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemv>, gemvShape,
        emitMatmul},
       {"pointwise", "rowwise.h", isOp<PointwiseOp>, rowwiseShape,
        emitPointwise},
-      {"qkv_gemm", "qkv.h", isProduct<QkvOp, MatmulFamily::Gemm>, qkvGemmShape,
+      {"qkv_gemm", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemm>, qkvGemmShape,
        emitQkv},
-      {"qkv_gemv", "qkv.h", isProduct<QkvOp, MatmulFamily::Gemv>, qkvGemvShape,
+      {"qkv_gemv", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemv>, qkvGemvShape,
        emitQkv},
       {"rms_norm", "rowwise.h", isOp<RmsNormOp>, rowwiseShape, emitRmsNorm},
       {"rope_append", "rope.h", isOp<RopeAppendOp>, ropeAppendShape,

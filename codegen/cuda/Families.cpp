@@ -66,8 +66,6 @@ static int64_t rowsOf(Value weight) {
   return cast<RankedTensorType>(weight.getType()).getDimSize(0);
 }
 
-template <typename Op> static bool isOp(Operation *op) { return isa<Op>(op); }
-
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
@@ -79,14 +77,12 @@ static SmallVector<Value> weightsOf(kernel::QkvOp op) {
   return {op.getQueryWeight(), op.getKeyWeight(), op.getValueWeight()};
 }
 
-/// True of a product, or the products of query, key and value, that has the
-/// family `family`.
+/// True of a product, or the products of query, key and value, of the family
+/// `family` that the skeletons take.
 template <typename Op, kernel::MatmulFamily family>
 static bool isProduct(Operation *op) {
-  auto product = dyn_cast<Op>(op);
-  return product && product.getConfigAttr() &&
-         product.getConfigAttr().getFamily() == family &&
-         llvm::all_of(weightsOf(product), [](Value weight) {
+  return hasFamily<Op, family>(op) &&
+         llvm::all_of(weightsOf(cast<Op>(op)), [](Value weight) {
            return isPackable(weight) && rowsOf(weight) % 2 == 0;
          });
 }
@@ -311,10 +307,8 @@ static CudaKernelText qkvText(Operation *operation,
 
 template <kernel::AttentionFamily family>
 static bool isAttention(Operation *op) {
-  auto attention = dyn_cast<kernel::AttentionOp>(op);
-  return attention && attention.getConfigAttr() &&
-         attention.getConfigAttr().getFamily() == family &&
-         isTiled(attention.getKv());
+  return hasFamily<kernel::AttentionOp, family>(op) &&
+         isTiled(cast<kernel::AttentionOp>(op).getKv());
 }
 
 /// Of attention, or of the merge behind it.

@@ -10,6 +10,7 @@
 
 #include "codegen/plan/WeightSections.h"
 #include "ir/llama/Llama.h"
+#include "ir/llama/OpNames.h"
 #include "ir/plan/Plan.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/MappedFile.h"
@@ -109,19 +110,6 @@ absl::Status PlanBuilder::addProgram(plan::ProgramOp op) {
   return absl::OkStatus();
 }
 
-/// The first name in a location, for people.
-static std::string labelOf(Location loc, StringRef fallback) {
-  std::string label;
-  loc->walk([&](Location inner) {
-    auto name = dyn_cast<NameLoc>(inner);
-    if (!name)
-      return WalkResult::advance();
-    label = name.getName().str();
-    return WalkResult::interrupt();
-  });
-  return label.empty() ? fallback.str() : label;
-}
-
 absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
                                     schema::ProgramT &program) {
   auto launch = std::make_unique<schema::LaunchT>();
@@ -133,7 +121,8 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
   launch->rowBlock = op.getGeometry().getRowBlock();
   launch->scratchBytes = op.getGeometry().getScratch();
   launch->barrier = op.getBarrier();
-  launch->label = labelOf(op.getLoc(), op.getKernel());
+  StringRef name = labelOf(op.getLoc());
+  launch->label = (name.empty() ? op.getKernel() : name).str();
   for (Value arg : op.getArgs()) {
     LLAMAC_ASSIGN_OR_RETURN(schema::Operand operand, operandOf(arg));
     launch->operands.push_back(operand);

@@ -11,15 +11,16 @@
 #include "codegen/cpu/CpuNumerics.h"
 #include "codegen/cpu/Emitter.h"
 #include "compiler/driver/LaunchReference.h"
-#include "compiler/driver/OpNames.h"
 #include "compiler/driver/ReferenceLogits.h"
 #include "compiler/driver/Reproducer.h"
+#include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
@@ -182,9 +183,9 @@ absl::Status LaunchChecker::matchPlan() const {
           model->path(), ": program ", program->name, ": expected ", ops.size(),
           " launches, one for each kernel op, got ", program->launches.size()));
     for (auto [op, launch] : llvm::zip(ops, program->launches)) {
-      const std::vector<std::string> names = namesOf(op->getLoc());
+      const std::string name = labelOf(op->getLoc()).str();
       const std::string family = target.familyName(op).str();
-      const std::string &label = names.empty() ? launch->label : names.front();
+      const std::string &label = name.empty() ? launch->label : name;
       if (plan.kernels[launch->kernel]->family != family ||
           launch->label != label || launch->operands.size() != operandCount(op))
         return internalError(
@@ -517,10 +518,8 @@ absl::Status LaunchChecker::after(const LaunchSite &site, StepMemory &memory) {
   worst->kernel = namesOfKernels(pair);
   worst->op = pair.op->getName().getStringRef().str();
   worst->program = pair.program.name;
-  const std::vector<std::string> names = namesOf(pair.op->getLoc());
-  worst->location = absl::StrJoin(names, ", ");
-  if (!names.empty())
-    worst->layer = layerOf(names.front());
+  worst->location = llvm::join(namesOf(pair.op->getLoc()), ", ");
+  worst->layer = layerOf(labelOf(pair.op->getLoc()));
   note(*worst);
   if (worst->passed() || result.culprit)
     return absl::OkStatus();

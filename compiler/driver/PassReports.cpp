@@ -9,6 +9,7 @@
 #include "compiler/driver/PassReports.h"
 
 #include "compiler/driver/IrDiff.h"
+#include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 
@@ -43,15 +44,8 @@ std::string printIr(ModuleOp module, bool locations) {
 }
 
 /// The names in `location`, or the location itself where it has none.
-static std::string namesOf(Location location) {
-  SmallVector<StringRef> names;
-  location->walk([&](Location part) {
-    if (auto name = dyn_cast<NameLoc>(part))
-      if (!llvm::is_contained(names, name.getName().getValue()))
-        names.push_back(name.getName());
-    return WalkResult::advance();
-  });
-  if (!names.empty())
+static std::string describe(Location location) {
+  if (const SmallVector<StringRef> names = namesOf(location); !names.empty())
     return llvm::join(names, " + ");
   std::string text;
   llvm::raw_string_ostream(text) << location;
@@ -109,10 +103,10 @@ public:
   LogicalResult printRemark(Diagnostic &diagnostic) const {
     if (!current || diagnostic.getSeverity() != DiagnosticSeverity::Remark)
       return failure();
-    llvm::errs() << namesOf(diagnostic.getLocation()) << ": "
+    llvm::errs() << describe(diagnostic.getLocation()) << ": "
                  << current->getArgument() << ": " << diagnostic;
     for (Diagnostic &note : diagnostic.getNotes())
-      llvm::errs() << "; " << namesOf(note.getLocation()) << ": " << note;
+      llvm::errs() << "; " << describe(note.getLocation()) << ": " << note;
     llvm::errs() << "\n";
     return success();
   }

@@ -8,6 +8,7 @@
 
 #include "compiler/driver/PlanJson.h"
 
+#include "ir/llama/OpNames.h"
 #include "passes/schedule/BufferLives.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -18,18 +19,6 @@ using namespace mlir;
 namespace llamac {
 
 using Json = nlohmann::ordered_json;
-
-std::string labelOf(Location loc) {
-  std::string label;
-  loc->walk([&](Location part) {
-    auto name = dyn_cast<NameLoc>(part);
-    if (!name)
-      return WalkResult::advance();
-    label = name.getName().str();
-    return WalkResult::interrupt();
-  });
-  return label;
-}
 
 Json arenaJson(plan::ProgramOp program) {
   const std::vector<BufferLife> lives = bufferLives(program);
@@ -43,7 +32,7 @@ Json arenaJson(plan::ProgramOp program) {
                        {"bytes", life.bytes},
                        {"first_phase", life.firstPhase},
                        {"last_phase", life.lastPhase},
-                       {"maker", labelOf(maker.getLoc())},
+                       {"maker", labelOf(maker.getLoc()).str()},
                        {"kernel", maker.getKernel().str()}});
   }
   return {{"arena", program.getArenaBytes().value_or(0)},
@@ -77,7 +66,7 @@ static Json launchJson(plan::LaunchOp launch) {
   }
   const plan::GeometryAttr geometry = launch.getGeometry();
   return {{"kernel", launch.getKernel().str()},
-          {"label", labelOf(launch.getLoc())},
+          {"label", labelOf(launch.getLoc()).str()},
           {"rows", plan::stringifyRowSymbol(launch.getRows()).str()},
           {"items", geometry.getItems()},
           {"row_block", geometry.getRowBlock()},

@@ -18,10 +18,6 @@
 
 namespace llamac {
 
-/// The first name in `loc`: the layer and tensor, or step, of an op; empty when
-/// there is none.
-std::string labelOf(mlir::Location loc);
-
 /// The arena of `program`, memory placed: `arena`, its bytes; `without_reuse`,
 /// what the buffers take side by side; `lower_bound`, the most bytes alive in
 /// one phase; and `buffers` in the order of first use, each with the launch

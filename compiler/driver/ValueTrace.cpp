@@ -8,7 +8,7 @@
 
 #include "compiler/driver/ValueTrace.h"
 
-#include "compiler/driver/OpNames.h"
+#include "ir/llama/OpNames.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -43,16 +43,16 @@ static int64_t stateLayer(Operation &op) {
 ValueTrace::Sink ValueTrace::recorder() {
   return [this](int64_t step, Operation &op,
                 ArrayRef<reference::ValuePtr> results) {
-    const std::vector<std::string> names = namesOf(op.getLoc());
+    const SmallVector<StringRef> names = namesOf(op.getLoc());
     for (const reference::ValuePtr &result : results) {
       auto numbers = numbersOf(op, *result);
       if (names.empty() || !numbers)
         continue;
-      for (const std::string &name : names)
-        byName[{step, name}].push_back(recorded.size());
+      for (StringRef name : names)
+        byName[{step, name.str()}].push_back(recorded.size());
       const bool isState = std::holds_alternative<reference::KvState>(*result);
-      recorded.push_back({names.back(), isState, isState ? stateLayer(op) : 0,
-                          *std::move(numbers)});
+      recorded.push_back({names.back().str(), isState,
+                          isState ? stateLayer(op) : 0, *std::move(numbers)});
     }
   };
 }
@@ -71,8 +71,8 @@ ValueTrace::Sink ValueTrace::comparer() {
 void ValueTrace::compare(int64_t step, Operation &op,
                          ArrayRef<reference::ValuePtr> results) {
   std::vector<size_t> known;
-  for (const std::string &name : namesOf(op.getLoc()))
-    if (auto it = byName.find({step, name}); it != byName.end())
+  for (StringRef name : namesOf(op.getLoc()))
+    if (auto it = byName.find({step, name.str()}); it != byName.end())
       known.insert(known.end(), it->second.begin(), it->second.end());
   llvm::sort(known);
 

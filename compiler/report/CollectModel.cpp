@@ -10,6 +10,7 @@
 #include "compiler/report/Collect.h"
 #include "compiler/report/LayerGraphs.h"
 #include "compiler/report/PassRecorder.h"
+#include "ir/llama/OpNames.h"
 #include "ir/plan/Plan.h"
 #include "runtime/base/Status.h"
 
@@ -152,7 +153,8 @@ ProgramFacts ProgramCollector::collect(plan::ProgramOp op) {
     phase += launch.getBarrier();
     const uint32_t kernel = numbers.lookup(launch.getKernel());
     const int64_t rows = rowsOf(launch, program);
-    program.launches.push_back({kernel, phase, labelOf(launch.getLoc()), {}});
+    program.launches.push_back(
+        {kernel, phase, labelOf(launch.getLoc()).str(), {}});
     const auto [it, isNew] =
         uses.try_emplace({kernel, rows}, program.uses.size());
     if (isNew)

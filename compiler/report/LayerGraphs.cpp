@@ -8,8 +8,8 @@
 
 #include "compiler/report/LayerGraphs.h"
 
-#include "compiler/driver/PlanJson.h"
 #include "ir/llama/Llama.h"
+#include "ir/llama/OpNames.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
@@ -66,13 +66,12 @@ public:
 
 private:
   bool isOfLayer(Operation *op) const {
-    return StringRef(labelOf(op->getLoc())).starts_with(prefix);
+    return labelOf(op->getLoc()).starts_with(prefix);
   }
 
   /// The name of `loc` within the layer.
   std::string localLabel(Location loc) const {
-    const std::string label = labelOf(loc);
-    StringRef local(label);
+    StringRef local = labelOf(loc);
     local.consume_front(prefix);
     return local.str();
   }
@@ -113,7 +112,7 @@ private:
   void addInput(Value value) {
     GraphNode node;
     node.kind = GraphNode::Kind::Input;
-    node.label = labelOf(value.getLoc());
+    node.label = labelOf(value.getLoc()).str();
     node.type = typeText(value.getType());
     makers[value] = addNode(std::move(node));
   }
@@ -129,7 +128,7 @@ private:
         continue;
       GraphNode node;
       node.kind = GraphNode::Kind::Output;
-      node.label = labelOf((*outside)->getLoc());
+      node.label = labelOf((*outside)->getLoc()).str();
       node.type = typeText(result.getType());
       const uint32_t from = makers.lookup(result);
       graph.edges.push_back({from, addNode(std::move(node)), {}});

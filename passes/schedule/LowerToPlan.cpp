@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/llama/OpNames.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -33,16 +34,6 @@ using plan::Access;
 using plan::InputRole;
 using plan::RowSymbol;
 
-/// The names in `loc`, outermost first.
-static void collectNames(Location loc, SmallVectorImpl<StringRef> &names) {
-  if (auto name = dyn_cast<NameLoc>(loc)) {
-    names.push_back(name.getName().getValue());
-  } else if (auto fused = dyn_cast<FusedLoc>(loc)) {
-    for (Location part : fused.getLocations())
-      collectNames(part, names);
-  }
-}
-
 /// "layers.7.attention.wq" as "layers.*.attention.wq".
 static std::string roleOf(StringRef name) {
   StringRef rest = name;
@@ -54,10 +45,8 @@ static std::string roleOf(StringRef name) {
 
 /// The roles that `op` plays, each once.
 static SmallVector<std::string> rolesOf(Operation *op) {
-  SmallVector<StringRef> names;
-  collectNames(op->getLoc(), names);
   SmallVector<std::string> roles;
-  for (StringRef name : names)
+  for (StringRef name : namesOf(op->getLoc()))
     if (std::string role = roleOf(name); !llvm::is_contained(roles, role))
       roles.push_back(role);
   return roles;

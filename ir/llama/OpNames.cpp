@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/OpNames.h"
+#include "ir/llama/OpNames.h"
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -17,22 +15,26 @@ using namespace mlir;
 
 namespace llamac {
 
-std::vector<std::string> namesOf(Location location) {
-  std::vector<std::string> names;
+SmallVector<StringRef> namesOf(Location location) {
+  SmallVector<StringRef> names;
   location->walk([&](Location part) {
     if (auto name = dyn_cast<NameLoc>(part))
-      if (!llvm::is_contained(names, name.getName().str()))
-        names.push_back(name.getName().str());
+      if (!llvm::is_contained(names, name.getName().getValue()))
+        names.push_back(name.getName());
     return WalkResult::advance();
   });
   return names;
 }
 
-std::optional<int64_t> layerOf(const std::string &name) {
-  const std::vector<std::string> parts = absl::StrSplit(name, '.');
+StringRef labelOf(Location location) {
+  const SmallVector<StringRef> names = namesOf(location);
+  return names.empty() ? StringRef() : names.front();
+}
+
+std::optional<int64_t> layerOf(StringRef name) {
   int64_t layer = 0;
-  if (parts.size() < 2 || parts[0] != "layers" ||
-      !absl::SimpleAtoi(parts[1], &layer))
+  if (!name.consume_front("layers.") ||
+      name.take_until([](char c) { return c == '.'; }).getAsInteger(10, layer))
     return std::nullopt;
   return layer;
 }
