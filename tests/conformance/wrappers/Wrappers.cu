@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One block of 32 threads each: words in, words out, so that the same kernels
-// and the same expectations (WrappersTest.cpp) do for the simulator and for a
-// GPU. `in` has 1,024 words, `out` starts as zero.
+// One block each, of 32 threads or 64: words in, words out, so that the same
+// kernels and the same expectations (WrapperCases.cpp) do for the simulator and
+// for a GPU. `in` has 1,024 words, `out` starts as zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 using namespace llamac;
 
 #define WRAPPER(name)                                                          \
-  extern "C" __global__ void __launch_bounds__(32)                             \
+  extern "C" __global__ void __launch_bounds__(64)                             \
       name(uint32_t *out, const uint32_t *in, int rows)
 
 LLAMAC_DEVICE float asFloat(uint32_t bits) { return bitCast<float>(bits); }
@@ -38,6 +38,13 @@ WRAPPER(halfToFloat) {
 }
 WRAPPER(floatToBf16) { FOR_EACH out[i] = toBf16(asFloat(in[i])).bits; }
 WRAPPER(floatToHalf) { FOR_EACH out[i] = toHalf(asFloat(in[i])).bits; }
+WRAPPER(conversionByType) {
+  FOR_EACH {
+    out[i] = asBits(fromFloat<float>(asFloat(in[i])));
+    out[256 + i] = fromFloat<BFloat16>(asFloat(in[i])).bits;
+    out[512 + i] = fromFloat<Half>(asFloat(in[i])).bits;
+  }
+}
 WRAPPER(lowAndHighBf16) {
   FOR_EACH out[i] =
       asBits(lowBf16ToFloat(in[i])) ^ asBits(highBf16ToFloat(in[i])) >> 1;
@@ -69,6 +76,7 @@ WRAPPER(logicParity) {
 // Warps: out[lane] of in[lane]
 //===----------------------------------------------------------------------===//
 
+WRAPPER(indices) { out[threadIdx.x] = 100 * warpIndex() + laneIndex(); }
 WRAPPER(shuffleLane) {
   out[threadIdx.x] = shuffle(in[threadIdx.x], in[threadIdx.x + 32] % 32);
 }
@@ -104,6 +112,32 @@ WRAPPER(warpExchange) {
   words[threadIdx.x] = in[threadIdx.x];
   syncWarp();
   out[threadIdx.x] = words[31 - threadIdx.x];
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers, by two warps: one makes words, the other waits for them
+//===----------------------------------------------------------------------===//
+
+WRAPPER(blockExchange) {
+  LLAMAC_SHARED(words, uint32_t[64]);
+  words[threadIdx.x] = in[threadIdx.x];
+  syncThreads();
+  out[threadIdx.x] = words[63 - threadIdx.x];
+}
+WRAPPER(namedBarriers) {
+  LLAMAC_SHARED(words, uint32_t[32]);
+  LLAMAC_SHARED(own, uint32_t[32]);
+  const uint32_t lane = laneIndex();
+  if (warpIndex() == 1) {
+    words[lane] = in[lane];
+    barrierArrive(1, 64);
+    own[lane] = in[32 + lane];
+    barrierSync(2, 32);
+    out[32 + lane] = own[31 - lane];
+  } else {
+    barrierSync(1, 64);
+    out[lane] = words[31 - lane];
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,6 +214,20 @@ WRAPPER(bulk) {
   const auto *copied = reinterpret_cast<const uint32_t *>(bytes);
   for (int i = t; i < 256; i += 32)
     out[i] = copied[i];
+}
+WRAPPER(phases) {
+  LLAMAC_SHARED(barrier, uint64_t);
+  const int t = threadIdx.x;
+  if (t == 0)
+    mbarrierInit(&barrier, 32);
+  syncThreads();
+  out[t] = mbarrierTryWait(&barrier, 1);
+  out[32 + t] = mbarrierTryWait(&barrier, 0);
+  syncThreads();
+  mbarrierArrive(&barrier);
+  mbarrierWait(&barrier, 0);
+  out[64 + t] = mbarrierTryWait(&barrier, 0);
+  out[96 + t] = mbarrierTryWait(&barrier, 1);
 }
 #endif
 
