@@ -22,16 +22,21 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
     absl::string_view field;
     int64_t value, unit;
   } sizes[] = {
-      {"vocabulary size", config.vocabSize, 2}, // Outputs are stored in pairs.
-      {"width", config.dim, 8},                 // 16 bytes of bf16.
+      {"width", config.dim, 8}, // 16 bytes of bf16.
       {"feed-forward width", config.ffnDim, 8},
-      {"head size", config.headSize, 16}, // The depth of an MMA.
   };
   for (const auto &size : sizes)
     if (size.value % size.unit != 0)
       return unsupportedError(absl::StrCat(
           "target cuda: ", size.field, ": expected a multiple of ", size.unit,
           ", got ", size.value, "; --target cpu takes the model"));
+  // A block of attention has the query heads of one row and kv head.
+  constexpr int64_t most = cuda::attentionWarps * cuda::warpVectors;
+  if (config.numHeads > most * config.numKvHeads)
+    return unsupportedError(
+        absl::StrCat("target cuda: query heads of a kv head: expected at most ",
+                     most, ", got ", config.numHeads / config.numKvHeads,
+                     "; --target cpu takes the model"));
   return absl::OkStatus();
 }
 

@@ -82,9 +82,7 @@ static SmallVector<Value> weightsOf(kernel::QkvOp op) {
 template <typename Op, kernel::MatmulFamily family>
 static bool isProduct(Operation *op) {
   return hasFamily<Op, family>(op) &&
-         llvm::all_of(weightsOf(cast<Op>(op)), [](Value weight) {
-           return isPackable(weight) && rowsOf(weight) % 2 == 0;
-         });
+         llvm::all_of(weightsOf(cast<Op>(op)), isPackable);
 }
 
 /// Rows x weights x loads in flight of a warp that no GPU spills (the compile
@@ -157,15 +155,16 @@ static std::string sinkText(kernel::MatmulOp op) {
     names.push_back(weights == 1 ? "acc" : "acc" + std::to_string(i));
     os << ", F32x2 " << names.back();
   }
-  os << ") const {\nconst long at = row * config.outputs + column;\n";
+  os << ") const {\n";
   for (size_t i = 0; i < op.getExtras().size(); ++i) {
     names.push_back("x" + std::to_string(i));
-    os << "const F32x2 " << names.back() << " = load2(extra" << i
-       << " + at);\n";
+    os << "const F32x2 " << names.back() << " = loadPair<config.outputs>(extra"
+       << i << ", row, column);\n";
   }
   const std::string result =
       renderScalars(op.getEpilogue(), "F32x2", names, os);
-  os << "store2(out + at, " << result << ");\n}\n};\n";
+  os << "storePair<config.outputs>(out, row, column, " << result
+     << ");\n}\n};\n";
   return text;
 }
 
@@ -222,22 +221,12 @@ static CudaKernelText matmulText(Operation *operation,
 // The cache
 //===----------------------------------------------------------------------===//
 
-/// Whether the skeletons take heads of the cache's size.
-static bool isTiled(Value kv) {
-  return cast<llama::KVType>(kv.getType()).getSize() % 16 == 0;
-}
-
 static std::string kvText(const cuda::KvConfig &kv) {
   return llvm::formatv(
       "{{.kvHeads = {0}, .headSize = {1}, .pagesPerSequence = {2}, "
       ".pageTokens = {3}, .format = KvFormat::{4}}",
       kv.kvHeads, kv.headSize, kv.pagesPerSequence, kv.pageTokens,
       kv.format == cuda::KvFormat::F16 ? "F16" : "BF16");
-}
-
-template <kernel::MatmulFamily family> static bool isQkv(Operation *op) {
-  return isProduct<kernel::QkvOp, family>(op) &&
-         isTiled(cast<kernel::QkvOp>(op).getKv());
 }
 
 static cuda::QkvConfig<cuda::GemvConfig>
@@ -304,12 +293,6 @@ static CudaKernelText qkvText(Operation *operation,
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
-
-template <kernel::AttentionFamily family>
-static bool isAttention(Operation *op) {
-  return hasFamily<kernel::AttentionOp, family>(op) &&
-         isTiled(cast<kernel::AttentionOp>(op).getKv());
-}
 
 /// Of attention, or of the merge behind it.
 template <typename Op>
@@ -486,12 +469,14 @@ static CudaKernelText pointwiseText(Operation *operation,
 ArrayRef<CudaFamily> cudaFamilies() {
   using namespace kernel;
   static constexpr CudaFamily families[] = {
-      {"attention", "attention.cuh", isAttention<AttentionFamily::Whole>,
-       wholeShape, attentionText},
+      {"attention", "attention.cuh",
+       hasFamily<AttentionOp, AttentionFamily::Whole>, wholeShape,
+       attentionText},
       {"attention_merge", "attention.cuh", isOp<AttentionMergeOp>, mergeShape,
        mergeText},
-      {"attention_split", "attention.cuh", isAttention<AttentionFamily::Split>,
-       splitShape, attentionText},
+      {"attention_split", "attention.cuh",
+       hasFamily<AttentionOp, AttentionFamily::Split>, splitShape,
+       attentionText},
       {"embed", "rowwise.cuh", isEmbed, rowwiseShape, embedText},
       {"gather_rows", "rowwise.cuh", isOp<GatherRowsOp>, rowwiseShape,
        gatherRowsText},
@@ -501,8 +486,10 @@ ArrayRef<CudaFamily> cudaFamilies() {
        matmulText},
       {"pointwise", "rowwise.cuh", isOp<PointwiseOp>, pointwiseShape,
        pointwiseText},
-      {"qkv_gemm", "qkv.cuh", isQkv<MatmulFamily::Gemm>, qkvGemmShape, qkvText},
-      {"qkv_gemv", "qkv.cuh", isQkv<MatmulFamily::Gemv>, qkvGemvShape, qkvText},
+      {"qkv_gemm", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemm>,
+       qkvGemmShape, qkvText},
+      {"qkv_gemv", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemv>,
+       qkvGemvShape, qkvText},
       {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rowwiseShape, rmsNormText},
       {"rope_table", "rowwise.cuh", isOp<RopeTableOp>, ropeTableShape,
        ropeTableText},

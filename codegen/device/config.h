@@ -46,7 +46,7 @@ LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
 /// `unroll` loads of 16 bytes for each row of a weight in flight.
 struct GemvConfig {
   WeightFormat format;
-  long outputs; ///< Even.
+  long outputs;
   long depth;
   int weights = 1;        ///< 1 or 2.
   int maxRows = 1;        ///< 1, 2, 4 or 8.
@@ -70,7 +70,7 @@ LLAMAC_CONSTEXPR LaunchShape gemvShape(const GemvConfig &config) {
 /// warpsAlongOutputs warps. `stages` slices of the depth are in shared memory.
 struct GemmConfig {
   WeightFormat format;
-  long outputs; ///< Even.
+  long outputs;
   long depth;
   int weights = 1; ///< 1 or 2.
   int blockRows = 64;
@@ -120,7 +120,7 @@ enum class KvFormat : unsigned char { F16, BF16 };
 /// reads 16 bytes, 8 elements of one token.
 struct KvConfig {
   long kvHeads;
-  long headSize;         ///< A multiple of 16.
+  long headSize;         ///< A multiple of 8.
   long pagesPerSequence; ///< Context / pageTokens, rounded up.
   long pageTokens = 64;  ///< A multiple of keyTile.
   KvFormat format = KvFormat::F16;
@@ -164,7 +164,7 @@ LLAMAC_CONSTEXPR long attentionGroup(const AttentionConfig &config) {
 /// Bytes of a key or value in shared memory: an odd number of 16 bytes, so that
 /// the eight rows of an ldmatrix lie in different banks.
 LLAMAC_CONSTEXPR int attentionStride(const AttentionConfig &config) {
-  return static_cast<int>(config.kv.headSize) * 2 + 16;
+  return static_cast<int>(config.kv.headSize / 8 | 1) * 16;
 }
 
 /// Bytes of a tile of keys and the same of values.

@@ -12,6 +12,10 @@
 // registers; tiles come through a ring of stages in shared memory, filled by
 // cp.async.
 //
+// Heads are multiples of 8. Where one is no multiple of 16, the depth of an
+// MMA, the last step of the first product has zeros for its upper half, and the
+// last 8 columns of the second go by themselves.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CODEGEN_DEVICE_FLASH_CUH
@@ -32,12 +36,12 @@ template <AttentionConfig config> struct FlashWarp {
   static constexpr KvConfig kv = config.kv;
   static constexpr int head = kv.headSize;
   static constexpr int stride = attentionStride(config);
-  static_assert(head % 16 == 0 && kv.pageTokens % keyTile == 0);
+  static_assert(head % 8 == 0 && kv.pageTokens % keyTile == 0);
   static_assert(config.heads % kv.kvHeads == 0);
 
   int g = laneIndex() / 4;
   int t = laneIndex() % 4;
-  uint32_t q[head / 16][4];
+  uint32_t q[ceilDiv(head, 16)][4] = {};
   float sums[head / 8][4] = {};
   float maximum[2] = {minusInfinity, minusInfinity};
   float total[2] = {}; ///< This lane's part, until finish().
@@ -78,6 +82,15 @@ template <AttentionConfig config> struct FlashWarp {
         mmaKv<kv.format>(scores[n], q[k], {b[0], b[1]});
         mmaKv<kv.format>(scores[n + 1], q[k], {b[2], b[3]});
       }
+    if constexpr (head % 16 != 0)
+#pragma unroll
+      for (int n = 0; n < count / 8; n += 2) {
+        // Keys 0-7, then 8-15, at the last 8 elements.
+        uint32_t b[2];
+        ldmatrix<2>(b, keys + (8 * n + lane % 16) * stride + (head - 8) * 2);
+        mmaKv<kv.format>(scores[n], q[head / 16], {b[0], 0});
+        mmaKv<kv.format>(scores[n + 1], q[head / 16], {b[1], 0});
+      }
     updateMaximum(scores, limit);
 
     // The scores' fragments, as weights, are the left operand of the second
@@ -91,7 +104,7 @@ template <AttentionConfig config> struct FlashWarp {
         a[i] = packKv<kv.format>(pair[0], pair[1]);
       }
 #pragma unroll
-      for (int n = 0; n < head / 8; n += 2) {
+      for (int n = 0; n + 1 < head / 8; n += 2) {
         // Transposed: keys 0-7 and 8-15 at d, then at d + 8.
         uint32_t b[4];
         ldmatrix<4, true>(
@@ -99,6 +112,13 @@ template <AttentionConfig config> struct FlashWarp {
                    (8 * n + lane / 16 * 8) * 2);
         mmaKv<kv.format>(sums[n], a, {b[0], b[1]});
         mmaKv<kv.format>(sums[n + 1], a, {b[2], b[3]});
+      }
+      if constexpr (head % 16 != 0) {
+        // Keys 0-7, then 8-15, at the last 8 elements.
+        uint32_t b[2];
+        ldmatrix<2, true>(b, values + (16 * k + lane % 16) * stride +
+                                 (head - 8) * 2);
+        mmaKv<kv.format>(sums[head / 8 - 1], a, b);
       }
     }
   }

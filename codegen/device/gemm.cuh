@@ -284,7 +284,6 @@ LLAMAC_DEVICE void gemmBlock(long block, long rows, const Rows &input,
                              const void *const (&weights)[config.weights],
                              long outputs, const Sink &sink) {
   static_assert(isPackableDepth(config.format, config.depth));
-  static_assert(config.outputs % 2 == 0);
   LLAMAC_SHARED_DYNAMIC(stages);
   GemmLoader<config, Rows> loader{.input = input,
                                   .firstRow =
@@ -322,7 +321,8 @@ LLAMAC_DEVICE void gemmBlock(long block, long rows, const Rows &input,
 }
 
 /// The products of `rows` rows with packed weights: sink(row, column, acc...)
-/// gets every pair of outputs once. A launch of gemmShape(config).
+/// gets every pair of outputs once; that of the last of an odd number is of no
+/// meaning. A launch of gemmShape(config).
 template <GemmConfig config, class Rows, class Sink>
 LLAMAC_DEVICE void gemm(int rows, const Rows &input,
                         const void *const (&weights)[config.weights],

@@ -58,7 +58,7 @@ template <GemvConfig config, class Rows> struct GemvWarp {
   static constexpr int weights = config.weights;
   static constexpr int chunks = config.depth / span;
   static_assert(isPackableDepth(format, config.depth));
-  static_assert(config.outputs % 2 == 0 && outputs % 2 == 0);
+  static_assert(outputs % 2 == 0);
   static_assert(rows * outputs / 2 <= 32 && weights <= 2);
 
   Rows input;
@@ -229,7 +229,8 @@ LLAMAC_DEVICE void gemvBlock(long block, int rows, const Rows &input,
 }
 
 /// The products of `rows` rows, at most maxRows, with packed weights:
-/// sink(row, column, acc...) gets every pair of outputs once. A launch of
+/// sink(row, column, acc...) gets every pair of outputs once; that of the last
+/// of an odd number is of no meaning. A launch of
 /// gemvShape(config).
 template <GemvConfig config, class Rows, class Sink>
 LLAMAC_DEVICE void gemv(int rows, const Rows &input,

@@ -48,6 +48,30 @@ LLAMAC_DEVICE void store2(float *p, F32x2 value) {
   *reinterpret_cast<F32x2 *>(p) = value;
 }
 
+/// Columns `column`, which is even, and `column + 1` of a row of a matrix
+/// [rows][width]. Rows of an odd width begin anywhere, and their last column
+/// has a neighbour that is 0 and is not stored.
+template <long width>
+LLAMAC_DEVICE F32x2 loadPair(const float *matrix, long row, long column) {
+  const float *at = matrix + row * width + column;
+  if constexpr (width % 2 == 0)
+    return load2(at);
+  else
+    return {at[0], column + 1 < width ? at[1] : 0.0f};
+}
+template <long width>
+LLAMAC_DEVICE void storePair(float *matrix, long row, long column,
+                             F32x2 value) {
+  float *at = matrix + row * width + column;
+  if constexpr (width % 2 == 0) {
+    store2(at, value);
+  } else {
+    at[0] = value.x;
+    if (column + 1 < width)
+      at[1] = value.y;
+  }
+}
+
 constexpr float log2e = 1.44269504f;
 constexpr float minusInfinity = bitCast<float>(0xff800000u);
 
@@ -57,23 +81,23 @@ LLAMAC_DEVICE float silu(float x) {
 }
 LLAMAC_DEVICE F32x2 silu(F32x2 v) { return {silu(v.x), silu(v.y)}; }
 
-/// A sink that keeps results as they are: f32 rows of `stride`.
-template <long stride> struct StoreRows {
+/// A sink that keeps results as they are: f32 rows of `width`.
+template <long width> struct StoreRows {
   float *out;
 
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
-    store2(out + row * stride + column, acc);
+    storePair<width>(out, row, column, acc);
   }
 };
 
 /// A sink that adds a residual, which may be where the results go.
-template <long stride> struct AddRows {
+template <long width> struct AddRows {
   const float *residual;
   float *out;
 
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
-    const long at = row * stride + column;
-    store2(out + at, load2(residual + at) + acc);
+    storePair<width>(out, row, column,
+                     loadPair<width>(residual, row, column) + acc);
   }
 };
 

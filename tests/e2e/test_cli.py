@@ -82,17 +82,16 @@ class Usage(support.TestCase):
         self.assertIn("tpu", self.llamac(*args, expect=UNSUPPORTED).stderr)
 
     def test_a_plan_for_cuda_is_not_made_yet(self):
-        config = Config(64, 2, 4, 2, vocab=500)
-        model = write_huggingface(self.path("even"), config, random_weights(config))
-        result = self.llamac(
-            "compile", model, "-o", self.path("x.plan"), "--target", "cuda", expect=UNSUPPORTED
-        )
+        args = ("compile", self.model, "-o", self.path("x.plan"), "--target", "cuda")
+        result = self.llamac(*args, expect=UNSUPPORTED)
         self.assertIn("the runtime does not run plans for cuda yet", result.stderr)
         self.assertFalse(os.path.exists(self.path("x.plan")))
 
     def test_a_model_that_cuda_kernels_do_not_take_is_refused(self):
-        result = self.llamac("run", self.model, "-p", "a", "--target", "cuda", expect=UNSUPPORTED)
-        self.assertIn("vocabulary size: expected a multiple of 2, got 499", result.stderr)
+        config = Config(576, 1, 72, 1, vocab=64)
+        model = write_huggingface(self.path("heads"), config, random_weights(config))
+        result = self.llamac("run", model, "-p", "a", "--target", "cuda", expect=UNSUPPORTED)
+        self.assertIn("query heads of a kv head: expected at most 64, got 72", result.stderr)
 
     def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self):
         plan = self.path("short.plan")

@@ -62,6 +62,9 @@ constexpr Program programs[] = {
     {"SmolLM2 Q4_1, 4 rows",
      {WeightFormat::Q4_1, KvFormat::F16, 576, 9, 3, 64, 1536, 49152, 4, 8192,
       64}},
+    {"a vocabulary of an odd size and a head size of 40, 8 rows",
+     {WeightFormat::BF16, KvFormat::F16, 1280, 32, 8, 40, 3456, 32001, 8, 2048,
+      64}},
 };
 
 /// Dynamic shared memory of the kernels that have some, by name.

@@ -16,9 +16,10 @@
 
 namespace llamac::cuda {
 
-// Models with every format, head sizes of 16 to 128, one kv head and several, a
-// group of one, of more than a warp's vectors, and of what divides neither; a
-// depth that is no multiple of a slice, and widths that are none of a tile.
+// Models with every format, head sizes of 8 to 128, also such that are no
+// multiple of 16, one kv head and several, a group of one, of more than a
+// warp's vectors, and of what divides neither; a depth that is no multiple of a
+// slice, and widths that are none of a tile; vocabularies of an odd size.
 static constexpr SmallModel models[] = {
     {"bf16",
      DataType::BF16,
@@ -40,6 +41,22 @@ static constexpr SmallModel models[] = {
      DataType::Q4_1,
      {WeightFormat::Q4_1, KvFormat::F16, 128, 20, 1, 128, 64, 100, 1, 320, 64,
       4, 64}},
+    {"odd_bf16",
+     DataType::BF16,
+     {WeightFormat::BF16, KvFormat::BF16, 48, 2, 1, 24, 72, 131, 4, 320, 64, 4,
+      64}},
+    {"odd_q8_0",
+     DataType::Q8_0,
+     {WeightFormat::Q8_0, KvFormat::F16, 160, 4, 2, 40, 32, 35, 2, 320, 64, 3,
+      64}},
+    {"odd_f16",
+     DataType::F16,
+     {WeightFormat::F16, KvFormat::F16, 104, 1, 1, 104, 56, 37, 1, 320, 64, 2,
+      64}},
+    {"odd_q4_1",
+     DataType::Q4_1,
+     {WeightFormat::Q4_1, KvFormat::BF16, 64, 8, 4, 8, 32, 67, 8, 320, 64, 2,
+      64}},
 };
 
 static constexpr RunMode modes[] = {{"forward", false, false},

@@ -35,7 +35,7 @@ template <long stride> struct SiluMul {
 
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc0,
                                 F32x2 acc1) const {
-    store2(out + row * stride + column, silu(acc0) * acc1);
+    storePair<stride>(out, row, column, silu(acc0) * acc1);
   }
 };
 
