@@ -4,7 +4,7 @@
 """lit tests: IR and emitted source, checked by FileCheck.
 
 Run lines call the built binaries, FileCheck and not by their names; %python is
-the interpreter that runs lit, %root the repository.
+the interpreter that runs lit, %root the repository, %build the build folder.
 """
 
 import os
@@ -19,6 +19,7 @@ config.test_source_root = os.path.join(config.llamac_source_dir, "tests")
 config.test_exec_root = os.path.join(config.llamac_binary_dir, "tests")
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%root", config.llamac_source_dir))
+config.substitutions.append(("%build", config.llamac_binary_dir))
 config.environment["PATH"] = os.pathsep.join(
     [
         os.path.join(config.llamac_binary_dir, "bin"),

@@ -31,12 +31,23 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
           "target cuda: ", size.field, ": expected a multiple of ", size.unit,
           ", got ", size.value, "; --target cpu takes the model"));
   // A block of attention has the query heads of one row and kv head.
-  constexpr int64_t most = cuda::attentionWarps * cuda::warpVectors;
+  constexpr int most = cuda::attentionWarps * cuda::warpVectors;
   if (config.numHeads > most * config.numKvHeads)
     return unsupportedError(
         absl::StrCat("target cuda: query heads of a kv head: expected at most ",
                      most, ", got ", config.numHeads / config.numKvHeads,
                      "; --target cpu takes the model"));
+  const cuda::AttentionConfig attention =
+      attentionConfig({.kvHeads = config.numKvHeads,
+                       .headSize = config.headSize,
+                       .pagesPerSequence = 1},
+                      config.numHeads, 1);
+  const std::string excess =
+      excessOf(cuda::attentionShape(attention), cudaTarget.options().gpu);
+  if (!excess.empty())
+    return unsupportedError(absl::StrCat(
+        "target cuda: attention of heads of ", config.headSize, " ", excess,
+        "; another --gpu, or --target cpu, takes the model"));
   return absl::OkStatus();
 }
 
@@ -56,8 +67,9 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
   const cuda::LaunchShape shape = family.shape(&kernel.getPrototype(), options);
   std::string file;
   llvm::raw_string_ostream os(file);
-  os << "// " << describeKernel(kernel) << "\n\n#include \"llamac/"
-     << family.header << "\"\n\nusing namespace llamac::cuda;\n\n";
+  os << "// " << describeKernel(kernel) << "; for " << options.gpu.name
+     << "\n\n#include \"llamac/" << family.header
+     << "\"\n\nusing namespace llamac::cuda;\n\n";
   if (!text.parts.empty())
     os << "namespace {\n" << text.parts << "} // namespace\n\n";
   os << "// A grid of " << shape.items << " x "
@@ -88,6 +100,11 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels,
     if (!family)
       return kernel.emitError() << "no cuda kernel family implements "
                                 << op.getName() << " as it is";
+    const std::string excess = excessOf(
+        family->shape(&op, cudaTarget.options()), cudaTarget.options().gpu);
+    if (!excess.empty())
+      return kernel.emitError()
+             << "kernel " << kernel.getSymName() << " " << excess;
     std::string text =
         formatSource(kernelFile(kernel, *family, cudaTarget.options()));
     files.push_back({kernel.getSymName().str() + ".cu",

@@ -8,6 +8,8 @@
 
 #include "codegen/cuda/CudaTarget.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 
 namespace llamac {
@@ -19,6 +21,32 @@ cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options) {
                         .format = options.kvFormat};
   config.pagesPerSequence = cuda::divideUp(options.context, config.pageTokens);
   return config;
+}
+
+cuda::AttentionConfig attentionConfig(const cuda::KvConfig &kv, int64_t heads,
+                                      float scale) {
+  return {.kv = kv, .heads = heads, .scale = scale};
+}
+
+std::string excessOf(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
+  const struct {
+    const char *what;
+    int64_t needs, has;
+    const char *of;
+  } limits[] = {
+      {"bytes of shared memory", shape.sharedBytes, gpu.blockSharedBytes,
+       "a block"},
+      {"bytes of shared memory", int64_t{shape.minBlocks} * shape.sharedBytes,
+       gpu.smSharedBytes, "a multiprocessor"},
+      {"threads", shape.threads, gpu.blockThreads, "a block"},
+      {"threads", int64_t{shape.minBlocks} * shape.threads, gpu.smThreads,
+       "a multiprocessor"},
+  };
+  for (const auto &limit : limits)
+    if (limit.needs > limit.has)
+      return llvm::formatv("needs {0} {1}, {2} has {3} for {4}", limit.needs,
+                           limit.what, gpu.name, limit.has, limit.of);
+  return "";
 }
 
 const CudaFamily *cudaFamilyOf(Operation *op) {
@@ -55,8 +83,8 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     return kernel::AttentionConfigAttr::get(
         context, kernel::AttentionFamily::Whole, 0, 0);
   auto kv = cast<llama::KVType>(attention.getKv().getType());
-  const cuda::AttentionConfig config{
-      .kv = kvConfig(kv, targetOptions), .heads = kv.getHeads(), .scale = 1};
+  const cuda::AttentionConfig config =
+      attentionConfig(kvConfig(kv, targetOptions), kv.getHeads(), 1);
   return kernel::AttentionConfigAttr::get(
       context, kernel::AttentionFamily::Split, config.splits,
       cuda::attentionPartialFloats(config));

@@ -17,6 +17,7 @@
 
 #include "ir/kernel/Kernel.h"
 #include "ir/kernel/Target.h"
+#include "runtime/cuda/GpuSpec.h"
 
 #include "llamac/config.h"
 
@@ -27,8 +28,11 @@
 
 namespace llamac {
 
-/// What of a plan's options decides the cuda kernels.
+/// What of a plan's options decides the cuda kernels. Tile configs are the same
+/// for every GPU: the smallest of those that are named has room for them, but
+/// for attention of heads that are larger than published models have.
 struct CudaTargetOptions {
+  GpuSpec gpu = defaultGpuSpec();
   int64_t context = 0;      ///< Tokens a sequence may hold.
   int64_t maxPrefill = 512; ///< Rows of the largest step.
   int64_t maxWanted = 64;   ///< Rows of it that may reach lm_head.
@@ -37,6 +41,14 @@ struct CudaTargetOptions {
 
 /// The layout of the KV cache for a model with `kv`.
 cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options);
+
+/// Attention of `heads` query heads over such a cache.
+cuda::AttentionConfig attentionConfig(const cuda::KvConfig &kv, int64_t heads,
+                                      float scale);
+
+/// "needs 135168 bytes of shared memory, sm_86 has 101376 for a block": what a
+/// launch of `shape` wants that `gpu` has not; empty when it fits.
+std::string excessOf(const cuda::LaunchShape &shape, const GpuSpec &gpu);
 
 /// A kernel as text: parameters in the order of a launch's arguments, what
 /// stands before it, and its body.

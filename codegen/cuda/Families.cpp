@@ -298,9 +298,7 @@ static CudaKernelText qkvText(Operation *operation,
 template <typename Op>
 static cuda::AttentionConfig configOf(Op op, const CudaTargetOptions &options) {
   const AttentionShape shape = attentionShapeOf(op);
-  return {.kv = kvConfig(shape.kv, options),
-          .heads = shape.heads,
-          .scale = shape.scale};
+  return attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
 }
 
 static std::string attentionParts(const cuda::AttentionConfig &config) {

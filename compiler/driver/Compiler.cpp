@@ -13,6 +13,7 @@
 #include "compiler/driver/PlanJson.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
+#include "runtime/cuda/Driver.h"
 #include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
@@ -33,10 +34,11 @@ std::string CompileOptions::describe() const {
   std::vector<std::string> levels;
   for (IsaLevel level : isaLevels)
     levels.emplace_back(isaLevelName(level));
-  return absl::StrCat(
-      "target=", target, " context=", context, " weights=", weightFormat,
-      " isa=", absl::StrJoin(levels, ","), " embed=", embedWeights,
-      " sequences=", maxSequences, " skip=", absl::StrJoin(skipPasses, ","));
+  return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
+                      " weights=", weightFormat,
+                      " isa=", absl::StrJoin(levels, ","),
+                      " embed=", embedWeights, " sequences=", maxSequences,
+                      " skip=", absl::StrJoin(skipPasses, ","));
 }
 
 ArrayRef<llvm::StringLiteral> phaseNames() {
@@ -81,6 +83,28 @@ std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
 int64_t contextFor(const CompileOptions &options, const ModelConfig &config) {
   return options.context ? options.context
                          : std::min(config.maxContext, defaultContext);
+}
+
+/// What a GPU's kernels are compiled for when the user names none.
+static const GpuSpec &gpuAtHand() {
+  const absl::StatusOr<ComputeCapability> capability = firstGpu();
+  const GpuSpec *spec = capability.ok() ? gpuSpecFor(*capability) : nullptr;
+  return spec ? *spec : defaultGpuSpec();
+}
+
+absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
+  if (options.target != "cuda") {
+    if (options.gpu.empty())
+      return std::string();
+    return usageError(
+        absl::StrCat("--gpu: expected --target cuda, got ", options.target));
+  }
+  if (options.gpu.empty())
+    return std::string(gpuAtHand().name);
+  if (!findGpuSpec(options.gpu))
+    return usageError(absl::StrCat("--gpu: expected one of ", gpuNames(),
+                                   ", got ", options.gpu));
+  return options.gpu;
 }
 
 std::unique_ptr<MLIRContext> createContext() {
@@ -134,8 +158,8 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
 /// The backend of the target that `options`, which are checked, name.
 static std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
   if (options.target == "cuda")
-    return std::make_unique<CudaBackend>(
-        CudaTargetOptions{.context = options.context});
+    return std::make_unique<CudaBackend>(CudaTargetOptions{
+        .gpu = *findGpuSpec(options.gpu), .context = options.context});
   return std::make_unique<CpuBackend>(
       CpuTargetOptions{.context = options.context}, options.isaLevels);
 }
@@ -162,6 +186,7 @@ Compilation::create(const Checkpoint &checkpoint,
   if (options.context < 0 || options.context > contextLimit)
     return usageError(absl::StrCat("--ctx-size: expected 1 to ", contextLimit,
                                    " tokens, got ", options.context));
+  LLAMAC_ASSIGN_OR_RETURN(settled.gpu, gpuFor(options));
   settled.context = contextFor(options, checkpoint.config);
   if (settled.isaLevels.empty())
     settled.isaLevels = {hostIsaLevel()};

@@ -53,7 +53,8 @@ absl::StatusOr<Phase> parsePhase(absl::string_view name);
 
 struct CompileOptions {
   std::string target = "cpu";
-  int64_t context = 0;               ///< 0: the model's own, at most 8192.
+  std::string gpu;     ///< Of target cuda. Empty: the one at hand, or sm_90a.
+  int64_t context = 0; ///< 0: the model's own, at most 8192.
   std::string weightFormat = "keep"; ///< keep, bf16, q8_0 or q4_0.
   std::vector<IsaLevel> isaLevels;   ///< Empty: the host's.
   bool embedWeights = true;
@@ -72,6 +73,10 @@ std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
 
 /// The context that `options` give a model.
 int64_t contextFor(const CompileOptions &options, const ModelConfig &config);
+
+/// The name of the GPU that `options` compile for; empty for a target that is
+/// none. Usage error for a GPU that is not named, or of a target that is none.
+absl::StatusOr<std::string> gpuFor(const CompileOptions &options);
 
 /// An MLIR context with every dialect of the pipeline.
 std::unique_ptr<mlir::MLIRContext> createContext();

@@ -98,6 +98,7 @@ static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> program,
                           MappedFile::open("/proc/self/exe"));
   LLAMAC_ASSIGN_OR_RETURN(std::string build, fingerprintFiles({program}));
+  LLAMAC_ASSIGN_OR_RETURN(options.gpu, gpuFor(options));
   options.context = contextFor(options, checkpoint.config);
   if (options.isaLevels.empty())
     options.isaLevels = {hostIsaLevel()};

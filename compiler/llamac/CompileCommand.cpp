@@ -11,6 +11,7 @@
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,10 @@ namespace llamac {
 
 void CompileFlags::addTo(CLI::App &command) {
   command.add_option("--target", options.target, "What runs the plan: cpu");
+  command.add_option("--gpu", options.gpu,
+                     "GPU that --target cuda compiles for: " + gpuNames() +
+                         " (default: the first of the machine, else " +
+                         defaultGpuSpec().name + ")");
   command.add_option("-c,--ctx-size", options.context,
                      "Tokens a sequence may hold (default: the model's, at "
                      "most 8192)");

@@ -33,6 +33,7 @@ MAY_INCLUDE = {
         "runtime/plan",
         "runtime/device",
         "runtime/cpu",
+        "runtime/cuda",
     ],
     "compiler": ["compiler", "frontends", "ir", "passes", "codegen", "runtime"],
     "runtime": ["runtime"],

@@ -13,6 +13,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "frontends/Checkpoint.h"
+#include "runtime/cuda/GpuSpec.h"
 #include "runtime/cuda/Nvrtc.h"
 
 #include "absl/strings/str_cat.h"
@@ -59,6 +60,7 @@ TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().ToString();
   CompileOptions options;
   options.target = "cuda";
+  options.gpu = gate.architecture;
   options.weightFormat = gate.weights;
   auto compilation = Compilation::create(*checkpoint, options);
   ASSERT_TRUE(compilation.ok()) << compilation.status().ToString();
@@ -116,14 +118,13 @@ TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
 /// Every shape as it is published, and one in the block formats, for every GPU.
 std::vector<GateCase> cases() {
   std::vector<GateCase> all;
-  for (const char *architecture :
-       {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"}) {
+  for (const GpuSpec &gpu : gpuSpecs()) {
     for (const char *shape :
          {"llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b", "llama-2-7b"})
-      all.push_back({shape, "params.json", "keep", architecture});
-    all.push_back({"smollm2-135m", "config.json", "keep", architecture});
+      all.push_back({shape, "params.json", "keep", gpu.name});
+    all.push_back({"smollm2-135m", "config.json", "keep", gpu.name});
     for (const char *weights : {"q8_0", "q4_0"})
-      all.push_back({"llama-3.2-1b", "params.json", weights, architecture});
+      all.push_back({"llama-3.2-1b", "params.json", weights, gpu.name});
   }
   return all;
 }

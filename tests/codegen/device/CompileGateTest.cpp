@@ -16,6 +16,7 @@
 #include "Cases.h"
 #include "Source.h"
 
+#include "runtime/cuda/GpuSpec.h"
 #include "runtime/cuda/Nvrtc.h"
 
 #include "absl/strings/str_cat.h"
@@ -26,16 +27,12 @@
 #include <map>
 #include <thread>
 
-namespace llamac::cuda {
-namespace {
+namespace llamac {
 
-struct Architecture {
-  const char *name;
-  int sharedBytes; ///< That a block may have (CUDA C++ Programming Guide).
-};
-constexpr Architecture architectures[] = {
-    {"sm_80", 163 * 1024},  {"sm_86", 99 * 1024},    {"sm_89", 99 * 1024},
-    {"sm_90a", 227 * 1024}, {"sm_100a", 227 * 1024}, {"sm_120a", 99 * 1024}};
+static void PrintTo(const GpuSpec &gpu, std::ostream *out) { *out << gpu.name; }
+
+namespace cuda {
+namespace {
 
 /// A program: a model in one format.
 struct Program {
@@ -94,12 +91,12 @@ CudaSource source() {
 
 /// What is wrong with a program on an architecture; empty when nothing is.
 std::string problems(const Nvrtc &nvrtc, const Program &program,
-                     const Architecture &architecture) {
+                     const GpuSpec &gpu) {
   std::vector<std::string> options = {
       absl::StrCat("-DLLAMAC_MODEL=", modelLiteral(program.model))};
   if (program.productsOnly)
     options.emplace_back("-DLLAMAC_PRODUCTS_ONLY");
-  const auto cubin = nvrtc.compile(source(), architecture.name, options);
+  const auto cubin = nvrtc.compile(source(), gpu.name, options);
   if (!cubin.ok())
     return std::string(cubin.status().message());
   std::string found;
@@ -116,15 +113,15 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
       absl::StrAppend(&found, kernel.name, " spills ", kernel.spillStoreBytes,
                       " bytes and keeps ", kernel.stackBytes,
                       " on the stack\n");
-    if (shared > architecture.sharedBytes)
+    if (shared > gpu.blockSharedBytes)
       absl::StrAppend(&found, kernel.name, " needs ", shared,
-                      " bytes of shared memory, ", architecture.name, " has ",
-                      architecture.sharedBytes, "\n");
+                      " bytes of shared memory, ", gpu.name, " has ",
+                      gpu.blockSharedBytes, "\n");
   }
   return found;
 }
 
-class CompileGateTest : public testing::TestWithParam<Architecture> {};
+class CompileGateTest : public testing::TestWithParam<GpuSpec> {};
 
 TEST_P(CompileGateTest, KernelsOfRealModelsFit) {
   const auto nvrtc = Nvrtc::open();
@@ -146,8 +143,9 @@ TEST_P(CompileGateTest, KernelsOfRealModelsFit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, CompileGateTest,
-                         testing::ValuesIn(architectures),
+                         testing::ValuesIn(gpuSpecs()),
                          [](const auto &info) { return info.param.name; });
 
 } // namespace
-} // namespace llamac::cuda
+} // namespace cuda
+} // namespace llamac

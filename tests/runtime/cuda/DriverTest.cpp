@@ -1,0 +1,89 @@
+//===- DriverTest.cpp - The GPU at hand, and those that are named ---------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A library that stands in for the driver says what GPU there is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Driver.h"
+
+#include "runtime/base/Status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace llamac {
+namespace {
+
+using testing::HasSubstr;
+
+/// What libcuda_stub (DriverStub.cpp) answers, for one test.
+class DriverTest : public testing::Test {
+protected:
+  void TearDown() override {
+    unsetenv("LLAMAC_STUB_CAPABILITY");
+    unsetenv("LLAMAC_STUB_FAILS");
+  }
+};
+
+TEST_F(DriverTest, TheFirstGpuIsAskedForItsCapability) {
+  setenv("LLAMAC_STUB_CAPABILITY", "8.6", 1);
+  const auto capability = firstGpu(LLAMAC_DRIVER_STUB);
+  ASSERT_TRUE(capability.ok()) << capability.status();
+  EXPECT_EQ(capability->major, 8);
+  EXPECT_EQ(capability->minor, 6);
+}
+
+TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
+  setenv("LLAMAC_STUB_CAPABILITY", "8.6", 1);
+  for (const char *function :
+       {"cuInit", "cuDeviceGet", "cuDeviceGetAttribute"}) {
+    setenv("LLAMAC_STUB_FAILS", function, 1);
+    const auto capability = firstGpu(LLAMAC_DRIVER_STUB);
+    EXPECT_EQ(exitCode(capability.status()), ExitCode::Device);
+    EXPECT_THAT(
+        std::string(capability.status().message()),
+        HasSubstr(std::string(function) + ": expected success, got error 100"));
+  }
+}
+
+TEST_F(DriverTest, ALibraryThatIsMissingOrNoDriverIsAnErrorOfTheDevice) {
+  const auto missing = firstGpu("libcuda-that-is-not-there.so.1");
+  EXPECT_EQ(exitCode(missing.status()), ExitCode::Device);
+  EXPECT_THAT(std::string(missing.status().message()),
+              HasSubstr("libcuda-that-is-not-there.so.1: expected"));
+  const auto other = firstGpu("libm.so.6");
+  EXPECT_EQ(exitCode(other.status()), ExitCode::Device);
+  EXPECT_THAT(std::string(other.status().message()),
+              HasSubstr("got a library without cuInit"));
+}
+
+TEST(GpuSpecTest, CodeOfANearOlderGpuOfTheGenerationServesWhereItMay) {
+  auto nameFor = [](int major, int minor) {
+    const GpuSpec *spec = gpuSpecFor({major, minor});
+    return spec ? std::string(spec->name) : "none";
+  };
+  for (const GpuSpec &spec : gpuSpecs())
+    EXPECT_EQ(nameFor(spec.capability.major, spec.capability.minor), spec.name);
+  EXPECT_EQ(nameFor(8, 7), "sm_86");
+  EXPECT_EQ(nameFor(7, 5), "none");
+  // Code for sm_100a and sm_120a runs on these alone.
+  EXPECT_EQ(nameFor(10, 3), "none");
+  EXPECT_EQ(nameFor(12, 1), "none");
+}
+
+TEST(GpuSpecTest, AGpuIsFoundByItsName) {
+  EXPECT_EQ(findGpuSpec("sm_86")->blockSharedBytes, 99 * 1024);
+  EXPECT_EQ(findGpuSpec("sm_9"), nullptr);
+  EXPECT_EQ(gpuNames(), "sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a");
+}
+
+} // namespace
+} // namespace llamac
