@@ -54,14 +54,20 @@ struct SoftmaxState {
   float sum;
 };
 
+/// What scores are taken relative to: the maximum, or 0 where all of them are
+/// minus infinity, so that they weigh nothing rather than NaN.
+LLAMAC_INLINE float baseOf(float maximum) {
+  return maximum == -__builtin_inff() ? 0.0f : maximum;
+}
+
 /// Joins the triple of the next split, (o, next), to (sums, state).
 template <long padded>
 LLAMAC_INLINE void joinSplit(float *sums, SoftmaxState &state, const float *o,
                              SoftmaxState next) {
   float maximum = state.maximum > next.maximum ? state.maximum : next.maximum;
   F32x16 difference = 0;
-  difference.x = state.maximum - maximum;
-  difference.y = next.maximum - maximum;
+  difference.x = state.maximum - baseOf(maximum);
+  difference.y = next.maximum - baseOf(maximum);
   F32x16 factors = exp(difference);
   F32x16 old = factors.x, added = factors.y;
   for (long d = 0; d < padded; d += 16)
@@ -141,11 +147,12 @@ template <AttentionConfig config> struct AttentionTile {
       largest =
           max(lane < int(limit - t) ? load<F32x16>(row + t) : lowest, largest);
     float maximum = maxLanes(largest);
+    float base = baseOf(maximum);
     F32x16 sum = 0;
     for (long t = 0; t < tokens; t += 16) {
       F32x16 weight = 0;
       if (t < limit) {
-        weight = exp(load<F32x16>(row + t) - maximum);
+        weight = exp(load<F32x16>(row + t) - base);
         weight = lane < int(limit - t) ? weight : F32x16(0);
         sum += weight;
       }
