@@ -13,5 +13,6 @@
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   llamac::conformance::registerWrapperTests();
+  llamac::conformance::registerOpTests();
   return RUN_ALL_TESTS();
 }

@@ -14,6 +14,10 @@ namespace llamac::conformance {
 /// Registers a test for each PTX wrapper and device: Wrappers/DEVICE.KERNEL.
 void registerWrapperTests();
 
+/// Registers a test for each case of an op and device:
+/// Conformance/DEVICE.CASE.
+void registerOpTests();
+
 } // namespace llamac::conformance
 
 #endif // LLAMAC_TESTS_CONFORMANCE_REGISTER_H

@@ -1,0 +1,500 @@
+//===- AttentionCases.cpp - Query, key, value and attention ---------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The cache is a device's own affair, so it is looked at through attention:
+// what qkv appends in one step, rows of this step and of later ones read.
+//
+// Attention itself is given exact numbers: the weights of qkv pick the query,
+// the key and the value out of a row (query | key | value), and the angles are
+// 0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/conformance/ops/Cases.h"
+
+#include "runtime/io/FloatBits.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace llamac::conformance {
+
+static constexpr double eps = 1e-5; // As the IR below says.
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The next `count` rows of a sequence.
+struct Rows {
+  int32_t sequence;
+  int64_t count;
+};
+
+/// Rows of one step: of each sequence one after the other.
+using StepRows = std::vector<Rows>;
+
+} // namespace
+
+/// The positions and sequences of steps; all sequences start empty.
+static std::vector<Step> stepsOf(const std::vector<StepRows> &list) {
+  std::map<int32_t, int32_t> lengths;
+  std::vector<Step> steps;
+  for (const StepRows &parts : list) {
+    int64_t rows = 0;
+    for (const Rows &part : parts)
+      rows += part.count;
+    Step &step = steps.emplace_back(stepOf(rows));
+    int64_t row = 0;
+    for (const Rows &part : parts)
+      for (int64_t i = 0; i < part.count; ++i, ++row) {
+        step.sequences[row] = part.sequence;
+        step.positions[row] = lengths[part.sequence]++;
+      }
+  }
+  return steps;
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+/// Zeros: a turn by them changes nothing.
+static std::vector<double> noTurn(const Model &model) {
+  return std::vector<double>(model.headSize / 2, 0.0);
+}
+
+/// Of theta = 100, so that few positions turn the slow pairs too.
+static std::vector<double> someTurn(const Model &model) {
+  std::vector<double> frequencies;
+  frequencies.reserve(model.headSize / 2);
+  for (int64_t i = 0; i < model.headSize / 2; ++i)
+    frequencies.push_back(
+        std::pow(100.0, -2.0 * static_cast<double>(i) /
+                            static_cast<double>(model.headSize)));
+  return frequencies;
+}
+
+static double scaleOf(const Model &model) {
+  return 1 / std::sqrt(static_cast<double>(model.headSize));
+}
+
+static std::string tableText(const Model &model, const std::string &name,
+                             const std::vector<double> &frequencies) {
+  return absl::StrCat("  %table = kernel.rope_table %positions {frequencies = ",
+                      frequenciesText(frequencies),
+                      "} : (tensor<?xi32>) -> tensor<?x", model.headSize / 2,
+                      "x2xf32> loc(\"", name, "_table\")\n");
+}
+
+static std::string attentionText(const Model &model, const std::string &name) {
+  const std::string rows = rowsText(model.queryWidth());
+  return absl::StrFormat(
+      "  %%out = kernel.attention %%q over %%newKv at %%positions, %%sequences "
+      "{layer = 0 : i64, scale = %.17e : f64} : (%s, !kv, tensor<?xi32>, "
+      "tensor<?xi32>) -> %s loc(\"%s\")",
+      scaleOf(model), rows, rows, name);
+}
+
+/// What follows the tensors in the type of an op that appends.
+static std::string appendTypes(const Model &model) {
+  return absl::StrCat(", tensor<?x", model.headSize / 2,
+                      "x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (",
+                      rowsText(model.queryWidth()), ", !kv)");
+}
+
+/// Query, key and value of %x by the program's weights wq, wk, wv and, where
+/// it has one, its gain.
+static std::string qkvText(const Program &program, const std::string &name) {
+  std::string types = rowsText(program.inputs[0].width);
+  for (const StoredWeight &weight : program.weights)
+    absl::StrAppend(&types, ", ", typeText(weight));
+  const bool norm = program.weights.size() > 3;
+  return absl::StrCat(
+      "  %q, %newKv = kernel.qkv %x, %wq, %wk, %wv", norm ? " norm(%gain)" : "",
+      " turned by %table into %kv at %positions, %sequences {",
+      norm ? "eps = 1.0e-5 : f64, " : "", "layer = 0 : i64} : (", types,
+      appendTypes(program.model), " loc(\"", name, "\")\n");
+}
+
+static std::shared_ptr<Program> cacheProgram(const std::string &name,
+                                             const Model &model) {
+  auto program = std::make_shared<Program>();
+  program->name = name;
+  program->model = model;
+  program->outWidth = model.queryWidth();
+  program->outType = rowsText(model.queryWidth());
+  program->appends = true;
+  return program;
+}
+
+/// The matrix that picks `count` columns of `width` from `first` on.
+static StoredWeight picker(const std::string &name, int64_t first,
+                           int64_t count, int64_t width) {
+  StoredWeight weight{name, DataType::BF16, count, width, false, {}};
+  weight.bytes.resize(count * width * 2);
+  const uint16_t one = f32ToBf16(1);
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(&weight.bytes[(i * width + first + i) * 2], &one, 2);
+  return weight;
+}
+
+/// Attention of the queries that rows (query | key | value) hold.
+static std::shared_ptr<Program> exactProgram(const Model &model) {
+  const std::string name = "attention_" + model.name;
+  auto program = cacheProgram(name, model);
+  const int64_t query = model.queryWidth(), kv = model.kvWidth();
+  const int64_t width = query + 2 * kv;
+  program->inputs = {{"x", width}};
+  program->weights = {picker("wq", 0, query, width),
+                      picker("wk", query, kv, width),
+                      picker("wv", query + kv, kv, width)};
+  program->body = tableText(model, name, noTurn(model)) +
+                  qkvText(*program, name + "_qkv") + attentionText(model, name);
+  return program;
+}
+
+/// The same with rope_append and no products.
+static std::shared_ptr<Program> appendProgram(const Model &model,
+                                              bool attends) {
+  const std::string name = attends ? "rope_append_attention" : "rope_append";
+  auto program = cacheProgram(name, model);
+  program->inputs = {{"query", model.queryWidth()},
+                     {"key", model.kvWidth()},
+                     {"value", model.kvWidth()}};
+  const std::string kvRows = rowsText(model.kvWidth());
+  program->body = absl::StrCat(
+      tableText(model, name, someTurn(model)), "  %", attends ? "q" : "out",
+      ", %newKv = kernel.rope_append %query, %key, %value, %table into %kv at "
+      "%positions, %sequences {layer = 0 : i64} : (",
+      program->outType, ", ", kvRows, ", ", kvRows, appendTypes(model),
+      " loc(\"", name, "\")\n", attends ? attentionText(model, name) : "");
+  return program;
+}
+
+/// Products of random weights of several types, of normalised rows, turned. In
+/// front of attention none is quantised: scores would be too large to say
+/// anything.
+static std::shared_ptr<Program> qkvProgram(const Model &model, bool attends) {
+  const int64_t depth = 96;
+  const std::string name = attends ? "qkv_attention" : "qkv";
+  auto program = cacheProgram(name, model);
+  program->inputs = {{"x", depth}};
+  program->weights = {
+      randomMatrix("wq", attends ? DataType::BF16 : DataType::Q8_0,
+                   model.queryWidth(), depth),
+      randomMatrix("wk", DataType::BF16, model.kvWidth(), depth),
+      randomMatrix("wv", DataType::F16, model.kvWidth(), depth),
+      vectorWeight("gain", normalFloats(depth, 51))};
+  std::string qkv = qkvText(*program, name);
+  if (!attends)
+    qkv.replace(qkv.find("%q,"), 3, "%out,");
+  program->body = absl::StrCat(tableText(model, name, someTurn(model)), qkv,
+                               attends ? attentionText(model, name) : "");
+  return program;
+}
+
+//===----------------------------------------------------------------------===//
+// Expectations
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Query, key and value of one row.
+struct Triple {
+  ExpectedRow query, key, value;
+  bool isExact; ///< In the format of any cache.
+};
+using Project =
+    std::function<Triple(const Numerics &, const Step &, int64_t row)>;
+
+} // namespace
+
+/// The results of `steps`: turned queries, or attention over all that was
+/// appended by then.
+static std::vector<std::vector<ExpectedRow>>
+cacheExpectation(const Model &model, const std::vector<Step> &steps,
+                 const Project &project, bool attends,
+                 const Numerics &numerics) {
+  CacheOracle cache(model, numerics);
+  std::vector<std::vector<ExpectedRow>> results;
+  for (const Step &step : steps) {
+    std::vector<ExpectedRow> queries;
+    for (int64_t row = 0; row < step.rows(); ++row) {
+      Triple triple = project(numerics, step, row);
+      queries.push_back(std::move(triple.query));
+      cache.append(step.sequences[row], std::move(triple.key),
+                   std::move(triple.value), triple.isExact);
+    }
+    if (attends)
+      for (int64_t row = 0; row < step.rows(); ++row)
+        queries[row] = cache.attend(queries[row], step.sequences[row],
+                                    step.positions[row], scaleOf(model));
+    results.push_back(std::move(queries));
+  }
+  return results;
+}
+
+static ExpectedRow exactRow(const std::vector<float> &values, int64_t row,
+                            int64_t stride, int64_t first, int64_t count) {
+  ExpectedRow result;
+  for (int64_t i = 0; i < count; ++i)
+    result.push_back({values[row * stride + first + i], 0});
+  return result;
+}
+
+/// Rows (query | key | value) as they are.
+static Project pickedRows(const Model &model) {
+  return [=](const Numerics &, const Step &step, int64_t row) {
+    const int64_t query = model.queryWidth(), kv = model.kvWidth();
+    const int64_t width = query + 2 * kv;
+    const std::vector<float> &x = step.inputs.at("x");
+    return Triple{exactRow(x, row, width, 0, query),
+                  exactRow(x, row, width, query, kv),
+                  exactRow(x, row, width, query + kv, kv), true};
+  };
+}
+
+static Project appendedRows(const Model &model) {
+  return [=](const Numerics &, const Step &step, int64_t row) {
+    const int32_t position = step.positions[row];
+    const std::vector<double> turn = someTurn(model);
+    auto of = [&](const char *name, int64_t width) {
+      return exactRow(step.inputs.at(name), row, width, 0, width);
+    };
+    return Triple{turned(of("query", model.queryWidth()), position, turn),
+                  turned(of("key", model.kvWidth()), position, turn),
+                  of("value", model.kvWidth()), false};
+  };
+}
+
+static Project projectedRows(const std::shared_ptr<const Program> &program) {
+  return [=](const Numerics &numerics, const Step &step, int64_t row) {
+    const std::vector<double> x =
+        normalised(rowOf(step.inputs.at("x"), row, program->inputs[0].width),
+                   program->weight("gain").values(), eps);
+    const std::vector<double> turn = someTurn(program->model);
+    auto product = [&](const char *name) {
+      return Matrix(program->weight(name), numerics, step.rows())
+          .times(x, Activations::Normal);
+    };
+    const int32_t position = step.positions[row];
+    return Triple{turned(product("wq"), position, turn),
+                  turned(product("wk"), position, turn), product("wv"), false};
+  };
+}
+
+/// A case of `steps` whose inputs are filled.
+static OpCase cacheCase(const std::string &name,
+                        const std::shared_ptr<const Program> &program,
+                        const std::vector<Step> &steps, const Project &project,
+                        bool attends) {
+  return {name, program, steps, [=](const Numerics &numerics) {
+            return cacheExpectation(program->model, steps, project, attends,
+                                    numerics);
+          }};
+}
+
+//===----------------------------------------------------------------------===//
+// Attention of exact numbers
+//===----------------------------------------------------------------------===//
+
+/// Steps whose rows (query | key | value) are on a grid.
+static std::vector<Step> exactSteps(const Model &model,
+                                    const std::vector<StepRows> &list) {
+  std::vector<Step> steps = stepsOf(list);
+  uint32_t seed = 61;
+  for (Step &step : steps)
+    step.inputs["x"] = gridFloats(
+        step.rows(), model.queryWidth() + 2 * model.kvWidth(), ++seed);
+  return steps;
+}
+
+/// Calls `change(row of x)` for a position of a sequence.
+static void changeRow(std::vector<Step> &steps, int32_t sequence,
+                      int32_t position,
+                      const std::function<void(float *x)> &change) {
+  for (Step &step : steps)
+    for (int64_t row = 0; row < step.rows(); ++row)
+      if (step.sequences[row] == sequence && step.positions[row] == position) {
+        std::vector<float> &x = step.inputs.at("x");
+        change(&x[row * static_cast<int64_t>(x.size()) / step.rows()]);
+      }
+}
+
+/// All heads of all rows look along the first element of a head, where the key
+/// of `position` of sequence 1 has `key`.
+static void setFirstElements(const Model &model, std::vector<Step> &steps,
+                             const std::vector<int32_t> &positions, float key) {
+  for (Step &step : steps) {
+    std::vector<float> &x = step.inputs.at("x");
+    const int64_t width = static_cast<int64_t>(x.size()) / step.rows();
+    for (int64_t row = 0; row < step.rows(); ++row)
+      for (int64_t head = 0; head < model.heads; ++head)
+        x[row * width + head * model.headSize] = 2;
+  }
+  for (const int32_t position : positions)
+    changeRow(steps, 1, position, [&](float *x) {
+      for (int64_t head = 0; head < model.kvHeads; ++head)
+        x[model.queryWidth() + head * model.headSize] = key;
+    });
+}
+
+/// Steps that fill pages to their ends and beyond, of several sequences at a
+/// time, and single rows behind them.
+static std::vector<StepRows> mixedSteps() {
+  return {{{0, 1}},
+          {{0, 1}, {1, 1}},
+          {{1, 62}, {2, 5}},
+          {{0, 10}, {1, 5}, {2, 30}},
+          {{0, 1}, {1, 1}, {2, 1}, {3, 1}},
+          {{1, 60}, {3, 2}},
+          {{1, 1}}};
+}
+
+static void addExactAttention(std::vector<OpCase> &cases, const Model &model) {
+  const auto program = exactProgram(model);
+  const Project project = pickedRows(model);
+  auto add = [&](const std::string &what, const std::vector<Step> &steps) {
+    cases.push_back(cacheCase(program->name + "_" + what, program, steps,
+                              project, /*attends=*/true));
+  };
+  add("one_row", exactSteps(model, {{{2, 1}}}));
+  add("mixed", exactSteps(model, mixedSteps()));
+  const std::vector<StepRows> prompt = {{{0, 3}, {1, 130}}, {{1, 1}}, {{0, 1}}};
+  add("prompt", exactSteps(model, prompt));
+  // One key outweighs all others, for the rows that see it.
+  for (const int32_t position : {0, 15, 63, 64, 127, 128, 129}) {
+    std::vector<Step> steps = exactSteps(model, prompt);
+    setFirstElements(model, steps, {position}, 64);
+    add(absl::StrCat("needle_at_", position), steps);
+  }
+  // A key whose score is minus infinity, where the cache holds no such number,
+  // and very small elsewhere, has no weight.
+  std::vector<Step> steps = exactSteps(model, prompt);
+  setFirstElements(model, steps, {5, 64, 129}, -99840);
+  add("key_below_range", steps);
+  if (model.context < 640)
+    return;
+  // Nothing but such keys in all that is joined first; where the cache holds no
+  // such number, the rows that see no others have no result.
+  const std::vector<StepRows> split = {{{1, 131}}, {{1, 1}}};
+  steps = exactSteps(model, split);
+  std::vector<int32_t> first(128);
+  std::iota(first.begin(), first.end(), 0);
+  setFirstElements(model, steps, first, -99840);
+  OpCase below = cacheCase(program->name + "_keys_below_range", program, steps,
+                           project, /*attends=*/true);
+  below.expected = [plain = below.expected](const Numerics &numerics) {
+    std::vector<std::vector<ExpectedRow>> results = plain(numerics);
+    for (int row = 0; row < 128; ++row)
+      for (Expected &number : results[0][row])
+        number.isOpen = true;
+    return results;
+  };
+  cases.push_back(std::move(below));
+  add("long", exactSteps(model, {{{3, 512}},
+                                 {{3, 1}},
+                                 {{3, 70}},
+                                 {{3, 1}},
+                                 {{3, 1}, {0, 1}, {2, 1}}}));
+}
+
+/// A row of NaNs shows in itself and in the later rows of its sequence.
+static void addNanRow(std::vector<OpCase> &cases, const Model &model) {
+  const auto program = exactProgram(model);
+  program->name = "attention_nan_" + model.name;
+  for (const int32_t position : {0, 70}) {
+    std::vector<Step> steps = exactSteps(
+        model,
+        {{{0, 20}, {1, 80}, {2, 20}}, {{0, 1}, {1, 1}, {2, 1}}, {{1, 1}}});
+    changeRow(steps, 1, position, [&](float *x) {
+      std::fill_n(x, model.queryWidth() + 2 * model.kvWidth(), NAN);
+    });
+    OpCase nan = cacheCase(absl::StrCat(program->name, "_at_", position),
+                           program, steps, pickedRows(model), true);
+    nan.expected = [=, plain = nan.expected](const Numerics &numerics) {
+      std::vector<std::vector<ExpectedRow>> results = plain(numerics);
+      for (int64_t row = 0; row < steps[0].rows(); ++row)
+        if (numerics.joinsRows && steps[0].sequences[row] == 1 &&
+            steps[0].positions[row] < position)
+          for (Expected &number : results[0][row])
+            number.isOpen = true;
+      return results;
+    };
+    cases.push_back(std::move(nan));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Products and turns before it
+//===----------------------------------------------------------------------===//
+
+static void addAppends(std::vector<OpCase> &cases, const Model &model) {
+  for (const bool attends : {false, true}) {
+    const auto program = appendProgram(model, attends);
+    std::vector<Step> steps = stepsOf(mixedSteps());
+    uint32_t seed = 71;
+    for (Step &step : steps)
+      for (const ProgramInput &input : program->inputs)
+        step.inputs[input.name] =
+            normalFloats(step.rows() * input.width, ++seed);
+    cases.push_back(cacheCase(program->name + "_mixed", program, steps,
+                              appendedRows(model), attends));
+  }
+}
+
+static void addQkv(std::vector<OpCase> &cases, const Model &model) {
+  for (const bool attends : {false, true}) {
+    const auto program = qkvProgram(model, attends);
+    const Project project = projectedRows(program);
+    auto stepsWith = [&](const std::vector<StepRows> &list) {
+      std::vector<Step> steps = stepsOf(list);
+      uint32_t seed = 81;
+      for (Step &step : steps)
+        step.inputs["x"] = normalFloats(step.rows() * 96, ++seed, 3);
+      return steps;
+    };
+    auto add = [&](const std::string &what, const std::vector<Step> &steps) {
+      cases.push_back(cacheCase(program->name + "_" + what, program, steps,
+                                project, attends));
+    };
+    add("mixed", stepsWith(mixedSteps()));
+    if (attends)
+      continue;
+    for (const float bad : {NAN, INFINITY}) {
+      std::vector<Step> steps =
+          stepsWith({{{0, 1}, {1, 2}}, {{0, 1}, {1, 66}}});
+      for (Step &step : steps)
+        step.inputs["x"][96 + 95] = bad; // Row 1, its last element.
+      add(std::isnan(bad) ? "nan_row" : "inf_row", steps);
+    }
+  }
+}
+
+void addAttentionCases(std::vector<OpCase> &cases) {
+  const Model models[] = {
+      {"gqa2_h16", 4, 2, 16, 640},       {"mqa8_h64", 8, 1, 64, 320, true},
+      {"gqa3_h48", 9, 3, 48, 320, true}, {"mha_h128", 2, 2, 128, 320},
+      {"odd_h24", 3, 1, 24, 320},
+  };
+  for (const Model &model : models)
+    addExactAttention(cases, model);
+  addNanRow(cases, models[0]);
+  addNanRow(cases, models[1]);
+  addQkv(cases, models[0]);
+  addAppends(cases, {"apart", 4, 2, 16, 320});
+}
+
+} // namespace llamac::conformance

@@ -1,0 +1,47 @@
+//===- Cases.h - The cases of the suite -------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_TESTS_CONFORMANCE_OPS_CASES_H
+#define LLAMAC_TESTS_CONFORMANCE_OPS_CASES_H
+
+#include "tests/conformance/ops/Expected.h"
+
+namespace llamac::conformance {
+
+/// A program, the steps it is run for one after the other, and what each gives.
+struct OpCase {
+  std::string name; ///< Letters, digits and underscores.
+  std::shared_ptr<const Program> program;
+  std::vector<Step> steps;
+  /// By step and row.
+  std::function<std::vector<std::vector<ExpectedRow>>(const Numerics &)>
+      expected;
+};
+
+/// The cases of each kind of op. They are added to a list.
+void addRowwiseCases(std::vector<OpCase> &cases);
+void addMatmulCases(std::vector<OpCase> &cases);
+void addAttentionCases(std::vector<OpCase> &cases);
+
+/// Every case.
+const std::vector<OpCase> &opCases();
+
+/// A case of one step.
+OpCase oneStep(const std::string &name, std::shared_ptr<const Program> program,
+               Step step,
+               std::function<std::vector<ExpectedRow>(const Numerics &)> rows);
+
+/// The cache that programs without attention are compiled with.
+Model plainModel();
+
+/// "dense<[1.0e+00, ...]> : tensor<8xf64>", with all digits.
+std::string frequenciesText(const std::vector<double> &frequencies);
+
+} // namespace llamac::conformance
+
+#endif // LLAMAC_TESTS_CONFORMANCE_OPS_CASES_H

@@ -1,0 +1,201 @@
+//===- Expected.cpp - What ops should give, in doubles --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/conformance/ops/Expected.h"
+
+#include "tests/codegen/cpu_kernels/Oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace llamac::conformance {
+
+/// Six times the size of an error that is one of many of up to `bound` each:
+/// `squares` is the sum of their squares. Uniform errors have a third of their
+/// bound's square.
+static double manyErrors(double squares) { return 6 * std::sqrt(squares / 3); }
+
+//===----------------------------------------------------------------------===//
+// Data
+//===----------------------------------------------------------------------===//
+
+std::vector<float> gridFloats(int64_t rows, int64_t width, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<int> step(-127, 127), place(0, 31);
+  std::vector<float> values(rows * width);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t first = 0; first < width; first += 32) {
+      float *block = &values[row * width + first];
+      const int count = static_cast<int>(std::min<int64_t>(32, width - first));
+      for (int i = 0; i < count; ++i)
+        block[i] = static_cast<float>(step(random)) / 64;
+      block[place(random) % count] = (random() % 2 ? 127.0f : -127.0f) / 64;
+    }
+  return values;
+}
+
+std::vector<float> normalFloats(int64_t count, uint32_t seed, float scale) {
+  std::mt19937 random(seed);
+  return oracle::randomFloats(count, scale, random);
+}
+
+std::vector<double> rowOf(const std::vector<float> &values, int64_t row,
+                          int64_t width) {
+  return {values.begin() + row * width, values.begin() + (row + 1) * width};
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+Expected Matrix::times(int64_t n, const std::vector<double> &x,
+                       Activations activations) const {
+  const bool isGrid = activations == Activations::Grid;
+  const bool int8 = !isGrid && numerics.roundsToInt8(type);
+  double sum = 0, magnitude = 0, squares = 0, int8Squares = 0;
+  for (int64_t first = 0; first < depth; first += 32) {
+    const int64_t end = std::min(first + 32, depth);
+    double range = 0, weightSquares = 0;
+    for (int64_t k = first; k < end; ++k) {
+      const double w = values[n * depth + k], term = w * x[k];
+      sum += term;
+      magnitude += std::abs(term);
+      squares += term * term;
+      range = std::max(range, std::abs(x[k]));
+      weightSquares += w * w;
+    }
+    // Half a step of the block's rounding, for each activation.
+    int8Squares += range / 254 * (range / 254) * weightSquares;
+  }
+  const double weightError = numerics.weightError(type, stepRows);
+  const double activationError =
+      isGrid ? 0 : numerics.activationError(type, stepRows);
+  squares *= weightError * weightError + activationError * activationError;
+  return {sum, sumError * magnitude +
+                   manyErrors(squares + (int8 ? int8Squares : 0))};
+}
+
+ExpectedRow Matrix::times(const std::vector<double> &x,
+                          Activations activations) const {
+  ExpectedRow row;
+  for (int64_t n = 0; n < outputs; ++n)
+    row.push_back(times(n, x, activations));
+  return row;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+std::vector<double> normalised(const std::vector<double> &x,
+                               const std::vector<double> &gain, double eps) {
+  double squares = 0;
+  for (const double value : x)
+    squares += value * value;
+  const double root = std::sqrt(squares / static_cast<double>(x.size()) + eps);
+  std::vector<double> result(x.size());
+  std::transform(x.begin(), x.end(), gain.begin(), result.begin(),
+                 [&](double value, double g) { return value / root * g; });
+  return result;
+}
+
+ExpectedRow roundedOnce(const std::vector<double> &values) {
+  ExpectedRow row;
+  for (const double value : values)
+    row.push_back({value, roundError * std::abs(value)});
+  return row;
+}
+
+Expected gated(const Expected &gate, const Expected &up) {
+  const double silu = gate.value / (1 + std::exp(-gate.value));
+  const double value = silu * up.value;
+  // The slope of silu is at most 1.1.
+  return {value, 1.1 * gate.bound * (std::abs(up.value) + up.bound) +
+                     up.bound * std::abs(silu) + sumError * std::abs(value)};
+}
+
+ExpectedRow turned(const ExpectedRow &row, int32_t position,
+                   const std::vector<double> &frequencies) {
+  ExpectedRow result(row.size());
+  for (size_t i = 0; i < row.size(); i += 2) {
+    const double angle = position * frequencies[i / 2 % frequencies.size()];
+    const double c = std::cos(angle), s = std::sin(angle);
+    const Expected &a = row[i], &b = row[i + 1];
+    const double magnitude = std::abs(a.value) + std::abs(b.value);
+    const double bound = a.bound + b.bound + 2 * roundError * magnitude;
+    result[i] = {a.value * c - b.value * s, bound};
+    result[i + 1] = {b.value * c + a.value * s, bound};
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The cache
+//===----------------------------------------------------------------------===//
+
+void CacheOracle::append(int32_t sequence, ExpectedRow key, ExpectedRow value,
+                         bool isExact) {
+  if (!isExact)
+    for (ExpectedRow *row : {&key, &value})
+      for (Expected &number : *row)
+        number.bound += numerics.cacheError(model) * std::abs(number.value);
+  sequences[sequence].push_back({std::move(key), std::move(value)});
+}
+
+ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
+                                int32_t position, double scale) const {
+  const std::vector<Entry> &entries = sequences.at(sequence);
+  const double softmaxError = numerics.softmaxError(model);
+  ExpectedRow result;
+  for (int64_t head = 0; head < model.heads; ++head) {
+    const Expected *q = &query[head * model.headSize];
+    const int64_t from = head / model.group() * model.headSize;
+    std::vector<double> weights, errors;
+    double largest = -std::numeric_limits<double>::infinity();
+    for (int32_t p = 0; p <= position; ++p) {
+      const Expected *k = &entries[p].key[from];
+      double score = 0, squares = 0, magnitude = 0;
+      for (int64_t d = 0; d < model.headSize; ++d) {
+        const double term = q[d].value * k[d].value;
+        score += term;
+        magnitude += std::abs(term);
+        const double error = std::abs(q[d].value) * k[d].bound +
+                             std::abs(k[d].value) * q[d].bound +
+                             softmaxError * std::abs(term);
+        squares += error * error;
+      }
+      weights.push_back(scale * score);
+      errors.push_back(scale * (sumError * magnitude + manyErrors(squares)));
+      largest = std::max(largest, weights.back());
+    }
+    // A weight is off by the share e^error, and so is their sum.
+    double total = 0, worst = 0;
+    for (int32_t p = 0; p <= position; ++p) {
+      weights[p] = std::exp(weights[p] - largest);
+      total += weights[p];
+      if (weights[p] != 0)
+        worst = std::max(worst, errors[p]);
+    }
+    const double share =
+        std::expm1(2 * worst) + 2 * softmaxError + 4 * sumError;
+    for (int64_t d = 0; d < model.headSize; ++d) {
+      double sum = 0, bound = 0;
+      for (int32_t p = 0; p <= position; ++p) {
+        const Expected &v = entries[p].value[from + d];
+        sum += weights[p] * v.value;
+        bound += weights[p] * (std::abs(v.value) * share + v.bound);
+      }
+      result.push_back({sum / total, bound / total});
+    }
+  }
+  return result;
+}
+
+} // namespace llamac::conformance

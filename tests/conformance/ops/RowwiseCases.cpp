@@ -1,0 +1,346 @@
+//===- RowwiseCases.cpp - Embedding, norm and other row-wise ops ----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/conformance/ops/Cases.h"
+
+#include "runtime/io/FloatBits.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace llamac::conformance {
+
+static constexpr double eps = 1e-5; // As the IR below says.
+
+static std::shared_ptr<Program> programOf(const std::string &name,
+                                          int64_t outWidth) {
+  auto program = std::make_shared<Program>();
+  program->name = name;
+  program->model = plainModel();
+  program->outType = rowsText(outWidth);
+  program->outWidth = outWidth;
+  return program;
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding
+//===----------------------------------------------------------------------===//
+
+static std::shared_ptr<Program> embedProgram(const std::string &name,
+                                             StoredWeight table) {
+  auto program = programOf(name, table.cols);
+  program->body = absl::StrCat(
+      "  %out = kernel.embed %tokens, %table : (tensor<?xi32>, ",
+      typeText(table), ") -> ", program->outType, " loc(\"", name, "\")");
+  program->weights = {std::move(table)};
+  return program;
+}
+
+/// Looks `tokens` up; a row of the table is exact but for the errors that the
+/// device's format has.
+static OpCase embedCase(const std::string &name,
+                        const std::shared_ptr<Program> &program,
+                        const std::vector<int32_t> &tokens) {
+  Step step = stepOf(static_cast<int64_t>(tokens.size()));
+  step.tokens = tokens;
+  return oneStep(name, program, step, [=](const Numerics &numerics) {
+    const StoredWeight &table = program->weights.front();
+    const std::vector<double> values = table.values();
+    const double error = numerics.weightError(table.type, 1) + roundError;
+    std::vector<ExpectedRow> rows;
+    for (const int32_t token : tokens) {
+      ExpectedRow &row = rows.emplace_back();
+      for (int64_t i = 0; i < table.cols; ++i) {
+        const double value = values[token * table.cols + i];
+        row.push_back({value, error * std::abs(value)});
+      }
+    }
+    return rows;
+  });
+}
+
+static void addEmbedCases(std::vector<OpCase> &cases) {
+  static constexpr struct {
+    DataType type;
+    int64_t width;
+  } tables[] = {
+      {DataType::F32, 40},   {DataType::F16, 72},   {DataType::BF16, 72},
+      {DataType::Q8_0, 96},  {DataType::Q4_0, 96},  {DataType::Q4_1, 96},
+      {DataType::Q5_0, 96},  {DataType::Q5_1, 96},  {DataType::Q4_K, 256},
+      {DataType::Q5_K, 256}, {DataType::Q6_K, 256},
+  };
+  for (const auto &[type, width] : tables) {
+    const std::string name = absl::StrCat("embed_", dataTypeName(type).data());
+    const auto program =
+        embedProgram(name, randomMatrix("table", type, 37, width));
+    cases.push_back(embedCase(name + "_r1", program, {36}));
+    cases.push_back(embedCase(name + "_r7", program, {0, 36, 1, 1, 0, 15, 16}));
+  }
+  // A NaN in the table shows in the token that has it, and there alone.
+  constexpr int64_t width = 72;
+  StoredWeight table = randomMatrix("table", DataType::BF16, 37, width);
+  const uint16_t nan = f32ToBf16(NAN);
+  std::memcpy(&table.bytes[(5 * width + 71) * 2], &nan, 2);
+  cases.push_back(embedCase("embed_nan_in_table",
+                            embedProgram("embed_nan", std::move(table)),
+                            {4, 5, 6}));
+}
+
+//===----------------------------------------------------------------------===//
+// Norm
+//===----------------------------------------------------------------------===//
+
+static std::shared_ptr<Program> normProgram(int64_t width) {
+  const std::string name = absl::StrCat("rms_norm_w", width);
+  auto program = programOf(name, width);
+  program->inputs = {{"x", width}};
+  program->weights = {vectorWeight("gain", normalFloats(width, 3))};
+  program->body = absl::StrCat(
+      "  %out = kernel.rms_norm %x, %gain {eps = 1.0e-5 : f64} : (",
+      program->outType, ", ", typeText(program->weights[0]), ") -> ",
+      program->outType, " loc(\"", name, "\")");
+  return program;
+}
+
+static OpCase normCase(const std::string &name,
+                       const std::shared_ptr<Program> &program,
+                       const std::vector<float> &x) {
+  const int64_t width = program->outWidth;
+  Step step = stepOf(static_cast<int64_t>(x.size()) / width);
+  step.inputs["x"] = x;
+  return oneStep(name, program, step, [=](const Numerics &) {
+    const std::vector<double> gain = program->weights[0].values();
+    std::vector<ExpectedRow> rows;
+    rows.reserve(step.rows());
+    for (int64_t r = 0; r < step.rows(); ++r)
+      rows.push_back(roundedOnce(normalised(rowOf(x, r, width), gain, eps)));
+    for (ExpectedRow &row : rows)
+      for (Expected &number : row)
+        number.bound = sumError * std::abs(number.value);
+    return rows;
+  });
+}
+
+static void addNormCases(std::vector<OpCase> &cases) {
+  for (const int64_t width : {int64_t{8}, int64_t{72}, int64_t{576}}) {
+    const auto program = normProgram(width);
+    for (const int64_t rows : {1, 5, 67})
+      cases.push_back(normCase(absl::StrCat(program->name, "_r", rows), program,
+                               normalFloats(rows * width, 5, 3)));
+    // Rows of zeros and of very small numbers are what eps is for.
+    std::vector<float> small = normalFloats(3 * width, 6, 1e-4f);
+    std::fill_n(small.begin(), width, 0.0f);
+    cases.push_back(normCase(program->name + "_small", program, small));
+    for (const float bad : {NAN, INFINITY}) {
+      std::vector<float> x = normalFloats(5 * width, 7);
+      x[3 * width + width - 1] = bad;
+      cases.push_back(
+          normCase(program->name + (std::isnan(bad) ? "_nan_row" : "_inf_row"),
+                   program, x));
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Element by element
+//===----------------------------------------------------------------------===//
+
+/// A function of two operands: its region and what it computes.
+struct Pointwise {
+  const char *name;
+  const char *region;
+  double (*compute)(double a, double b);
+  double error; ///< Of the result, by magnitude.
+};
+
+static OpCase pointwiseCase(const std::string &name,
+                            const std::shared_ptr<Program> &program,
+                            const Pointwise &function,
+                            const std::vector<float> &a,
+                            const std::vector<float> &b) {
+  const int64_t width = program->outWidth;
+  Step step = stepOf(static_cast<int64_t>(a.size()) / width);
+  step.inputs = {{"a", a}, {"b", b}};
+  return oneStep(name, program, step, [=](const Numerics &) {
+    std::vector<ExpectedRow> rows(step.rows());
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double value = function.compute(a[i], b[i]);
+      rows[i / width].push_back({value, function.error * std::abs(value)});
+    }
+    return rows;
+  });
+}
+
+static void addPointwiseCases(std::vector<OpCase> &cases) {
+  static constexpr Pointwise functions[] = {
+      {"gated",
+       "    %s = kernel.silu %p\n"
+       "    %y = arith.mulf %s, %q : f32\n",
+       [](double a, double b) { return a / (1 + std::exp(-a)) * b; }, sumError},
+      {"arithmetic",
+       "    %s = arith.mulf %p, %p : f32\n"
+       "    %t = arith.addf %s, %s : f32\n"
+       "    %u = arith.divf %t, %q : f32\n"
+       "    %y = arith.mulf %u, %u : f32\n",
+       [](double a, double b) {
+         return (a * a + a * a) / b * ((a * a + a * a) / b);
+       },
+       sumError},
+      {"difference", "    %y = arith.subf %p, %q : f32\n",
+       [](double a, double b) { return a - b; }, sumError},
+  };
+  for (const Pointwise &function : functions)
+    for (const int64_t width : {int64_t{8}, int64_t{202}}) {
+      const std::string name =
+          absl::StrCat("pointwise_", function.name, "_w", width);
+      auto program = programOf(name, width);
+      program->inputs = {{"a", width}, {"b", width}};
+      program->body = absl::StrCat(
+          "  %out = kernel.pointwise %a, %b body {\n  ^bb0(%p: f32, %q: "
+          "f32):\n",
+          function.region, "    kernel.yield %y\n  } : (", program->outType,
+          ", ", program->outType, ") -> ", program->outType, " loc(\"", name,
+          "\")");
+      for (const int64_t rows : {1, 5, 66}) {
+        std::vector<float> a = normalFloats(rows * width, 11, 3);
+        const std::vector<float> b = normalFloats(rows * width, 12);
+        // Where the exponential of silu overflows and where it vanishes.
+        a[0] = -120;
+        a[1] = 120;
+        cases.push_back(pointwiseCase(absl::StrCat(name, "_r", rows), program,
+                                      function, a, b));
+      }
+      std::vector<float> a = normalFloats(3 * width, 13);
+      std::vector<float> b = normalFloats(3 * width, 14);
+      a[width + 1] = NAN;
+      b[width + 4] = INFINITY;
+      if (std::string(function.name) != "arithmetic") // x / inf is 0.
+        cases.push_back(
+            pointwiseCase(name + "_not_finite", program, function, a, b));
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// The wanted rows
+//===----------------------------------------------------------------------===//
+
+static void addGatherCases(std::vector<OpCase> &cases) {
+  for (const int64_t width : {int64_t{8}, int64_t{202}}) {
+    auto program = programOf(absl::StrCat("gather_rows_w", width), width);
+    program->inputs = {{"x", width}};
+    program->wanted = true;
+    program->body =
+        absl::StrCat("  %out = kernel.gather_rows %x, %wanted : (",
+                     program->outType, ", tensor<?xi32>) -> ", program->outType,
+                     " loc(\"", program->name, "\")");
+    const std::vector<std::vector<int32_t>> lists = {
+        {}, {0}, {69}, {0, 1, 33, 69}};
+    for (const std::vector<int32_t> &wanted : lists) {
+      std::vector<float> x = normalFloats(70 * width, 17);
+      // Rows that nobody wants do not matter.
+      x[2 * width] = NAN;
+      Step step = stepOf(70);
+      step.inputs["x"] = x;
+      step.wanted = wanted;
+      std::string name = absl::StrCat(program->name, "_wants");
+      for (const int32_t row : wanted)
+        absl::StrAppend(&name, "_", row);
+      cases.push_back(oneStep(wanted.empty() ? name + "_none" : name, program,
+                              step, [=](const Numerics &) {
+                                std::vector<ExpectedRow> rows;
+                                for (const int32_t row : wanted) {
+                                  ExpectedRow &expected = rows.emplace_back();
+                                  for (const double value :
+                                       rowOf(x, row, width))
+                                    expected.push_back({value, 0});
+                                }
+                                return rows;
+                              }));
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Angles
+//===----------------------------------------------------------------------===//
+
+/// Radians a position, of a head of 16 and theta = 10000.
+static std::vector<double> angleFrequencies() {
+  std::vector<double> frequencies;
+  frequencies.reserve(8);
+  for (int i = 0; i < 8; ++i)
+    frequencies.push_back(std::pow(10000.0, -i / 8.0));
+  return frequencies;
+}
+
+/// The angles of all rows, or of the wanted ones.
+static std::shared_ptr<Program> angleProgram(bool ofWanted) {
+  auto program = programOf(ofWanted ? "rope_table_wanted" : "rope_table", 16);
+  program->outType = "tensor<?x8x2xf32>";
+  program->wanted = ofWanted;
+  if (ofWanted)
+    program->body = "  %at = kernel.gather_rows %positions, %wanted : "
+                    "(tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32> "
+                    "loc(\"positions\")\n";
+  absl::StrAppend(&program->body, "  %out = kernel.rope_table %",
+                  ofWanted ? "at" : "positions",
+                  " {frequencies = ", frequenciesText(angleFrequencies()),
+                  "} : (tensor<?xi32>) -> ", program->outType, " loc(\"",
+                  program->name, "\")");
+  return program;
+}
+
+static OpCase angleCase(const std::string &name,
+                        const std::shared_ptr<Program> &program,
+                        const std::vector<int32_t> &positions,
+                        const std::vector<int32_t> &wanted) {
+  Step step = stepOf(static_cast<int64_t>(positions.size()));
+  step.positions = positions;
+  step.wanted = wanted;
+  return oneStep(name, program, step, [=](const Numerics &) {
+    std::vector<ExpectedRow> rows;
+    std::vector<int32_t> of = positions;
+    if (program->wanted) {
+      of.clear();
+      for (const int32_t row : wanted)
+        of.push_back(positions[row]);
+    }
+    for (const int32_t position : of) {
+      ExpectedRow &row = rows.emplace_back();
+      for (const double frequency : angleFrequencies()) {
+        row.push_back({std::cos(position * frequency), roundError});
+        row.push_back({std::sin(position * frequency), roundError});
+      }
+    }
+    return rows;
+  });
+}
+
+static void addAngleCases(std::vector<OpCase> &cases) {
+  const auto all = angleProgram(false), wanted = angleProgram(true);
+  cases.push_back(angleCase("rope_table_r1", all, {0}, {}));
+  std::vector<int32_t> positions(70);
+  for (int i = 0; i < 70; ++i)
+    positions[i] = i * 1873; // Up to 129237, longer than any context.
+  cases.push_back(angleCase("rope_table_r70", all, positions, {}));
+  cases.push_back(angleCase("rope_table_of_wanted_rows", wanted, positions,
+                            {0, 1, 64, 69}));
+}
+
+void addRowwiseCases(std::vector<OpCase> &cases) {
+  addEmbedCases(cases);
+  addNormCases(cases);
+  addPointwiseCases(cases);
+  addGatherCases(cases);
+  addAngleCases(cases);
+}
+
+} // namespace llamac::conformance
