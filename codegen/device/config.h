@@ -268,8 +268,9 @@ LLAMAC_CONSTEXPR LaunchShape pointwiseShape(long width) {
 
 LLAMAC_CONSTEXPR LaunchShape ropeTableShape() { return {1, 1, 64}; }
 
-constexpr int argmaxThreads = 1024;
-LLAMAC_CONSTEXPR LaunchShape argmaxShape() { return {1, 1, argmaxThreads}; }
+/// One block for each row.
+constexpr int sampleThreads = 1024;
+LLAMAC_CONSTEXPR LaunchShape sampleShape() { return {1, 1, sampleThreads}; }
 
 } // namespace llamac::cuda
 

@@ -460,6 +460,26 @@ LLAMAC_DEVICE uint32_t atomicAddRelaxed(uint32_t *global, uint32_t value) {
 }
 
 //===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+/// Adds to a word of shared memory and gives what it held; orders nothing. The
+/// sum is the same in whatever order threads come. There is none for 64 bits:
+/// that is a loop of compare-and-swap on a GPU.
+LLAMAC_DEVICE uint32_t atomicAddShared(uint32_t *shared, uint32_t value) {
+#ifdef LLAMAC_SIM
+  return llamacSim->atomicAddShared(shared, value);
+#else
+  uint32_t result;
+  asm volatile("atom.relaxed.cta.shared.add.u32 %0, [%1], %2;"
+               : "=r"(result)
+               : "r"(sharedAddress(shared)), "r"(value)
+               : "memory");
+  return result;
+#endif
+}
+
+//===----------------------------------------------------------------------===//
 // Asynchronous copies from global to shared memory
 //===----------------------------------------------------------------------===//
 

@@ -90,10 +90,21 @@ int32_t mostLikely(absl::Span<const float> logits) {
 }
 
 int32_t Sampler::sample(absl::Span<const float> logits) {
+  return greedy() ? mostLikely(logits) : choose(logits, random.nextUnit());
+}
+
+Draw Sampler::nextDraw() {
   if (greedy())
-    return mostLikely(logits);
-  selectCandidates(logits);
-  return draw();
+    return {};
+  // What is no f32 is far from any number that matters.
+  constexpr double least = std::numeric_limits<float>::min();
+  constexpr double most = std::numeric_limits<float>::max();
+  constexpr int64_t all = std::numeric_limits<int32_t>::max();
+  const double temperature = std::clamp(options.temperature, least, most);
+  return {static_cast<float>(temperature),
+          static_cast<int32_t>(std::min(options.topK, all)),
+          static_cast<float>(std::max(options.topP, least)),
+          static_cast<uint32_t>(random.nextUnit() * 0x1p32)};
 }
 
 void Sampler::selectCandidates(absl::Span<const float> logits) {
@@ -133,11 +144,12 @@ void Sampler::selectCandidates(absl::Span<const float> logits) {
   }
 }
 
-int32_t Sampler::draw() {
+int32_t Sampler::choose(absl::Span<const float> logits, double unit) {
+  selectCandidates(logits);
   double total = 0;
   for (double weight : weights)
     total += weight;
-  double left = random.nextUnit() * total;
+  double left = unit * total;
   size_t chosen = 0;
   while (chosen + 1 < weights.size() && left >= weights[chosen])
     left -= weights[chosen++];

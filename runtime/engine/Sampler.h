@@ -44,6 +44,15 @@ private:
   std::array<uint64_t, 4> state;
 };
 
+/// One draw as a plan that samples by itself takes it, its input `draws`.
+struct Draw {
+  float temperature = 0; ///< 0: the first of the largest.
+  int32_t topK = 0;      ///< 0: all.
+  float topP = 1;
+  uint32_t unit = 0; ///< The number in [0, 1) that decides, times 2^32.
+};
+static_assert(sizeof(Draw) == 16, "four words of the plan's input");
+
 class Sampler {
 public:
   /// Usage error for a temperature, top-k or top-p that is no such thing; NaN
@@ -53,6 +62,13 @@ public:
   /// The next token's id given finite logits, which are at least one. Equal
   /// logits are taken in order of their ids.
   int32_t sample(absl::Span<const float> logits);
+
+  /// The draw that sample() would make now, for the plan to make: the next one
+  /// is another. Its numbers are rounded.
+  Draw nextDraw();
+
+  /// The token that `unit`, in [0, 1), draws.
+  int32_t choose(absl::Span<const float> logits, double unit);
 
   /// The seed in use, for a report.
   uint64_t seed() const { return usedSeed; }
@@ -68,7 +84,6 @@ private:
       : options(options), usedSeed(seed), random(seed) {}
 
   void selectCandidates(absl::Span<const float> logits);
-  int32_t draw();
 
   SamplingOptions options;
   uint64_t usedSeed;

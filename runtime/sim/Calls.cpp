@@ -118,6 +118,10 @@ static unsigned atomicAdd(unsigned *global, unsigned value, int order) {
   group().progressed();
   return __atomic_fetch_add(global, value, __ATOMIC_ACQ_REL);
 }
+static unsigned atomicAddShared(unsigned *shared, unsigned value) {
+  group().checkSharedAtomic(shared, SITE);
+  return __atomic_fetch_add(shared, value, __ATOMIC_RELAXED);
+}
 
 static AsyncCopy copyOf(void *shared, const void *global, unsigned size,
                         unsigned valid, const void *site) {
@@ -177,6 +181,7 @@ const SimCalls &calls() {
       loadAcquire,
       storeRelease,
       atomicAdd,
+      atomicAddShared,
       cpAsync,
       cpAsyncCommit,
       cpAsyncWait,

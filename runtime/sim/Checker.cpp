@@ -179,6 +179,17 @@ void Group::checkReadOnly(const void *address, uint64_t size,
   }
 }
 
+void Group::checkSharedAtomic(const void *word, const void *site) {
+  if (!checked())
+    return;
+  if (!isSharedOf(*running->block, word))
+    fail(site, absl::StrCat("out of bounds: ", verb(Access::Atomic),
+                            "4 bytes of ", describe(*running->block, word),
+                            ", expected shared memory"));
+  checkAlignment(word, 4, "the word of an atomic", site);
+  checkShared(*running, word, 4, Access::Atomic, site);
+}
+
 void Group::checkAlignment(const void *address, uint32_t alignment,
                            const char *what, const void *site) {
   if (toInteger(address) % alignment)
@@ -244,7 +255,7 @@ void Group::checkRace(Thread &thread, Cell &cell, Access access,
   };
   const bool isPlainWrite = access == Access::Write;
   if (access == Access::Read
-          ? isNow(cell.read)
+          ? isNow(cell.read) && !cell.read.isAtomic
           : isPlainWrite && isNow(cell.write) && !cell.read.clock)
     return;
   if (!knows(thread, cell.write))
@@ -266,17 +277,20 @@ void Group::checkRace(Thread &thread, Cell &cell, Access access,
     cell.moreReads = nullptr;
     return;
   }
-  // One that this is ordered behind need not be kept.
-  if (knows(thread, cell.read)) {
+  // One of its kind that this is ordered behind need not be kept: reads and
+  // atomics race with different accesses.
+  auto replaces = [&](const Epoch &since) {
+    return since.clock == 0 ||
+           (since.isAtomic == now.isAtomic && knows(thread, since));
+  };
+  if (replaces(cell.read)) {
     cell.read = now;
     return;
   }
   if (!cell.moreReads)
     cell.moreReads = std::make_unique<std::vector<Epoch>>();
   std::vector<Epoch> &reads = *cell.moreReads;
-  auto old = std::find_if(reads.begin(), reads.end(), [&](const Epoch &read) {
-    return knows(thread, read);
-  });
+  auto old = std::find_if(reads.begin(), reads.end(), replaces);
   // So many without order that one of them will give a race away.
   constexpr size_t most = 1024;
   if (old != reads.end())

@@ -227,6 +227,8 @@ public:
   void check(Thread &thread, const void *address, uint64_t size, Access access,
              const void *site);
   void checkReadOnly(const void *address, uint64_t size, const void *site);
+  /// The running thread's atomic on a word that must be in shared memory.
+  void checkSharedAtomic(const void *word, const void *site);
   void checkAlignment(const void *address, uint32_t alignment, const char *what,
                       const void *site);
   /// Ordering through global words.

@@ -65,6 +65,7 @@ struct SimCalls {
   unsigned (*loadAcquire)(const unsigned *global);
   void (*storeRelease)(unsigned *global, unsigned value);
   unsigned (*atomicAdd)(unsigned *global, unsigned value, int order);
+  unsigned (*atomicAddShared)(unsigned *shared, unsigned value);
 
   void (*cpAsync)(void *shared, const void *global, unsigned size,
                   unsigned valid);

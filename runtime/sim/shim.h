@@ -85,6 +85,7 @@ static inline float __uint_as_float(unsigned x) {
 static inline unsigned __float_as_uint(float x) {
   return __builtin_bit_cast(unsigned, x);
 }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
 
 // A variable of a function is the block's own: the address of a byte that each

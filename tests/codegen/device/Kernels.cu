@@ -157,8 +157,8 @@ LLAMAC_KERNEL(rope_table, ropeTableShape())
   ropeTable<model.headSize>(positions, frequencies, out);
 }
 
-LLAMAC_KERNEL(pick_token, argmaxShape())
-(const float *logits, int *out, int rows) {
-  argmax<model.vocabulary>(logits, out);
+LLAMAC_KERNEL(pick_token, sampleShape())
+(const float *logits, const Draw *draws, int *out, int rows) {
+  sample<model.vocabulary>(logits, draws, out);
 }
 #endif

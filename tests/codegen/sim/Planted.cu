@@ -299,6 +299,75 @@ KERNEL(plainCounter) {
 }
 PLANTED(plainCounter)
 
+/// Counts the values of `in`, and gives each value its count.
+template <typename Add, typename Meet>
+LLAMAC_DEVICE void histogram(float *out, const float *in, bool clear, Add add,
+                             Meet meet) {
+  LLAMAC_SHARED(counts, uint32_t[32]);
+  const int t = threadIdx.x;
+  if (clear && t < 32)
+    counts[t] = 0; // caught by histogramClearedLate
+  meet();
+  add(&counts[static_cast<int>(in[t]) + 11]);
+  syncThreads();
+  out[t] = static_cast<float>(counts[static_cast<int>(in[t]) + 11]);
+}
+
+KERNEL(plainHistogram) {
+  histogram(
+      out, in, true,
+      [](uint32_t *count) {
+        if constexpr (bug)
+          *count += 1; // caught
+        else
+          atomicAddShared(count, 1);
+      },
+      syncThreads);
+}
+PLANTED(plainHistogram)
+
+KERNEL(histogramNotCleared) {
+  histogram(
+      out, in, !bug,
+      [](uint32_t *count) { atomicAddShared(count, 1); }, // caught
+      syncThreads);
+}
+PLANTED(histogramNotCleared)
+
+KERNEL(histogramClearedLate) {
+  histogram(
+      out, in, true,
+      [](uint32_t *count) { atomicAddShared(count, 1); }, // caught
+      [] {
+        if constexpr (!bug)
+          syncThreads();
+      });
+}
+PLANTED(histogramClearedLate)
+
+KERNEL(histogramReadEarly) {
+  LLAMAC_SHARED(count, uint32_t);
+  const int t = threadIdx.x;
+  if (t == 0)
+    count = 0;
+  syncThreads();
+  atomicAddShared(&count, 1); // caught
+  if constexpr (!bug)
+    syncThreads();
+  out[t] = t == 0 && count > 64 ? 0 : in[t]; // caught
+}
+PLANTED(histogramReadEarly)
+
+KERNEL(sharedAtomicOnGlobal) {
+  LLAMAC_SHARED(count, uint32_t);
+  if (threadIdx.x == 0)
+    count = 0;
+  syncThreads();
+  atomicAddShared(bug ? flags : &count, 1); // caught
+  out[threadIdx.x] = in[threadIdx.x];
+}
+PLANTED(sharedAtomicOnGlobal)
+
 /// The last of the blocks adds up what all have written.
 template <typename Arrive>
 LLAMAC_DEVICE void lastArriver(float *out, const float *in, int rows,

@@ -14,6 +14,7 @@
 
 #include "tests/codegen/sim/Support.h"
 
+#include <algorithm>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,6 +41,10 @@ static float lane15(const std::vector<float> &in, int i) {
 }
 static float itsIndex(const std::vector<float> &, int i) {
   return static_cast<float>(i);
+}
+/// How many of the 64 values are that of `i`.
+static float itsCount(const std::vector<float> &in, int i) {
+  return static_cast<float>(std::count(in.begin(), in.end(), in[i]));
 }
 static float one(const std::vector<float> &, int) { return 1; }
 static float first60(const std::vector<float> &in, int i) {
@@ -99,6 +104,11 @@ static const Planted planted[] = {
     {"writeToInput", "read-only", itsIndex},
     {"crossBlockWrite", "race", copied, 2, 64, 128, 128},
     {"plainCounter", "race", one, 2, 64, 128, 128},
+    {"plainHistogram", "race", itsCount},
+    {"histogramNotCleared", "uninitialised", itsCount},
+    {"histogramClearedLate", "race|uninitialised", itsCount},
+    {"histogramReadEarly", "race", copied},
+    {"sharedAtomicOnGlobal", "out of bounds", copied},
     {"lastArriverWithoutFence", "race", firstHalfThenSums, 2, 64, 128, 192},
     {"lastArriverWithFence", "race", firstHalfThenSums, 2, 64, 128, 192},
     {"lastArriverWithoutBarrier", "race", firstHalfThenSums, 2, 64, 128, 192},

@@ -155,6 +155,15 @@ static Words reductions(const Words &in) {
          Words(32, mostWord) + Words(32, bits);
 }
 
+/// Four sums of every fourth word, each with 7 added.
+static Words sumsByFours(const Words &in) {
+  Words out(32, 7);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = lane % 4; i < 32; i += 4)
+      out[lane] += in[i];
+  return out + Words(32, 1);
+}
+
 static Words firstWords(const Words &in, size_t count) {
   return Words(in.begin(), in.begin() + static_cast<ptrdiff_t>(count));
 }
@@ -279,6 +288,7 @@ const std::vector<WrapperCase> &wrapperCases() {
       {"atomics", Input::Bits, Match::Exact,
        EXPECT_ALL((Words{32, 64, in[0]} + Words(29, 0) + Words(64, 1) +
                    Words(32, in[0])))},
+      {"sharedAtomics", Input::Bits, Match::Exact, sumsByFours},
       {"copy4", Input::Bits, Match::Exact, EXPECT_ALL(shrunkPieces(in, 4))},
       {"copy8", Input::Bits, Match::Exact, EXPECT_ALL(shrunkPieces(in, 8))},
       {"copy16", Input::Bits, Match::Exact, EXPECT_ALL(shrunkPieces(in, 16))},

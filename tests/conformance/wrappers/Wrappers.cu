@@ -170,6 +170,20 @@ WRAPPER(atomics) {
   syncWarp();
   out[96 + threadIdx.x] = loadAcquire(out + 2);
 }
+WRAPPER(sharedAtomics) {
+  LLAMAC_SHARED(sums, uint32_t[4]);
+  if (threadIdx.x < 4)
+    sums[threadIdx.x] = 0xffffffff;
+  syncWarp();
+  // Each of a word's eight lanes gets another of the sums on the way; they
+  // wrap.
+  const uint32_t before = atomicAddShared(&sums[threadIdx.x % 4], 1);
+  out[32 + threadIdx.x % 4 * 8 + (before + 1)] = 1;
+  syncWarp();
+  atomicAddShared(&sums[threadIdx.x % 4], in[threadIdx.x]);
+  syncWarp();
+  out[threadIdx.x] = sums[threadIdx.x % 4];
+}
 
 template <int size>
 LLAMAC_DEVICE void copyThroughShared(uint32_t *out, const uint32_t *in) {

@@ -1,0 +1,22 @@
+//===- Sampling.cu - Sampling rows of several widths ------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "llamac/sampling.cuh"
+
+using namespace llamac::cuda;
+
+#define LLAMAC_SAMPLE(width)                                                   \
+  extern "C" __global__ void __launch_bounds__(sampleThreads) sample##width(   \
+      const float *logits, const Draw *draws, int *out, int rows) {            \
+    sample<width>(logits, draws, out);                                         \
+  }
+
+LLAMAC_SAMPLE(1)
+LLAMAC_SAMPLE(7)
+LLAMAC_SAMPLE(1000)
+LLAMAC_SAMPLE(4099)

@@ -1,0 +1,271 @@
+//===- SamplingTest.cpp - Drawing tokens on the simulator -----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernel against a sort in double precision, and against the sampler of
+// the host. A draw that falls closer to a border between two tokens than
+// rounding is decided by no one, so it is left out; hardly any does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Source.h"
+
+#include "codegen/sim/SimCompiler.h"
+#include "runtime/engine/Sampler.h"
+#include "runtime/sim/Simulator.h"
+
+#include "absl/strings/str_cat.h"
+#include "llamac/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+
+namespace llamac::cuda {
+namespace {
+
+using Logits = std::vector<float>;
+
+/// How far from a border a draw must be, as a share of all weights.
+constexpr double rounding = 2e-6;
+
+/// Sampling.cu, compiled once in a process.
+const SimModule &module(bool checked) {
+  static std::unique_ptr<SimModule> modules[2];
+  std::unique_ptr<SimModule> &module = modules[checked];
+  if (!module) {
+    const auto object =
+        compileForSim({SourceFile{"Sampling.cu", readFile("Sampling.cu")}},
+                      checked ? SimFlavour::Checked : SimFlavour::Fast);
+    EXPECT_TRUE(object.ok()) << object.status();
+    auto opened = SimModule::open(
+        {reinterpret_cast<const uint8_t *>(object->data()), object->size()},
+        "Sampling.cu");
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    module = *std::move(opened);
+  }
+  return *module;
+}
+
+class SamplingTest : public testing::TestWithParam<SimOptions> {
+protected:
+  /// What the kernel gives for draws.size() rows of logits.
+  std::vector<int> tokens(const Logits &logits,
+                          const std::vector<Draw> &draws) const {
+    const size_t width = logits.size() / draws.size();
+    std::vector<int> out(draws.size(), -77);
+    // The kernel reads a draw by one instruction.
+    alignas(16) Draw aligned[64];
+    std::copy(draws.begin(), draws.end(), aligned);
+    Simulator simulator(GetParam());
+    simulator.memory().add("logits", const_cast<float *>(logits.data()),
+                           logits.size() * sizeof(float),
+                           SimContents::ReadOnly);
+    simulator.memory().add("draws", aligned, draws.size() * sizeof(Draw),
+                           SimContents::ReadOnly);
+    simulator.memory().add("out", out.data(), out.size() * sizeof(int),
+                           SimContents::Undefined);
+    SimLaunch launch;
+    launch.kernel = absl::StrCat("sample", width);
+    launch.grid.y = static_cast<uint32_t>(draws.size());
+    launch.block.x = static_cast<uint32_t>(sampleShape().threads);
+    launch.args = {const_cast<float *>(logits.data()), aligned, out.data()};
+    launch.rows = static_cast<int32_t>(draws.size());
+    const absl::Status status =
+        simulator.run(module(GetParam().checked), launch);
+    EXPECT_TRUE(status.ok()) << status;
+    return out;
+  }
+
+  int token(const Logits &logits, const Draw &draw) const {
+    return tokens(logits, {draw})[0];
+  }
+
+  Logits normal(size_t count, float scale) {
+    std::normal_distribution<float> distribution(0, scale);
+    Logits logits(count);
+    for (float &logit : logits)
+      logit = distribution(random);
+    return logits;
+  }
+
+  std::mt19937 random{99};
+};
+
+/// The token that `draw` chooses of `logits`; none when it is too close to
+/// call.
+std::optional<int> expectedToken(absl::Span<const float> logits,
+                                 const Draw &draw) {
+  std::vector<int> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  });
+  if (draw.temperature == 0)
+    return order[0];
+  std::vector<double> sums(order.size()); // Of the first tokens' weights.
+  std::transform(order.begin(), order.end(), sums.begin(), [&](int id) {
+    return std::exp((double{logits[id]} - logits[order[0]]) / draw.temperature);
+  });
+  std::partial_sum(sums.begin(), sums.end(), sums.begin());
+  if (draw.topK > 0 && static_cast<size_t>(draw.topK) < sums.size())
+    sums.resize(static_cast<size_t>(draw.topK));
+  const double all = sums.back();
+  auto isClose = [&](double a, double b) {
+    return std::abs(a - b) < rounding * all;
+  };
+  if (draw.topP < 1) {
+    const double goal = draw.topP * all;
+    const auto last = std::lower_bound(sums.begin(), sums.end(), goal);
+    if (isClose(*last, goal) ||
+        (last != sums.begin() && isClose(last[-1], goal)))
+      return std::nullopt;
+    sums.erase(last + 1, sums.end());
+  }
+  const double at = draw.unit * 0x1p-32 * sums.back();
+  const auto chosen = std::upper_bound(sums.begin(), sums.end(), at);
+  if (isClose(*chosen, at) ||
+      (chosen != sums.begin() && isClose(chosen[-1], at)))
+    return std::nullopt;
+  return order[static_cast<size_t>(chosen - sums.begin())];
+}
+
+/// The token that the host's sampler chooses.
+int hostToken(absl::Span<const float> logits, const Draw &draw) {
+  auto sampler =
+      Sampler::create({draw.temperature, draw.topK, draw.topP, uint64_t{1}});
+  EXPECT_TRUE(sampler.ok()) << sampler.status();
+  return draw.temperature == 0 ? mostLikely(logits)
+                               : sampler->choose(logits, draw.unit * 0x1p-32);
+}
+
+TEST_P(SamplingTest, DrawsAsASortInDoublePrecision) {
+  int undecided = 0, drawn = 0;
+  const std::vector<size_t> widths =
+      GetParam().checked ? std::vector<size_t>{7, 4099}
+                         : std::vector<size_t>{1, 7, 1000, 4099};
+  for (const size_t width : widths)
+    for (const float scale : {0.5f, 4.0f}) {
+      std::vector<Draw> draws;
+      for (const float temperature : {0.0f, 0.3f, 5.0f})
+        for (const auto &[topK, topP] : {std::pair(0, 1.0f),
+                                         {1, 1.0f},
+                                         {3, 1.0f},
+                                         {40, 0.9f},
+                                         {0, 0.5f},
+                                         {0, 1e-6f},
+                                         {5000, 0.999f}})
+          draws.push_back(
+              {temperature, topK, topP, static_cast<uint32_t>(random())});
+      const Logits logits = normal(width * draws.size(), scale);
+      const std::vector<int> out = tokens(logits, draws);
+      for (size_t r = 0; r < draws.size(); ++r) {
+        SCOPED_TRACE(absl::StrCat("width ", width, ", scale ", scale,
+                                  ", temperature ", draws[r].temperature,
+                                  ", top-k ", draws[r].topK, ", top-p ",
+                                  draws[r].topP, ", unit ", draws[r].unit));
+        const absl::Span<const float> row(&logits[r * width], width);
+        const std::optional<int> expected = expectedToken(row, draws[r]);
+        ++drawn;
+        undecided += !expected;
+        if (!expected)
+          continue;
+        EXPECT_EQ(out[r], *expected);
+        EXPECT_EQ(out[r], hostToken(row, draws[r]));
+      }
+    }
+  EXPECT_LT(undecided * 20, drawn);
+}
+
+TEST_P(SamplingTest, EqualLogitsStandInOrderOfTheirIds) {
+  // Nine tokens weigh the same; all others weigh nothing.
+  const int ids[] = {3, 31, 32, 33, 64, 158, 159, 160, 4098};
+  Logits logits(4099, -1000);
+  for (int id : ids)
+    logits[id] = 2;
+  std::vector<Draw> draws;
+  Logits rows;
+  for (int i = 0; i < 9; ++i) {
+    // The middle of the share of number i.
+    const auto unit = static_cast<uint32_t>((i + 0.5) / 9 * 0x1p32);
+    draws.push_back({0.7f, 0, 1, unit});
+    rows.insert(rows.end(), logits.begin(), logits.end());
+  }
+  EXPECT_EQ(tokens(rows, draws),
+            std::vector<int>(std::begin(ids), std::end(ids)));
+  // Of the first four of them; of the first two, which reach a share of 1 / 5.
+  EXPECT_EQ(token(logits, {0.7f, 4, 1, 0xffffffff}), 33);
+  EXPECT_EQ(token(logits, {0.7f, 0, 0.2f, 0xffffffff}), 31);
+  EXPECT_EQ(token(logits, {0.7f, 4, 0.2f, 0xffffffff}), 3);
+  EXPECT_EQ(token(logits, {0, 0, 1, 0xffffffff}), 3);
+}
+
+TEST_P(SamplingTest, DrawsFromWhereLogitsOfBothSignsMeet) {
+  // The two zeros are one; the order goes on through them.
+  const Logits logits = {-0.0f, 1e-30f, 0.0f, -1e-30f, -0.0f, -1, 1};
+  for (int i = 0; i < 16; ++i) {
+    const Draw draw{100, 0, 1, static_cast<uint32_t>(i) << 28 | 1 << 27};
+    EXPECT_EQ(std::optional(token(logits, draw)), expectedToken(logits, draw))
+        << i;
+  }
+}
+
+TEST_P(SamplingTest, NeighbouringNumbersStandInOrder) {
+  const Logits logits = {1,  std::nextafter(1.0f, 2.0f),  1,    -1,
+                         -1, std::nextafter(-1.0f, 0.0f), -1000};
+  for (int i = 0; i < 16; ++i) {
+    const Draw draw{2, 0, 1, static_cast<uint32_t>(i) << 28 | 1 << 27};
+    EXPECT_EQ(std::optional(token(logits, draw)), expectedToken(logits, draw))
+        << i;
+  }
+}
+
+TEST_P(SamplingTest, DrawsFromTheLargestFiniteLogits) {
+  const float most = std::numeric_limits<float>::max();
+  const Logits logits = {-most, most, 0, most, -most, 0, 0};
+  EXPECT_EQ(token(logits, {0, 0, 1, 0}), 1);
+  EXPECT_EQ(token(logits, {0.5f, 0, 1, 0x7fffffff}), 1);
+  EXPECT_EQ(token(logits, {0.5f, 0, 1, 0x80000000}), 3);
+  // At either end of the temperatures.
+  EXPECT_EQ(token({1, 2, 3, 4, 3, 2, 1}, {1e-38f, 0, 1, 0xffffffff}), 3);
+  EXPECT_EQ(token({1, 2, 3, 4, 3, 2, 1}, {most, 0, 1, 0xffffffff}), 6);
+}
+
+TEST_P(SamplingTest, ARowThatIsNotFiniteHasNoToken) {
+  for (const float temperature : {0.0f, 1.0f})
+    for (const float wrong : {NAN, -NAN, INFINITY, -INFINITY}) {
+      Logits logits = normal(size_t{3} * 4099, 1);
+      logits[4099 + 4098] = wrong;
+      const Draw draw{temperature, 20, 0.9f, 12345};
+      const std::vector<int> out = tokens(logits, {draw, draw, draw});
+      EXPECT_GE(out[0], 0);
+      EXPECT_EQ(out[1], -1) << wrong << " at temperature " << temperature;
+      EXPECT_GE(out[2], 0);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Schedules, SamplingTest,
+    testing::Values(SimOptions{.schedule = SimSchedule::Forward},
+                    SimOptions{.schedule = SimSchedule::Random, .seed = 5},
+                    SimOptions{.schedule = SimSchedule::Forward,
+                               .checked = true},
+                    SimOptions{.schedule = SimSchedule::Random,
+                               .seed = 6,
+                               .checked = true}),
+    [](const auto &info) {
+      return absl::StrCat(
+          info.param.checked ? "checked_" : "",
+          info.param.schedule == SimSchedule::Random ? "random" : "forward");
+    });
+
+} // namespace
+} // namespace llamac::cuda
