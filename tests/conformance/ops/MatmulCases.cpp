@@ -32,6 +32,7 @@ struct Product {
   DataType type;
   int64_t outputs;
   int64_t depth;
+  const char *suffix = ""; ///< Of the name, where the rest is not enough.
 };
 
 } // namespace
@@ -61,9 +62,9 @@ static const char *epilogueRegion(Epilogue epilogue) {
 
 static std::shared_ptr<Program> productProgram(const Product &product) {
   auto program = std::make_shared<Program>();
-  program->name = absl::StrCat(epilogueName(product.epilogue), "_",
-                               product.norm ? "norm_" : "",
-                               dataTypeName(product.type).data());
+  program->name = absl::StrCat(
+      epilogueName(product.epilogue), "_", product.norm ? "norm_" : "",
+      dataTypeName(product.type).data(), product.suffix);
   program->model = plainModel();
   program->inputs = {{"x", product.depth}};
   program->outType = rowsText(product.outputs);
@@ -177,15 +178,19 @@ static void addProduct(std::vector<OpCase> &cases, const Product &product,
     }
 }
 
-/// A weight that is a NaN shows in its own output, of every row.
-static void addNanWeight(std::vector<OpCase> &cases) {
-  constexpr int64_t depth = 72;
-  const Product product{Epilogue::Plain, false, DataType::BF16, 66, depth};
+/// A weight, or the scale of a block of weights, that is a NaN shows in its own
+/// output, of every row.
+static void addNanWeight(std::vector<OpCase> &cases, DataType type) {
+  constexpr int64_t depth = 96, outputs = 66;
+  const Product product{Epilogue::Plain, false, type, outputs, depth};
   const auto program = productProgram(product);
-  program->name = "matmul_nan_weight";
-  const uint16_t nan = f32ToBf16(NAN);
-  std::memcpy(&program->weights[0].bytes[(65 * depth + 71) * 2], &nan, 2);
-  std::memcpy(&program->weights[0].bytes[16 * depth * 2], &nan, 2);
+  program->name += "_nan_weight";
+  // A block of these begins with its scale, in fp16.
+  const uint16_t nan = type == DataType::BF16 ? f32ToBf16(NAN) : f32ToF16(NAN);
+  std::vector<uint8_t> &bytes = program->weights[0].bytes;
+  const size_t rowBytes = bytes.size() / outputs;
+  std::memcpy(&bytes[16 * rowBytes], &nan, 2);
+  std::memcpy(&bytes[66 * rowBytes - dataTypeInfo(type).blockBytes], &nan, 2);
   for (const int64_t rows : {1, 66})
     cases.push_back(productCase(absl::StrCat(program->name, "_r", rows),
                                 product, program, gridFloats(rows, depth, 43),
@@ -224,10 +229,12 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   using enum Epilogue;
   using enum DataType;
   // Counts that are one, powers of two, none of these, a block and one more.
-  const std::vector<int64_t> every = {1, 2, 3, 8, 9, 64, 65, 130};
-  const std::vector<int64_t> few = {1, 3, 65}, two = {1, 67};
+  const std::vector<int64_t> every = {1, 2, 3, 8, 9, 64, 65, 130, 512};
+  const std::vector<int64_t> few = {1, 3, 9, 65}, two = {1, 67};
   // Outputs and depths that no tile divides.
   addProduct(cases, {Plain, false, BF16, 66, 72}, every);
+  addProduct(cases, {Plain, false, BF16, 131, 8, "_odd"}, few);
+  addProduct(cases, {Plain, false, BF16, 1, 72, "_one"}, two);
   addProduct(cases, {Plain, false, F16, 34, 200}, few);
   addProduct(cases, {Plain, false, F32, 18, 40}, few);
   addProduct(cases, {Plain, false, Q8_0, 130, 96}, few);
@@ -244,7 +251,8 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   }
   addProduct(cases, {Plain, true, Q4_1, 66, 96}, two);
   addProduct(cases, {Gated, false, F16, 34, 72}, two);
-  addNanWeight(cases);
+  for (const DataType type : {BF16, Q8_0, Q4_0, Q4_1})
+    addNanWeight(cases, type);
   addHead(cases);
 }
 

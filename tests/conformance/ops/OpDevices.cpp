@@ -12,8 +12,6 @@
 #include "runtime/cpu/CpuDevice.h"
 #include "tests/conformance/ops/PlanDevice.h"
 
-#include "absl/strings/str_replace.h"
-
 namespace llamac::conformance {
 
 LoadedPrograms::~LoadedPrograms() = default;
@@ -74,7 +72,8 @@ static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
 }
 
 std::vector<OpDeviceRow> opDevices() {
-  return {referenceRow(), cpuRow("cpu", hostIsaLevel())};
+  return {referenceRow(), cpuRow("cpu", hostIsaLevel()),
+          cpuRow("cpu_portable", IsaLevel::Portable)};
 }
 
 } // namespace llamac::conformance

@@ -12,9 +12,11 @@
 #include "compiler/driver/Compiler.h"
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <set>
@@ -164,6 +166,51 @@ void OpTest::TestBody() {
   }
 }
 
+namespace {
+
+/// A row gives the same bits whatever other rows are in the step.
+class RowsTest : public testing::Test {
+public:
+  /// The steps of `few` are rows that `many` begins with.
+  RowsTest(std::shared_ptr<Loader> loader, const OpCase &many,
+           const OpCase &few)
+      : loader(std::move(loader)), many(many), few(few) {}
+
+  void TestBody() override {
+    const Loaded &loaded = loader->get(many.program->model);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    std::vector<float> results[2];
+    for (const OpCase *test : {&many, &few}) {
+      ASSERT_EQ((*loaded)->reset(), absl::OkStatus());
+      auto got = (*loaded)->run(*test->program, test->steps[0]);
+      ASSERT_TRUE(got.ok()) << got.status();
+      results[test == &few] = *std::move(got);
+    }
+    ASSERT_LT(results[1].size(), results[0].size());
+    EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(),
+                          results[1].size() * sizeof(float)),
+              0);
+  }
+
+private:
+  std::shared_ptr<Loader> loader;
+  const OpCase &many;
+  const OpCase &few;
+};
+
+} // namespace
+
+static const OpCase &caseNamed(const std::string &name) {
+  const auto test =
+      std::find_if(opCases().begin(), opCases().end(),
+                   [&](const OpCase &known) { return known.name == name; });
+  if (test == opCases().end()) {
+    ADD_FAILURE() << "no case is called " << name;
+    std::abort();
+  }
+  return *test;
+}
+
 void registerOpTests() {
   for (const OpDeviceRow &row : opDevices()) {
     auto loader = std::make_shared<Loader>(row);
@@ -172,6 +219,24 @@ void registerOpTests() {
                             test.name.c_str(), nullptr, nullptr, __FILE__,
                             __LINE__, [loader, &test]() -> testing::Test * {
                               return new OpTest(loader, test);
+                            });
+    // Of the same range of row counts on every target.
+    static constexpr struct {
+      const char *many, *few;
+    } pairs[] = {
+        {"matmul_bf16_r130", "matmul_bf16_r9"},
+        {"matmul_q4_0_r65", "matmul_q4_0_r9"},
+        {"matmul_gated_norm_q8_0_r65", "matmul_gated_norm_q8_0_r9"},
+        {"matmul_gated_norm_bf16_r65", "matmul_gated_norm_bf16_r9"},
+        {"rms_norm_w576_r67", "rms_norm_w576_r5"},
+    };
+    for (const auto &[many, few] : pairs)
+      testing::RegisterTest(("Conformance/" + row.name).c_str(),
+                            (std::string("rows_by_themselves_") + many).c_str(),
+                            nullptr, nullptr, __FILE__, __LINE__,
+                            [loader, &many = caseNamed(many),
+                             &few = caseNamed(few)]() -> testing::Test * {
+                              return new RowsTest(loader, many, few);
                             });
   }
 }
@@ -199,6 +264,13 @@ TEST(ConformanceCases, UseEveryOpOfTheKernelDialect) {
           << op.getStringRef().str() << " has no case";
 }
 
+TEST(ConformanceCases, AreRunOnEveryDeviceByCtest) {
+  std::vector<std::string> names;
+  for (const OpDeviceRow &row : opDevices())
+    names.push_back(row.name);
+  EXPECT_EQ(absl::StrJoin(names, " "), LLAMAC_CONFORMANCE_DEVICES);
+}
+
 // What a wrong kernel would give, as far as a wrong op of the interpreter gives
 // it, is out of the bounds of every device.
 TEST(ConformanceCases, FindAWrongOp) {
@@ -218,24 +290,21 @@ TEST(ConformanceCases, FindAWrongOp) {
   const std::vector<OpDeviceRow> devices = opDevices();
   for (const auto &[name, right, wrong] : plants) {
     SCOPED_TRACE(name);
-    const auto test =
-        std::find_if(opCases().begin(), opCases().end(),
-                     [&](const OpCase &known) { return known.name == name; });
-    ASSERT_NE(test, opCases().end());
-    const auto planted = std::make_shared<Program>(*test->program);
+    const OpCase &test = caseNamed(name);
+    const auto planted = std::make_shared<Program>(*test.program);
     const size_t at = planted->body.find(right);
     ASSERT_NE(at, std::string::npos);
     planted->body.replace(at, std::string(right).size(), wrong);
     const auto loaded = loadOnReference(planted->model, {{planted, {}}});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     std::vector<std::vector<float>> results;
-    for (const Step &step : test->steps) {
+    for (const Step &step : test.steps) {
       auto got = (*loaded)->run(*planted, step);
       ASSERT_TRUE(got.ok()) << got.status();
       results.push_back(*std::move(got));
     }
     for (const OpDeviceRow &device : devices) {
-      const auto expected = test->expected(device.numerics);
+      const auto expected = test.expected(device.numerics);
       bool found = false;
       for (size_t i = 0; i < results.size(); ++i)
         found |= !mismatch(results[i], expected[i], planted->outWidth).empty();

@@ -312,6 +312,7 @@ private:
   std::vector<std::unique_ptr<Buffer>> weights;
   std::unique_ptr<Buffer> arena, pool;
   std::vector<std::unique_ptr<Buffer>> inputs; ///< By schema::InputRole.
+  bool oneByOne = false;                       ///< How the last step ran.
 };
 
 } // namespace
@@ -339,6 +340,7 @@ static std::vector<uint8_t> noNumbers(uint64_t bytes) {
 }
 
 absl::Status PlanPrograms::reset() {
+  oneByOne = false;
   const schema::PlanT &plan = reader->plan();
   const int64_t pages = plan.kv->pagesPerSequence * maxSequences;
   const uint64_t poolBytes = static_cast<uint64_t>(pages) * plan.kv->pageBytes;
@@ -425,7 +427,14 @@ absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedProgram> prepared,
                           code->prepare(number, bindings));
   const auto wanted = static_cast<int64_t>(step.wanted.size());
-  LLAMAC_RETURN_IF_ERROR(prepared->run({step.rows(), wanted}));
+  // One by one, launches do what all of them do at once: every second step.
+  oneByOne = !oneByOne;
+  if (oneByOne)
+    for (size_t launch = 0; launch < planned.launches.size(); ++launch)
+      LLAMAC_RETURN_IF_ERROR(
+          prepared->runLaunch(launch, {step.rows(), wanted}));
+  else
+    LLAMAC_RETURN_IF_ERROR(prepared->run({step.rows(), wanted}));
 
   const int64_t rows = program.wanted ? wanted : step.rows();
   const int64_t maxRows = program.wanted ? planned.maxWanted : planned.maxRows;
