@@ -16,6 +16,7 @@
 #include "codegen/SourceFile.h"
 #include "codegen/plan/PlanBuilder.h"
 #include "ir/kernel/Target.h"
+#include "ir/kernel/TargetNumerics.h"
 #include "ir/llama/Llama.h"
 #include "ir/plan/Plan.h"
 
@@ -38,8 +39,14 @@ public:
 
   virtual const kernel::Target &target() const = 0;
 
+  /// How the results of its kernels compare with the reference.
+  virtual const kernel::TargetNumerics &numerics() const = 0;
+
   /// Unsupported, with the field, for a model that no family takes.
   virtual absl::Status checkModel(const ModelConfig &config) const = 0;
+
+  /// How matrices lie in memory.
+  virtual schema::WeightLayout matrixLayout() const = 0;
 
   /// How the KV cache lies in memory; for how many sequences is not said.
   virtual schema::KvLayoutT kvLayout(llama::KVType kv) const = 0;
@@ -52,6 +59,11 @@ public:
        const SourceEdit &edit) const = 0;
 
   virtual llvm::ArrayRef<KernelHeader> headers() const = 0;
+
+  /// The file that defines the kernel `symbol` alone, out of `source`: what
+  /// emit() gave, as joinSources() joins it. Empty when there is none.
+  virtual SourceFile kernelSource(llvm::StringRef source,
+                                  llvm::StringRef symbol) const = 0;
 
   /// Machine code of `kernels`, best first, which emit() has taken.
   virtual absl::StatusOr<std::vector<PlanCode>>

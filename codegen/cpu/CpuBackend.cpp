@@ -48,6 +48,10 @@ CpuBackend::emit(ArrayRef<plan::KernelOp> kernels,
 
 ArrayRef<KernelHeader> CpuBackend::headers() const { return kernelHeaders(); }
 
+SourceFile CpuBackend::kernelSource(StringRef source, StringRef symbol) const {
+  return {symbol.str() + ".cpp", cutKernel(source, symbol)};
+}
+
 /// Deals `kernels` out to at most `parts` units.
 static std::vector<std::vector<plan::KernelOp>>
 deal(ArrayRef<plan::KernelOp> kernels, size_t parts) {

@@ -10,6 +10,7 @@
 #define LLAMAC_CODEGEN_CPU_CPUBACKEND_H
 
 #include "codegen/Backend.h"
+#include "codegen/cpu/CpuNumerics.h"
 #include "codegen/cpu/CpuTarget.h"
 #include "runtime/cpu/IsaLevel.h"
 
@@ -19,17 +20,25 @@ namespace llamac {
 class CpuBackend : public Backend {
 public:
   CpuBackend(const CpuTargetOptions &options, std::vector<IsaLevel> levels)
-      : cpuTarget(options), levels(std::move(levels)) {}
+      : cpuTarget(options), cpuNumerics(options), levels(std::move(levels)) {}
 
   const kernel::Target &target() const override { return cpuTarget; }
+  const kernel::TargetNumerics &numerics() const override {
+    return cpuNumerics;
+  }
   absl::Status checkModel(const ModelConfig &) const override {
     return absl::OkStatus();
+  }
+  schema::WeightLayout matrixLayout() const override {
+    return schema::WeightLayout::Panel16;
   }
   schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>
   emit(llvm::ArrayRef<plan::KernelOp> kernels,
        const SourceEdit &edit) const override;
   llvm::ArrayRef<KernelHeader> headers() const override;
+  SourceFile kernelSource(llvm::StringRef source,
+                          llvm::StringRef symbol) const override;
   absl::StatusOr<std::vector<PlanCode>>
   compile(llvm::ArrayRef<plan::KernelOp> kernels,
           const SourceEdit &edit) const override;
@@ -39,6 +48,7 @@ private:
                                         const SourceEdit &edit) const;
 
   CpuTarget cpuTarget;
+  CpuNumerics cpuNumerics;
   std::vector<IsaLevel> levels;
 };
 

@@ -45,7 +45,7 @@ FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
   return unit;
 }
 
-std::string kernelSource(StringRef unit, StringRef symbol) {
+std::string cutKernel(StringRef unit, StringRef symbol) {
   // Each kernel begins with the line that describeKernel() makes.
   constexpr StringRef mark = "\n// kernel.";
   const size_t head = unit.find(mark);

@@ -26,7 +26,7 @@ mlir::FailureOr<std::string> emitCpuUnit(llvm::ArrayRef<plan::KernelOp> kernels,
 
 /// The part of `unit`, which emitCpuUnit gave, that defines `symbol`, with the
 /// unit's head: a unit again. Empty when there is none.
-std::string kernelSource(llvm::StringRef unit, llvm::StringRef symbol);
+std::string cutKernel(llvm::StringRef unit, llvm::StringRef symbol);
 
 } // namespace llamac
 

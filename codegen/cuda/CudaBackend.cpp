@@ -60,6 +60,8 @@ schema::KvLayoutT CudaBackend::kvLayout(llama::KVType kv) const {
   return layout;
 }
 
+static std::string fileOf(StringRef symbol) { return symbol.str() + ".cu"; }
+
 /// The file that defines `kernel`, of family `family`.
 static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
                               const CudaTargetOptions &options) {
@@ -107,7 +109,7 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels,
              << "kernel " << kernel.getSymName() << " " << excess;
     std::string text =
         formatSource(kernelFile(kernel, *family, cudaTarget.options()));
-    files.push_back({kernel.getSymName().str() + ".cu",
+    files.push_back({fileOf(kernel.getSymName()),
                      edit ? edit(std::move(text)) : std::move(text)});
   }
   return files;
@@ -118,6 +120,14 @@ ArrayRef<KernelHeader> CudaBackend::headers() const {
 #include "DeviceHeaders.inc"
   };
   return headers;
+}
+
+SourceFile CudaBackend::kernelSource(StringRef source, StringRef symbol) const {
+  const std::string name = fileOf(symbol);
+  for (SourceFile &file : splitSources(source))
+    if (file.name == name)
+      return std::move(file);
+  return {};
 }
 
 absl::StatusOr<std::vector<PlanCode>>

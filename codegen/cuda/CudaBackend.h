@@ -10,6 +10,7 @@
 #define LLAMAC_CODEGEN_CUDA_CUDABACKEND_H
 
 #include "codegen/Backend.h"
+#include "codegen/cuda/CudaNumerics.h"
 #include "codegen/cuda/CudaTarget.h"
 
 namespace llamac {
@@ -18,15 +19,23 @@ namespace llamac {
 class CudaBackend : public Backend {
 public:
   explicit CudaBackend(const CudaTargetOptions &options)
-      : cudaTarget(options) {}
+      : cudaTarget(options), cudaNumerics(options) {}
 
   const kernel::Target &target() const override { return cudaTarget; }
+  const kernel::TargetNumerics &numerics() const override {
+    return cudaNumerics;
+  }
   absl::Status checkModel(const ModelConfig &config) const override;
+  schema::WeightLayout matrixLayout() const override {
+    return schema::WeightLayout::Planes;
+  }
   schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>
   emit(llvm::ArrayRef<plan::KernelOp> kernels,
        const SourceEdit &edit) const override;
   llvm::ArrayRef<KernelHeader> headers() const override;
+  SourceFile kernelSource(llvm::StringRef source,
+                          llvm::StringRef symbol) const override;
   /// Unsupported: the runtime does not load plans for this target yet.
   absl::StatusOr<std::vector<PlanCode>>
   compile(llvm::ArrayRef<plan::KernelOp> kernels,
@@ -34,6 +43,7 @@ public:
 
 private:
   CudaTarget cudaTarget;
+  CudaNumerics cudaNumerics;
 };
 
 } // namespace llamac

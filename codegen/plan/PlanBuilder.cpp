@@ -120,6 +120,7 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
   launch->items = op.getGeometry().getItems();
   launch->rowBlock = op.getGeometry().getRowBlock();
   launch->scratchBytes = op.getGeometry().getScratch();
+  launch->threads = static_cast<int32_t>(op.getGeometry().getThreads());
   launch->barrier = op.getBarrier();
   StringRef name = labelOf(op.getLoc());
   launch->label = (name.empty() ? op.getKernel() : name).str();
@@ -166,7 +167,7 @@ absl::StatusOr<uint32_t> PlanBuilder::weightNumber(plan::WeightOp op) {
   weight->rows = type.getRank() == 1 ? 1 : type.getDimSize(0);
   weight->cols = type.getShape().back();
   weight->layout = type.getRank() == 1 ? schema::WeightLayout::RowMajor
-                                       : schema::WeightLayout::Panel16;
+                                       : contents.matrixLayout;
   plan.weights.push_back(std::move(weight));
   return it->second;
 }
@@ -199,7 +200,7 @@ absl::Status PlanBuilder::addWeightContents() {
     LLAMAC_RETURN_IF_ERROR(addSourceFiles());
   uint64_t total = 0, done = 0;
   for (const auto &weight : plan.weights)
-    total += weightSectionBytes(*weight);
+    total += packedBytes(*weight);
   for (auto &weight : plan.weights) {
     const WeightSource *source = weights.find(weight->name);
     if (!source)

@@ -24,7 +24,8 @@
 
 namespace llamac {
 
-/// Machine code of a plan's kernels for one instruction-set level.
+/// Machine code of a plan's kernels for one instruction-set level, or what a
+/// device has in place of levels.
 struct PlanCode {
   std::string isa;
   std::string elf;
@@ -38,6 +39,7 @@ struct PlanContents {
   std::string fingerprint; ///< Of the model.
   std::string options;     ///< What the plan was compiled with, readable.
   schema::KvLayoutT kv;
+  schema::WeightLayout matrixLayout = schema::WeightLayout::Panel16;
   std::vector<PlanCode> code;                ///< Best level first.
   std::string source;                        ///< The emitted unit.
   std::optional<schema::SamplingT> sampling; ///< As the model's makers advise.

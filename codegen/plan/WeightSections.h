@@ -14,9 +14,6 @@
 
 namespace llamac {
 
-/// Bytes that `weight` takes as a section.
-uint64_t weightSectionBytes(const schema::WeightT &weight);
-
 /// Adds a section with `weight` in its type and layout, converted from
 /// `source` by all cores; `onBytes` is told of every piece written.
 absl::StatusOr<uint32_t>

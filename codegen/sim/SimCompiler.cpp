@@ -17,6 +17,7 @@
 
 #include "codegen/clang/ClangCompiler.h"
 #include "runtime/base/Status.h"
+#include "runtime/plan/SimCode.h"
 
 #include "absl/strings/str_cat.h"
 #include "llvm/DebugInfo/DWARF/DWARFContext.h"
@@ -149,8 +150,7 @@ absl::StatusOr<std::string> compileForSim(llvm::ArrayRef<SourceFile> units,
   object += table;
   for (int i = 0; i < 8; ++i)
     object += static_cast<char>(uint64_t{table.size()} >> 8 * i);
-  // SimModule::trailer; the runtime's headers are not for codegen.
-  object += "llamacsm";
+  absl::StrAppend(&object, simTrailer);
   return object;
 }
 

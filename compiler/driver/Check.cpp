@@ -174,10 +174,12 @@ absl::Status Checker::settleTokens() {
   tokens = options.tokens;
   if (tokens.empty())
     tokens = spreadTokens(24, vocab);
-  const int64_t context = contextFor(compileOptions, checkpoint.config);
-  if (static_cast<int64_t>(tokens.size()) > context)
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
+                          settleOptions(compileOptions, checkpoint.config));
+  if (static_cast<int64_t>(tokens.size()) > settled.context)
     return usageError(absl::StrCat("--tokens: got ", tokens.size(),
-                                   " ids, the context holds ", context));
+                                   " ids, the context holds ",
+                                   settled.context));
   for (int32_t token : tokens)
     if (token < 0 || token >= vocab)
       return usageError(absl::StrCat("--tokens: expected ids in [0, ", vocab,
@@ -367,6 +369,7 @@ absl::Status Checker::checkTarget() {
       resolvePlan(checkpoint.path, compileOptions, /*quiet=*/true));
   ModelOptions loading;
   loading.verify = !plan.verified;
+  loading.simSchedule = options.simSchedule;
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
                           Model::load(plan.path, loading));
   LLAMAC_ASSIGN_OR_RETURN(

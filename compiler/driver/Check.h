@@ -41,6 +41,8 @@ struct CheckOptions {
   /// blocks: 2 % of a typical logit.
   double targetTolerance = 4e-4;
   bool bisect = false;
+  /// Of a plan for sim: see ModelOptions.
+  std::string simSchedule;
   std::string reproducerFolder = "."; ///< Used when a bisection finds a pass.
 };
 

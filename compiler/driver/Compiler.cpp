@@ -8,8 +8,10 @@
 
 #include "compiler/driver/Compiler.h"
 
+#include "codegen/SourceText.h"
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/cuda/CudaBackend.h"
+#include "codegen/sim/SimBackend.h"
 #include "compiler/driver/PlanJson.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
@@ -34,11 +36,11 @@ std::string CompileOptions::describe() const {
   std::vector<std::string> levels;
   for (IsaLevel level : isaLevels)
     levels.emplace_back(isaLevelName(level));
-  return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
-                      " weights=", weightFormat,
-                      " isa=", absl::StrJoin(levels, ","),
-                      " embed=", embedWeights, " sequences=", maxSequences,
-                      " skip=", absl::StrJoin(skipPasses, ","));
+  return absl::StrCat(
+      "target=", target, " gpu=", gpu, " context=", context,
+      " weights=", weightFormat, " isa=", absl::StrJoin(levels, ","),
+      simCheck ? " checked" : "", " embed=", embedWeights,
+      " sequences=", maxSequences, " skip=", absl::StrJoin(skipPasses, ","));
 }
 
 ArrayRef<llvm::StringLiteral> phaseNames() {
@@ -80,11 +82,6 @@ std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
   return steps;
 }
 
-int64_t contextFor(const CompileOptions &options, const ModelConfig &config) {
-  return options.context ? options.context
-                         : std::min(config.maxContext, defaultContext);
-}
-
 /// What a GPU's kernels are compiled for when the user names none.
 static const GpuSpec &gpuAtHand() {
   const absl::StatusOr<ComputeCapability> capability = firstGpu();
@@ -92,15 +89,17 @@ static const GpuSpec &gpuAtHand() {
   return spec ? *spec : defaultGpuSpec();
 }
 
-absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
-  if (options.target != "cuda") {
+/// The name of the GPU that `options` compile for; empty for cpu. The simulator
+/// plays the same one on every machine.
+static absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
+  if (options.target == "cpu") {
     if (options.gpu.empty())
       return std::string();
-    return usageError(
-        absl::StrCat("--gpu: expected --target cuda, got ", options.target));
+    return usageError("--gpu: expected --target cuda or sim, got cpu");
   }
   if (options.gpu.empty())
-    return std::string(gpuAtHand().name);
+    return std::string(options.target == "sim" ? defaultGpuSpec().name
+                                               : gpuAtHand().name);
   if (!findGpuSpec(options.gpu))
     return usageError(absl::StrCat("--gpu: expected one of ", gpuNames(),
                                    ", got ", options.gpu));
@@ -155,13 +154,45 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
   return graph;
 }
 
-/// The backend of the target that `options`, which are checked, name.
-static std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
-  if (options.target == "cuda")
-    return std::make_unique<CudaBackend>(CudaTargetOptions{
-        .gpu = *findGpuSpec(options.gpu), .context = options.context});
-  return std::make_unique<CpuBackend>(
-      CpuTargetOptions{.context = options.context}, options.isaLevels);
+std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
+  if (options.target == "cpu")
+    return std::make_unique<CpuBackend>(
+        CpuTargetOptions{.context = options.context}, options.isaLevels);
+  const CudaTargetOptions cuda{.gpu = *findGpuSpec(options.gpu),
+                               .context = options.context};
+  if (options.target == "sim")
+    return std::make_unique<SimBackend>(
+        cuda, options.simCheck ? SimFlavour::Checked : SimFlavour::Fast);
+  return std::make_unique<CudaBackend>(cuda);
+}
+
+absl::Status checkWeightFormat(const std::string &format) {
+  if (llvm::is_contained({"keep", "bf16", "q8_0", "q4_0"}, format))
+    return absl::OkStatus();
+  return usageError(absl::StrCat(
+      "--weights: expected keep, bf16, q8_0 or q4_0, got ", format));
+}
+
+absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
+                                             const ModelConfig &config) {
+  if (!llvm::is_contained({"cpu", "cuda", "sim"}, options.target))
+    return unsupportedError(absl::StrCat(
+        "--target: expected cpu, cuda or sim, got ", options.target));
+  if (options.simCheck && options.target != "sim")
+    return usageError(absl::StrCat("--sim-check: expected --target sim, got ",
+                                   options.target));
+  LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
+  constexpr int64_t contextLimit = int64_t{1} << 20;
+  if (options.context < 0 || options.context > contextLimit)
+    return usageError(absl::StrCat("--ctx-size: expected 1 to ", contextLimit,
+                                   " tokens, got ", options.context));
+  CompileOptions settled = options;
+  LLAMAC_ASSIGN_OR_RETURN(settled.gpu, gpuFor(options));
+  if (settled.context == 0)
+    settled.context = std::min(config.maxContext, defaultContext);
+  if (settled.isaLevels.empty())
+    settled.isaLevels = {hostIsaLevel()};
+  return settled;
 }
 
 Compilation::Compilation(const Checkpoint &checkpoint,
@@ -173,23 +204,8 @@ Compilation::Compilation(const Checkpoint &checkpoint,
 absl::StatusOr<std::unique_ptr<Compilation>>
 Compilation::create(const Checkpoint &checkpoint,
                     const CompileOptions &options) {
-  CompileOptions settled = options;
-  if (options.target != "cpu" && options.target != "cuda")
-    return unsupportedError(
-        absl::StrCat("--target: expected cpu or cuda, got ", options.target));
-  if (!llvm::is_contained({"keep", "bf16", "q8_0", "q4_0"},
-                          options.weightFormat))
-    return usageError(
-        absl::StrCat("--weights: expected keep, bf16, q8_0 or q4_0, got ",
-                     options.weightFormat));
-  constexpr int64_t contextLimit = int64_t{1} << 20;
-  if (options.context < 0 || options.context > contextLimit)
-    return usageError(absl::StrCat("--ctx-size: expected 1 to ", contextLimit,
-                                   " tokens, got ", options.context));
-  LLAMAC_ASSIGN_OR_RETURN(settled.gpu, gpuFor(options));
-  settled.context = contextFor(options, checkpoint.config);
-  if (settled.isaLevels.empty())
-    settled.isaLevels = {hostIsaLevel()};
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
+                          settleOptions(options, checkpoint.config));
   std::unique_ptr<Compilation> compilation(
       new Compilation(checkpoint, settled));
   LLAMAC_RETURN_IF_ERROR(compilation->backend->checkModel(checkpoint.config));
@@ -257,18 +273,10 @@ absl::Status Compilation::runPasses(Phase phase) {
   return absl::OkStatus();
 }
 
-/// `files` one after the other.
-static std::string joinedSource(ArrayRef<SourceFile> files) {
-  std::string text;
-  for (const SourceFile &file : files)
-    text += file.text;
-  return text;
-}
-
 std::string Compilation::text() const {
   return phasesRun <= static_cast<int>(Phase::Emit)
              ? printIr(*graph, /*locations=*/true)
-             : joinedSource(sources);
+             : joinSources(sources);
 }
 
 absl::Status Compilation::emit() {
@@ -341,8 +349,9 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   LLAMAC_ASSIGN_OR_RETURN(contents.fingerprint, checkpoint.fingerprint());
   contents.options = compileOptions.describe();
   contents.kv = kvLayout();
+  contents.matrixLayout = backend->matrixLayout();
   contents.code = code;
-  contents.source = joinedSource(sources);
+  contents.source = joinSources(sources);
   contents.tokenizerKind =
       std::string(tokenizerFormatName(checkpoint.tokenizer.kind));
   contents.tokenizerBlob = tokenizerBlob;

@@ -56,7 +56,8 @@ struct CompileOptions {
   std::string gpu;     ///< Of target cuda. Empty: the one at hand, or sm_90a.
   int64_t context = 0; ///< 0: the model's own, at most 8192.
   std::string weightFormat = "keep"; ///< keep, bf16, q8_0 or q4_0.
-  std::vector<IsaLevel> isaLevels;   ///< Empty: the host's.
+  std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: the host's.
+  bool simCheck = false;             ///< Of sim: whether accesses are checked.
   bool embedWeights = true;
   int64_t maxSequences = 8;            ///< That a runtime may keep at a time.
   std::vector<std::string> skipPasses; ///< Optional passes to leave out.
@@ -66,17 +67,21 @@ struct CompileOptions {
   std::string describe() const;
 };
 
+/// Usage error for a format of weights that is none.
+absl::Status checkWeightFormat(const std::string &format);
+
+/// `options` with what they leave open settled for a model. Errors: usage for
+/// options that are none or do not go together.
+absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
+                                             const ModelConfig &config);
+
+/// The backend of the target that `options`, which are settled, name.
+std::unique_ptr<Backend> createBackend(const CompileOptions &options);
+
 /// The passes of `phase` as `options` want them, for `target`, which outlives
 /// them; none for a phase that runs no passes.
 std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
                                    const kernel::Target &target);
-
-/// The context that `options` give a model.
-int64_t contextFor(const CompileOptions &options, const ModelConfig &config);
-
-/// The name of the GPU that `options` compile for; empty for a target that is
-/// none. Usage error for a GPU that is not named, or of a target that is none.
-absl::StatusOr<std::string> gpuFor(const CompileOptions &options);
 
 /// An MLIR context with every dialect of the pipeline.
 std::unique_ptr<mlir::MLIRContext> createContext();

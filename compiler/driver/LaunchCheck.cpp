@@ -8,8 +8,6 @@
 
 #include "compiler/driver/LaunchCheck.h"
 
-#include "codegen/cpu/CpuNumerics.h"
-#include "codegen/cpu/Emitter.h"
 #include "compiler/driver/LaunchReference.h"
 #include "compiler/driver/ReferenceLogits.h"
 #include "compiler/driver/Reproducer.h"
@@ -48,32 +46,56 @@ struct PlannedStep {
 } // namespace
 
 /// Steps for at most `tokens` tokens: a prompt that ends short of a page's end,
-/// single tokens beyond it, a second prompt of more rows than a block of a
-/// product has, and single tokens that have more keys than attention takes at a
-/// time. Short lists of tokens are two thirds prompt, one third single tokens.
-static std::vector<PlannedStep> planSteps(int64_t tokens, int64_t pageTokens,
-                                          int64_t maxWanted) {
-  const int64_t prompt = pageTokens - 4, singles = 8, more = 136, last = 2;
+/// steps for each smaller program, which go beyond it, a second
+/// prompt of more rows than a block of a product has, and single tokens that
+/// have more keys than attention takes at a time. Short lists of tokens are two
+/// thirds prompt, the rest the smaller programs in turn.
+static std::vector<PlannedStep> planSteps(int64_t tokens,
+                                          const schema::PlanT &plan) {
+  const int64_t prompt = plan.kv->pageTokens - 4, more = 136, last = 2;
+  const int64_t maxWanted = plan.programs.back()->maxWanted;
   std::vector<PlannedStep> steps;
-  auto add = [&](int64_t rows) { steps.push_back({rows, rows <= maxWanted}); };
-  if (tokens < prompt + singles + more + last) {
-    const int64_t first = (2 * tokens + 2) / 3;
-    add(first);
-    for (int64_t i = first; i < tokens; ++i)
-      add(1);
+  int64_t left = tokens;
+  auto add = [&](int64_t rows) {
+    rows = std::min(rows, left);
+    left -= rows;
+    if (rows > 0)
+      steps.push_back({rows, rows <= maxWanted});
+  };
+  // The fewest and the most rows that come to each of the smaller programs.
+  std::vector<int64_t> few;
+  for (const auto &program : plan.programs)
+    if (program != plan.programs.back()) {
+      if (const int64_t least = few.empty() ? 1 : few.back() + 1;
+          least < program->maxRows)
+        few.push_back(least);
+      few.push_back(program->maxRows);
+    }
+  constexpr int64_t overPageEnd = 8;
+  const int64_t inTurn = std::max(
+      overPageEnd, std::accumulate(few.begin(), few.end(), int64_t{0}));
+  if (few.empty() || tokens < prompt + inTurn + more + last) {
+    add((2 * tokens + 2) / 3);
+    while (left > 0 && !few.empty())
+      for (int64_t rows : few)
+        add(rows);
+    add(left);
     return steps;
   }
   add(prompt);
-  for (int64_t i = 0; i < singles; ++i)
-    add(1);
+  for (int64_t rest = inTurn; rest > 0;)
+    for (int64_t rows : few) {
+      add(std::min(rows, rest));
+      rest -= std::min(rows, rest);
+    }
   add(more);
   for (int64_t i = 0; i < last; ++i)
     add(1);
   return steps;
 }
 
-/// The tokens of all steps where the user gives none.
-static constexpr int64_t defaultTokens = 206;
+/// The most tokens of all steps where the user gives none.
+static constexpr int64_t defaultTokens = 221;
 
 //===----------------------------------------------------------------------===//
 // The observer
@@ -84,11 +106,10 @@ namespace {
 class LaunchChecker final : public LaunchObserver {
 public:
   LaunchChecker(const std::shared_ptr<const Model> &model,
-                const kernel::Target &target,
-                const kernel::TargetNumerics &numerics,
-                LaunchReference &reference, const CheckOptions &options)
-      : model(model), target(target), numerics(numerics), reference(reference),
-        options(options) {}
+                const Backend &backend, LaunchReference &reference,
+                const CheckOptions &options)
+      : model(model), backend(backend), numerics(backend.numerics()),
+        reference(reference), options(options) {}
 
   /// Checks that the plan's launches are those of the ops.
   absl::Status matchPlan() const;
@@ -136,7 +157,7 @@ private:
                          absl::Span<const float> got, Culprit &culprit) const;
 
   std::shared_ptr<const Model> model;
-  const kernel::Target &target;
+  const Backend &backend;
   const kernel::TargetNumerics &numerics;
   LaunchReference &reference;
   const CheckOptions &options;
@@ -184,7 +205,7 @@ absl::Status LaunchChecker::matchPlan() const {
           " launches, one for each kernel op, got ", program->launches.size()));
     for (auto [op, launch] : llvm::zip(ops, program->launches)) {
       const std::string name = labelOf(op->getLoc()).str();
-      const std::string family = target.familyName(op).str();
+      const std::string family = backend.target().familyName(op).str();
       const std::string &label = name.empty() ? launch->label : name;
       if (plan.kernels[launch->kernel]->family != family ||
           launch->label != label || launch->operands.size() != operandCount(op))
@@ -218,8 +239,7 @@ absl::Status LaunchChecker::run(absl::Span<const int32_t> tokens) {
   const schema::PlanT &plan = model->plan();
   const auto count = static_cast<int64_t>(tokens.size());
   int64_t first = 0;
-  for (const PlannedStep &step :
-       planSteps(count, plan.kv->pageTokens, plan.programs.back()->maxWanted)) {
+  for (const PlannedStep &step : planSteps(count, plan)) {
     std::vector<int32_t> wanted(step.allWanted ? step.rows : 1);
     std::iota(wanted.begin(), wanted.end(),
               static_cast<int32_t>(step.allWanted ? 0 : step.rows - 1));
@@ -576,8 +596,9 @@ absl::Status LaunchChecker::reproduce(const Pair &pair, unsigned number,
   LLAMAC_RETURN_IF_ERROR(
       write(stem + ".expected", expected, numbersOf(expected, pair.op)));
   LLAMAC_RETURN_IF_ERROR(write(stem + ".got", expected, got));
-  LLAMAC_RETURN_IF_ERROR(
-      files.writeText("cpp", kernelSource(model->source(), symbol)));
+  const SourceFile source = backend.kernelSource(model->source(), symbol);
+  LLAMAC_RETURN_IF_ERROR(files.writeText(
+      StringRef(source.name).rsplit('.').second.str(), source.text));
   culprit.files = files.takeFiles();
   return absl::OkStatus();
 }
@@ -589,25 +610,25 @@ absl::Status LaunchChecker::reproduce(const Pair &pair, unsigned number,
 absl::StatusOr<LaunchCheckResult> checkLaunches(
     const Checkpoint &checkpoint, const CompileOptions &compileOptions,
     const std::shared_ptr<const Model> &model, const CheckOptions &options) {
-  const CpuTargetOptions targetOptions{
-      .context = contextFor(compileOptions, checkpoint.config)};
-  const CpuTarget target(targetOptions);
-  const CpuNumerics numerics(targetOptions);
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
+                          settleOptions(compileOptions, checkpoint.config));
+  const std::unique_ptr<Backend> backend = createBackend(settled);
 
   const std::unique_ptr<MLIRContext> context = createContext();
   LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> module,
                           importGraph(*context, checkpoint));
   PassManager pm(context.get());
-  for (const PipelineStep &step : checkableSteps(compileOptions, target))
+  for (const PipelineStep &step : checkableSteps(settled, backend->target()))
     step.addTo(pm);
   if (failed(pm.run(*module)))
     return internalError("the passes before lower-to-plan failed");
 
-  LLAMAC_ASSIGN_OR_RETURN(
-      const std::unique_ptr<LaunchReference> reference,
-      LaunchReference::create(*module, checkpointReader(checkpoint), numerics,
-                              model->plan().kv->pageBytes));
-  LaunchChecker checker(model, target, numerics, *reference, options);
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<LaunchReference> reference,
+                          LaunchReference::create(*module,
+                                                  checkpointReader(checkpoint),
+                                                  backend->numerics(),
+                                                  model->plan().kv->pageBytes));
+  LaunchChecker checker(model, *backend, *reference, options);
   LLAMAC_RETURN_IF_ERROR(checker.matchPlan());
   std::vector<int32_t> tokens = options.tokens;
   if (tokens.empty())

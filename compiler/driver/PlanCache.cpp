@@ -93,17 +93,15 @@ static absl::StatusOr<std::string> cacheFolder() {
 
 /// What makes two plans of one model differ, hashed.
 static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
-                                            CompileOptions options) {
+                                            const CompileOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(std::string model, checkpoint.fingerprint());
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> program,
                           MappedFile::open("/proc/self/exe"));
   LLAMAC_ASSIGN_OR_RETURN(std::string build, fingerprintFiles({program}));
-  LLAMAC_ASSIGN_OR_RETURN(options.gpu, gpuFor(options));
-  options.context = contextFor(options, checkpoint.config);
-  if (options.isaLevels.empty())
-    options.isaLevels = {hostIsaLevel()};
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
+                          settleOptions(options, checkpoint.config));
   const std::string key =
-      absl::StrCat(model, "\n", build, "\n", options.describe());
+      absl::StrCat(model, "\n", build, "\n", settled.describe());
   const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
   return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
 }

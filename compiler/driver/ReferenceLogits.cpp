@@ -40,6 +40,7 @@ reference::WeightReader checkpointReader(const Checkpoint &checkpoint) {
 }
 
 absl::Status referenceLogits(const std::string &model,
+                             const std::string &weightFormat,
                              const LogitsOptions &options) {
   if (namesPlan(model))
     return usageError(absl::StrCat(
@@ -50,6 +51,11 @@ absl::Status referenceLogits(const std::string &model,
   const std::unique_ptr<mlir::MLIRContext> context = createContext();
   LLAMAC_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> graph,
                           importGraph(*context, checkpoint));
+  LLAMAC_RETURN_IF_ERROR(checkWeightFormat(weightFormat));
+  mlir::PassManager pm(context.get());
+  addSteps(pm, graphSteps(weightFormat));
+  if (failed(pm.run(*graph)))
+    return internalError("the weights' formats cannot be assigned");
   LLAMAC_ASSIGN_OR_RETURN(
       std::unique_ptr<reference::ReferenceModel> reference,
       reference::ReferenceModel::create(*graph, checkpointReader(checkpoint)));

@@ -24,9 +24,11 @@ namespace llamac {
 /// weight of another type than the checkpoint's is rounded to it first.
 reference::WeightReader checkpointReader(const Checkpoint &checkpoint);
 
-/// logitsCommand of the checkpoint at `model` on the graph as it was imported,
-/// by the reference interpreter. Usage error for a plan: it has no graph.
+/// logitsCommand of the checkpoint at `model` by the reference interpreter, on
+/// the graph as it was imported but for the weights' format. Usage error for a
+/// plan, which has no graph, and for a format that is none.
 absl::Status referenceLogits(const std::string &model,
+                             const std::string &weightFormat,
                              const LogitsOptions &options);
 
 } // namespace llamac

@@ -149,6 +149,9 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
                    "Normalised mean squared error a pass may cause");
   verb->add_option("--target-tolerance", command->options.targetTolerance,
                    "Normalised mean squared error a target may have");
+  verb->add_option("--sim-schedule", command->options.simSchedule,
+                   "Order of the threads on sim: forward, reverse, random or "
+                   "random:SEED");
   verb->add_flag(
       "--bisect", command->options.bisect,
       "Find the first wrong op of the first wrong pass, or the first "

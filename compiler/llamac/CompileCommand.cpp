@@ -24,9 +24,12 @@
 namespace llamac {
 
 void CompileFlags::addTo(CLI::App &command) {
-  command.add_option("--target", options.target, "What runs the plan: cpu");
+  command.add_option(
+      "--target", options.target,
+      "What runs the plan: cpu, or sim, which runs cuda's kernels "
+      "on the host; cuda gives source only (default: cpu)");
   command.add_option("--gpu", options.gpu,
-                     "GPU that --target cuda compiles for: " + gpuNames() +
+                     "GPU that cuda's kernels are for: " + gpuNames() +
                          " (default: the first of the machine, else " +
                          defaultGpuSpec().name + ")");
   command.add_option("-c,--ctx-size", options.context,
@@ -34,6 +37,9 @@ void CompileFlags::addTo(CLI::App &command) {
                      "most 8192)");
   command.add_option("--weights", options.weightFormat,
                      "Format of the matrices: keep, bf16, q8_0 or q4_0");
+  command.add_flag("--sim-check", options.simCheck,
+                   "On sim: check every access to memory for races, bounds "
+                   "and bytes that nobody wrote");
   command.add_flag("--reference-weights", referenceWeights,
                    "Leave the weights in the checkpoint and pack them at load");
   command

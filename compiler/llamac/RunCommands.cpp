@@ -114,7 +114,9 @@ void addLogitsCommand(CLI::App &app, absl::Status &status) {
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
       if (command->compile.options.target == "reference")
-        return referenceLogits(command->model, command->options);
+        return referenceLogits(command->model,
+                               command->compile.options.weightFormat,
+                               command->options);
       LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
       return logitsCommand(model, command->options);
     }();

@@ -11,31 +11,14 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuProgram.h"
 #include "runtime/cpu/Topology.h"
-#include "runtime/io/CheckedMath.h"
+#include "runtime/device/HostMemory.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <sys/mman.h>
 
 namespace llamac {
-
-namespace {
-
-/// Pages of the process, zero until they are written.
-class MappedBuffer final : public Buffer {
-public:
-  using Buffer::Buffer;
-  ~MappedBuffer() override {
-    if (size() != 0)
-      munmap(address(), size());
-  }
-};
-
-} // namespace
 
 static absl::StatusOr<IsaLevel> isaLimitOf(const CpuDeviceOptions &options) {
   std::string name = options.isa;
@@ -78,22 +61,14 @@ std::string CpuDevice::describe() const {
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::allocate(uint64_t size) {
-  if (size == 0)
-    return std::make_unique<MappedBuffer>(nullptr, 0);
-  void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED)
-    return memoryError(absl::StrCat(
-        "cannot allocate ", size, " bytes of memory: ", std::strerror(errno)));
-  return std::make_unique<MappedBuffer>(memory, size);
+  return allocateHostMemory(size);
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>>
 CpuDevice::allocateDense(uint64_t size) {
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer, allocate(size));
-  // Advice only: small pages are as correct.
-  if (size >= uint64_t{2} << 20)
-    madvise(buffer->address(), size, MADV_HUGEPAGE);
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
+                          allocateHostMemory(size));
+  adviseLargePages(*buffer);
   return buffer;
 }
 
@@ -104,30 +79,15 @@ CpuDevice::share(absl::Span<const uint8_t> bytes) {
                                   bytes.size());
 }
 
-static absl::Status checkInside(const Buffer &buffer, uint64_t offset,
-                                uint64_t size) {
-  if (isInside(offset, size, buffer.size()))
-    return absl::OkStatus();
-  return internalError(absl::StrCat("copy: expected to stay within ",
-                                    buffer.size(), " bytes, got ", size,
-                                    " from ", offset));
-}
-
 absl::Status CpuDevice::write(Buffer &buffer, uint64_t offset,
                               absl::Span<const uint8_t> bytes) {
-  LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, bytes.size()));
-  if (!bytes.empty())
-    std::memcpy(static_cast<uint8_t *>(buffer.address()) + offset, bytes.data(),
-                bytes.size());
-  return absl::OkStatus();
+  return writeHostMemory(buffer, offset, bytes);
 }
 
 absl::StatusOr<absl::Span<const uint8_t>>
 CpuDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
-                std::vector<uint8_t> &staging) {
-  LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, size));
-  return absl::Span<const uint8_t>(
-      static_cast<const uint8_t *>(buffer.address()) + offset, size);
+                std::vector<uint8_t> &) {
+  return readHostMemory(buffer, offset, size);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>

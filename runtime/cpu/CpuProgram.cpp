@@ -39,14 +39,11 @@ public:
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
 
 private:
-  absl::Status checkShape(const StepShape &shape) const;
   void runThread(int thread, const StepShape &shape) const;
   void runShare(const BoundLaunch &launch, int64_t rows, int thread) const;
 
   CpuDevice &device;
-  std::string name;
-  int64_t maxRows;
-  int64_t maxWanted;
+  const schema::ProgramT &program;
   std::vector<void *> args; ///< Of all launches, one after the other.
   std::vector<BoundLaunch> launches;
   std::vector<void *> scratch; ///< By thread.
@@ -77,35 +74,14 @@ private:
 
 } // namespace
 
-static void *resolve(const schema::Operand &operand,
-                     const ProgramBindings &bindings) {
-  auto at = [](void *base, uint64_t offset) -> void * {
-    return static_cast<uint8_t *>(base) + offset;
-  };
-  switch (operand.kind()) {
-  case schema::OperandKind::Arena:
-    return at(bindings.arena, operand.offset());
-  case schema::OperandKind::Weight:
-    return bindings.weights[operand.index()];
-  case schema::OperandKind::Kv:
-    return bindings.kv[operand.index()];
-  case schema::OperandKind::Input:
-    return bindings.inputs[operand.index()];
-  case schema::OperandKind::Constant:
-    return at(bindings.constants[operand.index()], operand.offset());
-  }
-  return nullptr; // The plan's verifier lets no other kind pass.
-}
-
 CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
                        const std::vector<CpuKernel> &kernels,
                        const ProgramBindings &bindings,
                        std::vector<void *> scratch)
-    : device(device), name(program.name), maxRows(program.maxRows),
-      maxWanted(program.maxWanted), scratch(std::move(scratch)) {
+    : device(device), program(program), scratch(std::move(scratch)) {
   for (const auto &launch : program.launches)
     for (const schema::Operand &operand : launch->operands)
-      args.push_back(resolve(operand, bindings));
+      args.push_back(addressOf(operand, bindings));
   void *const *next = args.data();
   for (const auto &launch : program.launches) {
     launches.push_back({kernels[launch->kernel], next, launch->rows,
@@ -114,34 +90,21 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
   }
 }
 
-absl::Status CpuProgram::checkShape(const StepShape &shape) const {
-  if (shape.rows < 1 || shape.rows > maxRows || shape.wanted < 0 ||
-      shape.wanted > maxWanted)
-    return internalError(absl::StrCat(
-        "program ", name, ": expected 1 to ", maxRows, " rows and 0 to ",
-        maxWanted, " wanted, got ", shape.rows, " and ", shape.wanted));
-  return absl::OkStatus();
-}
-
 absl::Status CpuProgram::run(const StepShape &shape) {
-  LLAMAC_RETURN_IF_ERROR(checkShape(shape));
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   device.run([&](int thread) { runThread(thread, shape); });
   return absl::OkStatus();
 }
 
 /// The rows of a launch in a step of `shape`.
-static int64_t rowsOf(const BoundLaunch &launch, const StepShape &shape) {
-  return launch.rows == schema::RowSymbol::Tokens ? shape.rows : shape.wanted;
-}
-
 absl::Status CpuProgram::runLaunch(size_t launch, const StepShape &shape) {
-  LLAMAC_RETURN_IF_ERROR(checkShape(shape));
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   if (launch >= launches.size())
-    return internalError(absl::StrCat("program ", name, ": expected one of ",
-                                      launches.size(), " launches, got ",
-                                      launch));
+    return internalError(absl::StrCat("program ", program.name,
+                                      ": expected one of ", launches.size(),
+                                      " launches, got ", launch));
   const BoundLaunch &bound = launches[launch];
-  if (const int64_t rows = rowsOf(bound, shape); rows > 0)
+  if (const int64_t rows = rowsOf(bound.rows, shape); rows > 0)
     device.run([&](int thread) { runShare(bound, rows, thread); });
   return absl::OkStatus();
 }
@@ -151,7 +114,7 @@ void CpuProgram::runThread(int thread, const StepShape &shape) const {
   for (const BoundLaunch &launch : launches) {
     // A launch without work passes its barrier on to the next.
     mustMeet |= launch.barrier;
-    const int64_t rows = rowsOf(launch, shape);
+    const int64_t rows = rowsOf(launch.rows, shape);
     if (rows == 0)
       continue;
     if (mustMeet)

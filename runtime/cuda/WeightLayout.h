@@ -71,6 +71,10 @@ LLAMAC_CONSTEXPR long valueRowBytes(WeightFormat format, long depth) {
   return depth / chunkElements(format) * 16;
 }
 
+LLAMAC_CONSTEXPR long scaleRowBytes(WeightFormat format, long depth) {
+  return depth / scaleBlock * scaleBytes(format);
+}
+
 /// Where the plane of scales begins.
 LLAMAC_CONSTEXPR long scalesOffset(WeightFormat format, long outputs,
                                    long depth) {
@@ -80,7 +84,7 @@ LLAMAC_CONSTEXPR long scalesOffset(WeightFormat format, long outputs,
 LLAMAC_CONSTEXPR long packedWeightBytes(WeightFormat format, long outputs,
                                         long depth) {
   return scalesOffset(format, outputs, depth) +
-         roundUp(outputs * (depth / scaleBlock) * scaleBytes(format), 256);
+         roundUp(outputs * scaleRowBytes(format, depth), 256);
 }
 
 } // namespace llamac::cuda

@@ -16,21 +16,6 @@
 
 namespace llamac::cuda {
 
-WeightFormat weightFormat(DataType type) {
-  switch (type) {
-  case DataType::F16:
-    return WeightFormat::F16;
-  case DataType::Q8_0:
-    return WeightFormat::Q8_0;
-  case DataType::Q4_0:
-    return WeightFormat::Q4_0;
-  case DataType::Q4_1:
-    return WeightFormat::Q4_1;
-  default:
-    return WeightFormat::BF16;
-  }
-}
-
 bool isPackable(DataType type, int64_t depth) {
   return isPackableDepth(weightFormat(type), depth) &&
          depth % dataTypeInfo(type).blockElements == 0;
@@ -62,32 +47,27 @@ static void packBlock(DataType type, const uint8_t *stored, uint8_t *values,
     values[i] = stored[bytes + i] ^ 0x80; // q + 128
 }
 
-void packWeightRows(DataType type, int64_t outputs, int64_t depth,
-                    int64_t firstRow, int64_t numRows, const uint8_t *source,
-                    uint8_t *packed) {
+void packWeightRows(DataType type, int64_t depth, int64_t numRows,
+                    const uint8_t *source, uint8_t *values, uint8_t *scales) {
   assert(isPackable(type, depth) && "the caller has checked the shape");
-  assert(firstRow + numRows <= outputs);
   const WeightFormat format = weightFormat(type);
   const int64_t rowBytes = valueRowBytes(format, depth);
-  const int64_t storedBytes = static_cast<int64_t>(dataTypeBytes(type, depth));
+  const auto storedBytes = static_cast<int64_t>(dataTypeBytes(type, depth));
   std::vector<float> wide(hasScales(format) || isKept(type) ? 0 : depth);
-  for (int64_t row = firstRow; row < firstRow + numRows; ++row) {
-    uint8_t *values = packed + row * rowBytes;
-    const uint8_t *stored = source + (row - firstRow) * storedBytes;
+  for (int64_t row = 0; row < numRows; ++row, source += storedBytes) {
+    uint8_t *rowValues = values + row * rowBytes;
     if (isKept(type)) {
-      std::memcpy(values, stored, rowBytes);
+      std::memcpy(rowValues, source, rowBytes);
     } else if (!hasScales(format)) {
-      dequantizeRow(type, stored, depth, wide.data());
-      quantizeRow(DataType::BF16, wide.data(), depth, values);
+      dequantizeRow(type, source, depth, wide.data());
+      quantizeRow(DataType::BF16, wide.data(), depth, rowValues);
     } else {
       const int64_t blocks = depth / scaleBlock;
-      const int64_t blockBytes = storedBytes / blocks;
-      uint8_t *scales = packed + scalesOffset(format, outputs, depth) +
-                        row * blocks * scaleBytes(format);
+      uint8_t *rowScales = scales + row * scaleRowBytes(format, depth);
       for (int64_t block = 0; block < blocks; ++block)
-        packBlock(type, stored + block * blockBytes,
-                  values + block * (rowBytes / blocks),
-                  scales + block * scaleBytes(format));
+        packBlock(type, source + block * (storedBytes / blocks),
+                  rowValues + block * (rowBytes / blocks),
+                  rowScales + block * scaleBytes(format));
     }
   }
 }

@@ -24,19 +24,30 @@
 namespace llamac::cuda {
 
 /// The format that a weight stored as `type` has on the device.
-WeightFormat weightFormat(DataType type);
+constexpr WeightFormat weightFormat(DataType type) {
+  switch (type) {
+  case DataType::F16:
+    return WeightFormat::F16;
+  case DataType::Q8_0:
+    return WeightFormat::Q8_0;
+  case DataType::Q4_0:
+    return WeightFormat::Q4_0;
+  case DataType::Q4_1:
+    return WeightFormat::Q4_1;
+  default:
+    return WeightFormat::BF16;
+  }
+}
 
 /// Whether rows of `depth` elements of `type` can be packed: a multiple of 8
 /// and of the blocks of both sides.
 bool isPackable(DataType type, int64_t depth);
 
-/// Packs rows [firstRow, firstRow + numRows) of a matrix [outputs][depth] whose
-/// shape isPackable. `source` holds the stored bytes of these rows; `packed` is
-/// the whole weight, packedWeightBytes(weightFormat(type), outputs, depth)
-/// bytes, of which the rows' own are written.
-void packWeightRows(DataType type, int64_t outputs, int64_t depth,
-                    int64_t firstRow, int64_t numRows, const uint8_t *source,
-                    uint8_t *packed);
+/// Packs `numRows` rows of `depth` elements, which isPackable, of which
+/// `source` holds the stored bytes: to `values` valueRowBytes() a row, to
+/// `scales`, where the format has any, scaleRowBytes().
+void packWeightRows(DataType type, int64_t depth, int64_t numRows,
+                    const uint8_t *source, uint8_t *values, uint8_t *scales);
 
 } // namespace llamac::cuda
 

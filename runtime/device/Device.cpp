@@ -8,7 +8,46 @@
 
 #include "runtime/device/Device.h"
 
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+
 namespace llamac {
+
+void *addressOf(const schema::Operand &operand,
+                const ProgramBindings &bindings) {
+  auto at = [](void *base, uint64_t offset) -> void * {
+    return static_cast<uint8_t *>(base) + offset;
+  };
+  switch (operand.kind()) {
+  case schema::OperandKind::Arena:
+    return at(bindings.arena, operand.offset());
+  case schema::OperandKind::Weight:
+    return bindings.weights[operand.index()];
+  case schema::OperandKind::Kv:
+    return bindings.kv[operand.index()];
+  case schema::OperandKind::Input:
+    return bindings.inputs[operand.index()];
+  case schema::OperandKind::Constant:
+    return at(bindings.constants[operand.index()], operand.offset());
+  }
+  return nullptr; // The plan's verifier lets no other kind pass.
+}
+
+int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape) {
+  return rows == schema::RowSymbol::Tokens ? shape.rows : shape.wanted;
+}
+
+absl::Status checkShape(const schema::ProgramT &program,
+                        const StepShape &shape) {
+  if (shape.rows >= 1 && shape.rows <= program.maxRows && shape.wanted >= 0 &&
+      shape.wanted <= program.maxWanted)
+    return absl::OkStatus();
+  return internalError(
+      absl::StrCat("program ", program.name, ": expected 1 to ",
+                   program.maxRows, " rows and 0 to ", program.maxWanted,
+                   " wanted, got ", shape.rows, " and ", shape.wanted));
+}
 
 Buffer::~Buffer() = default;
 PreparedProgram::~PreparedProgram() = default;

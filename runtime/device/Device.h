@@ -63,6 +63,17 @@ struct StepShape {
   int64_t wanted = 0; ///< Rows whose logits are asked for; 0 is allowed.
 };
 
+/// Where `operand` points.
+void *addressOf(const schema::Operand &operand,
+                const ProgramBindings &bindings);
+
+/// M of a launch in a step; the launch has nothing to do when it is 0.
+int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape);
+
+/// Internal error when `program` does not hold a step of `shape`.
+absl::Status checkShape(const schema::ProgramT &program,
+                        const StepShape &shape);
+
 /// One program of a plan, bound to memory.
 class PreparedProgram {
 public:

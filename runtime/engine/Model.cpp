@@ -13,6 +13,8 @@
 #include "runtime/cpu/Topology.h"
 #include "runtime/engine/WeightLoader.h"
 #include "runtime/plan/PlanConfig.h"
+#include "runtime/plan/SimCode.h"
+#include "runtime/sim/SimDevice.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -23,10 +25,34 @@ namespace llamac {
 
 // The device that runs plans for `target`.
 static absl::StatusOr<std::shared_ptr<Device>>
-createDevice(const std::string &target, int threads, const std::string &isa) {
-  if (target == "cpu")
-    return CpuDevice::create({threads, isa});
-  return deviceError(absl::StrCat("target: expected cpu, got ", target,
+createSimDevice(const schema::PlanT &plan, int threads,
+                const ModelOptions &options) {
+  SimDeviceOptions device{.threads = threads};
+  if (!options.isa.empty())
+    return usageError(absl::StrCat(
+        "--isa: expected a plan for cpu, got one for ", plan.target));
+  if (!options.simSchedule.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(device.order,
+                            parseSimSchedule(options.simSchedule));
+  }
+  device.checked =
+      std::any_of(plan.code.begin(), plan.code.end(),
+                  [](const auto &code) { return code->isa == simCheckedCode; });
+  return std::make_shared<SimDevice>(device);
+}
+
+static absl::StatusOr<std::shared_ptr<Device>>
+createDevice(const schema::PlanT &plan, int threads,
+             const ModelOptions &options) {
+  if (plan.target == "sim")
+    return createSimDevice(plan, threads, options);
+  if (!options.simSchedule.empty())
+    return usageError(absl::StrCat(
+        "--sim-schedule: expected a plan for sim, got one for ", plan.target));
+  if (plan.target == "cpu")
+    return CpuDevice::create({threads, options.isa});
+  return deviceError(absl::StrCat("target: expected cpu or sim, got ",
+                                  plan.target,
                                   "; compile the plan with --target cpu"));
 }
 
@@ -51,8 +77,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
       PlanReader::open(path, {.verify = options.verify, .threads = threads}));
   const schema::PlanT &plan = model->plan();
   model->modelConfig = fromPlan(*plan.config);
-  LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
-                          createDevice(plan.target, threads, options.isa));
+  LLAMAC_ASSIGN_OR_RETURN(model->runsOn, createDevice(plan, threads, options));
   LLAMAC_ASSIGN_OR_RETURN(model->kernels,
                           model->runsOn->loadCode(model->reader));
   LLAMAC_ASSIGN_OR_RETURN(model->weights,

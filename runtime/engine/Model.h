@@ -22,7 +22,9 @@ namespace llamac {
 struct ModelOptions {
   int threads = 0;      ///< 0: one on each physical core the process may use.
   std::string isa = {}; ///< See CpuDeviceOptions.
-  bool verify = true;   ///< Whether all checksums of the plan are verified.
+  /// See parseSimSchedule(); empty for forward. For plans for sim only.
+  std::string simSchedule = {};
+  bool verify = true; ///< Whether all checksums of the plan are verified.
 };
 
 /// A plan with its device, kernels, weights and tokenizer. It does not change

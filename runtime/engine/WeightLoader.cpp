@@ -9,13 +9,10 @@
 #include "runtime/engine/WeightLoader.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cpu/WeightConverter.h"
-#include "runtime/cpu/WeightPacking.h"
 #include "runtime/plan/PlanConfig.h"
+#include "runtime/weights/WeightConverter.h"
 
 #include "absl/strings/str_cat.h"
-
-#include <algorithm>
 
 namespace llamac {
 
@@ -56,37 +53,15 @@ static absl::StatusOr<WeightMap> openCheckpoint(const PlanReader &plan) {
 static absl::StatusOr<std::unique_ptr<Buffer>>
 convertWeight(const schema::WeightT &weight, const WeightMap &checkpoint,
               Device &device) {
-  const WeightSource &source = *checkpoint.find(weight.name);
-  const DataType type = fromPlan(weight.type);
-  const uint64_t rowBytes = dataTypeBytes(type, weight.cols);
-  const bool panels = weight.layout == schema::WeightLayout::Panel16;
-  LLAMAC_ASSIGN_OR_RETURN(
-      std::unique_ptr<Buffer> buffer,
-      device.allocateDense(
-          panels ? static_cast<uint64_t>(
-                       packedBytes(type, weight.rows, weight.cols))
-                 : static_cast<uint64_t>(weight.rows) * rowBytes));
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
+                          device.allocateDense(packedBytes(weight)));
   uint64_t written = 0;
-  auto write = [&](absl::Span<const uint8_t> bytes) {
-    written += bytes.size();
-    return device.write(*buffer, written - bytes.size(), bytes);
-  };
-  if (panels) {
-    LLAMAC_RETURN_IF_ERROR(
-        packWeight(checkpoint, source, type, device.threads(), write));
-    return buffer;
-  }
-  constexpr uint64_t pieceBytes = uint64_t{4} << 20;
-  const auto step =
-      static_cast<int64_t>(std::max<uint64_t>(pieceBytes / rowBytes, 1));
-  std::vector<uint8_t> rows;
-  for (int64_t first = 0; first < weight.rows; first += step) {
-    const int64_t count = std::min(step, weight.rows - first);
-    rows.resize(count * rowBytes);
-    LLAMAC_RETURN_IF_ERROR(
-        convertRows(checkpoint, source, type, first, count, rows.data()));
-    LLAMAC_RETURN_IF_ERROR(write(rows));
-  }
+  LLAMAC_RETURN_IF_ERROR(packWeight(
+      checkpoint, *checkpoint.find(weight.name), fromPlan(weight.type),
+      weight.layout, device.threads(), [&](absl::Span<const uint8_t> bytes) {
+        written += bytes.size();
+        return device.write(*buffer, written - bytes.size(), bytes);
+      }));
   return buffer;
 }
 

@@ -8,6 +8,9 @@
 
 #include "runtime/plan/PlanConfig.h"
 
+#include "runtime/cpu/PanelLayout.h"
+#include "runtime/cuda/WeightPacking.h"
+
 namespace llamac {
 
 // The two enumerations are the same list.
@@ -21,6 +24,23 @@ schema::DataType toPlan(DataType type) {
 }
 
 DataType fromPlan(schema::DataType type) { return static_cast<DataType>(type); }
+
+uint64_t packedBytes(const schema::WeightT &weight) {
+  const DataType type = fromPlan(weight.type);
+  switch (weight.layout) {
+  case schema::WeightLayout::RowMajor:
+    return static_cast<uint64_t>(weight.rows) *
+           dataTypeBytes(type, static_cast<uint64_t>(weight.cols));
+  case schema::WeightLayout::Panel16:
+    return static_cast<uint64_t>(panelCount(weight.rows)) *
+           static_cast<uint64_t>(
+               panelBytes(static_cast<PanelFormat>(type), weight.cols));
+  case schema::WeightLayout::Planes:
+    return static_cast<uint64_t>(cuda::packedWeightBytes(
+        cuda::weightFormat(type), weight.rows, weight.cols));
+  }
+  return 0; // The verifier lets no other layout pass.
+}
 
 std::unique_ptr<schema::ModelConfigT> toPlan(const ModelConfig &config) {
   auto out = std::make_unique<schema::ModelConfigT>();

@@ -28,6 +28,10 @@ ModelConfig fromPlan(const schema::ModelConfigT &config);
 schema::DataType toPlan(DataType type);
 DataType fromPlan(schema::DataType type);
 
+/// Bytes of a weight in its layout; its shape is one that the layout packs and
+/// its row-major size has been checked.
+uint64_t packedBytes(const schema::WeightT &weight);
+
 } // namespace llamac
 
 #endif // LLAMAC_RUNTIME_PLAN_PLANCONFIG_H

@@ -9,7 +9,6 @@
 #include "runtime/plan/PlanVerifier.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cpu/PanelLayout.h"
 #include "runtime/io/CheckedMath.h"
 #include "runtime/io/Dequantize.h"
 #include "runtime/plan/PlanConfig.h"
@@ -31,6 +30,7 @@ static constexpr uint64_t maxSize = uint64_t{1} << 31;
 static constexpr uint64_t maxBytes = uint64_t{1} << 44;
 static constexpr uint64_t maxScratch = uint64_t{1} << 30;
 static constexpr uint64_t maxItems = uint64_t{1} << 40;
+static constexpr uint64_t maxBlockThreads = 1024;
 
 template <typename Expected, typename Got>
 static absl::Status wrong(absl::string_view field, const Expected &expected,
@@ -190,7 +190,16 @@ absl::Status Verifier::checkWeightShape(const schema::WeightT &weight,
       checkRange(absl::StrCat(field, ": rows"), weight.rows, 1, maxSize));
   LLAMAC_RETURN_IF_ERROR(
       checkRange(absl::StrCat(field, ": cols"), weight.cols, 1, maxSize));
-  if (weight.layout == schema::WeightLayout::Panel16 && weight.cols % 8 != 0)
+  const schema::WeightLayout packed = plan.target == "cpu"
+                                          ? schema::WeightLayout::Panel16
+                                          : schema::WeightLayout::Planes;
+  if (weight.layout != schema::WeightLayout::RowMajor &&
+      weight.layout != packed)
+    return wrong(absl::StrCat(field, ": layout"),
+                 absl::StrCat(schema::EnumNameWeightLayout(packed), " for ",
+                              plan.target),
+                 schema::EnumNameWeightLayout(weight.layout));
+  if (weight.layout != schema::WeightLayout::RowMajor && weight.cols % 8 != 0)
     return wrong(absl::StrCat(field, ": cols"), "a multiple of 8", weight.cols);
   const auto expected = expectedShape(config, weight.name);
   if (expected && *expected != std::pair(weight.rows, weight.cols))
@@ -245,17 +254,6 @@ absl::Status Verifier::checkSource(const schema::WeightT &weight,
                  absl::StrCat(total, " bytes for [", weight.rows, ", ",
                               weight.cols, "]"));
   return absl::OkStatus();
-}
-
-// Bytes of a weight as kernels read it, whose row-major size has been checked.
-static uint64_t packedBytes(const schema::WeightT &weight) {
-  const DataType type = fromPlan(weight.type);
-  if (weight.layout == schema::WeightLayout::RowMajor)
-    return static_cast<uint64_t>(weight.rows) *
-           dataTypeBytes(type, static_cast<uint64_t>(weight.cols));
-  return static_cast<uint64_t>(panelCount(weight.rows)) *
-         static_cast<uint64_t>(
-             panelBytes(static_cast<PanelFormat>(type), weight.cols));
 }
 
 absl::Status Verifier::checkWeight(const schema::WeightT &weight,
@@ -395,6 +393,10 @@ absl::Status Verifier::checkLaunch(const schema::ProgramT &program,
                                     launch.items * blocks, 1, maxItems));
   LLAMAC_RETURN_IF_ERROR(checkBelow(absl::StrCat(field, ": scratch bytes"),
                                     launch.scratchBytes, maxScratch + 1));
+  const bool hasBlocks = plan.target == "cuda" || plan.target == "sim";
+  LLAMAC_RETURN_IF_ERROR(checkRange(absl::StrCat(field, ": threads of a block"),
+                                    launch.threads, hasBlocks ? 1 : 0,
+                                    maxBlockThreads));
   for (size_t i = 0; i < launch.operands.size(); ++i)
     LLAMAC_RETURN_IF_ERROR(checkOperand(program, launch.operands[i],
                                         absl::StrCat(field, ": operand ", i)));

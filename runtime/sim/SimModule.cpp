@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/io/MappedFile.h"
+#include "runtime/plan/SimCode.h"
 #include "runtime/sim/Machine.h"
 
 #include "absl/strings/numbers.h"
@@ -44,10 +45,10 @@ absl::StatusOr<std::unique_ptr<SimModule>>
 SimModule::open(absl::Span<const uint8_t> object, absl::string_view name) {
   const absl::string_view bytes(reinterpret_cast<const char *>(object.data()),
                                 object.size());
-  constexpr size_t footer = 8 + trailer.size();
+  constexpr size_t footer = 8 + simTrailer.size();
   uint64_t tableBytes = 0;
   bool hasTable = bytes.size() >= footer &&
-                  bytes.substr(bytes.size() - trailer.size()) == trailer;
+                  bytes.substr(bytes.size() - simTrailer.size()) == simTrailer;
   if (hasTable) {
     for (size_t i = 0; i < 8; ++i)
       tableBytes |= static_cast<uint64_t>(object[object.size() - footer + i])

@@ -23,14 +23,9 @@
 
 namespace llamac {
 
-/// A shared object of codegen/sim's making, opened. After its ELF bytes comes
-/// what its code addresses stand for in the source, a line "ADDRESS PLACE" for
-/// each address (hexadecimal, rising) where the place changes, then the length
-/// of those lines as 8 bytes, least significant first, then `trailer`.
+/// An object of codegen/sim's making (runtime/plan/SimCode.h), opened.
 class SimModule {
 public:
-  static constexpr absl::string_view trailer = "llamacsm";
-
   /// BadPlan when `object` is no such object. `name` is for messages.
   static absl::StatusOr<std::unique_ptr<SimModule>>
   open(absl::Span<const uint8_t> object, absl::string_view name);

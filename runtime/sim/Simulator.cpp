@@ -33,7 +33,7 @@ void SimMemory::remove(void *address) {
   buffers.erase(reinterpret_cast<uintptr_t>(address));
 }
 
-void SimMemory::markDefined(void *address, uint64_t size) {
+void SimMemory::markDefined(void *address, uint64_t size, bool defined) {
   uintptr_t start = 0;
   Buffer *buffer = find(address, start);
   assert(buffer && "the host writes to registered buffers");
@@ -41,7 +41,13 @@ void SimMemory::markDefined(void *address, uint64_t size) {
     std::fill_n(buffer->defined.begin() +
                     static_cast<ptrdiff_t>(
                         reinterpret_cast<uintptr_t>(address) - start),
-                size, 1);
+                size, defined ? 1 : 0);
+}
+
+void SimMemory::rename(void *address, std::string name) {
+  if (auto buffer = buffers.find(reinterpret_cast<uintptr_t>(address));
+      buffer != buffers.end())
+    buffer->second.name = std::move(name);
 }
 
 SimMemory::Buffer *SimMemory::find(const void *address, uintptr_t &start) {

@@ -87,8 +87,13 @@ public:
            SimContents contents = SimContents::Defined);
   void remove(void *address);
 
-  /// The host wrote `size` bytes at `address`, which are in one buffer.
-  void markDefined(void *address, uint64_t size);
+  /// Says whether `size` bytes at `address`, which are in one buffer that was
+  /// registered as undefined, hold something: the host has written them, or
+  /// what they held is of no more use.
+  void markDefined(void *address, uint64_t size, bool defined = true);
+
+  /// Names the buffer that starts at `address`, if there is one.
+  void rename(void *address, std::string name);
 
   /// The buffer that `address` is in, and its start; null if there is none.
   Buffer *find(const void *address, uintptr_t &start);

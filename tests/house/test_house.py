@@ -34,6 +34,7 @@ MAY_INCLUDE = {
         "runtime/device",
         "runtime/cpu",
         "runtime/cuda",
+        "runtime/weights",
     ],
     "compiler": ["compiler", "frontends", "ir", "passes", "codegen", "runtime"],
     "runtime": ["runtime"],

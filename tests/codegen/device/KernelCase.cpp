@@ -99,8 +99,9 @@ Matrix KernelCaseTest::matrix(int64_t outputs, int64_t depth) {
       depth,
       {},
       DeviceBytes(packedWeightBytes(weightFormat(type), outputs, depth))};
-  packWeightRows(type, outputs, depth, 0, outputs, stored.data(),
-                 result.packed.data());
+  packWeightRows(type, depth, outputs, stored.data(), result.packed.data(),
+                 result.packed.data() +
+                     scalesOffset(weightFormat(type), outputs, depth));
   const size_t rowBytes = stored.size() / outputs;
   for (int64_t row = 0; row < outputs; ++row) {
     const Doubles values =

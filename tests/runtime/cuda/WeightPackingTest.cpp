@@ -81,9 +81,14 @@ TEST_P(WeightPackingTest, EveryElementKeepsItsValue) {
   const int64_t rowBytes = static_cast<int64_t>(stored.size()) / outputs;
   std::vector<uint8_t> packed(packedWeightBytes(format, outputs, depth));
   // In two ranges, the later first.
-  packWeightRows(type, outputs, depth, 3, 2, stored.data() + 3 * rowBytes,
-                 packed.data());
-  packWeightRows(type, outputs, depth, 0, 3, stored.data(), packed.data());
+  auto pack = [&](int64_t first, int64_t count) {
+    packWeightRows(type, depth, count, stored.data() + first * rowBytes,
+                   packed.data() + first * valueRowBytes(format, depth),
+                   packed.data() + scalesOffset(format, outputs, depth) +
+                       first * scaleRowBytes(format, depth));
+  };
+  pack(3, 2);
+  pack(0, 3);
   for (int64_t row = 0; row < outputs; ++row) {
     std::vector<float> expected(depth);
     dequantizeRow(type, stored.data() + row * rowBytes, depth, expected.data());

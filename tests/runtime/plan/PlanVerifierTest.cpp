@@ -109,9 +109,12 @@ const Nonsense all[] = {
      "weight 0 (toy.embedding.0): type: expected a number below 11, got 11"},
     {"WeightLayout",
      [](PlanT &p) {
-       p.weights[0]->layout = static_cast<schema::WeightLayout>(2);
+       p.weights[0]->layout = static_cast<schema::WeightLayout>(3);
      },
-     "layout: expected a number below 2, got 2"},
+     "layout: expected a number below 3, got 3"},
+    {"WeightLayoutOfAnotherTarget",
+     [](PlanT &p) { p.weights[0]->layout = schema::WeightLayout::Planes; },
+     "layout: expected Panel16 for cpu, got Planes"},
     {"WeightRowsZero", [](PlanT &p) { p.weights[0]->rows = 0; },
      "rows: expected 1"},
     {"WeightColsNegative", [](PlanT &p) { p.weights[0]->cols = -96; },
@@ -257,6 +260,10 @@ const Nonsense all[] = {
     {"LaunchScratch",
      [](PlanT &p) { firstLaunch(p).scratchBytes = hugeUnsigned; },
      "scratch bytes: expected a number below"},
+    {"LaunchThreads", [](PlanT &p) { firstLaunch(p).threads = 1025; },
+     "threads of a block: expected 0 to 1024, got 1025"},
+    {"LaunchWithoutThreads", [](PlanT &p) { p.target = "sim"; },
+     "threads of a block: expected 1 to 1024, got 0"},
     // Operands.
     {"OperandKind",
      [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(5), 0, 0); },

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/SimCode.h"
 #include "runtime/sim/Clocks.h"
 #include "runtime/sim/Fiber.h"
 #include "runtime/sim/Simulator.h"
@@ -135,7 +136,7 @@ static std::string errorOf(const std::string &object) {
 }
 
 TEST(SimModule, RefusesWhatIsNoModule) {
-  const std::string trailer(SimModule::trailer);
+  const std::string trailer(simTrailer);
   EXPECT_THAT(errorOf(""), HasSubstr("expected kernels compiled for the sim"));
   EXPECT_THAT(errorOf("no trailer at its end"),
               HasSubstr("expected kernels compiled for the simulator"));

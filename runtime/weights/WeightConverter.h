@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_RUNTIME_CPU_WEIGHTCONVERTER_H
-#define LLAMAC_RUNTIME_CPU_WEIGHTCONVERTER_H
+#ifndef LLAMAC_RUNTIME_WEIGHTS_WEIGHTCONVERTER_H
+#define LLAMAC_RUNTIME_WEIGHTS_WEIGHTCONVERTER_H
 
 #include "runtime/io/WeightMap.h"
+#include "runtime/plan/plan_generated.h"
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -24,14 +25,15 @@ absl::Status convertRows(const WeightMap &weights, const WeightSource &source,
                          DataType type, int64_t firstRow, int64_t numRows,
                          uint8_t *out);
 
-/// The whole of `source` as `type` in the panel layout of WeightPacking.h, made
-/// by `threads` threads and given to `sink` in order, in pieces of whole
-/// panels. Errors: those of the reader and of `sink`.
+/// The whole of `source` as `type` in `layout`, packedBytes() of it, made by
+/// `threads` threads and given to `sink` in order, in pieces of a few MiB for
+/// each thread. Scales that a layout has behind all values are held until then.
+/// Errors: those of the reader and of `sink`.
 absl::Status
 packWeight(const WeightMap &weights, const WeightSource &source, DataType type,
-           int threads,
+           schema::WeightLayout layout, int threads,
            absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink);
 
 } // namespace llamac
 
-#endif // LLAMAC_RUNTIME_CPU_WEIGHTCONVERTER_H
+#endif // LLAMAC_RUNTIME_WEIGHTS_WEIGHTCONVERTER_H

@@ -1,0 +1,135 @@
+//===- CudaNumerics.cpp - How exact the cuda kernels are ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sums are in fp32 (codegen/cpu/CpuNumerics.cpp says what that is worth). What
+// makes errors larger is rounding what is multiplied:
+//
+//   gemm     the tensor cores take bf16: an element of the input is at most
+//            2^-9 of itself off, and so is a weight that is no bf16
+//   gemv     fp32 inputs and weights as they are stored, but for formats that
+//            are uploaded as bf16
+//   attend   queries and weights of keys are rounded as the cache rounds, to
+//            fp16 or bf16, and an error in a score is one in its exponential
+//
+// A rounding to a relative error of at most e is a share of less than e^2 in
+// squares. Products whose terms cancel more than random ones do enlarge the
+// share, and so do large scores; hence the factors.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/CudaNumerics.h"
+
+#include "runtime/cuda/WeightPacking.h"
+#include "runtime/io/FloatBits.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace llamac {
+
+static constexpr double fp32Tolerance = 1e-9;
+static constexpr double fp16Rounding = 0x1p-22;
+static constexpr double bf16Rounding = 0x1p-18;
+static constexpr double cancellation = 8;
+static constexpr double scores = 64;
+
+static double roundingOf(cuda::KvFormat format) {
+  return format == cuda::KvFormat::F16 ? fp16Rounding : bf16Rounding;
+}
+
+/// Whether a weight of `op` becomes another number on its way to the kernel.
+static bool roundsWeights(Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() || tensor.getRank() != 2)
+      return false;
+    const std::optional<DataType> stored =
+        parseDataType(llama::elementTypeName(tensor.getElementType()).str());
+    return stored && *stored != DataType::BF16 &&
+           cuda::weightFormat(*stored) == cuda::WeightFormat::BF16;
+  });
+}
+
+/// What a rounding of the operands of `op` comes to in its result.
+static double productTolerance(Operation *op) {
+  kernel::MatmulConfigAttr config;
+  if (auto product = dyn_cast<kernel::MatmulOp>(op))
+    config = product.getConfigAttr();
+  else if (auto product = dyn_cast<kernel::QkvOp>(op))
+    config = product.getConfigAttr();
+  const bool rounds =
+      (config && config.getFamily() == kernel::MatmulFamily::Gemm) ||
+      roundsWeights(op);
+  return rounds ? cancellation * bf16Rounding : fp32Tolerance;
+}
+
+double CudaNumerics::tolerance(Operation *op, unsigned result) const {
+  const double cache = roundingOf(targetOptions.kvFormat);
+  if (isa<kernel::AttentionOp, kernel::AttentionMergeOp>(op))
+    return scores * cache;
+  return isa<llama::KVType>(op->getResult(result).getType())
+             ? productTolerance(op) + cache
+             : productTolerance(op);
+}
+
+bool CudaNumerics::isPrivate(Value value) const {
+  auto attention = value.getDefiningOp<kernel::AttentionOp>();
+  return attention && attention.getType() != attention.getQuery().getType();
+}
+
+/// Calls `visit` for each element of a row with the bytes, from the page's
+/// start, at which token number `token` has its key and its value; see
+/// codegen/device/kvcache.cuh.
+static void forEachElement(
+    const cuda::KvConfig &kv, int64_t token,
+    llvm::function_ref<void(int64_t index, int64_t key, int64_t value)> visit) {
+  for (int64_t head = 0; head < kv.kvHeads; ++head)
+    for (int64_t d = 0; d < kv.headSize; ++d) {
+      const int64_t key =
+          head * 2 * kvPlaneElements(kv) + token * kv.headSize + d;
+      visit(head * kv.headSize + d, key * 2, (key + kvPlaneElements(kv)) * 2);
+    }
+}
+
+void CudaNumerics::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
+                          float *key, float *value) const {
+  const cuda::KvConfig config = kvConfig(kv, targetOptions);
+  auto load = [&](int64_t at) {
+    uint16_t half = 0;
+    std::memcpy(&half, page + at, sizeof half);
+    return config.format == cuda::KvFormat::F16 ? f16ToF32(half)
+                                                : bf16ToF32(half);
+  };
+  forEachElement(config, token,
+                 [&](int64_t index, int64_t keyAt, int64_t valueAt) {
+                   key[index] = load(keyAt);
+                   value[index] = load(valueAt);
+                 });
+}
+
+void CudaNumerics::writeKv(llama::KVType kv, const float *key,
+                           const float *value, int64_t token,
+                           uint8_t *page) const {
+  const cuda::KvConfig config = kvConfig(kv, targetOptions);
+  auto store = [&](float number, int64_t at) {
+    const uint16_t half = config.format == cuda::KvFormat::F16
+                              ? f32ToF16(number)
+                              : f32ToBf16(number);
+    std::memcpy(page + at, &half, sizeof half);
+  };
+  forEachElement(config, token,
+                 [&](int64_t index, int64_t keyAt, int64_t valueAt) {
+                   store(key[index], keyAt);
+                   store(value[index], valueAt);
+                 });
+}
+
+} // namespace llamac

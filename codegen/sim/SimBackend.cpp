@@ -1,0 +1,32 @@
+//===- SimBackend.cpp - The sim target for the driver ---------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/sim/SimBackend.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/SimCode.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+absl::StatusOr<std::vector<PlanCode>>
+SimBackend::compile(ArrayRef<plan::KernelOp> kernels,
+                    const SourceEdit &edit) const {
+  FailureOr<std::vector<SourceFile>> files = emit(kernels, edit);
+  if (failed(files))
+    return internalError("a kernel that was emitted is so no more");
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::string object,
+      compileForSim(files.value_or(std::vector<SourceFile>()), flavour));
+  const absl::string_view name =
+      flavour == SimFlavour::Checked ? simCheckedCode : simFastCode;
+  return std::vector<PlanCode>{{std::string(name), std::move(object)}};
+}
+
+} // namespace llamac

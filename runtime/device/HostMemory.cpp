@@ -1,0 +1,77 @@
+//===- HostMemory.cpp - Device memory that the host sees ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/HostMemory.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/io/CheckedMath.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace llamac {
+
+namespace {
+
+/// Pages of the process, zero until they are written.
+class MappedBuffer final : public Buffer {
+public:
+  using Buffer::Buffer;
+  ~MappedBuffer() override {
+    if (size() != 0)
+      munmap(address(), size());
+  }
+};
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size) {
+  if (size == 0)
+    return std::make_unique<MappedBuffer>(nullptr, 0);
+  void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return memoryError(absl::StrCat(
+        "cannot allocate ", size, " bytes of memory: ", std::strerror(errno)));
+  return std::make_unique<MappedBuffer>(memory, size);
+}
+
+void adviseLargePages(const Buffer &buffer) {
+  if (buffer.size() >= uint64_t{2} << 20)
+    madvise(buffer.address(), buffer.size(), MADV_HUGEPAGE);
+}
+
+static absl::Status checkInside(const Buffer &buffer, uint64_t offset,
+                                uint64_t size) {
+  if (isInside(offset, size, buffer.size()))
+    return absl::OkStatus();
+  return internalError(absl::StrCat("copy: expected to stay within ",
+                                    buffer.size(), " bytes, got ", size,
+                                    " from ", offset));
+}
+
+absl::Status writeHostMemory(Buffer &buffer, uint64_t offset,
+                             absl::Span<const uint8_t> bytes) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, bytes.size()));
+  if (!bytes.empty())
+    std::memcpy(static_cast<uint8_t *>(buffer.address()) + offset, bytes.data(),
+                bytes.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const uint8_t>>
+readHostMemory(const Buffer &buffer, uint64_t offset, uint64_t size) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, size));
+  return absl::Span<const uint8_t>(
+      static_cast<const uint8_t *>(buffer.address()) + offset, size);
+}
+
+} // namespace llamac

@@ -1,0 +1,263 @@
+//===- SimDevice.cpp - Plans run by the simulator -------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/sim/SimDevice.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/device/HostMemory.h"
+#include "runtime/plan/SimCode.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace llamac {
+
+absl::StatusOr<NamedSchedule> parseSimSchedule(absl::string_view name) {
+  if (name == "forward")
+    return NamedSchedule{SimSchedule::Forward};
+  if (name == "reverse")
+    return NamedSchedule{SimSchedule::Reverse};
+  NamedSchedule order{SimSchedule::Random};
+  absl::string_view seed = name;
+  if (name == "random" || (absl::ConsumePrefix(&seed, "random:") &&
+                           absl::SimpleAtoi(seed, &order.seed)))
+    return order;
+  return usageError(absl::StrCat(
+      "--sim-schedule: expected forward, reverse, random or random:SEED, got ",
+      name));
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Memory that checked kernels may touch for as long as the object lives.
+class RegisteredBuffer final : public Buffer {
+public:
+  RegisteredBuffer(std::unique_ptr<Buffer> memory, SimMemory &registry,
+                   SimContents contents)
+      : Buffer(memory->address(), memory->size()), memory(std::move(memory)),
+        registry(registry) {
+    if (size() != 0)
+      registry.add("memory", address(), size(), contents);
+  }
+  ~RegisteredBuffer() override {
+    if (size() != 0)
+      registry.remove(address());
+  }
+
+private:
+  std::unique_ptr<Buffer> memory;
+  SimMemory &registry;
+};
+
+} // namespace
+
+SimDevice::SimDevice(const SimDeviceOptions &options)
+    : options(options),
+      hostThreads(options.threads != 0
+                      ? options.threads
+                      : static_cast<int>(
+                            std::max(1U, std::thread::hardware_concurrency()))),
+      simulator({.schedule = options.order.schedule,
+                 .seed = options.order.seed,
+                 .checked = options.checked,
+                 .hostThreads = static_cast<unsigned>(hostThreads)}) {}
+
+std::string SimDevice::describe() const {
+  return absl::StrCat(
+      "sim, ", options.checked
+                   ? std::string("checked")
+                   : absl::StrCat(hostThreads,
+                                  hostThreads == 1 ? " thread" : " threads"));
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t size) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
+                          allocateHostMemory(size));
+  // Zeros may be what a kernel needs by chance only.
+  return std::make_unique<RegisteredBuffer>(
+      std::move(memory), simulator.memory(),
+      options.checked ? SimContents::Undefined : SimContents::Defined);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+SimDevice::allocateDense(uint64_t size) {
+  return allocate(size);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+SimDevice::share(absl::Span<const uint8_t> bytes) {
+  return std::make_unique<RegisteredBuffer>(
+      std::make_unique<Buffer>(const_cast<uint8_t *>(bytes.data()),
+                               bytes.size()),
+      simulator.memory(), SimContents::ReadOnly);
+}
+
+absl::Status SimDevice::write(Buffer &buffer, uint64_t offset,
+                              absl::Span<const uint8_t> bytes) {
+  LLAMAC_RETURN_IF_ERROR(writeHostMemory(buffer, offset, bytes));
+  if (!bytes.empty())
+    simulator.memory().markDefined(
+        static_cast<uint8_t *>(buffer.address()) + offset, bytes.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const uint8_t>>
+SimDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
+                std::vector<uint8_t> &) {
+  return readHostMemory(buffer, offset, size);
+}
+
+void SimDevice::rename(void *address, std::string name) {
+  simulator.memory().rename(address, std::move(name));
+}
+
+absl::Status SimDevice::run(const SimModule &module,
+                            absl::Span<const SimLaunch> launches,
+                            absl::Span<uint8_t> undefined) {
+  const std::lock_guard<std::mutex> lock(running);
+  if (!undefined.empty())
+    simulator.memory().markDefined(undefined.data(), undefined.size(),
+                                   /*defined=*/false);
+  for (const SimLaunch &launch : launches)
+    LLAMAC_RETURN_IF_ERROR(simulator.run(module, launch));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class SimProgram final : public PreparedProgram {
+public:
+  SimProgram(SimDevice &device, const SimModule &module,
+             const schema::PlanT &plan, const schema::ProgramT &program,
+             const ProgramBindings &bindings)
+      : device(device), module(module), plan(plan), program(program),
+        bindings(bindings) {}
+
+  absl::Status run(const StepShape &shape) override;
+  absl::Status runLaunch(size_t launch, const StepShape &shape) override;
+
+private:
+  SimLaunch bind(const schema::LaunchT &launch, int64_t rows) const;
+
+  SimDevice &device;
+  const SimModule &module;
+  const schema::PlanT &plan;
+  const schema::ProgramT &program;
+  ProgramBindings bindings;
+};
+
+class SimCode final : public LoadedCode {
+public:
+  SimCode(SimDevice &device, std::shared_ptr<const PlanReader> plan,
+          std::unique_ptr<SimModule> module, std::string flavour)
+      : device(device), plan(std::move(plan)), module(std::move(module)),
+        flavour(std::move(flavour)) {}
+
+  std::string isa() const override { return flavour; }
+  absl::StatusOr<std::unique_ptr<PreparedProgram>>
+  prepare(size_t program, const ProgramBindings &bindings) override;
+
+private:
+  SimDevice &device;
+  std::shared_ptr<const PlanReader> plan;
+  std::unique_ptr<SimModule> module;
+  std::string flavour;
+};
+
+} // namespace
+
+SimLaunch SimProgram::bind(const schema::LaunchT &launch, int64_t rows) const {
+  const int64_t blocks =
+      launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
+  SimLaunch bound{.kernel = plan.kernels[launch.kernel]->symbol,
+                  .grid = {static_cast<uint32_t>(launch.items),
+                           static_cast<uint32_t>(blocks)},
+                  .block = {static_cast<uint32_t>(launch.threads)},
+                  .sharedBytes = static_cast<uint32_t>(launch.scratchBytes),
+                  .rows = static_cast<int32_t>(rows)};
+  for (const schema::Operand &operand : launch.operands)
+    bound.args.push_back(addressOf(operand, bindings));
+  return bound;
+}
+
+absl::Status SimProgram::run(const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  std::vector<SimLaunch> launches;
+  for (const auto &launch : program.launches)
+    if (const int64_t rows = rowsOf(launch->rows, shape); rows > 0)
+      launches.push_back(bind(*launch, rows));
+  // A step finds nothing in the arena that the one before left there.
+  return device.run(
+      module, launches,
+      {static_cast<uint8_t *>(bindings.arena), program.arenaBytes});
+}
+
+absl::Status SimProgram::runLaunch(size_t launch, const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  if (launch >= program.launches.size())
+    return internalError(
+        absl::StrCat("program ", program.name, ": expected one of ",
+                     program.launches.size(), " launches, got ", launch));
+  const schema::LaunchT &chosen = *program.launches[launch];
+  const int64_t rows = rowsOf(chosen.rows, shape);
+  return rows > 0 ? device.run(module, {bind(chosen, rows)}, {})
+                  : absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<PreparedProgram>>
+SimCode::prepare(size_t program, const ProgramBindings &bindings) {
+  const schema::PlanT &manifest = plan->plan();
+  device.rename(bindings.arena, "the arena");
+  for (size_t i = 0; i < bindings.weights.size(); ++i)
+    device.rename(bindings.weights[i], manifest.weights[i]->name);
+  for (size_t i = 0; i < bindings.kv.size(); ++i)
+    device.rename(bindings.kv[i], absl::StrCat("KV cache of layer ", i));
+  for (size_t i = 0; i < bindings.inputs.size(); ++i)
+    device.rename(bindings.inputs[i],
+                  schema::EnumNameInputRole(static_cast<schema::InputRole>(i)));
+  return std::make_unique<SimProgram>(device, *module, manifest,
+                                      *manifest.programs[program], bindings);
+}
+
+absl::StatusOr<std::unique_ptr<LoadedCode>>
+SimDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
+  const schema::PlanT &manifest = plan->plan();
+  const absl::string_view wanted =
+      options.checked ? simCheckedCode : simFastCode;
+  auto code =
+      std::find_if(manifest.code.begin(), manifest.code.end(),
+                   [&](const auto &object) { return object->isa == wanted; });
+  if (code == manifest.code.end())
+    return deviceError(absl::StrCat(plan->path(), ": expected ", wanted,
+                                    " code for sim, got none; compile the "
+                                    "plan with --target sim",
+                                    options.checked ? " --sim-check" : ""));
+  const uint32_t section = (*code)->section;
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<SimModule> module,
+      SimModule::open(plan->bytes(section),
+                      absl::StrCat(plan->path(), ": section ", section)));
+  for (const auto &kernel : manifest.kernels)
+    LLAMAC_RETURN_IF_ERROR(module->kernel(kernel->symbol).status());
+  return std::make_unique<SimCode>(*this, std::move(plan), std::move(module),
+                                   std::string(wanted));
+}
+
+} // namespace llamac
