@@ -75,6 +75,11 @@ SimModule::open(absl::Span<const uint8_t> object, absl::string_view name) {
   }
   LLAMAC_ASSIGN_OR_RETURN(module->code,
                           CodeObject::open(object.first(elfBytes), name));
+  LLAMAC_ASSIGN_OR_RETURN(void *known, module->code->address("llamacSimBytes"));
+  if (*static_cast<const unsigned long *>(known) != sizeof(SimCalls))
+    return badPlanError(absl::StrCat(
+        name, ": its kernels were compiled for another version of the "
+              "simulator; compile it again"));
   LLAMAC_ASSIGN_OR_RETURN(void *table, module->code->address("llamacSim"));
   *static_cast<const SimCalls **>(table) = &sim::calls();
   Dl_info info;

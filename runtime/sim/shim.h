@@ -107,6 +107,9 @@ static inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
 
 LLAMAC_UNCHECKED const llamac::SimCalls *llamacSim = nullptr;
 
+/// A loader with another table knows the object by it.
+LLAMAC_UNCHECKED const unsigned long llamacSimBytes = sizeof(llamac::SimCalls);
+
 LLAMAC_UNCHECKED unsigned llamacSimCoordinate(int which) {
   return llamacSim->coordinate(which);
 }

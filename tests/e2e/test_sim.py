@@ -5,6 +5,8 @@
 
     test_sim.py            everything
     test_sim.py Tokens     greedy answers and logits against the reference
+    test_sim.py Checked    every kernel variant in checked mode, two schedules
+    test_sim.py Plans      plans for sim, and what goes wrong
 """
 
 import unittest
@@ -16,7 +18,7 @@ support.require("numpy", "gguf", "safetensors")
 import numpy as np
 
 from llama_numpy import Config
-from make_model import random_weights, write_meta
+from make_model import quantise, random_weights, write_gguf, write_meta
 
 # Largest difference over the largest |logit|: prefill rounds to bf16 what it
 # multiplies.
@@ -72,6 +74,96 @@ def _add_tokens(name, config, weights):
 for _name, _config in Tokens.CONFIGS.items():
     for _weights in ("keep", "q4_0"):
         _add_tokens(_name, _config, _weights)
+
+
+
+class Checked(support.TestCase):
+    """Every launch of steps of all sizes against the reference, with races,
+    bounds and bytes that nobody wrote checked, forward and at random: for every
+    format of weights, and every way that attention is cut."""
+
+    SCHEDULES = ("forward", "random:1")
+    # One layer has every kernel. Odd vocabularies have a last output alone.
+    SMALL = Config(64, 1, 4, 2, vocab=261)
+    SHAPES = {
+        "gqa1_h128": Config(128, 1, 1, 1, vocab=260, tied=True),
+        "gqa2_h64": Config(128, 1, 2, 1, vocab=261),
+        "gqa3_h24": Config(72, 1, 3, 1, vocab=261),
+        "gqa8_h16": Config(128, 1, 8, 1, vocab=260),
+    }
+
+    def check(self, model):
+        for schedule in self.SCHEDULES:
+            with self.subTest(schedule):
+                out = self.llamac("check", model, "--target", "sim", "--sim-check", "--sim-schedule", schedule).stdout
+                kernels = [line.split()[0] for line in out.split("\nkernel ")[1].split("\n\n")[0].splitlines()[1:]]
+                # Products of all row counts were among them.
+                for rows in ("_m2", "_m4", "_m8"):
+                    self.assertTrue(any(k.endswith(rows) for k in kernels), kernels)
+                self.assertTrue(any(k.startswith("gemm_output") for k in kernels), kernels)
+
+
+def _add_checked(name, config, dtype, stored_type=None):
+    def test(self):
+        weights = random_weights(config, dtype, 3)
+        if stored_type:
+            model = write_gguf(self.path(f"{name}.gguf"), config, quantise(weights, stored_type)[0])
+        else:
+            model = self.path(name)
+            write_meta(model, config, weights, dtype)
+        self.check(model)
+
+    setattr(Checked, f"test_{name}", test)
+
+
+for _dtype in ("bf16", "f16"):
+    _add_checked(_dtype, Checked.SMALL, _dtype)
+# Q5_1 stands for what is uploaded as bf16.
+for _type in ("Q8_0", "Q4_0", "Q4_1", "Q5_1"):
+    _add_checked(_type.lower(), Checked.SMALL, "f32", _type)
+for _name, _config in Checked.SHAPES.items():
+    _add_checked(_name, _config, "bf16")
+
+
+class Plans(support.TestCase):
+    """A plan for sim is a plan as any other."""
+
+    PROMPT = ("--tokens", "1,5,9,2,77,30", "-n", "6", "--print-ids", "--ignore-eos", "-q")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        config = Config(64, 2, 4, 2, vocab=261)
+        cls.model = cls.path("model")
+        write_meta(cls.model, config, random_weights(config, "bf16", 4), "bf16")
+
+    def run_plan(self, plan, *flags, expect=support.OK):
+        result = support.run([support.LLAMAC_RUN, plan, *self.PROMPT, *flags])
+        self.assertEqual(result.returncode, expect, result.stderr)
+        return result.stdout if expect == support.OK else result.stderr
+
+    def test_runs_without_the_compiler(self):
+        expected = self.llamac("run", self.model, "--target", "cpu", *self.PROMPT).stdout
+        for flags in ((), ("--sim-check",), ("--reference-weights",)):
+            with self.subTest(flags):
+                plan = self.path("sim.plan")
+                self.llamac("compile", self.model, "--target", "sim", "-o", plan, "-q", *flags)
+                for schedule in ("forward", "reverse", "random", "random:9"):
+                    self.assertEqual(self.run_plan(plan, "--sim-schedule", schedule), expected)
+
+    def test_options_that_do_not_fit_are_refused(self):
+        plan = self.path("fit.plan")
+        self.llamac("compile", self.model, "--target", "sim", "-o", plan, "-q")
+        error = self.run_plan(plan, "--sim-schedule", "random:x", expect=support.USAGE)
+        self.assertIn("--sim-schedule: expected forward, reverse, random or random:SEED, got random:x", error)
+        error = self.run_plan(plan, "--isa", "x86-64-v3", expect=support.USAGE)
+        self.assertIn("--isa: expected a plan for cpu, got one for sim", error)
+        for flags, message in (
+            (("--sim-schedule", "reverse"), "--sim-schedule: expected a plan for sim, got one for cpu"),
+            (("--sim-check",), "--sim-check: expected --target sim, got cpu"),
+        ):
+            error = self.llamac("run", self.model, *self.PROMPT, *flags, expect=support.USAGE).stderr
+            self.assertIn(message, error)
 
 
 if __name__ == "__main__":
