@@ -153,6 +153,7 @@ ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
                                 int32_t position, double scale) const {
   const std::vector<Entry> &entries = sequences.at(sequence);
   const double softmaxError = numerics.softmaxError(model);
+  const double softmaxFloor = numerics.softmaxFloor(model);
   ExpectedRow result;
   for (int64_t head = 0; head < model.heads; ++head) {
     const Expected *q = &query[head * model.headSize];
@@ -190,7 +191,8 @@ ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
       for (int32_t p = 0; p <= position; ++p) {
         const Expected &v = entries[p].value[from + d];
         sum += weights[p] * v.value;
-        bound += weights[p] * (std::abs(v.value) * share + v.bound);
+        bound += weights[p] * (std::abs(v.value) * share + v.bound) +
+                 softmaxFloor * std::abs(v.value);
       }
       result.push_back({sum / total, bound / total});
     }

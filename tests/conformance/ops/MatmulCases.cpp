@@ -101,18 +101,20 @@ static std::shared_ptr<Program> productProgram(const Product &product) {
   return program;
 }
 
-/// `x` may hold anything; `residual` is not read by other epilogues.
+/// `x` may hold anything; `residual` is not read by other epilogues. Kernels
+/// are those for steps of `kernelRows` rows; 0: of as many as x has.
 static OpCase productCase(const std::string &name, const Product &product,
                           const std::shared_ptr<const Program> &program,
                           const std::vector<float> &x,
                           const std::vector<float> &residual,
-                          Activations activations) {
+                          Activations activations, int64_t kernelRows = 0) {
   Step step = stepOf(static_cast<int64_t>(x.size()) / product.depth);
   step.inputs["x"] = x;
   if (product.epilogue == Epilogue::Residual)
     step.inputs["residual"] = residual;
   auto expected = [=](const Numerics &numerics) {
-    const Matrix w1(program->weight("w1"), numerics, step.rows());
+    const int64_t count = kernelRows ? kernelRows : step.rows();
+    const Matrix w1(program->weight("w1"), numerics, count);
     std::vector<ExpectedRow> rows;
     for (int64_t r = 0; r < step.rows(); ++r) {
       std::vector<double> in = rowOf(x, r, product.depth);
@@ -126,7 +128,7 @@ static OpCase productCase(const std::string &name, const Product &product,
           row[n].bound += sumError * std::abs(added);
         }
       if (product.epilogue == Epilogue::Gated) {
-        const Matrix w3(program->weight("w3"), numerics, step.rows());
+        const Matrix w3(program->weight("w3"), numerics, count);
         for (int64_t n = 0; n < product.outputs; ++n)
           row[n] = gated(row[n], w3.times(n, in, activations));
       }
@@ -216,8 +218,9 @@ static void addHead(std::vector<OpCase> &cases) {
     for (const int32_t row : wanted)
       rows.insert(rows.end(), x.begin() + row * depth,
                   x.begin() + (row + 1) * depth);
-    OpCase head = productCase(absl::StrCat("head_wants_", wanted.size()),
-                              product, program, rows, {}, Activations::Normal);
+    OpCase head =
+        productCase(absl::StrCat("head_wants_", wanted.size()), product,
+                    program, rows, {}, Activations::Normal, /*kernelRows=*/70);
     head.steps = {stepOf(70)};
     head.steps[0].inputs["x"] = x;
     head.steps[0].wanted = wanted;

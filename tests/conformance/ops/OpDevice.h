@@ -33,6 +33,9 @@ struct Numerics {
   double (*cacheError)(const Model &model);
   /// Of a query, and of a softmax weight, in steps of attention.
   double (*softmaxError)(const Model &model);
+  /// Of a softmax weight as a share of the largest: how small one may be and
+  /// still count.
+  double (*softmaxFloor)(const Model &model);
   /// Whether the rows of one sequence in a step are taken together, so that a
   /// value that is not finite, of a later row, may show in the earlier ones.
   bool joinsRows;

@@ -1,4 +1,4 @@
-//===- PlanDevice.h - Programs as plans, on a device ------------*- C++ -*-===//
+//===- PlanDevice.h - Plans of programs on a device -------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,26 +9,23 @@
 #ifndef LLAMAC_TESTS_CONFORMANCE_OPS_PLANDEVICE_H
 #define LLAMAC_TESTS_CONFORMANCE_OPS_PLANDEVICE_H
 
-#include "codegen/Backend.h"
 #include "runtime/device/Device.h"
-#include "tests/conformance/ops/OpDevice.h"
+#include "tests/conformance/ops/PlanLibrary.h"
 
 namespace llamac::conformance {
 
-/// A target of the compiler with the device that runs its plans.
-struct PlanTarget {
-  std::string name; ///< The plan's target.
-  std::function<std::unique_ptr<Backend>(const Model &model)> backend;
+/// What runs the plans of a library.
+struct PlanRunner {
+  std::shared_ptr<PlanLibrary> library;
   std::function<absl::StatusOr<std::shared_ptr<Device>>()> device;
   /// Whether the device itself sees reads of memory that nobody has written.
   /// Else the workspace holds NaNs before every step.
   bool seesUndefined = false;
 };
 
-/// Compiles and loads `programs` as users' plans are: by the target's passes,
-/// its backend, a plan file and the runtime.
+/// Loads the plan of `programs`, all of `model`, by the runtime.
 absl::StatusOr<std::unique_ptr<LoadedPrograms>>
-loadOnPlan(const PlanTarget &target, const Model &model,
+loadOnPlan(const PlanRunner &runner, const Model &model,
            const std::vector<ProgramUse> &programs);
 
 } // namespace llamac::conformance
