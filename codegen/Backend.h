@@ -30,8 +30,9 @@
 
 namespace llamac {
 
-/// Changes source before it is shown or compiled.
-using SourceEdit = std::function<std::string(std::string)>;
+/// Changes the text of a file before it is shown or compiled.
+using SourceEdit =
+    std::function<std::string(llvm::StringRef file, std::string text)>;
 
 class Backend {
 public:

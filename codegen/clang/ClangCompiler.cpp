@@ -95,6 +95,8 @@ static absl::StatusOr<std::string> compileObject(const ClangJob &job,
   clang::ProcessWarningOptions(compiler.getDiagnostics(),
                                compiler.getDiagnosticOpts());
   compiler.createFileManager(sourceFiles(job, unit.source));
+  // Where "1 error generated." would go.
+  compiler.setVerboseOutputStream(llvm::nulls());
 
   llvm::SmallVector<char, 0> object;
   compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(object));

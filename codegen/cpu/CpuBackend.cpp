@@ -28,12 +28,14 @@ schema::KvLayoutT CpuBackend::kvLayout(llama::KVType kv) const {
   return layout;
 }
 
+static constexpr const char *unitName = "kernels.cpp";
+
 FailureOr<std::string> CpuBackend::emitUnit(ArrayRef<plan::KernelOp> kernels,
                                             const SourceEdit &edit) const {
   FailureOr<std::string> unit = emitCpuUnit(kernels, cpuTarget.options());
   if (failed(unit) || !edit)
     return unit;
-  return edit(std::move(unit).value_or(""));
+  return edit(unitName, std::move(unit).value_or(""));
 }
 
 FailureOr<std::vector<SourceFile>>
@@ -42,8 +44,7 @@ CpuBackend::emit(ArrayRef<plan::KernelOp> kernels,
   FailureOr<std::string> unit = emitUnit(kernels, edit);
   if (failed(unit))
     return failure();
-  return std::vector<SourceFile>{
-      {"kernels.cpp", formatSource(unit.value_or(""))}};
+  return std::vector<SourceFile>{{unitName, formatSource(unit.value_or(""))}};
 }
 
 ArrayRef<KernelHeader> CpuBackend::headers() const { return kernelHeaders(); }

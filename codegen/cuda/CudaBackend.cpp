@@ -109,8 +109,10 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels,
              << "kernel " << kernel.getSymName() << " " << excess;
     std::string text =
         formatSource(kernelFile(kernel, *family, cudaTarget.options()));
-    files.push_back({fileOf(kernel.getSymName()),
-                     edit ? edit(std::move(text)) : std::move(text)});
+    std::string name = fileOf(kernel.getSymName());
+    if (edit)
+      text = edit(name, std::move(text));
+    files.push_back({std::move(name), std::move(text)});
   }
   return files;
 }

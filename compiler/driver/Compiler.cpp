@@ -24,6 +24,7 @@
 #include "mlir/IR/Verifier.h"
 
 #include <filesystem>
+#include <xxhash.h>
 
 using namespace mlir;
 
@@ -33,14 +34,19 @@ namespace llamac {
 static constexpr int64_t defaultContext = 8192;
 
 std::string CompileOptions::describe() const {
-  std::vector<std::string> levels;
+  std::vector<std::string> levels, edited;
   for (IsaLevel level : isaLevels)
     levels.emplace_back(isaLevelName(level));
+  for (const KernelOverride &kernel : overrides)
+    edited.push_back(absl::StrCat(
+        kernel.kernel, ":",
+        absl::Hex(XXH3_64bits(kernel.text.data(), kernel.text.size()))));
   return absl::StrCat(
       "target=", target, " gpu=", gpu, " context=", context,
       " weights=", weightFormat, " isa=", absl::StrJoin(levels, ","),
       simCheck ? " checked" : "", " embed=", embedWeights,
-      " sequences=", maxSequences, " skip=", absl::StrJoin(skipPasses, ","));
+      " sequences=", maxSequences, " skip=", absl::StrJoin(skipPasses, ","),
+      " override=", absl::StrJoin(edited, ","));
 }
 
 ArrayRef<llvm::StringLiteral> phaseNames() {
@@ -181,6 +187,9 @@ absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
   if (options.simCheck && options.target != "sim")
     return usageError(absl::StrCat("--sim-check: expected --target sim, got ",
                                    options.target));
+  if (!options.overrides.empty() && options.target == "cpu")
+    return usageError("--override-kernel: expected --target cuda or sim, whose "
+                      "kernels are .cu files, got cpu");
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
   constexpr int64_t contextLimit = int64_t{1} << 20;
   if (options.context < 0 || options.context > contextLimit)
@@ -286,6 +295,18 @@ absl::Status Compilation::emit() {
   if (failed(files))
     return diagnostics.error("the kernels cannot be emitted");
   sources = std::move(files).value_or(std::vector<SourceFile>());
+  if (compileOptions.overrides.empty())
+    return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(applyOverrides(compileOptions.overrides, *graph,
+                                        compileOptions.context, *backend,
+                                        sources));
+  // What is compiled later is what has been checked.
+  sourceEdit = [this](StringRef file, const std::string &) {
+    return llvm::find_if(
+               sources,
+               [&](const SourceFile &known) { return known.name == file; })
+        ->text;
+  };
   return absl::OkStatus();
 }
 

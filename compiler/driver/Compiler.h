@@ -15,6 +15,7 @@
 #define LLAMAC_COMPILER_DRIVER_COMPILER_H
 
 #include "codegen/Backend.h"
+#include "compiler/driver/KernelOverride.h"
 #include "compiler/driver/PassReports.h"
 #include "frontends/Checkpoint.h"
 #include "passes/Passes.h"
@@ -59,8 +60,9 @@ struct CompileOptions {
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: the host's.
   bool simCheck = false;             ///< Of sim: whether accesses are checked.
   bool embedWeights = true;
-  int64_t maxSequences = 8;            ///< That a runtime may keep at a time.
-  std::vector<std::string> skipPasses; ///< Optional passes to leave out.
+  int64_t maxSequences = 8;              ///< That a runtime may keep at a time.
+  std::vector<std::string> skipPasses;   ///< Optional passes to leave out.
+  std::vector<KernelOverride> overrides; ///< Of cuda and sim.
   PassReportOptions reports;
 
   /// What of these decides a plan, in one line.

@@ -9,6 +9,7 @@
 #include "compiler/driver/LaunchCheck.h"
 
 #include "compiler/driver/LaunchReference.h"
+#include "compiler/driver/LaunchValues.h"
 #include "compiler/driver/ReferenceLogits.h"
 #include "compiler/driver/Reproducer.h"
 #include "ir/llama/OpNames.h"
@@ -166,12 +167,6 @@ private:
 };
 
 } // namespace
-
-static bool isCache(Value value) { return isa<llama::KVType>(value.getType()); }
-
-static int64_t layerAttr(Operation *op) {
-  return op->getAttrOfType<IntegerAttr>("layer").getInt();
-}
 
 /// A launch's operands: those of the op, the page table when the op touches the
 /// cache, then its results, of which a new cache has no place of its own.
@@ -405,46 +400,6 @@ absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
 //===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
-
-/// The numbers of `value` as result or operand of `op`.
-static std::vector<float> numbersOf(const reference::Value &value,
-                                    Operation *op) {
-  if (const auto *tensor = std::get_if<reference::Tensor>(&value))
-    return tensor->data;
-  if (const auto *indices = std::get_if<reference::Indices>(&value))
-    return {indices->begin(), indices->end()};
-  if (const auto *state = std::get_if<reference::KvState>(&value))
-    return cachedNumbers(*state, layerAttr(op));
-  return {};
-}
-
-/// The length of a row of the numbers of `value`.
-static int64_t widthOf(const reference::Value &value) {
-  if (const auto *state = std::get_if<reference::KvState>(&value))
-    return state->rowSize();
-  const auto *tensor = std::get_if<reference::Tensor>(&value);
-  return tensor ? static_cast<int64_t>(tensor->data.size()) / tensor->shape[0]
-                : 1;
-}
-
-/// What of result number 0 was an operand: that of an epilogue which adds one
-/// to a product. Null when there is none.
-static Value residualOf(Operation *op) {
-  auto product = dyn_cast<kernel::MatmulOp>(op);
-  if (!product)
-    return {};
-  Block &epilogue = product.getEpilogue().front();
-  auto sum =
-      epilogue.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
-  if (!sum)
-    return {};
-  const unsigned products = product.getWeights().size();
-  for (Value term : sum->getOperands())
-    if (auto arg = dyn_cast<BlockArgument>(term);
-        arg && arg.getArgNumber() >= products)
-      return product.getExtras()[arg.getArgNumber() - products];
-  return {};
-}
 
 absl::StatusOr<std::vector<float>>
 LaunchChecker::readResult(const Pair &pair, unsigned i, StepMemory &memory) {

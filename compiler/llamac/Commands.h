@@ -34,7 +34,8 @@ void addTokenizeCommand(CLI::App &app, absl::Status &status);
 /// The flags of a compilation, as every verb that may compile takes them.
 struct CompileFlags {
   CompileOptions options;
-  std::string isa; ///< Levels, comma separated.
+  std::string isa;                    ///< Levels, comma separated.
+  std::vector<std::string> overrides; ///< NAME=FILE each.
   bool referenceWeights = false;
   bool quiet = false;
 
@@ -43,7 +44,8 @@ struct CompileFlags {
   /// Those that show what the passes do, for verbs that always compile.
   void addReportsTo(CLI::App &command);
 
-  /// The options that the flags say. Usage error for an unknown level.
+  /// The options that the flags say. Usage error for an unknown level, or an
+  /// override that cannot be read.
   absl::StatusOr<CompileOptions> parse() const;
 };
 

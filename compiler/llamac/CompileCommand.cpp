@@ -46,6 +46,13 @@ void CompileFlags::addTo(CLI::App &command) {
       .add_option("--skip-pass", options.skipPasses,
                   "Optimising passes to leave out, comma separated")
       ->delimiter(',');
+  command
+      .add_option("--override-kernel", overrides,
+                  "NAME=FILE.cu: a file of --emit-source, edited, in the place "
+                  "of kernel NAME once it gives what the reference gives; can "
+                  "be repeated")
+      ->type_size(1)
+      ->allow_extra_args(false);
 }
 
 void CompileFlags::addReportsTo(CLI::App &command) {
@@ -97,6 +104,10 @@ absl::StatusOr<CompileOptions> CompileFlags::parse() const {
           "--isa: expected ", absl::StrJoin(names, ", "), ", got ", name));
     }
     parsed.isaLevels.push_back(*level);
+  }
+  for (const std::string &flag : overrides) {
+    LLAMAC_ASSIGN_OR_RETURN(KernelOverride kernel, readOverride(flag));
+    parsed.overrides.push_back(std::move(kernel));
   }
   return parsed;
 }

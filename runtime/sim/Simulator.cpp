@@ -99,8 +99,11 @@ absl::Status Simulator::run(const SimModule &module, const SimLaunch &launch) {
         " B of shared memory, a block has ", options.sharedLimit, " B"));
 
   sim::Launch shared(module, launch, options, registered, stacks, kernel);
-  shared.blockOrder.resize(blocks);
-  std::iota(shared.blockOrder.begin(), shared.blockOrder.end(), 0);
+  shared.blockOrder = launch.blocks;
+  if (launch.blocks.empty()) {
+    shared.blockOrder.resize(blocks);
+    std::iota(shared.blockOrder.begin(), shared.blockOrder.end(), 0);
+  }
   if (options.schedule == SimSchedule::Reverse)
     std::reverse(shared.blockOrder.begin(), shared.blockOrder.end());
   if (options.schedule == SimSchedule::Random)

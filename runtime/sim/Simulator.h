@@ -66,6 +66,7 @@ struct SimLaunch {
   int32_t rows = 0;
   /// All blocks are resident at once and may wait for each other.
   bool cooperative = false;
+  std::vector<uint32_t> blocks = {}; ///< To run, by number; empty: all.
 };
 
 /// What a buffer holds when it is registered.

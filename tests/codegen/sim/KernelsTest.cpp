@@ -79,6 +79,25 @@ static void *output(Simulator &simulator, DeviceVector<T> &values,
   return values.data();
 }
 
+TEST(SimKernels, OnlyTheBlocksThatAreNamedRun) {
+  constexpr int rows = 1024;
+  const std::vector<float> a = numbers(rows), b = numbers(rows, 1);
+  onEverySimulator([&](Simulator &simulator, const SimModule &module) {
+    DeviceVector<float> left(a), right(b), out(rows, 100.0f);
+    SimLaunch launch{"vectorAdd", {8}, {128}};
+    launch.args = {output(simulator, out), input(simulator, left, "a"),
+                   input(simulator, right, "b")};
+    launch.rows = rows;
+    launch.blocks = {7, 2};
+    ASSERT_TRUE(simulator.run(module, launch).ok());
+    const std::vector<float> got = out.values();
+    for (int i = 0; i < rows; ++i) {
+      const bool runs = i / 128 == 7 || i / 128 == 2;
+      ASSERT_EQ(got[i], runs ? a[i] + b[i] : 100.0f) << "element " << i;
+    }
+  });
+}
+
 TEST(SimKernels, VectorAdd) {
   constexpr int rows = 1000;
   const std::vector<float> a = numbers(rows), b = numbers(rows, 1);

@@ -125,7 +125,7 @@ static absl::Status run(const std::string &model, const std::string &name,
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, compileOptions));
   bool isPlanted = false;
-  compilation->editSource([&](std::string text) {
+  compilation->editSource([&](llvm::StringRef, std::string text) {
     Source source(std::move(text));
     fault->plant(source);
     isPlanted |= source.wasChanged;

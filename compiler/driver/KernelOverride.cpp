@@ -1,0 +1,270 @@
+//===- KernelOverride.cpp - Kernels that the user has edited --------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/KernelOverride.h"
+
+#include "codegen/sim/SimCompiler.h"
+#include "compiler/driver/TrialRun.h"
+#include "ir/kernel/Kernel.h"
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+using namespace mlir;
+
+namespace llamac {
+
+absl::StatusOr<KernelOverride> readOverride(const std::string &flag) {
+  const auto [kernel, path] = StringRef(flag).split('=');
+  if (kernel.empty() || path.empty())
+    return usageError(
+        absl::StrCat("--override-kernel: expected NAME=FILE.cu, got ", flag));
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return usageError(
+        absl::StrCat("--override-kernel: ", path.str(),
+                     ": cannot be read: ", file.getError().message()));
+  return KernelOverride{kernel.str(), path.str(), (*file)->getBuffer().str()};
+}
+
+//===----------------------------------------------------------------------===//
+// The source
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A kernel's parameters: "const float *input, float *out, int rows".
+struct Signature {
+  std::string text;
+  std::vector<std::string> names;
+};
+
+} // namespace
+
+/// The signature with which `source`, which was emitted, defines `kernel`.
+static Signature signatureOf(StringRef source, StringRef kernel) {
+  Signature signature;
+  const StringRef rest =
+      source.substr(source.find((kernel + "(").str()) + kernel.size() + 1);
+  SmallVector<StringRef> parameters;
+  rest.take_front(rest.find(')')).split(parameters, ',');
+  std::vector<std::string> texts;
+  for (StringRef parameter : parameters) {
+    SmallVector<StringRef> words;
+    llvm::SplitString(parameter, words);
+    texts.push_back(llvm::join(words, " "));
+    signature.names.push_back(words.back().ltrim('*').str());
+  }
+  signature.text = llvm::join(texts, ", ");
+  return signature;
+}
+
+/// "kernel.cu:12:3: error: ..." out of what Clang says of a unit.
+static std::string firstError(StringRef messages) {
+  SmallVector<StringRef> lines;
+  messages.split(lines, '\n');
+  for (StringRef line : lines)
+    if (line.contains(" error: ")) {
+      line.consume_front("/kernels/");
+      return line.str();
+    }
+  return lines.front().str();
+}
+
+/// `override` as a unit that compiles only when it has the right signature.
+static SourceFile unitOf(const KernelOverride &override,
+                         const Signature &signature) {
+  return {llvm::sys::path::filename(override.path).str(),
+          absl::StrCat(override.text, "\nextern \"C\" __global__ void ",
+                       override.kernel, "(", signature.text, ");\n")};
+}
+
+//===----------------------------------------------------------------------===//
+// The check
+//===----------------------------------------------------------------------===//
+
+/// The most rows that a launch of `kernel` may have.
+static int64_t maxRowsOf(plan::KernelOp kernel, ModuleOp plan) {
+  int64_t most = 0;
+  for (auto program : plan.getOps<plan::ProgramOp>())
+    for (auto launch : program.getOps<plan::LaunchOp>())
+      if (launch.getKernel() == kernel.getSymName()) {
+        const uint64_t rows = launch.getRows() == plan::RowSymbol::Tokens
+                                  ? program.getMaxRows()
+                                  : program.getMaxWanted();
+        most = std::max(most, static_cast<int64_t>(rows));
+      }
+  return most;
+}
+
+/// Row counts to try: a ragged tile behind a whole one; where a kernel keeps
+/// all rows in registers, the most and one less.
+static std::vector<int64_t> rowCounts(int64_t rowBlock, int64_t maxRows,
+                                      int64_t context) {
+  const int64_t most = std::min(maxRows, 2 * context);
+  if (rowBlock == 0)
+    return most > 1 ? std::vector<int64_t>{most, most - 1}
+                    : std::vector<int64_t>{1};
+  return {std::min<int64_t>(most, rowBlock == 1 ? 5 : rowBlock + 19)};
+}
+
+/// `kernel`, or split attention and its merge if it is one of them: partial
+/// results are the target's own affair.
+static SmallVector<plan::KernelOp> kernelsOfTrial(plan::KernelOp kernel,
+                                                  ModuleOp plan) {
+  auto attends = [](plan::KernelOp split, plan::KernelOp merge) {
+    auto attention = dyn_cast<kernel::AttentionOp>(split.getPrototype());
+    auto join = dyn_cast<kernel::AttentionMergeOp>(merge.getPrototype());
+    return attention && join &&
+           attention.getType() == join.getPartials().getType();
+  };
+  for (auto other : plan.getOps<plan::KernelOp>()) {
+    if (attends(kernel, other))
+      return {kernel, other};
+    if (attends(other, kernel))
+      return {other, kernel};
+  }
+  return {kernel};
+}
+
+static absl::StatusOr<std::unique_ptr<SimModule>>
+moduleOf(ArrayRef<SourceFile> units, SimFlavour flavour,
+         const KernelOverride &override, const Signature &signature) {
+  auto undefined = [&] {
+    return usageError(absl::StrCat("expected a definition of extern \"C\" ",
+                                   override.kernel, "(", signature.text,
+                                   "), got none"));
+  };
+  const absl::StatusOr<std::string> object = compileForSim(units, flavour);
+  if (!object.ok()) {
+    const std::string error =
+        firstError(std::string(object.status().message()));
+    const std::string quoted = "'" + override.kernel + "'";
+    if (StringRef(error).contains("conflicting types for " + quoted))
+      return usageError(absl::StrCat("expected ", override.kernel, "(",
+                                     signature.text,
+                                     "), got other parameters"));
+    if (StringRef(error).contains(quoted + " has a different language linkage"))
+      return undefined();
+    return usageError(absl::StrCat("does not compile: ", error));
+  }
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<SimModule> module,
+      SimModule::open(
+          {reinterpret_cast<const uint8_t *>(object->data()), object->size()},
+          override.path));
+  if (!module->kernel(override.kernel).ok())
+    return undefined();
+  return module;
+}
+
+/// Checks `override` of `kernel`; `sources` are those that the plan gets.
+static absl::Status checkOverride(const KernelOverride &override,
+                                  plan::KernelOp kernel, ModuleOp plan,
+                                  int64_t context, const Backend &backend,
+                                  ArrayRef<Signature> signatures,
+                                  ArrayRef<SourceFile> units) {
+  SmallVector<plan::KernelOp> kernels = kernelsOfTrial(kernel, plan);
+  const Signature &signature =
+      signatures[llvm::find(kernels, kernel) - kernels.begin()];
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SimModule> checked,
+      moduleOf(units, SimFlavour::Checked, override, signature));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SimModule> fast,
+      moduleOf(units, SimFlavour::Fast, override, signature));
+  std::vector<std::vector<std::string>> parameters;
+  for (const Signature &known : signatures)
+    parameters.push_back(known.names);
+  const int64_t rowBlock =
+      backend.target().geometry(&kernel.getPrototype()).rowBlock;
+  for (int64_t rows : rowCounts(rowBlock, maxRowsOf(kernel, plan), context)) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        const std::unique_ptr<KernelTrial> trial,
+        KernelTrial::create(kernels, rows, context, backend));
+    TrialRun run(*trial, kernels, parameters, backend, rows);
+    for (SimSchedule schedule : {SimSchedule::Forward, SimSchedule::Random})
+      LLAMAC_RETURN_IF_ERROR(run.run(
+          *checked, {.schedule = schedule, .seed = 1, .checked = true}));
+    LLAMAC_RETURN_IF_ERROR(run.run(*fast, {}));
+    LLAMAC_RETURN_IF_ERROR(run.compare());
+  }
+  return absl::OkStatus();
+}
+
+/// Usage error that names the kernels that come nearest to `name`.
+static absl::Status unknownKernel(StringRef name, ModuleOp plan) {
+  // Names that begin alike come first.
+  std::vector<std::tuple<bool, unsigned, std::string>> known;
+  for (auto kernel : plan.getOps<plan::KernelOp>()) {
+    const StringRef symbol = kernel.getSymName();
+    known.emplace_back(!symbol.starts_with(name), name.edit_distance(symbol),
+                       symbol.str());
+  }
+  llvm::sort(known);
+  constexpr size_t shown = 3;
+  known.resize(std::min(known.size(), shown));
+  return usageError(
+      absl::StrCat("--override-kernel: the plan has no kernel ", name.str(),
+                   "; the nearest are ",
+                   absl::StrJoin(known, ", ",
+                                 [](std::string *out, const auto &near) {
+                                   out->append(std::get<2>(near));
+                                 }),
+                   "; --emit-source writes a file for each"));
+}
+
+absl::Status applyOverrides(ArrayRef<KernelOverride> overrides, ModuleOp plan,
+                            int64_t context, const Backend &backend,
+                            std::vector<SourceFile> &sources) {
+  const std::vector<SourceFile> emitted = sources;
+  auto fileOf = [](auto &files, StringRef kernel) {
+    return llvm::find_if(files, [&](const SourceFile &file) {
+      return file.name == (kernel + ".cu").str();
+    });
+  };
+  std::map<std::string, std::string> paths;
+  for (const KernelOverride &override : overrides) {
+    const auto [known, isNew] =
+        paths.try_emplace(override.kernel, override.path);
+    if (!isNew)
+      return usageError(absl::StrCat(
+          "--override-kernel: expected one file for ", override.kernel,
+          ", got ", known->second, " and ", override.path));
+    auto file = fileOf(sources, override.kernel);
+    if (file == sources.end())
+      return unknownKernel(override.kernel, plan);
+    file->text = override.text;
+  }
+  for (const KernelOverride &override : overrides) {
+    auto kernel = plan.lookupSymbol<plan::KernelOp>(override.kernel);
+    std::vector<Signature> signatures;
+    std::vector<SourceFile> units;
+    for (plan::KernelOp tried : kernelsOfTrial(kernel, plan)) {
+      const StringRef name = tried.getSymName();
+      signatures.push_back(signatureOf(fileOf(emitted, name)->text, name));
+      units.push_back(tried == kernel ? unitOf(override, signatures.back())
+                                      : *fileOf(sources, name));
+    }
+    LLAMAC_RETURN_IF_ERROR(
+        withContext(checkOverride(override, kernel, plan, context, backend,
+                                  signatures, units),
+                    absl::StrCat("--override-kernel: ", override.path)));
+  }
+  return absl::OkStatus();
+}
+
+} // namespace llamac

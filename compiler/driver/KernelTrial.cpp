@@ -1,0 +1,465 @@
+//===- KernelTrial.cpp - A kernel alone, with operands made up ------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Matrices may be larger than what one would keep twice, so their rows are made
+// when they are asked for, in the stored format, from the operand's number and
+// the row's: by the reference, and once to pack them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/KernelTrial.h"
+
+#include "compiler/driver/LaunchValues.h"
+#include "ir/kernel/Kernel.h"
+#include "runtime/base/Status.h"
+#include "runtime/cuda/WeightPacking.h"
+#include "runtime/io/Dequantize.h"
+#include "runtime/io/FloatBits.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+
+namespace llamac {
+
+/// Tokens that the sequences have already, where the context has room: enough
+/// for attention to deal keys out to several blocks, and no multiple of a page.
+static constexpr int64_t tokensBefore = 300;
+static constexpr int32_t sequenceCount = 2;
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Random numbers, the same on every machine (splitmix64).
+class Numbers {
+public:
+  explicit Numbers(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15u) {}
+
+  uint64_t bits() {
+    state += 0x9e3779b97f4a7c15u;
+    uint64_t mixed = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return mixed ^ (mixed >> 31);
+  }
+
+  /// In [-limit, limit).
+  float uniform(float limit) {
+    const auto value = static_cast<int32_t>(bits() >> 32);
+    return static_cast<float>(value) * 0x1p-31F * limit;
+  }
+
+private:
+  uint64_t state;
+};
+
+/// Where a block of a quantised format has its scales, of type f16, and how
+/// large values of random bits are: `rms` times the scale at `scale`. That at
+/// `offset` is to be `offsetShare` of it for their mean to be 0.
+struct BlockScales {
+  DataType type;
+  float rms;
+  int scale;
+  int offset = -1;
+  float offsetShare = 0;
+};
+
+} // namespace
+
+static constexpr BlockScales blockScales[] = {
+    {DataType::Q8_0, 74, 0},
+    {DataType::Q4_0, 4.6F, 0},
+    {DataType::Q4_1, 4.6F, 0, 2, -7.5F},
+    {DataType::Q5_0, 9.2F, 0},
+    {DataType::Q5_1, 9.2F, 0, 2, -15.5F},
+    {DataType::Q4_K, 260, 0, 2, 7.5F},
+    {DataType::Q5_K, 520, 0, 2, 15.5F},
+    {DataType::Q6_K, 1370, 208},
+};
+
+/// The stored bytes of a row of `cols` weights whose products with numbers
+/// around 1 add up to such.
+static std::vector<uint8_t> weightRow(DataType type, int64_t cols,
+                                      uint64_t seed) {
+  Numbers random(seed);
+  std::vector<uint8_t> bytes(dataTypeBytes(type, cols));
+  const auto rms = 1 / std::sqrt(static_cast<float>(cols));
+  if (!isBlockFormat(type)) {
+    std::vector<float> row(cols);
+    for (float &weight : row)
+      weight = random.uniform(1.7F * rms);
+    quantizeRow(type, row.data(), cols, bytes.data());
+    return bytes;
+  }
+  for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
+    const uint64_t bits = random.bits();
+    std::memcpy(&bytes[at], &bits, std::min(sizeof bits, bytes.size() - at));
+  }
+  const BlockScales *scales = llvm::find_if(
+      blockScales, [&](const auto &known) { return known.type == type; });
+  const size_t blockBytes = dataTypeInfo(type).blockBytes;
+  for (size_t at = 0; at < bytes.size(); at += blockBytes) {
+    const float scale = (1.25F + random.uniform(0.25F)) * rms / scales->rms;
+    auto store = [&](int place, float value) {
+      const uint16_t half = f32ToF16(value);
+      std::memcpy(&bytes[at + place], &half, sizeof half);
+    };
+    store(scales->scale, scale);
+    if (scales->offset >= 0)
+      store(scales->offset, scale * scales->offsetShare);
+  }
+  return bytes;
+}
+
+/// Row `row` of `weight`, whose name is the operand's number.
+static std::vector<uint8_t> storedRow(const reference::Weight &weight,
+                                      int64_t row) {
+  uint64_t operand = 0;
+  const bool isNumber = absl::SimpleAtoi(weight.name, &operand);
+  assert(isNumber && "makeOperand() gives the names");
+  (void)isNumber;
+  return weightRow(weight.type, weight.cols, (operand << 32) + row);
+}
+
+static absl::Status readWeight(const reference::Weight &weight,
+                               int64_t firstRow, int64_t numRows, float *out) {
+  for (int64_t row = 0; row < numRows; ++row)
+    dequantizeRow(weight.type, storedRow(weight, firstRow + row).data(),
+                  weight.cols, out + row * weight.cols);
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+/// Clones the kernels' ops into a function; the merge reads what the attention
+/// before it gives and has its positions.
+void KernelTrial::isolate(ArrayRef<plan::KernelOp> kernels) {
+  plan::KernelOp first = kernels.front();
+  OpBuilder builder(first.getContext());
+  module = ModuleOp::create(first.getLoc());
+  builder.setInsertionPointToEnd(module->getBody());
+  function = builder.create<func::FuncOp>(first.getLoc(), "trial",
+                                          builder.getFunctionType({}, {}));
+  Block *body = function.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  for (plan::KernelOp kernel : kernels) {
+    IRMapping mapping;
+    if (auto merge =
+            dyn_cast<kernel::AttentionMergeOp>(kernel.getPrototype())) {
+      auto attention = cast<kernel::AttentionOp>(members.front());
+      mapping.map(merge.getPartials(), attention.getResult());
+      mapping.map(merge.getPositions(), attention.getPositions());
+    }
+    for (Value operand : kernel.getPrototype().getOperands())
+      if (!mapping.contains(operand))
+        mapping.map(operand,
+                    body->addArgument(operand.getType(), kernel.getLoc()));
+    members.push_back(builder.clone(kernel.getPrototype(), mapping));
+  }
+  builder.create<func::ReturnOp>(first.getLoc(), members.back()->getResults());
+  function.setFunctionType(builder.getFunctionType(
+      body->getArgumentTypes(),
+      llvm::to_vector(members.back()->getResultTypes())));
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+static kernel::GatherRowsOp gatherOf(Value value) {
+  return dyn_cast<kernel::GatherRowsOp>(*value.getUsers().begin());
+}
+
+/// Whether `op` reads or appends at its rows' positions.
+static bool appends(Operation *op) {
+  return isa<kernel::QkvOp, kernel::RopeAppendOp>(op);
+}
+
+/// Random numbers in [0, bound), of which the last is one.
+static reference::Indices indicesBelow(int64_t bound, int64_t count,
+                                       uint64_t seed) {
+  Numbers random(seed);
+  reference::Indices indices(count);
+  for (int32_t &index : indices)
+    index = static_cast<int32_t>(random.bits() % bound);
+  indices.back() = static_cast<int32_t>(bound - 1);
+  return indices;
+}
+
+absl::StatusOr<reference::Value>
+KernelTrial::makeOperand(BlockArgument argument) {
+  const uint64_t number = argument.getArgNumber();
+  Operation *user = *argument.getUsers().begin();
+  if (auto kv = dyn_cast<llama::KVType>(argument.getType()))
+    return makeCache(kv, /*withRows=*/!appends(user));
+  auto type = dyn_cast<RankedTensorType>(argument.getType());
+  if (!type)
+    return unsupportedError("an operand that is neither tensor nor cache");
+  if (type.hasStaticShape()) {
+    // Every element type of the dialect has the name of a DataType. Vectors are
+    // widened when they are loaded.
+    const bool isMatrix = type.getRank() == 2;
+    const std::optional<DataType> stored =
+        parseDataType(llama::elementTypeName(type.getElementType()).str());
+    return reference::Weight{
+        std::to_string(number), isMatrix ? type.getDimSize(0) : 1,
+        type.getShape().back(),
+        isMatrix ? stored.value_or(DataType::F32) : DataType::F32};
+  }
+
+  // Gathering takes some of more rows.
+  kernel::GatherRowsOp gather = gatherOf(argument);
+  const int64_t gathered = rows + 3;
+  const bool isGathered = gather && gather.getInput() == argument;
+  std::vector<int64_t> shape(type.getShape());
+  shape.front() = isGathered ? gathered : rows;
+  if (type.getElementType().isF32()) {
+    reference::Tensor tensor(std::move(shape));
+    Numbers random(number + 1);
+    for (float &element : tensor.data)
+      element = random.uniform(2);
+    return tensor;
+  }
+  if (isGathered || gather)
+    return indicesBelow(isGathered ? 1000 : gathered, shape.front(), number);
+  if (auto embed = dyn_cast<kernel::EmbedOp>(user))
+    return indicesBelow(
+        cast<ShapedType>(embed.getTable().getType()).getDimSize(0), rows,
+        number);
+  auto rowNumbers = [&](auto op) {
+    return op.getSequences() == argument ? sequences : positions;
+  };
+  return llvm::TypeSwitch<Operation *, absl::StatusOr<reference::Value>>(user)
+      .Case<kernel::AttentionOp, kernel::QkvOp, kernel::RopeAppendOp>(
+          rowNumbers)
+      .Case<kernel::AttentionMergeOp, kernel::RopeTableOp>(
+          [&](auto) { return positions; })
+      .Default([&](Operation *op) {
+        return unsupportedError(absl::StrCat("nothing is known of what ",
+                                             op->getName().getStringRef().str(),
+                                             " reads"));
+      });
+}
+
+absl::Status KernelTrial::makeOperands() {
+  for (BlockArgument argument : function.getArguments()) {
+    LLAMAC_ASSIGN_OR_RETURN(reference::Value value, makeOperand(argument));
+    values[argument] = std::make_shared<reference::Value>(std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// The cache
+//===----------------------------------------------------------------------===//
+
+/// Tokens of a sequence when the step is done.
+int64_t KernelTrial::tokensOf(int32_t sequence) const {
+  return before + llvm::count(sequences, sequence);
+}
+
+/// Keys and values, as the cache rounds them, of the tokens before the step
+/// and, `withRows`, of its own.
+reference::KvState KernelTrial::makeCache(llama::KVType kv,
+                                          bool withRows) const {
+  reference::KvState state(kv.getLayers(), kv.getHeads(), kv.getSize());
+  const int64_t width = state.rowSize();
+  std::vector<uint8_t> page(layout.pageBytes);
+  Numbers random(77);
+  for (int32_t sequence = 0; sequence < sequenceCount; ++sequence) {
+    const int64_t count = withRows ? tokensOf(sequence) : before;
+    std::vector<float> keys(count * width), cached(count * width);
+    for (float &element : keys)
+      element = random.uniform(2);
+    for (float &element : cached)
+      element = random.uniform(2);
+    std::vector<int32_t> places(count);
+    for (int64_t token = 0; token < count; ++token) {
+      places[token] = static_cast<int32_t>(token);
+      float *key = &keys[token * width], *value = &cached[token * width];
+      backend.numerics().writeKv(kv, key, value, /*token=*/0, page.data());
+      backend.numerics().readKv(kv, page.data(), /*token=*/0, key, value);
+    }
+    for (int64_t layer = 0; layer < kv.getLayers(); ++layer)
+      state.append(layer, keys.data(), cached.data(), places,
+                   std::vector<int32_t>(count, sequence));
+  }
+  return state;
+}
+
+static int64_t layerOf(Value state) {
+  Operation *maker = state.getDefiningOp();
+  return layerAttr(maker ? maker : *state.getUsers().begin());
+}
+
+std::vector<float> KernelTrial::cachedRows(Value state) const {
+  std::vector<float> all;
+  for (const auto &[sequence, cached] :
+       std::get<reference::KvState>(value(state)).layer(layerOf(state)))
+    for (const std::vector<float> *part : {&cached.keys, &cached.values})
+      all.insert(all.end(), part->begin(), part->end());
+  return all;
+}
+
+std::vector<float>
+KernelTrial::readCache(Value state, const std::vector<uint8_t> &pool) const {
+  const auto kv = cast<llama::KVType>(state.getType());
+  const int64_t width = kv.getHeads() * kv.getSize();
+  std::vector<float> all;
+  for (int32_t sequence = 0; sequence < sequenceCount; ++sequence) {
+    const int64_t count = tokensOf(sequence);
+    const size_t keys = all.size(), cached = keys + count * width;
+    all.resize(all.size() + 2 * count * width);
+    for (int64_t token = 0; token < count; ++token) {
+      const int64_t page =
+          pages[sequence * layout.pagesPerSequence + token / layout.pageTokens];
+      backend.numerics().readKv(
+          kv, pool.data() + page * layout.pageBytes, token % layout.pageTokens,
+          &all[keys + token * width], &all[cached + token * width]);
+    }
+  }
+  return all;
+}
+
+std::string KernelTrial::placeInCache(Value state, size_t row) const {
+  for (const auto &[sequence, cached] :
+       std::get<reference::KvState>(value(state)).layer(layerOf(state))) {
+    const size_t count = tokensOf(sequence);
+    if (row < 2 * count)
+      return absl::StrCat(row < count ? "key" : "value", " of position ",
+                          row % count, " of sequence ", sequence);
+    row -= 2 * count;
+  }
+  return "no row";
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+template <typename T>
+static std::vector<uint8_t> bytesOf(const std::vector<T> &values) {
+  const auto *first = reinterpret_cast<const uint8_t *>(values.data());
+  return {first, first + values.size() * sizeof(T)};
+}
+
+/// `weight` in the planes of runtime/cuda/WeightLayout.h.
+static std::vector<uint8_t> packedMatrix(const reference::Weight &weight) {
+  const cuda::WeightFormat format = cuda::weightFormat(weight.type);
+  std::vector<uint8_t> packed(
+      cuda::packedWeightBytes(format, weight.rows, weight.cols));
+  uint8_t *values = packed.data();
+  uint8_t *scales =
+      values + cuda::scalesOffset(format, weight.rows, weight.cols);
+  for (int64_t row = 0; row < weight.rows; ++row)
+    cuda::packWeightRows(
+        weight.type, weight.cols, 1, storedRow(weight, row).data(),
+        values + row * cuda::valueRowBytes(format, weight.cols),
+        scales + row * cuda::scaleRowBytes(format, weight.cols));
+  return packed;
+}
+
+std::vector<uint8_t> KernelTrial::memoryOf(Value operand) const {
+  const reference::Value &known = value(operand);
+  if (const auto *tensor = std::get_if<reference::Tensor>(&known))
+    return bytesOf(tensor->data);
+  if (const auto *indices = std::get_if<reference::Indices>(&known))
+    return bytesOf(*indices);
+  if (const auto *weight = std::get_if<reference::Weight>(&known)) {
+    if (cast<ShapedType>(operand.getType()).getRank() == 2)
+      return packedMatrix(*weight);
+    return storedRow(*weight, 0);
+  }
+  // Bytes 0xff are NaN in every format of the cache.
+  const auto kv = cast<llama::KVType>(operand.getType());
+  const auto &state = std::get<reference::KvState>(known);
+  const int64_t used = 1 + *llvm::max_element(pages);
+  std::vector<uint8_t> pool(used * layout.pageBytes, 0xff);
+  for (const auto &[sequence, cached] : state.layer(layerOf(operand))) {
+    const int64_t width = state.rowSize();
+    const int64_t count = static_cast<int64_t>(cached.keys.size()) / width;
+    for (int64_t token = 0; token < count; ++token) {
+      const int64_t page =
+          pages[sequence * layout.pagesPerSequence + token / layout.pageTokens];
+      backend.numerics().writeKv(
+          kv, &cached.keys[token * width], &cached.values[token * width],
+          token % layout.pageTokens, pool.data() + page * layout.pageBytes);
+    }
+  }
+  return pool;
+}
+
+//===----------------------------------------------------------------------===//
+// The trial
+//===----------------------------------------------------------------------===//
+
+absl::Status KernelTrial::runReference() {
+  LLAMAC_ASSIGN_OR_RETURN(const reference::Interpreter interpreter,
+                          reference::Interpreter::create(function));
+  reference::WeightStore weights(readWeight, /*limitBytes=*/0);
+  reference::Parallel parallel(0);
+  std::vector<reference::ValuePtr> arguments;
+  for (BlockArgument argument : function.getArguments())
+    arguments.push_back(values[argument]);
+  auto record = [&](Operation &op, ArrayRef<reference::ValuePtr> results) {
+    for (auto [result, value] : llvm::zip(op.getResults(), results))
+      values[result] = value;
+  };
+  return interpreter.run(std::move(arguments), weights, parallel, record)
+      .status();
+}
+
+KernelTrial::KernelTrial(int64_t rows, int64_t context, const Backend &backend)
+    : rows(rows), backend(backend) {
+  const int64_t first = (rows + 1) / 2;
+  before = std::clamp<int64_t>(context - first, 0, tokensBefore);
+  for (int64_t row = 0; row < rows; ++row) {
+    const bool isFirst = row < first;
+    positions.push_back(
+        static_cast<int32_t>(before + row - (isFirst ? 0 : first)));
+    sequences.push_back(isFirst ? 1 : 0);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<KernelTrial>>
+KernelTrial::create(ArrayRef<plan::KernelOp> kernels, int64_t rows,
+                    int64_t context, const Backend &backend) {
+  std::unique_ptr<KernelTrial> trial(new KernelTrial(rows, context, backend));
+  trial->isolate(kernels);
+  for (BlockArgument argument : trial->function.getArguments())
+    if (auto kv = dyn_cast<llama::KVType>(argument.getType()))
+      trial->layout = backend.kvLayout(kv);
+  if (trial->layout.pageTokens) {
+    // The pages of both sequences, the last first.
+    const int64_t perSequence =
+        (trial->before + (rows + 1) / 2 + trial->layout.pageTokens - 1) /
+        trial->layout.pageTokens;
+    trial->pages.assign(sequenceCount * trial->layout.pagesPerSequence, -1);
+    for (int64_t page = 0; page < sequenceCount * perSequence; ++page)
+      trial->pages[page / perSequence * trial->layout.pagesPerSequence +
+                   page % perSequence] =
+          static_cast<int32_t>(sequenceCount * perSequence - 1 - page);
+  }
+  LLAMAC_RETURN_IF_ERROR(trial->makeOperands());
+  LLAMAC_RETURN_IF_ERROR(trial->runReference());
+  return trial;
+}
+
+} // namespace llamac
