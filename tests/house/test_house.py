@@ -167,6 +167,18 @@ def wrong_device_code(path, text):
     return found
 
 
+# Lines of a file that one can read at a sitting.
+MOST_LINES = 800
+
+
+def too_long(path, text):
+    """Kernels, and what writes them, are to be read by those who tune them."""
+    lines = len(text.splitlines())
+    if not path.startswith("codegen/") or lines <= MOST_LINES:
+        return []
+    return [f"{path}: expected at most {MOST_LINES} lines, got {lines}: split it by meaning"]
+
+
 def llvm_in_binary(path):
     """Libraries of LLVM that a binary needs, and symbols of LLVM in it."""
 
@@ -276,6 +288,15 @@ class DeviceCode(HouseTest):
             ("runtime/cpu/A.cpp", '  asm("pause");'),
         ]:
             self.assertEqual(wrong_device_code(path, line), [])
+
+
+class Lengths(HouseTest):
+    def test_device_headers_and_emitters_can_be_read_at_a_sitting(self):
+        self.assert_clean(too_long, tracked_files(*CPP))
+
+    def test_finds_planted_violations(self):
+        self.assertEqual(len(too_long("codegen/device/gemm.cuh", "line\n" * 801)), 1)
+        self.assertEqual(too_long("codegen/device/gemm.cuh", "line\n" * 800), [])
 
 
 class Format(HouseTest):
