@@ -384,12 +384,14 @@ static void addExactAttention(std::vector<OpCase> &cases,
     std::vector<Step> steps = exactSteps(model, prompt);
     setFirstElements(model, steps, {position}, 64);
     add(absl::StrCat("needle_at_", position), steps);
+    cases.back().isVariant = true;
   }
   // A key whose score is minus infinity, where the cache holds no such number,
   // and very small elsewhere, has no weight.
   std::vector<Step> steps = exactSteps(model, prompt);
   setFirstElements(model, steps, {5, 64, 129}, -99840);
   add("key_below_range", steps);
+  cases.back().isVariant = true;
 }
 
 /// Contexts of more keys than are joined at a time.

@@ -21,6 +21,9 @@ struct OpCase {
   /// By step and row.
   std::function<std::vector<std::vector<ExpectedRow>>(const Numerics &)>
       expected;
+  /// Whether another case differs from it in values alone: all accesses to
+  /// memory are the same.
+  bool isVariant = false;
 };
 
 /// The cases of each kind of op. They are added to a list.

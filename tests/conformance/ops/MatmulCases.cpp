@@ -161,11 +161,13 @@ static void addProduct(std::vector<OpCase> &cases, const Product &product,
                                 residuals(rows), kind));
   // Numbers that are on no grid say how exact the rounding is.
   if (!product.norm)
-    for (const int64_t rows : {rowCounts.front(), rowCounts.back()})
+    for (const int64_t rows : {rowCounts.front(), rowCounts.back()}) {
       cases.push_back(
           productCase(absl::StrCat(program->name, "_normal_r", rows), product,
                       program, normalFloats(rows * depth, 37), residuals(rows),
                       Activations::Normal));
+      cases.back().isVariant = true;
+    }
   // Each by itself: a row that is not finite, among others or alone.
   for (const float bad : {NAN, INFINITY, -INFINITY})
     for (const int64_t rows : rowCounts) {
@@ -177,6 +179,7 @@ static void addProduct(std::vector<OpCase> &cases, const Product &product,
       cases.push_back(
           productCase(absl::StrCat(program->name, "_", kindOf, "_r", rows),
                       product, program, x, residuals(rows), kind));
+      cases.back().isVariant = true;
     }
 }
 

@@ -71,6 +71,9 @@ struct OpDeviceRow {
   /// Models that the device does not take, by their names, and a part of what
   /// it says then.
   std::map<std::string, std::string> refusals;
+  /// Whether the device is slow and there for what it sees of accesses to
+  /// memory: cases that differ from others in values alone are left out.
+  bool seesAccesses = false;
 };
 
 /// Every device that runs kernel ops. A new one is a row here.

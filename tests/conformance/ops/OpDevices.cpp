@@ -163,6 +163,7 @@ static void addSimRows(std::vector<OpDeviceRow> &rows, SimFlavour flavour) {
     rows.push_back(cudaRow(std::string("sim") + (checked ? "_checked" : "") +
                                (random ? "_random" : ""),
                            std::move(runner)));
+    rows.back().seesAccesses = checked;
   }
 }
 

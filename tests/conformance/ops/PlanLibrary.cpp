@@ -147,7 +147,7 @@ ModelConfig PlanBuild::config() const {
   config.numKvHeads = model.kvHeads;
   config.headSize = model.headSize;
   config.ffnDim = config.dim;
-  config.vocabSize = 2;
+  config.vocabSize = 1;
   config.maxContext = model.context;
   config.normEps = 1e-5;
   config.ropeTheta = 10000;
