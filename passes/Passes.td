@@ -241,6 +241,30 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
 // Schedule
 //===----------------------------------------------------------------------===//
 
+def AppendSampling : Pass<"append-sampling", "::mlir::func::FuncOp"> {
+  let summary = "Steps choose the tokens that follow";
+  let description = [{
+    For targets that sample by themselves: the function takes the draws as one
+    argument more, behind the others, and gives the tokens that they choose as
+    its last result.
+
+    ```mlir
+    func.func @decode(...) -> (tensor<?x512xf32>, !llama.kv<...>) {
+      return %logits, %kv1 : tensor<?x512xf32>, !llama.kv<...>
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @decode(..., %draws: tensor<?x4xi32>)
+        -> (tensor<?x512xf32>, !llama.kv<...>, tensor<?xi32>) {
+      %t = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?x4xi32>) -> tensor<?xi32>
+      return %logits, %kv1, %t : tensor<?x512xf32>, !llama.kv<...>, tensor<?xi32>
+    ```
+  }];
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
+
 def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
   let summary = "Family and tile config of every launch";
   let description = [{

@@ -74,7 +74,7 @@ std::vector<PipelineStep> fuseSteps(const kernel::Target &target,
 }
 
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
-  return {
+  std::vector<PipelineStep> steps = {
       nested<func::FuncOp>(
           "choose-kernels",
           [&target] { return createChooseKernelsPass(target); }),
@@ -82,6 +82,12 @@ std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
             [&target] { return createLowerToPlanPass(target); }),
       nested<plan::ProgramOp>("plan-memory", [] { return createPlanMemory(); }),
   };
+  if (target.samples())
+    steps.insert(steps.begin(),
+                 optional(nested<func::FuncOp>("append-sampling", [] {
+                   return createAppendSampling();
+                 })));
+  return steps;
 }
 
 void addSteps(OpPassManager &pm, ArrayRef<PipelineStep> steps) {
@@ -99,6 +105,7 @@ void registerPasses(const kernel::Target &target) {
   registerPass([] { return createFuseNorm(); });
   registerPass([] { return createFuseQkv(); });
   registerPass([&target] { return createSpecialiseRowsPass(target); });
+  registerPass([] { return createAppendSampling(); });
   registerPass([&target] { return createChooseKernelsPass(target); });
   registerPass([&target] { return createLowerToPlanPass(target); });
   registerPass([] { return createPlanMemory(); });

@@ -84,6 +84,7 @@ public:
       : targetOptions(options) {}
 
   llvm::StringRef name() const override { return "cuda"; }
+  bool samples() const override { return true; }
   std::vector<kernel::RowBucket> rowBuckets() const override;
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;

@@ -380,6 +380,29 @@ static CudaKernelText ropeTableText(Operation *operation,
   return text;
 }
 
+/// More logits might weigh more together than 64 bits hold.
+static constexpr int64_t maxSampledWidth = int64_t{1} << 18;
+
+static bool isSample(Operation *op) {
+  auto sample = dyn_cast<kernel::SampleOp>(op);
+  return sample && widthOf(sample.getLogits()) <= maxSampledWidth;
+}
+
+static cuda::LaunchShape sampleShape(Operation *, const CudaTargetOptions &) {
+  return cuda::sampleShape();
+}
+
+static CudaKernelText sampleText(Operation *operation,
+                                 const CudaTargetOptions &) {
+  auto op = cast<kernel::SampleOp>(operation);
+  CudaKernelText text;
+  text.parameters = {
+      {floats, "logits"}, {"const Draw *", "draws"}, {"int *", "out"}};
+  text.body = llvm::formatv("sample<{0}>(logits, draws, out);",
+                            widthOf(op.getLogits()));
+  return text;
+}
+
 static bool isEmbed(Operation *op) {
   auto embed = dyn_cast<kernel::EmbedOp>(op);
   return embed && isPackable(embed.getTable());
@@ -491,6 +514,7 @@ ArrayRef<CudaFamily> cudaFamilies() {
       {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rowwiseShape, rmsNormText},
       {"rope_table", "rowwise.cuh", isOp<RopeTableOp>, ropeTableShape,
        ropeTableText},
+      {"sample", "sampling.cuh", isSample, sampleShape, sampleText},
   };
   return families;
 }

@@ -104,6 +104,10 @@ absl::Status PlanBuilder::addProgram(plan::ProgramOp op) {
       LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
                               operandOf(logits.getMemory()));
       program->logitsOffset = memory.offset();
+    } else if (auto tokens = dyn_cast<plan::TokensOp>(inner)) {
+      LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
+                              operandOf(tokens.getMemory()));
+      program->tokensOffset = static_cast<int64_t>(memory.offset());
     }
   }
   plan.programs.push_back(std::move(program));

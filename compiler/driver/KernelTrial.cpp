@@ -18,6 +18,7 @@
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
 #include "runtime/cuda/WeightPacking.h"
+#include "runtime/engine/Sampler.h"
 #include "runtime/io/Dequantize.h"
 #include "runtime/io/FloatBits.h"
 
@@ -203,6 +204,18 @@ static reference::Indices indicesBelow(int64_t bound, int64_t count,
   return indices;
 }
 
+/// Draws by temperature, top-k and top-p; each second row takes its first
+/// token.
+static reference::Indices makeDraws(int64_t rows, uint64_t seed) {
+  Numbers random(seed);
+  reference::Indices words(rows * reference::drawWords);
+  for (int64_t row = 0; row < rows; row += 2) {
+    const Draw draw{0.8F, 40, 0.9F, static_cast<uint32_t>(random.bits() >> 32)};
+    std::memcpy(&words[row * reference::drawWords], &draw, sizeof draw);
+  }
+  return words;
+}
+
 absl::StatusOr<reference::Value>
 KernelTrial::makeOperand(BlockArgument argument) {
   const uint64_t number = argument.getArgNumber();
@@ -251,6 +264,7 @@ KernelTrial::makeOperand(BlockArgument argument) {
           rowNumbers)
       .Case<kernel::AttentionMergeOp, kernel::RopeTableOp>(
           [&](auto) { return positions; })
+      .Case([&](kernel::SampleOp) { return makeDraws(rows, number); })
       .Default([&](Operation *op) {
         return unsupportedError(absl::StrCat("nothing is known of what ",
                                              op->getName().getStringRef().str(),

@@ -21,6 +21,9 @@ using namespace mlir;
 
 namespace llamac {
 
+/// Of a step's function; behind tokens, positions, sequences and wanted.
+static constexpr size_t cacheArgument = 4;
+
 absl::StatusOr<std::unique_ptr<LaunchReference>>
 LaunchReference::create(ModuleOp module, reference::WeightReader reader,
                         const kernel::TargetNumerics &numerics,
@@ -34,10 +37,13 @@ LaunchReference::create(ModuleOp module, reference::WeightReader reader,
     for (Operation &op : function.getBody().front())
       if (isa<kernel::KernelDialect>(op.getDialect()))
         program.launches.push_back(&op);
-    auto kv = dyn_cast<llama::KVType>(function.getArgumentTypes().back());
+    auto kv = function.getNumArguments() > cacheArgument
+                  ? dyn_cast<llama::KVType>(
+                        function.getArgumentTypes()[cacheArgument])
+                  : llama::KVType();
     if (!kv)
       return internalError(absl::StrCat(
-          "@", program.name, ": expected the cache as last argument"));
+          "@", program.name, ": expected the cache as fifth argument"));
     if (!result->state)
       result->state = std::make_shared<reference::Value>(
           reference::KvState(kv.getLayers(), kv.getHeads(), kv.getSize()));
@@ -98,6 +104,10 @@ absl::Status LaunchReference::step(StringRef function,
     arguments.push_back(std::make_shared<reference::Value>(
         reference::Indices(indices.begin(), indices.end())));
   arguments.push_back(state);
+  // The draws that the engine makes for a step that nobody samples.
+  if (program->interpreter.numArguments() > arguments.size())
+    arguments.push_back(std::make_shared<reference::Value>(
+        reference::Indices(tokens.size() * reference::drawWords)));
 
   values.clear();
   auto parent = cast<func::FuncOp>(program->launches.front()->getParentOp());
@@ -113,7 +123,7 @@ absl::Status LaunchReference::step(StringRef function,
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<reference::ValuePtr> results,
                           program->interpreter.run(std::move(arguments),
                                                    weights, parallel, record));
-  state = results.back();
+  state = results[1]; // Behind the logits.
   length += static_cast<int32_t>(tokens.size());
   return absl::OkStatus();
 }

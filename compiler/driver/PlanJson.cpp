@@ -94,9 +94,11 @@ Json planJson(ModuleOp module) {
     Json launches = Json::array();
     for (auto launch : program.getBody().front().getOps<plan::LaunchOp>())
       launches.push_back(launchJson(launch));
+    const auto tokens = program.getBody().front().getOps<plan::TokensOp>();
     json["programs"].push_back({{"name", program.getSymName().str()},
                                 {"max_rows", program.getMaxRows()},
                                 {"max_wanted", program.getMaxWanted()},
+                                {"samples", !tokens.empty()},
                                 {"memory", arenaJson(program)},
                                 {"launches", std::move(launches)}});
   }

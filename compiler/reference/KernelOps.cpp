@@ -20,12 +20,14 @@
 
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/Sampler.h"
 
 #include "absl/strings/str_cat.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -305,6 +307,42 @@ static absl::Status attentionMerge(OpCall &call) {
   return absl::OkStatus();
 }
 
+//===----------------------------------------------------------------------===//
+// Sampling
+//===----------------------------------------------------------------------===//
+
+/// As the sampler of plans that leave sampling to the host.
+static absl::StatusOr<int32_t> tokenOf(absl::Span<const float> logits,
+                                       const Draw &draw) {
+  if (!llvm::all_of(logits, [](float logit) { return std::isfinite(logit); }))
+    return -1;
+  if (draw.temperature == 0)
+    return mostLikely(logits);
+  LLAMAC_ASSIGN_OR_RETURN(
+      Sampler sampler,
+      Sampler::create({draw.temperature, draw.topK, draw.topP, 0}));
+  return sampler.choose(logits, draw.unit * 0x1p-32);
+}
+
+static absl::Status sample(OpCall &call) {
+  const Tensor &logits = call.tensor(0);
+  const Indices &draws = call.indices(1);
+  const int64_t rows = logits.shape[0], width = logits.shape[1];
+  if (static_cast<int64_t>(draws.size()) < rows * drawWords)
+    return internalError(absl::StrCat("expected draws of ", rows, " rows, got ",
+                                      draws.size(), " words"));
+  Indices tokens(rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    Draw draw;
+    std::memcpy(&draw, draws.data() + r * drawWords, sizeof draw);
+    LLAMAC_ASSIGN_OR_RETURN(tokens[r], tokenOf({logits.data.data() + r * width,
+                                                static_cast<size_t>(width)},
+                                               draw));
+  }
+  call.results.emplace_back(std::move(tokens));
+  return absl::OkStatus();
+}
+
 ArrayRef<OpEntry> kernelOps() {
   static constexpr OpEntry entries[] = {
       {"kernel.attention", attention},
@@ -316,6 +354,7 @@ ArrayRef<OpEntry> kernelOps() {
       {"kernel.rms_norm", rmsNorm},
       {"kernel.rope_append", ropeAppend},
       {"kernel.rope_table", ropeTable},
+      {"kernel.sample", sample},
   };
   return entries;
 }

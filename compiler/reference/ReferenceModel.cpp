@@ -19,7 +19,7 @@ using namespace mlir;
 namespace llamac::reference {
 
 /// Whether `type` is that of @step: four index tensors and a KV state in,
-/// logits and the state out.
+/// logits and the state out; perhaps draws in and tokens out besides.
 static bool isStep(FunctionType type) {
   auto isIndices = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -31,8 +31,9 @@ static bool isStep(FunctionType type) {
     return tensor && tensor.getRank() == 2 && !tensor.isDynamicDim(1) &&
            tensor.getElementType().isF32();
   };
-  return type.getNumInputs() == 5 && type.getNumResults() == 2 &&
-         llvm::all_of(type.getInputs().drop_back(), isIndices) &&
+  const unsigned extra = type.getNumResults() == 3 ? 1 : 0;
+  return type.getNumInputs() == 5 + extra && type.getNumResults() >= 2 &&
+         llvm::all_of(type.getInputs().take_front(4), isIndices) &&
          isa<llama::KVType>(type.getInput(4)) && isLogits(type.getResult(0)) &&
          type.getResult(1) == type.getInput(4);
 }
@@ -89,6 +90,10 @@ absl::StatusOr<std::vector<float>> ReferenceModel::step(
         std::make_shared<Value>(Indices(indices.begin(), indices.end())));
   // The state moves through the step, so that appends change it in place.
   arguments.push_back(std::make_shared<Value>(std::move(kv)));
+  // Nobody asks for the tokens: draws of zeros take the first.
+  if (interpreter.numArguments() > arguments.size())
+    arguments.push_back(
+        std::make_shared<Value>(Indices(tokens.size() * drawWords)));
   reset();
 
   LLAMAC_ASSIGN_OR_RETURN(

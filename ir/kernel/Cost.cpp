@@ -231,11 +231,22 @@ static Cost costOf(PointwiseOp op, const CostStep &step) {
   return cost;
 }
 
+/// R rows of logits and draws; the largest of each row. What a draw takes
+/// besides depends on it.
+static Cost costOf(SampleOp op, const CostStep &step) {
+  Cost cost;
+  cost.inputBytes =
+      step.rows * (rowBytes(op.getLogits()) + rowBytes(op.getDraws()));
+  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  cost.flops = step.rows * widthOf(op.getLogits());
+  return cost;
+}
+
 Cost costOf(Operation *op, const CostStep &step) {
   return llvm::TypeSwitch<Operation *, Cost>(op)
       .Case<EmbedOp, RopeTableOp, RmsNormOp, GatherRowsOp, MatmulOp,
-            RopeAppendOp, QkvOp, AttentionOp, AttentionMergeOp, PointwiseOp>(
-          [&](auto anchor) { return costOf(anchor, step); });
+            RopeAppendOp, QkvOp, AttentionOp, AttentionMergeOp, PointwiseOp,
+            SampleOp>([&](auto anchor) { return costOf(anchor, step); });
 }
 
 } // namespace llamac::kernel

@@ -231,6 +231,21 @@ LogicalResult PointwiseOp::verify() {
   return checkScalarRegion(*this, getBody(), getInputs().size());
 }
 
+LogicalResult SampleOp::verify() {
+  auto logits = shapeOf(*this, "logits", getLogits(), 2);
+  auto draws = shapeOf(*this, "draws", getDraws(), 2);
+  if (failed(logits) || failed(draws) ||
+      failed(checkF32(*this, "logits", getLogits())))
+    return failure();
+  if (!cast<ShapedType>(getDraws().getType())
+           .getElementType()
+           .isSignlessInteger(32))
+    return emitOpError() << "draws must hold i32, got " << getDraws().getType();
+  if (failed(checkSize(*this, "draw's number of words", (*draws)[1], 4)))
+    return failure();
+  return checkIndices(*this, "result", getResult());
+}
+
 static LogicalResult checkLayer(Operation *op, llama::KVType kv,
                                 int64_t layer) {
   if (layer >= 0 && layer < kv.getLayers())

@@ -277,6 +277,31 @@ def Kernel_PointwiseOp : Kernel_Op<"pointwise", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Kernel_SampleOp : Kernel_Op<"sample", [Pure]> {
+  let summary = "The token that each row of logits gives";
+  let description = [{
+    `logits` is [rows, V]; `draws` is [rows, 4] in i32: the bits of the
+    temperature in f32, k, the bits of p in f32, and u in 2^-32. Tokens stand
+    in order of their logits, the larger first, of equal ones the smaller id
+    first, and weigh exp(logit / temperature). The token is the one at which
+    the running sum of weights passes u times the weight of the fewest first
+    tokens that weigh p times what the first k do; k = 0 stands for all. With a
+    temperature of 0 it is the first. A row that holds an infinity or a NaN
+    gives -1.
+
+    ```mlir
+    %t = kernel.sample %logits by %draws
+      : (tensor<?x128256xf32>, tensor<?x4xi32>) -> tensor<?xi32>
+    ```
+  }];
+  let arguments = (ins AnyTensor:$logits, AnyTensor:$draws);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{
+    $logits `by` $draws attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Scalars
 //===----------------------------------------------------------------------===//

@@ -46,6 +46,9 @@ public:
 
   virtual llvm::StringRef name() const = 0;
 
+  /// Whether steps end in the choice of tokens, rather than in logits alone.
+  virtual bool samples() const { return false; }
+
   /// The row counts to make programs for, ascending.
   virtual std::vector<RowBucket> rowBuckets() const = 0;
 

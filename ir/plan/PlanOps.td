@@ -64,7 +64,8 @@ def Plan_InputRole : I32EnumAttr<"InputRole", "An input of every step", [
       I32EnumAttrCase<"Positions", 1, "positions">,
       I32EnumAttrCase<"Sequences", 2, "sequences">,
       I32EnumAttrCase<"Wanted", 3, "wanted">,
-      I32EnumAttrCase<"PageTable", 4, "page_table">]> {
+      I32EnumAttrCase<"PageTable", 4, "page_table">,
+      I32EnumAttrCase<"Draws", 5, "draws">]> {
   let cppNamespace = "::llamac::plan";
 }
 
@@ -192,6 +193,12 @@ def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Plan_LogitsOp : Plan_Op<"logits", [MemoryEffects<[MemRead]>]> {
   let summary = "The memory that holds the step's logits: f32 [wanted, V]";
+  let arguments = (ins Plan_Memory:$memory);
+  let assemblyFormat = "$memory attr-dict";
+}
+
+def Plan_TokensOp : Plan_Op<"tokens", [MemoryEffects<[MemRead]>]> {
+  let summary = "The memory that holds the step's tokens: i32 [wanted]";
   let arguments = (ins Plan_Memory:$memory);
   let assemblyFormat = "$memory attr-dict";
 }

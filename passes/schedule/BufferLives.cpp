@@ -39,9 +39,9 @@ std::vector<BufferLife> bufferLives(plan::ProgramOp program) {
         }
         buffers[index[arg]].lastPhase = phase;
       }
-    } else if (auto logits = dyn_cast<plan::LogitsOp>(op)) {
+    } else if (isa<plan::LogitsOp, plan::TokensOp>(op)) {
       ++phase;
-      if (auto it = index.find(logits.getMemory()); it != index.end())
+      if (auto it = index.find(op.getOperand(0)); it != index.end())
         buffers[it->second].lastPhase = phase;
     }
   }

@@ -199,9 +199,11 @@ LogicalResult ProgramBuilder::run(ModuleOp module) {
     return func.emitError("has no row bounds: run specialise-rows first");
   maxRows = rowsAttr.getInt();
   maxWanted = wantedAttr.getInt();
-  if (func.getNumArguments() != 5)
+  constexpr unsigned stepArguments = 5;
+  const bool samples = func.getNumArguments() == stepArguments + 1;
+  if (func.getNumArguments() != stepArguments && !samples)
     return func.emitError("expected @step's five arguments: tokens, positions, "
-                          "sequences, wanted, kv");
+                          "sequences, wanted, kv; or draws besides");
 
   builder.setInsertionPointToEnd(module.getBody());
   auto program = builder.create<plan::ProgramOp>(
@@ -213,6 +215,10 @@ LogicalResult ProgramBuilder::run(ModuleOp module) {
     memory[arg] = input(role);
     rows[arg] =
         role == InputRole::Wanted ? RowSymbol::Wanted : RowSymbol::Tokens;
+  }
+  if (samples) {
+    memory[func.getArguments().back()] = input(InputRole::Draws);
+    rows[func.getArguments().back()] = RowSymbol::Wanted;
   }
   for (Operation &op : func.getBody().front())
     if (failed(lower(&op)))
@@ -228,6 +234,9 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
   }
   if (isa<func::ReturnOp>(op)) {
     builder.create<plan::LogitsOp>(op->getLoc(), memoryOf(op->getOperand(0)));
+    // Logits and cache; then the tokens of a step that samples.
+    if (op->getNumOperands() == 3)
+      builder.create<plan::TokensOp>(op->getLoc(), memoryOf(op->getOperand(2)));
     return success();
   }
   if (isa<kernel::KernelDialect>(op->getDialect()))

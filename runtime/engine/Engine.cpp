@@ -23,6 +23,7 @@ struct Engine::Row {
   int32_t token;
   int32_t position;
   bool wanted;
+  Draw draw;     ///< Of the token that follows it, where it is wanted.
   size_t item;   ///< Of the batch.
   int64_t index; ///< In the item's tokens.
 };
@@ -119,15 +120,15 @@ absl::Status Engine::allocate(const EngineOptions &options) {
     kvPools.push_back(*std::move(pool));
   }
 
-  const int64_t tableEntries =
-      plan.kv->pagesPerSequence * plan.kv->maxSequences;
-  for (int role = 0; role <= static_cast<int>(schema::InputRole::MAX); ++role) {
-    const int64_t entries =
-        role == static_cast<int>(schema::InputRole::PageTable) ? tableEntries
-                                                               : maxRows;
-    LLAMAC_ASSIGN_OR_RETURN(
-        inputs.emplace_back(),
-        device.allocate(static_cast<uint64_t>(entries) * sizeof(int32_t)));
+  for (const schema::InputRole role : schema::EnumValuesInputRole()) {
+    uint64_t bytes = static_cast<uint64_t>(maxRows) * sizeof(int32_t);
+    if (role == schema::InputRole::PageTable)
+      bytes = static_cast<uint64_t>(plan.kv->pagesPerSequence *
+                                    plan.kv->maxSequences) *
+              sizeof(int32_t);
+    if (role == schema::InputRole::Draws)
+      bytes = static_cast<uint64_t>(maxRows) * sizeof(Draw);
+    LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), device.allocate(bytes));
   }
 
   ProgramBindings bindings;
@@ -193,6 +194,39 @@ absl::Status Engine::reserve(absl::Span<const SequenceTokens> batch) {
 
 absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
                           LogitsSink sink) {
+  return runBatch(batch, {}, [&](absl::Span<const Row> rows, size_t program) {
+    return giveLogits(rows, program, sink);
+  });
+}
+
+absl::StatusOr<std::vector<int32_t>>
+Engine::sample(absl::Span<const SampledTokens> batch) {
+  std::vector<SequenceTokens> items;
+  items.reserve(batch.size());
+  for (const SampledTokens &item : batch)
+    items.push_back({item.sequence, item.tokens, Wanted::Last});
+  std::vector<int32_t> tokens(batch.size());
+  if (!shared->samples()) {
+    LLAMAC_RETURN_IF_ERROR(step(items, [&](const LogitsRow &row) {
+      tokens[row.item] = batch[row.item].sampler->sample(row.values);
+      return absl::OkStatus();
+    }));
+    return tokens;
+  }
+  std::vector<Draw> draws;
+  draws.reserve(batch.size());
+  for (const SampledTokens &item : batch)
+    draws.push_back(item.sampler->nextDraw());
+  LLAMAC_RETURN_IF_ERROR(
+      runBatch(items, draws, [&](absl::Span<const Row> rows, size_t program) {
+        return giveTokens(rows, program, tokens);
+      }));
+  return tokens;
+}
+
+/// `draws` are those of the items, or none.
+absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
+                              absl::Span<const Draw> draws, ChunkSink sink) {
   LLAMAC_RETURN_IF_ERROR(checkBatch(batch));
   LLAMAC_RETURN_IF_ERROR(reserve(batch));
 
@@ -214,7 +248,8 @@ absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
         wanted = 0;
       }
       rows.push_back({next.sequence, next.tokens[i],
-                      first + static_cast<int32_t>(i), isWanted, item, i});
+                      first + static_cast<int32_t>(i), isWanted,
+                      draws.empty() ? Draw() : draws[item], item, i});
       wanted += isWanted;
     }
   }
@@ -224,7 +259,7 @@ absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
 }
 
 absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
-                              LogitsSink sink) {
+                              ChunkSink sink) {
   const auto &plans = shared->plan().programs;
   const auto count = static_cast<int64_t>(rows.size());
   size_t program = 0;
@@ -236,7 +271,7 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
                                   : programs[program]->run(shape));
   for (const Row &row : rows)
     row.sequence->tokens = row.position + 1;
-  return giveLogits(rows, program, sink);
+  return sink(rows, program);
 }
 
 absl::Status Engine::runObserved(size_t program, const StepShape &shape) {
@@ -252,17 +287,17 @@ absl::Status Engine::runObserved(size_t program, const StepShape &shape) {
 }
 
 absl::Status Engine::writeInputs(absl::Span<const Row> rows) {
-  auto write = [&](schema::InputRole role) {
+  auto write = [&](schema::InputRole role, const auto &values) {
     return shared->device().write(
         *inputs[static_cast<size_t>(role)], 0,
-        {reinterpret_cast<const uint8_t *>(inputStaging.data()),
-         inputStaging.size() * sizeof(int32_t)});
+        {reinterpret_cast<const uint8_t *>(values.data()),
+         values.size() * sizeof(values[0])});
   };
   auto writeField = [&](schema::InputRole role, auto field) {
     inputStaging.clear();
     for (const Row &row : rows)
       inputStaging.push_back(field(row));
-    return write(role);
+    return write(role, inputStaging);
   };
   LLAMAC_RETURN_IF_ERROR(writeField(schema::InputRole::Tokens,
                                     [](const Row &row) { return row.token; }));
@@ -276,7 +311,17 @@ absl::Status Engine::writeInputs(absl::Span<const Row> rows) {
   for (size_t i = 0; i < rows.size(); ++i)
     if (rows[i].wanted)
       inputStaging.push_back(static_cast<int32_t>(i));
-  return write(schema::InputRole::Wanted);
+  LLAMAC_RETURN_IF_ERROR(write(schema::InputRole::Wanted, inputStaging));
+  if (!shared->samples())
+    return absl::OkStatus();
+  drawStaging.clear();
+  for (const Row &row : rows)
+    if (row.wanted)
+      drawStaging.push_back(row.draw);
+  // The one row of a step is sampled even where nobody wants it.
+  if (drawStaging.empty())
+    drawStaging.emplace_back();
+  return write(schema::InputRole::Draws, drawStaging);
 }
 
 // An exponent of all ones is an infinity or no number; integers keep the loop
@@ -291,6 +336,32 @@ static bool allFinite(absl::Span<const float> values) {
   return bad == 0;
 }
 
+static absl::Status notFinite(int32_t position) {
+  return accuracyError(absl::StrCat("logits of position ", position,
+                                    ": expected finite numbers, got NaN or "
+                                    "infinity; the weights may be damaged"));
+}
+
+absl::Status Engine::giveTokens(absl::Span<const Row> rows, size_t program,
+                                std::vector<int32_t> &tokens) {
+  const schema::ProgramT &plan = *shared->plan().programs[program];
+  LLAMAC_ASSIGN_OR_RETURN(
+      const absl::Span<const uint8_t> bytes,
+      shared->device().read(*arena, static_cast<uint64_t>(plan.tokensOffset),
+                            drawStaging.size() * sizeof(int32_t),
+                            resultStaging));
+  const uint8_t *next = bytes.data();
+  for (const Row &row : rows) {
+    if (!row.wanted)
+      continue;
+    std::memcpy(&tokens[row.item], next, sizeof(int32_t));
+    next += sizeof(int32_t);
+    if (tokens[row.item] < 0)
+      return notFinite(row.position);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
                                 LogitsSink sink) {
   const auto vocab = static_cast<uint64_t>(shared->config().vocabSize);
@@ -301,15 +372,12 @@ absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
       continue;
     LLAMAC_ASSIGN_OR_RETURN(
         const absl::Span<const uint8_t> bytes,
-        shared->device().read(*arena, offset, rowBytes, logitsStaging));
+        shared->device().read(*arena, offset, rowBytes, resultStaging));
     offset += rowBytes;
     const absl::Span<const float> logits(
         reinterpret_cast<const float *>(bytes.data()), vocab);
     if (!allFinite(logits))
-      return accuracyError(
-          absl::StrCat("logits of position ", row.position,
-                       ": expected finite numbers, got NaN or infinity; the "
-                       "weights may be damaged"));
+      return notFinite(row.position);
     LLAMAC_RETURN_IF_ERROR(sink({row.item, row.index, logits}));
   }
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "runtime/engine/KvCache.h"
 #include "runtime/engine/LaunchObserver.h"
 #include "runtime/engine/Model.h"
+#include "runtime/engine/Sampler.h"
 
 #include "absl/functional/function_ref.h"
 
@@ -65,6 +66,13 @@ struct SequenceTokens {
   Wanted wanted = Wanted::Last;
 };
 
+/// The same, with what chooses the token that follows the last one.
+struct SampledTokens {
+  Sequence *sequence;
+  absl::Span<const int32_t> tokens; ///< At least one.
+  Sampler *sampler;
+};
+
 /// The logits that follow token number `token` of item number `item` of the
 /// batch; `values` has vocabSize of them, valid during the call.
 struct LogitsRow {
@@ -97,9 +105,18 @@ public:
   /// of no more use.
   absl::Status step(absl::Span<const SequenceTokens> batch, LogitsSink sink);
 
+  /// The same; gives the token that follows each item. The device chooses where
+  /// the plan does, else the host: with one seed the same tokens, but for a
+  /// draw within rounding of the border between two.
+  absl::StatusOr<std::vector<int32_t>>
+  sample(absl::Span<const SampledTokens> batch);
+
 private:
   struct Row;
   class Memory;
+  /// Takes what program number `program` has given for `rows`.
+  using ChunkSink = absl::FunctionRef<absl::Status(absl::Span<const Row> rows,
+                                                   size_t program)>;
 
   explicit Engine(std::shared_ptr<const Model> model)
       : shared(std::move(model)) {}
@@ -107,12 +124,16 @@ private:
   absl::Status allocate(const EngineOptions &options);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
   absl::Status reserve(absl::Span<const SequenceTokens> batch);
+  absl::Status runBatch(absl::Span<const SequenceTokens> batch,
+                        absl::Span<const Draw> draws, ChunkSink sink);
   absl::Status runChunk(absl::Span<const Row> rows, int64_t wanted,
-                        LogitsSink sink);
+                        ChunkSink sink);
   absl::Status writeInputs(absl::Span<const Row> rows);
   absl::Status runObserved(size_t program, const StepShape &shape);
   absl::Status giveLogits(absl::Span<const Row> rows, size_t program,
                           LogitsSink sink);
+  absl::Status giveTokens(absl::Span<const Row> rows, size_t program,
+                          std::vector<int32_t> &tokens);
 
   std::shared_ptr<const Model> shared;
   LaunchObserver *observer = nullptr;
@@ -122,7 +143,8 @@ private:
   std::vector<std::unique_ptr<Buffer>> inputs;  ///< By schema::InputRole.
   std::vector<std::unique_ptr<PreparedProgram>> programs;
   std::vector<int32_t> inputStaging;
-  std::vector<uint8_t> logitsStaging;
+  std::vector<Draw> drawStaging;
+  std::vector<uint8_t> resultStaging;
 };
 
 } // namespace llamac

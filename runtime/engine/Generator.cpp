@@ -114,8 +114,10 @@ absl::StatusOr<GenerateResult> generate(Engine &engine,
   GenerateResult result;
   result.seed = sampler.seed();
   result.times.promptTokens = static_cast<int64_t>(prompt.size());
-  auto sample = [&](const LogitsRow &row) {
-    result.ids.push_back(sampler.sample(row.values));
+  auto step = [&](absl::Span<const int32_t> tokens) -> absl::Status {
+    LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> next,
+                            engine.sample({{&sequence, tokens, &sampler}}));
+    result.ids.push_back(next[0]);
     return absl::OkStatus();
   };
 
@@ -123,8 +125,7 @@ absl::StatusOr<GenerateResult> generate(Engine &engine,
     return result;
 
   const Clock::time_point start = Clock::now();
-  LLAMAC_RETURN_IF_ERROR(
-      engine.step({{&sequence, prompt, Wanted::Last}}, sample));
+  LLAMAC_RETURN_IF_ERROR(step(prompt));
   result.times.prefillSeconds = secondsSince(start);
 
   Output output(model, options.stopStrings, callbacks);
@@ -145,8 +146,7 @@ absl::StatusOr<GenerateResult> generate(Engine &engine,
       result.reason = *stop;
       break;
     }
-    LLAMAC_RETURN_IF_ERROR(
-        engine.step({{&sequence, {&last, 1}, Wanted::Last}}, sample));
+    LLAMAC_RETURN_IF_ERROR(step({&last, 1}));
     ++result.times.decodeSteps;
   }
   result.times.decodeSeconds = secondsSince(decodeStart);

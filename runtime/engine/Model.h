@@ -44,6 +44,9 @@ public:
   /// The longest sequence, prompt and answer together, in tokens.
   int64_t context() const { return plan().context; }
 
+  /// Whether a step of the plan chooses the tokens that follow it.
+  bool samples() const { return plan().programs.front()->tokensOffset >= 0; }
+
   Device &device() const { return *runsOn; }
   LoadedCode &code() const { return *kernels; }
 

@@ -423,6 +423,16 @@ absl::Status Verifier::checkProgram(const schema::ProgramT &program,
                  absl::StrCat("an aligned place for ", logits,
                               " bytes in the arena of ", program.arenaBytes),
                  absl::StrCat("offset ", program.logitsOffset));
+  const uint64_t tokens =
+      static_cast<uint64_t>(program.maxWanted) * sizeof(int32_t);
+  const auto tokensOffset = static_cast<uint64_t>(program.tokensOffset);
+  if (program.tokensOffset != -1 &&
+      (tokensOffset % alignof(int32_t) != 0 ||
+       !isInside(tokensOffset, tokens, program.arenaBytes)))
+    return wrong(absl::StrCat(field, ": tokens"),
+                 absl::StrCat("-1 or an aligned place for ", tokens,
+                              " bytes in the arena of ", program.arenaBytes),
+                 absl::StrCat("offset ", program.tokensOffset));
   for (size_t i = 0; i < program.launches.size(); ++i)
     LLAMAC_RETURN_IF_ERROR(
         checkLaunch(program, *program.launches[i],
@@ -446,6 +456,12 @@ absl::Status Verifier::checkPrograms() const {
           absl::StrCat("at least the ", previous, " of the program before"),
           program.maxRows);
     previous = program.maxRows;
+    const bool samples = plan.programs[0]->tokensOffset != -1;
+    if ((program.tokensOffset != -1) != samples)
+      return wrong(absl::StrCat(field, ": tokens"),
+                   samples ? "some, as in the first program"
+                           : "none, as in the first program",
+                   program.tokensOffset);
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
     test_sim.py            everything
     test_sim.py Tokens     greedy answers and logits against the reference
     test_sim.py Checked    every kernel variant in checked mode, two schedules
+    test_sim.py Draws      drawn answers, sampled by the plan
     test_sim.py Plans      plans for sim, and what goes wrong
 """
 
@@ -164,6 +165,88 @@ class Plans(support.TestCase):
         ):
             error = self.llamac("run", self.model, *self.PROMPT, *flags, expect=support.USAGE).stderr
             self.assertIn(message, error)
+
+
+def units(seed):
+    """The numbers in [0, 1) of xoshiro256**, seeded by splitmix64."""
+    mask = 2**64 - 1
+    state = []
+    for _ in range(4):
+        seed = (seed + 0x9E3779B97F4A7C15) & mask
+        mixed = ((seed ^ seed >> 30) * 0xBF58476D1CE4E5B9) & mask
+        mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & mask
+        state.append(mixed ^ mixed >> 31)
+    rotate = lambda x, by: (x << by | x >> 64 - by) & mask
+    while True:
+        yield (rotate(state[1] * 5 & mask, 7) * 9 & mask) / 2**64
+        shifted = state[1] << 17 & mask
+        state[2] ^= state[0]
+        state[3] ^= state[1]
+        state[1] ^= state[2]
+        state[0] ^= state[3]
+        state[2] ^= shifted
+        state[3] = rotate(state[3], 45)
+
+
+def drawn(logits, unit, temperature, top_k, top_p):
+    """The token that `unit` draws, by a sort in float64."""
+    logits = logits.astype(np.float64)
+    order = np.lexsort((np.arange(logits.size), -logits))[: top_k or None]
+    sums = np.cumsum(np.exp((logits[order] - logits.max()) / temperature))
+    last = np.searchsorted(sums, top_p * sums[-1])
+    return int(order[np.searchsorted(sums[: last + 1], unit * sums[last], side="right")])
+
+
+class Draws(support.TestCase):
+    """The plan samples by itself: what it draws is what the reference's logits
+    give with the same random numbers."""
+
+    CONFIG = Config(96, 2, 3, 1, vocab=515, multiple_of=32)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model = cls.path("model")
+        write_meta(cls.model, cls.CONFIG, random_weights(cls.CONFIG, "bf16", 5), "bf16")
+
+    def answer(self, seed, *flags):
+        command = ("run", self.model, "--target", "sim", "--tokens", "5,7,300,12", "-n", 16)
+        printed = self.llamac(
+            *command, "--print-ids", "--ignore-eos", "-q", "-c", 64, "--seed", seed, *flags
+        ).stdout
+        return [int(x) for x in printed.split()]
+
+    def check(self, seed, temperature=1.0, top_k=0, top_p=1.0):
+        sampling = ("--temp", temperature, "--top-k", top_k, "--top-p", top_p)
+        answer = self.answer(seed, *sampling)
+        self.assertEqual(len(answer), 16)
+        logits = self.logits(self.model, ([5, 7, 300, 12] + answer)[:-1], "reference")
+        expected = [
+            drawn(row, unit, temperature, top_k, top_p)
+            for row, unit in zip(logits[3:], units(seed))
+        ]
+        self.assertEqual(answer, expected)
+        return answer
+
+    def test_temperature_top_k_and_top_p(self):
+        answers = [
+            self.check(1, 0.8, 20, 0.9),
+            self.check(2, 0.8, 20, 0.9),
+            self.check(3, 1.5, 5),
+            self.check(4, 0.3),
+            self.check(5, 1.0, 0, 0.4),
+        ]
+        self.assertEqual(len(set(map(tuple, answers))), len(answers))
+
+    def test_the_host_draws_the_same(self):
+        flags = ("--temp", 0.8, "--top-k", 20, "--top-p", 0.9)
+        self.assertEqual(
+            self.answer(6, *flags), self.answer(6, *flags, "--skip-pass", "append-sampling")
+        )
+
+    def test_checked_kernels_draw_the_same(self):
+        flags = ("--temp", 0.8, "--top-k", 20, "--top-p", 0.9)
+        self.assertEqual(self.answer(7, *flags), self.answer(7, *flags, "--sim-check"))
 
 
 if __name__ == "__main__":

@@ -230,5 +230,15 @@ TEST_F(CostTest, SplitAttentionTouchesTheSplitsThatItsKeysFill) {
   EXPECT_EQ(cost(cacheArguments, text, step).outputBytes, 5 * 4 * 96);
 }
 
+TEST_F(CostTest, SamplingReadsItsLogitsOnce) {
+  EXPECT_EQ(cost("%l: tensor<?x100xf32>, %d: tensor<?x4xi32>",
+                 "%0 = kernel.sample %l by %d : (tensor<?x100xf32>, "
+                 "tensor<?x4xi32>) -> tensor<?xi32>",
+                 {.rows = 3, .context = 3}),
+            (Cost{.inputBytes = 3L * (400 + 16),
+                  .outputBytes = 3L * 4,
+                  .flops = 3L * 100}));
+}
+
 } // namespace
 } // namespace llamac::kernel

@@ -21,6 +21,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <random>
@@ -83,6 +84,46 @@ TEST_F(KernelOpsTest, EmbedAndGatherRowsPickRows) {
                  {Indices{2, 0, 1}, Indices{2, 0}});
   EXPECT_THAT(x.shape, ElementsAre(2, 2));
   EXPECT_THAT(x.data, ElementsAre(10, 11, 20, 21));
+}
+
+/// The four words of a draw.
+Indices draw(float temperature, int32_t topK, float topP, double unit) {
+  return {std::bit_cast<int32_t>(temperature), topK,
+          std::bit_cast<int32_t>(topP),
+          static_cast<int32_t>(static_cast<uint32_t>(unit * 0x1p32))};
+}
+
+TEST_F(KernelOpsTest, SampleDrawsByTheWeightsOfTheFirstTokens) {
+  // Tokens 2, 1, 3 and 0, in this order, weigh 5, 2, 2 and 1 of 10.
+  auto sample = [&](const Indices &words, float last = std::log(2.0f)) {
+    Tensor logits({1, 4});
+    logits.data = {0, std::log(2.0f), std::log(5.0f), last};
+    auto results = tryRun("(%l: tensor<?x4xf32>, %d: tensor<?x4xi32>) -> "
+                          "tensor<?xi32>",
+                          "%t = kernel.sample %l by %d : (tensor<?x4xf32>, "
+                          "tensor<?x4xi32>) -> tensor<?xi32>\n"
+                          "return %t : tensor<?xi32>",
+                          {std::move(logits), words});
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? std::get<Indices>(*results->front()) : Indices();
+  };
+  EXPECT_THAT(sample(draw(1, 0, 1, 0)), ElementsAre(2));
+  EXPECT_THAT(sample(draw(1, 0, 1, 0.49)), ElementsAre(2));
+  EXPECT_THAT(sample(draw(1, 0, 1, 0.51)), ElementsAre(1));
+  EXPECT_THAT(sample(draw(1, 0, 1, 0.71)), ElementsAre(3));
+  EXPECT_THAT(sample(draw(1, 0, 1, 0.91)), ElementsAre(0));
+  // At half the temperature they weigh 25, 4, 4 and 1 of 34.
+  EXPECT_THAT(sample(draw(0.5f, 0, 1, 0.73)), ElementsAre(2));
+  EXPECT_THAT(sample(draw(0.5f, 0, 1, 0.74)), ElementsAre(1));
+  // Of the first two; of the fewest that weigh 8 of 10; of those that weigh
+  // 5.2 of the first three's 9.
+  EXPECT_THAT(sample(draw(1, 2, 1, 0.99)), ElementsAre(1));
+  EXPECT_THAT(sample(draw(1, 0, 0.8f, 0.99)), ElementsAre(3));
+  EXPECT_THAT(sample(draw(1, 3, 0.58f, 0.99)), ElementsAre(1));
+  EXPECT_THAT(sample(draw(0, 0, 1, 0.99)), ElementsAre(2));
+  // A row that is not finite has no token.
+  EXPECT_THAT(sample(draw(1, 0, 1, 0), NAN), ElementsAre(-1));
+  EXPECT_THAT(sample(draw(0, 0, 1, 0), -INFINITY), ElementsAre(-1));
 }
 
 TEST_F(KernelOpsTest, RopeTableHoldsCosineAndSine) {

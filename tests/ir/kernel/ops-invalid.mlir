@@ -1222,3 +1222,51 @@ func.func @qkv_layer(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
+
+// -----
+
+func.func @sample_logits_rank(%logits: tensor<512xf32>, %draws: tensor<?x4xi32>) {
+  // expected-error @below {{'kernel.sample' op logits must be a tensor of rank 2, got 'tensor<512xf32>'}}
+  %0 = kernel.sample %logits by %draws : (tensor<512xf32>, tensor<?x4xi32>) -> tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @sample_logits_type(%logits: tensor<?x512xf16>, %draws: tensor<?x4xi32>) {
+  // expected-error @below {{'kernel.sample' op logits must hold f32, got 'tensor<?x512xf16>'}}
+  %0 = kernel.sample %logits by %draws : (tensor<?x512xf16>, tensor<?x4xi32>) -> tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @sample_draws_rank(%logits: tensor<?x512xf32>, %draws: tensor<?xi32>) {
+  // expected-error @below {{'kernel.sample' op draws must be a tensor of rank 2, got 'tensor<?xi32>'}}
+  %0 = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?xi32>) -> tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @sample_draws_type(%logits: tensor<?x512xf32>, %draws: tensor<?x4xf32>) {
+  // expected-error @below {{'kernel.sample' op draws must hold i32, got 'tensor<?x4xf32>'}}
+  %0 = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?x4xf32>) -> tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @sample_draws_words(%logits: tensor<?x512xf32>, %draws: tensor<?x3xi32>) {
+  // expected-error @below {{'kernel.sample' op draw's number of words is 3, expected 4}}
+  %0 = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?x3xi32>) -> tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @sample_result(%logits: tensor<?x512xf32>, %draws: tensor<?x4xi32>) {
+  // expected-error @below {{'kernel.sample' op result must hold i32, got 'tensor<?xf32>'}}
+  %0 = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?x4xi32>) -> tensor<?xf32>
+  return
+}

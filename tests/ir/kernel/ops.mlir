@@ -128,3 +128,10 @@ func.func @pointwise(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) {
   } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return
 }
+
+// CHECK-LABEL: func.func @sample
+func.func @sample(%logits: tensor<?x512xf32>, %draws: tensor<?x4xi32>) {
+  // CHECK: kernel.sample %{{.*}} by %{{.*}} : (tensor<?x512xf32>, tensor<?x4xi32>) -> tensor<?xi32>
+  %0 = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?x4xi32>) -> tensor<?xi32>
+  return
+}

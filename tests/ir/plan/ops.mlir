@@ -29,6 +29,8 @@ plan.program @decode {
   %wanted = plan.input wanted
   // CHECK-NEXT: plan.input page_table
   %pages = plan.input page_table
+  // CHECK-NEXT: plan.input draws
+  %draws = plan.input draws
   // CHECK-NEXT: plan.weight "tok_embeddings" : tensor<100x64xbf16>
   %table = plan.weight "tok_embeddings" : tensor<100x64xbf16>
   // CHECK-NEXT: plan.kv layer 29
@@ -43,6 +45,8 @@ plan.program @decode {
   plan.launch @embed(update %x, read %kv, write %y) rows wanted <items = 1, rowBlock = 0, scratch = 0> barrier
   // CHECK-NEXT: plan.logits %[[Y]]
   plan.logits %y
+  // CHECK-NEXT: plan.tokens %[[X]]
+  plan.tokens %x
 } {max_rows = 1 : i64, max_wanted = 1 : i64}
 
 // The type has a text form of its own.

@@ -38,7 +38,11 @@ protected:
   void SetUp() override { start(GetParam()); }
 
   void start(int threads, EngineOptions options = {}) {
-    auto loaded = Model::load(file.path(), {.threads = threads});
+    start(file, threads, options);
+  }
+
+  void start(const ToyPlanFile &plan, int threads, EngineOptions options = {}) {
+    auto loaded = Model::load(plan.path(), {.threads = threads});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     auto created = Engine::create(*loaded, options);
     ASSERT_TRUE(created.ok()) << created.status();
@@ -167,6 +171,40 @@ TEST_P(EngineTest, PromptsAndSingleTokensShareAStep) {
     expectLogits(given[i], firstOf(a, i + 1), i < 12 ? 2 : 1);
   EXPECT_EQ(given[13].item, 1u);
   expectLogits(given[13], b, 1);
+}
+
+TEST_P(EngineTest, EveryItemOfABatchGetsTheTokenOfItsSampler) {
+  for (const bool device : {false, true}) {
+    const ToyPlanFile plan([&](toy::ToyPlan &toy) {
+      if (device)
+        addSampling(toy);
+    });
+    start(plan, GetParam());
+    EXPECT_EQ(engine->model().samples(), device);
+    auto greedy = Sampler::create({});
+    auto drawing = Sampler::create({.temperature = 2, .topK = 5, .seed = 4});
+    auto same = Sampler::create({.temperature = 2, .topK = 5, .seed = 4});
+    ASSERT_TRUE(greedy.ok() && drawing.ok() && same.ok());
+    // Eleven rows, of which the largest program takes eight.
+    const std::vector<int> one = cleanTokens(6, 12), two = cleanTokens(5, 20);
+    Sequence first = sequence(), second = sequence();
+    const auto next =
+        engine->sample({{&first, one, &*greedy}, {&second, two, &*drawing}});
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_EQ((*next)[0], toy::likeliestAfter(one));
+    if (device) {
+      EXPECT_EQ((*next)[1], toy::drawnToken(same->nextDraw().unit, 5));
+    } else {
+      std::vector<float> logits(toy::vocab);
+      for (int id = 0; id < toy::vocab; ++id)
+        logits[id] = toy::logitOf(toy::hashOf(two), id, 1);
+      EXPECT_EQ((*next)[1], same->sample(logits));
+    }
+    // Logits are there as before.
+    Sequence third = sequence();
+    ASSERT_TRUE(step({{&third, two}}).ok());
+    expectLogits(given.at(0), two, 2);
+  }
 }
 
 TEST_P(EngineTest, PagesComeBackWhenASequenceGoes) {
@@ -322,12 +360,17 @@ TEST_P(EngineErrors, AnEmptyPoolIsAMemoryErrorAndOthersGoOn) {
   expectLogits(given.at(0), prompt, 0);
 }
 
-TEST_P(EngineErrors, LogitsThatAreNoNumbersEndTheStep) {
-  std::vector<int> prompt;
-  for (int token = 2; prompt.empty() && token < toy::vocab; ++token)
+/// Two tokens, of which the second has logits that are no numbers.
+static std::vector<int> poisonedPrompt() {
+  for (int token = 2; token < toy::vocab; ++token)
     for (int other = 2; other < toy::vocab; ++other)
       if (!toy::isPoisoned({token}) && toy::isPoisoned({token, other}))
-        prompt = {token, other};
+        return {token, other};
+  return {};
+}
+
+TEST_P(EngineErrors, LogitsThatAreNoNumbersEndTheStep) {
+  const std::vector<int> prompt = poisonedPrompt();
   ASSERT_EQ(prompt.size(), 2u);
   Sequence one = sequence();
   const absl::Status status = step({{&one, prompt, Wanted::All}});
@@ -338,6 +381,17 @@ TEST_P(EngineErrors, LogitsThatAreNoNumbersEndTheStep) {
   const std::vector<int> clean = cleanTokens(5, 5);
   ASSERT_TRUE(step({{&two, clean}}).ok());
   expectLogits(given.at(0), clean, 2);
+}
+
+TEST_P(EngineErrors, APlanThatFindsNoTokenEndsTheStep) {
+  const ToyPlanFile plan(toy::addSampling);
+  start(plan, GetParam());
+  auto sampler = Sampler::create({});
+  ASSERT_TRUE(sampler.ok());
+  Sequence one = sequence();
+  const auto next = engine->sample({{&one, poisonedPrompt(), &*sampler}});
+  EXPECT_EQ(exitCode(next.status()), ExitCode::Accuracy) << next.status();
+  EXPECT_THAT(std::string(next.status().message()), HasSubstr("position 1"));
 }
 
 TEST_P(EngineErrors, AnObserverReachesNoWeightsAndNothingOutside) {

@@ -180,6 +180,39 @@ TEST_F(GeneratorTest, ASeedRepeatsAnAnswerAndIsReported) {
   EXPECT_EQ(first->ids, again->ids);
 }
 
+TEST_F(GeneratorTest, APlanThatSamplesGetsTheDrawsOfTheSeed) {
+  ToyPlanFile sampling(toy::addSampling);
+  load(sampling.path());
+  const std::vector<int> prompt = cleanTokens(5, 12, 10);
+  const auto greedy = run(prompt, {.maxTokens = 10});
+  ASSERT_TRUE(greedy.ok()) << greedy.status();
+  EXPECT_EQ(greedy->ids, greedyAfter(prompt, 10));
+
+  // Seeds whose answer stays clear of what is poisoned.
+  int answers = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const SamplingOptions options{
+        .temperature = 0.8, .topK = 20, .topP = 0.9, .seed = seed};
+    auto sampler = Sampler::create(options);
+    ASSERT_TRUE(sampler.ok());
+    std::vector<int> expected, all = prompt;
+    for (int i = 0; i < 6; ++i) {
+      const Draw draw = sampler->nextDraw();
+      EXPECT_EQ(draw.temperature, 0.8f);
+      EXPECT_EQ(draw.topP, 0.9f);
+      expected.push_back(toy::drawnToken(draw.unit, 20));
+      all.push_back(expected.back());
+    }
+    if (toy::isPoisoned(all))
+      continue;
+    const auto drawn = run(prompt, {.sampling = options, .maxTokens = 6});
+    ASSERT_TRUE(drawn.ok()) << drawn.status();
+    EXPECT_EQ(drawn->ids, expected);
+    ++answers;
+  }
+  EXPECT_GT(answers, 5);
+}
+
 TEST_F(GeneratorTest, WrongRequestsAreUsageErrors) {
   const std::vector<int> prompt = cleanTokens(5, 12);
   auto code = [&](const std::vector<int> &tokens, GenerateOptions options) {

@@ -127,6 +127,36 @@ TEST(SamplerTest, VeryColdAndVeryHotAreNoNumbersNowhere) {
   EXPECT_EQ(shares(hot, logits, 2000).size(), 5u);
 }
 
+TEST(SamplerTest, ADrawForThePlanIsTheOneThatTheSamplerMakes) {
+  const SamplingOptions options{
+      .temperature = 0.7, .topK = 9, .topP = 0.8, .seed = 11};
+  auto host = Sampler::create(options), plan = Sampler::create(options);
+  ASSERT_TRUE(host.ok() && plan.ok());
+  std::vector<float> logits(50);
+  for (size_t id = 0; id < logits.size(); ++id)
+    logits[id] = static_cast<float>(id * 7 % 50) / 10;
+  for (int i = 0; i < 100; ++i) {
+    const Draw draw = plan->nextDraw();
+    EXPECT_EQ(draw.temperature, 0.7f);
+    EXPECT_EQ(draw.topK, 9);
+    EXPECT_EQ(draw.topP, 0.8f);
+    EXPECT_EQ(plan->choose(logits, draw.unit * 0x1p-32), host->sample(logits));
+  }
+}
+
+TEST(SamplerTest, ADrawForThePlanHoldsWhatFloatsHold) {
+  auto draw = [](const SamplingOptions &options) {
+    return Sampler::create(options)->nextDraw();
+  };
+  EXPECT_EQ(draw({}).temperature, 0);
+  // Neither turns into one that means something else.
+  EXPECT_GT(draw({.temperature = 1e-300, .seed = 1}).temperature, 0);
+  EXPECT_TRUE(std::isfinite(draw({.temperature = 1e300}).temperature));
+  EXPECT_GT(draw({.temperature = 1, .topP = 1e-300}).topP, 0);
+  EXPECT_EQ(draw({.temperature = 1, .topK = int64_t{1} << 40}).topK,
+            std::numeric_limits<int32_t>::max());
+}
+
 TEST(SamplerTest, RefusesWhatIsNoParameter) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();

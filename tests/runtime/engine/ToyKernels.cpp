@@ -79,3 +79,24 @@ extern "C" void toyLogits(const CpuLaunch *launch) {
       logits[row * vocab + first + i] = block[i];
   }
 }
+
+// One item a wanted row. Operands: logits, draws, and the tokens.
+extern "C" void toySample(const CpuLaunch *launch) {
+  const auto *logits = static_cast<const float *>(launch->args[0]);
+  const auto *draws = static_cast<const unsigned *>(launch->args[1]);
+  auto *tokens = static_cast<int *>(launch->args[2]);
+  for (long row = launch->begin; row < launch->end; ++row) {
+    const float *values = logits + row * vocab;
+    const unsigned *draw = draws + row * 4;
+    int likeliest = 0;
+    bool finite = true;
+    for (int id = 0; id < vocab; ++id) {
+      finite = finite && values[id] - values[id] == 0;
+      likeliest = values[id] > values[likeliest] ? id : likeliest;
+    }
+    const int token = draw[0] == 0
+                          ? likeliest
+                          : drawnToken(draw[3], static_cast<int>(draw[1]));
+    tokens[row] = finite ? token : -1;
+  }
+}

@@ -202,6 +202,24 @@ ToyPlan makeToyPlan() {
   return toy;
 }
 
+void addSampling(ToyPlan &toy) {
+  using schema::OperandKind;
+  auto kernel = std::make_unique<schema::KernelT>();
+  kernel->symbol = "toySample";
+  kernel->family = "toy";
+  toy.plan.kernels.push_back(std::move(kernel));
+  for (auto &program : toy.plan.programs) {
+    const uint64_t place = program->arenaBytes;
+    program->tokensOffset = static_cast<int64_t>(place);
+    program->arenaBytes += static_cast<uint64_t>(program->maxWanted) * 4;
+    program->launches.push_back(
+        launch(3, "sample", schema::RowSymbol::Wanted, 1, true,
+               {operand(OperandKind::Arena, 0, program->logitsOffset),
+                input(schema::InputRole::Draws),
+                operand(OperandKind::Arena, 0, place)}));
+  }
+}
+
 absl::Status writeToyPlan(const ToyPlan &toy, const std::string &path,
                           PlanFileCalls calls) {
   LLAMAC_ASSIGN_OR_RETURN(auto writer,

@@ -38,6 +38,9 @@ struct ToyPlan {
 /// wanted, and a tokenizer.
 ToyPlan makeToyPlan();
 
+/// Makes the plan choose tokens: greedily, or by drawnToken().
+void addSampling(ToyPlan &toy);
+
 /// Writes `toy` to `path`; an error is given back.
 absl::Status writeToyPlan(const ToyPlan &toy, const std::string &path,
                           PlanFileCalls calls = PlanFileCalls::system());

@@ -50,6 +50,12 @@ inline float logitOf(unsigned hash, int id, float program) {
   return -0.25f * static_cast<float>((id - target + ids) % ids);
 }
 
+/// What a plan that samples draws with a temperature.
+constexpr int drawnToken(unsigned unit, int topK) {
+  return 2 + static_cast<int>((unit >> 8 ^ static_cast<unsigned>(topK)) %
+                              (vocab - 3));
+}
+
 } // namespace llamac::toy
 
 #endif // LLAMAC_TESTS_RUNTIME_ENGINE_TOYSHAPES_H

@@ -63,6 +63,13 @@ static schema::WeightSourceT &refer(PlanT &p) {
   return *p.weights[0]->source;
 }
 
+/// Makes all programs give tokens, number 1 at `offset`.
+static void giveTokens(PlanT &p, int64_t offset) {
+  for (auto &program : p.programs)
+    program->tokensOffset = 0;
+  p.programs[1]->tokensOffset = offset;
+}
+
 static void rename(PlanT &p, const char *name) { p.weights[0]->name = name; }
 
 const Nonsense all[] = {
@@ -243,6 +250,20 @@ const Nonsense all[] = {
     {"LogitsWrap",
      [](PlanT &p) { p.programs[1]->logitsOffset = hugeUnsigned - 3; },
      "logits: expected an aligned place"},
+    {"TokensPastTheArena", [](PlanT &p) { giveTokens(p, 828); },
+     "program 1 (rows4): tokens: expected -1 or an aligned place for 8 bytes "
+     "in the arena of 832, got offset 828"},
+    {"TokensMisaligned", [](PlanT &p) { giveTokens(p, 2); },
+     "tokens: expected -1 or an aligned place"},
+    {"TokensBeforeTheArena", [](PlanT &p) { giveTokens(p, -4); },
+     "tokens: expected -1 or an aligned place"},
+    {"TokensOfOneProgram", [](PlanT &p) { p.programs[0]->tokensOffset = 0; },
+     "program 1 (rows4): tokens: expected some, as in the first program, got "
+     "-1"},
+    {"TokensOfAnotherProgram",
+     [](PlanT &p) { p.programs[1]->tokensOffset = 0; },
+     "program 1 (rows4): tokens: expected none, as in the first program, got "
+     "0"},
     {"LaunchKernel", [](PlanT &p) { firstLaunch(p).kernel = 3; },
      "launch 0 (remember.0): kernel: expected a number below 3, got 3"},
     {"LaunchRows",
@@ -278,8 +299,8 @@ const Nonsense all[] = {
      [](PlanT &p) { setOperand(p, schema::OperandKind::Kv, 2, 0); },
      "operand 2: kv layer: expected a number below 2, got 2"},
     {"OperandInput",
-     [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 5, 0); },
-     "operand 2: input: expected a number below 5, got 5"},
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 6, 0); },
+     "operand 2: input: expected a number below 6, got 6"},
     {"OperandConstantSection",
      [](PlanT &p) { setOperand(p, schema::OperandKind::Constant, 77, 0); },
      "operand 2: constants: expected 0 to 5, got 77"},
@@ -343,6 +364,12 @@ TEST_P(PlanVerifierTest, IsFound) {
 
 INSTANTIATE_TEST_SUITE_P(Nonsense, PlanVerifierTest, testing::ValuesIn(all),
                          [](const auto &info) { return info.param.name; });
+
+TEST(PlanVerifierTest, TokensInThePlaceOfTheArenaPass) {
+  toy::ToyPlan toy = toy::makeToyPlan();
+  giveTokens(toy.plan, 824);
+  EXPECT_TRUE(readStatus(unsoundPlan(toy)).ok());
+}
 
 TEST(PlanVerifierTest, ASoundReferencePasses) {
   toy::ToyPlan toy = toy::makeToyPlan();

@@ -1,0 +1,48 @@
+//===- AppendSampling.cpp - Steps choose the tokens that follow -----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_APPENDSAMPLING
+#include "passes/Passes.h.inc"
+
+namespace {
+
+struct AppendSampling : impl::AppendSamplingBase<AppendSampling> {
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    const FunctionType type = func.getFunctionType();
+    if (type.getNumInputs() != 5 || type.getNumResults() != 2) {
+      func.emitError() << "expected a step of five arguments that gives logits "
+                          "and the cache, got "
+                       << type;
+      return signalPassFailure();
+    }
+    Operation *end = func.getBody().front().getTerminator();
+    OpBuilder builder(end);
+    const Location loc = NameLoc::get(builder.getStringAttr("tokens"));
+    const Type i32 = builder.getI32Type();
+    auto drawsType = RankedTensorType::get({ShapedType::kDynamic, 4}, i32);
+    auto tokensType = RankedTensorType::get({ShapedType::kDynamic}, i32);
+    func.insertArgument(type.getNumInputs(), drawsType, {}, loc);
+    func.insertResult(type.getNumResults(), tokensType, {});
+    auto sample = builder.create<kernel::SampleOp>(
+        loc, tokensType, end->getOperand(0), func.getArguments().back());
+    end->insertOperands(end->getNumOperands(), sample.getResult());
+  }
+};
+
+} // namespace
+
+} // namespace llamac
