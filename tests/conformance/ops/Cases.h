@@ -30,6 +30,7 @@ struct OpCase {
 void addRowwiseCases(std::vector<OpCase> &cases);
 void addMatmulCases(std::vector<OpCase> &cases);
 void addAttentionCases(std::vector<OpCase> &cases);
+void addSamplingCases(std::vector<OpCase> &cases);
 
 /// Every case.
 const std::vector<OpCase> &opCases();

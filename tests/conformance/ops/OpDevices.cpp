@@ -84,7 +84,9 @@ static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
            .softmaxFloor = exactModel,
            .joinsRows = true},
           loadBy(std::move(runner)),
-          {}};
+          // The runtime samples from the logits.
+          {{"sampling", "no kernel family of target cpu implements "
+                        "kernel.sample"}}};
 }
 
 //===----------------------------------------------------------------------===//

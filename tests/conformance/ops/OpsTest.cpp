@@ -55,6 +55,7 @@ const std::vector<OpCase> &opCases() {
     addRowwiseCases(list);
     addMatmulCases(list);
     addAttentionCases(list);
+    addSamplingCases(list);
     return list;
   }();
   return cases;
@@ -255,10 +256,8 @@ TEST(ConformanceCases, HaveNamesOfTheirOwn) {
 }
 
 TEST(ConformanceCases, UseEveryOpOfTheKernelDialect) {
-  // The merge is made by choose-kernels, behind attention of few rows. Tokens
-  // are no numbers with bounds, and not every target samples: see
-  // tests/codegen/device/SamplingTest.cpp.
-  std::string bodies = "kernel.attention_merge kernel.sample ";
+  // The merge is made by choose-kernels, behind attention of few rows.
+  std::string bodies = "kernel.attention_merge ";
   for (const OpCase &test : opCases())
     bodies += test.program->body + "\n";
   const std::unique_ptr<mlir::MLIRContext> context = createContext();

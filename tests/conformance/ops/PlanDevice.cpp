@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace llamac::conformance {
@@ -33,6 +34,8 @@ private:
   absl::Status writeIndices(schema::InputRole role,
                             const std::vector<int32_t> &values);
   absl::StatusOr<std::vector<float>> readArena(uint64_t offset, size_t count);
+  absl::StatusOr<std::vector<float>> readTokens(const schema::ProgramT &planned,
+                                                size_t count);
 
   /// The program of the plan for a step.
   absl::StatusOr<size_t> find(const Program &program, const Step &step) const;
@@ -85,12 +88,12 @@ absl::Status PlanPrograms::reset() {
     maxRows = std::max(maxRows, program->maxRows);
   inputs.clear();
   for (int role = 0; role <= static_cast<int>(schema::InputRole::MAX); ++role) {
-    const int64_t entries =
-        role == static_cast<int>(schema::InputRole::PageTable) ? pages
-                                                               : maxRows;
-    LLAMAC_ASSIGN_OR_RETURN(
-        inputs.emplace_back(),
-        device->allocate(static_cast<uint64_t>(entries) * sizeof(int32_t)));
+    uint64_t bytes = static_cast<uint64_t>(maxRows) * sizeof(int32_t);
+    if (role == static_cast<int>(schema::InputRole::PageTable))
+      bytes = static_cast<uint64_t>(pages) * sizeof(int32_t);
+    if (role == static_cast<int>(schema::InputRole::Draws))
+      bytes = static_cast<uint64_t>(maxRows) * sizeof(Draw);
+    LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), device->allocate(bytes));
   }
   // Every sequence has all its pages, which lie in disorder.
   std::vector<int32_t> table(pages);
@@ -115,6 +118,17 @@ absl::StatusOr<std::vector<float>> PlanPrograms::readArena(uint64_t offset,
   std::vector<float> values(count);
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
+}
+
+absl::StatusOr<std::vector<float>>
+PlanPrograms::readTokens(const schema::ProgramT &planned, size_t count) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> words,
+                          readArena(planned.tokensOffset, count));
+  std::vector<float> tokens;
+  tokens.reserve(count);
+  for (const float word : words)
+    tokens.push_back(static_cast<float>(std::bit_cast<int32_t>(word)));
+  return tokens;
 }
 
 absl::StatusOr<size_t> PlanPrograms::find(const Program &program,
@@ -147,6 +161,9 @@ absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
         std::pair(schema::InputRole::Sequences, &step.sequences),
         std::pair(schema::InputRole::Wanted, &step.wanted)})
     LLAMAC_RETURN_IF_ERROR(writeIndices(role, *values));
+  LLAMAC_RETURN_IF_ERROR(
+      device->write(*inputs[static_cast<size_t>(schema::InputRole::Draws)], 0,
+                    bytesOf(step.draws)));
 
   ProgramBindings bindings;
   bindings.arena = arena->address();
@@ -173,6 +190,8 @@ absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
   const int64_t rows = program.wanted ? wanted : step.rows();
   const int64_t maxRows = program.wanted ? planned.maxWanted : planned.maxRows;
   const auto width = static_cast<size_t>(program.outWidth);
+  if (program.samples)
+    return readTokens(planned, wanted);
   LLAMAC_ASSIGN_OR_RETURN(std::vector<float> out,
                           readArena(planned.logitsOffset, rows * width));
   // Behind the result of one launch there is nothing else's memory.

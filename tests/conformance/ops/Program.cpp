@@ -92,10 +92,13 @@ std::string functionText(const Program &program, const std::string &function,
       "(%tokens: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: "
       "tensor<?xi32>, %wanted: tensor<?xi32>, %kv: ",
       kv);
+  if (program.samples)
+    text += ", %draws: tensor<?x4xi32>";
   if (inputs == InputsAs::Arguments)
     for (const ProgramInput &input : program.inputs)
       absl::StrAppend(&text, ", %", input.name, ": ", rowsText(input.width));
   absl::StrAppend(&text, ") -> (", program.outType, ", ", kv,
+                  program.samples ? ", tensor<?xi32>" : "",
                   ") attributes {llamac.max_rows = ", maxRows,
                   " : i64, llamac.max_wanted = ", maxWanted, " : i64} {\n");
   for (const StoredWeight &weight : program.weights)
@@ -113,8 +116,9 @@ std::string functionText(const Program &program, const std::string &function,
           "\")\n");
     }
   absl::StrAppend(&text, program.body, "\n  return %out, ",
-                  program.appends ? "%newKv" : "%kv", " : ", program.outType,
-                  ", ", kv, "\n}\n");
+                  program.appends ? "%newKv" : "%kv",
+                  program.samples ? ", %chosen" : "", " : ", program.outType,
+                  ", ", kv, program.samples ? ", tensor<?xi32>" : "", "\n}\n");
   // Written out, so that functions of several models parse alike.
   for (size_t at = 0; (at = text.find("!kv", at)) != std::string::npos;)
     text.replace(at, 3, kv);

@@ -17,6 +17,7 @@
 
 #include "runtime/base/DataType.h"
 #include "runtime/base/ModelConfig.h"
+#include "runtime/engine/Sampler.h"
 
 #include <cstdint>
 #include <map>
@@ -84,7 +85,10 @@ struct Program {
   std::string outType;  ///< Of %out: "tensor<?x64xf32>".
   int64_t outWidth;     ///< Its numbers in a row.
   bool appends = false; ///< Whether the cache is changed.
-  bool wanted = false;  ///< Whether rows of %out are the wanted ones.
+  /// Whether the body gives %tokens, chosen by %draws; they are the result
+  /// then, one number a row, and %out is their logits.
+  bool samples = false;
+  bool wanted = false; ///< Whether rows of %out are the wanted ones.
 
   /// The name of a weight in the whole model.
   std::string weightName(const StoredWeight &weight) const {
@@ -97,6 +101,7 @@ struct Program {
 struct Step {
   std::vector<int32_t> tokens, positions, sequences;
   std::vector<int32_t> wanted; ///< Rows.
+  std::vector<Draw> draws;     ///< Of the wanted rows.
   std::map<std::string, std::vector<float>> inputs;
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }

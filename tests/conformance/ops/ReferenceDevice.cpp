@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "mlir/Parser/Parser.h"
 
+#include <cstring>
+
 using namespace mlir;
 
 namespace llamac::conformance {
@@ -97,6 +99,12 @@ ReferencePrograms::run(const Program &program, const Step &step) {
        {&step.tokens, &step.positions, &step.sequences, &step.wanted})
     arguments.push_back(std::make_shared<reference::Value>(*indices));
   arguments.push_back(state);
+  if (program.samples) {
+    reference::Indices words(step.draws.size() * reference::drawWords);
+    std::memcpy(words.data(), step.draws.data(),
+                words.size() * sizeof(int32_t));
+    arguments.push_back(std::make_shared<reference::Value>(std::move(words)));
+  }
   for (const ProgramInput &input : program.inputs) {
     reference::Tensor tensor({step.rows(), input.width});
     tensor.data = step.inputs.at(input.name);
@@ -106,6 +114,10 @@ ReferencePrograms::run(const Program &program, const Step &step) {
                           interpreters.at(program.name)
                               .run(std::move(arguments), weights, parallel));
   state = results[1];
+  if (program.samples) {
+    const auto &tokens = std::get<reference::Indices>(*results[2]);
+    return std::vector<float>(tokens.begin(), tokens.end());
+  }
   return std::get<reference::Tensor>(*results[0]).data;
 }
 
