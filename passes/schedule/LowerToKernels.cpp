@@ -88,24 +88,33 @@ private:
   llvm::SmallPtrSet<Operation *, 32> met; ///< Lowered, or being lowered.
 };
 
+/// Element-wise ops, and the op on scalars, of as many operands, that each is.
+static constexpr std::pair<StringRef, StringRef> scalarOps[] = {
+    {"llama.add", "arith.addf"},
+    {"llama.mul", "arith.mulf"},
+    {"llama.silu", "kernel.silu"},
+};
+
 const llvm::StringMap<Lowering::Row> &Lowering::table() {
-  static const llvm::StringMap<Row> rows = {
-      {"func.return", &Lowering::terminate},
-      {"llama.add", &Lowering::pointwise},
-      {"llama.attention", &Lowering::attention},
-      {"llama.cache_append", &Lowering::cacheAppend},
-      {"llama.embedding", &Lowering::embedding},
-      {"llama.gather_rows", &Lowering::gatherRows},
-      {"llama.linear", &Lowering::linear},
-      {"llama.merge_heads", &Lowering::view},
-      {"llama.mul", &Lowering::pointwise},
-      {"llama.rms_norm", &Lowering::rmsNorm},
-      {"llama.rope", &Lowering::skip}, // With the append of its layer.
-      {"llama.rope_table", &Lowering::ropeTable},
-      {"llama.silu", &Lowering::pointwise},
-      {"llama.split_heads", &Lowering::view},
-      {"llama.weight", &Lowering::keep},
-  };
+  static const llvm::StringMap<Row> rows = [] {
+    llvm::StringMap<Row> all = {
+        {"func.return", &Lowering::terminate},
+        {"llama.attention", &Lowering::attention},
+        {"llama.cache_append", &Lowering::cacheAppend},
+        {"llama.embedding", &Lowering::embedding},
+        {"llama.gather_rows", &Lowering::gatherRows},
+        {"llama.linear", &Lowering::linear},
+        {"llama.merge_heads", &Lowering::view},
+        {"llama.rms_norm", &Lowering::rmsNorm},
+        {"llama.rope", &Lowering::skip}, // With the append of its layer.
+        {"llama.rope_table", &Lowering::ropeTable},
+        {"llama.split_heads", &Lowering::view},
+        {"llama.weight", &Lowering::keep},
+    };
+    for (const auto &[name, scalar] : scalarOps)
+      all[name] = &Lowering::pointwise;
+    return all;
+  }();
   return rows;
 }
 
@@ -227,18 +236,17 @@ LogicalResult Lowering::pointwise(Operation *op) {
   SmallVector<Type> types(inputs.size(), builder.getF32Type());
   SmallVector<Location> locs(inputs.size(), op->getLoc());
   Block *block = builder.createBlock(&lowered.getBody(), {}, types, locs);
-  auto scalar = [&](unsigned operand) -> Value {
-    auto *it = llvm::find(inputs, of(op->getOperand(operand)));
-    return block->getArgument(it - inputs.begin());
-  };
-  Value result;
-  if (isa<llama::SiluOp>(op))
-    result = builder.create<kernel::SiluOp>(op->getLoc(), scalar(0));
-  else if (isa<llama::MulOp>(op))
-    result = builder.create<arith::MulFOp>(op->getLoc(), scalar(0), scalar(1));
-  else
-    result = builder.create<arith::AddFOp>(op->getLoc(), scalar(0), scalar(1));
-  builder.create<kernel::YieldOp>(op->getLoc(), result);
+  const auto *known = llvm::find_if(scalarOps, [&](const auto &row) {
+    return row.first == op->getName().getStringRef();
+  });
+  OperationState scalar(op->getLoc(), known->second);
+  scalar.addTypes(builder.getF32Type());
+  for (Value operand : op->getOperands()) {
+    auto *it = llvm::find(inputs, of(operand));
+    scalar.addOperands(block->getArgument(it - inputs.begin()));
+  }
+  builder.create<kernel::YieldOp>(op->getLoc(),
+                                  builder.create(scalar)->getResult(0));
   mapping.map(op->getResult(0), lowered.getResult());
   return success();
 }
