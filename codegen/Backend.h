@@ -61,8 +61,14 @@ public:
 
   virtual llvm::ArrayRef<KernelHeader> headers() const = 0;
 
-  /// The file that defines the kernel `symbol` alone, out of `source`: what
-  /// emit() gave, as joinSources() joins it. Empty when there is none.
+  /// What of source a plan keeps: `files`, which emit() gave, and what else the
+  /// runtime needs to compile them, as joinSources() joins it.
+  virtual std::string planSource(const std::vector<SourceFile> &files) const {
+    return joinSources(files);
+  }
+
+  /// The file that defines the kernel `symbol` alone, out of planSource().
+  /// Empty when there is none.
   virtual SourceFile kernelSource(llvm::StringRef source,
                                   llvm::StringRef symbol) const = 0;
 

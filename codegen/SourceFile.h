@@ -9,9 +9,9 @@
 #ifndef LLAMAC_CODEGEN_SOURCEFILE_H
 #define LLAMAC_CODEGEN_SOURCEFILE_H
 
-#include "llvm/ADT/StringRef.h"
+#include "runtime/plan/SourceBundle.h"
 
-#include <string>
+#include "llvm/ADT/StringRef.h"
 
 namespace llamac {
 
@@ -19,11 +19,6 @@ namespace llamac {
 struct KernelHeader {
   llvm::StringRef name;
   llvm::StringRef text;
-};
-
-struct SourceFile {
-  std::string name;
-  std::string text;
 };
 
 } // namespace llamac

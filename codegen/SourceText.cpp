@@ -32,30 +32,6 @@ std::string formatSource(const std::string &text) {
   return *result;
 }
 
-static constexpr StringRef fileMark = "//===-- FILE ";
-
-std::string joinSources(ArrayRef<SourceFile> files) {
-  if (files.size() == 1)
-    return files.front().text;
-  std::string text;
-  for (const SourceFile &file : files)
-    text += (fileMark + file.name + "\n" + file.text).str();
-  return text;
-}
-
-std::vector<SourceFile> splitSources(StringRef text) {
-  std::vector<SourceFile> files;
-  while (text.consume_front(fileMark)) {
-    const auto [name, rest] = text.split('\n');
-    const size_t end = rest.find(("\n" + fileMark).str());
-    const StringRef body =
-        end == StringRef::npos ? rest : rest.take_front(end + 1);
-    files.push_back({name.str(), body.str()});
-    text = rest.drop_front(body.size());
-  }
-  return files;
-}
-
 std::string describeKernel(plan::KernelOp kernel) {
   std::string text;
   llvm::raw_string_ostream os(text);

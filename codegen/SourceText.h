@@ -9,26 +9,16 @@
 #ifndef LLAMAC_CODEGEN_SOURCETEXT_H
 #define LLAMAC_CODEGEN_SOURCETEXT_H
 
-#include "codegen/SourceFile.h"
 #include "ir/plan/Plan.h"
 
-#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
-#include <vector>
 
 namespace llamac {
 
 /// `text` as people read it, in LLVM's format.
 std::string formatSource(const std::string &text);
-
-/// `files` as one text: the text of a single file as it is, else each under a
-/// line with its name.
-std::string joinSources(llvm::ArrayRef<SourceFile> files);
-
-/// The files that joinSources() made `text` of; none for a single one.
-std::vector<SourceFile> splitSources(llvm::StringRef text);
 
 /// "kernel.matmul for layers.*.attention.wo; 30 launches in decode".
 std::string describeKernel(plan::KernelOp kernel);

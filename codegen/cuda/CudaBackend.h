@@ -34,9 +34,10 @@ public:
   emit(llvm::ArrayRef<plan::KernelOp> kernels,
        const SourceEdit &edit) const override;
   llvm::ArrayRef<KernelHeader> headers() const override;
+  std::string planSource(const std::vector<SourceFile> &files) const override;
   SourceFile kernelSource(llvm::StringRef source,
                           llvm::StringRef symbol) const override;
-  /// Unsupported: the runtime does not load plans for this target yet.
+  /// None: the runtime compiles the plan's source for the GPU that it finds.
   absl::StatusOr<std::vector<PlanCode>>
   compile(llvm::ArrayRef<plan::KernelOp> kernels,
           const SourceEdit &edit) const override;

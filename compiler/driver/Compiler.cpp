@@ -8,7 +8,6 @@
 
 #include "compiler/driver/Compiler.h"
 
-#include "codegen/SourceText.h"
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimBackend.h"
@@ -372,7 +371,7 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.kv = kvLayout();
   contents.matrixLayout = backend->matrixLayout();
   contents.code = code;
-  contents.source = joinSources(sources);
+  contents.source = backend->planSource(sources);
   contents.tokenizerKind =
       std::string(tokenizerFormatName(checkpoint.tokenizer.kind));
   contents.tokenizerBlob = tokenizerBlob;

@@ -26,8 +26,8 @@ namespace llamac {
 void CompileFlags::addTo(CLI::App &command) {
   command.add_option(
       "--target", options.target,
-      "What runs the plan: cpu, or sim, which runs cuda's kernels "
-      "on the host; cuda gives source only (default: cpu)");
+      "What runs the plan: cpu, cuda, or sim, which runs cuda's kernels on "
+      "the host (default: cpu)");
   command.add_option("--gpu", options.gpu,
                      "GPU that cuda's kernels are for: " + gpuNames() +
                          " (default: the first of the machine, else " +

@@ -1,4 +1,4 @@
-//===- Driver.cpp - The CUDA driver ---------------------------------------===//
+//===- Driver.cpp - NVIDIA's driver, opened at run time -------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,79 +15,68 @@
 #include <dlfcn.h>
 #include <utility>
 
-namespace llamac {
+namespace llamac::cuda {
 
-namespace {
-using Result = int;    // CUresult; 0 is success.
-using DeviceId = int;  // CUdevice
-using Attribute = int; // CUdevice_attribute
-} // namespace
-
-/// Every function that is used, with its signature in cuda.h.
-#define LLAMAC_DRIVER_FUNCTIONS(X)                                             \
-  X(cuInit, Result, (unsigned))                                                \
-  X(cuDeviceGet, Result, (DeviceId *, int))                                    \
-  X(cuDeviceGetAttribute, Result, (int *, Attribute, DeviceId))
-
-namespace {
-
-// A name and its type stand as they are.
-// NOLINTBEGIN(bugprone-macro-parentheses)
-struct Functions {
-#define LLAMAC_DRIVER_MEMBER(name, result, parameters)                         \
-  result(*name) parameters = nullptr;
-  LLAMAC_DRIVER_FUNCTIONS(LLAMAC_DRIVER_MEMBER)
-#undef LLAMAC_DRIVER_MEMBER
-
-  /// Null where all functions were found, else the name of the first missing.
-  const char *resolve(void *handle) {
-#define LLAMAC_DRIVER_RESOLVE(name, result, parameters)                        \
-  name = reinterpret_cast<result(*) parameters>(dlsym(handle, #name));         \
-  if (!name)                                                                   \
-    return #name;
-    LLAMAC_DRIVER_FUNCTIONS(LLAMAC_DRIVER_RESOLVE)
-#undef LLAMAC_DRIVER_RESOLVE
-    return nullptr;
-  }
-};
-// NOLINTEND(bugprone-macro-parentheses)
-
-} // namespace
-
-#undef LLAMAC_DRIVER_FUNCTIONS
-
-static constexpr Attribute capabilityMajor = 75;
-static constexpr Attribute capabilityMinor = 76;
-
-absl::StatusOr<ComputeCapability> firstGpu(const std::string &library) {
+absl::StatusOr<std::shared_ptr<const Driver>>
+Driver::open(const std::string &library) {
   // The handle stays open: the driver keeps state until the process ends.
   void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
+    return deviceError(
+        absl::StrCat(library, ": expected NVIDIA's driver, got no library that "
+                              "opens; --target cpu needs no GPU"));
+  std::shared_ptr<Driver> driver(new Driver);
+  driver->library = library;
+  const char *missing = nullptr;
+#define LLAMAC_DRIVER_RESOLVE(name, result, parameters)                        \
+  driver->name = reinterpret_cast<result(*) parameters>(dlsym(handle, #name)); \
+  if (!driver->name && !missing)                                               \
+    missing = #name;
+  LLAMAC_DRIVER_FUNCTIONS(LLAMAC_DRIVER_RESOLVE)
+#undef LLAMAC_DRIVER_RESOLVE
+  if (missing)
     return deviceError(absl::StrCat(
-        library, ": expected NVIDIA's driver, got no library that opens"));
-  Functions driver;
-  if (const char *missing = driver.resolve(handle))
-    return deviceError(absl::StrCat(library,
-                                    ": expected NVIDIA's driver, got a library "
-                                    "without ",
-                                    missing));
-  auto failed = [&](const char *function, Result result) {
-    return deviceError(absl::StrCat(library, ": ", function,
-                                    ": expected success, got error ", result));
-  };
+        library, ": expected NVIDIA's driver, got a library without ", missing,
+        "; update the driver"));
+  LLAMAC_RETURN_IF_ERROR(driver->check(driver->cuInit(0), "cuInit"));
+  return driver;
+}
+
+absl::Status Driver::check(Result result, const std::string &what) const {
+  if (result == 0)
+    return absl::OkStatus();
+  const char *name = nullptr, *words = nullptr;
+  cuGetErrorName(result, &name);
+  cuGetErrorString(result, &words);
+  return deviceError(absl::StrCat(what, ": the driver says ",
+                                  name ? name : absl::StrCat("error ", result),
+                                  words ? absl::StrCat(" (", words, ")") : ""));
+}
+
+absl::StatusOr<DeviceId> Driver::firstDevice() const {
   DeviceId device = 0;
+  LLAMAC_RETURN_IF_ERROR(check(cuDeviceGet(&device, 0), "cuDeviceGet"));
+  return device;
+}
+
+absl::StatusOr<ComputeCapability> Driver::capabilityOf(DeviceId device) const {
   ComputeCapability capability;
-  if (const Result result = driver.cuInit(0))
-    return failed("cuInit", result);
-  if (const Result result = driver.cuDeviceGet(&device, 0))
-    return failed("cuDeviceGet", result);
   for (const auto &[attribute, value] :
-       {std::pair(capabilityMajor, &capability.major),
-        std::pair(capabilityMinor, &capability.minor)})
-    if (const Result result =
-            driver.cuDeviceGetAttribute(value, attribute, device))
-      return failed("cuDeviceGetAttribute", result);
+       {std::pair(CapabilityMajor, &capability.major),
+        std::pair(CapabilityMinor, &capability.minor)})
+    LLAMAC_RETURN_IF_ERROR(check(cuDeviceGetAttribute(value, attribute, device),
+                                 "cuDeviceGetAttribute"));
   return capability;
+}
+
+} // namespace llamac::cuda
+
+namespace llamac {
+
+absl::StatusOr<ComputeCapability> firstGpu(const std::string &library) {
+  LLAMAC_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open(library));
+  LLAMAC_ASSIGN_OR_RETURN(const cuda::DeviceId device, driver->firstDevice());
+  return driver->capabilityOf(device);
 }
 
 } // namespace llamac

@@ -1,4 +1,4 @@
-//===- Driver.h - The CUDA driver -------------------------------*- C++ -*-===//
+//===- Driver.h - NVIDIA's driver, opened at run time -----------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// libcuda is opened at run time, so that one binary runs with a GPU and
-// without.
+// Nothing of CUDA is needed to build: types and numbers of the driver's API
+// that are used stand here, and libcuda is opened where a GPU is asked for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,106 @@
 
 #include "absl/status/statusor.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
+
+namespace llamac::cuda {
+
+using Result = int;       // CUresult; 0 is success.
+using DeviceId = int;     // CUdevice
+using Address = uint64_t; // CUdeviceptr
+using Context = struct ContextTag *;
+using Module = struct ModuleTag *;
+using Function = struct FunctionTag *;
+using Stream = struct StreamTag *;
+using Graph = struct GraphTag *;
+using GraphExec = struct GraphExecTag *;
+
+/// CU_DEVICE_ATTRIBUTE_...
+enum DeviceAttribute : int {
+  MultiprocessorCount = 16,
+  CapabilityMajor = 75,
+  CapabilityMinor = 76,
+};
+
+/// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+inline constexpr int functionSharedBytes = 8;
+
+/// CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+inline constexpr unsigned streamNonBlocking = 1;
+inline constexpr int captureOfThread = 1;
+
+/// Every function of the driver that is used: name, result, parameters.
+#define LLAMAC_DRIVER_FUNCTIONS(X)                                             \
+  X(cuInit, Result, (unsigned))                                                \
+  X(cuDriverGetVersion, Result, (int *))                                       \
+  X(cuGetErrorName, Result, (Result, const char **))                           \
+  X(cuGetErrorString, Result, (Result, const char **))                         \
+  X(cuDeviceGet, Result, (DeviceId *, int))                                    \
+  X(cuDeviceGetName, Result, (char *, int, DeviceId))                          \
+  X(cuDeviceGetAttribute, Result, (int *, int, DeviceId))                      \
+  X(cuDevicePrimaryCtxRetain, Result, (Context *, DeviceId))                   \
+  X(cuDevicePrimaryCtxRelease_v2, Result, (DeviceId))                          \
+  X(cuCtxSetCurrent, Result, (Context))                                        \
+  X(cuMemGetInfo_v2, Result, (size_t *, size_t *))                             \
+  X(cuMemAlloc_v2, Result, (Address *, size_t))                                \
+  X(cuMemFree_v2, Result, (Address))                                           \
+  X(cuMemsetD8_v2, Result, (Address, unsigned char, size_t))                   \
+  X(cuMemcpyHtoD_v2, Result, (Address, const void *, size_t))                  \
+  X(cuMemcpyDtoH_v2, Result, (void *, Address, size_t))                        \
+  X(cuModuleLoadData, Result, (Module *, const void *))                        \
+  X(cuModuleUnload, Result, (Module))                                          \
+  X(cuModuleGetFunction, Result, (Function *, Module, const char *))           \
+  X(cuFuncSetAttribute, Result, (Function, int, int))                          \
+  X(cuLaunchKernel, Result,                                                    \
+    (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,     \
+     unsigned, Stream, void **, void **))                                      \
+  X(cuStreamCreate, Result, (Stream *, unsigned))                              \
+  X(cuStreamDestroy_v2, Result, (Stream))                                      \
+  X(cuStreamSynchronize, Result, (Stream))                                     \
+  X(cuStreamBeginCapture_v2, Result, (Stream, int))                            \
+  X(cuStreamEndCapture, Result, (Stream, Graph *))                             \
+  X(cuGraphInstantiateWithFlags, Result,                                       \
+    (GraphExec *, Graph, unsigned long long))                                  \
+  X(cuGraphLaunch, Result, (GraphExec, Stream))                                \
+  X(cuGraphExecDestroy, Result, (GraphExec))                                   \
+  X(cuGraphDestroy, Result, (Graph))
+
+/// The functions of an opened driver, each by its own name.
+class Driver {
+public:
+  /// Opens the library and starts the driver. Device error when it cannot be
+  /// opened, lacks a function or does not start.
+  static absl::StatusOr<std::shared_ptr<const Driver>>
+  open(const std::string &library = "libcuda.so.1");
+
+  /// OK for success; else a device error with `what` was done, and the
+  /// driver's name and words for it.
+  absl::Status check(Result result, const std::string &what) const;
+
+  /// The first GPU, and what it can do. Device error when there is none.
+  absl::StatusOr<DeviceId> firstDevice() const;
+  absl::StatusOr<ComputeCapability> capabilityOf(DeviceId device) const;
+
+#define LLAMAC_DRIVER_MEMBER(name, result, parameters)                         \
+  result(*name) parameters = nullptr;
+  LLAMAC_DRIVER_FUNCTIONS(LLAMAC_DRIVER_MEMBER)
+#undef LLAMAC_DRIVER_MEMBER
+
+private:
+  Driver() = default;
+
+  std::string library;
+};
+
+} // namespace llamac::cuda
 
 namespace llamac {
 
-/// The capability of the first GPU that the driver at `library` shows. An error
-/// of kind Device says why there is none.
+/// What the first GPU of the machine can do. Device error, with the driver's
+/// reason, when there is none.
 absl::StatusOr<ComputeCapability>
 firstGpu(const std::string &library = "libcuda.so.1");
 

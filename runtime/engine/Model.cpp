@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/Topology.h"
+#include "runtime/cuda/CudaDevice.h"
 #include "runtime/engine/WeightLoader.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/SimCode.h"
@@ -51,7 +52,9 @@ createDevice(const schema::PlanT &plan, int threads,
         "--sim-schedule: expected a plan for sim, got one for ", plan.target));
   if (plan.target == "cpu")
     return CpuDevice::create({threads, options.isa});
-  return deviceError(absl::StrCat("target: expected cpu or sim, got ",
+  if (plan.target == "cuda")
+    return CudaDevice::create({.threads = threads});
+  return deviceError(absl::StrCat("target: expected cpu, cuda or sim, got ",
                                   plan.target,
                                   "; compile the plan with --target cpu"));
 }

@@ -81,12 +81,6 @@ class Usage(support.TestCase):
         args = ("compile", self.model, "-o", self.path("x.plan"), "--target", "tpu")
         self.assertIn("tpu", self.llamac(*args, expect=UNSUPPORTED).stderr)
 
-    def test_a_plan_for_cuda_is_not_made_yet(self):
-        args = ("compile", self.model, "-o", self.path("x.plan"), "--target", "cuda")
-        result = self.llamac(*args, expect=UNSUPPORTED)
-        self.assertIn("the runtime does not run plans for cuda yet", result.stderr)
-        self.assertFalse(os.path.exists(self.path("x.plan")))
-
     def test_a_model_that_cuda_kernels_do_not_take_is_refused(self):
         config = Config(576, 1, 72, 1, vocab=64)
         model = write_huggingface(self.path("heads"), config, random_weights(config))

@@ -28,29 +28,31 @@ using testing::HasSubstr;
 class DriverTest : public testing::Test {
 protected:
   void TearDown() override {
-    unsetenv("LLAMAC_STUB_CAPABILITY");
-    unsetenv("LLAMAC_STUB_FAILS");
+    unsetenv("LLAMAC_STANDIN_CAPABILITY");
+    unsetenv("LLAMAC_STANDIN_FAILS");
   }
 };
 
 TEST_F(DriverTest, TheFirstGpuIsAskedForItsCapability) {
-  setenv("LLAMAC_STUB_CAPABILITY", "8.6", 1);
-  const auto capability = firstGpu(LLAMAC_DRIVER_STUB);
+  setenv("LLAMAC_STANDIN_CAPABILITY", "8.6", 1);
+  const auto capability = firstGpu(LLAMAC_DRIVER_STANDIN);
   ASSERT_TRUE(capability.ok()) << capability.status();
   EXPECT_EQ(capability->major, 8);
   EXPECT_EQ(capability->minor, 6);
 }
 
 TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
-  setenv("LLAMAC_STUB_CAPABILITY", "8.6", 1);
+  setenv("LLAMAC_STANDIN_CAPABILITY", "8.6", 1);
   for (const char *function :
        {"cuInit", "cuDeviceGet", "cuDeviceGetAttribute"}) {
-    setenv("LLAMAC_STUB_FAILS", function, 1);
-    const auto capability = firstGpu(LLAMAC_DRIVER_STUB);
+    setenv("LLAMAC_STANDIN_FAILS", function, 1);
+    const auto capability = firstGpu(LLAMAC_DRIVER_STANDIN);
     EXPECT_EQ(exitCode(capability.status()), ExitCode::Device);
     EXPECT_THAT(
         std::string(capability.status().message()),
-        HasSubstr(std::string(function) + ": expected success, got error 100"));
+        HasSubstr(std::string(function) +
+                  ": the driver says CUDA_ERROR_UNKNOWN (as the stand-in was "
+                  "told)"));
   }
 }
 

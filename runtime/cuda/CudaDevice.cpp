@@ -1,0 +1,325 @@
+//===- CudaDevice.cpp - Plans run by an NVIDIA GPU ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/CudaDevice.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/cuda/CudaProgram.h"
+#include "runtime/cuda/Nvrtc.h"
+#include "runtime/io/CheckedMath.h"
+#include "runtime/plan/SourceBundle.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+namespace llamac {
+
+//===----------------------------------------------------------------------===//
+// The GPU
+//===----------------------------------------------------------------------===//
+
+absl::StatusOr<std::shared_ptr<CudaDevice>>
+CudaDevice::create(const CudaDeviceOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(auto functions, cuda::Driver::open(options.driver));
+  std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(functions)));
+  LLAMAC_RETURN_IF_ERROR(device->start(options));
+  return device;
+}
+
+absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
+  cache = options.cache;
+  hostThreads =
+      options.threads != 0
+          ? options.threads
+          : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  LLAMAC_RETURN_IF_ERROR(functions->check(
+      functions->cuDriverGetVersion(&driverVersion), "cuDriverGetVersion"));
+  LLAMAC_ASSIGN_OR_RETURN(device, functions->firstDevice());
+  char text[256] = {};
+  LLAMAC_RETURN_IF_ERROR(functions->check(
+      functions->cuDeviceGetName(text, sizeof text - 1, device),
+      "cuDeviceGetName"));
+  name = text;
+  LLAMAC_ASSIGN_OR_RETURN(const ComputeCapability capability,
+                          functions->capabilityOf(device));
+  // A GPU that is not in the table may be a later one of its generation.
+  const GpuSpec *spec = gpuSpecFor(capability);
+  if (!spec && capability.major < 8)
+    return deviceError(absl::StrCat(
+        name, ": expected a GPU of compute capability 8.0 or higher, got ",
+        capability.major, ".", capability.minor, "; use --target cpu"));
+  architecture = spec ? std::string(spec->name)
+                      : absl::StrCat("sm_", capability.major, capability.minor);
+  LLAMAC_RETURN_IF_ERROR(
+      functions->check(functions->cuDevicePrimaryCtxRetain(&context, device),
+                       absl::StrCat(name, ": cuDevicePrimaryCtxRetain")));
+  hasContext = true;
+  LLAMAC_RETURN_IF_ERROR(enter());
+  return functions->check(
+      functions->cuStreamCreate(&work, cuda::streamNonBlocking),
+      "cuStreamCreate");
+}
+
+CudaDevice::~CudaDevice() {
+  // Nobody is left who could be told of an error.
+  enter().IgnoreError();
+  if (work)
+    functions->cuStreamDestroy_v2(work);
+  if (hasContext)
+    functions->cuDevicePrimaryCtxRelease_v2(device);
+}
+
+absl::Status CudaDevice::enter() const {
+  return functions->check(functions->cuCtxSetCurrent(context),
+                          "cuCtxSetCurrent");
+}
+
+std::string CudaDevice::describe() const {
+  return absl::StrCat("cuda, ", name);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+static cuda::Address addressOf(const Buffer &buffer) {
+  return reinterpret_cast<cuda::Address>(buffer.address());
+}
+
+namespace {
+
+class CudaBuffer final : public Buffer {
+public:
+  CudaBuffer(const CudaDevice &device, cuda::Address address, uint64_t size)
+      : Buffer(reinterpret_cast<void *>(address), size), device(device) {}
+  ~CudaBuffer() override {
+    if (size() == 0)
+      return;
+    device.enter().IgnoreError();
+    device.driver().cuMemFree_v2(addressOf(*this));
+  }
+
+private:
+  const CudaDevice &device;
+};
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+CudaDevice::allocateUnset(uint64_t size) {
+  if (size == 0)
+    return std::make_unique<CudaBuffer>(*this, 0, 0);
+  LLAMAC_RETURN_IF_ERROR(enter());
+  cuda::Address address = 0;
+  constexpr cuda::Result outOfMemory = 2;
+  const cuda::Result result = functions->cuMemAlloc_v2(&address, size);
+  if (result == outOfMemory) {
+    size_t free = 0, total = 0;
+    LLAMAC_RETURN_IF_ERROR(functions->check(
+        functions->cuMemGetInfo_v2(&free, &total), "cuMemGetInfo"));
+    return memoryError(absl::StrCat(
+        name, ": cannot allocate ", size, " bytes, ", free, " of ", total,
+        " are free; compile with a smaller --ctx-size or --weights q4_0"));
+  }
+  LLAMAC_RETURN_IF_ERROR(
+      functions->check(result, absl::StrCat("cuMemAlloc of ", size, " bytes")));
+  return std::make_unique<CudaBuffer>(*this, address, size);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::allocate(uint64_t size) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer, allocateUnset(size));
+  if (size != 0)
+    LLAMAC_RETURN_IF_ERROR(functions->check(
+        functions->cuMemsetD8_v2(addressOf(*buffer), 0, size), "cuMemsetD8"));
+  return buffer;
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+CudaDevice::allocateDense(uint64_t size) {
+  return allocate(size);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+CudaDevice::share(absl::Span<const uint8_t> bytes) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
+                          allocateUnset(bytes.size()));
+  LLAMAC_RETURN_IF_ERROR(write(*buffer, 0, bytes));
+  return buffer;
+}
+
+static absl::Status checkInside(const Buffer &buffer, uint64_t offset,
+                                uint64_t size) {
+  if (isInside(offset, size, buffer.size()))
+    return absl::OkStatus();
+  return internalError(absl::StrCat("copy: expected to stay within ",
+                                    buffer.size(), " bytes, got ", size,
+                                    " from ", offset));
+}
+
+absl::Status CudaDevice::write(Buffer &buffer, uint64_t offset,
+                               absl::Span<const uint8_t> bytes) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, bytes.size()));
+  if (bytes.empty())
+    return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(enter());
+  return functions->check(functions->cuMemcpyHtoD_v2(addressOf(buffer) + offset,
+                                                     bytes.data(),
+                                                     bytes.size()),
+                          "cuMemcpyHtoD");
+}
+
+absl::StatusOr<absl::Span<const uint8_t>>
+CudaDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
+                 std::vector<uint8_t> &staging) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, size));
+  staging.resize(size);
+  if (size == 0)
+    return absl::Span<const uint8_t>();
+  LLAMAC_RETURN_IF_ERROR(enter());
+  LLAMAC_RETURN_IF_ERROR(
+      functions->check(functions->cuMemcpyDtoH_v2(
+                           staging.data(), addressOf(buffer) + offset, size),
+                       "cuMemcpyDtoH"));
+  return absl::MakeConstSpan(staging);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// The sources of the plan's kernels, by number, each with all headers.
+static absl::StatusOr<std::vector<CudaSource>>
+sourcesOf(const PlanReader &plan) {
+  const int32_t section = plan.plan().sourceSection;
+  if (section < 0)
+    return badPlanError(absl::StrCat(
+        plan.path(), ": expected the kernels' source, got none; compile it "
+                     "again"));
+  const absl::Span<const uint8_t> bytes = plan.bytes(section);
+  const std::vector<SourceFile> files = splitSources(
+      {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  std::vector<SourceHeader> headers;
+  for (const SourceFile &file : files)
+    if (!absl::EndsWith(file.name, ".cu"))
+      headers.push_back({file.name, file.text});
+  std::vector<CudaSource> sources;
+  for (const auto &kernel : plan.plan().kernels) {
+    const std::string name = absl::StrCat(kernel->symbol, ".cu");
+    auto file =
+        std::find_if(files.begin(), files.end(), [&](const SourceFile &known) {
+          return known.name == name;
+        });
+    if (file == files.end())
+      return badPlanError(absl::StrCat(plan.path(), ": expected the source ",
+                                       name, ", got none; compile it again"));
+    sources.push_back({name, file->text, headers});
+  }
+  return sources;
+}
+
+namespace {
+
+/// Compiles kernels that are not in the cache. NVRTC is opened only if there
+/// are any.
+class KernelCompiler {
+public:
+  KernelCompiler(const CubinCache &cache, const std::string &architecture,
+                 int driverVersion)
+      : cache(cache), architecture(architecture), driverVersion(driverVersion) {
+  }
+
+  absl::StatusOr<std::string> image(const CudaSource &source);
+
+private:
+  absl::Status open();
+
+  const CubinCache &cache;
+  const std::string &architecture;
+  int driverVersion;
+  std::mutex opening;
+  std::optional<Nvrtc> nvrtc;
+  std::atomic<bool> warned = false;
+};
+
+} // namespace
+
+/// A driver loads code of the compilers of its own major version, and of those
+/// before.
+absl::Status KernelCompiler::open() {
+  const std::lock_guard<std::mutex> lock(opening);
+  if (nvrtc)
+    return absl::OkStatus();
+  LLAMAC_ASSIGN_OR_RETURN(Nvrtc opened, Nvrtc::open());
+  int major = 0;
+  if (absl::SimpleAtoi(opened.version().substr(0, opened.version().find('.')),
+                       &major) &&
+      major > driverVersion / 1000)
+    return deviceError(absl::StrCat(
+        "the GPU's driver: expected one for CUDA ", major, ", as NVRTC at ",
+        opened.path(), " is, got one for CUDA ", driverVersion / 1000,
+        "; update the driver or name an older NVRTC's "
+        "folder in LLAMAC_NVRTC_PATH"));
+  nvrtc = std::move(opened);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> KernelCompiler::image(const CudaSource &source) {
+  LLAMAC_RETURN_IF_ERROR(open());
+  const std::string key =
+      CubinCache::key(source, architecture, nvrtc->version());
+  if (std::optional<std::string> known = cache.get(key))
+    return *std::move(known);
+  auto cubin = nvrtc->compile(source, architecture);
+  if (!cubin.ok())
+    return deviceError(cubin.status().message());
+  if (const absl::Status kept = cache.put(key, cubin->image);
+      !kept.ok() && !warned.exchange(true))
+    std::fprintf(stderr, "warning: compiled kernels are not kept: %s\n",
+                 std::string(kept.message()).c_str());
+  return std::move(cubin->image);
+}
+
+absl::StatusOr<std::vector<std::string>>
+CudaDevice::compileKernels(const PlanReader &plan) const {
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<CudaSource> sources,
+                          sourcesOf(plan));
+  KernelCompiler compiler(cache, architecture, driverVersion);
+  std::vector<absl::StatusOr<std::string>> images(sources.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i = next++; i < sources.size(); i = next++)
+      images[i] = compiler.image(sources[i]);
+  };
+  std::vector<std::thread> team;
+  for (int i = 1; i < hostThreads; ++i)
+    team.emplace_back(work);
+  work();
+  for (std::thread &member : team)
+    member.join();
+  std::vector<std::string> result;
+  for (auto &image : images) {
+    LLAMAC_ASSIGN_OR_RETURN(result.emplace_back(), std::move(image));
+  }
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedCode>>
+CudaDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<std::string> images,
+                          compileKernels(*plan));
+  return loadCudaCode(*this, std::move(plan), images, architecture);
+}
+
+} // namespace llamac

@@ -1,0 +1,88 @@
+//===- CudaDevice.h - Plans run by an NVIDIA GPU ----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A plan for cuda holds the source of its kernels. They are compiled by NVRTC
+// for the GPU that is found, each once: CubinCache keeps them. Steps run on one
+// stream; those of the small programs, which decode runs again and again, as
+// one CUDA graph for each number of rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CUDA_CUDADEVICE_H
+#define LLAMAC_RUNTIME_CUDA_CUDADEVICE_H
+
+#include "runtime/cuda/CubinCache.h"
+#include "runtime/cuda/Driver.h"
+#include "runtime/device/Device.h"
+
+#include <memory>
+#include <string>
+
+namespace llamac {
+
+struct CudaDeviceOptions {
+  int threads = 0; ///< Of the host, to compile and pack with; 0: all.
+  std::string driver = "libcuda.so.1";
+  CubinCache cache = CubinCache();
+};
+
+/// The first GPU of the machine. An address is one of its memory.
+class CudaDevice final : public Device {
+public:
+  /// Device error, with the next step, where there is no driver or no GPU, or
+  /// one that the kernels are not for.
+  static absl::StatusOr<std::shared_ptr<CudaDevice>>
+  create(const CudaDeviceOptions &options = {});
+  CudaDevice(const CudaDevice &) = delete;
+  CudaDevice &operator=(const CudaDevice &) = delete;
+  ~CudaDevice() override;
+
+  std::string describe() const override;
+  int threads() const override { return hostThreads; }
+  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>>
+  share(absl::Span<const uint8_t> bytes) override;
+  absl::Status write(Buffer &buffer, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override;
+  absl::StatusOr<absl::Span<const uint8_t>>
+  read(const Buffer &buffer, uint64_t offset, uint64_t size,
+       std::vector<uint8_t> &staging) override;
+  absl::StatusOr<std::unique_ptr<LoadedCode>>
+  loadCode(std::shared_ptr<const PlanReader> plan) override;
+
+  const cuda::Driver &driver() const { return *functions; }
+  cuda::Stream stream() const { return work; }
+
+  /// Before calls of the driver: makes the GPU that of the calling thread.
+  absl::Status enter() const;
+
+private:
+  explicit CudaDevice(std::shared_ptr<const cuda::Driver> functions)
+      : functions(std::move(functions)) {}
+
+  absl::Status start(const CudaDeviceOptions &options);
+  absl::StatusOr<std::unique_ptr<Buffer>> allocateUnset(uint64_t size);
+  absl::StatusOr<std::vector<std::string>>
+  compileKernels(const PlanReader &plan) const;
+
+  std::shared_ptr<const cuda::Driver> functions;
+  cuda::DeviceId device = 0;
+  bool hasContext = false;
+  cuda::Context context = nullptr;
+  cuda::Stream work = nullptr;
+  int hostThreads = 1;
+  std::string name;         ///< "NVIDIA H200".
+  int driverVersion = 0;    ///< The CUDA it was made for: 13000.
+  std::string architecture; ///< That kernels are compiled for: "sm_90a".
+  CubinCache cache;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CUDA_CUDADEVICE_H

@@ -1,0 +1,255 @@
+//===- CudaProgram.cpp - A plan bound to a GPU ----------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/CudaProgram.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <map>
+
+namespace llamac {
+
+namespace {
+
+class CudaCode final : public LoadedCode {
+public:
+  CudaCode(CudaDevice &device, std::shared_ptr<const PlanReader> plan,
+           std::string architecture)
+      : device(device), plan(std::move(plan)),
+        architecture(std::move(architecture)) {}
+  ~CudaCode() override;
+
+  absl::Status load(const std::vector<std::string> &images);
+
+  std::string isa() const override { return architecture; }
+  absl::StatusOr<std::unique_ptr<PreparedProgram>>
+  prepare(size_t program, const ProgramBindings &bindings) override;
+
+private:
+  absl::Status allowSharedMemory();
+
+  CudaDevice &device;
+  std::shared_ptr<const PlanReader> plan;
+  std::string architecture;
+  std::vector<cuda::Module> modules;
+  std::vector<cuda::Function> functions; ///< By the plan's number.
+};
+
+class CudaProgram final : public PreparedProgram {
+public:
+  CudaProgram(CudaDevice &device, const schema::PlanT &plan,
+              const schema::ProgramT &program,
+              const std::vector<cuda::Function> &functions,
+              const ProgramBindings &bindings);
+  ~CudaProgram() override;
+
+  absl::Status run(const StepShape &shape) override;
+  absl::Status runLaunch(size_t launch, const StepShape &shape) override;
+
+private:
+  absl::Status enqueue(size_t launch, const StepShape &shape);
+  absl::Status enqueueAll(const StepShape &shape);
+  absl::StatusOr<cuda::GraphExec> graphFor(const StepShape &shape);
+  absl::StatusOr<cuda::GraphExec> capture(const StepShape &shape);
+  absl::Status finish();
+
+  CudaDevice &device;
+  const schema::PlanT &plan;
+  const schema::ProgramT &program;
+  const std::vector<cuda::Function> &functions;
+  std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
+  std::map<std::pair<int64_t, int64_t>, cuda::GraphExec> graphs;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+CudaCode::~CudaCode() {
+  device.enter().IgnoreError();
+  for (cuda::Module module : modules)
+    device.driver().cuModuleUnload(module);
+}
+
+absl::Status CudaCode::load(const std::vector<std::string> &images) {
+  const cuda::Driver &driver = device.driver();
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  for (size_t i = 0; i < images.size(); ++i) {
+    const std::string &symbol = plan->plan().kernels[i]->symbol;
+    cuda::Module module = nullptr;
+    LLAMAC_RETURN_IF_ERROR(
+        driver.check(driver.cuModuleLoadData(&module, images[i].data()),
+                     absl::StrCat("kernel ", symbol, ": cuModuleLoadData")));
+    modules.push_back(module);
+    LLAMAC_RETURN_IF_ERROR(
+        driver.check(driver.cuModuleGetFunction(&functions.emplace_back(),
+                                                module, symbol.c_str()),
+                     absl::StrCat("kernel ", symbol, ": cuModuleGetFunction")));
+  }
+  return allowSharedMemory();
+}
+
+/// More dynamic shared memory than every GPU gives must be asked for.
+absl::Status CudaCode::allowSharedMemory() {
+  constexpr uint64_t always = 48 << 10;
+  std::vector<uint64_t> most(functions.size());
+  for (const auto &program : plan->plan().programs)
+    for (const auto &launch : program->launches)
+      most[launch->kernel] =
+          std::max(most[launch->kernel], launch->scratchBytes);
+  const cuda::Driver &driver = device.driver();
+  for (size_t i = 0; i < functions.size(); ++i)
+    if (most[i] > always)
+      LLAMAC_RETURN_IF_ERROR(driver.check(
+          driver.cuFuncSetAttribute(functions[i], cuda::functionSharedBytes,
+                                    static_cast<int>(most[i])),
+          absl::StrCat("kernel ", plan->plan().kernels[i]->symbol, ": ",
+                       most[i], " bytes of shared memory")));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<PreparedProgram>>
+CudaCode::prepare(size_t program, const ProgramBindings &bindings) {
+  return std::make_unique<CudaProgram>(device, plan->plan(),
+                                       *plan->plan().programs[program],
+                                       functions, bindings);
+}
+
+absl::StatusOr<std::unique_ptr<LoadedCode>>
+loadCudaCode(CudaDevice &device, std::shared_ptr<const PlanReader> plan,
+             const std::vector<std::string> &images,
+             const std::string &architecture) {
+  auto code = std::make_unique<CudaCode>(device, std::move(plan), architecture);
+  LLAMAC_RETURN_IF_ERROR(code->load(images));
+  return code;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+CudaProgram::CudaProgram(CudaDevice &device, const schema::PlanT &plan,
+                         const schema::ProgramT &program,
+                         const std::vector<cuda::Function> &functions,
+                         const ProgramBindings &bindings)
+    : device(device), plan(plan), program(program), functions(functions) {
+  for (const auto &launch : program.launches) {
+    addresses.emplace_back();
+    for (const schema::Operand &operand : launch->operands)
+      addresses.back().push_back(addressOf(operand, bindings));
+  }
+}
+
+CudaProgram::~CudaProgram() {
+  device.enter().IgnoreError();
+  for (const auto &[shape, graph] : graphs)
+    device.driver().cuGraphExecDestroy(graph);
+}
+
+absl::Status CudaProgram::enqueue(size_t number, const StepShape &shape) {
+  const schema::LaunchT &launch = *program.launches[number];
+  auto rows = static_cast<int32_t>(rowsOf(launch.rows, shape));
+  if (rows == 0)
+    return absl::OkStatus();
+  const int64_t blocks =
+      launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
+  // The driver takes the place of each argument: the addresses, then M.
+  std::vector<void *> arguments;
+  for (void *&address : addresses[number])
+    arguments.push_back(&address);
+  arguments.push_back(&rows);
+  const cuda::Driver &driver = device.driver();
+  return driver.check(
+      driver.cuLaunchKernel(functions[launch.kernel],
+                            static_cast<unsigned>(launch.items),
+                            static_cast<unsigned>(blocks), 1,
+                            static_cast<unsigned>(launch.threads), 1, 1,
+                            static_cast<unsigned>(launch.scratchBytes),
+                            device.stream(), arguments.data(), nullptr),
+      absl::StrCat("kernel ", plan.kernels[launch.kernel]->symbol,
+                   ": cuLaunchKernel"));
+}
+
+absl::Status CudaProgram::enqueueAll(const StepShape &shape) {
+  for (size_t i = 0; i < program.launches.size(); ++i)
+    LLAMAC_RETURN_IF_ERROR(enqueue(i, shape));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape) {
+  const cuda::Driver &driver = device.driver();
+  LLAMAC_RETURN_IF_ERROR(driver.check(
+      driver.cuStreamBeginCapture_v2(device.stream(), cuda::captureOfThread),
+      "cuStreamBeginCapture"));
+  const absl::Status enqueued = enqueueAll(shape);
+  cuda::Graph graph = nullptr;
+  const absl::Status ended = driver.check(
+      driver.cuStreamEndCapture(device.stream(), &graph), "cuStreamEndCapture");
+  absl::Status status = enqueued.ok() ? ended : enqueued;
+  cuda::GraphExec ready = nullptr;
+  if (status.ok())
+    status = driver.check(driver.cuGraphInstantiateWithFlags(&ready, graph, 0),
+                          "cuGraphInstantiate");
+  if (graph)
+    driver.cuGraphDestroy(graph);
+  if (!status.ok())
+    return status;
+  return ready;
+}
+
+absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const StepShape &shape) {
+  auto [place, isNew] = graphs.try_emplace({shape.rows, shape.wanted}, nullptr);
+  if (!isNew)
+    return place->second;
+  auto graph = capture(shape);
+  if (graph.ok())
+    place->second = *graph;
+  else
+    graphs.erase(place);
+  return graph;
+}
+
+/// A fault of a kernel shows where the host waits for it.
+absl::Status CudaProgram::finish() {
+  const cuda::Driver &driver = device.driver();
+  return driver.check(driver.cuStreamSynchronize(device.stream()),
+                      absl::StrCat("program ", program.name));
+}
+
+absl::Status CudaProgram::run(const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  // The last program's steps have too many shapes to keep a graph of each.
+  if (&program == plan.programs.back().get()) {
+    LLAMAC_RETURN_IF_ERROR(enqueueAll(shape));
+    return finish();
+  }
+  LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(shape));
+  const cuda::Driver &driver = device.driver();
+  LLAMAC_RETURN_IF_ERROR(driver.check(
+      driver.cuGraphLaunch(graph, device.stream()), "cuGraphLaunch"));
+  return finish();
+}
+
+absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  if (launch >= program.launches.size())
+    return internalError(
+        absl::StrCat("program ", program.name, ": expected one of ",
+                     program.launches.size(), " launches, got ", launch));
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  LLAMAC_RETURN_IF_ERROR(enqueue(launch, shape));
+  return finish();
+}
+
+} // namespace llamac

@@ -1,0 +1,213 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""--target cuda from a model to its tokens, where there is no GPU: libcuda and
+libnvrtc are stand-ins (tests/runtime/cuda/standin), which run the kernels on the
+simulator.
+
+    test_cuda.py Answers    tokens, logits and checks
+    test_cuda.py Faults     every call of the driver failing in turn
+    test_cuda.py Cache      compiled kernels on disk
+"""
+
+import os
+import re
+import unittest
+
+import support
+
+support.require("numpy", "gguf", "safetensors")
+
+import numpy as np
+
+from llama_numpy import Config
+from make_model import random_weights, write_meta
+
+STANDIN = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "cuda-standin")
+DEVICE = 7
+MEMORY = 6
+
+
+class CudaCase(support.TestCase):
+    """A model with its plan for cuda, and what the stand-in's kernels come from."""
+
+    CONFIG = Config(64, 2, 4, 2, vocab=261)
+    PROMPT = ("--tokens", "1,5,9,2,77,30,200,8", "--print-ids", "--ignore-eos", "-q")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model = cls.path("model")
+        write_meta(cls.model, cls.CONFIG, random_weights(cls.CONFIG, "bf16", 4), "bf16")
+        cls.sim_plan, cls.plan = cls.path("sim.plan"), cls.path("cuda.plan")
+        for target, plan in (("sim", cls.sim_plan), ("cuda", cls.plan)):
+            result = support.run(
+                [support.LLAMAC, "compile", cls.model, "--target", target, "--gpu", "sm_90a", "-c", "256", "-o", plan, "-q"]
+            )
+            assert result.returncode == support.OK, result.stderr
+        cls.leaks = cls.path("leaks")
+
+    def environment(self, **more):
+        env = dict(
+            os.environ,
+            LD_LIBRARY_PATH=STANDIN,
+            LLAMAC_NVRTC_PATH=STANDIN,
+            LLAMAC_STANDIN_PLAN=self.sim_plan,
+            LLAMAC_STANDIN_LEAKS=self.leaks,
+            XDG_CACHE_HOME=self.cache,
+        )
+        return env | more
+
+    def run_plan(self, *args, expect=support.OK, tool=support.LLAMAC_RUN, **env):
+        if os.path.exists(self.leaks):
+            os.remove(self.leaks)
+        result = support.run([tool, *map(str, args)], env=self.environment(**env))
+        self.assertEqual(result.returncode, expect, result.stderr)
+        return result
+
+    def assert_nothing_leaked(self):
+        with open(self.leaks) as f:
+            for line in f:
+                self.assertEqual(line.strip(), "memory 0 modules 0 streams 0 graphs 0")
+
+
+class Answers(CudaCase):
+    def test_tokens_are_those_of_the_cpu(self):
+        expected = self.llamac("run", self.model, "-c", 256, "-n", 33, *self.PROMPT).stdout
+        got = self.run_plan(self.plan, "-n", 33, *self.PROMPT)
+        self.assertEqual(got.stdout, expected)
+        self.assert_nothing_leaked()
+
+    def test_drawn_tokens_are_those_of_the_cpu(self):
+        draw = ("-n", 20, "--temp", 0.9, "--top-k", 40, "--top-p", 0.95, "--seed", 11)
+        expected = self.llamac("run", self.model, "-c", 256, *draw, *self.PROMPT).stdout
+        self.assertEqual(self.run_plan(self.plan, *draw, *self.PROMPT).stdout, expected)
+
+    def test_logits_are_those_of_the_simulator(self):
+        tokens = np.random.default_rng(3).integers(0, self.CONFIG.vocab, 90).tolist()
+        ids = ",".join(map(str, tokens))
+        logits = {}
+        for name, plan in (("sim", self.sim_plan), ("cuda", self.plan)):
+            out = self.path(f"{name}.npy")
+            self.run_plan("logits", plan, "--tokens", ids, "-o", out, tool=support.LLAMAC)
+            logits[name] = np.load(out)
+        self.assertTrue((logits["sim"] == logits["cuda"]).all())
+
+    def test_weights_may_stay_in_the_checkpoint(self):
+        plan = self.path("referenced.plan")
+        self.llamac("compile", self.model, "--target", "cuda", "--reference-weights", "-c", 256, "-o", plan, "-q")
+        expected = self.run_plan(self.plan, "-n", 4, *self.PROMPT).stdout
+        self.assertEqual(self.run_plan(plan, "-n", 4, *self.PROMPT).stdout, expected)
+
+    def test_every_launch_is_checked_through_the_driver(self):
+        out = self.run_plan("check", self.model, "--target", "cuda", "-c", 256, tool=support.LLAMAC).stdout
+        self.assertIn("gemv_output", out)
+        self.assertIn("cuda by 16", out)
+
+
+class Faults(CudaCase):
+    """Whatever fails, the end is one line, exit code 7, and nothing is left."""
+
+    def refuse(self, *args, expect=DEVICE, **env):
+        result = self.run_plan(self.plan, "-n", 3, *args, *self.PROMPT, expect=expect, **env)
+        lines = result.stderr.strip().splitlines()
+        errors = [line for line in lines if line.startswith("llamac-run: error: ")]
+        self.assertEqual(len(errors), 1, result.stderr)
+        return errors[0]
+
+    def test_every_call_of_the_driver_may_fail(self):
+        with open(os.path.join(support.ROOT, "runtime", "cuda", "Driver.h")) as f:
+            functions = re.findall(r"^  X\((cu\w+), Result", f.read(), re.M)
+        # What ends something, and what words an error, has nobody to tell.
+        quiet = {f for f in functions if re.search("Destroy|Free|Unload|Release|GetError", f)}
+        quiet |= {"cuMemGetInfo_v2"}
+        once = {"cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetName"}
+        once |= {"cuDevicePrimaryCtxRetain", "cuFuncSetAttribute", "cuStreamCreate"}
+        self.assertGreater(len(functions), 25)
+        for function in functions:
+            for call in ("", ":2"):
+                with self.subTest(function + call):
+                    if function in quiet:
+                        self.run_plan(
+                            *(self.plan, "-n", 3, *self.PROMPT), LLAMAC_STANDIN_FAILS=function + call
+                        )
+                        continue
+                    if call and function in once:
+                        continue
+                    error = self.refuse(LLAMAC_STANDIN_FAILS=function + call)
+                    self.assertIn("the driver says CUDA_ERROR_UNKNOWN", error)
+                    if os.path.exists(self.leaks):
+                        self.assert_nothing_leaked()
+
+    def test_a_kernel_that_faults_gives_no_tokens(self):
+        # In the prompt, and in the first step after it.
+        for kernel, tokens in (("gemv_output_n261_k64_bf16_m8", 0), ("gemv_output_n261_k64_bf16", 1)):
+            with self.subTest(kernel):
+                result = self.run_plan(self.plan, "-n", 3, *self.PROMPT, expect=DEVICE, LLAMAC_STANDIN_FAULT=kernel)
+                self.assertEqual(len(result.stdout.split()), tokens)
+                self.assertIn("the driver says CUDA_ERROR_LAUNCH_FAILED", result.stderr)
+                self.assert_nothing_leaked()
+
+    def test_a_driver_that_is_too_old_for_the_compiler_is_told(self):
+        error = self.refuse(LLAMAC_STANDIN_VERSION="12040")
+        self.assertIn("expected one for CUDA 13, as NVRTC at", error)
+        self.assertIn("got one for CUDA 12; update the driver", error)
+
+    def test_a_driver_that_is_missing_is_named_with_the_next_step(self):
+        error = self.refuse(LD_LIBRARY_PATH="")
+        self.assertIn("libcuda.so.1: expected NVIDIA's driver", error)
+        self.assertIn("--target cpu needs no GPU", error)
+
+    def test_a_gpu_that_is_too_old_is_named(self):
+        error = self.refuse(LLAMAC_STANDIN_CAPABILITY="7.5")
+        self.assertIn("Stand-in: expected a GPU of compute capability 8.0 or higher, got 7.5", error)
+
+    def test_memory_that_is_short_is_told_in_bytes(self):
+        error = self.refuse(LLAMAC_STANDIN_MEMORY="200000", expect=MEMORY)
+        self.assertRegex(error, r"cannot allocate \d+ bytes, \d+ of 200000 are free; compile with a smaller --ctx-size")
+
+    def test_a_kernel_that_does_not_compile_is_told(self):
+        fresh = self.path("fresh-cache")
+        error = self.refuse(LLAMAC_STANDIN_FAILS="nvrtcCompileProgram", XDG_CACHE_HOME=fresh)
+        self.assertIn("nvrtcCompileProgram for sm_90a", error)
+
+
+class Cache(CudaCase):
+    def cubins(self):
+        folder = os.path.join(self.cache, "llamac", "cubins")
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+    def test_kernels_are_compiled_once(self):
+        expected = self.run_plan(self.plan, "-n", 3, *self.PROMPT).stdout
+        self.assertGreater(len(self.cubins()), 20)
+        # A compiler that fails is not asked again.
+        got = self.run_plan(self.plan, "-n", 3, *self.PROMPT, LLAMAC_STANDIN_FAILS="nvrtcCompileProgram")
+        self.assertEqual(got.stdout, expected)
+        # Another GPU has kernels of its own.
+        self.run_plan(
+            *(self.plan, "-n", 3, *self.PROMPT), expect=DEVICE, LLAMAC_STANDIN_FAILS="nvrtcCompileProgram", LLAMAC_STANDIN_CAPABILITY="8.9"
+        )
+
+    def test_a_damaged_kernel_is_compiled_again(self):
+        expected = self.run_plan(self.plan, "-n", 3, *self.PROMPT).stdout
+        path = self.cubins()[0]
+        with open(path, "rb") as f:
+            sound = f.read()
+        for damaged in (sound[:-1], b"", sound[:4] + b"x" + sound[5:]):
+            with open(path, "wb") as f:
+                f.write(damaged)
+            self.assertEqual(self.run_plan(self.plan, "-n", 3, *self.PROMPT).stdout, expected)
+            with open(path, "rb") as f:
+                self.assertEqual(f.read(), sound)
+
+    def test_a_cache_that_cannot_be_written_is_done_without(self):
+        blocked = self.path("blocked")
+        with open(blocked, "w") as f:
+            f.write("no folder")
+        result = self.run_plan(self.plan, "-n", 3, *self.PROMPT, XDG_CACHE_HOME=blocked)
+        self.assertEqual(len(result.stdout.split()), 3)
+        self.assertEqual(result.stderr.count("warning: compiled kernels are not kept"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,422 @@
+//===- Driver.cpp - A libcuda that runs kernels on the simulator ----------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One GPU, of the capability in LLAMAC_STANDIN_CAPABILITY ("9.0" when it is not
+// set), whose memory is the host's. What a module holds does not matter: its
+// kernels are those of the same name in the plan for sim that
+// LLAMAC_STANDIN_PLAN names. Launches run at once; one that faults makes every
+// later call fail, as on a GPU; the kernel LLAMAC_STANDIN_FAULT does always.
+// The driver is of the CUDA version in LLAMAC_STANDIN_VERSION, 13000 without.
+// LLAMAC_STANDIN_MEMORY bounds the memory. When
+// the last context goes, what was not given back is written to the file
+// LLAMAC_STANDIN_LEAKS.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Driver.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/SimCode.h"
+#include "runtime/sim/Simulator.h"
+#include "tests/runtime/cuda/standin/Faults.h"
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+using namespace llamac;
+using namespace llamac::cuda;
+
+static constexpr Result success = 0, invalidValue = 1, outOfMemory = 2,
+                        noDevice = 100, invalidContext = 201, notFound = 500,
+                        launchFailed = 719, planted = 999;
+
+namespace llamac::cuda {
+struct ContextTag {};
+struct ModuleTag {};
+struct FunctionTag {
+  std::string name;
+};
+struct GraphTag {
+  std::vector<SimLaunch> launches;
+};
+struct GraphExecTag {
+  std::vector<SimLaunch> launches;
+};
+struct StreamTag {
+  std::unique_ptr<GraphTag> captured; ///< Not null while it captures.
+};
+} // namespace llamac::cuda
+
+namespace {
+
+/// All state of the GPU.
+class Gpu {
+public:
+  std::mutex mutex;
+  int contexts = 0;
+  ContextTag context;
+  Result sticky = success;
+  size_t used = 0;
+  std::map<Address, std::unique_ptr<uint8_t[]>> memory;
+  std::map<Address, size_t> sizes;
+  std::set<Module> modules;
+  std::map<std::string, std::unique_ptr<FunctionTag>> functions;
+  std::set<Stream> streams;
+  std::set<Graph> graphs;
+  std::set<GraphExec> graphExecs;
+
+  size_t memoryBytes() const {
+    const char *bytes = std::getenv("LLAMAC_STANDIN_MEMORY");
+    return bytes ? std::strtoull(bytes, nullptr, 10) : size_t{1} << 34;
+  }
+
+  bool loadKernels();
+  int operandsOf(const std::string &kernel) const;
+  bool run(const SimLaunch &launch);
+  void reportLeaks() const;
+
+  std::shared_ptr<const PlanReader> plan;
+  std::unique_ptr<SimModule> kernels;
+  std::unique_ptr<Simulator> simulator;
+};
+
+} // namespace
+
+static Gpu &gpu() {
+  static Gpu instance;
+  return instance;
+}
+
+bool Gpu::loadKernels() {
+  if (kernels)
+    return true;
+  const char *path = std::getenv("LLAMAC_STANDIN_PLAN");
+  auto reader = PlanReader::open(path ? path : "", {});
+  if (!reader.ok() || (*reader)->plan().code.empty())
+    return false;
+  plan = *reader;
+  const schema::CodeObjectT &code = *plan->plan().code.front();
+  auto module = SimModule::open(plan->bytes(code.section), path);
+  if (!module.ok())
+    return false;
+  kernels = *std::move(module);
+  simulator = std::make_unique<Simulator>(
+      SimOptions{.checked = code.isa == simCheckedCode});
+  for (const auto &[address, bytes] : sizes)
+    simulator->memory().add("memory", reinterpret_cast<void *>(address), bytes);
+  return true;
+}
+
+/// A driver reads it from the module.
+int Gpu::operandsOf(const std::string &kernel) const {
+  for (const auto &program : plan->plan().programs)
+    for (const auto &launch : program->launches)
+      if (plan->plan().kernels[launch->kernel]->symbol == kernel)
+        return static_cast<int>(launch->operands.size());
+  return -1;
+}
+
+bool Gpu::run(const SimLaunch &launch) {
+  const char *faulty = std::getenv("LLAMAC_STANDIN_FAULT");
+  const absl::Status status = faulty && launch.kernel == faulty
+                                  ? absl::InternalError("planted fault")
+                                  : simulator->run(*kernels, launch);
+  if (status.ok())
+    return true;
+  std::fprintf(stderr, "stand-in: %s\n", std::string(status.message()).c_str());
+  sticky = launchFailed;
+  return false;
+}
+
+void Gpu::reportLeaks() const {
+  const char *path = std::getenv("LLAMAC_STANDIN_LEAKS");
+  if (!path)
+    return;
+  if (std::FILE *file = std::fopen(path, "a")) {
+    std::fprintf(file, "memory %zu modules %zu streams %zu graphs %zu\n",
+                 memory.size(), modules.size(), streams.size(),
+                 graphs.size() + graphExecs.size());
+    std::fclose(file);
+  }
+}
+
+/// Begins a call: leaves it when it is to fail, or the GPU has.
+#define STANDIN_CALL(function)                                                 \
+  const std::lock_guard<std::mutex> lock(gpu().mutex);                         \
+  if (standin::isPlanted(#function))                                           \
+    return planted;                                                            \
+  if (gpu().sticky != success)                                                 \
+    return gpu().sticky;
+
+extern "C" {
+
+Result cuInit(unsigned) {
+  STANDIN_CALL(cuInit)
+  return success;
+}
+
+Result cuDriverGetVersion(int *version) {
+  STANDIN_CALL(cuDriverGetVersion)
+  const char *named = std::getenv("LLAMAC_STANDIN_VERSION");
+  *version = named ? std::atoi(named) : 13000;
+  return success;
+}
+
+Result cuGetErrorName(Result error, const char **name) {
+  *name = error == planted        ? "CUDA_ERROR_UNKNOWN"
+          : error == launchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
+          : error == outOfMemory  ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == noDevice     ? "CUDA_ERROR_NO_DEVICE"
+                                  : "CUDA_ERROR_INVALID_VALUE";
+  return success;
+}
+
+Result cuGetErrorString(Result, const char **words) {
+  *words = "as the stand-in was told";
+  return success;
+}
+
+Result cuDeviceGet(DeviceId *device, int ordinal) {
+  STANDIN_CALL(cuDeviceGet)
+  *device = ordinal;
+  return ordinal == 0 ? success : noDevice;
+}
+
+Result cuDeviceGetName(char *name, int size, DeviceId) {
+  STANDIN_CALL(cuDeviceGetName)
+  std::snprintf(name, size, "Stand-in");
+  return success;
+}
+
+Result cuDeviceGetAttribute(int *value, int attribute, DeviceId) {
+  STANDIN_CALL(cuDeviceGetAttribute)
+  int major = 9, minor = 0;
+  if (const char *capability = std::getenv("LLAMAC_STANDIN_CAPABILITY"))
+    std::sscanf(capability, "%d.%d", &major, &minor);
+  switch (attribute) {
+  case CapabilityMajor:
+    *value = major;
+    return success;
+  case CapabilityMinor:
+    *value = minor;
+    return success;
+  case MultiprocessorCount:
+    *value = 132;
+    return success;
+  default:
+    return invalidValue;
+  }
+}
+
+Result cuDevicePrimaryCtxRetain(Context *context, DeviceId) {
+  STANDIN_CALL(cuDevicePrimaryCtxRetain)
+  ++gpu().contexts;
+  *context = &gpu().context;
+  return success;
+}
+
+Result cuDevicePrimaryCtxRelease_v2(DeviceId) {
+  // Also after a fault: whoever counts is to see what is left.
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  if (--gpu().contexts == 0)
+    gpu().reportLeaks();
+  return success;
+}
+
+Result cuCtxSetCurrent(Context context) {
+  STANDIN_CALL(cuCtxSetCurrent)
+  return context == &gpu().context ? success : invalidContext;
+}
+
+Result cuMemGetInfo_v2(size_t *free, size_t *total) {
+  STANDIN_CALL(cuMemGetInfo_v2)
+  *total = gpu().memoryBytes();
+  *free = *total - gpu().used;
+  return success;
+}
+
+Result cuMemAlloc_v2(Address *address, size_t bytes) {
+  STANDIN_CALL(cuMemAlloc_v2)
+  if (bytes == 0)
+    return invalidValue;
+  if (bytes > gpu().memoryBytes() - gpu().used)
+    return outOfMemory;
+  // A driver aligns to 256 bytes.
+  constexpr size_t alignment = 256;
+  std::unique_ptr<uint8_t[]> block(new uint8_t[bytes + alignment]);
+  *address = (reinterpret_cast<Address>(block.get()) + alignment - 1) /
+             alignment * alignment;
+  std::memset(block.get(), 0xff, bytes + alignment);
+  gpu().memory[*address] = std::move(block);
+  gpu().sizes[*address] = bytes;
+  gpu().used += bytes;
+  if (gpu().simulator)
+    gpu().simulator->memory().add("memory", reinterpret_cast<void *>(*address),
+                                  bytes);
+  return success;
+}
+
+Result cuMemFree_v2(Address address) {
+  // Works after a fault too, so that leaks are told from what a fault left.
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  if (standin::isPlanted("cuMemFree_v2"))
+    return planted;
+  auto size = gpu().sizes.find(address);
+  if (size == gpu().sizes.end())
+    return invalidValue;
+  if (gpu().simulator)
+    gpu().simulator->memory().remove(reinterpret_cast<void *>(address));
+  gpu().used -= size->second;
+  gpu().sizes.erase(size);
+  gpu().memory.erase(address);
+  return success;
+}
+
+Result cuMemsetD8_v2(Address address, unsigned char value, size_t bytes) {
+  STANDIN_CALL(cuMemsetD8_v2)
+  std::memset(reinterpret_cast<void *>(address), value, bytes);
+  return success;
+}
+
+Result cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
+  STANDIN_CALL(cuMemcpyHtoD_v2)
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return success;
+}
+
+Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
+  STANDIN_CALL(cuMemcpyDtoH_v2)
+  std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
+  return success;
+}
+
+Result cuModuleLoadData(Module *module, const void *image) {
+  STANDIN_CALL(cuModuleLoadData)
+  if (!image || !gpu().loadKernels())
+    return invalidValue;
+  *module = *gpu().modules.insert(new ModuleTag).first;
+  return success;
+}
+
+Result cuModuleUnload(Module module) {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  if (gpu().modules.erase(module) == 0)
+    return invalidValue;
+  delete module;
+  return success;
+}
+
+Result cuModuleGetFunction(Function *function, Module, const char *name) {
+  STANDIN_CALL(cuModuleGetFunction)
+  if (!gpu().kernels->kernel(name).ok() || gpu().operandsOf(name) < 0)
+    return notFound;
+  auto &known = gpu().functions[name];
+  if (!known)
+    known = std::make_unique<FunctionTag>(FunctionTag{name});
+  *function = known.get();
+  return success;
+}
+
+Result cuFuncSetAttribute(Function, int attribute, int) {
+  STANDIN_CALL(cuFuncSetAttribute)
+  return attribute == functionSharedBytes ? success : invalidValue;
+}
+
+Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
+                      unsigned gridZ, unsigned blockX, unsigned blockY,
+                      unsigned blockZ, unsigned sharedBytes, Stream stream,
+                      void **parameters, void **) {
+  STANDIN_CALL(cuLaunchKernel)
+  if (gpu().streams.count(stream) == 0)
+    return invalidValue;
+  SimLaunch launch{.kernel = function->name,
+                   .grid = {gridX, gridY, gridZ},
+                   .block = {blockX, blockY, blockZ},
+                   .sharedBytes = sharedBytes};
+  const int operands = gpu().operandsOf(function->name);
+  for (int i = 0; i < operands; ++i)
+    launch.args.push_back(*static_cast<void **>(parameters[i]));
+  launch.rows = *static_cast<int32_t *>(parameters[operands]);
+  if (stream->captured)
+    stream->captured->launches.push_back(std::move(launch));
+  else
+    gpu().run(launch);
+  return success;
+}
+
+Result cuStreamCreate(Stream *stream, unsigned) {
+  STANDIN_CALL(cuStreamCreate)
+  *stream = *gpu().streams.insert(new StreamTag).first;
+  return success;
+}
+
+Result cuStreamDestroy_v2(Stream stream) {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  if (gpu().streams.erase(stream) == 0)
+    return invalidValue;
+  delete stream;
+  return success;
+}
+
+Result cuStreamSynchronize(Stream stream) {
+  STANDIN_CALL(cuStreamSynchronize)
+  return stream->captured ? invalidValue : success;
+}
+
+Result cuStreamBeginCapture_v2(Stream stream, int) {
+  STANDIN_CALL(cuStreamBeginCapture_v2)
+  if (stream->captured)
+    return invalidValue;
+  stream->captured = std::make_unique<GraphTag>();
+  return success;
+}
+
+Result cuStreamEndCapture(Stream stream, Graph *graph) {
+  STANDIN_CALL(cuStreamEndCapture)
+  if (!stream->captured)
+    return invalidValue;
+  *graph = *gpu().graphs.insert(stream->captured.release()).first;
+  return success;
+}
+
+Result cuGraphInstantiateWithFlags(GraphExec *ready, Graph graph,
+                                   unsigned long long) {
+  STANDIN_CALL(cuGraphInstantiateWithFlags)
+  *ready = *gpu().graphExecs.insert(new GraphExecTag{graph->launches}).first;
+  return success;
+}
+
+Result cuGraphLaunch(GraphExec graph, Stream) {
+  STANDIN_CALL(cuGraphLaunch)
+  for (const SimLaunch &launch : graph->launches)
+    if (!gpu().run(launch))
+      break;
+  return success;
+}
+
+Result cuGraphExecDestroy(GraphExec graph) {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  if (gpu().graphExecs.erase(graph) == 0)
+    return invalidValue;
+  delete graph;
+  return success;
+}
+
+Result cuGraphDestroy(Graph graph) {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  if (gpu().graphs.erase(graph) == 0)
+    return invalidValue;
+  delete graph;
+  return success;
+}
+
+} // extern "C"

@@ -1,0 +1,43 @@
+//===- Faults.h - Calls of the stand-ins that fail --------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_TESTS_RUNTIME_CUDA_STANDIN_FAULTS_H
+#define LLAMAC_TESTS_RUNTIME_CUDA_STANDIN_FAULTS_H
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+namespace llamac::standin {
+
+/// Whether this call of `function` is the one that LLAMAC_STANDIN_FAILS names:
+/// "cuMemAlloc_v2" for every call, "cuMemAlloc_v2:3" for the third.
+inline bool isPlanted(const char *function) {
+  static std::mutex counting;
+  static std::string counted;
+  static int calls = 0;
+  const char *named = std::getenv("LLAMAC_STANDIN_FAILS");
+  if (!named)
+    return false;
+  const std::string text(named);
+  const size_t colon = text.find(':');
+  if (text.substr(0, colon) != function)
+    return false;
+  if (colon == std::string::npos)
+    return true;
+  const std::lock_guard<std::mutex> lock(counting);
+  if (counted != text) {
+    counted = text;
+    calls = 0;
+  }
+  return ++calls == std::atoi(text.c_str() + colon + 1);
+}
+
+} // namespace llamac::standin
+
+#endif // LLAMAC_TESTS_RUNTIME_CUDA_STANDIN_FAULTS_H

@@ -1,0 +1,86 @@
+//===- Nvrtc.cpp - A libnvrtc that compiles nothing -----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Its cubin is the name of the source file: the stand-in of the driver does not
+// look at it. Source that holds "#error" does not compile.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/runtime/cuda/standin/Faults.h"
+
+#include <cstring>
+#include <string>
+
+using namespace llamac;
+
+namespace {
+struct Program {
+  std::string name, source;
+};
+} // namespace
+
+static const std::string errorLog = "kernel.cu(1): error: #error directive\n";
+
+#define STANDIN_CALL(function)                                                 \
+  if (standin::isPlanted(#function))                                           \
+    return 11; // NVRTC_ERROR_INTERNAL_ERROR
+
+extern "C" {
+
+int nvrtcVersion(int *major, int *minor) {
+  STANDIN_CALL(nvrtcVersion)
+  *major = 13;
+  *minor = 0;
+  return 0;
+}
+
+const char *nvrtcGetErrorString(int) { return "NVRTC_ERROR_INTERNAL_ERROR"; }
+
+int nvrtcCreateProgram(Program **program, const char *source, const char *name,
+                       int, const char *const *, const char *const *) {
+  STANDIN_CALL(nvrtcCreateProgram)
+  *program = new Program{name, source};
+  return 0;
+}
+
+int nvrtcCompileProgram(Program *program, int, const char *const *) {
+  STANDIN_CALL(nvrtcCompileProgram)
+  return program->source.find("#error") == std::string::npos ? 0 : 6;
+}
+
+int nvrtcGetProgramLogSize(Program *program, size_t *size) {
+  STANDIN_CALL(nvrtcGetProgramLogSize)
+  const bool failed = program->source.find("#error") != std::string::npos;
+  *size = failed ? errorLog.size() + 1 : 1;
+  return 0;
+}
+
+int nvrtcGetProgramLog(Program *, char *log) {
+  std::memcpy(log, errorLog.c_str(), errorLog.size() + 1);
+  return 0;
+}
+
+int nvrtcGetCUBINSize(Program *program, size_t *size) {
+  STANDIN_CALL(nvrtcGetCUBINSize)
+  *size = program->name.size() + 1;
+  return 0;
+}
+
+int nvrtcGetCUBIN(Program *program, char *image) {
+  STANDIN_CALL(nvrtcGetCUBIN)
+  std::memcpy(image, program->name.c_str(), program->name.size() + 1);
+  return 0;
+}
+
+int nvrtcDestroyProgram(Program **program) {
+  delete *program;
+  *program = nullptr;
+  return 0;
+}
+
+} // extern "C"
