@@ -10,7 +10,7 @@
 // makes errors larger is rounding what is multiplied:
 //
 //   gemm     the tensor cores take bf16: an element of the input is at most
-//            2^-9 of itself off, and so is a weight that is no bf16
+//            2^-8 of itself off, and so is a weight that is no bf16
 //   gemv     fp32 inputs and weights as they are stored, but for formats that
 //            are uploaded as bf16
 //   attend   queries and weights of keys are rounded as the cache rounds, to
@@ -37,8 +37,8 @@ namespace llamac {
 
 static constexpr double fp32Tolerance = 1e-9;
 static constexpr double fp16Rounding = 0x1p-22;
-static constexpr double bf16Rounding = 0x1p-18;
-static constexpr double cancellation = 8;
+static constexpr double bf16Rounding = 0x1p-16;
+static constexpr double cancellation = 2;
 static constexpr double scores = 64;
 
 static double roundingOf(cuda::KvFormat format) {
