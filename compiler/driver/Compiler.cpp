@@ -347,8 +347,7 @@ int64_t Compilation::kvBytesPerToken() const {
          layout.pageTokens;
 }
 
-/// The sampling that a checkpoint advises, if it does.
-static std::optional<schema::SamplingT>
+std::optional<schema::SamplingT>
 advisedSampling(const GenerationDefaults &defaults) {
   if (!defaults.temperature)
     return std::nullopt;

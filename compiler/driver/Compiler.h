@@ -69,6 +69,10 @@ struct CompileOptions {
   std::string describe() const;
 };
 
+/// The sampling that a checkpoint advises, if it does.
+std::optional<schema::SamplingT>
+advisedSampling(const GenerationDefaults &defaults);
+
 /// Usage error for a format of weights that is none.
 absl::Status checkWeightFormat(const std::string &format);
 

@@ -39,23 +39,35 @@ reference::WeightReader checkpointReader(const Checkpoint &checkpoint) {
   };
 }
 
-absl::Status referenceLogits(const std::string &model,
-                             const std::string &weightFormat,
-                             const LogitsOptions &options) {
+absl::StatusOr<Checkpoint> openForReference(const std::string &model) {
   if (namesPlan(model))
     return usageError(absl::StrCat(
         model, ": --target reference needs the model, not its plan"));
-  LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
-                          parseTokenIds(options.tokens));
-  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
-  const std::unique_ptr<mlir::MLIRContext> context = createContext();
-  LLAMAC_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> graph,
-                          importGraph(*context, checkpoint));
+  return openCheckpoint(model);
+}
+
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
+referenceGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint,
+               const std::string &weightFormat) {
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(weightFormat));
-  mlir::PassManager pm(context.get());
+  LLAMAC_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> graph,
+                          importGraph(context, checkpoint));
+  mlir::PassManager pm(&context);
   addSteps(pm, graphSteps(weightFormat));
   if (failed(pm.run(*graph)))
     return internalError("the weights' formats cannot be assigned");
+  return graph;
+}
+
+absl::Status referenceLogits(const std::string &model,
+                             const std::string &weightFormat,
+                             const LogitsOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                          parseTokenIds(options.tokens));
+  LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openForReference(model));
+  const std::unique_ptr<mlir::MLIRContext> context = createContext();
+  LLAMAC_ASSIGN_OR_RETURN(const mlir::OwningOpRef<mlir::ModuleOp> graph,
+                          referenceGraph(*context, checkpoint, weightFormat));
   LLAMAC_ASSIGN_OR_RETURN(
       std::unique_ptr<reference::ReferenceModel> reference,
       reference::ReferenceModel::create(*graph, checkpointReader(checkpoint)));

@@ -15,6 +15,9 @@
 #include "runtime/tools/LogitsCommand.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 #include <string>
 
@@ -24,9 +27,17 @@ namespace llamac {
 /// weight of another type than the checkpoint's is rounded to it first.
 reference::WeightReader checkpointReader(const Checkpoint &checkpoint);
 
+/// The checkpoint at `model`. Usage error for a plan: it has no graph.
+absl::StatusOr<Checkpoint> openForReference(const std::string &model);
+
+/// The graph of `checkpoint` as it is imported, with its matrices in
+/// `weightFormat`. Usage error for a format that is none.
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
+referenceGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint,
+               const std::string &weightFormat);
+
 /// logitsCommand of the checkpoint at `model` by the reference interpreter, on
-/// the graph as it was imported but for the weights' format. Usage error for a
-/// plan, which has no graph, and for a format that is none.
+/// referenceGraph().
 absl::Status referenceLogits(const std::string &model,
                              const std::string &weightFormat,
                              const LogitsOptions &options);

@@ -14,6 +14,7 @@
 
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/ReferenceLogits.h"
+#include "compiler/driver/ReferenceRun.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Status.h"
 #include "runtime/tools/CommandLine.h"
@@ -63,6 +64,9 @@ void addRunCommand(CLI::App &app, absl::Status &status) {
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
       LLAMAC_RETURN_IF_ERROR(checkRunOptions(command->options));
+      if (command->compile.options.target == "reference")
+        return referenceRun(command->model, command->compile.options,
+                            command->options, stdout, stderr);
       LLAMAC_ASSIGN_OR_RETURN(auto model,
                               command->load(command->options.quiet));
       return runCommand(model, command->options, stdout, stderr);

@@ -45,9 +45,10 @@ namespace {
 /// Passes chosen tokens on to the callbacks and finds out when to stop.
 class Output {
 public:
-  Output(const Model &model, const std::vector<std::string> &stopStrings,
+  Output(const Tokenizer *tokenizer,
+         const std::vector<std::string> &stopStrings,
          const GenerateCallbacks &callbacks)
-      : model(model), callbacks(callbacks), text(stopStrings),
+      : tokenizer(tokenizer), callbacks(callbacks), text(stopStrings),
         needsText(callbacks.onText || !stopStrings.empty()) {}
 
   /// Takes a token; the reason to stop after it, if there is one.
@@ -61,7 +62,7 @@ private:
     return piece.empty() || !callbacks.onText || callbacks.onText(piece);
   }
 
-  const Model &model;
+  const Tokenizer *tokenizer; ///< Not null where text is needed.
   const GenerateCallbacks &callbacks;
   TextStream text;
   bool needsText;
@@ -73,11 +74,10 @@ absl::StatusOr<std::optional<StopReason>> Output::add(int32_t id) {
   if (callbacks.onToken && !callbacks.onToken(id))
     return StopReason::Cancelled;
   // A vocabulary may have more rows than the tokenizer has tokens.
-  if (!needsText || id >= model.tokenizer()->vocabSize() ||
-      model.tokenizer()->isControl(id))
+  if (!needsText || id >= tokenizer->vocabSize() || tokenizer->isControl(id))
     return std::nullopt;
   LLAMAC_ASSIGN_OR_RETURN(const absl::string_view bytes,
-                          model.tokenizer()->tokenBytes(id));
+                          tokenizer->tokenBytes(id));
   if (!give(text.add(bytes)))
     return StopReason::Cancelled;
   if (text.stopped())
@@ -87,7 +87,7 @@ absl::StatusOr<std::optional<StopReason>> Output::add(int32_t id) {
 
 void Output::finish() { give(text.finish()); }
 
-static absl::Status checkRequest(const Model &model,
+static absl::Status checkRequest(const Tokenizer *tokenizer,
                                  absl::Span<const int32_t> prompt,
                                  const GenerateOptions &options,
                                  const GenerateCallbacks &callbacks) {
@@ -97,7 +97,7 @@ static absl::Status checkRequest(const Model &model,
     return usageError(absl::StrCat("tokens to generate: expected -1 or more, "
                                    "got ",
                                    options.maxTokens));
-  if (!model.tokenizer() && (callbacks.onText || !options.stopStrings.empty()))
+  if (!tokenizer && (callbacks.onText || !options.stopStrings.empty()))
     return usageError("text: the plan has no tokenizer; give and ask for ids");
   return absl::OkStatus();
 }
@@ -106,18 +106,25 @@ absl::StatusOr<GenerateResult> generate(Engine &engine,
                                         absl::Span<const int32_t> prompt,
                                         const GenerateOptions &options,
                                         const GenerateCallbacks &callbacks) {
-  const Model &model = engine.model();
-  LLAMAC_RETURN_IF_ERROR(checkRequest(model, prompt, options, callbacks));
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
+                          newDecoder(engine));
+  return generate(*decoder, prompt, options, callbacks);
+}
+
+absl::StatusOr<GenerateResult> generate(Decoder &decoder,
+                                        absl::Span<const int32_t> prompt,
+                                        const GenerateOptions &options,
+                                        const GenerateCallbacks &callbacks) {
+  LLAMAC_RETURN_IF_ERROR(
+      checkRequest(decoder.tokenizer(), prompt, options, callbacks));
   LLAMAC_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(options.sampling));
-  LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
 
   GenerateResult result;
   result.seed = sampler.seed();
   result.times.promptTokens = static_cast<int64_t>(prompt.size());
   auto step = [&](absl::Span<const int32_t> tokens) -> absl::Status {
-    LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> next,
-                            engine.sample({{&sequence, tokens, &sampler}}));
-    result.ids.push_back(next[0]);
+    LLAMAC_ASSIGN_OR_RETURN(const int32_t next, decoder.next(tokens, sampler));
+    result.ids.push_back(next);
     return absl::OkStatus();
   };
 
@@ -128,11 +135,11 @@ absl::StatusOr<GenerateResult> generate(Engine &engine,
   LLAMAC_RETURN_IF_ERROR(step(prompt));
   result.times.prefillSeconds = secondsSince(start);
 
-  Output output(model, options.stopStrings, callbacks);
+  Output output(decoder.tokenizer(), options.stopStrings, callbacks);
   const Clock::time_point decodeStart = Clock::now();
   for (;;) {
     const int32_t last = result.ids.back();
-    if (options.stopAtStopIds && model.isStopId(last)) {
+    if (options.stopAtStopIds && decoder.isStopId(last)) {
       result.ids.pop_back();
       result.reason = StopReason::StopId;
       break;
@@ -140,7 +147,7 @@ absl::StatusOr<GenerateResult> generate(Engine &engine,
     LLAMAC_ASSIGN_OR_RETURN(std::optional<StopReason> stop, output.add(last));
     if (!stop && static_cast<int64_t>(result.ids.size()) == options.maxTokens)
       stop = StopReason::Length;
-    if (!stop && sequence.length() == model.context())
+    if (!stop && decoder.length() == decoder.context())
       stop = StopReason::Context;
     if (stop) {
       result.reason = *stop;

@@ -9,6 +9,7 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_GENERATOR_H
 #define LLAMAC_RUNTIME_ENGINE_GENERATOR_H
 
+#include "runtime/engine/Decoder.h"
 #include "runtime/engine/Engine.h"
 #include "runtime/engine/Sampler.h"
 
@@ -63,10 +64,16 @@ struct GenerateCallbacks {
   std::function<bool(absl::string_view text)> onText = {};
 };
 
-/// Runs `prompt` through a new sequence of `engine` and generates. Errors:
-/// usage for an empty prompt, one that exceeds the context (with both
+/// Runs `prompt` through `decoder`, which has seen nothing yet, and generates.
+/// Errors: usage for an empty prompt, one that exceeds the context (with both
 /// numbers), stop strings without a tokenizer, or wrong sampling options; those
-/// of Engine::step.
+/// of Decoder::next.
+absl::StatusOr<GenerateResult> generate(Decoder &decoder,
+                                        absl::Span<const int32_t> prompt,
+                                        const GenerateOptions &options,
+                                        const GenerateCallbacks &callbacks);
+
+/// The same through a new sequence of `engine`.
 absl::StatusOr<GenerateResult> generate(Engine &engine,
                                         absl::Span<const int32_t> prompt,
                                         const GenerateOptions &options,

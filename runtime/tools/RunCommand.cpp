@@ -68,15 +68,15 @@ static double rate(int64_t count, double seconds) {
 }
 
 // One line for people, or one JSON object for programs.
-static void printTimes(const Model &model, const GenerateResult &result,
+static void printTimes(double loadSeconds, const GenerateResult &result,
                        bool json, std::FILE *log) {
   const GenerateTimes &times = result.times;
-  const double first = model.loadSeconds() + times.prefillSeconds;
+  const double first = loadSeconds + times.prefillSeconds;
   const double prefillRate = rate(times.promptTokens, times.prefillSeconds);
   const double decodeRate = rate(times.decodeSteps, times.decodeSeconds);
   if (json) {
     const nlohmann::ordered_json report = {
-        {"load_s", model.loadSeconds()},
+        {"load_s", loadSeconds},
         {"prompt_tokens", times.promptTokens},
         {"prefill_s", times.prefillSeconds},
         {"prefill_tok_s", prefillRate},
@@ -93,26 +93,25 @@ static void printTimes(const Model &model, const GenerateResult &result,
       log,
       "load %.2f s, prompt %d tokens at %.1f tok/s, first token after "
       "%.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
-      model.loadSeconds(), times.promptTokens, prefillRate, first,
-      times.decodeSteps, decodeRate, stopReasonName(result.reason));
+      loadSeconds, times.promptTokens, prefillRate, first, times.decodeSteps,
+      decodeRate, stopReasonName(result.reason));
 }
 
-absl::Status runCommand(const std::shared_ptr<const Model> &model,
-                        const RunOptions &options, std::FILE *out,
-                        std::FILE *log) {
+absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
+                        std::FILE *out, std::FILE *log) {
   LLAMAC_RETURN_IF_ERROR(checkRunOptions(options));
   LLAMAC_ASSIGN_OR_RETURN(
       const std::vector<int32_t> prompt,
       options.tokens
           ? parseTokenIds(*options.tokens)
-          : model->encode(options.prompt.value_or(""), options.special));
-  if (!options.printIds && !model->tokenizer())
-    return usageError(absl::StrCat(model->path(),
-                                   ": the plan has no tokenizer to make text "
+          : subject.encode(options.prompt.value_or(""), options.special));
+  if (!options.printIds && !subject.decoder.tokenizer())
+    return usageError(absl::StrCat(subject.path,
+                                   ": there is no tokenizer to make text "
                                    "with; ask for ids by --print-ids"));
 
   GenerateOptions generation = options.generate;
-  generation.sampling = samplingOf(options, model->plan().sampling.get());
+  generation.sampling = samplingOf(options, subject.sampling);
   bool first = true;
   bool writes = true;
   auto print = [&](absl::string_view text) {
@@ -129,10 +128,9 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
   else
     callbacks.onText = print;
 
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model));
-  LLAMAC_ASSIGN_OR_RETURN(const GenerateResult result,
-                          generate(*engine, prompt, generation, callbacks));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const GenerateResult result,
+      generate(subject.decoder, prompt, generation, callbacks));
   if (!writes || !print("\n"))
     return memoryError(
         absl::StrCat("cannot write the output: ", std::strerror(errno)));
@@ -140,8 +138,24 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
     return absl::OkStatus();
   if (generation.sampling.temperature > 0 && !options.json)
     absl::FPrintF(log, "seed %d\n", result.seed);
-  printTimes(*model, result, options.json, log);
+  printTimes(subject.loadSeconds, result, options.json, log);
   return absl::OkStatus();
+}
+
+absl::Status runCommand(const std::shared_ptr<const Model> &model,
+                        const RunOptions &options, std::FILE *out,
+                        std::FILE *log) {
+  LLAMAC_RETURN_IF_ERROR(checkRunOptions(options));
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          Engine::create(model));
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
+                          newDecoder(*engine));
+  auto encode = [&](absl::string_view text, bool special) {
+    return model->encode(text, special);
+  };
+  return runDecoder({*decoder, model->path(), encode,
+                     model->plan().sampling.get(), model->loadSeconds()},
+                    options, out, log);
 }
 
 } // namespace llamac

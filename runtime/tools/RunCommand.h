@@ -11,6 +11,8 @@
 
 #include "runtime/engine/Generator.h"
 
+#include "absl/functional/function_ref.h"
+
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -34,6 +36,22 @@ struct RunOptions {
 
 /// Usage error for options that do not go together, before a model is loaded.
 absl::Status checkRunOptions(const RunOptions &options);
+
+/// What a prompt is run through.
+struct RunSubject {
+  Decoder &decoder;
+  const std::string &path; ///< For messages.
+  /// The ids of a text; see Tokenizer::encode.
+  absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(absl::string_view text,
+                                                         bool special)>
+      encode;
+  const schema::SamplingT *sampling = nullptr; ///< Advised, if it is.
+  double loadSeconds = 0;
+};
+
+/// runCommand(), whatever computes the tokens.
+absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
+                        std::FILE *out, std::FILE *log);
 
 /// Completes a prompt with `model`: the text alone, or the ids separated by
 /// spaces, and a line feed go to `out` as they come; seed and timings go to

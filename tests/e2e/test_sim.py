@@ -41,33 +41,33 @@ class Tokens(support.TestCase):
         "gqa8_h64": Config(512, 1, 8, 1, vocab=258, multiple_of=32),
     }
 
-    def check(self, model, config, weights):
-        prompt = np.random.default_rng(7).integers(0, config.vocab, PROMPT).tolist()
-        flags = ("--weights", weights, "-c", 128)
-        answer = self.llamac(
-            *("run", model, "--target", "sim", "--tokens", ",".join(map(str, prompt))),
+    def answer(self, model, target, prompt, *flags):
+        out = self.llamac(
+            *("run", model, "--target", target, "--tokens", ",".join(map(str, prompt))),
             *("-n", ANSWER, "--print-ids", "--ignore-eos", "-q", "--temp", 0, *flags),
         ).stdout
-        tokens = prompt + [int(x) for x in answer.split()]
-        self.assertEqual(len(tokens), PROMPT + ANSWER)
-        return tokens[:-1], tokens[PROMPT:], flags
+        ids = [int(x) for x in out.split()]
+        self.assertEqual(len(ids), ANSWER)
+        return ids
 
 
 def _add_tokens(name, config, weights):
     def test(self):
         model = self.path(f"{name}-{weights}")
         write_meta(model, config, random_weights(config, "bf16", 5), "bf16")
-        tokens, answer, flags = self.check(model, config, weights)
-        # What the reference says to each token of the prompt and the answer: it
-        # would have answered the same if the likeliest next token is each time
-        # the one that follows.
+        prompt = np.random.default_rng(7).integers(0, config.vocab, PROMPT).tolist()
+        flags = ("--weights", weights, "-c", 128)
+        answer = self.answer(model, "sim", prompt, *flags)
+        self.assertEqual(answer, self.answer(model, "reference", prompt, *flags))
+        # The same in one step of the reference.
+        tokens = prompt + answer
         expected = self.logits(model, tokens, "reference", "--weights", weights)
+        self.assertEqual(expected[PROMPT - 1 : -1].argmax(axis=1).tolist(), answer)
         if weights == "keep":
             got = self.logits(model, tokens, "sim", *flags)
             error = np.abs(got - expected).max() / np.abs(expected).max()
             print(f"  logits {error:.2e} of {BF16_TOLERANCE:.0e}")
             self.assertLessEqual(error, BF16_TOLERANCE)
-        self.assertEqual(expected[PROMPT - 1 :].argmax(axis=1).tolist(), answer)
 
     setattr(Tokens, f"test_{name}_{weights}", test)
 

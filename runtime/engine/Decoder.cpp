@@ -1,0 +1,52 @@
+//===- Decoder.cpp - A sequence that an answer is made of -----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/Decoder.h"
+
+#include "runtime/base/Status.h"
+
+namespace llamac {
+
+Decoder::~Decoder() = default;
+
+namespace {
+
+class EngineDecoder final : public Decoder {
+public:
+  EngineDecoder(Engine &engine, Sequence sequence)
+      : engine(engine), sequence(std::move(sequence)) {}
+
+  const Tokenizer *tokenizer() const override {
+    return engine.model().tokenizer();
+  }
+  bool isStopId(int32_t id) const override {
+    return engine.model().isStopId(id);
+  }
+  int64_t context() const override { return engine.model().context(); }
+  int64_t length() const override { return sequence.length(); }
+
+  absl::StatusOr<int32_t> next(absl::Span<const int32_t> tokens,
+                               Sampler &sampler) override {
+    LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> chosen,
+                            engine.sample({{&sequence, tokens, &sampler}}));
+    return chosen[0];
+  }
+
+private:
+  Engine &engine;
+  Sequence sequence;
+};
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<Decoder>> newDecoder(Engine &engine) {
+  LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
+  return std::make_unique<EngineDecoder>(engine, std::move(sequence));
+}
+
+} // namespace llamac

@@ -1,0 +1,50 @@
+//===- Decoder.h - A sequence that an answer is made of ---------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_ENGINE_DECODER_H
+#define LLAMAC_RUNTIME_ENGINE_DECODER_H
+
+#include "runtime/engine/Engine.h"
+#include "runtime/engine/Sampler.h"
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace llamac {
+
+/// One sequence of a model, with the words for its tokens, whatever computes
+/// what comes next.
+class Decoder {
+public:
+  virtual ~Decoder();
+
+  /// Null when the model has none.
+  virtual const Tokenizer *tokenizer() const = 0;
+
+  /// Whether `id` ends an answer.
+  virtual bool isStopId(int32_t id) const = 0;
+
+  /// The most tokens of a sequence, and those seen so far.
+  virtual int64_t context() const = 0;
+  virtual int64_t length() const = 0;
+
+  /// Appends `tokens`, at least one, and gives the one that `sampler` chooses
+  /// to follow. Errors: those of Engine::step.
+  virtual absl::StatusOr<int32_t> next(absl::Span<const int32_t> tokens,
+                                       Sampler &sampler) = 0;
+};
+
+/// A new sequence of `engine`, which outlives the result.
+absl::StatusOr<std::unique_ptr<Decoder>> newDecoder(Engine &engine);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_ENGINE_DECODER_H
