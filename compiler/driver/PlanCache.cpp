@@ -11,6 +11,7 @@
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/tokenizer/TokenizerSources.h"
+#include "runtime/io/CacheFolder.h"
 #include "runtime/io/MappedFile.h"
 #include "runtime/plan/PlanReader.h"
 
@@ -19,7 +20,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <thread>
 #include <xxhash.h>
@@ -72,26 +72,6 @@ compileToFile(Compilation &compilation, const std::string &path, bool quiet) {
 }
 
 /// Where cached plans lie; made when it is not there.
-static absl::StatusOr<std::string> cacheFolder() {
-  std::filesystem::path folder;
-  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    folder = cache;
-  else if (const char *home = std::getenv("HOME"); home && *home)
-    folder = std::filesystem::path(home) / ".cache";
-  else
-    return usageError("no directory for cached plans: set XDG_CACHE_HOME or "
-                      "HOME, or compile to a plan with -o");
-  folder = folder / "llamac" / "plans";
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    return usageError(absl::StrCat(folder.string(),
-                                   ": cannot be made: ", error.message(),
-                                   "; set XDG_CACHE_HOME to a writable one"));
-  return folder.string();
-}
-
-/// What makes two plans of one model differ, hashed.
 static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
                                             const CompileOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(std::string model, checkpoint.fingerprint());
@@ -119,7 +99,7 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
   if (namesPlan(model))
     return ResolvedPlan{model, false};
   LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
-  LLAMAC_ASSIGN_OR_RETURN(std::string folder, cacheFolder());
+  LLAMAC_ASSIGN_OR_RETURN(std::string folder, cacheFolder("plans"));
   LLAMAC_ASSIGN_OR_RETURN(std::string key, cacheKey(checkpoint, options));
   const std::string path = absl::StrCat(folder, "/", key, ".plan");
   if (std::filesystem::exists(path)) {

@@ -99,10 +99,7 @@ absl::Status CpuProgram::run(const StepShape &shape) {
 /// The rows of a launch in a step of `shape`.
 absl::Status CpuProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-  if (launch >= launches.size())
-    return internalError(absl::StrCat("program ", program.name,
-                                      ": expected one of ", launches.size(),
-                                      " launches, got ", launch));
+  LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   const BoundLaunch &bound = launches[launch];
   if (const int64_t rows = rowsOf(bound.rows, shape); rows > 0)
     device.run([&](int thread) { runShare(bound, rows, thread); });

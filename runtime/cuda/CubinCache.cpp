@@ -10,39 +10,23 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/io/CacheFolder.h"
 #include "runtime/io/MappedFile.h"
 #include "runtime/plan/PlanFormat.h"
 
 #include "absl/strings/str_cat.h"
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 namespace llamac {
-
-static std::string userFolder() {
-  std::filesystem::path folder;
-  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    folder = cache;
-  else if (const char *home = std::getenv("HOME"); home && *home)
-    folder = std::filesystem::path(home) / ".cache";
-  else
-    return "";
-  return (folder / "llamac" / "cubins").string();
-}
-
-CubinCache::CubinCache(const std::string &folder)
-    : folder(folder.empty() ? userFolder() : folder) {}
 
 static PlanHash hashOf(absl::string_view text) {
   return hashBytes(
       {reinterpret_cast<const uint8_t *>(text.data()), text.size()});
 }
 
-std::string CubinCache::key(const CudaSource &source,
-                            const std::string &architecture,
-                            const std::string &version) {
+std::string cubinKey(const CudaSource &source, const std::string &architecture,
+                     const std::string &version) {
   // Lengths keep a byte from wandering from one part to the next.
   std::string all;
   auto add = [&](absl::string_view part) {
@@ -59,14 +43,16 @@ std::string CubinCache::key(const CudaSource &source,
   return hashText(hashOf(all));
 }
 
-std::string CubinCache::pathOf(const std::string &key) const {
+static absl::StatusOr<std::string> pathOf(const std::string &key) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::string folder, cacheFolder("cubins"));
   return absl::StrCat(folder, "/", key, ".cubin");
 }
 
-std::optional<std::string> CubinCache::get(const std::string &key) const {
-  if (folder.empty())
+std::optional<std::string> findCubin(const std::string &key) {
+  const absl::StatusOr<std::string> path = pathOf(key);
+  if (!path.ok())
     return std::nullopt;
-  auto file = MappedFile::open(pathOf(key));
+  auto file = MappedFile::open(*path);
   if (!file.ok())
     return std::nullopt;
   // The image, then its hash.
@@ -81,19 +67,11 @@ std::optional<std::string> CubinCache::get(const std::string &key) const {
   return std::string(reinterpret_cast<const char *>(bytes.data()), size);
 }
 
-absl::Status CubinCache::put(const std::string &key,
-                             const std::string &image) const {
-  if (folder.empty())
-    return usageError("no folder for compiled kernels: set XDG_CACHE_HOME or "
-                      "HOME");
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    return usageError(
-        absl::StrCat(folder, ": cannot be made: ", error.message()));
+absl::Status keepCubin(const std::string &key, const std::string &image) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::string path, pathOf(key));
   const PlanHash hash = hashOf(image);
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file,
-                          AtomicFile::create(pathOf(key)));
+                          AtomicFile::create(path));
   LLAMAC_RETURN_IF_ERROR(file->write(image));
   LLAMAC_RETURN_IF_ERROR(file->write(absl::Span<const uint8_t>(
       reinterpret_cast<const uint8_t *>(&hash), sizeof hash)));

@@ -18,33 +18,23 @@
 
 #include "runtime/cuda/Nvrtc.h"
 
+#include "absl/status/status.h"
+
 #include <optional>
 #include <string>
 
 namespace llamac {
 
-class CubinCache {
-public:
-  /// In `folder`; empty for the user's own.
-  explicit CubinCache(const std::string &folder = "");
+/// The name under which `source` for `architecture`, compiled by NVRTC
+/// `version`, is kept.
+std::string cubinKey(const CudaSource &source, const std::string &architecture,
+                     const std::string &version);
 
-  /// The name under which `source` for `architecture`, compiled by NVRTC
-  /// `version`, is kept.
-  static std::string key(const CudaSource &source,
-                         const std::string &architecture,
-                         const std::string &version);
+/// The image that was kept; none when there is none, or a damaged one.
+std::optional<std::string> findCubin(const std::string &key);
 
-  /// The image that was put; none when there is none, or a damaged one.
-  std::optional<std::string> get(const std::string &key) const;
-
-  /// Keeps `image`. An error says why it cannot be kept; nothing else is lost.
-  absl::Status put(const std::string &key, const std::string &image) const;
-
-private:
-  std::string pathOf(const std::string &key) const;
-
-  std::string folder; ///< Empty: there is none.
-};
+/// Keeps `image`. An error says why it cannot be kept; nothing else is lost.
+absl::Status keepCubin(const std::string &key, const std::string &image);
 
 } // namespace llamac
 

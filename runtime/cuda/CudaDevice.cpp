@@ -9,9 +9,9 @@
 #include "runtime/cuda/CudaDevice.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/cuda/CubinCache.h"
 #include "runtime/cuda/CudaProgram.h"
 #include "runtime/cuda/Nvrtc.h"
-#include "runtime/io/CheckedMath.h"
 #include "runtime/plan/SourceBundle.h"
 
 #include "absl/strings/match.h"
@@ -39,7 +39,6 @@ CudaDevice::create(const CudaDeviceOptions &options) {
 }
 
 absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
-  cache = options.cache;
   hostThreads =
       options.threads != 0
           ? options.threads
@@ -159,15 +158,6 @@ CudaDevice::share(absl::Span<const uint8_t> bytes) {
   return buffer;
 }
 
-static absl::Status checkInside(const Buffer &buffer, uint64_t offset,
-                                uint64_t size) {
-  if (isInside(offset, size, buffer.size()))
-    return absl::OkStatus();
-  return internalError(absl::StrCat("copy: expected to stay within ",
-                                    buffer.size(), " bytes, got ", size,
-                                    " from ", offset));
-}
-
 absl::Status CudaDevice::write(Buffer &buffer, uint64_t offset,
                                absl::Span<const uint8_t> bytes) {
   LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, bytes.size()));
@@ -231,21 +221,17 @@ sourcesOf(const PlanReader &plan) {
 
 namespace {
 
-/// Compiles kernels that are not in the cache. NVRTC is opened only if there
-/// are any.
+/// Gives the code of kernels, compiled where it has not been kept.
 class KernelCompiler {
 public:
-  KernelCompiler(const CubinCache &cache, const std::string &architecture,
-                 int driverVersion)
-      : cache(cache), architecture(architecture), driverVersion(driverVersion) {
-  }
+  KernelCompiler(const std::string &architecture, int driverVersion)
+      : architecture(architecture), driverVersion(driverVersion) {}
 
   absl::StatusOr<std::string> image(const CudaSource &source);
 
 private:
   absl::Status open();
 
-  const CubinCache &cache;
   const std::string &architecture;
   int driverVersion;
   std::mutex opening;
@@ -277,14 +263,13 @@ absl::Status KernelCompiler::open() {
 
 absl::StatusOr<std::string> KernelCompiler::image(const CudaSource &source) {
   LLAMAC_RETURN_IF_ERROR(open());
-  const std::string key =
-      CubinCache::key(source, architecture, nvrtc->version());
-  if (std::optional<std::string> known = cache.get(key))
+  const std::string key = cubinKey(source, architecture, nvrtc->version());
+  if (std::optional<std::string> known = findCubin(key))
     return *std::move(known);
   auto cubin = nvrtc->compile(source, architecture);
   if (!cubin.ok())
     return deviceError(cubin.status().message());
-  if (const absl::Status kept = cache.put(key, cubin->image);
+  if (const absl::Status kept = keepCubin(key, cubin->image);
       !kept.ok() && !warned.exchange(true))
     std::fprintf(stderr, "warning: compiled kernels are not kept: %s\n",
                  std::string(kept.message()).c_str());
@@ -295,7 +280,7 @@ absl::StatusOr<std::vector<std::string>>
 CudaDevice::compileKernels(const PlanReader &plan) const {
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<CudaSource> sources,
                           sourcesOf(plan));
-  KernelCompiler compiler(cache, architecture, driverVersion);
+  KernelCompiler compiler(architecture, driverVersion);
   std::vector<absl::StatusOr<std::string>> images(sources.size());
   std::atomic<size_t> next = 0;
   auto work = [&] {

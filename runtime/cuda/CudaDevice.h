@@ -7,16 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // A plan for cuda holds the source of its kernels. They are compiled by NVRTC
-// for the GPU that is found, each once: CubinCache keeps them. Steps run on one
-// stream; those of the small programs, which decode runs again and again, as
-// one CUDA graph for each number of rows.
+// for the GPU that is found, each once: CubinCache.h keeps them. Steps run on
+// one stream; those of the small programs, which decode runs again and again,
+// as one CUDA graph for each number of rows.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_RUNTIME_CUDA_CUDADEVICE_H
 #define LLAMAC_RUNTIME_CUDA_CUDADEVICE_H
 
-#include "runtime/cuda/CubinCache.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/device/Device.h"
 
@@ -28,7 +27,6 @@ namespace llamac {
 struct CudaDeviceOptions {
   int threads = 0; ///< Of the host, to compile and pack with; 0: all.
   std::string driver = "libcuda.so.1";
-  CubinCache cache = CubinCache();
 };
 
 /// The first GPU of the machine. An address is one of its memory.
@@ -80,7 +78,6 @@ private:
   std::string name;         ///< "NVIDIA H200".
   int driverVersion = 0;    ///< The CUDA it was made for: 13000.
   std::string architecture; ///< That kernels are compiled for: "sm_90a".
-  CubinCache cache;
 };
 
 } // namespace llamac

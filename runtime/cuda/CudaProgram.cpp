@@ -243,10 +243,7 @@ absl::Status CudaProgram::run(const StepShape &shape) {
 
 absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-  if (launch >= program.launches.size())
-    return internalError(
-        absl::StrCat("program ", program.name, ": expected one of ",
-                     program.launches.size(), " launches, got ", launch));
+  LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   LLAMAC_RETURN_IF_ERROR(device.enter());
   LLAMAC_RETURN_IF_ERROR(enqueue(launch, shape));
   return finish();

@@ -9,6 +9,7 @@
 #include "runtime/device/Device.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/CheckedMath.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -47,6 +48,22 @@ absl::Status checkShape(const schema::ProgramT &program,
       absl::StrCat("program ", program.name, ": expected 1 to ",
                    program.maxRows, " rows and 0 to ", program.maxWanted,
                    " wanted, got ", shape.rows, " and ", shape.wanted));
+}
+
+absl::Status checkLaunch(const schema::ProgramT &program, size_t launch) {
+  if (launch < program.launches.size())
+    return absl::OkStatus();
+  return internalError(
+      absl::StrCat("program ", program.name, ": expected one of ",
+                   program.launches.size(), " launches, got ", launch));
+}
+
+absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size) {
+  if (isInside(offset, size, buffer.size()))
+    return absl::OkStatus();
+  return internalError(absl::StrCat("copy: expected to stay within ",
+                                    buffer.size(), " bytes, got ", size,
+                                    " from ", offset));
 }
 
 Buffer::~Buffer() = default;

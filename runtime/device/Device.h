@@ -70,9 +70,14 @@ void *addressOf(const schema::Operand &operand,
 /// M of a launch in a step; the launch has nothing to do when it is 0.
 int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape);
 
-/// Internal error when `program` does not hold a step of `shape`.
+/// Internal error when `program` does not hold a step of `shape`, or has no
+/// launch of that number.
 absl::Status checkShape(const schema::ProgramT &program,
                         const StepShape &shape);
+absl::Status checkLaunch(const schema::ProgramT &program, size_t launch);
+
+/// Internal error when bytes [offset, offset + size) are not all in `buffer`.
+absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size);
 
 /// One program of a plan, bound to memory.
 class PreparedProgram {

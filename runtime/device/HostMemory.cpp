@@ -9,7 +9,6 @@
 #include "runtime/device/HostMemory.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/io/CheckedMath.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -47,15 +46,6 @@ absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size) {
 void adviseLargePages(const Buffer &buffer) {
   if (buffer.size() >= uint64_t{2} << 20)
     madvise(buffer.address(), buffer.size(), MADV_HUGEPAGE);
-}
-
-static absl::Status checkInside(const Buffer &buffer, uint64_t offset,
-                                uint64_t size) {
-  if (isInside(offset, size, buffer.size()))
-    return absl::OkStatus();
-  return internalError(absl::StrCat("copy: expected to stay within ",
-                                    buffer.size(), " bytes, got ", size,
-                                    " from ", offset));
 }
 
 absl::Status writeHostMemory(Buffer &buffer, uint64_t offset,

@@ -211,10 +211,7 @@ absl::Status SimProgram::run(const StepShape &shape) {
 
 absl::Status SimProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-  if (launch >= program.launches.size())
-    return internalError(
-        absl::StrCat("program ", program.name, ": expected one of ",
-                     program.launches.size(), " launches, got ", launch));
+  LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   const schema::LaunchT &chosen = *program.launches[launch];
   const int64_t rows = rowsOf(chosen.rows, shape);
   return rows > 0 ? device.run(module, {bind(chosen, rows)}, {})
