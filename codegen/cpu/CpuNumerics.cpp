@@ -74,11 +74,6 @@ double CpuNumerics::tolerance(Operation *op, unsigned result) const {
              : products;
 }
 
-bool CpuNumerics::isPrivate(Value value) const {
-  auto attention = value.getDefiningOp<kernel::AttentionOp>();
-  return attention && attention.getType() != attention.getQuery().getType();
-}
-
 /// Calls `visit(index, key, value)` for element `index` of [heads * size] with
 /// where a token's key and value lie in a page; KvConfig has the layout.
 static void forEachElement(const cpu::KvConfig &kv, int64_t token,

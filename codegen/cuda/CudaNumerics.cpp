@@ -80,11 +80,6 @@ double CudaNumerics::tolerance(Operation *op, unsigned result) const {
              : productTolerance(op);
 }
 
-bool CudaNumerics::isPrivate(Value value) const {
-  auto attention = value.getDefiningOp<kernel::AttentionOp>();
-  return attention && attention.getType() != attention.getQuery().getType();
-}
-
 /// Calls `visit` for each element of a row with the bytes, from the page's
 /// start, at which token number `token` has its key and its value; see
 /// codegen/device/kvcache.cuh.

@@ -24,7 +24,6 @@ public:
       : targetOptions(options) {}
 
   double tolerance(mlir::Operation *op, unsigned result) const override;
-  bool isPrivate(mlir::Value value) const override;
   void readKv(llama::KVType kv, const uint8_t *page, int64_t token, float *key,
               float *value) const override;
   void writeKv(llama::KVType kv, const float *key, const float *value,

@@ -47,17 +47,12 @@ static constexpr int32_t sequenceCount = 2;
 
 namespace {
 
-/// Random numbers, the same on every machine (splitmix64).
+/// Random numbers, the same on every machine.
 class Numbers {
 public:
-  explicit Numbers(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15u) {}
+  explicit Numbers(uint64_t seed) : stream(seed) {}
 
-  uint64_t bits() {
-    state += 0x9e3779b97f4a7c15u;
-    uint64_t mixed = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
-    return mixed ^ (mixed >> 31);
-  }
+  uint64_t bits() { return stream.next(); }
 
   /// In [-limit, limit).
   float uniform(float limit) {
@@ -66,7 +61,7 @@ public:
   }
 
 private:
-  uint64_t state;
+  RandomStream stream;
 };
 
 /// Where a block of a quantised format has its scales, of type f16, and how

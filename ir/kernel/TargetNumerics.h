@@ -16,6 +16,7 @@
 #ifndef LLAMAC_IR_KERNEL_TARGETNUMERICS_H
 #define LLAMAC_IR_KERNEL_TARGETNUMERICS_H
 
+#include "ir/kernel/Kernel.h"
 #include "ir/llama/Llama.h"
 
 #include "mlir/IR/Operation.h"
@@ -35,7 +36,10 @@ public:
 
   /// Whether `value` is in a form that only the target's own kernels know, as
   /// the partial results of split attention are.
-  virtual bool isPrivate(mlir::Value value) const = 0;
+  bool isPrivate(mlir::Value value) const {
+    auto attention = value.getDefiningOp<AttentionOp>();
+    return attention && attention.getType() != attention.getQuery().getType();
+  }
 
   /// Reads the key and the value of token number `token` of a page of one
   /// layer's cache: `key` and `value` are f32 [heads * size].

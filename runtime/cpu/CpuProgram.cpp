@@ -124,8 +124,7 @@ void CpuProgram::runThread(int thread, const StepShape &shape) const {
 void CpuProgram::runShare(const BoundLaunch &launch, int64_t rows,
                           int thread) const {
   const auto threads = static_cast<int64_t>(scratch.size());
-  const int64_t blocks =
-      launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
+  const int64_t blocks = rowBlocks(launch.rowBlock, rows);
   const int64_t items = launch.items * blocks;
   const int64_t begin = items * thread / threads;
   const int64_t end = items * (thread + 1) / threads;

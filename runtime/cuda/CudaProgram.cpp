@@ -161,8 +161,7 @@ absl::Status CudaProgram::enqueue(size_t number, const StepShape &shape) {
   auto rows = static_cast<int32_t>(rowsOf(launch.rows, shape));
   if (rows == 0)
     return absl::OkStatus();
-  const int64_t blocks =
-      launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
+  const int64_t blocks = rowBlocks(launch.rowBlock, rows);
   // The driver takes the place of each argument: the addresses, then M.
   std::vector<void *> arguments;
   for (void *&address : addresses[number])

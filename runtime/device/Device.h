@@ -70,6 +70,12 @@ void *addressOf(const schema::Operand &operand,
 /// M of a launch in a step; the launch has nothing to do when it is 0.
 int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape);
 
+/// How many blocks of `rowBlock` rows, or one of all for 0, `rows` rows make;
+/// at least one row.
+inline int64_t rowBlocks(int64_t rowBlock, int64_t rows) {
+  return rowBlock == 0 ? 1 : (rows - 1) / rowBlock + 1;
+}
+
 /// Internal error when `program` does not hold a step of `shape`, or has no
 /// launch of that number.
 absl::Status checkShape(const schema::ProgramT &program,

@@ -184,8 +184,7 @@ private:
 } // namespace
 
 SimLaunch SimProgram::bind(const schema::LaunchT &launch, int64_t rows) const {
-  const int64_t blocks =
-      launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
+  const int64_t blocks = rowBlocks(launch.rowBlock, rows);
   SimLaunch bound{.kernel = plan.kernels[launch.kernel]->symbol,
                   .grid = {static_cast<uint32_t>(launch.items),
                            static_cast<uint32_t>(blocks)},

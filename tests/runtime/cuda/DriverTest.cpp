@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What libcuda_stub (DriverStub.cpp) answers, for one test.
+/// What the stand-in (standin/Driver.cpp) answers, for one test.
 class DriverTest : public testing::Test {
 protected:
   void TearDown() override {
