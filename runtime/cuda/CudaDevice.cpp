@@ -66,14 +66,17 @@ absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
                        absl::StrCat(name, ": cuDevicePrimaryCtxRetain")));
   hasContext = true;
   LLAMAC_RETURN_IF_ERROR(enter());
-  return functions->check(
+  LLAMAC_RETURN_IF_ERROR(functions->check(
       functions->cuStreamCreate(&work, cuda::streamNonBlocking),
-      "cuStreamCreate");
+      "cuStreamCreate"));
+  blocks = std::make_unique<CudaMemory>(*functions, work, name);
+  return absl::OkStatus();
 }
 
 CudaDevice::~CudaDevice() {
   // Nobody is left who could be told of an error.
   enter().IgnoreError();
+  blocks.reset();
   if (work)
     functions->cuStreamDestroy_v2(work);
   if (hasContext)
@@ -101,47 +104,49 @@ namespace {
 
 class CudaBuffer final : public Buffer {
 public:
-  CudaBuffer(const CudaDevice &device, cuda::Address address, uint64_t size)
-      : Buffer(reinterpret_cast<void *>(address), size), device(device) {}
+  CudaBuffer(const CudaDevice &device, CudaMemory &blocks,
+             cuda::Address address, uint64_t size)
+      : Buffer(reinterpret_cast<void *>(address), size), device(device),
+        blocks(blocks) {}
   ~CudaBuffer() override {
     if (size() == 0)
       return;
     device.enter().IgnoreError();
-    device.driver().cuMemFree_v2(addressOf(*this));
+    blocks.giveBack(addressOf(*this), size());
   }
 
 private:
   const CudaDevice &device;
+  CudaMemory &blocks;
 };
 
 } // namespace
 
+absl::StatusOr<std::optional<DeviceMemory>> CudaDevice::memory() {
+  LLAMAC_RETURN_IF_ERROR(enter());
+  return blocks->ofDevice();
+}
+
+absl::Status CudaDevice::reserve(uint64_t size) {
+  LLAMAC_RETURN_IF_ERROR(enter());
+  return blocks->reserve(size);
+}
+
 absl::StatusOr<std::unique_ptr<Buffer>>
 CudaDevice::allocateUnset(uint64_t size) {
   if (size == 0)
-    return std::make_unique<CudaBuffer>(*this, 0, 0);
+    return std::make_unique<CudaBuffer>(*this, *blocks, 0, 0);
   LLAMAC_RETURN_IF_ERROR(enter());
-  cuda::Address address = 0;
-  constexpr cuda::Result outOfMemory = 2;
-  const cuda::Result result = functions->cuMemAlloc_v2(&address, size);
-  if (result == outOfMemory) {
-    size_t free = 0, total = 0;
-    LLAMAC_RETURN_IF_ERROR(functions->check(
-        functions->cuMemGetInfo_v2(&free, &total), "cuMemGetInfo"));
-    return memoryError(absl::StrCat(
-        name, ": cannot allocate ", size, " bytes, ", free, " of ", total,
-        " are free; compile with a smaller --ctx-size or --weights q4_0"));
-  }
-  LLAMAC_RETURN_IF_ERROR(
-      functions->check(result, absl::StrCat("cuMemAlloc of ", size, " bytes")));
-  return std::make_unique<CudaBuffer>(*this, address, size);
+  LLAMAC_ASSIGN_OR_RETURN(const cuda::Address address, blocks->take(size));
+  return std::make_unique<CudaBuffer>(*this, *blocks, address, size);
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::allocate(uint64_t size) {
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer, allocateUnset(size));
   if (size != 0)
     LLAMAC_RETURN_IF_ERROR(functions->check(
-        functions->cuMemsetD8_v2(addressOf(*buffer), 0, size), "cuMemsetD8"));
+        functions->cuMemsetD8Async(addressOf(*buffer), 0, size, work),
+        "cuMemsetD8Async"));
   return buffer;
 }
 
@@ -164,10 +169,11 @@ absl::Status CudaDevice::write(Buffer &buffer, uint64_t offset,
   if (bytes.empty())
     return absl::OkStatus();
   LLAMAC_RETURN_IF_ERROR(enter());
-  return functions->check(functions->cuMemcpyHtoD_v2(addressOf(buffer) + offset,
-                                                     bytes.data(),
-                                                     bytes.size()),
-                          "cuMemcpyHtoD");
+  // From pageable memory: the driver has its own copy when this returns.
+  return functions->check(
+      functions->cuMemcpyHtoDAsync_v2(addressOf(buffer) + offset, bytes.data(),
+                                      bytes.size(), work),
+      "cuMemcpyHtoDAsync");
 }
 
 absl::StatusOr<absl::Span<const uint8_t>>
@@ -178,10 +184,12 @@ CudaDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
   if (size == 0)
     return absl::Span<const uint8_t>();
   LLAMAC_RETURN_IF_ERROR(enter());
+  LLAMAC_RETURN_IF_ERROR(functions->check(
+      functions->cuMemcpyDtoHAsync_v2(staging.data(),
+                                      addressOf(buffer) + offset, size, work),
+      "cuMemcpyDtoHAsync"));
   LLAMAC_RETURN_IF_ERROR(
-      functions->check(functions->cuMemcpyDtoH_v2(
-                           staging.data(), addressOf(buffer) + offset, size),
-                       "cuMemcpyDtoH"));
+      functions->check(functions->cuStreamSynchronize(work), "a copy"));
   return absl::MakeConstSpan(staging);
 }
 

@@ -16,6 +16,7 @@
 #ifndef LLAMAC_RUNTIME_CUDA_CUDADEVICE_H
 #define LLAMAC_RUNTIME_CUDA_CUDADEVICE_H
 
+#include "runtime/cuda/CudaMemory.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/device/Device.h"
 
@@ -42,6 +43,8 @@ public:
 
   std::string describe() const override;
   int threads() const override { return hostThreads; }
+  absl::StatusOr<std::optional<DeviceMemory>> memory() override;
+  absl::Status reserve(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>>
@@ -55,6 +58,9 @@ public:
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 
   const cuda::Driver &driver() const { return *functions; }
+
+  /// All work is ordered by it: it does not wait for the driver's own stream,
+  /// nor that one for it.
   cuda::Stream stream() const { return work; }
 
   /// Before calls of the driver: makes the GPU that of the calling thread.
@@ -70,6 +76,7 @@ private:
   compileKernels(const PlanReader &plan) const;
 
   std::shared_ptr<const cuda::Driver> functions;
+  std::unique_ptr<CudaMemory> blocks;
   cuda::DeviceId device = 0;
   bool hasContext = false;
   cuda::Context context = nullptr;

@@ -64,9 +64,9 @@ inline constexpr int captureOfThread = 1;
   X(cuMemGetInfo_v2, Result, (size_t *, size_t *))                             \
   X(cuMemAlloc_v2, Result, (Address *, size_t))                                \
   X(cuMemFree_v2, Result, (Address))                                           \
-  X(cuMemsetD8_v2, Result, (Address, unsigned char, size_t))                   \
-  X(cuMemcpyHtoD_v2, Result, (Address, const void *, size_t))                  \
-  X(cuMemcpyDtoH_v2, Result, (void *, Address, size_t))                        \
+  X(cuMemsetD8Async, Result, (Address, unsigned char, size_t, Stream))         \
+  X(cuMemcpyHtoDAsync_v2, Result, (Address, const void *, size_t, Stream))     \
+  X(cuMemcpyDtoHAsync_v2, Result, (void *, Address, size_t, Stream))           \
   X(cuModuleLoadData, Result, (Module *, const void *))                        \
   X(cuModuleUnload, Result, (Module))                                          \
   X(cuModuleGetFunction, Result, (Function *, Module, const char *))           \

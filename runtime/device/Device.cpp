@@ -66,6 +66,12 @@ absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size) {
                                     " from ", offset));
 }
 
+absl::StatusOr<std::optional<DeviceMemory>> Device::memory() {
+  return std::nullopt;
+}
+
+absl::Status Device::reserve(uint64_t) { return absl::OkStatus(); }
+
 Buffer::~Buffer() = default;
 PreparedProgram::~PreparedProgram() = default;
 LoadedCode::~LoadedCode() = default;

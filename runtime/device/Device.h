@@ -27,6 +27,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,18 @@ public:
   prepare(size_t program, const ProgramBindings &bindings) = 0;
 };
 
+/// Memory of a device that is not the host's, in bytes.
+struct DeviceMemory {
+  uint64_t free = 0;
+  uint64_t total = 0;
+};
+
+/// What a buffer of `size` bytes takes of reserved memory.
+constexpr uint64_t reservedBytes(uint64_t size) {
+  constexpr uint64_t unit = 256;
+  return (size + unit - 1) / unit * unit;
+}
+
 class Device {
 public:
   virtual ~Device();
@@ -120,6 +133,14 @@ public:
 
   /// Threads of the host that the device keeps busy.
   virtual int threads() const = 0;
+
+  /// None where the host's memory is used, which is taken as it is written.
+  virtual absl::StatusOr<std::optional<DeviceMemory>> memory();
+
+  /// Takes memory at once that the next buffers, reservedBytes() each, then lie
+  /// in. Memory error when there is not enough. Nothing where the host's memory
+  /// is used.
+  virtual absl::Status reserve(uint64_t size);
 
   /// `size` zero bytes, 64-byte aligned. Memory error, with the sizes, when
   /// there is not enough.

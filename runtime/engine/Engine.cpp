@@ -9,6 +9,7 @@
 #include "runtime/engine/Engine.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/engine/MemoryNeeds.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -101,13 +102,7 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   Device &device = shared->device();
   cache = std::make_unique<KvCache>(*plan.kv, options.kvPages);
 
-  uint64_t arenaBytes = 0;
-  int64_t maxRows = 0;
-  for (const auto &program : plan.programs) {
-    arenaBytes = std::max(arenaBytes, program->arenaBytes);
-    maxRows = std::max(maxRows, program->maxRows);
-  }
-  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes));
+  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
 
   const uint64_t poolBytes =
       static_cast<uint64_t>(cache->pages()) * plan.kv->pageBytes;
@@ -121,14 +116,8 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   }
 
   for (const schema::InputRole role : schema::EnumValuesInputRole()) {
-    uint64_t bytes = static_cast<uint64_t>(maxRows) * sizeof(int32_t);
-    if (role == schema::InputRole::PageTable)
-      bytes = static_cast<uint64_t>(plan.kv->pagesPerSequence *
-                                    plan.kv->maxSequences) *
-              sizeof(int32_t);
-    if (role == schema::InputRole::Draws)
-      bytes = static_cast<uint64_t>(maxRows) * sizeof(Draw);
-    LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), device.allocate(bytes));
+    LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(),
+                            device.allocate(inputBytes(plan, role)));
   }
 
   ProgramBindings bindings;

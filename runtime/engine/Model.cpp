@@ -12,6 +12,7 @@
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/Topology.h"
 #include "runtime/cuda/CudaDevice.h"
+#include "runtime/engine/MemoryNeeds.h"
 #include "runtime/engine/WeightLoader.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/SimCode.h"
@@ -81,8 +82,11 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   const schema::PlanT &plan = model->plan();
   model->modelConfig = fromPlan(*plan.config);
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn, createDevice(plan, threads, options));
+  LLAMAC_RETURN_IF_ERROR(checkMemory(*model->reader, *model->runsOn));
   LLAMAC_ASSIGN_OR_RETURN(model->kernels,
                           model->runsOn->loadCode(model->reader));
+  LLAMAC_RETURN_IF_ERROR(
+      model->runsOn->reserve(memoryNeeds(*model->reader).total()));
   LLAMAC_ASSIGN_OR_RETURN(model->weights,
                           loadWeights(*model->reader, *model->runsOn));
   const std::vector<PlanSection> &sections = model->reader->sections();

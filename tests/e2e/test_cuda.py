@@ -120,8 +120,7 @@ class Faults(CudaCase):
             functions = re.findall(r"^  X\((cu\w+), Result", f.read(), re.M)
         # What ends something, and what words an error, has nobody to tell.
         quiet = {f for f in functions if re.search("Destroy|Free|Unload|Release|GetError", f)}
-        quiet |= {"cuMemGetInfo_v2"}
-        once = {"cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetName"}
+        once = {"cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetName", "cuMemGetInfo_v2", "cuMemAlloc_v2"}
         once |= {"cuDevicePrimaryCtxRetain", "cuFuncSetAttribute", "cuStreamCreate"}
         self.assertGreater(len(functions), 25)
         for function in functions:
@@ -162,9 +161,44 @@ class Faults(CudaCase):
         error = self.refuse(LLAMAC_STANDIN_CAPABILITY="7.5")
         self.assertIn("Stand-in: expected a GPU of compute capability 8.0 or higher, got 7.5", error)
 
-    def test_memory_that_is_short_is_told_in_bytes(self):
+    def test_memory_that_is_short_is_told_before_anything_is_loaded(self):
         error = self.refuse(LLAMAC_STANDIN_MEMORY="200000", expect=MEMORY)
-        self.assertRegex(error, r"cannot allocate \d+ bytes, \d+ of 200000 are free; compile with a smaller --ctx-size")
+        self.assertRegex(
+            error,
+            r"cuda\.plan: expected [\d.]+ MiB of memory of the device \(weights [\d.]+ KiB, KV cache [\d.]+ KiB, the rest "
+            r"[\d.]+ \w+\), got 195\.3 KiB free of 195\.3 KiB, [\d.]+ MiB missing; no -c and no --weights makes it fit",
+        )
+
+    def compile_for_memory(self, *flags, target="cuda"):
+        plan = self.path(f"memory-{target}.plan")
+        self.llamac("compile", self.model, "--target", target, "--gpu", "sm_90a", "-o", plan, "-q", *flags)
+        return plan
+
+    def test_the_context_that_is_advised_is_the_largest_that_fits(self):
+        memory = {"LLAMAC_STANDIN_MEMORY": "5000000"}
+        run = ("-n", 2, *self.PROMPT)
+        result = self.run_plan(self.compile_for_memory("-c", 4096), *run, expect=MEMORY, **memory)
+        advised = re.search(r"compile with -c (\d+), which would fit$", result.stderr.strip())
+        self.assertTrue(advised, result.stderr)
+        context = int(advised[1])
+        self.run_plan(self.compile_for_memory("-c", context), *run, **memory)
+        self.run_plan(self.compile_for_memory("-c", context + 1), *run, expect=MEMORY, **memory)
+
+    def test_the_weights_that_are_advised_fit(self):
+        # Between what the plan takes with weights of 16 and of 8 bits.
+        def total(plan):
+            error = self.run_plan(plan, "-n", 2, *self.PROMPT, expect=MEMORY, LLAMAC_STANDIN_MEMORY="100000").stderr
+            value, unit = re.search(r"expected ([\d.]+) (\w+) of memory", error).groups()
+            return float(value) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit]
+
+        run = ("-n", 2, *self.PROMPT)
+        flags = ("-c", 256, "--weights", "q8_0")
+        plan, sim_plan = self.compile_for_memory(*flags), self.compile_for_memory(*flags, target="sim")
+        wide, narrow = total(self.plan), total(plan)
+        memory = {"LLAMAC_STANDIN_MEMORY": str(int((wide + narrow) / 2))}
+        error = self.run_plan(self.plan, *run, expect=MEMORY, **memory).stderr
+        self.assertRegex(error, r"--weights q8_0, which would fit$")
+        self.run_plan(plan, *run, **memory, LLAMAC_STANDIN_PLAN=sim_plan)
 
     def test_a_kernel_that_does_not_compile_is_told(self):
         fresh = self.path("fresh-cache")

@@ -9,12 +9,13 @@
 // One GPU, of the capability in LLAMAC_STANDIN_CAPABILITY ("9.0" when it is not
 // set), whose memory is the host's. What a module holds does not matter: its
 // kernels are those of the same name in the plan for sim that
-// LLAMAC_STANDIN_PLAN names. Launches run at once; one that faults makes every
-// later call fail, as on a GPU; the kernel LLAMAC_STANDIN_FAULT does always.
-// The driver is of the CUDA version in LLAMAC_STANDIN_VERSION, 13000 without.
-// LLAMAC_STANDIN_MEMORY bounds the memory. When
-// the last context goes, what was not given back is written to the file
-// LLAMAC_STANDIN_LEAKS.
+// LLAMAC_STANDIN_PLAN names. What a stream is given is done as late as may be,
+// when the host waits for it, so that nothing works that a GPU's haste makes
+// work by chance. A launch that faults makes every later call fail; the kernel
+// LLAMAC_STANDIN_FAULT does always. The driver is of the CUDA version in
+// LLAMAC_STANDIN_VERSION, 13000 without. LLAMAC_STANDIN_MEMORY bounds the
+// memory. When the last context goes, what was not given back is written to the
+// file LLAMAC_STANDIN_LEAKS.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +27,8 @@
 
 #include <cstdio>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +56,7 @@ struct GraphExecTag {
 };
 struct StreamTag {
   std::unique_ptr<GraphTag> captured; ///< Not null while it captures.
+  std::deque<std::function<void()>> pending;
 };
 } // namespace llamac::cuda
 
@@ -81,7 +85,8 @@ public:
 
   bool loadKernels();
   int operandsOf(const std::string &kernel) const;
-  bool run(const SimLaunch &launch);
+  void run(const SimLaunch &launch);
+  Result finish(Stream stream);
   void reportLeaks() const;
 
   std::shared_ptr<const PlanReader> plan;
@@ -125,16 +130,29 @@ int Gpu::operandsOf(const std::string &kernel) const {
   return -1;
 }
 
-bool Gpu::run(const SimLaunch &launch) {
+void Gpu::run(const SimLaunch &launch) {
+  if (sticky != success)
+    return;
   const char *faulty = std::getenv("LLAMAC_STANDIN_FAULT");
   const absl::Status status = faulty && launch.kernel == faulty
                                   ? absl::InternalError("planted fault")
                                   : simulator->run(*kernels, launch);
   if (status.ok())
-    return true;
+    return;
   std::fprintf(stderr, "stand-in: %s\n", std::string(status.message()).c_str());
   sticky = launchFailed;
-  return false;
+}
+
+/// Does all that `stream` was given. A stream that captures is given nothing.
+Result Gpu::finish(Stream stream) {
+  if (streams.count(stream) == 0 || stream->captured)
+    return invalidValue;
+  while (!stream->pending.empty()) {
+    const std::function<void()> work = std::move(stream->pending.front());
+    stream->pending.pop_front();
+    work();
+  }
+  return sticky;
 }
 
 void Gpu::reportLeaks() const {
@@ -147,6 +165,14 @@ void Gpu::reportLeaks() const {
                  graphs.size() + graphExecs.size());
     std::fclose(file);
   }
+}
+
+/// Copies and graphs that a capture would hold are not needed so far.
+static Result enqueue(Stream stream, std::function<void()> work) {
+  if (gpu().streams.count(stream) == 0 || stream->captured)
+    return invalidValue;
+  stream->pending.push_back(std::move(work));
+  return success;
 }
 
 /// Begins a call: leaves it when it is to fail, or the GPU has.
@@ -270,6 +296,9 @@ Result cuMemFree_v2(Address address) {
   const std::lock_guard<std::mutex> lock(gpu().mutex);
   if (standin::isPlanted("cuMemFree_v2"))
     return planted;
+  // A driver waits for what may still use it.
+  for (Stream stream : gpu().streams)
+    gpu().finish(stream);
   auto size = gpu().sizes.find(address);
   if (size == gpu().sizes.end())
     return invalidValue;
@@ -281,22 +310,31 @@ Result cuMemFree_v2(Address address) {
   return success;
 }
 
-Result cuMemsetD8_v2(Address address, unsigned char value, size_t bytes) {
-  STANDIN_CALL(cuMemsetD8_v2)
-  std::memset(reinterpret_cast<void *>(address), value, bytes);
-  return success;
+Result cuMemsetD8Async(Address address, unsigned char value, size_t bytes,
+                       Stream stream) {
+  STANDIN_CALL(cuMemsetD8Async)
+  return enqueue(stream, [=] {
+    std::memset(reinterpret_cast<void *>(address), value, bytes);
+  });
 }
 
-Result cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
-  STANDIN_CALL(cuMemcpyHtoD_v2)
-  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
-  return success;
+Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
+                            Stream stream) {
+  STANDIN_CALL(cuMemcpyHtoDAsync_v2)
+  // Pageable memory is copied to the driver's own at once.
+  const auto *source = static_cast<const uint8_t *>(from);
+  std::vector<uint8_t> held(source, source + bytes);
+  return enqueue(stream, [to, held = std::move(held)] {
+    std::memcpy(reinterpret_cast<void *>(to), held.data(), held.size());
+  });
 }
 
-Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
-  STANDIN_CALL(cuMemcpyDtoH_v2)
-  std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
-  return success;
+Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
+                            Stream stream) {
+  STANDIN_CALL(cuMemcpyDtoHAsync_v2)
+  return enqueue(stream, [=] {
+    std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
+  });
 }
 
 Result cuModuleLoadData(Module *module, const void *image) {
@@ -349,7 +387,7 @@ Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
   if (stream->captured)
     stream->captured->launches.push_back(std::move(launch));
   else
-    gpu().run(launch);
+    return enqueue(stream, [launch] { gpu().run(launch); });
   return success;
 }
 
@@ -361,6 +399,7 @@ Result cuStreamCreate(Stream *stream, unsigned) {
 
 Result cuStreamDestroy_v2(Stream stream) {
   const std::lock_guard<std::mutex> lock(gpu().mutex);
+  gpu().finish(stream);
   if (gpu().streams.erase(stream) == 0)
     return invalidValue;
   delete stream;
@@ -368,8 +407,9 @@ Result cuStreamDestroy_v2(Stream stream) {
 }
 
 Result cuStreamSynchronize(Stream stream) {
-  STANDIN_CALL(cuStreamSynchronize)
-  return stream->captured ? invalidValue : success;
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  const Result result = gpu().finish(stream);
+  return standin::isPlanted("cuStreamSynchronize") ? planted : result;
 }
 
 Result cuStreamBeginCapture_v2(Stream stream, int) {
@@ -395,12 +435,12 @@ Result cuGraphInstantiateWithFlags(GraphExec *ready, Graph graph,
   return success;
 }
 
-Result cuGraphLaunch(GraphExec graph, Stream) {
+Result cuGraphLaunch(GraphExec graph, Stream stream) {
   STANDIN_CALL(cuGraphLaunch)
-  for (const SimLaunch &launch : graph->launches)
-    if (!gpu().run(launch))
-      break;
-  return success;
+  return enqueue(stream, [launches = graph->launches] {
+    for (const SimLaunch &launch : launches)
+      gpu().run(launch);
+  });
 }
 
 Result cuGraphExecDestroy(GraphExec graph) {

@@ -1,0 +1,141 @@
+//===- MemoryNeeds.cpp - The memory that a plan runs in -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/MemoryNeeds.h"
+
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/Sampler.h"
+#include "runtime/plan/PlanConfig.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+namespace llamac {
+
+uint64_t arenaBytes(const schema::PlanT &plan) {
+  uint64_t most = 0;
+  for (const auto &program : plan.programs)
+    most = std::max(most, program->arenaBytes);
+  return most;
+}
+
+uint64_t inputBytes(const schema::PlanT &plan, schema::InputRole role) {
+  if (role == schema::InputRole::PageTable)
+    return static_cast<uint64_t>(plan.kv->pagesPerSequence *
+                                 plan.kv->maxSequences) *
+           sizeof(int32_t);
+  // The last program holds the most rows.
+  const auto rows = static_cast<uint64_t>(plan.programs.back()->maxRows);
+  return rows *
+         (role == schema::InputRole::Draws ? sizeof(Draw) : sizeof(int32_t));
+}
+
+/// Of the cache with `pages` pages a sequence.
+static uint64_t kvBytes(const schema::PlanT &plan, int64_t pages) {
+  return static_cast<uint64_t>(plan.config->numLayers) *
+         reservedBytes(static_cast<uint64_t>(pages * plan.kv->maxSequences) *
+                       plan.kv->pageBytes);
+}
+
+MemoryNeeds memoryNeeds(const PlanReader &reader) {
+  const schema::PlanT &plan = reader.plan();
+  MemoryNeeds needs;
+  for (const auto &weight : plan.weights)
+    needs.weights += reservedBytes(packedBytes(*weight));
+  needs.kv = kvBytes(plan, plan.kv->pagesPerSequence);
+  needs.rest = reservedBytes(arenaBytes(plan));
+  for (const schema::InputRole role : schema::EnumValuesInputRole())
+    needs.rest += reservedBytes(inputBytes(plan, role));
+  for (const PlanSection &section : reader.sections())
+    if (section.kind == SectionKind::Constants)
+      needs.rest += reservedBytes(section.size);
+  return needs;
+}
+
+/// What the weights would take if the matrices were of `type`, as far as that
+/// makes them smaller.
+static uint64_t weightBytesAs(const schema::PlanT &plan,
+                              schema::DataType type) {
+  uint64_t bytes = 0;
+  for (const auto &weight : plan.weights) {
+    uint64_t size = packedBytes(*weight);
+    schema::WeightT other;
+    other.type = type;
+    other.rows = weight->rows;
+    other.cols = weight->cols;
+    other.layout = weight->layout;
+    if (weight->rows > 1 &&
+        weight->cols % dataTypeInfo(fromPlan(type)).blockElements == 0)
+      size = std::min(size, packedBytes(other));
+    bytes += reservedBytes(size);
+  }
+  return bytes;
+}
+
+/// The largest context whose cache takes at most `bytes`; 0 for none.
+static int64_t contextWithin(const schema::PlanT &plan, uint64_t bytes) {
+  int64_t fits = 0, tooMany = plan.kv->pagesPerSequence + 1;
+  while (tooMany - fits > 1) {
+    const int64_t pages = fits + (tooMany - fits) / 2;
+    (kvBytes(plan, pages) <= bytes ? fits : tooMany) = pages;
+  }
+  return std::min(plan.context, fits * plan.kv->pageTokens);
+}
+
+/// What to compile with so that `free` bytes will do.
+static std::string adviceFor(const schema::PlanT &plan,
+                             const MemoryNeeds &needs, uint64_t free) {
+  auto contextBeside = [&](uint64_t weights) -> int64_t {
+    const uint64_t fixed = weights + needs.rest;
+    return fixed < free ? contextWithin(plan, free - fixed) : 0;
+  };
+  // A context below this would hold no conversation.
+  const int64_t least = std::min<int64_t>(plan.context, 256);
+  std::string advice;
+  if (const int64_t context = contextBeside(needs.weights); context >= least)
+    advice = absl::StrCat("-c ", context);
+  // The formats of --weights, the most exact first.
+  for (const auto type : {schema::DataType::BF16, schema::DataType::Q8_0,
+                          schema::DataType::Q4_0}) {
+    const uint64_t weights = weightBytesAs(plan, type);
+    const int64_t context = contextBeside(weights);
+    if (weights >= needs.weights || context < least)
+      continue;
+    const bool isWhole = context == plan.context;
+    if (!isWhole && !advice.empty())
+      continue;
+    absl::StrAppend(&advice, advice.empty() ? "" : " or ", "--weights ",
+                    dataTypeName(fromPlan(type)));
+    if (!isWhole)
+      absl::StrAppend(&advice, " -c ", context);
+    break;
+  }
+  return advice.empty()
+             ? "no -c and no --weights makes it fit"
+             : absl::StrCat("compile with ", advice, ", which would fit");
+}
+
+absl::Status checkMemory(const PlanReader &plan, Device &device) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
+                          device.memory());
+  const MemoryNeeds needs = memoryNeeds(plan);
+  if (!memory || needs.total() <= memory->free)
+    return absl::OkStatus();
+  return memoryError(absl::StrCat(
+      plan.path(), ": expected ", formatBytes(needs.total()),
+      " of memory of the device (weights ", formatBytes(needs.weights),
+      ", KV cache ", formatBytes(needs.kv), ", the rest ",
+      formatBytes(needs.rest), "), got ", formatBytes(memory->free),
+      " free of ", formatBytes(memory->total), ", ",
+      formatBytes(needs.total() - memory->free), " missing; ",
+      adviceFor(plan.plan(), needs, memory->free)));
+}
+
+} // namespace llamac

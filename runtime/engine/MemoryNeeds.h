@@ -1,0 +1,47 @@
+//===- MemoryNeeds.h - The memory that a plan runs in -----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All that is needed is asked for before anything is loaded, so that a plan
+// that does not fit is told of at once, with what would fit.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_ENGINE_MEMORYNEEDS_H
+#define LLAMAC_RUNTIME_ENGINE_MEMORYNEEDS_H
+
+#include "runtime/device/Device.h"
+
+#include <cstdint>
+
+namespace llamac {
+
+/// Bytes of the arena, which the largest program needs.
+uint64_t arenaBytes(const schema::PlanT &plan);
+
+/// Bytes of a step's input.
+uint64_t inputBytes(const schema::PlanT &plan, schema::InputRole role);
+
+/// Bytes of the device's memory, each buffer as reservedBytes() of it.
+struct MemoryNeeds {
+  uint64_t weights = 0;
+  uint64_t kv = 0;   ///< With as many pages as all sequences can use.
+  uint64_t rest = 0; ///< Arena, inputs and constants.
+
+  uint64_t total() const { return weights + kv + rest; }
+};
+
+MemoryNeeds memoryNeeds(const PlanReader &plan);
+
+/// Memory error when `device` has less free than `plan` needs: one line with
+/// both, what is missing, and the largest context or the best format of the
+/// weights that would fit. OK where the host's memory is used.
+absl::Status checkMemory(const PlanReader &plan, Device &device);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_ENGINE_MEMORYNEEDS_H
