@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Inline assembly stands here and in ptx_sm90.cuh only: one named wrapper for
-// each instruction, and beside it what the simulator runs in its place. All of
-// this file needs sm_80. Fragment layouts are those of the PTX ISA's chapter on
-// warp-level matrix instructions; `lane` is the thread's index in its warp.
+// Inline assembly stands here, in ptx_sm90.cuh and in ptx_sm90a.cuh only: one
+// named wrapper for each instruction, and beside it what the simulator runs in
+// its place. All of this file needs sm_80. Fragment layouts are those of the
+// PTX ISA's chapter on warp-level matrix instructions; `lane` is the thread's
+// index in its warp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +29,14 @@ LLAMAC_DEVICE uint32_t laneIndex() { return threadIdx.x % 32; }
 /// The warp's index in its block, for blocks of one dimension.
 LLAMAC_DEVICE uint32_t warpIndex() { return threadIdx.x / 32; }
 
-#ifndef LLAMAC_SIM
 /// The 32-bit address that instructions on shared memory take.
 LLAMAC_DEVICE uint32_t sharedAddress(const void *shared) {
+#ifdef LLAMAC_SIM
+  return llamacSim->sharedAddress(shared);
+#else
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
-}
 #endif
+}
 
 //===----------------------------------------------------------------------===//
 // Conversions; to nearest, ties to even

@@ -83,13 +83,17 @@ void Group::complete(Thread &thread, const AsyncCopy &copy) {
 // Barriers in shared memory, and the copies that arrive there
 //===----------------------------------------------------------------------===//
 
-MemoryBarrier &Group::memoryBarrier(unsigned long *barrier, const void *site) {
-  Block &block = *running->block;
+MemoryBarrier &Group::memoryBarrier(Block &block, unsigned long *barrier,
+                                    const void *site) {
   auto found = block.memoryBarriers.find(barrier);
   if (found == block.memoryBarriers.end())
     fail(site, absl::StrCat("uninitialised: no mbarrier was set up at ",
-                            describeShared(block, barrier)));
-  check(*running, barrier, 8, Access::AtomicStore, site);
+                            describeShared(block, barrier),
+                            &block == running->block
+                                ? ""
+                                : absl::StrCat(" of block ", block.index)));
+  if (checked())
+    checkShared(*running, block, barrier, 8, Access::AtomicStore, site);
   return found->second;
 }
 
@@ -115,9 +119,9 @@ void Group::endPhaseIfDone(MemoryBarrier &barrier) {
   ++barrier.phase;
 }
 
-void Group::arriveAt(unsigned long *barrier, uint32_t bytes, const void *site) {
-  Thread &self = *running;
-  MemoryBarrier &at = memoryBarrier(barrier, site);
+void Group::arrive(Block &block, unsigned long *barrier, uint32_t bytes,
+                   const void *site) {
+  MemoryBarrier &at = memoryBarrier(block, barrier, site);
   if (!at.pending)
     fail(site, absl::StrCat("double arrival: all ", at.arrivals,
                             " arrivals of this phase of the mbarrier came "
@@ -125,13 +129,16 @@ void Group::arriveAt(unsigned long *barrier, uint32_t bytes, const void *site) {
   --at.pending;
   at.bytes += bytes;
   if (checked())
-    at.gathered = joined(at.gathered,
-                         withClock(self.knowledge, self.index, self.clock++));
+    at.gathered = joined(at.gathered, knowledgeFor(block));
   endPhaseIfDone(at);
 }
 
+void Group::arriveAt(unsigned long *barrier, uint32_t bytes, const void *site) {
+  arrive(*running->block, barrier, bytes, site);
+}
+
 bool Group::tryWait(unsigned long *barrier, uint32_t parity, const void *site) {
-  MemoryBarrier &at = memoryBarrier(barrier, site);
+  MemoryBarrier &at = memoryBarrier(*running->block, barrier, site);
   if ((at.phase & 1) == (parity & 1))
     yield(site);
   if ((at.phase & 1) == (parity & 1))
@@ -143,17 +150,32 @@ bool Group::tryWait(unsigned long *barrier, uint32_t parity, const void *site) {
 
 void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {
   Thread &self = *running;
+  Block &block = *self.block;
   checkAlignment(copy.to, 16, "the destination of a bulk copy", copy.site);
   checkAlignment(copy.from, 16, "the source of a bulk copy", copy.site);
   if (copy.size % 16)
     fail(copy.site, absl::StrCat("a bulk copy of ", copy.size,
                                  " bytes: expected a multiple of 16"));
-  memoryBarrier(barrier, copy.site);
+  memoryBarrier(block, barrier, copy.site);
   begin(copy);
-  BulkCopy started{copy, &self, barrier, nullptr};
-  if (checked())
-    started.knowledge = withClock(self.knowledge, self.index, self.clock++);
-  self.block->bulkCopies.push_back(std::move(started));
+  block.bulkCopies.push_back({copy, &self, barrier,
+                              checked() ? knowledgeFor(block) : nullptr,
+                              std::nullopt});
+}
+
+/// Delivers the bytes of `copy` and counts them.
+void Group::land(Block &block, const BulkCopy &copy) {
+  if (copy.box) {
+    landBox(block, copy);
+  } else {
+    std::memcpy(copy.copy.to, copy.copy.from, copy.copy.size);
+    if (checked())
+      setState(block, copy.copy.to, copy.copy.size, ByteState::Defined);
+  }
+  MemoryBarrier &barrier = block.memoryBarriers[copy.barrier];
+  barrier.bytes -= copy.copy.size;
+  barrier.gathered = joined(barrier.gathered, copy.knowledge);
+  endPhaseIfDone(barrier);
 }
 
 bool Group::runBulkCopy() {
@@ -165,15 +187,9 @@ bool Group::runBulkCopy() {
       next += static_cast<ptrdiff_t>(random() % block->bulkCopies.size());
     else if (launch.options.schedule == SimSchedule::Reverse)
       next = block->bulkCopies.end() - 1;
-    BulkCopy done = std::move(*next);
+    const BulkCopy done = std::move(*next);
     block->bulkCopies.erase(next);
-    std::memcpy(done.copy.to, done.copy.from, done.copy.size);
-    if (checked())
-      setState(*block, done.copy.to, done.copy.size, ByteState::Defined);
-    MemoryBarrier &barrier = block->memoryBarriers[done.barrier];
-    barrier.bytes -= done.copy.size;
-    barrier.gathered = joined(barrier.gathered, done.knowledge);
-    endPhaseIfDone(barrier);
+    land(*block, done);
     for (Thread *thread : yielded)
       makeReady(*thread);
     yielded.clear();

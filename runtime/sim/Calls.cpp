@@ -33,6 +33,9 @@ static void *sharedStatic(const void *key, const char *name, unsigned size,
   return group().sharedStatic(key, name, size, alignment, SITE);
 }
 static void *sharedDynamic() { return group().sharedDynamic(); }
+static unsigned sharedAddress(const void *shared) {
+  return group().sharedAddress(shared, SITE);
+}
 
 // PTX has one NaN in each 16-bit format.
 static unsigned short floatToHalf(float value) {
@@ -149,6 +152,29 @@ static void bulkCopy(void *shared, const void *global, unsigned size,
   group().bulkCopy(copyOf(shared, global, size, size, SITE), barrier);
 }
 
+static unsigned clusterRank() { return group().clusterRank(); }
+static void clusterArrive() { group().arriveAtCluster(SITE); }
+static void clusterWait() { group().waitForCluster(SITE); }
+static void mbarrierArriveCluster(unsigned long *barrier, unsigned rank) {
+  group().arriveAtRank(barrier, rank, SITE);
+}
+static void tensorLoad(void *shared, const void *map, int column, int row,
+                       unsigned long *barrier, unsigned blocks) {
+  group().tensorLoad(static_cast<std::byte *>(shared),
+                     {*static_cast<const SimTensorMap *>(map), column, row},
+                     barrier, blocks, SITE);
+}
+
+static void wgmma(const SimWgmma &product) {
+  group().issueProduct(product, SITE);
+}
+static void wgmmaFence() { group().fenceProducts(); }
+static void wgmmaCommit() { group().commitProducts(); }
+static void wgmmaWait(unsigned pending) {
+  WarpArguments arguments{WarpOp::WgmmaWait, static_cast<int>(pending), ~0u};
+  group().meetWarp(arguments, SITE);
+}
+
 static void access(const void *address, unsigned long size, bool isWrite,
                    const void *site) {
   // The kernel reads this file's table before each of its calls.
@@ -162,34 +188,25 @@ static void access(const void *address, unsigned long size, bool isWrite,
 
 const SimCalls &calls() {
   static constexpr SimCalls table = {
-      coordinate,
-      sharedStatic,
-      sharedDynamic,
-      f16ToF32,
-      floatToHalf,
-      floatToBf16,
-      fmaHalf2,
-      shuffle,
-      ballot,
-      reduce,
-      syncWarp,
-      ldmatrix,
-      mma,
-      barrier,
-      fence,
-      checkReadOnly,
-      loadAcquire,
-      storeRelease,
-      atomicAdd,
-      atomicAddShared,
-      cpAsync,
-      cpAsyncCommit,
-      cpAsyncWait,
-      mbarrierInit,
-      mbarrierArrive,
-      mbarrierTryWait,
-      bulkCopy,
-      access,
+      coordinate,      sharedStatic,
+      sharedDynamic,   sharedAddress,
+      f16ToF32,        floatToHalf,
+      floatToBf16,     fmaHalf2,
+      shuffle,         ballot,
+      reduce,          syncWarp,
+      ldmatrix,        mma,
+      barrier,         fence,
+      checkReadOnly,   loadAcquire,
+      storeRelease,    atomicAdd,
+      atomicAddShared, cpAsync,
+      cpAsyncCommit,   cpAsyncWait,
+      mbarrierInit,    mbarrierArrive,
+      mbarrierTryWait, bulkCopy,
+      clusterRank,     clusterArrive,
+      clusterWait,     mbarrierArriveCluster,
+      tensorLoad,      wgmma,
+      wgmmaFence,      wgmmaCommit,
+      wgmmaWait,       access,
   };
   return table;
 }

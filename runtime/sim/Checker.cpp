@@ -74,9 +74,21 @@ std::string Group::describe(const Block &block, const void *address) const {
 }
 
 static const char *verb(Group::Access access) {
-  return access == Group::Access::Read    ? "reads "
-         : access == Group::Access::Write ? "writes "
-                                          : "changes as an atomic ";
+  switch (access) {
+  case Group::Access::Read:
+  case Group::Access::Copy:
+    return "reads ";
+  case Group::Access::Write:
+    return "writes ";
+  case Group::Access::Atomic:
+  case Group::Access::AtomicStore:
+    break;
+  }
+  return "changes as an atomic ";
+}
+
+static bool isRead(Group::Access access) {
+  return access == Group::Access::Read || access == Group::Access::Copy;
 }
 
 static std::string bytes(uint64_t size) {
@@ -92,17 +104,18 @@ void Group::check(Thread &thread, const void *address, uint64_t size,
   if (!checked() || size == 0)
     return;
   const uintptr_t onStack = toInteger(address) - toInteger(thread.stack);
-  if (onStack < StackPool::stackBytes)
+  if (onStack < StackPool::stackBytes) {
+    checkRegisters(thread, address, size, access, site);
     return;
+  }
   if (isSharedOf(*thread.block, address))
-    checkShared(thread, address, size, access, site);
+    checkShared(thread, *thread.block, address, size, access, site);
   else
     checkGlobal(thread, address, size, access, site);
 }
 
-void Group::checkShared(Thread &thread, const void *address, uint64_t size,
-                        Access access, const void *site) {
-  Block &block = *thread.block;
+void Group::checkShared(Thread &thread, Block &block, const void *address,
+                        uint64_t size, Access access, const void *site) {
   const auto offset =
       static_cast<uint32_t>(toInteger(address) - toInteger(block.shared));
   if (!sharedVariable(offset, size))
@@ -113,7 +126,7 @@ void Group::checkShared(Thread &thread, const void *address, uint64_t size,
     const auto *byte = static_cast<const std::byte *>(address) + i;
     ByteState &state = block.sharedState[offset + i];
     if (state == ByteState::UnderWay)
-      failUnderWay(thread, byte, access, site);
+      failUnderWay(thread, block, byte, access, site);
     if (state == ByteState::Undefined &&
         (access == Access::Read || access == Access::Atomic))
       failIn(thread, site,
@@ -122,7 +135,7 @@ void Group::checkShared(Thread &thread, const void *address, uint64_t size,
                           ", which nobody has written"));
     checkRace(thread, block.sharedShadow.at(toInteger(byte)), access, byte,
               site);
-    if (access != Access::Read)
+    if (!isRead(access))
       state = ByteState::Defined;
   }
 }
@@ -133,7 +146,7 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
     lastBuffer = launch.memory.find(address, lastBufferStart);
   const uint64_t offset = toInteger(address) - lastBufferStart;
   if (!lastBuffer || size > lastBuffer->size - offset) {
-    if (access == Access::Read && launch.module.contains(address))
+    if (isRead(access) && launch.module.contains(address))
       return;
     failIn(thread, site,
            absl::StrCat("out of bounds: ", verb(access), bytes(size), " of ",
@@ -141,7 +154,7 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
   }
   SimMemory::Buffer &buffer = *lastBuffer;
   if (buffer.readOnly) {
-    if (access != Access::Read)
+    if (!isRead(access))
       failIn(thread, site,
              absl::StrCat("read-only: ", verb(access), bytes(size), " of ",
                           launch.memory.describe(address)));
@@ -156,7 +169,7 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
                absl::StrCat("uninitialised: reads ", bytes(size), " of ",
                             launch.memory.describe(byte),
                             ", which nobody has written"));
-      defined |= access != Access::Read;
+      defined |= !isRead(access);
     }
     checkRace(thread, launch.globalShadow.at(toInteger(byte)), access, byte,
               site);
@@ -187,7 +200,7 @@ void Group::checkSharedAtomic(const void *word, const void *site) {
                             "4 bytes of ", describe(*running->block, word),
                             ", expected shared memory"));
   checkAlignment(word, 4, "the word of an atomic", site);
-  checkShared(*running, word, 4, Access::Atomic, site);
+  checkShared(*running, *running->block, word, 4, Access::Atomic, site);
 }
 
 void Group::checkAlignment(const void *address, uint32_t alignment,
@@ -198,20 +211,21 @@ void Group::checkAlignment(const void *address, uint32_t alignment,
                             ", expected a multiple of ", alignment, " bytes"));
 }
 
-void Group::failUnderWay(const Thread &thread, const std::byte *byte,
-                         Access access, const void *site) {
+void Group::failUnderWay(const Thread &thread, const Block &block,
+                         const std::byte *byte, Access access,
+                         const void *site) {
   auto covers = [&](const AsyncCopy &copy) {
     return byte >= copy.to && byte < copy.to + copy.size;
   };
   const Thread *owner = nullptr;
   const AsyncCopy *found = nullptr;
-  for (const Thread &other : thread.block->threads)
+  for (const Thread &other : block.threads)
     for (const AsyncCopy &copy : other.copies)
       if (covers(copy)) {
         owner = &other;
         found = &copy;
       }
-  for (const BulkCopy &bulk : thread.block->bulkCopies)
+  for (const BulkCopy &bulk : block.bulkCopies)
     if (covers(bulk.copy)) {
       owner = bulk.thread;
       found = &bulk.copy;
@@ -219,7 +233,7 @@ void Group::failUnderWay(const Thread &thread, const std::byte *byte,
   failIn(
       thread, site,
       absl::StrCat(
-          "copy under way: ", verb(access), describeShared(*thread.block, byte),
+          "copy under way: ", verb(access), describeShared(block, byte),
           found ? absl::StrCat(", where the copy that ",
                                threadName(owner->block->index, owner->index),
                                " started at ", launch.module.place(found->site),
@@ -254,9 +268,8 @@ void Group::checkRace(Thread &thread, Cell &cell, Access access,
            epoch.block == now.block;
   };
   const bool isPlainWrite = access == Access::Write;
-  if (access == Access::Read
-          ? isNow(cell.read) && !cell.read.isAtomic
-          : isPlainWrite && isNow(cell.write) && !cell.read.clock)
+  if (isRead(access) ? isNow(cell.read) && !cell.read.isAtomic
+                     : isPlainWrite && isNow(cell.write) && !cell.read.clock)
     return;
   if (!knows(thread, cell.write))
     failRace(thread, cell.write, "wrote", access, address, site);

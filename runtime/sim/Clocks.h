@@ -58,6 +58,9 @@ class Meeting {
 public:
   void add(const KnowledgeRef &base, uint32_t thread, uint32_t clock);
 
+  /// Whether nobody has come.
+  bool isEmpty() const { return arrivals.empty(); }
+
   /// What all know afterwards, and an empty meeting.
   KnowledgeRef end();
 

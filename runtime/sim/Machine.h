@@ -8,8 +8,8 @@
 //
 // The inside of the simulator. A Launch is what all of a launch's blocks share.
 // A Group is the blocks that are resident together on one host thread, with
-// the scheduler that picks among their threads: one block at a time, or all of
-// a cooperative launch.
+// the scheduler that picks among their threads: one block at a time, the blocks
+// of one cluster, or all of a cooperative launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,7 @@
 #include "runtime/sim/Fiber.h"
 #include "runtime/sim/Shadow.h"
 #include "runtime/sim/SimCalls.h"
+#include "runtime/sim/SimTensorMap.h"
 #include "runtime/sim/Simulator.h"
 
 #include <array>
@@ -28,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -45,16 +47,26 @@ enum class State : uint8_t {
   Yielded, ///< Polls; goes on when nothing else can.
   InWarp,  ///< Waits for lanes of its warp.
   AtBarrier,
+  AtCluster, ///< Waits for threads of all blocks of its cluster.
   Exited,
 };
 
 /// What lanes of a warp do together. `operands` is the caller's.
-enum class WarpOp : uint8_t { Sync, Shuffle, Ballot, Reduce, LoadMatrix, Mma };
+enum class WarpOp : uint8_t {
+  Sync,
+  Shuffle,
+  Ballot,
+  Reduce,
+  LoadMatrix,
+  Mma,
+  WgmmaWait,
+};
 const char *warpOpName(WarpOp op);
 
 struct WarpArguments {
   WarpOp op = WarpOp::Sync;
-  int variant = 0; ///< Kind of shuffle or reduction, shape of a matrix.
+  int variant = 0; ///< Kind of shuffle or reduction, shape of a matrix, groups
+                   ///< that may be under way.
   uint32_t mask = 0;
   uint32_t value = 0; ///< In: the lane's; out: its result.
   uint32_t by = 0;    ///< Of shuffles.
@@ -70,6 +82,35 @@ struct AsyncCopy {
   uint32_t size = 0;
   uint32_t valid = 0; ///< Bytes that are read; the others become zero.
   const void *site = nullptr;
+};
+
+/// A product of a warpgroup that a thread has issued and not waited for.
+struct Product {
+  SimWgmma what;
+  std::array<uint32_t, 4> a = {}; ///< Its registers as they were at the issue.
+  const void *site = nullptr;
+};
+
+/// Registers that products use, by their place on the thread's stack.
+struct ProductRegisters {
+  std::byte *at = nullptr;
+  uint32_t size = 0;
+  uint32_t underWay = 0; ///< Products that use them.
+  bool areSums = false;
+  const void *site = nullptr; ///< Of the last product.
+  /// What they held at the last fence, or when the last product was done.
+  std::vector<uint32_t> ordered;
+  /// Sums while products are under way: what they come to so far.
+  std::vector<float> sums;
+};
+
+/// What a thread has to do with products of its warpgroup.
+struct Products {
+  std::deque<Product> underWay;   ///< In the order of issue.
+  std::deque<uint64_t> groupEnds; ///< Counted from the first of the thread.
+  uint64_t done = 0;
+  bool fenced = false; ///< Ever.
+  std::vector<ProductRegisters> registers;
 };
 
 struct Thread {
@@ -88,6 +129,9 @@ struct Thread {
   std::deque<AsyncCopy> copies;
   std::deque<uint64_t> groupEnds;
   uint64_t copiesDone = 0;
+  Products products;
+  bool hasArrivedAtCluster = false;
+  uint32_t clusterPhase = 0; ///< Of its last arrival.
 
   uint32_t clock = 1;
   KnowledgeRef knowledge;
@@ -116,12 +160,35 @@ struct MemoryBarrier {
   KnowledgeRef released; ///< Of the phases before.
 };
 
+/// The box of a matrix that a copy brings.
+struct TensorBox {
+  SimTensorMap map;
+  int64_t column = 0;
+  int64_t row = 0;
+};
+
+/// To the shared memory of one block, whose barrier it counts at.
 struct BulkCopy {
   AsyncCopy copy;
-  Thread *thread = nullptr;
+  Thread *thread = nullptr; ///< That issued it, maybe of another block.
   unsigned long *barrier = nullptr;
-  KnowledgeRef knowledge;
+  KnowledgeRef knowledge;       ///< As the block receives it.
+  std::optional<TensorBox> box; ///< None: bytes as they lie.
 };
+
+/// Room for one product of a warp.
+struct ProductTile {
+  static constexpr uint32_t rows = 16;
+  static constexpr uint32_t depth = 16;
+  static constexpr uint32_t mostColumns = 256;
+
+  float a[rows][depth];
+  float b[depth][mostColumns];
+  float sums[rows][mostColumns];
+};
+
+/// What a product was, by number: all warps of a warpgroup issue the same.
+using ProductKey = std::array<uint64_t, 3>;
 
 /// A variable of shared memory, or all of the dynamic part.
 struct SharedVariable {
@@ -143,10 +210,24 @@ struct Block {
   std::array<Barrier, 16> barriers;
   std::map<unsigned long *, MemoryBarrier> memoryBarriers;
   std::deque<BulkCopy> bulkCopies;
+  std::vector<std::vector<ProductKey>> products; ///< By warpgroup.
+  /// Checked clusters: the last access of each thread of another block, and
+  /// what the threads that have ended know together.
+  std::vector<Epoch> reached;
+  KnowledgeRef atEnd;
   std::byte *shared = nullptr;
   size_t sharedBytes = 0; ///< With the gaps between variables.
   Shadow sharedShadow;
   std::vector<ByteState> sharedState;
+};
+
+/// The barrier of all threads of a cluster.
+struct ClusterBarrier {
+  uint32_t arrived = 0;
+  uint32_t phase = 0;
+  std::vector<Thread *> waiting;
+  std::vector<Meeting> meetings;      ///< By rank.
+  std::vector<KnowledgeRef> released; ///< By rank, of the phase before.
 };
 
 /// What all blocks of a launch share.
@@ -209,6 +290,7 @@ public:
   void progressed() { idleRounds = 0; }
 
   // Shared memory.
+  uint32_t sharedAddress(const void *shared, const void *site);
   void *sharedStatic(const void *key, const char *name, uint32_t size,
                      uint32_t alignment, const void *site);
   std::byte *sharedDynamic() const;
@@ -221,9 +303,29 @@ public:
   void initBarrier(unsigned long *barrier, uint32_t arrivals, const void *site);
   void arriveAt(unsigned long *barrier, uint32_t bytes, const void *site);
   bool tryWait(unsigned long *barrier, uint32_t parity, const void *site);
+  void arriveAtRank(unsigned long *barrier, uint32_t rank, const void *site);
+  /// A box to this block, or to those of the cluster in the mask `ranks`.
+  void tensorLoad(std::byte *shared, const TensorBox &box,
+                  unsigned long *barrier, uint32_t ranks, const void *site);
+
+  // Clusters.
+  uint32_t clusterRank() const;
+  void arriveAtCluster(const void *site);
+  void waitForCluster(const void *site);
+
+  // Products of warpgroups.
+  void fenceProducts();
+  void issueProduct(const SimWgmma &what, const void *site);
+  void commitProducts();
 
   // Checks, for checked launches; nothing in others.
-  enum class Access : uint8_t { Read, Write, Atomic, AtomicStore };
+  enum class Access : uint8_t {
+    Read,
+    Copy, ///< A read that carries along whether anybody wrote the byte.
+    Write,
+    Atomic,
+    AtomicStore
+  };
   void check(Thread &thread, const void *address, uint64_t size, Access access,
              const void *site);
   void checkReadOnly(const void *address, uint64_t size, const void *site);
@@ -254,8 +356,33 @@ private:
   void begin(const AsyncCopy &copy);
   void complete(Thread &thread, const AsyncCopy &copy);
   bool runBulkCopy();
-  MemoryBarrier &memoryBarrier(unsigned long *barrier, const void *site);
+  void land(Block &block, const BulkCopy &copy);
+  void landBox(Block &block, const BulkCopy &copy);
+  MemoryBarrier &memoryBarrier(Block &block, unsigned long *barrier,
+                               const void *site);
   void endPhaseIfDone(MemoryBarrier &barrier);
+  void arrive(Block &block, unsigned long *barrier, uint32_t bytes,
+              const void *site);
+
+  /// Block `rank` of the running thread's cluster, which must not have ended.
+  Block &peer(uint32_t rank, const void *site);
+  ClusterBarrier &clusterBarrier(const Block &block);
+  uint32_t liveInCluster(const Block &block) const;
+  void endClusterPhaseIfDone(const Block &block);
+  /// Keeps that the running thread has reached into `block` from another.
+  void noteReached(Block &block, const void *site);
+  /// Fails when a block of which the last thread ends may still be reached.
+  void checkEnd(Block &block);
+  /// What threads of `block` receive of the running thread, whose clock goes
+  /// on.
+  KnowledgeRef knowledgeFor(const Block &block);
+
+  void completeProducts(Thread *const *lanes, uint32_t pending);
+  void multiply(Thread *const *lanes);
+  void checkSameProduct(Thread *const *lanes);
+  /// Fails when an access to the stack meets registers of a product.
+  void checkRegisters(const Thread &thread, const void *address, uint64_t size,
+                      Access access, const void *site);
   /// Keeps the error and stops the group after the running fiber.
   void report(const Thread &thread, const void *site, const std::string &what);
   void failStuck();
@@ -268,8 +395,8 @@ private:
   std::string describe(const Block &block, const void *address) const;
   std::string threadName(uint32_t block, uint32_t thread) const;
 
-  void checkShared(Thread &thread, const void *address, uint64_t size,
-                   Access access, const void *site);
+  void checkShared(Thread &thread, Block &block, const void *address,
+                   uint64_t size, Access access, const void *site);
   void checkGlobal(Thread &thread, const void *address, uint64_t size,
                    Access access, const void *site);
   /// Whether `thread` is ordered behind the access `epoch`.
@@ -279,10 +406,12 @@ private:
   [[noreturn]] void failRace(const Thread &thread, const Epoch &other,
                              const char *otherDid, Access access,
                              const void *address, const void *site);
-  [[noreturn]] void failUnderWay(const Thread &thread, const std::byte *byte,
-                                 Access access, const void *site);
+  [[noreturn]] void failUnderWay(const Thread &thread, const Block &block,
+                                 const std::byte *byte, Access access,
+                                 const void *site);
 
   Fiber scheduler;
+  std::unique_ptr<ProductTile> tile = std::make_unique<ProductTile>();
   Thread *running = nullptr;
   std::vector<std::unique_ptr<Block>> blocks;
   std::vector<Thread *> yielded;
@@ -290,6 +419,7 @@ private:
   uint32_t idleRounds = 0;
   bool stop = false;
   std::mt19937_64 random;
+  std::map<uint32_t, ClusterBarrier> clusterBarriers; ///< By cluster.
   std::vector<SharedVariable> variables;
   uint32_t staticBytes = 0;
   uintptr_t lastBufferStart = 0;

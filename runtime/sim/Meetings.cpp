@@ -33,6 +33,8 @@ const char *warpOpName(WarpOp op) {
     return "ldmatrix";
   case WarpOp::Mma:
     return "mma";
+  case WarpOp::WgmmaWait:
+    return "wgmmaWait";
   }
   return "";
 }
@@ -221,7 +223,8 @@ void Group::computeWarp(Thread &last, uint32_t mask) {
     votes |= static_cast<uint32_t>(value != 0) << lane;
     empty = false;
   }
-  const bool matrices = what.op == WarpOp::LoadMatrix || what.op == WarpOp::Mma;
+  const bool matrices = what.op == WarpOp::LoadMatrix ||
+                        what.op == WarpOp::Mma || what.op == WarpOp::WgmmaWait;
   if (matrices && mask != ~0u)
     fail(last.site, absl::StrCat(warpOpName(what.op), " needs a whole warp"));
   switch (what.op) {
@@ -230,6 +233,8 @@ void Group::computeWarp(Thread &last, uint32_t mask) {
   case WarpOp::Mma:
     return what.variant == SimMma::Int8 ? multiply8(lanes)
                                         : multiply16(what.variant, lanes);
+  case WarpOp::WgmmaWait:
+    return completeProducts(lanes, static_cast<uint32_t>(what.variant));
   case WarpOp::Sync:
     if (checked()) {
       Meeting meeting;

@@ -111,6 +111,9 @@ void Group::prepare(Block &block, uint32_t index) {
   block.barriers = {};
   block.memoryBarriers.clear();
   block.bulkCopies.clear();
+  block.products.assign(count / 128, {});
+  block.reached.clear();
+  block.atEnd = nullptr;
   block.sharedShadow.clear();
   // All bits set are NaN in every float format.
   std::memset(block.shared, 0xff, sharedBytes);
@@ -138,6 +141,9 @@ void Group::prepare(Block &block, uint32_t index) {
     thread.copies.clear();
     thread.groupEnds.clear();
     thread.copiesDone = 0;
+    thread.products = {};
+    thread.hasArrivedAtCluster = false;
+    thread.clusterPhase = 0;
     thread.clock = 1;
     thread.knowledge = nothing;
     thread.fenced = thread.received = nullptr;
@@ -152,6 +158,7 @@ bool Group::run(const uint32_t *blockIndices, size_t count) {
   idleRounds = 0;
   stop = false;
   yielded.clear();
+  clusterBarriers.clear();
   random.seed(launch.options.seed * 0x9e3779b97f4a7c15u + blockIndices[0]);
   for (size_t i = 0; i < count && !stop; ++i) {
     if (blocks.size() == i)
@@ -246,9 +253,17 @@ void Group::yield(const void *site) {
 }
 
 void Group::exitThread() {
+  if (const std::deque<Product> &products = running->products.underWay;
+      !products.empty())
+    fail(products.front().site,
+         "a product under way: the thread ends without a wait for it");
   --running->block->live;
   --live;
   idleRounds = 0;
+  if (launch.launch.cluster > 1) {
+    checkEnd(*running->block);
+    endClusterPhaseIfDone(*running->block);
+  }
   stopRunning(*running, State::Exited, nullptr);
   std::abort();
 }
@@ -301,6 +316,12 @@ std::string Group::waitingAt(const Thread &thread) const {
                             warpOpName(thread.arguments->op),
                             thread.arguments->mask);
     break;
+  case State::AtCluster:
+    where = absl::StrCat(
+        "waits in the barrier of its cluster with ",
+        clusterBarriers.at(thread.block->index / launch.launch.cluster).arrived,
+        " of ", liveInCluster(*thread.block), " threads");
+    break;
   case State::AtBarrier: {
     const Barrier &barrier = thread.block->barriers[thread.barrier];
     where = absl::StrCat("waits in barrier ", thread.barrier, " with ",
@@ -317,10 +338,10 @@ void Group::failStuck() {
   // says more than who waits in a barrier.
   const Thread *first = nullptr;
   auto rank = [](State state) {
-    return state == State::Yielded     ? 3
-           : state == State::InWarp    ? 2
-           : state == State::AtBarrier ? 1
-                                       : 0;
+    return state == State::Yielded                                  ? 3
+           : state == State::InWarp                                 ? 2
+           : state == State::AtBarrier || state == State::AtCluster ? 1
+                                                                    : 0;
   };
   for (const std::unique_ptr<Block> &block : blocks)
     for (const Thread &thread : block->threads)
@@ -339,9 +360,11 @@ void Group::failStuck() {
     other = &thread;
     break;
   }
-  const char *kind = first->state == State::InWarp ? "divergent warp collective"
-                     : first->state == State::AtBarrier ? "divergent barrier"
-                                                        : "deadlock";
+  const char *kind =
+      first->state == State::InWarp ? "divergent warp collective"
+      : first->state == State::AtBarrier || first->state == State::AtCluster
+          ? "divergent barrier"
+          : "deadlock";
   std::string what = absl::StrCat(kind, ": it ", waitingAt(*first));
   if (other)
     absl::StrAppend(&what, ", but thread ", other->index, " ",
@@ -387,6 +410,14 @@ void *Group::sharedStatic(const void *key, const char *name, uint32_t size,
                             launch.options.sharedLimit, " B"));
   variables.push_back({key, name, offset, size});
   return shared + offset;
+}
+
+uint32_t Group::sharedAddress(const void *shared, const void *site) {
+  const Block &block = *running->block;
+  if (!isSharedOf(block, shared))
+    fail(site, "out of bounds: the shared address of what is elsewhere");
+  return static_cast<uint32_t>(static_cast<const std::byte *>(shared) -
+                               block.shared);
 }
 
 std::byte *Group::sharedDynamic() const { return running->block->shared + gap; }

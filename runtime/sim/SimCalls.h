@@ -9,7 +9,7 @@
 // The border between a kernel compiled for the simulator and the simulator: a
 // table of functions that the loader puts into the kernel's shared object. It
 // is compiled on both sides and includes nothing. Each function is the twin of
-// one wrapper in codegen/device/ptx.cuh, which says what it does.
+// one wrapper in codegen/device/ptx*.cuh, which says what it does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +36,19 @@ struct SimCoordinate {
   enum Kind { Thread = 0, Block = 3, BlockSize = 6, GridSize = 9 };
 };
 
+/// A product of a warpgroup as one thread issues it: d (+)= a b, with `columns`
+/// columns, a in registers or, when `aRegisters` is null, by its descriptor.
+struct SimWgmma {
+  int kind; ///< SimMma::Bf16 or Half.
+  unsigned columns;
+  float *d;
+  const unsigned *aRegisters;
+  unsigned long a;
+  unsigned long b;
+  bool accumulate;
+  bool transposeB;
+};
+
 struct SimCalls {
   unsigned (*coordinate)(int which);
 
@@ -43,6 +56,7 @@ struct SimCalls {
   void *(*sharedStatic)(const void *key, const char *name, unsigned size,
                         unsigned alignment);
   void *(*sharedDynamic)();
+  unsigned (*sharedAddress)(const void *shared);
 
   float (*halfToFloat)(unsigned short bits);
   unsigned short (*floatToHalf)(float value);
@@ -77,6 +91,18 @@ struct SimCalls {
   bool (*mbarrierTryWait)(unsigned long *barrier, unsigned parity);
   void (*bulkCopy)(void *shared, const void *global, unsigned bytes,
                    unsigned long *barrier);
+
+  unsigned (*clusterRank)();
+  void (*clusterArrive)();
+  void (*clusterWait)();
+  void (*mbarrierArriveCluster)(unsigned long *barrier, unsigned rank);
+  /// `map` as runtime/sim/SimTensorMap.h encodes it; `blocks` 0 means the own.
+  void (*tensorLoad)(void *shared, const void *map, int column, int row,
+                     unsigned long *barrier, unsigned blocks);
+  void (*wgmma)(const SimWgmma &product);
+  void (*wgmmaFence)();
+  void (*wgmmaCommit)();
+  void (*wgmmaWait)(unsigned pending);
 
   /// Checked objects: `site` is the place in the code of an access to
   /// `address`.

@@ -79,6 +79,30 @@ std::string SimMemory::describe(const void *address) const {
   return "an address that is near no buffer";
 }
 
+/// The blocks that run, cluster by cluster, in the order of the schedule.
+static std::vector<uint32_t> blockOrder(const SimLaunch &launch,
+                                        const SimOptions &options) {
+  std::vector<uint32_t> clusters;
+  if (launch.blocks.empty()) {
+    clusters.resize(launch.grid.count() / launch.cluster);
+    std::iota(clusters.begin(), clusters.end(), 0);
+  }
+  for (const uint32_t block : launch.blocks)
+    if (const uint32_t cluster = block / launch.cluster;
+        std::find(clusters.begin(), clusters.end(), cluster) == clusters.end())
+      clusters.push_back(cluster);
+  if (options.schedule == SimSchedule::Reverse)
+    std::reverse(clusters.begin(), clusters.end());
+  if (options.schedule == SimSchedule::Random)
+    std::shuffle(clusters.begin(), clusters.end(),
+                 std::mt19937_64(options.seed));
+  std::vector<uint32_t> order;
+  for (const uint32_t cluster : clusters)
+    for (uint32_t rank = 0; rank < launch.cluster; ++rank)
+      order.push_back(cluster * launch.cluster + rank);
+  return order;
+}
+
 absl::Status Simulator::run(const SimModule &module, const SimLaunch &launch) {
   LLAMAC_ASSIGN_OR_RETURN(const void *kernel, module.kernel(launch.kernel));
   const uint64_t threads = launch.block.count();
@@ -98,30 +122,30 @@ absl::Status Simulator::run(const SimModule &module, const SimLaunch &launch) {
         "kernel ", launch.kernel, ": needs ", launch.sharedBytes,
         " B of shared memory, a block has ", options.sharedLimit, " B"));
 
-  sim::Launch shared(module, launch, options, registered, stacks, kernel);
-  shared.blockOrder = launch.blocks;
-  if (launch.blocks.empty()) {
-    shared.blockOrder.resize(blocks);
-    std::iota(shared.blockOrder.begin(), shared.blockOrder.end(), 0);
-  }
-  if (options.schedule == SimSchedule::Reverse)
-    std::reverse(shared.blockOrder.begin(), shared.blockOrder.end());
-  if (options.schedule == SimSchedule::Random)
-    std::shuffle(shared.blockOrder.begin(), shared.blockOrder.end(),
-                 std::mt19937_64(options.seed));
+  constexpr uint32_t mostOfCluster = 8;
+  const uint32_t cluster = launch.cluster;
+  if (cluster == 0 || cluster > mostOfCluster || launch.grid.x % cluster != 0 ||
+      (cluster > 1 && launch.cooperative))
+    return usageError(absl::StrCat(
+        "kernel ", launch.kernel, ": clusters of ", cluster,
+        " blocks; expected 1 to ", mostOfCluster, ", what divides the grid's ",
+        launch.grid.x, " blocks along x, in a launch that is not cooperative"));
 
-  auto work = [&shared] {
+  sim::Launch shared(module, launch, options, registered, stacks, kernel);
+  shared.blockOrder = blockOrder(launch, options);
+
+  auto work = [&shared, cluster] {
     sim::Group group(shared, shared.options.seed);
     for (;;) {
-      const uint64_t next = shared.nextBlock++;
+      const uint64_t next = shared.nextBlock.fetch_add(cluster);
       if (next >= shared.blockOrder.size() ||
-          !group.run(&shared.blockOrder[next], 1))
+          !group.run(&shared.blockOrder[next], cluster))
         return;
     }
   };
   unsigned workers = options.hostThreads ? options.hostThreads
                                          : std::thread::hardware_concurrency();
-  workers = std::min<uint64_t>(options.checked ? 1 : workers, blocks);
+  workers = std::min<uint64_t>(options.checked ? 1 : workers, blocks / cluster);
   if (launch.cooperative) {
     sim::Group(shared, options.seed)
         .run(shared.blockOrder.data(), shared.blockOrder.size());

@@ -66,7 +66,11 @@ struct SimLaunch {
   int32_t rows = 0;
   /// All blocks are resident at once and may wait for each other.
   bool cooperative = false;
-  std::vector<uint32_t> blocks = {}; ///< To run, by number; empty: all.
+  /// Blocks along x that run together and reach each other's shared memory; it
+  /// divides grid.x. No cooperative launch has clusters.
+  uint32_t cluster = 1;
+  /// To run, by number, each with its cluster; empty: all.
+  std::vector<uint32_t> blocks = {};
 };
 
 /// What a buffer holds when it is registered.

@@ -99,6 +99,9 @@ static inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
 #define LLAMAC_SHARED_DYNAMIC(name)                                            \
   auto *name = static_cast<unsigned char *>(llamacSim->sharedDynamic())
 
+// A parameter that is a structure comes as its address.
+#define LLAMAC_TENSOR_MAP(name) const llamac::TensorMap &name
+
 #ifdef LLAMAC_SIM_SUPPORT
 
 #define LLAMAC_UNCHECKED                                                       \

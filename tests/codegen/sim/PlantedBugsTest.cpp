@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each kernel of Planted.cu with its bug: the checker names the kind and a line
-// that the source marks. And without: it runs clean and gives the right values.
-// This is what keeps the checker honest.
+// Each kernel of Planted.cu and PlantedHopper.cu with its bug: the checker
+// names the kind and a line that the source marks. And without: it runs clean
+// and gives the right values. This is what keeps the checker honest.
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/sim/SimTensorMap.h"
 #include "tests/codegen/sim/Support.h"
 
 #include <algorithm>
@@ -76,9 +77,36 @@ struct Planted {
   int rows = 64;    ///< Floats of `in`, and `rows` of the launch.
   int outputs = 64; ///< Floats of `out`.
   uint32_t sharedBytes = 0;
+  const char *file = "Planted.cu";
+  uint32_t cluster = 1;
 };
 
 static void PrintTo(const Planted &test, std::ostream *os) { *os << test.name; }
+
+/// The sums of rows of all tiles; see PlantedHopper.cu.
+static float productsOfTiles(const std::vector<float> &in, int i) {
+  const int m = i % 4096 / 64, n = i % 64;
+  float sum = 0;
+  for (size_t tile = 0; tile < in.size() / 2048; ++tile)
+    for (int k = 0; k < 32; ++k)
+      sum += in[tile * 2048 + n * 32 + k];
+  return static_cast<float>(m % 5) * sum + static_cast<float>(in.size() / 2048);
+}
+
+static Planted hopper(const char *name, const char *kinds,
+                      uint32_t cluster = 1) {
+  const int tiles = 5;
+  return {name,
+          kinds,
+          productsOfTiles,
+          cluster,
+          256,
+          tiles * 2048,
+          static_cast<int>(cluster) * 4096,
+          16384,
+          "PlantedHopper.cu",
+          cluster};
+}
 
 static const Planted planted[] = {
     {"missingBarrier", "race|uninitialised", mirrored},
@@ -127,6 +155,26 @@ static const Planted planted[] = {
     {"stageNotReleased", "race|copy under way", mirrored, 1, 64, 256, 256},
     {"barrierNotSetUp", "race|uninitialised", mirrored, 1, 64, 256, 256},
     {"arrivalsTooFew", "deadlock", copied},
+    hopper("missingProductFence", "a missing wgmmaFence"),
+    hopper("fenceBeforeChange", "a missing wgmmaFence"),
+    hopper("sumsReadEarly", "a product under way"),
+    hopper("sumsWrittenEarly", "a product under way"),
+    hopper("operandsChangedEarly", "a product under way"),
+    hopper("stageFreedEarly", "copy under way|race"),
+    hopper("wrongParity", "copy under way|race|deadlock"),
+    hopper("tooFewBytes", "copy under way|race|deadlock"),
+    hopper("tooManyBytes", "deadlock"),
+    hopper("noSwizzle", ""),
+    hopper("wrongStride", ""),
+    hopper("otherOperand", "divergent warpgroup product|copy under way"),
+    hopper("startInsidePattern", "misaligned"),
+    hopper("productNotAwaited", "a product under way|a missing wgmmaFence"),
+    hopper("missingTensorWait", "uninitialised|copy under way|race"),
+    hopper("misalignedStage", "misaligned"),
+    hopper("noClusterSync", "uninitialised|race", 2),
+    hopper("freedHereOnly", "race|copy under way|double arrival|deadlock", 2),
+    hopper("endsEarly", "the block ", 2),
+    hopper("oneBlockWaits", "double arrival", 2),
 };
 
 /// Runs one kernel on small integers; they are exact in every format.
@@ -139,6 +187,14 @@ static absl::Status run(const Planted &test, const std::string &suffix,
   // A guard keeps what the fast flavour writes out of bounds in the vector.
   out.assign(static_cast<size_t>(test.outputs) + 256, -77);
   std::vector<uint32_t> flags(16);
+  // Boxes of 32 rows of 64 elements of two bytes, swizzled.
+  SimTensorMap map;
+  if (test.file == std::string("PlantedHopper.cu")) {
+    const absl::Status encoded = encodeSimTensorMap(
+        in.data(), {2, 64, in.size() / 32, 128, 64, 32, 128}, map);
+    if (!encoded.ok())
+      return encoded;
+  }
   Simulator simulator(options);
   simulator.memory().add("in", in.data(), in.size() * 4, SimContents::ReadOnly);
   simulator.memory().add("out", out.data(), test.outputs * 4,
@@ -149,9 +205,12 @@ static absl::Status run(const Planted &test, const std::string &suffix,
   launch.grid.x = test.blocks;
   launch.block.x = test.threads;
   launch.sharedBytes = test.sharedBytes;
+  launch.cluster = test.cluster;
   launch.args = {out.data(), in.data(), flags.data()};
+  if (map.mark)
+    launch.args.push_back(&map);
   launch.rows = test.rows;
-  return simulator.run(testModule("Planted.cu", options.checked), launch);
+  return simulator.run(testModule(test.file, options.checked), launch);
 }
 
 static bool hasRightValues(const Planted &test, const std::vector<float> &in,
@@ -162,21 +221,40 @@ static bool hasRightValues(const Planted &test, const std::vector<float> &in,
   return true;
 }
 
-/// The lines of Planted.cu that may be blamed for the bug of `name`.
-static std::set<std::string> markedPlaces(const std::string &name) {
+/// The lines of `file` that may be blamed for the bug of `name`: those with a
+/// mark, and those below a comment that is one.
+static std::set<std::string> markedPlaces(const std::string &name,
+                                          const std::string &file) {
   std::set<std::string> places;
-  std::istringstream text(readTestSource("Planted.cu"));
-  std::string line, kernel;
+  std::istringstream text(readTestSource(file));
+  std::string line, kernel, below;
+  auto isNamed = [&](const std::string &names) {
+    return (names + " ").find(" " + name + " ") != std::string::npos;
+  };
   for (int number = 1; std::getline(text, line); ++number) {
     if (line.rfind("KERNEL(", 0) == 0)
       kernel = line.substr(7, line.find(')') - 7);
+    const size_t comment = line.find("// ");
+    const bool isComment =
+        comment != std::string::npos && line.find_first_not_of(' ') == comment;
     const size_t mark = line.find("// caught");
-    if (mark == std::string::npos)
+    const size_t markBelow = line.find("// caught below by");
+    if (markBelow != std::string::npos) {
+      below = line.substr(markBelow + 18);
       continue;
-    const std::string by = line.substr(mark + 9);
-    if (by.empty() ? kernel == name
-                   : (by + " ").find(" " + name + " ") != std::string::npos)
-      places.insert("Planted.cu:" + std::to_string(number));
+    }
+    if (isComment && !below.empty()) {
+      below += line.substr(comment + 2);
+      continue;
+    }
+    bool isMarked = isNamed(below);
+    below.clear();
+    if (mark != std::string::npos) {
+      const std::string by = line.substr(mark + 9);
+      isMarked |= by.empty() ? kernel == name : isNamed(by);
+    }
+    if (isMarked)
+      places.insert(file + ":" + std::to_string(number));
   }
   return places;
 }
@@ -200,7 +278,8 @@ TEST_P(PlantedBugs, AreCaughtAndNamed) {
     ASSERT_NE(colon, std::string::npos) << message;
     // Race messages of an inlined helper end in where it was called from.
     const std::string place = message.substr(0, colon);
-    EXPECT_THAT(markedPlaces(test.name), testing::Contains(place)) << message;
+    EXPECT_THAT(markedPlaces(test.name, test.file), testing::Contains(place))
+        << message;
     const std::string what = message.substr(colon + 2);
     bool named = false;
     std::istringstream kinds(test.kinds);

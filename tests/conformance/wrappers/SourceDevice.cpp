@@ -10,6 +10,7 @@
 
 #include "codegen/sim/SimCompiler.h"
 #include "runtime/base/Status.h"
+#include "runtime/sim/SimTensorMap.h"
 #include "runtime/sim/Simulator.h"
 
 #include "absl/strings/str_cat.h"
@@ -41,8 +42,19 @@ public:
     simulator.memory().add("in", input.data(), in.size() * sizeof(uint32_t),
                            SimContents::ReadOnly);
     simulator.memory().add("out", output.data(), outWords * sizeof(uint32_t));
-    SimLaunch sim{launch.kernel, {}, {launch.threads}, launch.sharedBytes};
+    SimLaunch sim{
+        launch.kernel, {launch.cluster}, {launch.threads}, launch.sharedBytes};
+    sim.cluster = launch.cluster;
     sim.args = {output.data(), input.data()};
+    SimTensorMap map;
+    if (launch.map) {
+      LLAMAC_RETURN_IF_ERROR(
+          encodeSimTensorMap(input.data(),
+                             {4, 32, 30, 128, launch.map->columns,
+                              launch.map->rows, launch.map->swizzleBytes},
+                             map));
+      sim.args.push_back(&map);
+    }
     sim.rows = 1;
     LLAMAC_RETURN_IF_ERROR(simulator.run(*module, sim));
     const uint32_t *words = output.front().words;

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,21 @@ namespace llamac::conformance {
 
 using Words = std::vector<uint32_t>;
 
-/// One block of a kernel (uint32_t *out, const uint32_t *in, int rows).
+/// How a tensor map of `in`, 30 rows of 32 words, is copied.
+struct MapBox {
+  uint32_t columns = 32;
+  uint32_t rows = 8;
+  uint32_t swizzleBytes = 0;
+};
+
+/// One block, or one cluster of blocks, of a kernel (uint32_t *out, const
+/// uint32_t *in, int rows); with a map, (out, in, map, rows).
 struct WordLaunch {
   std::string kernel;
   uint32_t threads = 32;
   uint32_t sharedBytes = 2048; ///< Dynamic shared memory.
+  std::optional<MapBox> map = {};
+  uint32_t cluster = 1;
 };
 
 /// Runs the kernels of one file of CUDA source.

@@ -64,8 +64,9 @@ bool matches(uint32_t got, uint32_t expected, Match match) {
   const float a = asFloat(got), b = asFloat(expected);
   if (std::isnan(a) || std::isnan(b))
     return std::isnan(a) && std::isnan(b);
-  return std::abs(a - b) <=
-         (match == Match::Float ? 1e-6f * std::abs(b) + 0x1p-126f : 1e-5f);
+  return std::abs(a - b) <= (match == Match::Float
+                                 ? 1e-6f * std::abs(b) + 0x1p-126f
+                                 : 1e-5f * std::max(1.0f, std::abs(b)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,6 +220,62 @@ static Words product8(const Words &in) {
   return out;
 }
 
+/// Element (row, column) of the 30 x 32 words that maps are of; zero outside.
+static uint32_t elementOfMap(const Words &in, int row, int column) {
+  const bool inside = row >= 0 && row < 30 && column >= 0 && column < 32;
+  return inside ? in[row * 32 + column] : 0;
+}
+
+/// Four boxes as they lie in shared memory, with its 16-byte pieces exchanged
+/// by the swizzle of `span` bytes: in each row of 128 bytes of shared memory,
+/// piece p lies where p is XORed with the row's number, modulo the pieces of
+/// the span.
+static Words boxes(const Words &in, int columns, int rows, int span) {
+  static constexpr int at[4][2] = {{4, 8}, {0, 24}, {20, 2}, {-4, -3}};
+  Words out(static_cast<size_t>(4 * columns * rows));
+  for (int i = 0; i < 4 * columns * rows; ++i) {
+    const int box = i / (columns * rows), row = i / columns % rows;
+    const int line = i / 32, piece = i % 32 / 4;
+    const int moved = span ? piece ^ (line % (span / 16)) : piece;
+    out[static_cast<size_t>(line * 32 + moved * 4 + i % 4)] =
+        elementOfMap(in, at[box][1] + row, at[box][0] + i % columns);
+  }
+  return out;
+}
+
+/// 2 a b of 64 x 16 and `columns` x 16 elements, the latter round and round.
+template <typename ToFloat>
+static Words productOfGroup(const Words &in, int columns, ToFloat toFloat) {
+  auto element = [&](int i) {
+    return double{toFloat(half(in[i / 2 % 1024], i % 2))};
+  };
+  Words out;
+  for (int row = 0; row < 64; ++row)
+    for (int column = 0; column < columns; ++column) {
+      double sum = 0;
+      for (int k = 0; k < 16; ++k)
+        sum += 2 * element(row * 16 + k) * element(1024 + column * 16 + k);
+      out.push_back(asBits(static_cast<float>(sum)));
+    }
+  return out;
+}
+
+static Words registersMoved(const Words &in) {
+  Words out = firstWords(in, 256);
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] += i < 128 ? 1 : 2;
+  return out;
+}
+
+/// A case for sm_90a: `map` has the columns and rows of its boxes and the
+/// swizzle; there are as many blocks as a cluster has.
+static WrapperCase tier(WrapperCase wrapper, const MapBox &map = {32, 8},
+                        uint32_t cluster = 1) {
+  wrapper.map = map;
+  wrapper.cluster = cluster;
+  return wrapper;
+}
+
 #define EACH(expression)                                                       \
   each(in,                                                                     \
        []([[maybe_unused]] uint32_t a, [[maybe_unused]] uint32_t b,            \
@@ -312,6 +369,72 @@ const std::vector<WrapperCase> &wrapperCases() {
       {"multiplyHalf", Input::HalfPairs, Match::Sum,
        EXPECT_ALL(product16(in, f16ToF32))},
       {"multiplyInt8", Input::Bits, Match::Exact, product8},
+      tier(
+          {"boxes", Input::Bits, Match::Exact, EXPECT_ALL(boxes(in, 8, 16, 0))},
+          {8, 16}),
+      tier({"boxesSwizzled32", Input::Bits, Match::Exact,
+            EXPECT_ALL(boxes(in, 8, 32, 32))},
+           {8, 32, 32}),
+      tier({"boxesSwizzled64", Input::Bits, Match::Exact,
+            EXPECT_ALL(boxes(in, 16, 16, 64))},
+           {16, 16, 64}),
+      tier({"boxesSwizzled128", Input::Bits, Match::Exact,
+            EXPECT_ALL(boxes(in, 32, 8, 128))},
+           {32, 8, 128}),
+      tier({"boxesToBothBlocks", Input::Bits, Match::Exact,
+            EXPECT_ALL(firstWords(in, 512) + firstWords(in, 512))},
+           {32, 8}, 2),
+      tier({"clusterExchange", Input::Bits, Match::Exact,
+            EXPECT_ALL(LANES(in[lane]) + LANES(in[31 - lane]) + Words(32, 0) +
+                       Words(32, 1))},
+           {32, 8}, 2),
+      tier({"groupBf1664", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, bf16ToF32)), 128}),
+      tier({"groupBf1664Shared", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, bf16ToF32)), 128}),
+      tier({"groupBf1664Transposed", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, bf16ToF32)), 128}),
+      tier({"groupBf16128", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 128, bf16ToF32)), 128}),
+      tier({"groupBf16128Shared", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 128, bf16ToF32)), 128}),
+      tier({"groupBf16128Transposed", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 128, bf16ToF32)), 128}),
+      tier({"groupBf16256", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 256, bf16ToF32)), 128}),
+      tier({"groupBf16256Shared", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 256, bf16ToF32)), 128}),
+      tier({"groupBf16256Transposed", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 256, bf16ToF32)), 128}),
+      tier({"groupHalf64", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, f16ToF32)), 128}),
+      tier({"groupHalf64Shared", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, f16ToF32)), 128}),
+      tier({"groupHalf64Transposed", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, f16ToF32)), 128}),
+      tier({"groupHalf128", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 128, f16ToF32)), 128}),
+      tier({"groupHalf128Shared", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 128, f16ToF32)), 128}),
+      tier({"groupHalf128Transposed", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 128, f16ToF32)), 128}),
+      tier({"groupHalf256", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 256, f16ToF32)), 128}),
+      tier({"groupHalf256Shared", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 256, f16ToF32)), 128}),
+      tier({"groupHalf256Transposed", Input::HalfPairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 256, f16ToF32)), 128}),
+      tier({"groupNoSwizzle", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, bf16ToF32)), 128}),
+      tier({"groupSwizzle64", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, bf16ToF32)), 128}),
+      tier({"groupSwizzle32", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, bf16ToF32)), 128}),
+      tier({"groupTransposedSwizzle64", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, bf16ToF32)), 128}),
+      tier({"groupTransposedSwizzle32", Input::Bf16Pairs, Match::Sum,
+            EXPECT_ALL(productOfGroup(in, 64, bf16ToF32)), 128}),
+      tier({"registersMoved", Input::Bits, Match::Exact, registersMoved, 256}),
   };
   return cases;
 }

@@ -27,7 +27,8 @@ enum class Match {
   Exact, ///< Whatever moves or selects bits, or rounds once.
   Float, ///< As floats, by 1e-6 of the value: approximations on a GPU, which
          ///< give 0 for what is below 2^-126; NaN matches NaN.
-  Sum,   ///< As floats, by 1e-5: sums of products in any order.
+  Sum,   ///< As floats, by 1e-5, and of what is above 1 by 1e-5 of the value:
+         ///< sums of products in any order.
 };
 
 /// A kernel of Wrappers.cu and what it should give.
@@ -37,6 +38,8 @@ struct WrapperCase {
   Match match;
   Words (*expected)(const Words &in);
   uint32_t threads = 32;
+  std::optional<MapBox> map = {};
+  uint32_t cluster = 1; ///< And blocks.
 };
 
 const std::vector<WrapperCase> &wrapperCases();

@@ -8,12 +8,15 @@
 //
 // One block each, of 32 threads or 64: words in, words out, so that the same
 // kernels and the same expectations (WrapperCases.cpp) do for the simulator and
-// for a GPU. `in` has 1,024 words, `out` starts as zero.
+// for a GPU. `in` has 1,024 words, `out` starts as zero. Those of sm_90a have a
+// map of `in` before `rows`, as their case says, and some a cluster of two
+// blocks.
 //
 //===----------------------------------------------------------------------===//
 
 #include "llamac/ptx.cuh"
 #include "llamac/ptx_sm90.cuh"
+#include "llamac/ptx_sm90a.cuh"
 
 using namespace llamac;
 
@@ -297,3 +300,241 @@ WRAPPER(multiplyInt8) {
   multiplyMatrices<int>(out, in,
                         [](auto &d, auto &a, auto &b) { mmaInt8(d, a, b); });
 }
+
+//===----------------------------------------------------------------------===//
+// sm_90a: tensor copies, clusters, products of a warpgroup
+//===----------------------------------------------------------------------===//
+
+#if LLAMAC_HAS_SM90A
+#define TIER_WRAPPER(name)                                                     \
+  extern "C" __global__ void __launch_bounds__(256, 1) name(                   \
+      uint32_t *out, const uint32_t *in, LLAMAC_TENSOR_MAP(map), int rows)
+
+/// A barrier of one arrival, set up for all threads that reach it.
+LLAMAC_DEVICE void setUp(uint64_t *barrier, uint32_t arrivals = 1) {
+  if (threadIdx.x == 0) {
+    mbarrierInit(barrier, arrivals);
+    mbarrierInitFence();
+    fenceProxyAsync();
+  }
+  syncThreads();
+}
+
+/// Four boxes of `words` words, as they lie in shared memory: inside of the
+/// matrix of 30 rows, across its end, across its right side, and before it.
+template <int columns, int boxRows>
+LLAMAC_DEVICE void copyBoxes(uint32_t *out, const TensorMap &map) {
+  LLAMAC_SHARED_DYNAMIC(bytes);
+  LLAMAC_SHARED(barrier, uint64_t);
+  setUp(&barrier);
+  constexpr int words = columns * boxRows;
+  constexpr int at[4][2] = {{4, 8}, {0, 24}, {20, 2}, {-4, -3}};
+  if (threadIdx.x == 0) {
+    mbarrierArriveExpect(&barrier, 4 * words * 4);
+    for (int i = 0; i < 4; ++i)
+      tensorLoad(bytes + i * words * 4, map, at[i][0], at[i][1], &barrier);
+  }
+  mbarrierWait(&barrier, 0);
+  const auto *copied = reinterpret_cast<const uint32_t *>(bytes);
+  for (int i = threadIdx.x; i < 4 * words; i += blockDim.x)
+    out[i] = copied[i];
+}
+TIER_WRAPPER(boxes) { copyBoxes<8, 16>(out, map); }
+TIER_WRAPPER(boxesSwizzled32) { copyBoxes<8, 32>(out, map); }
+TIER_WRAPPER(boxesSwizzled64) { copyBoxes<16, 16>(out, map); }
+TIER_WRAPPER(boxesSwizzled128) { copyBoxes<32, 8>(out, map); }
+
+TIER_WRAPPER(boxesToBothBlocks) {
+  // Block i brings box i of 8 rows of 32 words to both blocks.
+  LLAMAC_SHARED_DYNAMIC(bytes);
+  LLAMAC_SHARED(barrier, uint64_t);
+  setUp(&barrier);
+  clusterArrive();
+  clusterWait();
+  const uint32_t rank = clusterRank();
+  if (threadIdx.x == 0) {
+    mbarrierArriveExpect(&barrier, 2048);
+    tensorLoadMulticast(bytes + rank * 1024, map, 0, 8 * rank, &barrier, 3);
+  }
+  mbarrierWait(&barrier, 0);
+  const auto *copied = reinterpret_cast<const uint32_t *>(bytes);
+  for (int i = threadIdx.x; i < 512; i += blockDim.x)
+    out[512 * rank + i] = copied[i];
+  clusterArrive();
+  clusterWait();
+}
+
+TIER_WRAPPER(clusterExchange) {
+  // Block 1 waits until all threads of block 0 have arrived at its barrier,
+  // and reads what they wrote.
+  LLAMAC_SHARED(barrier, uint64_t);
+  setUp(&barrier, 32);
+  const uint32_t rank = clusterRank();
+  out[64 + 32 * rank + threadIdx.x] = rank;
+  clusterArrive();
+  clusterWait();
+  if (rank == 0) {
+    out[threadIdx.x] = in[threadIdx.x];
+    mbarrierArriveCluster(&barrier, 1);
+  } else {
+    mbarrierWait(&barrier, 0);
+    out[32 + threadIdx.x] = out[31 - threadIdx.x];
+  }
+  clusterArrive();
+  clusterWait();
+}
+
+/// Puts element (row, k) of a matrix of 16-deep rows into shared memory, or of
+/// its transpose: rows contiguous.
+LLAMAC_DEVICE uint32_t elementAt(uint32_t row, uint32_t k, uint32_t span,
+                                 bool transposed) {
+  if (span == 0) // Core matrices of 8 x 16 bytes, two along the depth.
+    return row / 8 * 256 + k / 8 * 128 + row % 8 * 16 + k % 8 * 2;
+  // Rows of `span` bytes in groups of eight; for a transpose one row is one k,
+  // and blocks of span / 2 columns of all 16 follow each other.
+  const uint32_t at = transposed ? row / (span / 2) * 16 * span + k * span +
+                                       row % (span / 2) * 2
+                                 : row * span + k * 2;
+  return at ^ (at >> 7 & (span / 16 - 1)) << 4;
+}
+LLAMAC_DEVICE uint64_t descriptorOf(const void *matrix, uint32_t span,
+                                    bool transposed) {
+  if (span == 0)
+    return matrixDescriptor(matrix, 128, 256, Swizzle::None);
+  return matrixDescriptor(matrix, transposed ? 16 * span : 0, 8 * span,
+                          span == 128  ? Swizzle::Bytes128
+                          : span == 64 ? Swizzle::Bytes64
+                                       : Swizzle::Bytes32);
+}
+
+/// out = 2 a b: a is [64][16], in[0 .. 511], b [columns][16] from in[512] on,
+/// round and round. Two products, the first of which overwrites what the sums
+/// held. `span` is the swizzle's of b, and of a when that is in shared memory.
+template <bool half, int columns, bool aShared, bool transposed, uint32_t span>
+LLAMAC_DEVICE void multiplyGroup(uint32_t *out, const uint32_t *in) {
+  LLAMAC_SHARED_DYNAMIC(bytes);
+  unsigned char *bytesA = bytes, *bytesB = bytes + 8192;
+  const int t = threadIdx.x;
+  auto element = [&](int i) -> uint16_t {
+    return in[i / 2 % 1024] >> i % 2 * 16;
+  };
+  for (int i = t; i < 64 * 16; i += 128)
+    *reinterpret_cast<uint16_t *>(
+        bytesA + elementAt(i / 16, i % 16, span, false)) = element(i);
+  for (int i = t; i < columns * 16; i += 128)
+    *reinterpret_cast<uint16_t *>(bytesB +
+                                  elementAt(i / 16, i % 16, span, transposed)) =
+        element(1024 + i);
+  fenceProxyAsync();
+  syncThreads();
+  const int row = warpIndex() * 16 + laneIndex() / 4, pair = laneIndex() % 4;
+  const uint32_t a[4] = {in[row * 8 + pair], in[(row + 8) * 8 + pair],
+                         in[row * 8 + pair + 4], in[(row + 8) * 8 + pair + 4]};
+  const uint64_t b = descriptorOf(bytesB, span, transposed);
+  float d[columns / 2];
+  for (int i = 0; i < columns / 2; ++i)
+    d[i] = 7;
+  auto multiply = [&](bool accumulate) {
+    if constexpr (aShared && half)
+      wgmmaHalf<transposed>(d, descriptorOf(bytesA, span, false), b,
+                            accumulate);
+    else if constexpr (aShared)
+      wgmmaBf16<transposed>(d, descriptorOf(bytesA, span, false), b,
+                            accumulate);
+    else if constexpr (half)
+      wgmmaHalf<transposed>(d, a, b, accumulate);
+    else
+      wgmmaBf16<transposed>(d, a, b, accumulate);
+  };
+  wgmmaFence();
+  multiply(false);
+  multiply(true);
+  wgmmaCommit();
+  wgmmaWait<0>();
+  for (int i = 0; i < columns / 2; ++i)
+    out[(row + i / 2 % 2 * 8) * columns + i / 4 * 8 + 2 * pair + i % 2] =
+        asBits(d[i]);
+}
+TIER_WRAPPER(groupBf1664) {
+  multiplyGroup<false, 64, false, false, 128>(out, in);
+}
+TIER_WRAPPER(groupBf1664Shared) {
+  multiplyGroup<false, 64, true, false, 128>(out, in);
+}
+TIER_WRAPPER(groupBf1664Transposed) {
+  multiplyGroup<false, 64, false, true, 128>(out, in);
+}
+TIER_WRAPPER(groupBf16128) {
+  multiplyGroup<false, 128, false, false, 128>(out, in);
+}
+TIER_WRAPPER(groupBf16128Shared) {
+  multiplyGroup<false, 128, true, false, 128>(out, in);
+}
+TIER_WRAPPER(groupBf16128Transposed) {
+  multiplyGroup<false, 128, false, true, 128>(out, in);
+}
+TIER_WRAPPER(groupBf16256) {
+  multiplyGroup<false, 256, false, false, 128>(out, in);
+}
+TIER_WRAPPER(groupBf16256Shared) {
+  multiplyGroup<false, 256, true, false, 128>(out, in);
+}
+TIER_WRAPPER(groupBf16256Transposed) {
+  multiplyGroup<false, 256, false, true, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf64) {
+  multiplyGroup<true, 64, false, false, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf64Shared) {
+  multiplyGroup<true, 64, true, false, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf64Transposed) {
+  multiplyGroup<true, 64, false, true, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf128) {
+  multiplyGroup<true, 128, false, false, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf128Shared) {
+  multiplyGroup<true, 128, true, false, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf128Transposed) {
+  multiplyGroup<true, 128, false, true, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf256) {
+  multiplyGroup<true, 256, false, false, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf256Shared) {
+  multiplyGroup<true, 256, true, false, 128>(out, in);
+}
+TIER_WRAPPER(groupHalf256Transposed) {
+  multiplyGroup<true, 256, false, true, 128>(out, in);
+}
+TIER_WRAPPER(groupNoSwizzle) {
+  multiplyGroup<false, 64, true, false, 0>(out, in);
+}
+TIER_WRAPPER(groupSwizzle64) {
+  multiplyGroup<false, 64, true, false, 64>(out, in);
+}
+TIER_WRAPPER(groupSwizzle32) {
+  multiplyGroup<false, 64, true, false, 32>(out, in);
+}
+TIER_WRAPPER(groupTransposedSwizzle64) {
+  multiplyGroup<false, 64, false, true, 64>(out, in);
+}
+TIER_WRAPPER(groupTransposedSwizzle32) {
+  multiplyGroup<false, 64, false, true, 32>(out, in);
+}
+
+TIER_WRAPPER(registersMoved) {
+  // What one warpgroup gives the other takes.
+  uint32_t value = in[threadIdx.x];
+  if (threadIdx.x < 128) {
+    registersGive<24>();
+    value += 1;
+  } else {
+    registersTake<232>();
+    value += 2;
+  }
+  out[threadIdx.x] = value;
+}
+#endif

@@ -36,6 +36,9 @@ static SourceFile wrappersSource() {
 // Every case on every device
 //===----------------------------------------------------------------------===//
 
+/// Two operands of a warpgroup's product in shared memory.
+static constexpr uint32_t tierSharedBytes = 48 << 10;
+
 namespace {
 
 class WrapperTest : public testing::Test {
@@ -49,7 +52,12 @@ public:
     const Words in = makeInput(wrapper.input);
     const Words expected = wrapper.expected(in);
     const auto out =
-        (*device)->run({wrapper.kernel, wrapper.threads}, in, expected.size());
+        (*device)->run({.kernel = wrapper.kernel,
+                        .threads = wrapper.threads,
+                        .sharedBytes = wrapper.map ? tierSharedBytes : 2048U,
+                        .map = wrapper.map,
+                        .cluster = wrapper.cluster},
+                       in, expected.size());
     ASSERT_TRUE(out.ok()) << out.status();
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_TRUE(matches((*out)[i], expected[i], wrapper.match))
@@ -138,7 +146,7 @@ static std::string headerText(const std::string &name) {
 }
 
 TEST(Wrappers, EveryWrapperIsCalledByAMicroKernel) {
-  for (const char *name : {"ptx.cuh", "ptx_sm90.cuh"}) {
+  for (const char *name : {"ptx.cuh", "ptx_sm90.cuh", "ptx_sm90a.cuh"}) {
     const std::string header = headerText(name);
     ASSERT_GT(wrappersIn(header).size(), 5U) << name;
     // An address is what every wrapper on shared memory begins with; the

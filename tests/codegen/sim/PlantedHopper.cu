@@ -1,0 +1,192 @@
+//===- PlantedHopper.cu - Bugs of tensor copies and wgmma -------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// As Planted.cu, for what sm_90a has: one kernel, whose template parameter says
+// what is wrong with it. A warp copies tiles of `in` into a ring of stages;
+// four others multiply them. `map` is of `in` as bfloat16, rows of 64 (128
+// bytes, swizzled) in boxes of 32: a small integer as a float is a zero and
+// then itself. So out[m][n] = (m % 5) * the sum of row n of all tiles + tiles.
+//
+//===----------------------------------------------------------------------===//
+
+#include "llamac/ptx_sm90a.cuh"
+
+using namespace llamac;
+
+enum class Bug {
+  None,
+  MissingFence,
+  FenceBeforeChange,
+  SumsReadEarly,
+  SumsWrittenEarly,
+  OperandsChangedEarly,
+  StageFreedEarly,
+  WrongParity,
+  TooFewBytes,
+  TooManyBytes,
+  NoSwizzle,
+  WrongStride,
+  OtherOperand,
+  StartInsidePattern,
+  ProductNotAwaited,
+  MissingWait,
+  MisalignedStage,
+  NoClusterSync,
+  FreedHereOnly,
+  EndsEarly,
+  OneBlockWaits,
+};
+
+template <Bug bug, int cluster>
+LLAMAC_DEVICE void productRing(float *out, const TensorMap &map, int rows) {
+  constexpr int stages = 2, boxBytes = 4096, stageBytes = 2 * boxBytes;
+  LLAMAC_SHARED_DYNAMIC(bytes);
+  LLAMAC_SHARED(full, uint64_t[stages]);
+  LLAMAC_SHARED(empty, uint64_t[stages]);
+  const int t = threadIdx.x;
+  if (t == 0) {
+    for (int stage = 0; stage < stages; ++stage) {
+      mbarrierInit(&full[stage], 1);
+      mbarrierInit(&empty[stage], 4 * cluster);
+    }
+    mbarrierInitFence();
+  }
+  syncThreads();
+  if constexpr (cluster > 1 && bug != Bug::NoClusterSync) {
+    clusterArrive();
+    if (bug != Bug::OneBlockWaits || clusterRank() == 0)
+      clusterWait();
+    else
+      // caught below by oneBlockWaits
+      clusterArrive();
+  }
+  const int tiles = rows / 2048;
+  if (t < 128) {
+    for (int tile = 0; t == 0 && tile < tiles; ++tile) {
+      const int stage = tile % stages;
+      const int phase = tile / stages % 2 ^ (bug == Bug::WrongParity ? 0 : 1);
+      // caught below by wrongParity tooFewBytes tooManyBytes
+      mbarrierWait(&empty[stage], phase);
+      mbarrierArriveExpect(&full[stage], bug == Bug::TooFewBytes ? boxBytes
+                                         : bug == Bug::TooManyBytes
+                                             ? stageBytes + 16
+                                             : stageBytes);
+      for (int half = 0; half < 2; ++half) {
+        unsigned char *to = bytes + stage * stageBytes + half * boxBytes +
+                            (bug == Bug::MisalignedStage ? 64 : 0);
+        const int row = tile * 64 + half * 32;
+        if constexpr (cluster == 1)
+          // caught below by wrongParity stageFreedEarly missingTensorWait
+          // misalignedStage tooFewBytes
+          tensorLoad(to, map, 0, row, &full[stage]);
+        else if (half == static_cast<int>(clusterRank()))
+          // caught below by noClusterSync freedHereOnly
+          tensorLoadMulticast(to, map, 0, row, &full[stage], 3);
+      }
+    }
+  } else {
+    const int row = (t - 128) / 32 * 16 + laneIndex() / 4;
+    float d[32] = {};
+    uint32_t a[4];
+    for (int i = 0; i < 4; ++i)
+      a[i] = packBf16(1, (row + i % 2 * 8) % 5);
+    auto release = [&](int stage) {
+      syncWarp();
+      if (laneIndex() != 0)
+        return;
+      mbarrierArrive(&empty[stage]);
+      if constexpr (cluster > 1 && bug == Bug::FreedHereOnly)
+        mbarrierArrive(&empty[stage]);
+      else if constexpr (cluster > 1)
+        // caught below by endsEarly
+        mbarrierArriveCluster(&empty[stage], clusterRank() ^ 1);
+    };
+    for (int tile = 0; tile < tiles; ++tile) {
+      const int stage = tile % stages;
+      if constexpr (bug == Bug::FenceBeforeChange)
+        wgmmaFence();
+      for (int i = 0; i < 32; ++i)
+        d[i] += 1;
+      if constexpr (bug != Bug::FenceBeforeChange && bug != Bug::MissingFence)
+        wgmmaFence();
+      if constexpr (bug != Bug::MissingWait)
+        // caught below by wrongParity tooFewBytes tooManyBytes freedHereOnly
+        mbarrierWait(&full[stage], tile / stages % 2);
+      const uint64_t operand = matrixDescriptor(
+          bytes +
+              (bug == Bug::OtherOperand && t >= 224 ? 0 : stage * stageBytes) +
+              (bug == Bug::StartInsidePattern ? 128 : 0),
+          0, bug == Bug::WrongStride ? 512 : 1024,
+          bug == Bug::NoSwizzle ? Swizzle::None : Swizzle::Bytes128);
+      for (int k = 0; k < 4; ++k)
+        // caught below by missingProductFence fenceBeforeChange
+        // sumsWrittenEarly operandsChangedEarly stageFreedEarly otherOperand
+        // startInsidePattern missingTensorWait productNotAwaited wrongParity
+        // tooFewBytes freedHereOnly
+        wgmmaBf16(d, a, operand + 2 * k);
+      wgmmaCommit();
+      if constexpr (bug == Bug::SumsReadEarly)
+        // caught below by sumsReadEarly
+        out[t] = d[0];
+      if constexpr (bug == Bug::SumsWrittenEarly)
+        // caught below by sumsWrittenEarly
+        d[5] = 0;
+      if constexpr (bug == Bug::OperandsChangedEarly)
+        // caught below by operandsChangedEarly
+        a[2] += tile + 1;
+      if constexpr (bug == Bug::StageFreedEarly)
+        release(stage);
+      if constexpr (bug != Bug::ProductNotAwaited)
+        // caught below by wrongParity stageFreedEarly
+        wgmmaWait<0>();
+      if constexpr (bug != Bug::StageFreedEarly)
+        release(stage);
+    }
+    for (int i = 0; i < 32; ++i)
+      // caught below by productNotAwaited
+      out[blockIdx.x * 4096 + (row + i / 2 % 2 * 8) * 64 + i / 4 * 8 +
+          laneIndex() % 4 * 2 + i % 2] = d[i];
+  }
+  if constexpr (cluster > 1 && bug != Bug::EndsEarly) {
+    clusterArrive();
+    clusterWait();
+  }
+}
+
+#define PLANTED(name, bug, cluster)                                            \
+  extern "C" __global__ void __launch_bounds__(256)                            \
+      name##Bug(float *out, const float *in, uint32_t *flags,                  \
+                LLAMAC_TENSOR_MAP(map), int rows) {                            \
+    productRing<bug, cluster>(out, map, rows);                                 \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__(256)                            \
+      name##Fixed(float *out, const float *in, uint32_t *flags,                \
+                  LLAMAC_TENSOR_MAP(map), int rows) {                          \
+    productRing<Bug::None, cluster>(out, map, rows);                           \
+  }
+
+PLANTED(missingProductFence, Bug::MissingFence, 1)
+PLANTED(fenceBeforeChange, Bug::FenceBeforeChange, 1)
+PLANTED(sumsReadEarly, Bug::SumsReadEarly, 1)
+PLANTED(sumsWrittenEarly, Bug::SumsWrittenEarly, 1)
+PLANTED(operandsChangedEarly, Bug::OperandsChangedEarly, 1)
+PLANTED(stageFreedEarly, Bug::StageFreedEarly, 1)
+PLANTED(wrongParity, Bug::WrongParity, 1)
+PLANTED(tooFewBytes, Bug::TooFewBytes, 1)
+PLANTED(tooManyBytes, Bug::TooManyBytes, 1)
+PLANTED(noSwizzle, Bug::NoSwizzle, 1)
+PLANTED(wrongStride, Bug::WrongStride, 1)
+PLANTED(otherOperand, Bug::OtherOperand, 1)
+PLANTED(startInsidePattern, Bug::StartInsidePattern, 1)
+PLANTED(productNotAwaited, Bug::ProductNotAwaited, 1)
+PLANTED(missingTensorWait, Bug::MissingWait, 1)
+PLANTED(misalignedStage, Bug::MisalignedStage, 1)
+PLANTED(noClusterSync, Bug::NoClusterSync, 2)
+PLANTED(freedHereOnly, Bug::FreedHereOnly, 2)
+PLANTED(endsEarly, Bug::EndsEarly, 2)
+PLANTED(oneBlockWaits, Bug::OneBlockWaits, 2)
