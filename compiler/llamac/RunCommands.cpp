@@ -47,6 +47,7 @@ struct ModelCommand {
                             resolvePlan(model, options, quiet));
     ModelOptions loading = runtime;
     loading.verify &= !plan.verified;
+    loading.quiet = quiet;
     return Model::load(plan.path, loading);
   }
 };

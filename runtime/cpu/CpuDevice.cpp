@@ -84,6 +84,10 @@ absl::Status CpuDevice::write(Buffer &buffer, uint64_t offset,
   return writeHostMemory(buffer, offset, bytes);
 }
 
+absl::StatusOr<std::unique_ptr<Upload>> CpuDevice::newUpload(uint64_t) {
+  return newHostUpload();
+}
+
 absl::StatusOr<absl::Span<const uint8_t>>
 CpuDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
                 std::vector<uint8_t> &) {

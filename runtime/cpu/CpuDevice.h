@@ -43,9 +43,16 @@ public:
   absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>>
+  allocateUnset(uint64_t size) override {
+    return allocateDense(size);
+  }
+  bool sharesInPlace() const override { return true; }
+  absl::StatusOr<std::unique_ptr<Buffer>>
   share(absl::Span<const uint8_t> bytes) override;
   absl::Status write(Buffer &buffer, uint64_t offset,
                      absl::Span<const uint8_t> bytes) override;
+  absl::StatusOr<std::unique_ptr<Upload>>
+  newUpload(uint64_t pieceBytes) override;
   absl::StatusOr<absl::Span<const uint8_t>>
   read(const Buffer &buffer, uint64_t offset, uint64_t size,
        std::vector<uint8_t> &staging) override;

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CubinCache.h"
 #include "runtime/cuda/CudaProgram.h"
+#include "runtime/cuda/CudaUpload.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/plan/SourceBundle.h"
 
@@ -174,6 +175,11 @@ absl::Status CudaDevice::write(Buffer &buffer, uint64_t offset,
       functions->cuMemcpyHtoDAsync_v2(addressOf(buffer) + offset, bytes.data(),
                                       bytes.size(), work),
       "cuMemcpyHtoDAsync");
+}
+
+absl::StatusOr<std::unique_ptr<Upload>>
+CudaDevice::newUpload(uint64_t pieceBytes) {
+  return newCudaUpload(*this, pieceBytes);
 }
 
 absl::StatusOr<absl::Span<const uint8_t>>

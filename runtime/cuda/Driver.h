@@ -32,6 +32,7 @@ using Context = struct ContextTag *;
 using Module = struct ModuleTag *;
 using Function = struct FunctionTag *;
 using Stream = struct StreamTag *;
+using Event = struct EventTag *;
 using Graph = struct GraphTag *;
 using GraphExec = struct GraphExecTag *;
 
@@ -45,8 +46,10 @@ enum DeviceAttribute : int {
 /// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int functionSharedBytes = 8;
 
-/// CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+/// CU_STREAM_NON_BLOCKING, CU_EVENT_DISABLE_TIMING,
+/// CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr unsigned streamNonBlocking = 1;
+inline constexpr unsigned eventWithoutTime = 2;
 inline constexpr int captureOfThread = 1;
 
 /// Every function of the driver that is used: name, result, parameters.
@@ -67,6 +70,12 @@ inline constexpr int captureOfThread = 1;
   X(cuMemsetD8Async, Result, (Address, unsigned char, size_t, Stream))         \
   X(cuMemcpyHtoDAsync_v2, Result, (Address, const void *, size_t, Stream))     \
   X(cuMemcpyDtoHAsync_v2, Result, (void *, Address, size_t, Stream))           \
+  X(cuMemHostAlloc, Result, (void **, size_t, unsigned))                       \
+  X(cuMemFreeHost, Result, (void *))                                           \
+  X(cuEventCreate, Result, (Event *, unsigned))                                \
+  X(cuEventRecord, Result, (Event, Stream))                                    \
+  X(cuEventSynchronize, Result, (Event))                                       \
+  X(cuEventDestroy_v2, Result, (Event))                                        \
   X(cuModuleLoadData, Result, (Module *, const void *))                        \
   X(cuModuleUnload, Result, (Module))                                          \
   X(cuModuleGetFunction, Result, (Function *, Module, const char *))           \

@@ -73,6 +73,7 @@ absl::StatusOr<std::optional<DeviceMemory>> Device::memory() {
 absl::Status Device::reserve(uint64_t) { return absl::OkStatus(); }
 
 Buffer::~Buffer() = default;
+Upload::~Upload() = default;
 PreparedProgram::~PreparedProgram() = default;
 LoadedCode::~LoadedCode() = default;
 Device::~Device() = default;

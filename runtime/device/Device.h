@@ -49,6 +49,26 @@ private:
   uint64_t bytes;
 };
 
+/// Bytes on their way to memory of a device, piece by piece: while the host
+/// fills one, those before it are copied. What was not finished is given up
+/// when the object goes, before the buffers do.
+class Upload {
+public:
+  virtual ~Upload();
+
+  /// Where the host is to put bytes [offset, offset + size) of `buffer`, which
+  /// no more than a piece of the upload may be; good until send(). They hold
+  /// anything.
+  virtual absl::StatusOr<absl::Span<uint8_t>>
+  next(Buffer &buffer, uint64_t offset, uint64_t size) = 0;
+
+  /// What next() gave is filled.
+  virtual absl::Status send() = 0;
+
+  /// Waits until all that was sent is there.
+  virtual absl::Status finish() = 0;
+};
+
 /// What the operands of a plan's programs point at; it outlives them.
 struct ProgramBindings {
   void *arena = nullptr;         ///< As many bytes as the largest program's.
@@ -151,6 +171,13 @@ public:
   virtual absl::StatusOr<std::unique_ptr<Buffer>>
   allocateDense(uint64_t size) = 0;
 
+  /// The same, of bytes that hold anything; for what is written as a whole.
+  virtual absl::StatusOr<std::unique_ptr<Buffer>>
+  allocateUnset(uint64_t size) = 0;
+
+  /// Whether share() uses bytes in place.
+  virtual bool sharesInPlace() const = 0;
+
   /// Host bytes that kernels may read for as long as the caller keeps them:
   /// used in place where the device can, copied where not.
   virtual absl::StatusOr<std::unique_ptr<Buffer>>
@@ -159,6 +186,11 @@ public:
   /// Copies `bytes` to `buffer` at `offset`.
   virtual absl::Status write(Buffer &buffer, uint64_t offset,
                              absl::Span<const uint8_t> bytes) = 0;
+
+  /// An upload in pieces of up to `pieceBytes`, of which some are held at a
+  /// time. The device outlives it.
+  virtual absl::StatusOr<std::unique_ptr<Upload>>
+  newUpload(uint64_t pieceBytes) = 0;
 
   /// Bytes [offset, offset + size) of `buffer`: in place where the host sees
   /// them, else copied to `staging`. Valid until the next run or call.

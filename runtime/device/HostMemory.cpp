@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
+#include <utility>
 
 namespace llamac {
 
@@ -30,7 +31,36 @@ public:
   }
 };
 
+/// The host writes where kernels read.
+class HostUpload final : public Upload {
+public:
+  explicit HostUpload(std::function<void(absl::Span<uint8_t>)> sent)
+      : sent(std::move(sent)) {}
+
+  absl::StatusOr<absl::Span<uint8_t>> next(Buffer &buffer, uint64_t offset,
+                                           uint64_t size) override {
+    LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, size));
+    piece = {static_cast<uint8_t *>(buffer.address()) + offset, size};
+    return piece;
+  }
+  absl::Status send() override {
+    if (sent && !piece.empty())
+      sent(piece);
+    return absl::OkStatus();
+  }
+  absl::Status finish() override { return absl::OkStatus(); }
+
+private:
+  std::function<void(absl::Span<uint8_t>)> sent;
+  absl::Span<uint8_t> piece;
+};
+
 } // namespace
+
+std::unique_ptr<Upload>
+newHostUpload(std::function<void(absl::Span<uint8_t>)> sent) {
+  return std::make_unique<HostUpload>(std::move(sent));
+}
 
 absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size) {
   if (size == 0)

@@ -15,6 +15,8 @@
 
 #include "runtime/device/Device.h"
 
+#include <functional>
+
 namespace llamac {
 
 /// `size` zero bytes of the process, taken as they are first written. Memory
@@ -23,6 +25,10 @@ absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size);
 
 /// Asks for large pages under `buffer`: advice only, small ones are as correct.
 void adviseLargePages(const Buffer &buffer);
+
+/// Such memory is filled in place; `sent` is then told.
+std::unique_ptr<Upload>
+newHostUpload(std::function<void(absl::Span<uint8_t>)> sent = {});
 
 /// Device::write() and read() for such memory. Internal error for bytes
 /// outside of it.

@@ -8,6 +8,7 @@
 
 #include "runtime/engine/Model.h"
 
+#include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/Topology.h"
@@ -83,12 +84,14 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   model->modelConfig = fromPlan(*plan.config);
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn, createDevice(plan, threads, options));
   LLAMAC_RETURN_IF_ERROR(checkMemory(*model->reader, *model->runsOn));
+  Progress progress(options.quiet);
+  progress.stage("loading the kernels");
   LLAMAC_ASSIGN_OR_RETURN(model->kernels,
                           model->runsOn->loadCode(model->reader));
   LLAMAC_RETURN_IF_ERROR(
       model->runsOn->reserve(memoryNeeds(*model->reader).total()));
-  LLAMAC_ASSIGN_OR_RETURN(model->weights,
-                          loadWeights(*model->reader, *model->runsOn));
+  LLAMAC_ASSIGN_OR_RETURN(
+      model->weights, loadWeights(*model->reader, *model->runsOn, &progress));
   const std::vector<PlanSection> &sections = model->reader->sections();
   model->constants.resize(sections.size());
   for (uint32_t i = 0; i < sections.size(); ++i) {

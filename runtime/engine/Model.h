@@ -25,6 +25,7 @@ struct ModelOptions {
   /// See parseSimSchedule(); empty for forward. For plans for sim only.
   std::string simSchedule = {};
   bool verify = true; ///< Whether all checksums of the plan are verified.
+  bool quiet = false; ///< Whether a terminal is shown no progress.
 };
 
 /// A plan with its device, kernels, weights and tokenizer. It does not change

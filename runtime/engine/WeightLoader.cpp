@@ -12,7 +12,10 @@
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/weights/WeightConverter.h"
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+
+#include <algorithm>
 
 namespace llamac {
 
@@ -49,37 +52,135 @@ static absl::StatusOr<WeightMap> openCheckpoint(const PlanReader &plan) {
   return weights;
 }
 
-// Reads a weight of the checkpoint into memory of the device.
-static absl::StatusOr<std::unique_ptr<Buffer>>
-convertWeight(const schema::WeightT &weight, const WeightMap &checkpoint,
-              Device &device) {
+namespace {
+
+/// Brings weights to a device.
+class Loader {
+public:
+  Loader(const PlanReader &plan, Device &device, Progress *progress)
+      : plan(plan), device(device), progress(progress) {}
+
+  absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> load();
+
+private:
+  using Fill =
+      absl::FunctionRef<absl::Status(uint64_t first, absl::Span<uint8_t> out)>;
+
+  absl::StatusOr<std::unique_ptr<Buffer>>
+  loadWeight(const schema::WeightT &weight);
+  absl::Status copyEmbedded(const schema::WeightT &weight, Buffer &buffer);
+  absl::Status packReferenced(const schema::WeightT &weight, Buffer &buffer);
+  absl::Status send(Buffer &buffer, uint64_t offset, uint64_t bytes,
+                    uint64_t unitBytes, Fill fill);
+
+  const PlanReader &plan;
+  Device &device;
+  Progress *progress;
+  WeightMap checkpoint;
+  std::unique_ptr<Upload> upload;
+  uint64_t done = 0, total = 0;
+};
+
+} // namespace
+
+// A few of them are held at a time. Threads that fill one for 16 MiB of copying
+// are begun in a hundredth of that time.
+static constexpr uint64_t pieceBytes = uint64_t{16} << 20;
+
+/// Gives `fill` all of [offset, offset + bytes) of `buffer`, in pieces of whole
+/// units; what it fills begins `first` behind `offset`.
+absl::Status Loader::send(Buffer &buffer, uint64_t offset, uint64_t bytes,
+                          uint64_t unitBytes, Fill fill) {
+  const uint64_t most =
+      std::max(pieceBytes / unitBytes, uint64_t{1}) * unitBytes;
+  for (uint64_t first = 0; first < bytes; first += most) {
+    const uint64_t size = std::min(most, bytes - first);
+    LLAMAC_ASSIGN_OR_RETURN(const absl::Span<uint8_t> piece,
+                            upload->next(buffer, offset + first, size));
+    LLAMAC_RETURN_IF_ERROR(fill(first, piece));
+    LLAMAC_RETURN_IF_ERROR(upload->send());
+    done += size;
+    if (progress)
+      progress->update("loading weights", done, total);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loader::copyEmbedded(const schema::WeightT &weight,
+                                  Buffer &buffer) {
+  const absl::Span<const uint8_t> bytes =
+      plan.bytes(static_cast<uint32_t>(weight.section));
+  return send(
+      buffer, 0, bytes.size(), 1, [&](uint64_t first, absl::Span<uint8_t> out) {
+        copyOnThreads(device.threads(), bytes.subspan(first, out.size()), out);
+        return absl::OkStatus();
+      });
+}
+
+absl::Status Loader::packReferenced(const schema::WeightT &weight,
+                                    Buffer &buffer) {
+  const WeightSource &source = *checkpoint.find(weight.name);
+  const DataType type = fromPlan(weight.type);
+  WeightPacker packer(
+      [&](int64_t first, int64_t count, uint8_t *out) {
+        return convertRows(checkpoint, source, type, first, count, out);
+      },
+      type, weight.rows, weight.cols, weight.layout);
+  const uint64_t unitBytes = packer.unitBytes();
+  const uint64_t bytes = static_cast<uint64_t>(packer.units()) * unitBytes;
+  LLAMAC_RETURN_IF_ERROR(
+      send(buffer, 0, bytes, unitBytes,
+           [&](uint64_t first, absl::Span<uint8_t> out) {
+             return packer.packOnThreads(
+                 device.threads(), static_cast<int64_t>(first / unitBytes),
+                 static_cast<int64_t>(out.size() / unitBytes), out.data());
+           }));
+  const absl::Span<const uint8_t> tail = packer.tail();
+  return send(buffer, bytes, tail.size(), 1,
+              [&](uint64_t first, absl::Span<uint8_t> out) {
+                copyOnThreads(device.threads(), tail.subspan(first, out.size()),
+                              out);
+                return absl::OkStatus();
+              });
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+Loader::loadWeight(const schema::WeightT &weight) {
+  if (!weight.source && device.sharesInPlace())
+    return device.share(plan.bytes(static_cast<uint32_t>(weight.section)));
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
-                          device.allocateDense(packedBytes(weight)));
-  uint64_t written = 0;
-  LLAMAC_RETURN_IF_ERROR(packWeight(
-      checkpoint, *checkpoint.find(weight.name), fromPlan(weight.type),
-      weight.layout, device.threads(), [&](absl::Span<const uint8_t> bytes) {
-        written += bytes.size();
-        return device.write(*buffer, written - bytes.size(), bytes);
-      }));
+                          device.allocateUnset(packedBytes(weight)));
+  LLAMAC_RETURN_IF_ERROR(weight.source ? packReferenced(weight, *buffer)
+                                       : copyEmbedded(weight, *buffer));
   return buffer;
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
-loadWeights(const PlanReader &plan, Device &device) {
-  LLAMAC_ASSIGN_OR_RETURN(const WeightMap checkpoint, openCheckpoint(plan));
-  std::vector<std::unique_ptr<Buffer>> buffers;
+absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> Loader::load() {
+  LLAMAC_ASSIGN_OR_RETURN(checkpoint, openCheckpoint(plan));
+  uint64_t largestRow = 0;
   for (const auto &weight : plan.plan().weights) {
-    auto buffer =
-        weight->source
-            ? convertWeight(*weight, checkpoint, device)
-            : device.share(plan.bytes(static_cast<uint32_t>(weight->section)));
+    total += packedBytes(*weight);
+    largestRow = std::max(largestRow, packedBytes(*weight) /
+                                          static_cast<uint64_t>(weight->rows));
+  }
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  // A row, or panel of rows, is not cut.
+  LLAMAC_ASSIGN_OR_RETURN(upload,
+                          device.newUpload(std::max(pieceBytes, largestRow)));
+  for (const auto &weight : plan.plan().weights) {
+    auto buffer = loadWeight(*weight);
     if (!buffer.ok())
       return withContext(buffer.status(),
                          absl::StrCat(plan.path(), ": weight ", weight->name));
     buffers.push_back(*std::move(buffer));
   }
+  LLAMAC_RETURN_IF_ERROR(upload->finish());
   return buffers;
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
+loadWeights(const PlanReader &plan, Device &device, Progress *progress) {
+  return Loader(plan, device, progress).load();
 }
 
 } // namespace llamac

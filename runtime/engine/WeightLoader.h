@@ -9,6 +9,7 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_WEIGHTLOADER_H
 #define LLAMAC_RUNTIME_ENGINE_WEIGHTLOADER_H
 
+#include "runtime/base/Progress.h"
 #include "runtime/device/Device.h"
 
 #include <memory>
@@ -16,12 +17,15 @@
 
 namespace llamac {
 
-/// The weights of `plan` by number: embedded ones are used from the plan's
-/// map, which must outlive them; others are read from the checkpoint, converted
-/// and packed by the device's number of threads. Errors: badPlan for a size
-/// that does not fit its layout or a source file that has changed; memory.
+/// The weights of `plan` by number: embedded ones are used from the plan's map
+/// where the device can, which must outlive them, else copied; others are read
+/// from the checkpoint, converted and packed. Host threads, as many as the
+/// device's, fill one piece while others are on their way. `progress`, where it
+/// is not null, is told. Errors: badPlan for a size that does not fit its
+/// layout or a source file that has changed; memory; the device's.
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
-loadWeights(const PlanReader &plan, Device &device);
+loadWeights(const PlanReader &plan, Device &device,
+            Progress *progress = nullptr);
 
 } // namespace llamac
 

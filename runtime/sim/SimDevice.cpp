@@ -114,6 +114,12 @@ absl::Status SimDevice::write(Buffer &buffer, uint64_t offset,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<Upload>> SimDevice::newUpload(uint64_t) {
+  return newHostUpload([this](absl::Span<uint8_t> piece) {
+    simulator.memory().markDefined(piece.data(), piece.size());
+  });
+}
+
 absl::StatusOr<absl::Span<const uint8_t>>
 SimDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
                 std::vector<uint8_t> &) {

@@ -51,8 +51,10 @@ static absl::Status execute(const Invocation &invocation,
                             const std::string &command) {
   if (command.empty())
     LLAMAC_RETURN_IF_ERROR(checkRunOptions(invocation.run));
+  ModelOptions loading = invocation.model;
+  loading.quiet = invocation.run.quiet;
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
-                          Model::load(invocation.plan, invocation.model));
+                          Model::load(invocation.plan, loading));
   if (command == "bench")
     return benchCommand(model, invocation.bench, stdout);
   if (command == "logits")

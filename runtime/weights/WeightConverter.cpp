@@ -14,7 +14,11 @@
 #include "runtime/io/Dequantize.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -34,112 +38,113 @@ absl::Status convertRows(const WeightMap &weights, const WeightSource &source,
   return absl::OkStatus();
 }
 
-/// Panels [first, first + count) of the weight, packed to `out`.
-namespace {
-
-/// Packs a weight by units that the layout keeps together.
-class Packer {
-public:
-  Packer(const WeightMap &weights, const WeightSource &source, DataType type,
-         schema::WeightLayout layout);
-
-  int64_t units() const { return (source.rows - 1) / unitRows + 1; }
-  uint64_t unitBytes() const { return bytes; }
-
-  /// Writes units [first, first + count) to `out`, unitBytes() each.
-  absl::Status pack(int64_t first, int64_t count, uint8_t *out);
-
-  /// What comes behind the last unit.
-  absl::Span<const uint8_t> tail() const { return behind; }
-
-private:
-  const WeightMap &weights;
-  const WeightSource &source;
-  DataType type;
-  schema::WeightLayout layout;
-  int64_t unitRows;
-  uint64_t bytes;
-  std::vector<uint8_t> behind; ///< Padding, then scales.
-  int64_t scalesAt = 0;        ///< In `behind`.
-};
-
-} // namespace
-
-Packer::Packer(const WeightMap &weights, const WeightSource &source,
-               DataType type, schema::WeightLayout layout)
-    : weights(weights), source(source), type(type), layout(layout),
+WeightPacker::WeightPacker(RowSource source, DataType type, int64_t rows,
+                           int64_t cols, schema::WeightLayout layout)
+    : source(std::move(source)), type(type), rows(rows), cols(cols),
+      layout(layout),
       unitRows(layout == schema::WeightLayout::Panel16 ? panelRows : 1) {
   switch (layout) {
   case schema::WeightLayout::RowMajor:
-    bytes = dataTypeBytes(type, source.cols);
+    bytes = dataTypeBytes(type, cols);
     break;
   case schema::WeightLayout::Panel16:
-    bytes = panelBytes(panelFormat(type), source.cols);
+    bytes = panelBytes(panelFormat(type), cols);
     break;
   case schema::WeightLayout::Planes: {
     const cuda::WeightFormat format = cuda::weightFormat(type);
-    bytes = cuda::valueRowBytes(format, source.cols);
-    const auto values = static_cast<int64_t>(source.rows * bytes);
-    behind.resize(cuda::packedWeightBytes(format, source.rows, source.cols) -
-                  values);
-    scalesAt = cuda::scalesOffset(format, source.rows, source.cols) - values;
+    bytes = cuda::valueRowBytes(format, cols);
+    const auto values = static_cast<int64_t>(rows * bytes);
+    behind.resize(cuda::packedWeightBytes(format, rows, cols) - values);
+    scalesAt = cuda::scalesOffset(format, rows, cols) - values;
     break;
   }
   }
 }
 
-absl::Status Packer::pack(int64_t first, int64_t count, uint8_t *out) {
+absl::Status WeightPacker::pack(int64_t first, int64_t count, uint8_t *out) {
   const int64_t firstRow = first * unitRows;
-  const int64_t numRows = std::min(count * unitRows, source.rows - firstRow);
+  const int64_t numRows = std::min(count * unitRows, rows - firstRow);
   if (layout == schema::WeightLayout::RowMajor)
-    return convertRows(weights, source, type, firstRow, numRows, out);
-  std::vector<uint8_t> rows(numRows * dataTypeBytes(type, source.cols));
-  LLAMAC_RETURN_IF_ERROR(
-      convertRows(weights, source, type, firstRow, numRows, rows.data()));
+    return source(firstRow, numRows, out);
+  std::vector<uint8_t> stored(numRows * dataTypeBytes(type, cols));
+  LLAMAC_RETURN_IF_ERROR(source(firstRow, numRows, stored.data()));
   if (layout == schema::WeightLayout::Panel16)
-    packRows(type, source.rows, source.cols, first, count, rows.data(), out);
+    packRows(type, rows, cols, first, count, stored.data(), out);
   else
     cuda::packWeightRows(
-        type, source.cols, numRows, rows.data(), out,
+        type, cols, numRows, stored.data(), out,
         behind.data() + scalesAt +
-            firstRow *
-                cuda::scaleRowBytes(cuda::weightFormat(type), source.cols));
+            firstRow * cuda::scaleRowBytes(cuda::weightFormat(type), cols));
   return absl::OkStatus();
+}
+
+/// Calls `work` on parts of [0, count), each of at most `share`, by `threads`
+/// threads.
+static void
+shareOut(int threads, int64_t count, int64_t share,
+         absl::FunctionRef<void(int64_t first, int64_t count)> work) {
+  std::atomic<int64_t> next = 0;
+  auto run = [&] {
+    for (int64_t first = next.fetch_add(share); first < count;
+         first = next.fetch_add(share))
+      work(first, std::min(share, count - first));
+  };
+  std::vector<std::thread> team;
+  const int64_t parts = count == 0 ? 0 : (count - 1) / share + 1;
+  for (int64_t member = 1; member < std::min<int64_t>(threads, parts); ++member)
+    team.emplace_back(run);
+  run();
+  for (std::thread &member : team)
+    member.join();
+}
+
+absl::Status WeightPacker::packOnThreads(int threads, int64_t first,
+                                         int64_t count, uint8_t *out) {
+  // A thread takes as much at a time as its cache holds.
+  constexpr uint64_t shareBytes = uint64_t{1} << 20;
+  const auto share =
+      std::max<int64_t>(1, static_cast<int64_t>(shareBytes / bytes));
+  std::mutex mutex;
+  absl::Status result;
+  shareOut(threads, count, share, [&](int64_t part, int64_t size) {
+    const absl::Status status = pack(first + part, size, out + part * bytes);
+    const std::lock_guard<std::mutex> lock(mutex);
+    result.Update(status);
+  });
+  return result;
+}
+
+void copyOnThreads(int threads, absl::Span<const uint8_t> from,
+                   absl::Span<uint8_t> to) {
+  constexpr int64_t share = int64_t{1} << 20;
+  shareOut(threads, static_cast<int64_t>(from.size()), share,
+           [&](int64_t first, int64_t count) {
+             std::memcpy(to.data() + first, from.data() + first, count);
+           });
 }
 
 absl::Status
 packWeight(const WeightMap &weights, const WeightSource &source, DataType type,
            schema::WeightLayout layout, int threads,
            absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink) {
-  Packer packer(weights, source, type, layout);
-  // A round: every thread packs a share of a few MiB, then all are given on.
+  WeightPacker packer(
+      [&](int64_t first, int64_t count, uint8_t *out) {
+        return convertRows(weights, source, type, first, count, out);
+      },
+      type, source.rows, source.cols, layout);
+  // A round: every thread packs a few MiB, then all are given on.
   constexpr uint64_t shareBytes = uint64_t{4} << 20;
   const uint64_t unitBytes = packer.unitBytes();
   const int64_t units = packer.units();
-  const int64_t share =
-      std::clamp<int64_t>(static_cast<int64_t>(shareBytes / unitBytes), 1,
-                          (units - 1) / threads + 1);
-  std::vector<uint8_t> buffer(threads * share * unitBytes);
-  for (int64_t round = 0; round < units; round += threads * share) {
-    std::vector<absl::Status> results(threads);
-    auto packShare = [&](int thread) {
-      const int64_t first = round + thread * share;
-      const int64_t count = std::min(share, units - first);
-      if (count > 0)
-        results[thread] = packer.pack(
-            first, count, buffer.data() + thread * share * unitBytes);
-    };
-    std::vector<std::thread> team;
-    for (int thread = 1; thread < threads; ++thread)
-      team.emplace_back(packShare, thread);
-    packShare(0);
-    for (std::thread &member : team)
-      member.join();
-    for (const absl::Status &result : results)
-      LLAMAC_RETURN_IF_ERROR(result);
-    const int64_t packed = std::min<int64_t>(threads * share, units - round);
+  const int64_t round = std::clamp<int64_t>(
+      static_cast<int64_t>(threads * shareBytes / unitBytes), 1, units);
+  std::vector<uint8_t> buffer(round * unitBytes);
+  for (int64_t first = 0; first < units; first += round) {
+    const int64_t count = std::min(round, units - first);
     LLAMAC_RETURN_IF_ERROR(
-        sink(absl::MakeConstSpan(buffer.data(), packed * unitBytes)));
+        packer.packOnThreads(threads, first, count, buffer.data()));
+    LLAMAC_RETURN_IF_ERROR(
+        sink(absl::MakeConstSpan(buffer.data(), count * unitBytes)));
   }
   return packer.tail().empty() ? absl::OkStatus() : sink(packer.tail());
 }

@@ -58,6 +58,11 @@ struct StreamTag {
   std::unique_ptr<GraphTag> captured; ///< Not null while it captures.
   std::deque<std::function<void()>> pending;
 };
+struct EventTag {
+  /// Of the last record; also the stream's, which may outlive the event.
+  std::shared_ptr<bool> reached;
+  Stream stream = nullptr;
+};
 } // namespace llamac::cuda
 
 namespace {
@@ -75,6 +80,8 @@ public:
   std::set<Module> modules;
   std::map<std::string, std::unique_ptr<FunctionTag>> functions;
   std::set<Stream> streams;
+  std::set<Event> events;
+  std::map<const uint8_t *, size_t> pinned; ///< Of the host, by its start.
   std::set<Graph> graphs;
   std::set<GraphExec> graphExecs;
 
@@ -86,7 +93,8 @@ public:
   bool loadKernels();
   int operandsOf(const std::string &kernel) const;
   void run(const SimLaunch &launch);
-  Result finish(Stream stream);
+  Result finish(Stream stream, const bool *until = nullptr);
+  bool isPinned(const void *address) const;
   void reportLeaks() const;
 
   std::shared_ptr<const PlanReader> plan;
@@ -143,11 +151,12 @@ void Gpu::run(const SimLaunch &launch) {
   sticky = launchFailed;
 }
 
-/// Does all that `stream` was given. A stream that captures is given nothing.
-Result Gpu::finish(Stream stream) {
+/// Does all that `stream` was given, or until `until` holds. A stream that
+/// captures is given nothing.
+Result Gpu::finish(Stream stream, const bool *until) {
   if (streams.count(stream) == 0 || stream->captured)
     return invalidValue;
-  while (!stream->pending.empty()) {
+  while (!stream->pending.empty() && !(until && *until)) {
     const std::function<void()> work = std::move(stream->pending.front());
     stream->pending.pop_front();
     work();
@@ -155,14 +164,23 @@ Result Gpu::finish(Stream stream) {
   return sticky;
 }
 
+bool Gpu::isPinned(const void *address) const {
+  const auto *byte = static_cast<const uint8_t *>(address);
+  const auto next = pinned.upper_bound(byte);
+  return next != pinned.begin() &&
+         byte < std::prev(next)->first + std::prev(next)->second;
+}
+
 void Gpu::reportLeaks() const {
   const char *path = std::getenv("LLAMAC_STANDIN_LEAKS");
   if (!path)
     return;
   if (std::FILE *file = std::fopen(path, "a")) {
-    std::fprintf(file, "memory %zu modules %zu streams %zu graphs %zu\n",
-                 memory.size(), modules.size(), streams.size(),
-                 graphs.size() + graphExecs.size());
+    std::fprintf(file,
+                 "memory %zu pinned %zu modules %zu streams %zu events %zu "
+                 "graphs %zu\n",
+                 memory.size(), pinned.size(), modules.size(), streams.size(),
+                 events.size(), graphs.size() + graphExecs.size());
     std::fclose(file);
   }
 }
@@ -321,6 +339,10 @@ Result cuMemsetD8Async(Address address, unsigned char value, size_t bytes,
 Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
                             Stream stream) {
   STANDIN_CALL(cuMemcpyHtoDAsync_v2)
+  if (gpu().isPinned(from))
+    return enqueue(stream, [=] {
+      std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+    });
   // Pageable memory is copied to the driver's own at once.
   const auto *source = static_cast<const uint8_t *>(from);
   std::vector<uint8_t> held(source, source + bytes);
@@ -335,6 +357,54 @@ Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
   return enqueue(stream, [=] {
     std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
   });
+}
+
+Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  STANDIN_CALL(cuMemHostAlloc)
+  auto *start = new uint8_t[bytes];
+  std::memset(start, 0xff, bytes);
+  gpu().pinned[start] = bytes;
+  *memory = start;
+  return success;
+}
+
+Result cuMemFreeHost(void *memory) {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  auto *start = static_cast<uint8_t *>(memory);
+  if (gpu().pinned.erase(start) == 0)
+    return invalidValue;
+  delete[] start;
+  return success;
+}
+
+Result cuEventCreate(Event *event, unsigned) {
+  STANDIN_CALL(cuEventCreate)
+  *event = *gpu().events.insert(new EventTag).first;
+  return success;
+}
+
+Result cuEventRecord(Event event, Stream stream) {
+  STANDIN_CALL(cuEventRecord)
+  event->stream = stream;
+  event->reached = std::make_shared<bool>(false);
+  return enqueue(stream, [reached = event->reached] { *reached = true; });
+}
+
+Result cuEventSynchronize(Event event) {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  // An event that was never recorded is reached.
+  const Result result = event->reached
+                            ? gpu().finish(event->stream, event->reached.get())
+                            : success;
+  return standin::isPlanted("cuEventSynchronize") ? planted : result;
+}
+
+Result cuEventDestroy_v2(Event event) {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  if (gpu().events.erase(event) == 0)
+    return invalidValue;
+  delete event;
+  return success;
 }
 
 Result cuModuleLoadData(Module *module, const void *image) {
