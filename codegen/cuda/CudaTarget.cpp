@@ -97,7 +97,12 @@ StringRef CudaTarget::familyName(Operation *op) const {
 
 kernel::LaunchGeometry CudaTarget::geometry(Operation *op) const {
   const cuda::LaunchShape shape = cudaFamilyOf(op)->shape(op, targetOptions);
-  return {shape.items, shape.rowBlock, shape.sharedBytes, shape.threads};
+  return {.items = shape.items,
+          .rowBlock = shape.rowBlock,
+          .scratch = shape.sharedBytes,
+          .threads = shape.threads,
+          .cluster = shape.cluster,
+          .dependent = shape.dependent};
 }
 
 } // namespace llamac

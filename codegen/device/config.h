@@ -24,13 +24,17 @@ namespace llamac::cuda {
 /// block, ceil(rows / rowBlock); a block has `threads` threads and
 /// `sharedBytes` of dynamic shared memory. `minBlocks` of them are to fit into
 /// the registers of a multiprocessor: the bound that ptxas is given, lest it
-/// spill to make room for more.
+/// spill to make room for more. `cluster` consecutive blocks along x are a
+/// cluster; `dependent` kernels wait for the launch before them themselves
+/// (gridDependencyWait).
 struct LaunchShape {
   long items;
   long rowBlock;
   int threads;
   int sharedBytes = 0;
   int minBlocks = 1;
+  int cluster = 1;
+  bool dependent = false;
 };
 
 LLAMAC_CONSTEXPR long divideUp(long value, long unit) {

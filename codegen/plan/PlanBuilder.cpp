@@ -9,6 +9,7 @@
 #include "codegen/plan/PlanBuilder.h"
 
 #include "codegen/plan/WeightSections.h"
+#include "ir/kernel/Cost.h"
 #include "ir/llama/Llama.h"
 #include "ir/llama/OpNames.h"
 #include "ir/plan/Plan.h"
@@ -54,6 +55,7 @@ private:
   const PlanProgress &progress;
   schema::PlanT plan;
   llvm::StringMap<uint32_t> kernelNumbers;
+  llvm::StringMap<schema::LaunchCost> costs; ///< By kernel.
   llvm::StringMap<uint32_t> weightNumbers;
 };
 
@@ -66,6 +68,7 @@ static absl::Span<const uint8_t> bytesOf(const std::string &text) {
 absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   plan.producer = LLAMAC_VERSION;
   plan.target = contents.target;
+  plan.gpu = contents.gpu;
   plan.config = toPlan(contents.config);
   plan.context = contents.context;
   plan.modelFingerprint = contents.fingerprint;
@@ -81,9 +84,30 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   return std::move(plan);
 }
 
+/// The coefficients of what a launch of `op` costs, from the costs of three
+/// steps: bytes are linear in the rows and the context, operations in the rows
+/// and the keys, which a step of two rows at the end of two tokens has three
+/// of.
+static schema::LaunchCost costOf(Operation *op, const schema::KvLayoutT &kv) {
+  auto at = [&](int64_t rows, int64_t context) {
+    return kernel::costOf(
+        op, {.rows = rows,
+             .context = context,
+             .kvTokenBytes = static_cast<int64_t>(kv.pageBytes) /
+                             std::max<int64_t>(kv.pageTokens, 1)});
+  };
+  const kernel::Cost one = at(1, 1), longer = at(1, 2), two = at(2, 2);
+  const int64_t keyBytes = longer.bytes() - one.bytes();
+  const int64_t rowBytes = two.bytes() - longer.bytes();
+  const int64_t keyFlops = longer.flops - one.flops;
+  return schema::LaunchCost(one.bytes() - keyBytes - rowBytes, rowBytes,
+                            keyBytes, one.flops - keyFlops, keyFlops);
+}
+
 void PlanBuilder::addKernels() {
   for (auto op : module.getOps<plan::KernelOp>()) {
     kernelNumbers[op.getSymName()] = plan.kernels.size();
+    costs[op.getSymName()] = costOf(&op.getPrototype(), *plan.kv);
     auto kernel = std::make_unique<schema::KernelT>();
     kernel->symbol = op.getSymName().str();
     kernel->family = op.getFamily().str();
@@ -125,7 +149,11 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
   launch->rowBlock = op.getGeometry().getRowBlock();
   launch->scratchBytes = op.getGeometry().getScratch();
   launch->threads = static_cast<int32_t>(op.getGeometry().getThreads());
+  launch->cluster = static_cast<int32_t>(op.getGeometry().getCluster());
+  launch->dependent = op.getGeometry().getDependent();
   launch->barrier = op.getBarrier();
+  launch->cost =
+      std::make_unique<schema::LaunchCost>(costs.lookup(op.getKernel()));
   StringRef name = labelOf(op.getLoc());
   launch->label = (name.empty() ? op.getKernel() : name).str();
   for (Value arg : op.getArgs()) {

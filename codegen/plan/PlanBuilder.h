@@ -35,6 +35,7 @@ struct PlanCode {
 struct PlanContents {
   ModelConfig config;
   std::string target;
+  std::string gpu; ///< Whose kernels they are; empty for cpu.
   int64_t context = 0;
   std::string fingerprint; ///< Of the model.
   std::string options;     ///< What the plan was compiled with, readable.

@@ -364,6 +364,7 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   PlanContents contents;
   contents.config = checkpoint.config;
   contents.target = compileOptions.target;
+  contents.gpu = compileOptions.gpu;
   contents.context = compileOptions.context;
   LLAMAC_ASSIGN_OR_RETURN(contents.fingerprint, checkpoint.fingerprint());
   contents.options = compileOptions.describe();

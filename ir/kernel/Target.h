@@ -25,12 +25,16 @@ namespace llamac::kernel {
 /// Work items of a launch: `items`, times ceil(rows / rowBlock) when rowBlock
 /// is not 0. On a GPU an item is a block of `threads` threads with `scratch`
 /// bytes of shared memory; elsewhere `threads` is 0 and each thread has
-/// `scratch` bytes of its own.
+/// `scratch` bytes of its own. `cluster` consecutive blocks run together, and a
+/// launch whose kernel waits for the one before it, `dependent`, may begin
+/// before that is done.
 struct LaunchGeometry {
   int64_t items = 0;
   int64_t rowBlock = 0;
   int64_t scratch = 0;
   int64_t threads = 0;
+  int64_t cluster = 1;
+  bool dependent = false;
 };
 
 /// A range of row counts that a program is made for.

@@ -82,12 +82,15 @@ def Plan_GeometryAttr : AttrDef<PlanDialect, "Geometry"> {
   let description = [{
     `items`, times ceil(rows / `rowBlock`) when `rowBlock` is not 0. On a GPU
     an item is a block of `threads` threads with `scratch` bytes of shared
-    memory; elsewhere `threads` is left out and each thread has `scratch` bytes
-    of its own.
+    memory, `cluster` consecutive ones of which run together, and a launch that
+    is `dependent` begins while the one before it ends; elsewhere these are left
+    out and each thread has `scratch` bytes of its own.
   }];
   let parameters = (ins "int64_t":$items, "int64_t":$rowBlock,
                         "int64_t":$scratch,
-                        DefaultValuedParameter<"int64_t", "0">:$threads);
+                        DefaultValuedParameter<"int64_t", "0">:$threads,
+                        DefaultValuedParameter<"int64_t", "1">:$cluster,
+                        DefaultValuedParameter<"bool", "false">:$dependent);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

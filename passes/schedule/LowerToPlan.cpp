@@ -296,9 +296,9 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   const kernel::LaunchGeometry geometry = target.geometry(op);
   builder.create<plan::LaunchOp>(
       op->getLoc(), kernels.get(op).getSymName(), args, accesses, symbol,
-      plan::GeometryAttr::get(op->getContext(), geometry.items,
-                              geometry.rowBlock, geometry.scratch,
-                              geometry.threads),
+      plan::GeometryAttr::get(
+          op->getContext(), geometry.items, geometry.rowBlock, geometry.scratch,
+          geometry.threads, geometry.cluster, geometry.dependent),
       barrier);
   return success();
 }

@@ -60,8 +60,8 @@ absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
     return deviceError(absl::StrCat(
         name, ": expected a GPU of compute capability 8.0 or higher, got ",
         capability.major, ".", capability.minor, "; use --target cpu"));
-  architecture = spec ? std::string(spec->name)
-                      : absl::StrCat("sm_", capability.major, capability.minor);
+  target = spec ? std::string(spec->name)
+                : absl::StrCat("sm_", capability.major, capability.minor);
   LLAMAC_RETURN_IF_ERROR(
       functions->check(functions->cuDevicePrimaryCtxRetain(&context, device),
                        absl::StrCat(name, ": cuDevicePrimaryCtxRetain")));
@@ -294,7 +294,7 @@ absl::StatusOr<std::vector<std::string>>
 CudaDevice::compileKernels(const PlanReader &plan) const {
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<CudaSource> sources,
                           sourcesOf(plan));
-  KernelCompiler compiler(architecture, driverVersion);
+  KernelCompiler compiler(target, driverVersion);
   std::vector<absl::StatusOr<std::string>> images(sources.size());
   std::atomic<size_t> next = 0;
   auto work = [&] {
@@ -314,11 +314,27 @@ CudaDevice::compileKernels(const PlanReader &plan) const {
   return result;
 }
 
+/// Kernels of a tier of one GPU only are for no other.
+absl::Status CudaDevice::checkTier(const schema::PlanT &plan) const {
+  const GpuSpec *from = findGpuSpec(plan.gpu);
+  if (!from)
+    return badPlanError(absl::StrCat("gpu: expected one of ", gpuNames(),
+                                     ", got '", plan.gpu, "'"));
+  if (from->tier == KernelTier::Sm80 || target == from->name)
+    return absl::OkStatus();
+  return deviceError(absl::StrCat(
+      name, ": expected a GPU that runs the plan's kernels, which are for ",
+      from->name, " only, got one of ", target,
+      "; compile the model again here, or with --gpu ",
+      findGpuSpec(target) ? target : gpuSpecs().front().name));
+}
+
 absl::StatusOr<std::unique_ptr<LoadedCode>>
 CudaDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
+  LLAMAC_RETURN_IF_ERROR(checkTier(plan->plan()));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<std::string> images,
                           compileKernels(*plan));
-  return loadCudaCode(*this, std::move(plan), images, architecture);
+  return loadCudaCode(*this, std::move(plan), images, target);
 }
 
 } // namespace llamac

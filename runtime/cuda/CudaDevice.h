@@ -67,6 +67,9 @@ public:
   /// nor that one for it.
   cuda::Stream stream() const { return work; }
 
+  /// That kernels are compiled for: "sm_90a".
+  const std::string &architecture() const { return target; }
+
   /// Before calls of the driver: makes the GPU that of the calling thread.
   absl::Status enter() const;
 
@@ -75,6 +78,7 @@ private:
       : functions(std::move(functions)) {}
 
   absl::Status start(const CudaDeviceOptions &options);
+  absl::Status checkTier(const schema::PlanT &plan) const;
   absl::StatusOr<std::vector<std::string>>
   compileKernels(const PlanReader &plan) const;
 
@@ -85,9 +89,9 @@ private:
   cuda::Context context = nullptr;
   cuda::Stream work = nullptr;
   int hostThreads = 1;
-  std::string name;         ///< "NVIDIA H200".
-  int driverVersion = 0;    ///< The CUDA it was made for: 13000.
-  std::string architecture; ///< That kernels are compiled for: "sm_90a".
+  std::string name;      ///< "NVIDIA H200".
+  int driverVersion = 0; ///< The CUDA it was made for: 13000.
+  std::string target;    ///< architecture()
 };
 
 } // namespace llamac

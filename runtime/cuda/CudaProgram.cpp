@@ -167,16 +167,29 @@ absl::Status CudaProgram::enqueue(size_t number, const StepShape &shape) {
   for (void *&address : addresses[number])
     arguments.push_back(&address);
   arguments.push_back(&rows);
+  using Attribute = cuda::LaunchAttribute;
+  std::vector<Attribute> attributes;
+  if (launch.cluster > 1)
+    attributes.push_back(
+        {.id = Attribute::ClusterDimension,
+         .value = {static_cast<uint32_t>(launch.cluster), 1, 1}});
+  if (launch.dependent)
+    attributes.push_back(
+        {.id = Attribute::ProgrammaticSerialization, .value = {1}});
+  const cuda::LaunchConfig config{
+      .gridX = static_cast<unsigned>(launch.items),
+      .gridY = static_cast<unsigned>(blocks),
+      .blockX = static_cast<unsigned>(launch.threads),
+      .sharedBytes = static_cast<unsigned>(launch.scratchBytes),
+      .stream = device.stream(),
+      .attributes = attributes.data(),
+      .attributeCount = static_cast<unsigned>(attributes.size())};
   const cuda::Driver &driver = device.driver();
-  return driver.check(
-      driver.cuLaunchKernel(functions[launch.kernel],
-                            static_cast<unsigned>(launch.items),
-                            static_cast<unsigned>(blocks), 1,
-                            static_cast<unsigned>(launch.threads), 1, 1,
-                            static_cast<unsigned>(launch.scratchBytes),
-                            device.stream(), arguments.data(), nullptr),
-      absl::StrCat("kernel ", plan.kernels[launch.kernel]->symbol,
-                   ": cuLaunchKernel"));
+  return driver.check(driver.cuLaunchKernelEx(&config, functions[launch.kernel],
+                                              arguments.data(), nullptr),
+                      absl::StrCat("kernel ",
+                                   plan.kernels[launch.kernel]->symbol,
+                                   ": cuLaunchKernelEx"));
 }
 
 absl::Status CudaProgram::enqueueAll(const StepShape &shape) {

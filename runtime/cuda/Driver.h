@@ -52,6 +52,27 @@ inline constexpr unsigned streamNonBlocking = 1;
 inline constexpr unsigned eventWithoutTime = 2;
 inline constexpr int captureOfThread = 1;
 
+/// CUlaunchAttribute: one of CU_LAUNCH_ATTRIBUTE_..., with the words of its
+/// value that are used.
+struct LaunchAttribute {
+  enum Id : int { ClusterDimension = 4, ProgrammaticSerialization = 6 };
+
+  int id = 0;
+  int padding = 0;
+  uint32_t value[16] = {}; ///< x, y, z of a cluster; 1 to allow.
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+/// CUlaunchConfig
+struct LaunchConfig {
+  unsigned gridX = 1, gridY = 1, gridZ = 1;
+  unsigned blockX = 1, blockY = 1, blockZ = 1;
+  unsigned sharedBytes = 0;
+  Stream stream = nullptr;
+  LaunchAttribute *attributes = nullptr;
+  unsigned attributeCount = 0;
+};
+
 /// Every function of the driver that is used: name, result, parameters.
 #define LLAMAC_DRIVER_FUNCTIONS(X)                                             \
   X(cuInit, Result, (unsigned))                                                \
@@ -80,9 +101,8 @@ inline constexpr int captureOfThread = 1;
   X(cuModuleUnload, Result, (Module))                                          \
   X(cuModuleGetFunction, Result, (Function *, Module, const char *))           \
   X(cuFuncSetAttribute, Result, (Function, int, int))                          \
-  X(cuLaunchKernel, Result,                                                    \
-    (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,     \
-     unsigned, Stream, void **, void **))                                      \
+  X(cuLaunchKernelEx, Result,                                                  \
+    (const LaunchConfig *, Function, void **, void **))                        \
   X(cuStreamCreate, Result, (Stream *, unsigned))                              \
   X(cuStreamDestroy_v2, Result, (Stream))                                      \
   X(cuStreamSynchronize, Result, (Stream))                                     \

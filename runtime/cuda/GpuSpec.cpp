@@ -39,6 +39,7 @@ static constexpr GpuSpec specs[] = {
      .blockThreads = 1024},
     {.name = "sm_90a",
      .capability = {9, 0},
+     .tier = KernelTier::Sm90,
      .blockSharedBytes = 227 * kib,
      .smSharedBytes = 228 * kib,
      .smRegisters = 65536,

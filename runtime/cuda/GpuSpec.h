@@ -28,9 +28,16 @@ struct ComputeCapability {
   int minor = 0;
 };
 
+/// The instructions that kernels for a GPU use.
+enum class KernelTier : unsigned char {
+  Sm80, ///< Those of sm_80, which every later GPU has.
+  Sm90, ///< Hopper's own, which no other GPU has.
+};
+
 struct GpuSpec {
   const char *name; ///< "sm_90a", as -arch takes it.
   ComputeCapability capability;
+  KernelTier tier = KernelTier::Sm80;
   int blockSharedBytes; ///< That a block may have.
   int smSharedBytes;    ///< Of a multiprocessor, for all its blocks.
   int smRegisters;      ///< Of 32 bits.

@@ -31,6 +31,7 @@ static constexpr uint64_t maxBytes = uint64_t{1} << 44;
 static constexpr uint64_t maxScratch = uint64_t{1} << 30;
 static constexpr uint64_t maxItems = uint64_t{1} << 40;
 static constexpr uint64_t maxBlockThreads = 1024;
+static constexpr uint64_t maxCluster = 8; // That every GPU with clusters has.
 
 template <typename Expected, typename Got>
 static absl::Status wrong(absl::string_view field, const Expected &expected,
@@ -397,6 +398,16 @@ absl::Status Verifier::checkLaunch(const schema::ProgramT &program,
   LLAMAC_RETURN_IF_ERROR(checkRange(absl::StrCat(field, ": threads of a block"),
                                     launch.threads, hasBlocks ? 1 : 0,
                                     maxBlockThreads));
+  LLAMAC_RETURN_IF_ERROR(checkRange(absl::StrCat(field, ": cluster"),
+                                    launch.cluster, 1,
+                                    hasBlocks ? maxCluster : 1));
+  if (launch.items % launch.cluster != 0)
+    return wrong(absl::StrCat(field, ": items"),
+                 absl::StrCat("whole clusters of ", launch.cluster),
+                 launch.items);
+  if (launch.dependent && !hasBlocks)
+    return wrong(absl::StrCat(field, ": dependent"),
+                 absl::StrCat("false for target ", plan.target), "true");
   for (size_t i = 0; i < launch.operands.size(); ++i)
     LLAMAC_RETURN_IF_ERROR(checkOperand(program, launch.operands[i],
                                         absl::StrCat(field, ": operand ", i)));

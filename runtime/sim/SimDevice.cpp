@@ -196,7 +196,8 @@ SimLaunch SimProgram::bind(const schema::LaunchT &launch, int64_t rows) const {
                            static_cast<uint32_t>(blocks)},
                   .block = {static_cast<uint32_t>(launch.threads)},
                   .sharedBytes = static_cast<uint32_t>(launch.scratchBytes),
-                  .rows = static_cast<int32_t>(rows)};
+                  .rows = static_cast<int32_t>(rows),
+                  .cluster = static_cast<uint32_t>(launch.cluster)};
   for (const schema::Operand &operand : launch.operands)
     bound.args.push_back(addressOf(operand, bindings));
   return bound;

@@ -6,13 +6,57 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cuda/CudaBackend.h"
+#include "codegen/sim/SimBackend.h"
+#include "codegen/sim/SimCompiler.h"
+#include "runtime/base/Status.h"
 #include "tests/conformance/Register.h"
+#include "tests/conformance/ops/CompiledPlans.h"
+#include "tests/conformance/ops/RecordedPlans.h"
+#include "tests/conformance/wrappers/WrapperCases.h"
 
+#include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <gtest/gtest.h>
 
+using namespace llamac;
+using namespace llamac::conformance;
+
+/// Writes what the suite needs to run on a GPU where no compiler is; for sim,
+/// the same kernels for a stand-in of the GPU, and those of the sources beside.
+static absl::Status record(const std::string &target,
+                           const std::string &folder) {
+  CompiledPlans plans(target, [&](const Model &model) {
+    const CudaTargetOptions options{.context = model.context,
+                                    .kvFormat = model.bf16Cache
+                                                    ? cuda::KvFormat::BF16
+                                                    : cuda::KvFormat::F16};
+    return target == "sim"
+               ? std::make_unique<SimBackend>(options, SimFlavour::Fast)
+               : std::make_unique<CudaBackend>(options);
+  });
+  LLAMAC_RETURN_IF_ERROR(recordPlans(plans, folder));
+  if (target != "sim")
+    return absl::OkStatus();
+  const SourceFile &source = wrappersSource();
+  LLAMAC_ASSIGN_OR_RETURN(const std::string object,
+                          compileForSim({source}, SimFlavour::Fast));
+  std::ofstream(folder + "/Wrappers.cu", std::ios::binary) << source.text;
+  std::ofstream(folder + "/Wrappers.sim", std::ios::binary) << object;
+  return absl::OkStatus();
+}
+
+/// conformance_tests [--record cuda|sim FOLDER]
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
-  llamac::conformance::registerWrapperTests();
-  llamac::conformance::registerOpTests();
+  if (argc == 4 && std::strcmp(argv[1], "--record") == 0) {
+    const absl::Status status = record(argv[2], argv[3]);
+    if (!status.ok())
+      std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+    return static_cast<int>(exitCode(status));
+  }
+  registerWrapperTests(sourceDevices());
+  registerOpTests(opDevices());
   return RUN_ALL_TESTS();
 }

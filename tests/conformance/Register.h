@@ -9,14 +9,17 @@
 #ifndef LLAMAC_TESTS_CONFORMANCE_REGISTER_H
 #define LLAMAC_TESTS_CONFORMANCE_REGISTER_H
 
+#include "tests/conformance/ops/OpDevice.h"
+#include "tests/conformance/wrappers/SourceDevice.h"
+
 namespace llamac::conformance {
 
 /// Registers a test for each PTX wrapper and device: Wrappers/DEVICE.KERNEL.
-void registerWrapperTests();
+void registerWrapperTests(const std::vector<SourceDeviceRow> &devices);
 
 /// Registers a test for each case of an op and device:
 /// Conformance/DEVICE.CASE.
-void registerOpTests();
+void registerOpTests(const std::vector<OpDeviceRow> &devices);
 
 } // namespace llamac::conformance
 

@@ -161,6 +161,11 @@ class Faults(CudaCase):
         error = self.refuse(LLAMAC_STANDIN_CAPABILITY="7.5")
         self.assertIn("Stand-in: expected a GPU of compute capability 8.0 or higher, got 7.5", error)
 
+    def test_a_plan_of_kernels_for_another_gpu_is_refused(self):
+        error = self.refuse(LLAMAC_STANDIN_CAPABILITY="8.9")
+        self.assertIn("expected a GPU that runs the plan's kernels, which are for sm_90a only, got one of sm_89", error)
+        self.assertIn("compile the model again here, or with --gpu sm_89", error)
+
     def test_memory_that_is_short_is_told_before_anything_is_loaded(self):
         error = self.refuse(LLAMAC_STANDIN_MEMORY="200000", expect=MEMORY)
         self.assertRegex(
@@ -181,7 +186,8 @@ class Faults(CudaCase):
         advised = re.search(r"compile with -c (\d+), which would fit$", result.stderr.strip())
         self.assertTrue(advised, result.stderr)
         context = int(advised[1])
-        self.run_plan(self.compile_for_memory("-c", context), *run, **memory)
+        plan, sim_plan = (self.compile_for_memory("-c", context, target=target) for target in ("cuda", "sim"))
+        self.run_plan(plan, *run, **memory, LLAMAC_STANDIN_PLAN=sim_plan)
         self.run_plan(self.compile_for_memory("-c", context + 1), *run, expect=MEMORY, **memory)
 
     def test_the_weights_that_are_advised_fit(self):
@@ -218,9 +224,11 @@ class Cache(CudaCase):
         got = self.run_plan(self.plan, "-n", 3, *self.PROMPT, LLAMAC_STANDIN_FAILS="nvrtcCompileProgram")
         self.assertEqual(got.stdout, expected)
         # Another GPU has kernels of its own.
-        self.run_plan(
-            *(self.plan, "-n", 3, *self.PROMPT), expect=DEVICE, LLAMAC_STANDIN_FAILS="nvrtcCompileProgram", LLAMAC_STANDIN_CAPABILITY="8.9"
-        )
+        plan = self.path("sm_80.plan")
+        self.llamac("compile", self.model, "--target", "cuda", "--gpu", "sm_80", "-c", 256, "-o", plan, "-q")
+        failing = {"LLAMAC_STANDIN_FAILS": "nvrtcCompileProgram", "LLAMAC_STANDIN_CAPABILITY": "8.9"}
+        error = self.run_plan(plan, "-n", 3, *self.PROMPT, expect=DEVICE, **failing).stderr
+        self.assertIn("nvrtcCompileProgram for sm_89", error)
 
     def test_a_damaged_kernel_is_compiled_again(self):
         expected = self.run_plan(self.plan, "-n", 3, *self.PROMPT).stdout

@@ -35,6 +35,12 @@ void addSamplingCases(std::vector<OpCase> &cases);
 /// Every case.
 const std::vector<OpCase> &opCases();
 
+/// The one called `name`; ends the process when there is none.
+const OpCase &caseNamed(const std::string &name);
+
+/// The programs of the cases of one model, each with the rows of its steps.
+std::vector<ProgramUse> programsOf(const std::string &model);
+
 /// A case of one step.
 OpCase oneStep(const std::string &name, std::shared_ptr<const Program> program,
                Step step,

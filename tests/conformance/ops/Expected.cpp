@@ -10,6 +10,8 @@
 
 #include "tests/codegen/cpu_kernels/Oracle.h"
 
+#include "absl/strings/str_format.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -198,6 +200,28 @@ ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
     }
   }
   return result;
+}
+
+std::string mismatch(const std::vector<float> &got,
+                     const std::vector<ExpectedRow> &expected, int64_t width) {
+  // Devices may give 0 for numbers that fp32 has with fewer digits only.
+  constexpr double smallest = 0x1p-126;
+  if (got.size() != expected.size() * width)
+    return absl::StrFormat("%d numbers, expected %d", got.size(),
+                           expected.size() * width);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const size_t row = i / width, column = i % width;
+    const Expected &number = expected[row][column];
+    // An output that depends on a NaN or an infinity is not finite either.
+    const bool agrees =
+        std::isfinite(number.value)
+            ? std::abs(got[i] - number.value) <= number.bound + smallest
+            : !std::isfinite(got[i]);
+    if (!agrees && !number.isOpen)
+      return absl::StrFormat("row %d column %d is %g, expected %g within %g",
+                             row, column, got[i], number.value, number.bound);
+  }
+  return {};
 }
 
 } // namespace llamac::conformance

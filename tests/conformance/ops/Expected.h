@@ -93,6 +93,11 @@ Expected gated(const Expected &gate, const Expected &up);
 ExpectedRow turned(const ExpectedRow &row, int32_t position,
                    const std::vector<double> &frequencies);
 
+/// Where `got`, rows of `width` numbers, is not what it should be; empty when
+/// it is.
+std::string mismatch(const std::vector<float> &got,
+                     const std::vector<ExpectedRow> &expected, int64_t width);
+
 /// The keys and values of a model's sequences, and attention over them.
 class CacheOracle {
 public:

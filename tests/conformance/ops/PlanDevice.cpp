@@ -62,7 +62,7 @@ static absl::Span<const uint8_t> bytesOf(const std::vector<T> &values) {
 absl::Status PlanPrograms::load(const Model &model,
                                 const std::vector<ProgramUse> &uses) {
   LLAMAC_ASSIGN_OR_RETURN(made, runner.library->get(model, uses));
-  LLAMAC_ASSIGN_OR_RETURN(reader, PlanReader::open(made->path()));
+  LLAMAC_ASSIGN_OR_RETURN(reader, PlanReader::open(made->path));
   LLAMAC_ASSIGN_OR_RETURN(device, runner.device());
   LLAMAC_ASSIGN_OR_RETURN(code, device->loadCode(reader));
   LLAMAC_ASSIGN_OR_RETURN(weights, loadWeights(*reader, *device));

@@ -28,6 +28,18 @@ absl::StatusOr<std::unique_ptr<LoadedPrograms>>
 loadOnPlan(const PlanRunner &runner, const Model &model,
            const std::vector<ProgramUse> &programs);
 
+/// The `load` of a row whose plans `runner` runs.
+std::function<absl::StatusOr<std::unique_ptr<LoadedPrograms>>(
+    const Model &, const std::vector<ProgramUse> &)>
+loadBy(PlanRunner runner);
+
+/// Rounding to nearest to the cache's format: fp16, with 11 bits, or bf16, with
+/// 8.
+double cacheRounding(const Model &model);
+
+/// What every device that runs the cuda target's kernels has in common.
+OpDeviceRow cudaRow(const std::string &name, PlanRunner runner);
+
 } // namespace llamac::conformance
 
 #endif // LLAMAC_TESTS_CONFORMANCE_OPS_PLANDEVICE_H

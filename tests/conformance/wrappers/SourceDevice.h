@@ -14,7 +14,7 @@
 #ifndef LLAMAC_TESTS_CONFORMANCE_WRAPPERS_SOURCEDEVICE_H
 #define LLAMAC_TESTS_CONFORMANCE_WRAPPERS_SOURCEDEVICE_H
 
-#include "codegen/SourceFile.h"
+#include "runtime/plan/SourceBundle.h"
 
 #include "absl/status/statusor.h"
 
@@ -49,10 +49,10 @@ struct WordLaunch {
 /// Runs the kernels of one file of CUDA source.
 class SourceDevice {
 public:
-  virtual ~SourceDevice();
+  virtual ~SourceDevice() = default;
 
   /// Runs `launch` on `in` and gives the `outWords` words of out, which start
-  /// as zeros.
+  /// as zeros. Unimplemented where the device lacks what the kernel uses.
   virtual absl::StatusOr<Words> run(const WordLaunch &launch, const Words &in,
                                     size_t outWords) = 0;
 };

@@ -439,4 +439,11 @@ const std::vector<WrapperCase> &wrapperCases() {
   return cases;
 }
 
+const SourceFile &wrappersSource() {
+  static const SourceFile file[] = {
+#include "Wrappers.inc"
+  };
+  return file[0];
+}
+
 } // namespace llamac::conformance

@@ -44,6 +44,9 @@ struct WrapperCase {
 
 const std::vector<WrapperCase> &wrapperCases();
 
+/// The micro-kernels, Wrappers.cu.
+const SourceFile &wrappersSource();
+
 /// The 1,024 words that a case is given.
 Words makeInput(Input kind);
 

@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tests/conformance/Register.h"
 #include "tests/conformance/wrappers/WrapperCases.h"
 
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -18,69 +16,6 @@
 #include <sstream>
 
 namespace llamac::conformance {
-
-static std::string readText(const std::string &path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// The micro-kernels.
-static SourceFile wrappersSource() {
-  return {"Wrappers.cu",
-          readText(LLAMAC_CONFORMANCE_SOURCES "/wrappers/Wrappers.cu")};
-}
-
-//===----------------------------------------------------------------------===//
-// Every case on every device
-//===----------------------------------------------------------------------===//
-
-/// Two operands of a warpgroup's product in shared memory.
-static constexpr uint32_t tierSharedBytes = 48 << 10;
-
-namespace {
-
-class WrapperTest : public testing::Test {
-public:
-  WrapperTest(const SourceDeviceRow &row, const WrapperCase &wrapper)
-      : row(row), wrapper(wrapper) {}
-
-  void TestBody() override {
-    const auto device = row.create(wrappersSource());
-    ASSERT_TRUE(device.ok()) << device.status();
-    const Words in = makeInput(wrapper.input);
-    const Words expected = wrapper.expected(in);
-    const auto out =
-        (*device)->run({.kernel = wrapper.kernel,
-                        .threads = wrapper.threads,
-                        .sharedBytes = wrapper.map ? tierSharedBytes : 2048U,
-                        .map = wrapper.map,
-                        .cluster = wrapper.cluster},
-                       in, expected.size());
-    ASSERT_TRUE(out.ok()) << out.status();
-    for (size_t i = 0; i < expected.size(); ++i)
-      ASSERT_TRUE(matches((*out)[i], expected[i], wrapper.match))
-          << "out[" << i << "] is " << std::hex << (*out)[i] << ", expected "
-          << expected[i] << ", of " << in[i % in.size()];
-  }
-
-private:
-  SourceDeviceRow row;
-  WrapperCase wrapper;
-};
-
-} // namespace
-
-void registerWrapperTests() {
-  for (const SourceDeviceRow &row : sourceDevices())
-    for (const WrapperCase &wrapper : wrapperCases())
-      testing::RegisterTest(("Wrappers/" + row.name).c_str(),
-                            wrapper.kernel.c_str(), nullptr, nullptr, __FILE__,
-                            __LINE__, [row, wrapper]() -> testing::Test * {
-                              return new WrapperTest(row, wrapper);
-                            });
-}
 
 //===----------------------------------------------------------------------===//
 // Every wrapper has a case

@@ -285,6 +285,18 @@ const Nonsense all[] = {
      "threads of a block: expected 0 to 1024, got 1025"},
     {"LaunchWithoutThreads", [](PlanT &p) { p.target = "sim"; },
      "threads of a block: expected 1 to 1024, got 0"},
+    {"LaunchCluster", [](PlanT &p) { firstLaunch(p).cluster = 2; },
+     "cluster: expected 1 to 1, got 2"},
+    {"LaunchDependent", [](PlanT &p) { firstLaunch(p).dependent = true; },
+     "dependent: expected false for target"},
+    {"LaunchPartOfACluster",
+     [](PlanT &p) {
+       p.target = "sim";
+       firstLaunch(p).threads = 32;
+       firstLaunch(p).items = 3;
+       firstLaunch(p).cluster = 2;
+     },
+     "items: expected whole clusters of 2, got 3"},
     // Operands.
     {"OperandKind",
      [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(5), 0, 0); },

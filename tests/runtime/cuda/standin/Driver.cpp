@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // One GPU, of the capability in LLAMAC_STANDIN_CAPABILITY ("9.0" when it is not
-// set), whose memory is the host's. What a module holds does not matter: its
-// kernels are those of the same name in the plan for sim that
-// LLAMAC_STANDIN_PLAN names. What a stream is given is done as late as may be,
+// set), whose memory is the host's. A module is the source that the stand-in of
+// NVRTC was given: its kernels are those that a plan for sim has of the same
+// text. LLAMAC_STANDIN_PLAN names the plans, with colons between; a name X.sim
+// is that of an object alone, of the source X.cu, whose kernels take two
+// operands. What a stream is given is done as late as may be,
 // when the host waits for it, so that nothing works that a GPU's haste makes
 // work by chance. A launch that faults makes every later call fail; the kernel
 // LLAMAC_STANDIN_FAULT does always. The driver is of the CUDA version in
@@ -22,12 +24,18 @@
 #include "runtime/cuda/Driver.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/SimCode.h"
+#include "runtime/plan/SourceBundle.h"
 #include "runtime/sim/Simulator.h"
 #include "tests/runtime/cuda/standin/Faults.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -42,17 +50,36 @@ static constexpr Result success = 0, invalidValue = 1, outOfMemory = 2,
                         noDevice = 100, invalidContext = 201, notFound = 500,
                         launchFailed = 719, planted = 999;
 
+namespace {
+/// Compiled kernels of one source.
+struct KernelCode {
+  std::shared_ptr<const SimModule> module;
+  int operands = -1; ///< Of each kernel; -1: as its parameters say.
+};
+
+struct KernelLaunch {
+  const SimModule *module;
+  SimLaunch launch;
+};
+} // namespace
+
 namespace llamac::cuda {
 struct ContextTag {};
-struct ModuleTag {};
+struct ModuleTag {
+  std::string source;
+  KernelCode code;
+  std::map<std::string, std::unique_ptr<FunctionTag>> functions;
+};
 struct FunctionTag {
   std::string name;
+  const SimModule *module;
+  int operands;
 };
 struct GraphTag {
-  std::vector<SimLaunch> launches;
+  std::vector<KernelLaunch> launches;
 };
 struct GraphExecTag {
-  std::vector<SimLaunch> launches;
+  std::vector<KernelLaunch> launches;
 };
 struct StreamTag {
   std::unique_ptr<GraphTag> captured; ///< Not null while it captures.
@@ -78,7 +105,6 @@ public:
   std::map<Address, std::unique_ptr<uint8_t[]>> memory;
   std::map<Address, size_t> sizes;
   std::set<Module> modules;
-  std::map<std::string, std::unique_ptr<FunctionTag>> functions;
   std::set<Stream> streams;
   std::set<Event> events;
   std::map<const uint8_t *, size_t> pinned; ///< Of the host, by its start.
@@ -91,60 +117,90 @@ public:
   }
 
   bool loadKernels();
-  int operandsOf(const std::string &kernel) const;
-  void run(const SimLaunch &launch);
+  void run(const KernelLaunch &launch);
   Result finish(Stream stream, const bool *until = nullptr);
   bool isPinned(const void *address) const;
   void reportLeaks() const;
 
-  std::shared_ptr<const PlanReader> plan;
-  std::unique_ptr<SimModule> kernels;
+  std::map<std::string, KernelCode> kernels; ///< By the source.
   std::unique_ptr<Simulator> simulator;
+
+private:
+  bool loadPlan(const std::string &path);
+  bool loadObject(const std::string &path);
+
+  bool isChecked = false;
 };
 
 } // namespace
 
+/// It is never destroyed: what a program keeps in static variables goes later.
 static Gpu &gpu() {
-  static Gpu instance;
+  static Gpu &instance = *new Gpu;
   return instance;
 }
 
-bool Gpu::loadKernels() {
-  if (kernels)
-    return true;
-  const char *path = std::getenv("LLAMAC_STANDIN_PLAN");
-  auto reader = PlanReader::open(path ? path : "", {});
+bool Gpu::loadPlan(const std::string &path) {
+  auto reader = PlanReader::open(path, {});
   if (!reader.ok() || (*reader)->plan().code.empty())
     return false;
-  plan = *reader;
-  const schema::CodeObjectT &code = *plan->plan().code.front();
-  auto module = SimModule::open(plan->bytes(code.section), path);
+  const schema::CodeObjectT &code = *(*reader)->plan().code.front();
+  auto module = SimModule::open((*reader)->bytes(code.section), path);
   if (!module.ok())
     return false;
-  kernels = *std::move(module);
-  simulator = std::make_unique<Simulator>(
-      SimOptions{.checked = code.isa == simCheckedCode});
+  const KernelCode loaded{*std::move(module)};
+  const auto source = (*reader)->bytes((*reader)->plan().sourceSection);
+  for (SourceFile &file : splitSources(
+           {reinterpret_cast<const char *>(source.data()), source.size()}))
+    if (absl::EndsWith(file.name, ".cu"))
+      kernels[std::move(file.text)] = loaded;
+  isChecked = isChecked || code.isa == simCheckedCode;
+  return true;
+}
+
+bool Gpu::loadObject(const std::string &path) {
+  std::ifstream source(path.substr(0, path.size() - 3) + "cu");
+  auto module = SimModule::load(path);
+  if (!source || !module.ok())
+    return false;
+  const std::string text{std::istreambuf_iterator<char>(source), {}};
+  kernels[text] = {*std::move(module), 2};
+  return true;
+}
+
+bool Gpu::loadKernels() {
+  if (simulator)
+    return true;
+  const char *paths = std::getenv("LLAMAC_STANDIN_PLAN");
+  const std::vector<std::string> list = absl::StrSplit(paths ? paths : "", ':');
+  for (const std::string &path : list)
+    if (!(absl::EndsWith(path, ".sim") ? loadObject(path) : loadPlan(path)))
+      return false;
+  simulator = std::make_unique<Simulator>(SimOptions{.checked = isChecked});
   for (const auto &[address, bytes] : sizes)
     simulator->memory().add("memory", reinterpret_cast<void *>(address), bytes);
   return true;
 }
 
-/// A driver reads it from the module.
-int Gpu::operandsOf(const std::string &kernel) const {
-  for (const auto &program : plan->plan().programs)
-    for (const auto &launch : program->launches)
-      if (plan->plan().kernels[launch->kernel]->symbol == kernel)
-        return static_cast<int>(launch->operands.size());
-  return -1;
+/// How many operands kernel `name` has, which a driver reads from the module:
+/// its parameters but the last, the rows.
+static int operandsOf(const std::string &name, const std::string &source) {
+  const size_t begin = source.find(name + "(");
+  if (begin == std::string::npos)
+    return -1;
+  const size_t end = source.find(')', begin);
+  return static_cast<int>(
+      std::count(source.begin() + begin, source.begin() + end, ','));
 }
 
-void Gpu::run(const SimLaunch &launch) {
+void Gpu::run(const KernelLaunch &launch) {
   if (sticky != success)
     return;
   const char *faulty = std::getenv("LLAMAC_STANDIN_FAULT");
-  const absl::Status status = faulty && launch.kernel == faulty
-                                  ? absl::InternalError("planted fault")
-                                  : simulator->run(*kernels, launch);
+  const absl::Status status =
+      faulty && launch.launch.kernel == faulty
+          ? absl::InternalError("planted fault")
+          : simulator->run(*launch.module, launch.launch);
   if (status.ok())
     return;
   std::fprintf(stderr, "stand-in: %s\n", std::string(status.message()).c_str());
@@ -411,7 +467,11 @@ Result cuModuleLoadData(Module *module, const void *image) {
   STANDIN_CALL(cuModuleLoadData)
   if (!image || !gpu().loadKernels())
     return invalidValue;
-  *module = *gpu().modules.insert(new ModuleTag).first;
+  const auto code = gpu().kernels.find(static_cast<const char *>(image));
+  if (code == gpu().kernels.end())
+    return notFound;
+  *module =
+      *gpu().modules.insert(new ModuleTag{code->first, code->second, {}}).first;
   return success;
 }
 
@@ -423,13 +483,20 @@ Result cuModuleUnload(Module module) {
   return success;
 }
 
-Result cuModuleGetFunction(Function *function, Module, const char *name) {
+Result cuModuleGetFunction(Function *function, Module module,
+                           const char *name) {
   STANDIN_CALL(cuModuleGetFunction)
-  if (!gpu().kernels->kernel(name).ok() || gpu().operandsOf(name) < 0)
+  if (gpu().modules.count(module) == 0)
+    return invalidValue;
+  const KernelCode &code = module->code;
+  const int operands =
+      code.operands < 0 ? operandsOf(name, module->source) : code.operands;
+  if (!code.module->kernel(name).ok() || operands < 0)
     return notFound;
-  auto &known = gpu().functions[name];
+  auto &known = module->functions[name];
   if (!known)
-    known = std::make_unique<FunctionTag>(FunctionTag{name});
+    known = std::make_unique<FunctionTag>(
+        FunctionTag{name, code.module.get(), operands});
   *function = known.get();
   return success;
 }
@@ -439,25 +506,42 @@ Result cuFuncSetAttribute(Function, int attribute, int) {
   return attribute == functionSharedBytes ? success : invalidValue;
 }
 
-Result cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
-                      unsigned gridZ, unsigned blockX, unsigned blockY,
-                      unsigned blockZ, unsigned sharedBytes, Stream stream,
-                      void **parameters, void **) {
-  STANDIN_CALL(cuLaunchKernel)
+/// Applies one attribute to `launch`; false for one that a driver refuses.
+static bool apply(const LaunchAttribute &attribute, SimLaunch &launch) {
+  switch (attribute.id) {
+  case LaunchAttribute::ClusterDimension: {
+    const auto [x, y, z] =
+        std::tuple(attribute.value[0], attribute.value[1], attribute.value[2]);
+    launch.cluster = x;
+    return x > 0 && x <= 8 && launch.grid.x % x == 0 && y == 1 && z == 1;
+  }
+  case LaunchAttribute::ProgrammaticSerialization:
+    return attribute.value[0] <= 1;
+  default:
+    return false;
+  }
+}
+
+Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
+                        void **parameters, void **) {
+  STANDIN_CALL(cuLaunchKernelEx)
+  Stream stream = config->stream;
   if (gpu().streams.count(stream) == 0)
     return invalidValue;
   SimLaunch launch{.kernel = function->name,
-                   .grid = {gridX, gridY, gridZ},
-                   .block = {blockX, blockY, blockZ},
-                   .sharedBytes = sharedBytes};
-  const int operands = gpu().operandsOf(function->name);
-  for (int i = 0; i < operands; ++i)
+                   .grid = {config->gridX, config->gridY, config->gridZ},
+                   .block = {config->blockX, config->blockY, config->blockZ},
+                   .sharedBytes = config->sharedBytes};
+  for (unsigned i = 0; i < config->attributeCount; ++i)
+    if (!apply(config->attributes[i], launch))
+      return invalidValue;
+  for (int i = 0; i < function->operands; ++i)
     launch.args.push_back(*static_cast<void **>(parameters[i]));
-  launch.rows = *static_cast<int32_t *>(parameters[operands]);
-  if (stream->captured)
-    stream->captured->launches.push_back(std::move(launch));
-  else
-    return enqueue(stream, [launch] { gpu().run(launch); });
+  launch.rows = *static_cast<int32_t *>(parameters[function->operands]);
+  KernelLaunch whole{function->module, std::move(launch)};
+  if (!stream->captured)
+    return enqueue(stream, [whole] { gpu().run(whole); });
+  stream->captured->launches.push_back(std::move(whole));
   return success;
 }
 
@@ -508,7 +592,7 @@ Result cuGraphInstantiateWithFlags(GraphExec *ready, Graph graph,
 Result cuGraphLaunch(GraphExec graph, Stream stream) {
   STANDIN_CALL(cuGraphLaunch)
   return enqueue(stream, [launches = graph->launches] {
-    for (const SimLaunch &launch : launches)
+    for (const KernelLaunch &launch : launches)
       gpu().run(launch);
   });
 }

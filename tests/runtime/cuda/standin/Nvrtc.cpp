@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Its cubin is the name of the source file: the stand-in of the driver does not
-// look at it. Source that holds "#error" does not compile.
+// Its cubin is the source, by which the stand-in of the driver knows the
+// kernel. Source that holds "#error" does not compile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace llamac;
 
 namespace {
 struct Program {
-  std::string name, source;
+  std::string source;
 };
 } // namespace
 
@@ -41,10 +41,10 @@ int nvrtcVersion(int *major, int *minor) {
 
 const char *nvrtcGetErrorString(int) { return "NVRTC_ERROR_INTERNAL_ERROR"; }
 
-int nvrtcCreateProgram(Program **program, const char *source, const char *name,
-                       int, const char *const *, const char *const *) {
+int nvrtcCreateProgram(Program **program, const char *source, const char *, int,
+                       const char *const *, const char *const *) {
   STANDIN_CALL(nvrtcCreateProgram)
-  *program = new Program{name, source};
+  *program = new Program{source};
   return 0;
 }
 
@@ -67,13 +67,13 @@ int nvrtcGetProgramLog(Program *, char *log) {
 
 int nvrtcGetCUBINSize(Program *program, size_t *size) {
   STANDIN_CALL(nvrtcGetCUBINSize)
-  *size = program->name.size() + 1;
+  *size = program->source.size() + 1;
   return 0;
 }
 
 int nvrtcGetCUBIN(Program *program, char *image) {
   STANDIN_CALL(nvrtcGetCUBIN)
-  std::memcpy(image, program->name.c_str(), program->name.size() + 1);
+  std::memcpy(image, program->source.c_str(), program->source.size() + 1);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-//===- PlanLibrary.cpp - Plans of programs --------------------------------===//
+//===- CompiledPlans.cpp - Plans that the compiler makes ------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,11 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tests/conformance/ops/PlanLibrary.h"
+#include "tests/conformance/ops/CompiledPlans.h"
 
 #include "compiler/driver/Compiler.h"
 #include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
+#include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/MappedFile.h"
 #include "tests/conformance/ops/Errors.h"
 
@@ -114,10 +115,13 @@ namespace {
 class PlanBuild {
 public:
   PlanBuild(std::string target, std::unique_ptr<Backend> backend,
-            const Model &model, const std::vector<ProgramUse> &uses)
+            const Model &model, const std::vector<ProgramUse> &uses,
+            const TemporaryFolder &folder)
       : target(std::move(target)), backend(std::move(backend)), model(model),
-        uses(uses), withInputs(this->backend->target()),
-        context(createContext()) {}
+        uses(uses), folder(folder), withInputs(this->backend->target()),
+        context(createContext()) {
+    made->path = folder.file(model.name + ".plan");
+  }
 
   absl::StatusOr<std::unique_ptr<MadePlan>> build();
 
@@ -130,6 +134,7 @@ private:
   std::unique_ptr<Backend> backend;
   const Model &model;
   const std::vector<ProgramUse> &uses;
+  const TemporaryFolder &folder;
   TargetWithInputs withInputs;
   std::unique_ptr<MLIRContext> context;
   std::unique_ptr<MadePlan> made = std::make_unique<MadePlan>();
@@ -187,7 +192,7 @@ absl::StatusOr<std::string> PlanBuild::moduleText() {
 }
 
 absl::StatusOr<WeightMap> PlanBuild::writeWeights() const {
-  const std::string path = made->folder.file("weights");
+  const std::string path = folder.file(model.name + ".weights");
   std::vector<WeightSource> sources;
   std::ofstream out(path, std::ios::binary);
   uint64_t offset = 0;
@@ -236,12 +241,12 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
   FailureOr<std::vector<SourceFile>> files = backend->emit(kernels, {});
   if (failed(files))
     return errors.status("the kernels are not emitted");
-  for (const SourceFile &file :
-       std::move(files).value_or(std::vector<SourceFile>()))
-    contents.source += file.text;
+  contents.source =
+      backend->planSource(std::move(files).value_or(std::vector<SourceFile>()));
   LLAMAC_ASSIGN_OR_RETURN(contents.code, backend->compile(kernels, {}));
   contents.config = config();
   contents.target = target;
+  contents.gpu = target == "cpu" ? "" : defaultGpuSpec().name;
   contents.matrixLayout = backend->matrixLayout();
   contents.context = model.context;
   contents.fingerprint = contents.options = "conformance";
@@ -249,20 +254,20 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
       llama::KVType::get(context.get(), 1, model.kvHeads, model.headSize));
   contents.kv.maxSequences = maxSequences;
   LLAMAC_ASSIGN_OR_RETURN(const WeightMap weights, writeWeights());
-  LLAMAC_RETURN_IF_ERROR(
-      writePlan(*module, contents, weights, made->path(), {}));
+  LLAMAC_RETURN_IF_ERROR(writePlan(*module, contents, weights, made->path, {}));
   return std::move(made);
 }
 
 absl::StatusOr<const MadePlan *>
-PlanLibrary::get(const Model &model, const std::vector<ProgramUse> &programs) {
+CompiledPlans::get(const Model &model,
+                   const std::vector<ProgramUse> &programs) {
   auto it = plans.find(model.name);
   if (it == plans.end())
-    it =
-        plans
-            .emplace(model.name,
-                     PlanBuild(target, backend(model), model, programs).build())
-            .first;
+    it = plans
+             .emplace(model.name,
+                      PlanBuild(target, backend(model), model, programs, folder)
+                          .build())
+             .first;
   if (!it->second.ok())
     return it->second.status();
   return it->second->get();

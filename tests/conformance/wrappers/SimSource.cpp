@@ -1,4 +1,4 @@
-//===- SourceDevice.cpp - What runs CUDA source ---------------------------===//
+//===- SimSource.cpp - CUDA source on the simulator -----------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -19,8 +19,6 @@
 #include <map>
 
 namespace llamac::conformance {
-
-SourceDevice::~SourceDevice() = default;
 
 namespace {
 

@@ -1,0 +1,123 @@
+//===- CompiledDevices.cpp - The devices where there is a compiler --------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuBackend.h"
+#include "codegen/sim/SimBackend.h"
+#include "runtime/cpu/CpuDevice.h"
+#include "runtime/sim/SimDevice.h"
+#include "tests/conformance/ops/CompiledPlans.h"
+#include "tests/conformance/ops/PlanDevice.h"
+
+namespace llamac::conformance {
+
+static double exact(DataType, int64_t) { return 0; }
+static double exactModel(const Model &) { return 0; }
+static bool never(DataType) { return false; }
+
+/// The interpreter computes in fp32 and sums in doubles.
+static OpDeviceRow referenceRow() {
+  return {"reference",
+          {.weightError = exact,
+           .activationError = exact,
+           .roundsToInt8 = never,
+           .cacheError = exactModel,
+           .softmaxError = exactModel,
+           .softmaxFloor = exactModel,
+           .joinsRows = false},
+          loadOnReference,
+          {}};
+}
+
+//===----------------------------------------------------------------------===//
+// cpu
+//===----------------------------------------------------------------------===//
+
+/// Products with weights in these types round activations to 8 bits.
+static bool isMultipliedInInt8(DataType type) {
+  return type == DataType::Q8_0 || type == DataType::Q4_0 ||
+         type == DataType::Q4_1;
+}
+
+/// The cpu target computes in fp32 but for products in 8 bits, and the cache
+/// rounds keys and values (codegen/cpu/CpuNumerics.cpp has the reasons).
+static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
+  PlanRunner runner;
+  runner.library =
+      std::make_shared<CompiledPlans>("cpu", [=](const Model &model) {
+        return std::make_unique<CpuBackend>(
+            CpuTargetOptions{.context = model.context,
+                             .kvFormat = model.bf16Cache ? cpu::KvFormat::BF16
+                                                         : cpu::KvFormat::F16},
+            std::vector<IsaLevel>{level});
+      });
+  runner.device = []() -> absl::StatusOr<std::shared_ptr<Device>> {
+    return CpuDevice::create({.threads = 2});
+  };
+  return {name,
+          {.weightError = exact,
+           .activationError = exact,
+           .roundsToInt8 = isMultipliedInInt8,
+           .cacheError = cacheRounding,
+           .softmaxError = exactModel,
+           .softmaxFloor = exactModel,
+           .joinsRows = true},
+          loadBy(std::move(runner)),
+          // The runtime samples from the logits.
+          {{"sampling", "no kernel family of target cpu implements "
+                        "kernel.sample"}}};
+}
+
+//===----------------------------------------------------------------------===//
+// sim
+//===----------------------------------------------------------------------===//
+
+/// The simulator; plans of one flavour are shared by its rows.
+static void addSimRows(std::vector<OpDeviceRow> &rows, SimFlavour flavour) {
+  const bool checked = flavour == SimFlavour::Checked;
+  const auto library =
+      std::make_shared<CompiledPlans>("sim", [=](const Model &model) {
+        return std::make_unique<SimBackend>(
+            CudaTargetOptions{.context = model.context,
+                              .kvFormat = model.bf16Cache
+                                              ? cuda::KvFormat::BF16
+                                              : cuda::KvFormat::F16},
+            flavour);
+      });
+  for (const bool random : {false, true}) {
+    SimDeviceOptions options;
+    options.checked = checked;
+    if (random)
+      options.order = {SimSchedule::Random, 5};
+    PlanRunner runner;
+    runner.library = library;
+    runner.device = [=]() -> absl::StatusOr<std::shared_ptr<Device>> {
+      return std::make_shared<SimDevice>(options);
+    };
+    runner.seesUndefined = checked;
+    rows.push_back(cudaRow(std::string("sim") + (checked ? "_checked" : "") +
+                               (random ? "_random" : ""),
+                           std::move(runner)));
+    rows.back().seesAccesses = checked;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The list
+//===----------------------------------------------------------------------===//
+
+std::vector<OpDeviceRow> opDevices() {
+  std::vector<OpDeviceRow> rows = {referenceRow(),
+                                   cpuRow("cpu", hostIsaLevel()),
+                                   cpuRow("cpu_portable", IsaLevel::Portable)};
+  // Another device for the cuda target's kernels is another cudaRow().
+  addSimRows(rows, SimFlavour::Fast);
+  addSimRows(rows, SimFlavour::Checked);
+  return rows;
+}
+
+} // namespace llamac::conformance

@@ -1,0 +1,146 @@
+//===- OpRuns.cpp - Every case on every device ----------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/conformance/Register.h"
+#include "tests/conformance/ops/Cases.h"
+
+#include <cstring>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace llamac::conformance {
+
+namespace {
+
+using Loaded = absl::StatusOr<std::unique_ptr<LoadedPrograms>>;
+
+/// Compiles the programs of a model when the first of its cases runs.
+class Loader {
+public:
+  explicit Loader(OpDeviceRow row) : row(std::move(row)) {}
+
+  const OpDeviceRow &device() const { return row; }
+
+  const Loaded &get(const Model &model) {
+    auto it = models.find(model.name);
+    if (it == models.end())
+      it = models.emplace(model.name, row.load(model, programsOf(model.name)))
+               .first;
+    return it->second;
+  }
+
+private:
+  OpDeviceRow row;
+  std::map<std::string, Loaded> models;
+};
+
+class OpTest : public testing::Test {
+public:
+  OpTest(std::shared_ptr<Loader> loader, const OpCase &test)
+      : loader(std::move(loader)), test(test) {}
+
+  void TestBody() override;
+
+private:
+  std::shared_ptr<Loader> loader;
+  const OpCase &test;
+};
+
+} // namespace
+
+void OpTest::TestBody() {
+  const OpDeviceRow &device = loader->device();
+  const Program &program = *test.program;
+  const Loaded &loaded = loader->get(program.model);
+  if (auto refusal = device.refusals.find(program.model.name);
+      refusal != device.refusals.end()) {
+    ASSERT_FALSE(loaded.ok()) << "expected to be refused";
+    EXPECT_THAT(std::string(loaded.status().message()),
+                testing::HasSubstr(refusal->second));
+    return;
+  }
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ((*loaded)->reset(), absl::OkStatus());
+  const auto expected = test.expected(device.numerics);
+  ASSERT_EQ(expected.size(), test.steps.size());
+  for (size_t i = 0; i < test.steps.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "step " << i);
+    const auto got = (*loaded)->run(program, test.steps[i]);
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_EQ(mismatch(*got, expected[i], program.outWidth), "");
+  }
+}
+
+namespace {
+
+/// A row gives the same bits whatever other rows are in the step.
+class RowsTest : public testing::Test {
+public:
+  /// The steps of `few` are rows that `many` begins with.
+  RowsTest(std::shared_ptr<Loader> loader, const OpCase &many,
+           const OpCase &few)
+      : loader(std::move(loader)), many(many), few(few) {}
+
+  void TestBody() override {
+    const Loaded &loaded = loader->get(many.program->model);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    std::vector<float> results[2];
+    for (const OpCase *test : {&many, &few}) {
+      ASSERT_EQ((*loaded)->reset(), absl::OkStatus());
+      auto got = (*loaded)->run(*test->program, test->steps[0]);
+      ASSERT_TRUE(got.ok()) << got.status();
+      results[test == &few] = *std::move(got);
+    }
+    ASSERT_LT(results[1].size(), results[0].size());
+    EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(),
+                          results[1].size() * sizeof(float)),
+              0);
+  }
+
+private:
+  std::shared_ptr<Loader> loader;
+  const OpCase &many;
+  const OpCase &few;
+};
+
+} // namespace
+
+void registerOpTests(const std::vector<OpDeviceRow> &devices) {
+  for (const OpDeviceRow &row : devices) {
+    auto loader = std::make_shared<Loader>(row);
+    for (const OpCase &test : opCases()) {
+      if (row.seesAccesses && test.isVariant)
+        continue;
+      testing::RegisterTest(("Conformance/" + row.name).c_str(),
+                            test.name.c_str(), nullptr, nullptr, __FILE__,
+                            __LINE__, [loader, &test]() -> testing::Test * {
+                              return new OpTest(loader, test);
+                            });
+    }
+    // Of the same range of row counts on every target.
+    static constexpr struct {
+      const char *many, *few;
+    } pairs[] = {
+        {"matmul_bf16_r130", "matmul_bf16_r9"},
+        {"matmul_q4_0_r65", "matmul_q4_0_r9"},
+        {"matmul_gated_norm_q8_0_r65", "matmul_gated_norm_q8_0_r9"},
+        {"matmul_gated_norm_bf16_r65", "matmul_gated_norm_bf16_r9"},
+        {"rms_norm_w576_r67", "rms_norm_w576_r5"},
+    };
+    for (const auto &[many, few] : pairs)
+      testing::RegisterTest(("Conformance/" + row.name).c_str(),
+                            (std::string("rows_by_themselves_") + many).c_str(),
+                            nullptr, nullptr, __FILE__, __LINE__,
+                            [loader, &many = caseNamed(many),
+                             &few = caseNamed(few)]() -> testing::Test * {
+                              return new RowsTest(loader, many, few);
+                            });
+  }
+}
+
+} // namespace llamac::conformance
