@@ -161,6 +161,27 @@ def FuseEpilogue : Pass<"fuse-epilogue", "::mlir::func::FuncOp"> {
                            "::mlir::arith::ArithDialect"];
 }
 
+def FuseEmbed : Pass<"fuse-embed", "::mlir::func::FuncOp"> {
+  let summary = "The launch that embeds tokens makes the angles as well";
+  let description = [{
+    A `kernel.rope_table` of the step's positions becomes a second result of the
+    `kernel.embed` of the step's tokens: one launch less at the start of a step,
+    for targets where a launch takes longer than the angles.
+
+    ```mlir
+    %t = kernel.rope_table %positions {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>}
+    %x = kernel.embed %tokens, %table
+    ```
+
+    becomes
+
+    ```mlir
+    %x, %t = kernel.embed %tokens, %table angles(%positions) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>}
+    ```
+  }];
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
+
 def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
   let summary = "RMSNorm moves into the products that read it";
   let description = [{

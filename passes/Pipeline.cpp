@@ -82,6 +82,10 @@ std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
             [&target] { return createLowerToPlanPass(target); }),
       nested<plan::ProgramOp>("plan-memory", [] { return createPlanMemory(); }),
   };
+  if (target.embedsWithAngles())
+    steps.insert(steps.begin(), optional(nested<func::FuncOp>("fuse-embed", [] {
+                   return createFuseEmbed();
+                 })));
   if (target.samples())
     steps.insert(steps.begin(),
                  optional(nested<func::FuncOp>("append-sampling", [] {
@@ -102,6 +106,7 @@ void registerPasses(const kernel::Target &target) {
   registerPass([] { return createPruneRows(); });
   registerPass([] { return createLowerToKernels(); });
   registerPass([] { return createFuseEpilogue(); });
+  registerPass([] { return createFuseEmbed(); });
   registerPass([] { return createFuseNorm(); });
   registerPass([] { return createFuseQkv(); });
   registerPass([&target] { return createSpecialiseRowsPass(target); });

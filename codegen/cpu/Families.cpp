@@ -359,6 +359,12 @@ static cpu::LaunchShape rowwiseShape(Operation *, const CpuTargetOptions &) {
   return cpu::rowwiseShape();
 }
 
+/// Angles are a launch of their own, which runs beside.
+static bool isEmbed(Operation *op) {
+  auto embed = dyn_cast<kernel::EmbedOp>(op);
+  return embed && !embed.getAngles();
+}
+
 static cpu::EmbedConfig embedConfig(kernel::EmbedOp op) {
   return {.format = formatRow(op.getTable()).format,
           .width = widthOf(op.getTable())};
@@ -446,7 +452,7 @@ ArrayRef<CpuFamily> cpuFamilies() {
       {"attention_split", "attention.h",
        hasFamily<AttentionOp, AttentionFamily::Split>, splitShape,
        emitAttention},
-      {"embed", "rowwise.h", isOp<EmbedOp>, embedShape, emitEmbed},
+      {"embed", "rowwise.h", isEmbed, embedShape, emitEmbed},
       {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,
        emitGatherRows},
       {"gemm", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemm>, gemmShape,

@@ -49,6 +49,8 @@ std::string excessOf(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
   return "";
 }
 
+bool overlapsLaunches(const GpuSpec &gpu) { return gpu.capability.major >= 9; }
+
 const CudaFamily *cudaFamilyOf(Operation *op) {
   for (const CudaFamily &family : cudaFamilies())
     if (family.implements(op))
@@ -86,7 +88,7 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   const cuda::AttentionConfig config =
       attentionConfig(kvConfig(kv, targetOptions), kv.getHeads(), 1);
   return kernel::AttentionConfigAttr::get(
-      context, kernel::AttentionFamily::Split, config.splits,
+      context, kernel::AttentionFamily::Joined, config.splits,
       cuda::attentionPartialFloats(config));
 }
 
@@ -102,7 +104,9 @@ kernel::LaunchGeometry CudaTarget::geometry(Operation *op) const {
           .scratch = shape.sharedBytes,
           .threads = shape.threads,
           .cluster = shape.cluster,
-          .dependent = shape.dependent};
+          .dependent = overlapsLaunches(targetOptions.gpu),
+          .workspace = shape.workspaceBytes,
+          .counters = shape.counters};
 }
 
 } // namespace llamac

@@ -50,15 +50,23 @@ cuda::AttentionConfig attentionConfig(const cuda::KvConfig &kv, int64_t heads,
 /// launch of `shape` wants that `gpu` has not; empty when it fits.
 std::string excessOf(const cuda::LaunchShape &shape, const GpuSpec &gpu);
 
+/// Whether kernels for `gpu` may begin while the launches ahead of them are at
+/// work; each then waits for these (codegen/device/chain.cuh).
+bool overlapsLaunches(const GpuSpec &gpu);
+
 /// A kernel as text: parameters in the order of a launch's arguments, what
 /// stands before it, and its body.
 struct CudaKernelText {
   struct Parameter {
     std::string type, name;
+    bool isWeight = false; ///< No launch of a step writes it.
   };
   std::vector<Parameter> parameters;
   std::string parts; ///< The config and functors, in the kernel's namespace.
-  std::string body;  ///< One statement.
+  /// One statement that is carried out before the launches ahead are done: of
+  /// the parameters it names weights only.
+  std::string ahead = {};
+  std::string body; ///< Statements.
 };
 
 /// One family of kernels; see Families.cpp for the list.
@@ -85,6 +93,7 @@ public:
 
   llvm::StringRef name() const override { return "cuda"; }
   bool samples() const override { return true; }
+  bool embedsWithAngles() const override { return true; }
   std::vector<kernel::RowBucket> rowBuckets() const override;
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;

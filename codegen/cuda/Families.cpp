@@ -294,9 +294,8 @@ static CudaKernelText qkvText(Operation *operation,
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// Of attention, or of the merge behind it.
-template <typename Op>
-static cuda::AttentionConfig configOf(Op op, const CudaTargetOptions &options) {
+static cuda::AttentionConfig configOf(kernel::AttentionOp op,
+                                      const CudaTargetOptions &options) {
   const AttentionShape shape = attentionShapeOf(op);
   return attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
 }
@@ -318,37 +317,28 @@ static cuda::LaunchShape splitShape(Operation *op,
   return cuda::attentionSplitShape(
       configOf(cast<kernel::AttentionOp>(op), options));
 }
-static cuda::LaunchShape mergeShape(Operation *op,
-                                    const CudaTargetOptions &options) {
-  return cuda::attentionMergeShape(
-      configOf(cast<kernel::AttentionMergeOp>(op), options));
-}
-
 static CudaKernelText attentionText(Operation *operation,
                                     const CudaTargetOptions &options) {
   auto op = cast<kernel::AttentionOp>(operation);
   const bool split =
-      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Split;
+      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Joined;
   CudaKernelText text;
   text.parts = attentionParts(configOf(op, options));
-  text.parameters = {{floats, "query"},      {packed, "pool"},
-                     {numbers, "positions"}, {numbers, "sequences"},
-                     {numbers, "pageTable"}, {results, "out"}};
+  text.parameters = {{floats, "query"},
+                     {packed, "pool"},
+                     {numbers, "positions"},
+                     {numbers, "sequences"},
+                     {numbers, "pageTable"}};
+  if (split)
+    llvm::append_range(
+        text.parameters,
+        ArrayRef<Parameter>{{results, "partials"}, {"unsigned *", "counters"}});
+  text.parameters.push_back({results, "out"});
   text.body = llvm::formatv(
       "{0}AttentionArgs{{.q = query, .pool = pool, .pageTable = pageTable, "
-      ".positions = positions, .sequences = sequences, .out = out});",
-      split ? "attentionSplit<config>(" : "attention<config>(rows, ");
-  return text;
-}
-
-static CudaKernelText mergeText(Operation *operation,
-                                const CudaTargetOptions &options) {
-  auto op = cast<kernel::AttentionMergeOp>(operation);
-  CudaKernelText text;
-  text.parts = attentionParts(configOf(op, options));
-  text.parameters = {
-      {floats, "partials"}, {numbers, "positions"}, {results, "out"}};
-  text.body = "attentionMerge<config>(partials, positions, out);";
+      ".positions = positions, .sequences = sequences, .out = out}{1});",
+      split ? "attentionSplit<config>(" : "attention<config>(rows, ",
+      split ? ", {partials, counters}" : "");
   return text;
 }
 
@@ -364,16 +354,22 @@ static cuda::LaunchShape ropeTableShape(Operation *,
   return cuda::ropeTableShape();
 }
 
+static std::string frequenciesText(ElementsAttr frequencies) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "// Radians per position.\n"
+        "__device__ constexpr double frequencies[] = {";
+  llvm::interleaveComma(frequencies.getValues<double>(), os,
+                        [&](double value) { os << literal(value); });
+  os << "};\n";
+  return text;
+}
+
 static CudaKernelText ropeTableText(Operation *operation,
                                     const CudaTargetOptions &) {
   auto op = cast<kernel::RopeTableOp>(operation);
   CudaKernelText text;
-  llvm::raw_string_ostream os(text.parts);
-  os << "// Radians per position.\n"
-        "__device__ constexpr double frequencies[] = {";
-  llvm::interleaveComma(op.getFrequencies().getValues<double>(), os,
-                        [&](double value) { os << literal(value); });
-  os << "};\n";
+  text.parts = frequenciesText(op.getFrequencies());
   text.parameters = {{numbers, "positions"}, {results, "table"}};
   text.body = llvm::formatv("ropeTable<{0}>(positions, frequencies, table);",
                             2 * op.getFrequencies().getNumElements());
@@ -419,6 +415,14 @@ static CudaKernelText embedText(Operation *operation,
                              rowsOf(op.getTable()), widthOf(op.getTable()));
   text.parameters = {{numbers, "tokens"}, {packed, "table"}, {results, "out"}};
   text.body = "embed<config>(tokens, table, out);";
+  if (!op.getAngles())
+    return text;
+  text.parts += frequenciesText(op.getFrequenciesAttr());
+  text.parameters.insert(text.parameters.end() - 1, {numbers, "positions"});
+  text.parameters.push_back({results, "angles"});
+  text.body +=
+      llvm::formatv("\nropeTable<{0}>(positions, frequencies, angles);",
+                    2 * op.getFrequenciesAttr().getNumElements());
   return text;
 }
 
@@ -493,10 +497,8 @@ ArrayRef<CudaFamily> cudaFamilies() {
       {"attention", "attention.cuh",
        hasFamily<AttentionOp, AttentionFamily::Whole>, wholeShape,
        attentionText},
-      {"attention_merge", "attention.cuh", isOp<AttentionMergeOp>, mergeShape,
-       mergeText},
       {"attention_split", "attention.cuh",
-       hasFamily<AttentionOp, AttentionFamily::Split>, splitShape,
+       hasFamily<AttentionOp, AttentionFamily::Joined>, splitShape,
        attentionText},
       {"embed", "rowwise.cuh", isEmbed, rowwiseShape, embedText},
       {"gather_rows", "rowwise.cuh", isOp<GatherRowsOp>, rowwiseShape,

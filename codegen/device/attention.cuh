@@ -12,9 +12,9 @@
 //   attention       a block has the vectors of some rows of one kv head, 16 a
 //                   warp, and all its warps read the same keys: for prefill.
 //   attentionSplit  a block has the vectors of one row and a share of its
-//                   keys, a quarter of each tile for a warp; it stores its
-//                   partial result, so that few rows keep many blocks busy.
-//   attentionMerge  joins the shares of a row in ascending order.
+//                   keys, a quarter of each tile for a warp, so that few rows
+//                   keep many blocks busy. Each stores its partial result, and
+//                   the block that is done last joins them, in ascending order.
 //
 // Shares depend on the row's position alone, so a result does not depend on
 // the other rows, nor on which block was faster.
@@ -24,6 +24,7 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH
 #define LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH
 
+#include "llamac/arrival.cuh"
 #include "llamac/flash.cuh"
 
 namespace llamac::cuda {
@@ -108,10 +109,45 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
   }
 }
 
-/// Writes f32 [rows][heads][splits][attentionPartialFloats] to args.out, for
-/// the splits that have keys. A launch of attentionSplitShape(config).
+/// What the blocks of attentionSplit share; see attentionSplitShape().
+struct SplitArgs {
+  float *partials;    ///< f32 [rows][heads][splits][attentionPartialFloats].
+  uint32_t *counters; ///< [rows][kvHeads][attentionHeadTiles], zero.
+};
+
+/// The partial results of query heads `first` to `first + heads - 1` of `row`,
+/// joined in ascending order into args.out. A warp has a head.
 template <AttentionConfig config>
-LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args) {
+LLAMAC_DEVICE void joinSplits(const AttentionArgs &args, const float *partials,
+                              int row, int first, int heads, int splits) {
+  constexpr int head = config.kv.headSize;
+  constexpr int partial = attentionPartialFloats(config);
+  for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
+    const long index = long(row) * config.heads + first + vector;
+    const float *from = partials + index * config.splits * partial;
+    float maximum = minusInfinity, total = 0;
+    for (int split = 0; split < splits; ++split)
+      maximum = maxOf(maximum, from[split * partial + head]);
+    for (int split = 0; split < splits; ++split) {
+      const F32x2 state = load2(from + split * partial + head);
+      total += state.y * weightOf(state.x, maximum);
+    }
+    for (int d = 2 * laneIndex(); d < head; d += 64) {
+      F32x2 sum = {0, 0};
+      for (int split = 0; split < splits; ++split) {
+        const float *part = from + split * partial;
+        sum = sum + load2(part + d) * splat(weightOf(part[head], maximum));
+      }
+      store2(args.out + index * head + d, sum * splat(1.0f / total));
+    }
+  }
+}
+
+/// Writes f32 [rows][heads][headSize] to args.out. A launch of
+/// attentionSplitShape(config).
+template <AttentionConfig config>
+LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
+                                  const SplitArgs &shared) {
   constexpr int group = attentionGroup(config);
   constexpr int head = config.kv.headSize;
   constexpr int headTiles = attentionHeadTiles(config);
@@ -127,9 +163,10 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args) {
 
   const int tokens = args.positions[row] + 1;
   const int share = splitTokens(config, tokens);
-  const int begin = split * share;
-  if (begin >= tokens)
+  const int splits = ceilDiv(tokens, share);
+  if (split >= splits)
     return;
+  const int begin = split * share;
   const int end = minOf(begin + share, tokens);
 
   FlashWarp<config> warp;
@@ -168,63 +205,39 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args) {
       store2(to + head, {warp.maximum[upper], warp.total[upper]});
   }
   syncThreads();
+  // A row of one share has its result, others a part of it.
+  const bool isWhole = splits == 1;
   for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
     float maximum = minusInfinity, total = 0;
     for (int w = 0; w < attentionWarps; ++w)
       maximum =
           maxOf(maximum, meeting[(w * warpVectors + vector) * slot + head]);
-    float *to = args.out + ((long(row) * config.heads + firstHead + vector) *
-                                config.splits +
-                            split) *
-                               partial;
+    for (int w = 0; w < attentionWarps; ++w) {
+      const float *from = meeting + (w * warpVectors + vector) * slot;
+      total += from[head + 1] * weightOf(from[head], maximum);
+    }
+    const long index = long(row) * config.heads + firstHead + vector;
+    float *part = shared.partials + (index * config.splits + split) * partial;
+    float *to = isWhole ? args.out + index * head : part;
+    const F32x2 factor = splat(isWhole ? 1.0f / total : 1.0f);
     for (int d = 2 * laneIndex(); d < head; d += 64) {
       F32x2 sum = {0, 0};
       for (int w = 0; w < attentionWarps; ++w) {
         const float *from = meeting + (w * warpVectors + vector) * slot;
         sum = sum + load2(from + d) * splat(weightOf(from[head], maximum));
       }
-      store2(to + d, sum);
+      store2(to + d, sum * factor);
     }
-    for (int w = 0; w < attentionWarps; ++w) {
-      const float *from = meeting + (w * warpVectors + vector) * slot;
-      total += from[head + 1] * weightOf(from[head], maximum);
-    }
-    if (laneIndex() == 0)
-      store2(to + head, {maximum, total});
+    if (!isWhole && laneIndex() == 0)
+      store2(part + head, {maximum, total});
   }
-}
-
-/// Joins what attentionSplit wrote: `out` gets f32 [rows][heads][headSize]. A
-/// launch of attentionMergeShape(config).
-template <AttentionConfig config>
-LLAMAC_DEVICE void attentionMerge(const float *partials, const int *positions,
-                                  float *out) {
-  constexpr int head = config.kv.headSize;
-  constexpr int partial = attentionPartialFloats(config);
-  const int row = blockIdx.y;
-  const int queryHead = blockIdx.x * attentionWarps + warpIndex();
-  if (queryHead >= config.heads)
+  if (isWhole)
     return;
-  const int tokens = positions[row] + 1;
-  const int splits = ceilDiv(tokens, splitTokens(config, tokens));
-  const long index = long(row) * config.heads + queryHead;
-  const float *from = partials + index * config.splits * partial;
-
-  float maximum = minusInfinity, total = 0;
-  for (int split = 0; split < splits; ++split)
-    maximum = maxOf(maximum, from[split * partial + head]);
-  for (int split = 0; split < splits; ++split) {
-    const F32x2 state = load2(from + split * partial + head);
-    total += state.y * weightOf(state.x, maximum);
-  }
-  for (int d = 2 * laneIndex(); d < head; d += 64) {
-    F32x2 sum = {0, 0};
-    for (int split = 0; split < splits; ++split) {
-      const float *part = from + split * partial;
-      sum = sum + load2(part + d) * splat(weightOf(part[head], maximum));
-    }
-    store2(out + index * head + d, sum * splat(1.0f / total));
-  }
+  uint32_t *counter = shared.counters +
+                      (long(row) * config.kv.kvHeads + kvHead) * headTiles +
+                      headTile;
+  if (arrivesLast(counter, splits))
+    joinSplits<config>(args, shared.partials, row, firstHead, heads, splits);
 }
 
 } // namespace llamac::cuda

@@ -25,8 +25,11 @@ namespace llamac::cuda {
 /// `sharedBytes` of dynamic shared memory. `minBlocks` of them are to fit into
 /// the registers of a multiprocessor: the bound that ptxas is given, lest it
 /// spill to make room for more. `cluster` consecutive blocks along x are a
-/// cluster; `dependent` kernels wait for the launch before them themselves
-/// (gridDependencyWait).
+/// cluster.
+///
+/// Blocks that work together do so in `workspaceBytes` bytes of global memory
+/// and by `counters` words, for each row of the launch: words that are 0 before
+/// a launch and after it.
 struct LaunchShape {
   long items;
   long rowBlock;
@@ -34,7 +37,8 @@ struct LaunchShape {
   int sharedBytes = 0;
   int minBlocks = 1;
   int cluster = 1;
-  bool dependent = false;
+  long workspaceBytes = 0;
+  long counters = 0;
 };
 
 LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
@@ -192,12 +196,24 @@ LLAMAC_CONSTEXPR long attentionHeadTiles(const AttentionConfig &config) {
   return divideUp(attentionGroup(config), warpVectors);
 }
 
+/// f32 of one partial result: the output, the maximum (of the scores times
+/// log2 e), the sum, and two that are not used.
+LLAMAC_CONSTEXPR long attentionPartialFloats(const AttentionConfig &config) {
+  return config.kv.headSize + 4;
+}
+
 /// For few rows with long contexts: an item is one split of one tile of the
-/// query heads of one kv head.
+/// query heads of one kv head. The workspace has the partial results, f32
+/// [rows][heads][splits][partial]; there is a counter for each tile.
 LLAMAC_CONSTEXPR LaunchShape
 attentionSplitShape(const AttentionConfig &config) {
-  return {config.kv.kvHeads * attentionHeadTiles(config) * config.splits, 1,
-          attentionWarps * 32, config.stages * attentionStageBytes(config)};
+  const long tiles = config.kv.kvHeads * attentionHeadTiles(config);
+  LaunchShape shape{tiles * config.splits, 1, attentionWarps * 32,
+                    config.stages * attentionStageBytes(config)};
+  shape.workspaceBytes =
+      config.heads * config.splits * attentionPartialFloats(config) * 4;
+  shape.counters = tiles;
+  return shape;
 }
 
 /// Keys of one split of a row with `tokens` keys: equal shares, in whole tiles.
@@ -205,23 +221,6 @@ LLAMAC_CONSTEXPR int splitTokens(const AttentionConfig &config, int tokens) {
   const int share = (tokens + config.splits - 1) / config.splits;
   const int whole = (share + keyTile - 1) / keyTile * keyTile;
   return whole > config.minSplitTokens ? whole : config.minSplitTokens;
-}
-
-/// f32 of one partial result: the output, the maximum (of the scores times
-/// log2 e), the sum, and two that are not used.
-LLAMAC_CONSTEXPR long attentionPartialFloats(const AttentionConfig &config) {
-  return config.kv.headSize + 4;
-}
-
-/// Bytes of one row of attentionSplit's output, f32 [heads][splits][partial].
-LLAMAC_CONSTEXPR long attentionPartialRowBytes(const AttentionConfig &config) {
-  return config.heads * config.splits * attentionPartialFloats(config) * 4;
-}
-
-/// A warp merges one head; an item is four of them.
-LLAMAC_CONSTEXPR LaunchShape
-attentionMergeShape(const AttentionConfig &config) {
-  return {divideUp(config.heads, attentionWarps), 1, attentionWarps * 32};
 }
 
 //===----------------------------------------------------------------------===//

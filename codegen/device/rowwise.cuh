@@ -125,11 +125,11 @@ LLAMAC_DEVICE SineCosine sineCosine(double x) {
 }
 
 /// out: f32 [rows][headSize / 2][cos, sin] of positions[r] * frequencies[i].
-/// A launch of ropeTableShape().
+/// In a launch of ropeTableShape(), or after embed() in one of rowwiseShape().
 template <long headSize>
 LLAMAC_DEVICE void ropeTable(const int *positions, const double *frequencies,
                              float *out) {
-  for (int i = threadIdx.x; i < headSize / 2; i += ropeTableShape().threads) {
+  for (int i = threadIdx.x; i < headSize / 2; i += blockDim.x) {
     const SineCosine turn =
         sineCosine(double(positions[blockIdx.y]) * frequencies[i]);
     store2(out + blockIdx.y * headSize + 2 * i,

@@ -21,6 +21,8 @@
 #include "absl/strings/str_cat.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <algorithm>
+
 using namespace mlir;
 
 namespace llamac {
@@ -132,6 +134,9 @@ absl::Status PlanBuilder::addProgram(plan::ProgramOp op) {
       LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
                               operandOf(tokens.getMemory()));
       program->tokensOffset = static_cast<int64_t>(memory.offset());
+    } else if (auto counters = dyn_cast<plan::CountersOp>(inner)) {
+      plan.counterBytes =
+          std::max<uint64_t>(plan.counterBytes, counters.getBytes());
     }
   }
   plan.programs.push_back(std::move(program));
@@ -176,6 +181,8 @@ absl::StatusOr<schema::Operand> PlanBuilder::operandOf(Value memory) {
     LLAMAC_ASSIGN_OR_RETURN(uint32_t number, weightNumber(weight));
     return Operand(OperandKind::Weight, number, 0);
   }
+  if (isa<plan::CountersOp>(op))
+    return Operand(OperandKind::Counters, 0, 0);
   if (auto buffer = dyn_cast<plan::BufferOp>(op))
     if (IntegerAttr offset = buffer.getOffsetAttr())
       return Operand(OperandKind::Arena, 0, offset.getInt());

@@ -121,34 +121,16 @@ static std::vector<int64_t> rowCounts(int64_t rowBlock, int64_t maxRows,
   return {std::min<int64_t>(most, rowBlock == 1 ? 5 : rowBlock + 19)};
 }
 
-/// `kernel`, or split attention and its merge if it is one of them: partial
-/// results are the target's own affair.
-static SmallVector<plan::KernelOp> kernelsOfTrial(plan::KernelOp kernel,
-                                                  ModuleOp plan) {
-  auto attends = [](plan::KernelOp split, plan::KernelOp merge) {
-    auto attention = dyn_cast<kernel::AttentionOp>(split.getPrototype());
-    auto join = dyn_cast<kernel::AttentionMergeOp>(merge.getPrototype());
-    return attention && join &&
-           attention.getType() == join.getPartials().getType();
-  };
-  for (auto other : plan.getOps<plan::KernelOp>()) {
-    if (attends(kernel, other))
-      return {kernel, other};
-    if (attends(other, kernel))
-      return {other, kernel};
-  }
-  return {kernel};
-}
-
 static absl::StatusOr<std::unique_ptr<SimModule>>
-moduleOf(ArrayRef<SourceFile> units, SimFlavour flavour,
-         const KernelOverride &override, const Signature &signature) {
+moduleOf(const KernelOverride &override, const Signature &signature,
+         SimFlavour flavour) {
   auto undefined = [&] {
     return usageError(absl::StrCat("expected a definition of extern \"C\" ",
                                    override.kernel, "(", signature.text,
                                    "), got none"));
   };
-  const absl::StatusOr<std::string> object = compileForSim(units, flavour);
+  const absl::StatusOr<std::string> object =
+      compileForSim({unitOf(override, signature)}, flavour);
   if (!object.ok()) {
     const std::string error =
         firstError(std::string(object.status().message()));
@@ -171,31 +153,22 @@ moduleOf(ArrayRef<SourceFile> units, SimFlavour flavour,
   return module;
 }
 
-/// Checks `override` of `kernel`; `sources` are those that the plan gets.
+/// Checks `override` of `kernel`, which is emitted with `signature`.
 static absl::Status checkOverride(const KernelOverride &override,
                                   plan::KernelOp kernel, ModuleOp plan,
                                   int64_t context, const Backend &backend,
-                                  ArrayRef<Signature> signatures,
-                                  ArrayRef<SourceFile> units) {
-  SmallVector<plan::KernelOp> kernels = kernelsOfTrial(kernel, plan);
-  const Signature &signature =
-      signatures[llvm::find(kernels, kernel) - kernels.begin()];
-  LLAMAC_ASSIGN_OR_RETURN(
-      const std::unique_ptr<SimModule> checked,
-      moduleOf(units, SimFlavour::Checked, override, signature));
-  LLAMAC_ASSIGN_OR_RETURN(
-      const std::unique_ptr<SimModule> fast,
-      moduleOf(units, SimFlavour::Fast, override, signature));
-  std::vector<std::vector<std::string>> parameters;
-  for (const Signature &known : signatures)
-    parameters.push_back(known.names);
+                                  const Signature &signature) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<SimModule> checked,
+                          moduleOf(override, signature, SimFlavour::Checked));
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<SimModule> fast,
+                          moduleOf(override, signature, SimFlavour::Fast));
   const int64_t rowBlock =
       backend.target().geometry(&kernel.getPrototype()).rowBlock;
   for (int64_t rows : rowCounts(rowBlock, maxRowsOf(kernel, plan), context)) {
     LLAMAC_ASSIGN_OR_RETURN(
         const std::unique_ptr<KernelTrial> trial,
-        KernelTrial::create(kernels, rows, context, backend));
-    TrialRun run(*trial, kernels, parameters, backend, rows);
+        KernelTrial::create(kernel, rows, context, backend));
+    TrialRun run(*trial, kernel, signature.names, backend, rows);
     for (SimSchedule schedule : {SimSchedule::Forward, SimSchedule::Random})
       LLAMAC_RETURN_IF_ERROR(run.run(
           *checked, {.schedule = schedule, .seed = 1, .checked = true}));
@@ -251,18 +224,11 @@ absl::Status applyOverrides(ArrayRef<KernelOverride> overrides, ModuleOp plan,
   }
   for (const KernelOverride &override : overrides) {
     auto kernel = plan.lookupSymbol<plan::KernelOp>(override.kernel);
-    std::vector<Signature> signatures;
-    std::vector<SourceFile> units;
-    for (plan::KernelOp tried : kernelsOfTrial(kernel, plan)) {
-      const StringRef name = tried.getSymName();
-      signatures.push_back(signatureOf(fileOf(emitted, name)->text, name));
-      units.push_back(tried == kernel ? unitOf(override, signatures.back())
-                                      : *fileOf(sources, name));
-    }
-    LLAMAC_RETURN_IF_ERROR(
-        withContext(checkOverride(override, kernel, plan, context, backend,
-                                  signatures, units),
-                    absl::StrCat("--override-kernel: ", override.path)));
+    const Signature signature =
+        signatureOf(fileOf(emitted, override.kernel)->text, override.kernel);
+    LLAMAC_RETURN_IF_ERROR(withContext(
+        checkOverride(override, kernel, plan, context, backend, signature),
+        absl::StrCat("--override-kernel: ", override.path)));
   }
   return absl::OkStatus();
 }

@@ -144,35 +144,24 @@ static absl::Status readWeight(const reference::Weight &weight,
 // The function
 //===----------------------------------------------------------------------===//
 
-/// Clones the kernels' ops into a function; the merge reads what the attention
-/// before it gives and has its positions.
-void KernelTrial::isolate(ArrayRef<plan::KernelOp> kernels) {
-  plan::KernelOp first = kernels.front();
-  OpBuilder builder(first.getContext());
-  module = ModuleOp::create(first.getLoc());
+/// Clones the kernel's op into a function.
+void KernelTrial::isolate(plan::KernelOp kernel) {
+  OpBuilder builder(kernel.getContext());
+  module = ModuleOp::create(kernel.getLoc());
   builder.setInsertionPointToEnd(module->getBody());
-  function = builder.create<func::FuncOp>(first.getLoc(), "trial",
+  function = builder.create<func::FuncOp>(kernel.getLoc(), "trial",
                                           builder.getFunctionType({}, {}));
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
-  for (plan::KernelOp kernel : kernels) {
-    IRMapping mapping;
-    if (auto merge =
-            dyn_cast<kernel::AttentionMergeOp>(kernel.getPrototype())) {
-      auto attention = cast<kernel::AttentionOp>(members.front());
-      mapping.map(merge.getPartials(), attention.getResult());
-      mapping.map(merge.getPositions(), attention.getPositions());
-    }
-    for (Value operand : kernel.getPrototype().getOperands())
-      if (!mapping.contains(operand))
-        mapping.map(operand,
-                    body->addArgument(operand.getType(), kernel.getLoc()));
-    members.push_back(builder.clone(kernel.getPrototype(), mapping));
-  }
-  builder.create<func::ReturnOp>(first.getLoc(), members.back()->getResults());
+  IRMapping mapping;
+  for (Value operand : kernel.getPrototype().getOperands())
+    if (!mapping.contains(operand))
+      mapping.map(operand,
+                  body->addArgument(operand.getType(), kernel.getLoc()));
+  member = builder.clone(kernel.getPrototype(), mapping);
+  builder.create<func::ReturnOp>(kernel.getLoc(), member->getResults());
   function.setFunctionType(builder.getFunctionType(
-      body->getArgumentTypes(),
-      llvm::to_vector(members.back()->getResultTypes())));
+      body->getArgumentTypes(), llvm::to_vector(member->getResultTypes())));
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,7 +236,8 @@ KernelTrial::makeOperand(BlockArgument argument) {
   }
   if (isGathered || gather)
     return indicesBelow(isGathered ? 1000 : gathered, shape.front(), number);
-  if (auto embed = dyn_cast<kernel::EmbedOp>(user))
+  if (auto embed = dyn_cast<kernel::EmbedOp>(user);
+      embed && embed.getTokens() == argument)
     return indicesBelow(
         cast<ShapedType>(embed.getTable().getType()).getDimSize(0), rows,
         number);
@@ -257,7 +247,7 @@ KernelTrial::makeOperand(BlockArgument argument) {
   return llvm::TypeSwitch<Operation *, absl::StatusOr<reference::Value>>(user)
       .Case<kernel::AttentionOp, kernel::QkvOp, kernel::RopeAppendOp>(
           rowNumbers)
-      .Case<kernel::AttentionMergeOp, kernel::RopeTableOp>(
+      .Case<kernel::EmbedOp, kernel::RopeTableOp>(
           [&](auto) { return positions; })
       .Case([&](kernel::SampleOp) { return makeDraws(rows, number); })
       .Default([&](Operation *op) {
@@ -448,10 +438,10 @@ KernelTrial::KernelTrial(int64_t rows, int64_t context, const Backend &backend)
 }
 
 absl::StatusOr<std::unique_ptr<KernelTrial>>
-KernelTrial::create(ArrayRef<plan::KernelOp> kernels, int64_t rows,
-                    int64_t context, const Backend &backend) {
+KernelTrial::create(plan::KernelOp kernel, int64_t rows, int64_t context,
+                    const Backend &backend) {
   std::unique_ptr<KernelTrial> trial(new KernelTrial(rows, context, backend));
-  trial->isolate(kernels);
+  trial->isolate(kernel);
   for (BlockArgument argument : trial->function.getArguments())
     if (auto kv = dyn_cast<llama::KVType>(argument.getType()))
       trial->layout = backend.kvLayout(kv);

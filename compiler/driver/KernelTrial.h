@@ -36,15 +36,14 @@ namespace llamac {
 
 class KernelTrial {
 public:
-  /// Of `kernels`, one or split attention and the merge of what it gives, with
-  /// `rows` rows in a plan for `context` tokens. Unsupported for a kernel that
-  /// reads what this cannot make up.
+  /// Of `kernel`, with `rows` rows in a plan for `context` tokens. Unsupported
+  /// for a kernel that reads what this cannot make up.
   static absl::StatusOr<std::unique_ptr<KernelTrial>>
-  create(llvm::ArrayRef<plan::KernelOp> kernels, int64_t rows, int64_t context,
+  create(plan::KernelOp kernel, int64_t rows, int64_t context,
          const Backend &backend);
 
-  /// The ops of the kernels, in order, on the arguments of one function.
-  llvm::ArrayRef<mlir::Operation *> ops() const { return members; }
+  /// The kernel's op, on the arguments of a function.
+  mlir::Operation *op() const { return member; }
 
   /// What the reference has for an operand or a result.
   const reference::Value &value(mlir::Value value) const {
@@ -71,7 +70,7 @@ public:
 private:
   KernelTrial(int64_t rows, int64_t context, const Backend &backend);
 
-  void isolate(llvm::ArrayRef<plan::KernelOp> kernels);
+  void isolate(plan::KernelOp kernel);
   absl::Status makeOperands();
   absl::StatusOr<reference::Value> makeOperand(mlir::BlockArgument argument);
   absl::Status runReference();
@@ -87,7 +86,7 @@ private:
   int64_t before = 0; ///< Tokens that each sequence has already.
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
-  llvm::SmallVector<mlir::Operation *, 2> members;
+  mlir::Operation *member = nullptr;
   llvm::DenseMap<mlir::Value, reference::ValuePtr> values;
 };
 

@@ -169,9 +169,12 @@ private:
 } // namespace
 
 /// A launch's operands: those of the op, the page table when the op touches the
-/// cache, then its results, of which a new cache has no place of its own.
-static size_t operandCount(Operation *op) {
+/// cache, workspace and counters where its blocks work together, then its
+/// results, of which a new cache has no place of its own.
+static size_t operandCount(Operation *op, const kernel::Target &target) {
+  const kernel::LaunchGeometry geometry = target.geometry(op);
   return op->getNumOperands() + llvm::any_of(op->getOperands(), isCache) +
+         (geometry.workspace != 0) + (geometry.counters != 0) +
          llvm::count_if(op->getResults(),
                         [](Value result) { return !isCache(result); });
 }
@@ -201,15 +204,15 @@ absl::Status LaunchChecker::matchPlan() const {
     for (auto [op, launch] : llvm::zip(ops, program->launches)) {
       const std::string name = labelOf(op->getLoc()).str();
       const std::string family = backend.target().familyName(op).str();
+      const size_t operands = operandCount(op, backend.target());
       const std::string &label = name.empty() ? launch->label : name;
       if (plan.kernels[launch->kernel]->family != family ||
-          launch->label != label || launch->operands.size() != operandCount(op))
-        return internalError(
-            absl::StrCat(model->path(), ": program ", program->name,
-                         ": expected a launch of family ", family, " for ",
-                         label, " with ", operandCount(op), " operands, got ",
-                         plan.kernels[launch->kernel]->family, " for ",
-                         launch->label, " with ", launch->operands.size()));
+          launch->label != label || launch->operands.size() != operands)
+        return internalError(absl::StrCat(
+            model->path(), ": program ", program->name,
+            ": expected a launch of family ", family, " for ", label, " with ",
+            operands, " operands, got ", plan.kernels[launch->kernel]->family,
+            " for ", launch->label, " with ", launch->operands.size()));
     }
   }
   return absl::OkStatus();

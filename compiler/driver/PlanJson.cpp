@@ -51,6 +51,8 @@ static Json memoryJson(Value memory) {
       .Case([](plan::WeightOp op) {
         return Json{{"weight", op.getName().str()}};
       })
+      .Case(
+          [](plan::CountersOp op) { return Json{{"counters", op.getBytes()}}; })
       .Case([](plan::KvOp op) { return Json{{"kv_layer", op.getLayer()}}; })
       .Case([](plan::InputOp op) {
         return Json{{"input", plan::stringifyInputRole(op.getRole()).str()}};

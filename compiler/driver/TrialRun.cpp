@@ -43,51 +43,66 @@ void TrialRun::addOperand(Value value, const std::string &name,
     buffer.before = std::move(bytes);
 }
 
-/// Parameters are an op's operands, the page table where one is the cache, and
-/// its results, of which a new cache lies where the old one did.
-TrialRun::TrialRun(const KernelTrial &trial, ArrayRef<plan::KernelOp> kernels,
-                   ArrayRef<std::vector<std::string>> parameters,
+/// Parameters are an op's operands, the page table where one is the cache, the
+/// workspace and the counters where its blocks work together, and its results,
+/// of which a new cache lies where the old one did.
+TrialRun::TrialRun(const KernelTrial &trial, plan::KernelOp kernel,
+                   const std::vector<std::string> &parameters,
                    const Backend &backend, int64_t rows)
-    : trial(trial), kernels(kernels), backend(backend), rows(rows) {
-  for (auto [op, names] : llvm::zip(trial.ops(), parameters)) {
-    auto name = names.begin();
-    const Value *cache = nullptr;
-    SmallVector<Value> operands(op->getOperands());
-    for (const Value &operand : operands) {
-      const std::string &parameter = *name++;
-      if (isCache(operand))
-        cache = &operand;
-      if (places.contains(operand))
-        continue;
+    : trial(trial), symbol(kernel.getSymName()),
+      geometry(backend.target().geometry(trial.op())), backend(backend),
+      rows(rows) {
+  Operation *op = trial.op();
+  auto name = parameters.begin();
+  auto pass = [&] { arguments.push_back(buffers.size() - 1); };
+  const Value *cache = nullptr;
+  SmallVector<Value> operands(op->getOperands());
+  for (const Value &operand : operands) {
+    const std::string &parameter = *name++;
+    if (isCache(operand))
+      cache = &operand;
+    if (!places.contains(operand)) {
       const bool changes =
           isCache(operand) && llvm::any_of(op->getResults(), isCache);
       addOperand(operand, parameter, trial.memoryOf(operand), changes);
     }
-    if (cache) {
-      const auto *table =
-          reinterpret_cast<const uint8_t *>(trial.pageTable().data());
-      addOperand(Value(), *name++,
-                 {table, table + trial.pageTable().size() * sizeof(int32_t)},
-                 /*changes=*/false);
-    }
-    for (Value result : op->getResults())
-      if (isCache(result))
-        places[result] = places[*cache];
-      else
-        add(result, *name++, bytesOf(trial.value(result)),
-            SimContents::Undefined);
+    arguments.push_back(places.at(operand));
   }
+  if (cache) {
+    const auto *table =
+        reinterpret_cast<const uint8_t *>(trial.pageTable().data());
+    addOperand(Value(), *name++,
+               {table, table + trial.pageTable().size() * sizeof(int32_t)},
+               /*changes=*/false);
+    pass();
+  }
+  if (geometry.workspace) {
+    buffers.push_back({*name++,
+                       SimContents::Undefined,
+                       {},
+                       DeviceBytes(geometry.workspace * rows)});
+    pass();
+  }
+  if (geometry.counters) {
+    const size_t bytes = geometry.counters * rows * sizeof(uint32_t);
+    counters = buffers.size();
+    buffers.push_back({*name++, SimContents::Defined,
+                       std::vector<uint8_t>(bytes), DeviceBytes(bytes)});
+    pass();
+  }
+  for (Value result : op->getResults())
+    if (isCache(result)) {
+      places[result] = places[*cache];
+    } else {
+      add(result, *name++, bytesOf(trial.value(result)),
+          SimContents::Undefined);
+      pass();
+    }
 }
 
-TrialRun::Buffer &TrialRun::bufferOf(Value value) {
-  return buffers[places.at(value)];
-}
-
-SimLaunch TrialRun::launchOf(size_t number) {
-  Operation *op = trial.ops()[number];
-  const kernel::LaunchGeometry geometry = backend.target().geometry(op);
+SimLaunch TrialRun::launch() {
   SimLaunch launch;
-  launch.kernel = plan::KernelOp(kernels[number]).getSymName().str();
+  launch.kernel = symbol;
   launch.grid.x = static_cast<uint32_t>(geometry.items);
   if (geometry.rowBlock)
     launch.grid.y = static_cast<uint32_t>(
@@ -95,13 +110,8 @@ SimLaunch TrialRun::launchOf(size_t number) {
   launch.block.x = static_cast<uint32_t>(geometry.threads);
   launch.sharedBytes = static_cast<uint32_t>(geometry.scratch);
   launch.rows = static_cast<int32_t>(rows);
-  for (Value operand : op->getOperands())
-    launch.args.push_back(bufferOf(operand).bytes.data());
-  if (llvm::any_of(op->getOperands(), isCache))
-    launch.args.push_back(bufferOf(Value()).bytes.data());
-  for (Value result : op->getResults())
-    if (!isCache(result))
-      launch.args.push_back(bufferOf(result).bytes.data());
+  for (size_t argument : arguments)
+    launch.args.push_back(buffers[argument].bytes.data());
   return launch;
 }
 
@@ -125,19 +135,26 @@ absl::Status TrialRun::run(const SimModule &module, const SimOptions &options) {
     simulator.memory().add(buffer.name, buffer.bytes.data(),
                            buffer.bytes.size(), buffer.contents);
   }
-  for (size_t number = 0; number < kernels.size(); ++number) {
-    SimLaunch launch = launchOf(number);
-    if (options.checked && kernels.size() == 1)
-      launch.blocks = someBlocks(launch.grid.count());
-    const absl::Status status = simulator.run(module, launch);
-    if (!status.ok())
-      return accuracyError(status.message());
+  SimLaunch bound = launch();
+  // Of blocks that work together all must come.
+  if (options.checked && !geometry.counters)
+    bound.blocks = someBlocks(bound.grid.count());
+  const absl::Status status = simulator.run(module, bound);
+  if (!status.ok())
+    return accuracyError(status.message());
+  if (counters) {
+    const Buffer &left = buffers[*counters];
+    if (!std::all_of(left.bytes.data(), left.bytes.data() + left.bytes.size(),
+                     [](uint8_t byte) { return byte == 0; }))
+      return accuracyError(
+          absl::StrCat(left.name, ": expected every counter to be 0 behind the "
+                                  "kernel, got another number"));
   }
   return absl::OkStatus();
 }
 
 absl::Status TrialRun::compare() const {
-  Operation *op = trial.ops().back();
+  Operation *op = trial.op();
   for (OpResult result : op->getResults()) {
     const reference::Value &known = trial.value(result);
     const Buffer &buffer = buffers[places.at(result)];

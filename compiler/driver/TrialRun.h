@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,24 +45,25 @@ private:
   size_t bytes;
 };
 
-/// Runs the kernels of a trial on the simulator and compares what they give.
+/// Runs the kernel of a trial on the simulator and compares what it gives.
 class TrialRun {
 public:
-  /// `parameters` are the names of each kernel's, for messages. Keeps
-  /// references to all but these.
-  TrialRun(const KernelTrial &trial, llvm::ArrayRef<plan::KernelOp> kernels,
-           llvm::ArrayRef<std::vector<std::string>> parameters,
-           const Backend &backend, int64_t rows);
+  /// `parameters` are the names of the kernel's, for messages. Keeps
+  /// references to `trial` and `backend`.
+  TrialRun(const KernelTrial &trial, plan::KernelOp kernel,
+           const std::vector<std::string> &parameters, const Backend &backend,
+           int64_t rows);
 
-  /// Launches the kernels of `module`, with options.checked only some blocks,
-  /// the first and the last among them. Accuracy error for a fault.
+  /// Launches the kernel of `module`, with options.checked only some blocks,
+  /// the first and the last among them, unless blocks work together. Accuracy
+  /// error for a fault, and for counters that it leaves other than 0.
   absl::Status run(const SimModule &module, const SimOptions &options);
 
   /// Accuracy error where the last run's results differ from the reference's.
   absl::Status compare() const;
 
 private:
-  /// An operand or a result of the kernels.
+  /// An operand, a result, or what the kernel's blocks work together by.
   struct Buffer {
     std::string name;
     SimContents contents;
@@ -69,19 +71,21 @@ private:
     DeviceBytes bytes;
   };
 
-  Buffer &bufferOf(mlir::Value value);
   Buffer &add(mlir::Value value, const std::string &name, size_t size,
               SimContents contents);
   void addOperand(mlir::Value value, const std::string &name,
                   std::vector<uint8_t> bytes, bool changes);
-  SimLaunch launchOf(size_t number);
+  SimLaunch launch();
 
   const KernelTrial &trial;
-  llvm::ArrayRef<plan::KernelOp> kernels;
+  std::string symbol; ///< The kernel's.
+  kernel::LaunchGeometry geometry;
   const Backend &backend;
   int64_t rows;
   std::vector<Buffer> buffers;
   llvm::DenseMap<mlir::Value, size_t> places; ///< In `buffers`.
+  std::vector<size_t> arguments;              ///< The kernel's, in `buffers`.
+  std::optional<size_t> counters;             ///< There, where it has some.
 };
 
 } // namespace llamac

@@ -126,9 +126,14 @@ static absl::StatusOr<Tensor> mapScalars(OpCall &call, Region &region,
 //===----------------------------------------------------------------------===//
 
 static absl::Status embed(OpCall &call) {
-  LLAMAC_ASSIGN_OR_RETURN(Tensor rows,
-                          embedRows(call, call.indices(0), call.weight(1)));
+  enum { Tokens, Table, Positions };
+  LLAMAC_ASSIGN_OR_RETURN(
+      Tensor rows, embedRows(call, call.indices(Tokens), call.weight(Table)));
   call.results.emplace_back(std::move(rows));
+  if (auto elements = cast<kernel::EmbedOp>(call.op).getFrequenciesAttr())
+    call.results.emplace_back(
+        angleTable(call.indices(Positions),
+                   llvm::to_vector(elements.getValues<double>())));
   return absl::OkStatus();
 }
 
@@ -272,7 +277,7 @@ static absl::Status attention(OpCall &call) {
                             static_cast<int64_t>(op.getLayer()),
                             op.getScale().convertToDouble()));
   auto config = op.getConfig();
-  if (!config || config->getFamily() == kernel::AttentionFamily::Whole) {
+  if (!config || config->getFamily() != kernel::AttentionFamily::Split) {
     call.results.emplace_back(withoutHeads(std::move(result)));
     return absl::OkStatus();
   }

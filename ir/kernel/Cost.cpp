@@ -78,13 +78,19 @@ static int64_t splitsOfAllRows(int64_t splits, const CostStep &step) {
   return sum;
 }
 
-/// R rows of the table; the result, [R, width].
+/// R rows of the table; the result, [R, width]; the angles, where it makes
+/// them, as kernel.rope_table does.
 static Cost costOf(EmbedOp op, const CostStep &step) {
   auto table = cast<RankedTensorType>(op.getTable().getType());
   Cost cost;
   cost.weightBytes = step.rows * (weightBytes(table) / table.getDimSize(0));
   cost.inputBytes = step.rows * rowBytes(op.getTokens());
   cost.outputBytes = step.rows * rowBytes(op.getResult());
+  if (Value angles = op.getAngles()) {
+    cost.inputBytes += step.rows * rowBytes(op.getPositions());
+    cost.outputBytes += step.rows * rowBytes(angles);
+    cost.flops = step.rows * 3 * op.getFrequenciesAttr().getNumElements();
+  }
   return cost;
 }
 
@@ -184,7 +190,8 @@ static Cost costOf(QkvOp op, const CostStep &step) {
 
 /// For each head of size h and each key of each row: the product with the query
 /// 2 h, scale, maximum, its subtraction, exponential and sum 5, the product
-/// with the value 2 h. Without splits each row's output is divided by the sum.
+/// with the value 2 h. Unless it leaves partial results each row's output is
+/// divided by the sum; what `joined` writes and reads of its own is left out.
 /// The cache is read once up to the last row's position.
 static Cost costOf(AttentionOp op, const CostStep &step) {
   const int64_t headSize = cast<llama::KVType>(op.getKv().getType()).getSize();

@@ -103,6 +103,20 @@ static FailureOr<ArrayRef<int64_t>> weightShapeOf(Operation *op, StringRef what,
          << weight.getType();
 }
 
+/// `table`, [rows, i, 2], holds the angles of `positions` times i frequencies.
+static LogicalResult checkAngles(Operation *op, Value positions,
+                                 ElementsAttr frequencies,
+                                 const std::string &name, Value table) {
+  if (failed(checkIndices(op, "positions", positions)))
+    return failure();
+  auto result = shapeOf(op, name, table, 3);
+  if (failed(result) || failed(checkF32(op, name, table)) ||
+      failed(checkSize(op, name + "'s last dimension", (*result)[2], 2)))
+    return failure();
+  return checkSize(op, "number of frequencies", frequencies.getNumElements(),
+                   (*result)[1]);
+}
+
 LogicalResult EmbedOp::verify() {
   if (failed(checkIndices(*this, "tokens", getTokens())))
     return failure();
@@ -111,18 +125,22 @@ LogicalResult EmbedOp::verify() {
   if (failed(table) || failed(result) ||
       failed(checkF32(*this, "result", getResult())))
     return failure();
-  return checkSize(*this, "result's width", (*result)[1], (*table)[1]);
+  if (failed(checkSize(*this, "result's width", (*result)[1], (*table)[1])))
+    return failure();
+  const bool hasPositions = static_cast<bool>(getPositions());
+  if (hasPositions != static_cast<bool>(getFrequenciesAttr()) ||
+      hasPositions != static_cast<bool>(getAngles()))
+    return emitOpError(
+        "needs positions, frequencies and a second result, or none of them");
+  if (!hasPositions)
+    return success();
+  return checkAngles(*this, getPositions(), getFrequenciesAttr(), "angles",
+                     getAngles());
 }
 
 LogicalResult RopeTableOp::verify() {
-  if (failed(checkIndices(*this, "positions", getPositions())))
-    return failure();
-  auto result = shapeOf(*this, "result", getResult(), 3);
-  if (failed(result) || failed(checkF32(*this, "result", getResult())) ||
-      failed(checkSize(*this, "result's last dimension", (*result)[2], 2)))
-    return failure();
-  return checkSize(*this, "number of frequencies",
-                   getFrequencies().getNumElements(), (*result)[1]);
+  return checkAngles(*this, getPositions(), getFrequencies(), "result",
+                     getResult());
 }
 
 LogicalResult RmsNormOp::verify() {

@@ -73,7 +73,8 @@ def Kernel_MatmulConfigAttr : Kernel_Attr<"MatmulConfig", "matmul_config"> {
 def Kernel_AttentionFamily : I32EnumAttr<"AttentionFamily",
     "How attention walks the keys", [
       I32EnumAttrCase<"Whole", 0, "whole">,
-      I32EnumAttrCase<"Split", 1, "split">]> {
+      I32EnumAttrCase<"Split", 1, "split">,
+      I32EnumAttrCase<"Joined", 2, "joined">]> {
   let cppNamespace = "::llamac::kernel";
   let genSpecializedAttr = 0;
 }
@@ -83,7 +84,9 @@ def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_confi
   let description = [{
     `split` cuts the keys of the longest context into `splits` parts and leaves
     for each a partial result of `partial` numbers, which
-    `kernel.attention_merge` joins; `whole` walks all keys of a row in turn.
+    `kernel.attention_merge` joins; `joined` cuts them likewise, and the launch
+    itself joins the parts, in ascending order; `whole` walks all keys of a row
+    in turn.
   }];
   let parameters = (ins EnumParameter<Kernel_AttentionFamily>:$family,
                         "int64_t":$splits, "int64_t":$partial);
@@ -97,12 +100,23 @@ def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_confi
 def Kernel_EmbedOp : Kernel_Op<"embed", [Pure]> {
   let summary = "Rows of the embedding table, as fp32";
   let description = [{
-    `result[r, :] = table[tokens[r], :]`, dequantised.
+    `result[r, :] = table[tokens[r], :]`, dequantised. With positions and
+    frequencies the second result is what `kernel.rope_table` makes of them.
+
+    ```mlir
+    %x, %t = kernel.embed %tokens, %table angles(%positions)
+               {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>}
+      : (tensor<?xi32>, tensor<104x64xbf16>, tensor<?xi32>)
+      -> (tensor<?x64xf32>, tensor<?x2x2xf32>)
+    ```
   }];
-  let arguments = (ins AnyTensor:$tokens, AnyTensor:$table);
-  let results = (outs AnyTensor:$result);
+  let arguments = (ins AnyTensor:$tokens, AnyTensor:$table,
+                       Optional<AnyTensor>:$positions,
+                       OptionalAttr<F64ElementsAttr>:$frequencies);
+  let results = (outs AnyTensor:$result, Optional<AnyTensor>:$angles);
   let assemblyFormat = [{
-    $tokens `,` $table attr-dict `:` functional-type(operands, results)
+    $tokens `,` $table (`angles` `(` $positions^ `)`)? attr-dict `:`
+    functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

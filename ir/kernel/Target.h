@@ -28,6 +28,10 @@ namespace llamac::kernel {
 /// `scratch` bytes of its own. `cluster` consecutive blocks run together, and a
 /// launch whose kernel waits for the one before it, `dependent`, may begin
 /// before that is done.
+///
+/// A launch whose blocks work together gets memory of its own: for each row
+/// `workspace` bytes that hold nothing at first, and `counters` words of 32
+/// bits that are 0 before it and that it leaves 0.
 struct LaunchGeometry {
   int64_t items = 0;
   int64_t rowBlock = 0;
@@ -35,6 +39,8 @@ struct LaunchGeometry {
   int64_t threads = 0;
   int64_t cluster = 1;
   bool dependent = false;
+  int64_t workspace = 0;
+  int64_t counters = 0;
 };
 
 /// A range of row counts that a program is made for.
@@ -52,6 +58,10 @@ public:
 
   /// Whether steps end in the choice of tokens, rather than in logits alone.
   virtual bool samples() const { return false; }
+
+  /// Whether a step's angles are made by the launch that embeds its tokens:
+  /// worth it where a launch takes longer than the angles.
+  virtual bool embedsWithAngles() const { return false; }
 
   /// The row counts to make programs for, ascending.
   virtual std::vector<RowBucket> rowBuckets() const = 0;

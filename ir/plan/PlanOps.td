@@ -104,7 +104,8 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock,
   let description = [{
     The body holds one kernel op on block arguments: what the kernel computes,
     for operands of exactly these types. Launches pass the op's operands in
-    order, the page table when one of them is the cache, then its results.
+    order, the page table when one of them is the cache, the workspace and the
+    counters that the kernel's blocks work together by, then its results.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$family,
                        ArrayAttr:$serves);
@@ -162,6 +163,18 @@ def Plan_BufferOp : Plan_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {
   let arguments = (ins I64Attr:$bytes, OptionalAttr<I64Attr>:$offset);
   let results = (outs Plan_Memory:$memory);
   let assemblyFormat = "$bytes (`at` $offset^)? attr-dict";
+}
+
+def Plan_CountersOp : Plan_Op<"counters", [Pure]> {
+  let summary = "Words of 32 bits that are 0 before a launch and after it";
+  let description = [{
+    `bytes` bytes by which the blocks of a launch work together. The runtime
+    fills them with zeros when a plan is loaded; each launch that updates them
+    leaves them so.
+  }];
+  let arguments = (ins I64Attr:$bytes);
+  let results = (outs Plan_Memory:$memory);
+  let assemblyFormat = "$bytes attr-dict";
 }
 
 def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -186,8 +186,9 @@ LogicalResult Lowering::view(Operation *op) {
 
 LogicalResult Lowering::embedding(Operation *op) {
   auto embedding = cast<llama::EmbeddingOp>(op);
-  return emit<kernel::EmbedOp>(op, of(embedding.getTokens()),
-                               of(embedding.getTable()));
+  return emit<kernel::EmbedOp>(op, /*angles=*/Type(), of(embedding.getTokens()),
+                               of(embedding.getTable()), /*positions=*/Value(),
+                               /*frequencies=*/DenseElementsAttr());
 }
 
 LogicalResult Lowering::rmsNorm(Operation *op) {

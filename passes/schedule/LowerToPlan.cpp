@@ -8,7 +8,8 @@
 //
 // A launch's arguments stand in the order of the op's operands, with the pool
 // of the op's layer for the cache, then the page table when the op touches the
-// cache, then the op's results.
+// cache, then workspace and counters where the target's geometry asks for them,
+// then the op's results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -173,6 +174,7 @@ private:
   Value memoryOf(Value value);
   Value input(InputRole role);
   Value kvOf(int64_t layer);
+  Value countersOf(int64_t words);
   Value buffer(Value value, RowSymbol rows);
   /// An operand whose memory `result` may take: read for the last time, only
   /// where the same element is stored, and by no other launch of the phase.
@@ -185,6 +187,7 @@ private:
   OpBuilder builder;
   int64_t maxRows = 0;
   int64_t maxWanted = 0;
+  plan::CountersOp counters; ///< As many as the launch that needs most.
   llvm::DenseMap<Value, Value> memory;
   llvm::DenseMap<Value, RowSymbol> rows;
   llvm::DenseMap<int64_t, Value> inputs, layers;
@@ -271,6 +274,15 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   }
   if (touchesCache)
     add(input(InputRole::PageTable), Access::Read);
+  const kernel::LaunchGeometry geometry = target.geometry(op);
+  const int64_t rowsOfLaunch =
+      symbol == RowSymbol::Wanted ? maxWanted : maxRows;
+  if (geometry.workspace)
+    add(builder.create<plan::BufferOp>(
+            op->getLoc(), geometry.workspace * rowsOfLaunch, IntegerAttr()),
+        Access::Write);
+  if (geometry.counters)
+    add(countersOf(geometry.counters * rowsOfLaunch), Access::Update);
   bool barrier = false;
   for (auto [arg, access] : llvm::zip(args, accesses)) {
     barrier |= writtenInPhase.contains(arg);
@@ -293,7 +305,6 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
     (static_cast<Access>(access) == Access::Read ? readInPhase : writtenInPhase)
         .insert(arg);
 
-  const kernel::LaunchGeometry geometry = target.geometry(op);
   builder.create<plan::LaunchOp>(
       op->getLoc(), kernels.get(op).getSymName(), args, accesses, symbol,
       plan::GeometryAttr::get(
@@ -321,6 +332,18 @@ Value ProgramBuilder::kvOf(int64_t layer) {
   if (!value)
     value = builder.create<plan::KvOp>(func.getLoc(), layer);
   return value;
+}
+
+Value ProgramBuilder::countersOf(int64_t words) {
+  const int64_t bytes = words * static_cast<int64_t>(sizeof(uint32_t));
+  if (!counters) {
+    // Ahead of every launch, so that all may use it.
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(builder.getBlock());
+    counters = builder.create<plan::CountersOp>(func.getLoc(), bytes);
+  }
+  counters.setBytes(std::max<int64_t>(counters.getBytes(), bytes));
+  return counters;
 }
 
 Value ProgramBuilder::buffer(Value value, RowSymbol symbol) {

@@ -13,6 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
+
 namespace llamac {
 
 void *addressOf(const schema::Operand &operand,
@@ -31,8 +33,24 @@ void *addressOf(const schema::Operand &operand,
     return bindings.inputs[operand.index()];
   case schema::OperandKind::Constant:
     return at(bindings.constants[operand.index()], operand.offset());
+  case schema::OperandKind::Counters:
+    return at(bindings.counters, operand.offset());
   }
   return nullptr; // The plan's verifier lets no other kind pass.
+}
+
+uint64_t counterBytes(const schema::PlanT &plan) {
+  return std::max<uint64_t>(plan.counterBytes, sizeof(uint32_t));
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+allocateCounters(const schema::PlanT &plan, Device &device) {
+  const std::vector<uint8_t> zeros(counterBytes(plan));
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> counters,
+                          device.allocate(zeros.size()));
+  // The zeros of allocate() need not count as written.
+  LLAMAC_RETURN_IF_ERROR(device.write(*counters, 0, zeros));
+  return counters;
 }
 
 int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape) {

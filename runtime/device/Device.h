@@ -76,6 +76,7 @@ struct ProgramBindings {
   std::vector<void *> kv;        ///< The pool of each layer.
   std::vector<void *> inputs;    ///< By schema::InputRole.
   std::vector<void *> constants; ///< By section number; null for others.
+  void *counters = nullptr;      ///< The plan's counterBytes bytes, zero.
 };
 
 /// The counts of one step.
@@ -203,6 +204,13 @@ public:
   virtual absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) = 0;
 };
+
+/// Bytes of the counters of `plan`; not every device allocates none.
+uint64_t counterBytes(const schema::PlanT &plan);
+
+/// The counters of `plan`, written as zeros.
+absl::StatusOr<std::unique_ptr<Buffer>>
+allocateCounters(const schema::PlanT &plan, Device &device);
 
 } // namespace llamac
 

@@ -65,6 +65,7 @@ private:
       return Place{engine.inputs[operand.index()].get(), 0};
     case schema::OperandKind::Weight:
     case schema::OperandKind::Constant:
+    case schema::OperandKind::Counters:
       break;
     }
     return internalError(absl::StrCat(
@@ -103,6 +104,7 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   cache = std::make_unique<KvCache>(*plan.kv, options.kvPages);
 
   LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
+  LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
 
   const uint64_t poolBytes =
       static_cast<uint64_t>(cache->pages()) * plan.kv->pageBytes;
@@ -126,6 +128,7 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   bindings.kv = addressesOf(kvPools);
   bindings.inputs = addressesOf(inputs);
   bindings.constants = shared->constantAddresses();
+  bindings.counters = counters->address();
   for (size_t i = 0; i < plan.programs.size(); ++i) {
     LLAMAC_ASSIGN_OR_RETURN(programs.emplace_back(),
                             shared->code().prepare(i, bindings));

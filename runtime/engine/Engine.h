@@ -138,7 +138,7 @@ private:
   std::shared_ptr<const Model> shared;
   LaunchObserver *observer = nullptr;
   std::unique_ptr<KvCache> cache;
-  std::unique_ptr<Buffer> arena;
+  std::unique_ptr<Buffer> arena, counters;
   std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.
   std::vector<std::unique_ptr<Buffer>> inputs;  ///< By schema::InputRole.
   std::vector<std::unique_ptr<PreparedProgram>> programs;

@@ -50,7 +50,8 @@ MemoryNeeds memoryNeeds(const PlanReader &reader) {
   for (const auto &weight : plan.weights)
     needs.weights += reservedBytes(packedBytes(*weight));
   needs.kv = kvBytes(plan, plan.kv->pagesPerSequence);
-  needs.rest = reservedBytes(arenaBytes(plan));
+  needs.rest =
+      reservedBytes(arenaBytes(plan)) + reservedBytes(counterBytes(plan));
   for (const schema::InputRole role : schema::EnumValuesInputRole())
     needs.rest += reservedBytes(inputBytes(plan, role));
   for (const PlanSection &section : reader.sections())

@@ -368,6 +368,9 @@ absl::Status Verifier::checkOperand(const schema::ProgramT &program,
     return checkBelow(absl::StrCat(field, ": offset in constants"),
                       operand.offset(), sections[operand.index()].size);
   }
+  case schema::OperandKind::Counters:
+    return checkBelow(absl::StrCat(field, ": offset in counters"),
+                      operand.offset(), plan.counterBytes);
   }
   return wrong(
       absl::StrCat(field, ": kind"),
@@ -453,6 +456,11 @@ absl::Status Verifier::checkProgram(const schema::ProgramT &program,
 }
 
 absl::Status Verifier::checkPrograms() const {
+  if (plan.counterBytes % sizeof(uint32_t) != 0 || plan.counterBytes > maxBytes)
+    return wrong("counters",
+                 absl::StrCat("a multiple of ", sizeof(uint32_t),
+                              " bytes and at most ", maxBytes),
+                 plan.counterBytes);
   if (plan.programs.empty())
     return wrong("programs", "at least one", "none");
   int64_t previous = 0;

@@ -80,12 +80,14 @@ protected:
           {reads(query), reads(cached), reads(position), reads(owner),
            reads(pageOf), writes(out)});
     } else {
-      DeviceBytes partials(rows * attentionPartialRowBytes(config));
-      run("attention_split", attentionSplitShape(config), rows,
+      const LaunchShape shape = attentionSplitShape(config);
+      const std::vector<uint32_t> zeros(rows * shape.counters);
+      DeviceBytes partials(rows * shape.workspaceBytes), counters(zeros);
+      run("attention_split", shape, rows,
           {reads(query), reads(cached), reads(position), reads(owner),
-           reads(pageOf), writes(partials)});
-      run("attention_merge", attentionMergeShape(config), rows,
-          {reads(partials), reads(position), writes(out)});
+           reads(pageOf), writes(partials), updates(counters), writes(out)});
+      for (size_t i = 0; i < zeros.size(); ++i)
+        EXPECT_EQ(counters.as<uint32_t>()[i], 0u) << "counter " << i;
     }
     return {out.as<float>(), out.as<float>() + q.size()};
   }
@@ -147,6 +149,24 @@ TEST_P(AttentionTest, RowsOverTheEndsOfPagesAndTiles) {
 TEST_P(AttentionTest, SplitsOfRowsOfEveryLength) {
   check(true, {{0, 0}, {1, 63}, {2, 64}});
   check(true, {{2, 127}, {0, 200}, {1, 319}});
+}
+
+TEST_P(AttentionTest, SplitsAreJoinedTheSameBesideAnyRows) {
+  const std::vector<Query> queries = {{2, 300}, {0, 31}, {1, 319}};
+  const std::vector<uint16_t> pool = cache(queries);
+  const size_t width = config.heads * config.kv.headSize;
+  const std::vector<float> q = floats(queries.size() * width);
+  const std::vector<float> together = attend(true, queries, q, pool);
+  for (size_t row = 0; row < queries.size(); ++row) {
+    const std::vector<float> alone =
+        attend(true, {queries[row]},
+               {q.begin() + static_cast<ptrdiff_t>(row * width),
+                q.begin() + static_cast<ptrdiff_t>((row + 1) * width)},
+               pool);
+    for (size_t i = 0; i < width; ++i)
+      ASSERT_EQ(alone[i], together[row * width + i])
+          << "row " << row << " element " << i;
+  }
 }
 
 TEST_P(AttentionTest, ANanShowsAndStaysInItsHead) {

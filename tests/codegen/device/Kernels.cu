@@ -101,14 +101,11 @@ LLAMAC_KERNEL(attention_whole, attentionShape(attending))
 
 LLAMAC_KERNEL(attention_split, attentionSplitShape(attending))
 (const float *q, const void *pool, const int *positions, const int *sequences,
- const int *pageTable, float *out, int rows) {
+ const int *pageTable, float *partials, unsigned *counters, float *out,
+ int rows) {
   attentionSplit<attending>(
-      AttentionArgs{q, pool, pageTable, positions, sequences, out});
-}
-
-LLAMAC_KERNEL(attention_merge, attentionMergeShape(attending))
-(const float *partials, const int *positions, float *out, int rows) {
-  attentionMerge<attending>(partials, positions, out);
+      AttentionArgs{q, pool, pageTable, positions, sequences, out},
+      {partials, counters});
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,6 +116,14 @@ LLAMAC_KERNEL(embed_tokens, rowwiseShape())
 (const int *tokens, const void *table, float *out, int rows) {
   embed<EmbedConfig{model.format, model.vocabulary, model.width}>(tokens, table,
                                                                   out);
+}
+
+LLAMAC_KERNEL(embed_with_angles, rowwiseShape())
+(const int *tokens, const void *table, const int *positions,
+ const double *frequencies, float *out, float *angles, int rows) {
+  embed<EmbedConfig{model.format, model.vocabulary, model.width}>(tokens, table,
+                                                                  out);
+  ropeTable<model.headSize>(positions, frequencies, angles);
 }
 
 LLAMAC_KERNEL(rms_norm, rowwiseShape())

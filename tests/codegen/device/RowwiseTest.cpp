@@ -9,6 +9,7 @@
 #include "KernelCase.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace llamac::cuda {
 namespace {
@@ -98,6 +99,31 @@ TEST_P(RowwiseTest, TurnsByTheAnglesOfFarPositions) {
       ASSERT_NEAR(turn[0], std::cos(angle), 6e-8) << r << " " << i;
       ASSERT_NEAR(turn[1], std::sin(angle), 6e-8) << r << " " << i;
     }
+}
+
+TEST_P(RowwiseTest, EmbedsAndMakesTheAnglesInOneLaunch) {
+  const Matrix table = matrix(model.vocabulary, model.width);
+  const std::vector<int> ids = {3, 0, 5}, where = {0, 90, 131071};
+  std::vector<double> radians(model.headSize / 2);
+  for (size_t i = 0; i < radians.size(); ++i)
+    radians[i] = std::pow(10000.0, -2.0 * static_cast<double>(i) /
+                                       static_cast<double>(model.headSize));
+  DeviceBytes tokens(ids), packed(table.packed), positions(where),
+      frequencies(radians);
+  const size_t rowBytes = model.width * sizeof(float);
+  const size_t angleBytes = model.headSize * sizeof(float);
+  DeviceBytes x(ids.size() * rowBytes), angles(ids.size() * angleBytes);
+  run("embed_with_angles", rowwiseShape(), ids.size(),
+      {reads(tokens), reads(packed), reads(positions), reads(frequencies),
+       writes(x), writes(angles)});
+  // The same bits as those of the two launches.
+  DeviceBytes alone(x.size()), table2(angles.size());
+  run("embed_tokens", rowwiseShape(), ids.size(),
+      {reads(tokens), reads(packed), writes(alone)});
+  run("rope_table", ropeTableShape(), ids.size(),
+      {reads(positions), reads(frequencies), writes(table2)});
+  EXPECT_EQ(std::memcmp(x.data(), alone.data(), x.size()), 0);
+  EXPECT_EQ(std::memcmp(angles.data(), table2.data(), angles.size()), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RowwiseTest, testing::ValuesIn(kernelCases()),

@@ -46,7 +46,7 @@ private:
   std::shared_ptr<const PlanReader> reader;
   std::unique_ptr<LoadedCode> code;
   std::vector<std::unique_ptr<Buffer>> weights;
-  std::unique_ptr<Buffer> arena, pool;
+  std::unique_ptr<Buffer> arena, pool, counters;
   std::vector<std::unique_ptr<Buffer>> inputs; ///< By schema::InputRole.
   bool oneByOne = false;                       ///< How the last step ran.
 };
@@ -66,6 +66,7 @@ absl::Status PlanPrograms::load(const Model &model,
   LLAMAC_ASSIGN_OR_RETURN(device, runner.device());
   LLAMAC_ASSIGN_OR_RETURN(code, device->loadCode(reader));
   LLAMAC_ASSIGN_OR_RETURN(weights, loadWeights(*reader, *device));
+  LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(reader->plan(), *device));
   return reset();
 }
 
@@ -173,6 +174,7 @@ absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
   for (const auto &input : inputs)
     bindings.inputs.push_back(input->address());
   bindings.constants.resize(reader->sections().size());
+  bindings.counters = counters->address();
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedProgram> prepared,
                           code->prepare(number, bindings));
   const auto wanted = static_cast<int64_t>(step.wanted.size());

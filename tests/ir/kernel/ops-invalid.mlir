@@ -58,6 +58,30 @@ func.func @embed_result_type(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
 
 // -----
 
+func.func @embed_positions_without_frequencies(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
+  // expected-error @below {{'kernel.embed' op needs positions, frequencies and a second result, or none of them}}
+  %0, %1 = kernel.embed %t, %w angles(%t) : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
+  return
+}
+
+// -----
+
+func.func @embed_angles_size(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
+  // expected-error @below {{'kernel.embed' op number of frequencies is 2, expected 3}}
+  %0, %1 = kernel.embed %t, %w angles(%t) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x3x2xf32>)
+  return
+}
+
+// -----
+
+func.func @embed_angles_type(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
+  // expected-error @below {{'kernel.embed' op angles must hold f32, got 'tensor<?x2x2xf16>'}}
+  %0, %1 = kernel.embed %t, %w angles(%t) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf16>)
+  return
+}
+
+// -----
+
 func.func @embed_width(%t: tensor<?xi32>, %w: tensor<9x8xf32>) {
   // expected-error @below {{'kernel.embed' op result's width is 16, expected 8}}
   %0 = kernel.embed %t, %w : (tensor<?xi32>, tensor<9x8xf32>) -> tensor<?x16xf32>

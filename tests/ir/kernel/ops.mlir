@@ -13,6 +13,13 @@ func.func @embed(%tokens: tensor<?xi32>, %table: tensor<49152x576x!llama.quant<q
   return
 }
 
+// CHECK-LABEL: func.func @embed_with_angles
+func.func @embed_with_angles(%tokens: tensor<?xi32>, %table: tensor<9x8xbf16>, %positions: tensor<?xi32>) {
+  // CHECK: %{{.*}}, %{{.*}} = kernel.embed %{{.*}}, %{{.*}} angles(%{{.*}}) {frequencies = dense<[1.000000e+00, 1.000000e-01]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
+  %0, %1 = kernel.embed %tokens, %table angles(%positions) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
+  return
+}
+
 // CHECK-LABEL: func.func @rope_table
 func.func @rope_table(%positions: tensor<?xi32>) {
   // All digits of a frequency stay.

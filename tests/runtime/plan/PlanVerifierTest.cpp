@@ -299,8 +299,8 @@ const Nonsense all[] = {
      "items: expected whole clusters of 2, got 3"},
     // Operands.
     {"OperandKind",
-     [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(5), 0, 0); },
-     "operand 2: kind: expected 0 to 4, got 5"},
+     [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(6), 0, 0); },
+     "operand 2: kind: expected 0 to 5, got 6"},
     {"OperandArena",
      [](PlanT &p) { setOperand(p, schema::OperandKind::Arena, 0, 832); },
      "operand 2: arena offset: expected a number below 832, got 832"},
@@ -322,6 +322,19 @@ const Nonsense all[] = {
     {"OperandConstantOffset",
      [](PlanT &p) { setOperand(p, schema::OperandKind::Constant, 2, 12); },
      "operand 2: offset in constants: expected a number below 12, got 12"},
+    {"OperandCountersOfNone",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Counters, 0, 0); },
+     "operand 2: offset in counters: expected a number below 0, got 0"},
+    {"OperandCountersOffset",
+     [](PlanT &p) {
+       p.counterBytes = 8;
+       setOperand(p, schema::OperandKind::Counters, 0, 8);
+     },
+     "operand 2: offset in counters: expected a number below 8, got 8"},
+    {"CountersHalf", [](PlanT &p) { p.counterBytes = 6; },
+     "counters: expected a multiple of 4 bytes"},
+    {"CountersHuge", [](PlanT &p) { p.counterBytes = hugeUnsigned / 4 * 4; },
+     "counters: expected a multiple of 4 bytes and at most"},
     // Code, source and tokenizer.
     {"CodeNoIsa", [](PlanT &p) { p.code[0]->isa = ""; },
      "code 0: isa: expected a text"},

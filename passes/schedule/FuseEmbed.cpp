@@ -1,0 +1,62 @@
+//===- FuseEmbed.cpp - Tokens and angles in one launch --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tokens and positions that are arguments of the function have the same rows;
+// of others, such as those of the wanted rows, nothing is known.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_FUSEEMBED
+#include "passes/Passes.h.inc"
+
+namespace {
+
+struct FuseEmbed : impl::FuseEmbedBase<FuseEmbed> {
+  void runOnOperation() override {
+    kernel::EmbedOp embed;
+    kernel::RopeTableOp table;
+    for (Operation &op : getOperation().getBody().front()) {
+      if (auto found = dyn_cast<kernel::EmbedOp>(op);
+          found && !embed && !found.getAngles() &&
+          isa<BlockArgument>(found.getTokens()))
+        embed = found;
+      if (auto found = dyn_cast<kernel::RopeTableOp>(op);
+          found && !table && isa<BlockArgument>(found.getPositions()))
+        table = found;
+    }
+    if (!embed || !table)
+      return;
+    // The embedding table is behind neither of them.
+    Operation *first = embed->isBeforeInBlock(table) ? embed : table;
+    OpBuilder builder(first);
+    if (Operation *weight = embed.getTable().getDefiningOp())
+      if (!weight->isBeforeInBlock(first))
+        builder.setInsertionPointAfter(weight);
+    auto both = builder.create<kernel::EmbedOp>(
+        builder.getFusedLoc({embed.getLoc(), table.getLoc()}),
+        embed.getResult().getType(), table.getResult().getType(),
+        embed.getTokens(), embed.getTable(), table.getPositions(),
+        table.getFrequencies());
+    embed.getResult().replaceAllUsesWith(both.getResult());
+    table.getResult().replaceAllUsesWith(both.getAngles());
+    embed->erase();
+    table->erase();
+  }
+};
+
+} // namespace
+
+} // namespace llamac
