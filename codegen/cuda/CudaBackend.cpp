@@ -67,10 +67,15 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
                               const CudaTargetOptions &options) {
   const CudaKernelText text = family.text(&kernel.getPrototype(), options);
   const cuda::LaunchShape shape = family.shape(&kernel.getPrototype(), options);
+  const bool overlaps = overlapsLaunches(options.gpu);
+  assert((overlaps || text.ahead.empty()) &&
+         "only a wait parts it from the body");
   std::string file;
   llvm::raw_string_ostream os(file);
   os << "// " << describeKernel(kernel) << "; for " << options.gpu.name
-     << "\n\n#include \"llamac/" << family.header
+     << "\n\n"
+     << (overlaps ? "#include \"llamac/chain.cuh\"\n" : "")
+     << "#include \"llamac/" << family.header
      << "\"\n\nusing namespace llamac::cuda;\n\n";
   if (!text.parts.empty())
     os << "namespace {\n" << text.parts << "} // namespace\n\n";
@@ -86,7 +91,10 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
      << ", " << shape.minBlocks << ") " << kernel.getSymName() << "(";
   for (const CudaKernelText::Parameter &parameter : text.parameters)
     os << parameter.type << parameter.name << ", ";
-  os << "int rows) {\n" << text.body << "\n}\n";
+  os << "int rows) {\n";
+  if (overlaps)
+    os << "letNextLaunchBegin();\n" << text.ahead << "waitForLaunches();\n";
+  os << text.body << "\n}\n";
   return file;
 }
 

@@ -108,10 +108,12 @@ LLAMAC_DEVICE void fenceProxyAsync() {
 }
 
 /// Waits for the launch before this one to be complete and visible. Every
-/// kernel of a chain of dependent launches does so before it touches what an
-/// earlier launch writes. The simulator runs launches one after the other.
+/// kernel of a chain of dependent launches does so, in every thread, before it
+/// touches what an earlier launch writes or writes anything.
 LLAMAC_DEVICE void gridDependencyWait() {
-#ifndef LLAMAC_SIM
+#ifdef LLAMAC_SIM
+  llamacSim->gridDependencyWait();
+#else
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }

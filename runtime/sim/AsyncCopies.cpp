@@ -40,6 +40,19 @@ void Group::begin(const AsyncCopy &copy) {
   std::memset(copy.to, 0xff, copy.size);
 }
 
+/// The copy as it is to be carried out: of a thread that may run before the
+/// launches ahead are done, with what is there now.
+static AsyncCopy asIssued(const AsyncCopy &copy, bool isEarly) {
+  AsyncCopy issued = copy;
+  if (isEarly)
+    issued.taken.assign(copy.from, copy.from + copy.valid);
+  return issued;
+}
+
+static const std::byte *sourceOf(const AsyncCopy &copy) {
+  return copy.taken.empty() ? copy.from : copy.taken.data();
+}
+
 void Group::cpAsync(const AsyncCopy &copy) {
   checkAlignment(copy.to, copy.size, "the destination of cp.async", copy.site);
   checkAlignment(copy.from, copy.size, "the source of cp.async", copy.site);
@@ -47,7 +60,7 @@ void Group::cpAsync(const AsyncCopy &copy) {
     fail(copy.site, absl::StrCat("cp.async of ", copy.size, " bytes, ",
                                  copy.valid, " of them valid"));
   begin(copy);
-  running->copies.push_back(copy);
+  running->copies.push_back(asIssued(copy, isEarly(*running)));
 }
 
 void Group::cpAsyncCommit() {
@@ -68,14 +81,15 @@ void Group::cpAsyncWait(uint32_t pending) {
 void Group::complete(Thread &thread, const AsyncCopy &copy) {
   if (checked()) {
     // The source was read at any time since the issue.
-    check(thread, copy.from, copy.valid, Access::Read, copy.site);
+    if (copy.taken.empty())
+      check(thread, copy.from, copy.valid, Access::Read, copy.site);
     setState(*thread.block, copy.to, copy.size, ByteState::Defined);
     for (uint32_t i = 0; i < copy.size; ++i)
       thread.block->sharedShadow.at(reinterpret_cast<uintptr_t>(copy.to) + i)
           .write = {thread.clock, thread.block->index, thread.index, false,
                     copy.site};
   }
-  std::memcpy(copy.to, copy.from, copy.valid);
+  std::memcpy(copy.to, sourceOf(copy), copy.valid);
   std::memset(copy.to + copy.valid, 0, copy.size - copy.valid);
 }
 
@@ -158,7 +172,7 @@ void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {
                                  " bytes: expected a multiple of 16"));
   memoryBarrier(block, barrier, copy.site);
   begin(copy);
-  block.bulkCopies.push_back({copy, &self, barrier,
+  block.bulkCopies.push_back({asIssued(copy, isEarly(self)), &self, barrier,
                               checked() ? knowledgeFor(block) : nullptr,
                               std::nullopt});
 }
@@ -168,7 +182,7 @@ void Group::land(Block &block, const BulkCopy &copy) {
   if (copy.box) {
     landBox(block, copy);
   } else {
-    std::memcpy(copy.copy.to, copy.copy.from, copy.copy.size);
+    std::memcpy(copy.copy.to, sourceOf(copy.copy), copy.copy.size);
     if (checked())
       setState(block, copy.copy.to, copy.copy.size, ByteState::Defined);
   }

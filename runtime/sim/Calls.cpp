@@ -175,6 +175,8 @@ static void wgmmaWait(unsigned pending) {
   group().meetWarp(arguments, SITE);
 }
 
+static void gridDependencyWait() { group().waitForLaunches(SITE); }
+
 static void access(const void *address, unsigned long size, bool isWrite,
                    const void *site) {
   // The kernel reads this file's table before each of its calls.
@@ -206,7 +208,8 @@ const SimCalls &calls() {
       clusterWait,     mbarrierArriveCluster,
       tensorLoad,      wgmma,
       wgmmaFence,      wgmmaCommit,
-      wgmmaWait,       access,
+      wgmmaWait,       gridDependencyWait,
+      access,
   };
   return table;
 }

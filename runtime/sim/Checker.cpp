@@ -153,6 +153,13 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
                         launch.memory.describe(address)));
   }
   SimMemory::Buffer &buffer = *lastBuffer;
+  const bool early = isEarly(thread);
+  if (early && !isRead(access))
+    failIn(thread, site,
+           absl::StrCat("dependent launch: ", verb(access), bytes(size), " of ",
+                        launch.memory.describe(address),
+                        " before gridDependencyWait, while launches ahead may "
+                        "use it"));
   if (buffer.readOnly) {
     if (!isRead(access))
       failIn(thread, site,
@@ -168,7 +175,8 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
         failIn(thread, site,
                absl::StrCat("uninitialised: reads ", bytes(size), " of ",
                             launch.memory.describe(byte),
-                            ", which nobody has written"));
+                            ", which nobody has written",
+                            early ? " before gridDependencyWait" : ""));
       defined |= !isRead(access);
     }
     checkRace(thread, launch.globalShadow.at(toInteger(byte)), access, byte,

@@ -32,6 +32,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace llamac::sim {
@@ -47,7 +48,8 @@ enum class State : uint8_t {
   Yielded, ///< Polls; goes on when nothing else can.
   InWarp,  ///< Waits for lanes of its warp.
   AtBarrier,
-  AtCluster, ///< Waits for threads of all blocks of its cluster.
+  AtCluster,  ///< Waits for threads of all blocks of its cluster.
+  AtLaunches, ///< Waits for the launches ahead.
   Exited,
 };
 
@@ -82,6 +84,9 @@ struct AsyncCopy {
   uint32_t size = 0;
   uint32_t valid = 0; ///< Bytes that are read; the others become zero.
   const void *site = nullptr;
+  /// What was there at the issue, when that is what arrives: of a block that
+  /// has begun early.
+  std::vector<std::byte> taken = {};
 };
 
 /// A product of a warpgroup that a thread has issued and not waited for.
@@ -123,6 +128,7 @@ struct Thread {
   const void *site = nullptr; ///< The call that it is in or was in last.
   WarpArguments *arguments = nullptr; ///< InWarp: what it waits with.
   uint32_t barrier = 0;               ///< AtBarrier: where.
+  bool hasWaited = false;             ///< For the launches ahead.
 
   /// Copies in the order of issue; a group ends behind each of `groupEnds`,
   /// counted from the first copy of the thread.
@@ -257,6 +263,29 @@ struct Launch {
   std::map<const void *, std::shared_ptr<const GridClocks>> atomics;
 };
 
+/// The bytes of global memory that the launches of a chain wrote, each with its
+/// last writer. Checked launches only.
+class ChainWrites {
+public:
+  struct Writer {
+    std::string kernel; ///< Empty: nobody.
+    const void *site = nullptr;
+  };
+
+  void clear() { pages.clear(); }
+  void add(Launch &launch);
+  Writer find(uintptr_t address) const;
+
+private:
+  struct Page {
+    std::array<uint32_t, Shadow::pageBytes> launches{}; ///< Numbers, from 1.
+    std::array<const void *, Shadow::pageBytes> sites{};
+  };
+
+  std::unordered_map<uintptr_t, Page> pages;
+  std::vector<std::string> kernels;
+};
+
 class Group {
 public:
   Group(Launch &launch, uint64_t seed);
@@ -267,6 +296,14 @@ public:
   /// Runs these blocks to their end. False when something failed, here or in
   /// another group.
   bool run(const uint32_t *blockIndices, size_t count);
+
+  /// The same in two halves: up to where threads wait for the launches ahead,
+  /// and on from there. Between the two, other groups run on this host thread.
+  void begin(const uint32_t *blockIndices, size_t count);
+  void resume();
+  /// Ends the launch with an error when a thread has read, before it waited,
+  /// what the launches ahead wrote.
+  void checkEarlyReads(const ChainWrites &written);
 
   /// The group and thread that run on this host thread; for the calls.
   static Group &current();
@@ -286,6 +323,8 @@ public:
   void meetBarrier(uint32_t id, uint32_t threads, bool wait, const void *site);
   /// Lets others run before this thread looks again.
   void yield(const void *site);
+  /// Waits for the launches ahead.
+  void waitForLaunches(const void *site);
   /// A store or the like that a polling thread may have waited for.
   void progressed() { idleRounds = 0; }
 
@@ -342,8 +381,18 @@ private:
   friend void runFiber();
 
   void prepare(Block &block, uint32_t index);
+  void prepareAll(const uint32_t *blockIndices, size_t count);
+  /// Whether a thread waits for the launches ahead.
+  bool hasEarlyThreads() const;
   void discard(Block &block);
   void schedule();
+  /// Runs the scheduler with this group as the host thread's.
+  void scheduleHere();
+  /// Whether the launches ahead may be at work, as far as the running thread
+  /// knows.
+  bool isEarly(const Thread &thread) const {
+    return launch.launch.dependent && !thread.hasWaited;
+  }
   Thread *pick();
   Thread *pickAtRandom();
   void makeReady(Thread &thread);
@@ -418,6 +467,7 @@ private:
   uint32_t live = 0;
   uint32_t idleRounds = 0;
   bool stop = false;
+  bool launchesAreDone = true; ///< Those ahead.
   std::mt19937_64 random;
   std::map<uint32_t, ClusterBarrier> clusterBarriers; ///< By cluster.
   std::vector<SharedVariable> variables;

@@ -138,6 +138,7 @@ void Group::prepare(Block &block, uint32_t index) {
     thread.fiber.start(thread.stack, StackPool::stackBytes, runFiber);
     thread.state = State::Ready;
     thread.site = nullptr;
+    thread.hasWaited = false;
     thread.copies.clear();
     thread.groupEnds.clear();
     thread.copiesDone = 0;
@@ -154,6 +155,13 @@ void Group::prepare(Block &block, uint32_t index) {
 }
 
 bool Group::run(const uint32_t *blockIndices, size_t count) {
+  launchesAreDone = true;
+  prepareAll(blockIndices, count);
+  scheduleHere();
+  return !launch.failed;
+}
+
+void Group::prepareAll(const uint32_t *blockIndices, size_t count) {
   live = 0;
   idleRounds = 0;
   stop = false;
@@ -165,10 +173,12 @@ bool Group::run(const uint32_t *blockIndices, size_t count) {
       blocks.push_back(std::make_unique<Block>());
     prepare(*blocks[i], blockIndices[i]);
   }
+}
+
+void Group::scheduleHere() {
   Group *const outer = std::exchange(currentGroup(), this);
   schedule();
   currentGroup() = outer;
-  return !launch.failed;
 }
 
 //===----------------------------------------------------------------------===//
@@ -185,6 +195,8 @@ void Group::schedule() {
       scheduler.switchTo(next->fiber);
       continue;
     }
+    if (!launchesAreDone && hasEarlyThreads())
+      return;
     if (runBulkCopy())
       continue;
     if (yielded.empty() || ++idleRounds > patience) {
@@ -257,6 +269,9 @@ void Group::exitThread() {
       !products.empty())
     fail(products.front().site,
          "a product under way: the thread ends without a wait for it");
+  if (isEarly(*running))
+    fail(nullptr, "dependent launch: a thread ends without gridDependencyWait, "
+                  "so the next launch need not wait for the one before");
   --running->block->live;
   --live;
   idleRounds = 0;
@@ -321,6 +336,9 @@ std::string Group::waitingAt(const Thread &thread) const {
         "waits in the barrier of its cluster with ",
         clusterBarriers.at(thread.block->index / launch.launch.cluster).arrived,
         " of ", liveInCluster(*thread.block), " threads");
+    break;
+  case State::AtLaunches:
+    where = "waits for the launches ahead";
     break;
   case State::AtBarrier: {
     const Barrier &barrier = thread.block->barriers[thread.barrier];

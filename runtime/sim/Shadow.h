@@ -54,8 +54,16 @@ public:
     last = nullptr;
   }
 
-private:
   static constexpr uintptr_t pageBytes = 1024;
+
+  /// Calls visit(address, cell) for every byte that was asked for, and others.
+  template <class Visit> void forEach(const Visit &visit) {
+    for (auto &[page, cells] : pages)
+      for (uintptr_t i = 0; i < pageBytes; ++i)
+        visit(page * pageBytes + i, (*cells)[i]);
+  }
+
+private:
   using Page = std::array<Cell, pageBytes>;
 
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;

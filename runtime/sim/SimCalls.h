@@ -103,6 +103,7 @@ struct SimCalls {
   void (*wgmmaFence)();
   void (*wgmmaCommit)();
   void (*wgmmaWait)(unsigned pending);
+  void (*gridDependencyWait)();
 
   /// Checked objects: `site` is the place in the code of an access to
   /// `address`.

@@ -73,7 +73,9 @@ SimDevice::SimDevice(const SimDeviceOptions &options)
       simulator({.schedule = options.order.schedule,
                  .seed = options.order.seed,
                  .checked = options.checked,
-                 .hostThreads = static_cast<unsigned>(hostThreads)}) {}
+                 .hostThreads = static_cast<unsigned>(hostThreads),
+                 .earlyDependents =
+                     options.order.schedule != SimSchedule::Forward}) {}
 
 std::string SimDevice::describe() const {
   return absl::StrCat(
@@ -137,9 +139,7 @@ absl::Status SimDevice::run(const SimModule &module,
   if (!undefined.empty())
     simulator.memory().markDefined(undefined.data(), undefined.size(),
                                    /*defined=*/false);
-  for (const SimLaunch &launch : launches)
-    LLAMAC_RETURN_IF_ERROR(simulator.run(module, launch));
-  return absl::OkStatus();
+  return simulator.run(module, launches);
 }
 
 //===----------------------------------------------------------------------===//
@@ -161,6 +161,7 @@ public:
 
 private:
   SimLaunch bind(const schema::LaunchT &launch, int64_t rows) const;
+  absl::Status checkCounters() const;
 
   SimDevice &device;
   const SimModule &module;
@@ -210,9 +211,21 @@ absl::Status SimProgram::run(const StepShape &shape) {
     if (const int64_t rows = rowsOf(launch->rows, shape); rows > 0)
       launches.push_back(bind(*launch, rows));
   // A step finds nothing in the arena that the one before left there.
-  return device.run(
-      module, launches,
-      {static_cast<uint8_t *>(bindings.arena), program.arenaBytes});
+  LLAMAC_RETURN_IF_ERROR(
+      device.run(module, launches,
+                 {static_cast<uint8_t *>(bindings.arena), program.arenaBytes}));
+  return checkCounters();
+}
+
+/// A launch that leaves a counter other than 0 spoils the next.
+absl::Status SimProgram::checkCounters() const {
+  const auto *words = static_cast<const uint32_t *>(bindings.counters);
+  for (uint64_t i = 0; i < plan.counterBytes / sizeof(uint32_t); ++i)
+    if (words[i] != 0)
+      return deviceError(absl::StrCat("program ", program.name, ": counter ", i,
+                                      ": expected 0 after the step, got ",
+                                      words[i]));
+  return absl::OkStatus();
 }
 
 absl::Status SimProgram::runLaunch(size_t launch, const StepShape &shape) {
@@ -228,6 +241,7 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>>
 SimCode::prepare(size_t program, const ProgramBindings &bindings) {
   const schema::PlanT &manifest = plan->plan();
   device.rename(bindings.arena, "the arena");
+  device.rename(bindings.counters, "the counters");
   for (size_t i = 0; i < bindings.weights.size(); ++i)
     device.rename(bindings.weights[i], manifest.weights[i]->name);
   for (size_t i = 0; i < bindings.kv.size(); ++i)

@@ -79,6 +79,10 @@ std::string SimMemory::describe(const void *address) const {
   return "an address that is near no buffer";
 }
 
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
 /// The blocks that run, cluster by cluster, in the order of the schedule.
 static std::vector<uint32_t> blockOrder(const SimLaunch &launch,
                                         const SimOptions &options) {
@@ -103,7 +107,88 @@ static std::vector<uint32_t> blockOrder(const SimLaunch &launch,
   return order;
 }
 
-absl::Status Simulator::run(const SimModule &module, const SimLaunch &launch) {
+/// A launch between its begin and its end.
+class Simulator::Running {
+public:
+  Running(const SimModule &module, const SimLaunch &launch,
+          const SimOptions &options, SimMemory &memory, sim::StackPool &stacks,
+          const void *kernel);
+
+  /// Runs the first blocks until they wait for the launches ahead.
+  void begin();
+  /// Runs all blocks to their end. `written` is what the launches ahead wrote
+  /// since the last one that waited for everything.
+  absl::Status finish(const sim::ChainWrites &written);
+  void addWrites(sim::ChainWrites &written) { written.add(shared); }
+
+private:
+  sim::Launch shared;
+  std::unique_ptr<sim::Group> early; ///< With the first blocks; null: none.
+};
+
+Simulator::Running::Running(const SimModule &module, const SimLaunch &launch,
+                            const SimOptions &options, SimMemory &memory,
+                            sim::StackPool &stacks, const void *kernel)
+    : shared(module, launch, options, memory, stacks, kernel) {
+  shared.blockOrder = blockOrder(launch, options);
+}
+
+void Simulator::Running::begin() {
+  // As many as might have room beside the launch ahead.
+  constexpr uint64_t earlyThreads = 2048;
+  const uint32_t cluster = shared.launch.cluster;
+  const uint64_t count =
+      cluster > 1
+          ? cluster
+          : std::clamp<uint64_t>(earlyThreads / shared.launch.block.count(), 1,
+                                 shared.blockOrder.size());
+  early = std::make_unique<sim::Group>(shared, shared.options.seed);
+  shared.nextBlock = count;
+  early->begin(shared.blockOrder.data(), count);
+}
+
+absl::Status Simulator::Running::finish(const sim::ChainWrites &written) {
+  if (early) {
+    early->checkEarlyReads(written);
+    early->resume();
+  }
+  const uint32_t cluster = shared.launch.cluster;
+  auto work = [this, cluster] {
+    sim::Group group(shared, shared.options.seed);
+    for (;;) {
+      const uint64_t next = shared.nextBlock.fetch_add(cluster);
+      if (next >= shared.blockOrder.size() ||
+          !group.run(&shared.blockOrder[next], cluster))
+        return;
+    }
+  };
+  const SimOptions &options = shared.options;
+  unsigned workers = options.hostThreads ? options.hostThreads
+                                         : std::thread::hardware_concurrency();
+  workers = std::min<uint64_t>(options.checked ? 1 : workers,
+                               shared.launch.grid.count() / cluster);
+  if (shared.failed) {
+    // Its first blocks have failed.
+  } else if (shared.launch.cooperative) {
+    sim::Group(shared, options.seed)
+        .run(shared.blockOrder.data(), shared.blockOrder.size());
+  } else if (workers <= 1) {
+    work();
+  } else {
+    std::vector<std::thread> team;
+    team.reserve(workers);
+    for (unsigned i = 0; i < workers; ++i)
+      team.emplace_back(work);
+    for (std::thread &member : team)
+      member.join();
+  }
+  if (shared.failed)
+    return deviceError(shared.error);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Simulator::Running>>
+Simulator::start(const SimModule &module, const SimLaunch &launch) {
   LLAMAC_ASSIGN_OR_RETURN(const void *kernel, module.kernel(launch.kernel));
   const uint64_t threads = launch.block.count();
   const uint64_t blocks = launch.grid.count();
@@ -121,7 +206,6 @@ absl::Status Simulator::run(const SimModule &module, const SimLaunch &launch) {
     return deviceError(absl::StrCat(
         "kernel ", launch.kernel, ": needs ", launch.sharedBytes,
         " B of shared memory, a block has ", options.sharedLimit, " B"));
-
   constexpr uint32_t mostOfCluster = 8;
   const uint32_t cluster = launch.cluster;
   if (cluster == 0 || cluster > mostOfCluster || launch.grid.x % cluster != 0 ||
@@ -130,38 +214,36 @@ absl::Status Simulator::run(const SimModule &module, const SimLaunch &launch) {
         "kernel ", launch.kernel, ": clusters of ", cluster,
         " blocks; expected 1 to ", mostOfCluster, ", what divides the grid's ",
         launch.grid.x, " blocks along x, in a launch that is not cooperative"));
+  return std::make_unique<Running>(module, launch, options, registered, stacks,
+                                   kernel);
+}
 
-  sim::Launch shared(module, launch, options, registered, stacks, kernel);
-  shared.blockOrder = blockOrder(launch, options);
-
-  auto work = [&shared, cluster] {
-    sim::Group group(shared, shared.options.seed);
-    for (;;) {
-      const uint64_t next = shared.nextBlock.fetch_add(cluster);
-      if (next >= shared.blockOrder.size() ||
-          !group.run(&shared.blockOrder[next], cluster))
-        return;
+absl::Status Simulator::run(const SimModule &module,
+                            absl::Span<const SimLaunch> launches) {
+  sim::ChainWrites written;
+  std::unique_ptr<Running> next;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    std::unique_ptr<Running> current = std::move(next);
+    if (!current) {
+      LLAMAC_ASSIGN_OR_RETURN(current, start(module, launches[i]));
     }
-  };
-  unsigned workers = options.hostThreads ? options.hostThreads
-                                         : std::thread::hardware_concurrency();
-  workers = std::min<uint64_t>(options.checked ? 1 : workers, blocks / cluster);
-  if (launch.cooperative) {
-    sim::Group(shared, options.seed)
-        .run(shared.blockOrder.data(), shared.blockOrder.size());
-  } else if (workers <= 1) {
-    work();
-  } else {
-    std::vector<std::thread> team;
-    team.reserve(workers);
-    for (unsigned i = 0; i < workers; ++i)
-      team.emplace_back(work);
-    for (std::thread &member : team)
-      member.join();
+    // Behind a launch that waits for all of them nothing of before is at work.
+    if (!launches[i].dependent)
+      written.clear();
+    if (options.earlyDependents && i + 1 < launches.size() &&
+        launches[i + 1].dependent) {
+      LLAMAC_ASSIGN_OR_RETURN(next, start(module, launches[i + 1]));
+      next->begin();
+    }
+    LLAMAC_RETURN_IF_ERROR(current->finish(written));
+    if (next)
+      current->addWrites(written);
   }
-  if (shared.failed)
-    return deviceError(shared.error);
   return absl::OkStatus();
+}
+
+absl::Status Simulator::run(const SimModule &module, const SimLaunch &launch) {
+  return run(module, absl::MakeConstSpan(&launch, 1));
 }
 
 } // namespace llamac

@@ -20,6 +20,8 @@
 #include "runtime/sim/SimModule.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include <cstdint>
 #include <map>
@@ -46,6 +48,9 @@ struct SimOptions {
   unsigned hostThreads = 0;
   /// The most shared memory of a block, in bytes; sm_90a's by default.
   uint32_t sharedLimit = 232448;
+  /// Whether some blocks of a dependent launch begin before the launch ahead of
+  /// it does, as far as they come without waiting for it.
+  bool earlyDependents = false;
 };
 
 struct SimSize {
@@ -66,6 +71,9 @@ struct SimLaunch {
   int32_t rows = 0;
   /// All blocks are resident at once and may wait for each other.
   bool cooperative = false;
+  /// May begin before the launches ahead of it are done: every thread calls
+  /// gridDependencyWait().
+  bool dependent = false;
   /// Blocks along x that run together and reach each other's shared memory; it
   /// divides grid.x. No cooperative launch has clusters.
   uint32_t cluster = 1;
@@ -121,7 +129,17 @@ public:
   /// the launch's buffers then hold anything.
   absl::Status run(const SimModule &module, const SimLaunch &launch);
 
+  /// Runs `launches` in order; a dependent one may begin early (see
+  /// SimOptions).
+  absl::Status run(const SimModule &module,
+                   absl::Span<const SimLaunch> launches);
+
 private:
+  class Running;
+
+  absl::StatusOr<std::unique_ptr<Running>> start(const SimModule &module,
+                                                 const SimLaunch &launch);
+
   SimOptions options;
   SimMemory registered;
   sim::StackPool stacks;
