@@ -32,7 +32,7 @@ struct Chain {
 constexpr const char *tooEarly = "dependent launch: reads ";
 
 const Chain chains[] = {
-    {"missingWait", tooEarly, Chain::Error},
+    {"missingWait", "dependent launch: writes ", Chain::Error},
     {"readBeforeTheWait", tooEarly, Chain::WrongValues},
     {"readOfTheFirst", tooEarly, Chain::Nothing},
     {"writeBeforeTheWait", "dependent launch: writes ", Chain::Nothing},
