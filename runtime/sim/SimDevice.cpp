@@ -198,6 +198,7 @@ SimLaunch SimProgram::bind(const schema::LaunchT &launch, int64_t rows) const {
                   .block = {static_cast<uint32_t>(launch.threads)},
                   .sharedBytes = static_cast<uint32_t>(launch.scratchBytes),
                   .rows = static_cast<int32_t>(rows),
+                  .dependent = launch.dependent,
                   .cluster = static_cast<uint32_t>(launch.cluster)};
   for (const schema::Operand &operand : launch.operands)
     bound.args.push_back(addressOf(operand, bindings));
