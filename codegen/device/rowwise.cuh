@@ -36,7 +36,9 @@ LLAMAC_DEVICE float totalOfBlock(float value) {
   return total;
 }
 
-/// out[r, :] = table[tokens[r], :] as f32. A launch of rowwiseShape().
+/// out[r, :] = table[tokens[r], :] as f32; row 0 of the table for a token below
+/// 0, which a step that failed gives to the one after it. A launch of
+/// rowwiseShape().
 template <EmbedConfig config>
 LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out) {
   using Weight = PackedWeight<config.format>;
@@ -44,9 +46,10 @@ LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out) {
   const Weight weight{static_cast<const uint8_t *>(table), config.tokens,
                       config.width};
   const long row = blockIdx.y;
+  const int token = tokens[row] < 0 ? 0 : tokens[row];
   for (int chunk = threadIdx.x; chunk < config.width / Weight::span;
        chunk += rowThreads) {
-    const auto held = weight.load(tokens[row], chunk);
+    const auto held = weight.load(token, chunk);
     auto *to = reinterpret_cast<Vec<float, 4> *>(out + row * config.width +
                                                  chunk * Weight::span);
 #pragma unroll

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CubinCache.h"
 #include "runtime/cuda/CudaProgram.h"
+#include "runtime/cuda/CudaStepQueue.h"
 #include "runtime/cuda/CudaUpload.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/plan/SourceBundle.h"
@@ -327,6 +328,11 @@ absl::Status CudaDevice::checkTier(const schema::PlanT &plan) const {
       from->name, " only, got one of ", target,
       "; compile the model again here, or with --gpu ",
       findGpuSpec(target) ? target : gpuSpecs().front().name));
+}
+
+absl::StatusOr<std::unique_ptr<StepQueue>>
+CudaDevice::newStepQueue(int depth, uint64_t stepBytes) {
+  return newCudaStepQueue(*this, depth, stepBytes);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>

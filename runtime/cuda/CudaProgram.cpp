@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace llamac {
 
@@ -43,7 +44,7 @@ private:
   std::vector<cuda::Function> functions; ///< By the plan's number.
 };
 
-class CudaProgram final : public PreparedProgram {
+class CudaProgram final : public CudaSteps {
 public:
   CudaProgram(CudaDevice &device, const schema::PlanT &plan,
               const schema::ProgramT &program,
@@ -53,9 +54,10 @@ public:
 
   absl::Status run(const StepShape &shape) override;
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
+  absl::Status enqueue(const StepShape &shape) override;
 
 private:
-  absl::Status enqueue(size_t launch, const StepShape &shape);
+  absl::Status enqueueLaunch(size_t launch, const StepShape &shape);
   absl::Status enqueueAll(const StepShape &shape);
   absl::StatusOr<cuda::GraphExec> graphFor(const StepShape &shape);
   absl::StatusOr<cuda::GraphExec> capture(const StepShape &shape);
@@ -66,7 +68,8 @@ private:
   const schema::ProgramT &program;
   const std::vector<cuda::Function> &functions;
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
-  std::map<std::pair<int64_t, int64_t>, cuda::GraphExec> graphs;
+  /// By rows, wanted rows and whether tokens are chosen.
+  std::map<std::tuple<int64_t, int64_t, bool>, cuda::GraphExec> graphs;
 };
 
 } // namespace
@@ -156,9 +159,9 @@ CudaProgram::~CudaProgram() {
     device.driver().cuGraphExecDestroy(graph);
 }
 
-absl::Status CudaProgram::enqueue(size_t number, const StepShape &shape) {
+absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
   const schema::LaunchT &launch = *program.launches[number];
-  auto rows = static_cast<int32_t>(rowsOf(launch.rows, shape));
+  auto rows = static_cast<int32_t>(rowsOf(launch, shape));
   if (rows == 0)
     return absl::OkStatus();
   const int64_t blocks = rowBlocks(launch.rowBlock, rows);
@@ -194,7 +197,7 @@ absl::Status CudaProgram::enqueue(size_t number, const StepShape &shape) {
 
 absl::Status CudaProgram::enqueueAll(const StepShape &shape) {
   for (size_t i = 0; i < program.launches.size(); ++i)
-    LLAMAC_RETURN_IF_ERROR(enqueue(i, shape));
+    LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, shape));
   return absl::OkStatus();
 }
 
@@ -220,7 +223,8 @@ absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape) {
 }
 
 absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const StepShape &shape) {
-  auto [place, isNew] = graphs.try_emplace({shape.rows, shape.wanted}, nullptr);
+  auto [place, isNew] =
+      graphs.try_emplace({shape.rows, shape.wanted, shape.samples}, nullptr);
   if (!isNew)
     return place->second;
   auto graph = capture(shape);
@@ -238,18 +242,20 @@ absl::Status CudaProgram::finish() {
                       absl::StrCat("program ", program.name));
 }
 
-absl::Status CudaProgram::run(const StepShape &shape) {
+absl::Status CudaProgram::enqueue(const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-  LLAMAC_RETURN_IF_ERROR(device.enter());
   // The last program's steps have too many shapes to keep a graph of each.
-  if (&program == plan.programs.back().get()) {
-    LLAMAC_RETURN_IF_ERROR(enqueueAll(shape));
-    return finish();
-  }
+  if (&program == plan.programs.back().get())
+    return enqueueAll(shape);
   LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(shape));
   const cuda::Driver &driver = device.driver();
-  LLAMAC_RETURN_IF_ERROR(driver.check(
-      driver.cuGraphLaunch(graph, device.stream()), "cuGraphLaunch"));
+  return driver.check(driver.cuGraphLaunch(graph, device.stream()),
+                      "cuGraphLaunch");
+}
+
+absl::Status CudaProgram::run(const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  LLAMAC_RETURN_IF_ERROR(enqueue(shape));
   return finish();
 }
 
@@ -257,7 +263,7 @@ absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  LLAMAC_RETURN_IF_ERROR(enqueue(launch, shape));
+  LLAMAC_RETURN_IF_ERROR(enqueueLaunch(launch, shape));
   return finish();
 }
 

@@ -13,6 +13,13 @@
 
 namespace llamac {
 
+/// A program whose steps a stream is given without waiting for them.
+class CudaSteps : public PreparedProgram {
+public:
+  /// The device has been entered.
+  virtual absl::Status enqueue(const StepShape &shape) = 0;
+};
+
 /// Loads `images`, the machine code of the plan's kernels by number, for
 /// `architecture`. `device` outlives the result.
 absl::StatusOr<std::unique_ptr<LoadedCode>>

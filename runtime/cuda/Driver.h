@@ -91,6 +91,7 @@ struct LaunchConfig {
   X(cuMemsetD8Async, Result, (Address, unsigned char, size_t, Stream))         \
   X(cuMemcpyHtoDAsync_v2, Result, (Address, const void *, size_t, Stream))     \
   X(cuMemcpyDtoHAsync_v2, Result, (void *, Address, size_t, Stream))           \
+  X(cuMemcpyDtoDAsync_v2, Result, (Address, Address, size_t, Stream))          \
   X(cuMemHostAlloc, Result, (void **, size_t, unsigned))                       \
   X(cuMemFreeHost, Result, (void *))                                           \
   X(cuEventCreate, Result, (Event *, unsigned))                                \

@@ -57,6 +57,19 @@ int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape) {
   return rows == schema::RowSymbol::Tokens ? shape.rows : shape.wanted;
 }
 
+bool isSampling(const schema::LaunchT &launch) {
+  return std::any_of(launch.operands.begin(), launch.operands.end(),
+                     [](const schema::Operand &operand) {
+                       return operand.kind() == schema::OperandKind::Input &&
+                              operand.index() == static_cast<uint32_t>(
+                                                     schema::InputRole::Draws);
+                     });
+}
+
+int64_t rowsOf(const schema::LaunchT &launch, const StepShape &shape) {
+  return !shape.samples && isSampling(launch) ? 0 : rowsOf(launch.rows, shape);
+}
+
 absl::Status checkShape(const schema::ProgramT &program,
                         const StepShape &shape) {
   if (shape.rows >= 1 && shape.rows <= program.maxRows && shape.wanted >= 0 &&
@@ -90,8 +103,13 @@ absl::StatusOr<std::optional<DeviceMemory>> Device::memory() {
 
 absl::Status Device::reserve(uint64_t) { return absl::OkStatus(); }
 
+absl::StatusOr<std::unique_ptr<StepQueue>> Device::newStepQueue(int, uint64_t) {
+  return nullptr;
+}
+
 Buffer::~Buffer() = default;
 Upload::~Upload() = default;
+StepQueue::~StepQueue() = default;
 PreparedProgram::~PreparedProgram() = default;
 LoadedCode::~LoadedCode() = default;
 Device::~Device() = default;

@@ -83,7 +83,12 @@ struct ProgramBindings {
 struct StepShape {
   int64_t rows = 0;   ///< Tokens; at least 1 and at most the program's.
   int64_t wanted = 0; ///< Rows whose logits are asked for; 0 is allowed.
+  /// Whether the launches that choose tokens run, in a plan that has any.
+  bool samples = true;
 };
+
+/// Whether `launch` serves only to choose tokens.
+bool isSampling(const schema::LaunchT &launch);
 
 /// Where `operand` points.
 void *addressOf(const schema::Operand &operand,
@@ -91,6 +96,7 @@ void *addressOf(const schema::Operand &operand,
 
 /// M of a launch in a step; the launch has nothing to do when it is 0.
 int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape);
+int64_t rowsOf(const schema::LaunchT &launch, const StepShape &shape);
 
 /// How many blocks of `rowBlock` rows, or one of all for 0, `rows` rows make;
 /// at least one row.
@@ -112,12 +118,45 @@ class PreparedProgram {
 public:
   virtual ~PreparedProgram();
 
-  /// Runs every launch of the program and waits for the last.
+  /// Runs every launch of the program that `shape` asks for and waits for the
+  /// last.
   virtual absl::Status run(const StepShape &shape) = 0;
 
   /// Runs launch number `launch` alone and waits for it. All launches in order
   /// do what run() does.
   virtual absl::Status runLaunch(size_t launch, const StepShape &shape) = 0;
+};
+
+/// Steps that a device does in order while the host goes on, so that it never
+/// waits for the host between two. What is queued for a step ends with fetch();
+/// as many steps as the queue is deep may be queued and not taken. Goes when
+/// all is done, before the programs and buffers do.
+class StepQueue {
+public:
+  virtual ~StepQueue();
+
+  /// Copies `bytes`, which the caller need not keep, to `to` at `offset`.
+  virtual absl::Status write(Buffer &to, uint64_t offset,
+                             absl::Span<const uint8_t> bytes) = 0;
+
+  /// Copies `size` bytes between buffers of the device.
+  virtual absl::Status copy(Buffer &to, uint64_t toOffset, const Buffer &from,
+                            uint64_t fromOffset, uint64_t size) = 0;
+
+  /// Runs `program`, which is one of the device's.
+  virtual absl::Status run(PreparedProgram &program,
+                           const StepShape &shape) = 0;
+
+  /// Brings bytes [offset, offset + size) of `from` to the host; ends a step.
+  virtual absl::Status fetch(const Buffer &from, uint64_t offset,
+                             uint64_t size) = 0;
+
+  /// Waits for the first step that was not taken and gives what it fetched,
+  /// valid until the next call. Device error when anything of it failed.
+  virtual absl::StatusOr<absl::Span<const uint8_t>> take() = 0;
+
+  /// Waits for all that is queued.
+  virtual absl::Status finish() = 0;
 };
 
 /// The kernels of one plan; outlives the programs prepared from it.
@@ -198,6 +237,11 @@ public:
   virtual absl::StatusOr<absl::Span<const uint8_t>>
   read(const Buffer &buffer, uint64_t offset, uint64_t size,
        std::vector<uint8_t> &staging) = 0;
+
+  /// A queue `depth` steps deep, of which each writes and fetches at most
+  /// `stepBytes`. Null where the host runs the steps itself.
+  virtual absl::StatusOr<std::unique_ptr<StepQueue>>
+  newStepQueue(int depth, uint64_t stepBytes);
 
   /// Loads the kernels of `plan`. Device error when the plan has no code that
   /// this device runs, badPlan when a kernel is missing in it.

@@ -14,6 +14,17 @@ namespace llamac {
 
 Decoder::~Decoder() = default;
 
+absl::Status Decoder::follow(int32_t token, int64_t steps, Sampler &sampler,
+                             DecodedSink sink) {
+  for (int64_t step = 0; step < steps; ++step) {
+    LLAMAC_ASSIGN_OR_RETURN(token, next({&token, 1}, sampler));
+    LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, sink(token));
+    if (!goesOn)
+      break;
+  }
+  return absl::OkStatus();
+}
+
 namespace {
 
 class EngineDecoder final : public Decoder {
@@ -35,6 +46,13 @@ public:
     LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> chosen,
                             engine.sample({{&sequence, tokens, &sampler}}));
     return chosen[0];
+  }
+
+  absl::Status follow(int32_t token, int64_t steps, Sampler &sampler,
+                      DecodedSink sink) override {
+    return engine.follow(
+        {{&sequence, token, &sampler}}, steps,
+        [&](absl::Span<const int32_t> tokens) { return sink(tokens[0]); });
   }
 
 private:

@@ -20,6 +20,9 @@
 
 namespace llamac {
 
+/// Takes the next token; whether to go on.
+using DecodedSink = absl::FunctionRef<absl::StatusOr<bool>(int32_t token)>;
+
 /// One sequence of a model, with the words for its tokens, whatever computes
 /// what comes next.
 class Decoder {
@@ -40,6 +43,11 @@ public:
   /// to follow. Errors: those of Engine::step.
   virtual absl::StatusOr<int32_t> next(absl::Span<const int32_t> tokens,
                                        Sampler &sampler) = 0;
+
+  /// next() of `token`, then of what it gave, and so on, `steps` times at most:
+  /// each token is given to `sink`, which says whether to go on.
+  virtual absl::Status follow(int32_t token, int64_t steps, Sampler &sampler,
+                              DecodedSink sink);
 };
 
 /// A new sequence of `engine`, which outlives the result.

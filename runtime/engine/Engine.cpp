@@ -184,6 +184,15 @@ absl::Status Engine::reserve(absl::Span<const SequenceTokens> batch) {
   return absl::OkStatus();
 }
 
+size_t Engine::programFor(const StepShape &shape) const {
+  const auto &plans = shared->plan().programs;
+  size_t program = 0;
+  while (plans[program]->maxRows < shape.rows ||
+         plans[program]->maxWanted < shape.wanted)
+    ++program;
+  return program;
+}
+
 absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
                           LogitsSink sink) {
   return runBatch(batch, {}, [&](absl::Span<const Row> rows, size_t program) {
@@ -221,6 +230,8 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
                               absl::Span<const Draw> draws, ChunkSink sink) {
   LLAMAC_RETURN_IF_ERROR(checkBatch(batch));
   LLAMAC_RETURN_IF_ERROR(reserve(batch));
+  // An observer sees every launch.
+  const bool samples = shared->samples() && (observer || !draws.empty());
 
   // The last program holds the most rows.
   const schema::ProgramT &largest = *shared->plan().programs.back();
@@ -235,7 +246,7 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
                             (next.wanted == Wanted::Last && i == count - 1);
       if (static_cast<int64_t>(rows.size()) == largest.maxRows ||
           (isWanted && wanted == largest.maxWanted)) {
-        LLAMAC_RETURN_IF_ERROR(runChunk(rows, wanted, sink));
+        LLAMAC_RETURN_IF_ERROR(runChunk(rows, wanted, samples, sink));
         rows.clear();
         wanted = 0;
       }
@@ -247,18 +258,14 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
   }
   if (rows.empty())
     return absl::OkStatus();
-  return runChunk(rows, wanted, sink);
+  return runChunk(rows, wanted, samples, sink);
 }
 
 absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
-                              ChunkSink sink) {
-  const auto &plans = shared->plan().programs;
-  const auto count = static_cast<int64_t>(rows.size());
-  size_t program = 0;
-  while (plans[program]->maxRows < count || plans[program]->maxWanted < wanted)
-    ++program;
-  LLAMAC_RETURN_IF_ERROR(writeInputs(rows));
-  const StepShape shape{count, wanted};
+                              bool samples, ChunkSink sink) {
+  const StepShape shape{static_cast<int64_t>(rows.size()), wanted, samples};
+  const size_t program = programFor(shape);
+  LLAMAC_RETURN_IF_ERROR(writeInputs(rows, samples));
   LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape)
                                   : programs[program]->run(shape));
   for (const Row &row : rows)
@@ -278,7 +285,7 @@ absl::Status Engine::runObserved(size_t program, const StepShape &shape) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::writeInputs(absl::Span<const Row> rows) {
+absl::Status Engine::writeInputs(absl::Span<const Row> rows, bool samples) {
   auto write = [&](schema::InputRole role, const auto &values) {
     return shared->device().write(
         *inputs[static_cast<size_t>(role)], 0,
@@ -304,7 +311,7 @@ absl::Status Engine::writeInputs(absl::Span<const Row> rows) {
     if (rows[i].wanted)
       inputStaging.push_back(static_cast<int32_t>(i));
   LLAMAC_RETURN_IF_ERROR(write(schema::InputRole::Wanted, inputStaging));
-  if (!shared->samples())
+  if (!samples)
     return absl::OkStatus();
   drawStaging.clear();
   for (const Row &row : rows)
@@ -328,7 +335,7 @@ static bool allFinite(absl::Span<const float> values) {
   return bad == 0;
 }
 
-static absl::Status notFinite(int32_t position) {
+absl::Status Engine::notFinite(int64_t position) {
   return accuracyError(absl::StrCat("logits of position ", position,
                                     ": expected finite numbers, got NaN or "
                                     "infinity; the weights may be damaged"));

@@ -73,6 +73,17 @@ struct SampledTokens {
   Sampler *sampler;
 };
 
+/// A sequence with its next token, and what chooses the one that follows.
+struct FollowedSequence {
+  Sequence *sequence;
+  int32_t token;
+  Sampler *sampler;
+};
+
+/// Takes the tokens that a step chose, one of each item; whether to go on.
+using TokenSink =
+    absl::FunctionRef<absl::StatusOr<bool>(absl::Span<const int32_t> tokens)>;
+
 /// The logits that follow token number `token` of item number `item` of the
 /// batch; `values` has vocabSize of them, valid during the call.
 struct LogitsRow {
@@ -111,7 +122,16 @@ public:
   absl::StatusOr<std::vector<int32_t>>
   sample(absl::Span<const SampledTokens> batch);
 
+  /// Runs at most `steps` steps of one token of each item: first the items'
+  /// own, then what the step before chose, until `sink` ends them. All is as if
+  /// sample() were called for one step after the other; where the device queues
+  /// steps it is some ahead of `sink`, and what it did past the end is undone.
+  /// Errors: those of sample().
+  absl::Status follow(absl::Span<const FollowedSequence> batch, int64_t steps,
+                      TokenSink sink);
+
 private:
+  class Chain;
   struct Row;
   class Memory;
   /// Takes what program number `program` has given for `rows`.
@@ -124,11 +144,18 @@ private:
   absl::Status allocate(const EngineOptions &options);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
   absl::Status reserve(absl::Span<const SequenceTokens> batch);
+  size_t programFor(const StepShape &shape) const;
+  static absl::Status notFinite(int64_t position);
+  /// Whether steps of `rows` sequences are queued, in a queue that is then
+  /// there.
+  absl::StatusOr<bool> queues(size_t rows);
+  absl::Status followOneByOne(absl::Span<const FollowedSequence> batch,
+                              int64_t steps, TokenSink sink);
   absl::Status runBatch(absl::Span<const SequenceTokens> batch,
                         absl::Span<const Draw> draws, ChunkSink sink);
   absl::Status runChunk(absl::Span<const Row> rows, int64_t wanted,
-                        ChunkSink sink);
-  absl::Status writeInputs(absl::Span<const Row> rows);
+                        bool samples, ChunkSink sink);
+  absl::Status writeInputs(absl::Span<const Row> rows, bool samples);
   absl::Status runObserved(size_t program, const StepShape &shape);
   absl::Status giveLogits(absl::Span<const Row> rows, size_t program,
                           LogitsSink sink);
@@ -145,6 +172,8 @@ private:
   std::vector<int32_t> inputStaging;
   std::vector<Draw> drawStaging;
   std::vector<uint8_t> resultStaging;
+  /// Last, as it goes before what it works on. Null where the device has none.
+  std::unique_ptr<StepQueue> queue;
 };
 
 } // namespace llamac

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -122,39 +123,41 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
   GenerateResult result;
   result.seed = sampler.seed();
   result.times.promptTokens = static_cast<int64_t>(prompt.size());
-  auto step = [&](absl::Span<const int32_t> tokens) -> absl::Status {
-    LLAMAC_ASSIGN_OR_RETURN(const int32_t next, decoder.next(tokens, sampler));
-    result.ids.push_back(next);
-    return absl::OkStatus();
-  };
-
   if (options.maxTokens == 0)
     return result;
 
   const Clock::time_point start = Clock::now();
-  LLAMAC_RETURN_IF_ERROR(step(prompt));
+  LLAMAC_ASSIGN_OR_RETURN(const int32_t first, decoder.next(prompt, sampler));
   result.times.prefillSeconds = secondsSince(start);
 
   Output output(decoder.tokenizer(), options.stopStrings, callbacks);
-  const Clock::time_point decodeStart = Clock::now();
-  for (;;) {
-    const int32_t last = result.ids.back();
-    if (options.stopAtStopIds && decoder.isStopId(last)) {
-      result.ids.pop_back();
+  // Takes the next token; whether to go on.
+  auto take = [&](int32_t id) -> absl::StatusOr<bool> {
+    if (options.stopAtStopIds && decoder.isStopId(id)) {
       result.reason = StopReason::StopId;
-      break;
+      return false;
     }
-    LLAMAC_ASSIGN_OR_RETURN(std::optional<StopReason> stop, output.add(last));
+    result.ids.push_back(id);
+    LLAMAC_ASSIGN_OR_RETURN(std::optional<StopReason> stop, output.add(id));
     if (!stop && static_cast<int64_t>(result.ids.size()) == options.maxTokens)
       stop = StopReason::Length;
     if (!stop && decoder.length() == decoder.context())
       stop = StopReason::Context;
-    if (stop) {
+    if (stop)
       result.reason = *stop;
-      break;
-    }
-    LLAMAC_RETURN_IF_ERROR(step({&last, 1}));
-    ++result.times.decodeSteps;
+    return !stop;
+  };
+  const Clock::time_point decodeStart = Clock::now();
+  LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, take(first));
+  if (goesOn) {
+    int64_t steps = decoder.context() - decoder.length();
+    if (options.maxTokens > 0)
+      steps = std::min(steps, options.maxTokens - 1);
+    LLAMAC_RETURN_IF_ERROR(
+        decoder.follow(first, steps, sampler, [&](int32_t id) {
+          ++result.times.decodeSteps;
+          return take(id);
+        }));
   }
   result.times.decodeSeconds = secondsSince(decodeStart);
   output.finish();

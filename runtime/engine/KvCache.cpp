@@ -41,13 +41,18 @@ absl::StatusOr<int32_t> KvCache::open() {
 }
 
 void KvCache::close(int32_t slot) {
-  int32_t *pages = table.data() + slot * pagesPerSequence;
-  for (int64_t i = used[slot] - 1; i >= 0; --i) {
-    freeList.push_back(pages[i]);
-    pages[i] = -1;
-  }
-  used[slot] = 0;
+  trim(slot, 0);
   freeSlots.push_back(slot);
+}
+
+void KvCache::trim(int32_t slot, int64_t tokens) {
+  const int64_t needed = (tokens + pageTokens - 1) / pageTokens;
+  int32_t *pages = table.data() + slot * pagesPerSequence;
+  for (; used[slot] > needed; --used[slot]) {
+    int32_t &page = pages[used[slot] - 1];
+    freeList.push_back(page);
+    page = -1;
+  }
 }
 
 absl::StatusOr<bool> KvCache::reserve(int32_t slot, int64_t tokens) {

@@ -47,6 +47,9 @@ public:
   /// error, with the numbers and nothing taken, when too few are free.
   absl::StatusOr<bool> reserve(int32_t slot, int64_t tokens);
 
+  /// Gives back the pages that `tokens` tokens of sequence `slot` do not need.
+  void trim(int32_t slot, int64_t tokens);
+
   /// The page table's row of `slot`: page numbers, then -1.
   absl::Span<const int32_t> row(int32_t slot) const;
 

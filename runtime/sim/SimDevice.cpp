@@ -209,7 +209,7 @@ absl::Status SimProgram::run(const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   std::vector<SimLaunch> launches;
   for (const auto &launch : program.launches)
-    if (const int64_t rows = rowsOf(launch->rows, shape); rows > 0)
+    if (const int64_t rows = rowsOf(*launch, shape); rows > 0)
       launches.push_back(bind(*launch, rows));
   // A step finds nothing in the arena that the one before left there.
   LLAMAC_RETURN_IF_ERROR(

@@ -7,6 +7,7 @@ simulator.
 
     test_cuda.py Answers    tokens, logits and checks
     test_cuda.py Faults     every call of the driver failing in turn
+    test_cuda.py Flight     steps in flight, and what is left of many runs
     test_cuda.py Cache      compiled kernels on disk
 """
 
@@ -105,11 +106,64 @@ class Answers(CudaCase):
         self.assertIn("cuda by 16", out)
 
 
+class Flight(CudaCase):
+    """tests/runtime/cuda/StepsInFlightTest.cpp, and steps that fail while others
+    follow them."""
+
+    def run_tests(self, names, **env):
+        tests = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "cuda_steps_tests")
+        return self.run_plan(f"--gtest_filter={names}", tool=tests, LLAMAC_TEST_PLAN=self.plan, **env).stdout
+
+    def test_steps_in_flight_are_as_one_after_the_other(self):
+        self.assertIn("[  PASSED  ] 6 tests.", self.run_tests("StepsInFlightTest.*"))
+        self.assert_nothing_leaked()
+
+    def test_a_thousand_runs_leave_nothing(self):
+        self.assertIn("[  PASSED  ] 1 test.", self.run_tests("LeakTest.*", LLAMAC_STANDIN_IDLE="1"))
+        with open(self.leaks) as f:
+            self.assertEqual(len(f.readlines()), 10)
+        self.assert_nothing_leaked()
+
+    def test_a_step_that_fails_gives_no_token_whatever_is_ahead(self):
+        tokens = 7
+        expected = self.run_plan(self.plan, "-n", tokens, *self.PROMPT).stdout.split()
+        for function in ("cuGraphLaunch", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"):
+            for call in range(1, 60):
+                env = {"LLAMAC_STANDIN_FAILS": f"{function}:{call}"}
+                result = support.run(
+                    [support.LLAMAC_RUN, self.plan, "-n", str(tokens), *self.PROMPT], env=self.environment(**env)
+                )
+                given = result.stdout.split()
+                if result.returncode == support.OK:
+                    self.assertEqual(given, expected)
+                    break
+                with self.subTest(f"{function}:{call}"):
+                    self.assertEqual(result.returncode, DEVICE, result.stderr)
+                    self.assertLess(len(given), tokens)
+                    self.assertEqual(given, expected[: len(given)])
+            # Each is called in some step.
+            self.assertGreater(call, tokens - 2, function)
+            self.assertLess(call, 59, function)
+
+    def test_a_token_without_logits_ends_the_answer_whatever_is_ahead(self):
+        expected = self.run_plan(self.plan, "-n", 12, *self.PROMPT).stdout.split()
+        new = next(i for i in range(3, 12) if expected[i] not in expected[:i] + self.PROMPT[1].split(","))
+        weights = random_weights(self.CONFIG, "bf16", 4)
+        weights["tok_embeddings"][int(expected[new])] = np.nan
+        model, sim_plan, plan = self.path("nan"), self.path("nan-sim.plan"), self.path("nan.plan")
+        write_meta(model, self.CONFIG, weights, "bf16")
+        for target, out in (("sim", sim_plan), ("cuda", plan)):
+            self.llamac("compile", model, "--target", target, "--gpu", "sm_90a", "-c", "256", "-o", out, "-q")
+        result = self.run_plan(plan, "-n", 12, *self.PROMPT, expect=8, LLAMAC_STANDIN_PLAN=sim_plan)
+        self.assertEqual(result.stdout.split(), expected[: new + 1])
+        self.assertIn(f"logits of position {8 + new}: expected finite numbers", result.stderr)
+
+
 class Faults(CudaCase):
     """Whatever fails, the end is one line, exit code 7, and nothing is left."""
 
     def refuse(self, *args, expect=DEVICE, **env):
-        result = self.run_plan(self.plan, "-n", 3, *args, *self.PROMPT, expect=expect, **env)
+        result = self.run_plan(self.plan, "-n", 6, *args, *self.PROMPT, expect=expect, **env)
         lines = result.stderr.strip().splitlines()
         errors = [line for line in lines if line.startswith("llamac-run: error: ")]
         self.assertEqual(len(errors), 1, result.stderr)

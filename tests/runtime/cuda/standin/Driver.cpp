@@ -14,10 +14,11 @@
 // operands. What a stream is given is done as late as may be,
 // when the host waits for it, so that nothing works that a GPU's haste makes
 // work by chance. A launch that faults makes every later call fail; the kernel
-// LLAMAC_STANDIN_FAULT does always. The driver is of the CUDA version in
-// LLAMAC_STANDIN_VERSION, 13000 without. LLAMAC_STANDIN_MEMORY bounds the
-// memory. When the last context goes, what was not given back is written to the
-// file LLAMAC_STANDIN_LEAKS.
+// LLAMAC_STANDIN_FAULT does always; with LLAMAC_STANDIN_IDLE kernels do
+// nothing, where only the driver's calls matter. The driver is of the CUDA
+// version in LLAMAC_STANDIN_VERSION, 13000 without. LLAMAC_STANDIN_MEMORY
+// bounds the memory. When the last context goes, what was not given back is
+// written to the file LLAMAC_STANDIN_LEAKS.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,6 +121,10 @@ public:
   void run(const KernelLaunch &launch);
   Result finish(Stream stream, const bool *until = nullptr);
   bool isPinned(const void *address) const;
+  size_t liveObjects() const {
+    return memory.size() + pinned.size() + modules.size() + streams.size() +
+           events.size() + graphs.size() + graphExecs.size();
+  }
   void reportLeaks() const;
 
   std::map<std::string, KernelCode> kernels; ///< By the source.
@@ -194,7 +199,7 @@ static int operandsOf(const std::string &name, const std::string &source) {
 }
 
 void Gpu::run(const KernelLaunch &launch) {
-  if (sticky != success)
+  if (sticky != success || std::getenv("LLAMAC_STANDIN_IDLE"))
     return;
   const char *faulty = std::getenv("LLAMAC_STANDIN_FAULT");
   const absl::Status status =
@@ -258,6 +263,12 @@ static Result enqueue(Stream stream, std::function<void()> work) {
     return gpu().sticky;
 
 extern "C" {
+
+/// Not of the driver: what was made and not given back.
+size_t standinLiveObjects() {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  return gpu().liveObjects();
+}
 
 Result cuInit(unsigned) {
   STANDIN_CALL(cuInit)
@@ -412,6 +423,15 @@ Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
   STANDIN_CALL(cuMemcpyDtoHAsync_v2)
   return enqueue(stream, [=] {
     std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
+  });
+}
+
+Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
+                            Stream stream) {
+  STANDIN_CALL(cuMemcpyDtoDAsync_v2)
+  return enqueue(stream, [=] {
+    std::memcpy(reinterpret_cast<void *>(to),
+                reinterpret_cast<const void *>(from), bytes);
   });
 }
 

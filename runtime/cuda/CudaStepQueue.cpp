@@ -1,0 +1,176 @@
+//===- CudaStepQueue.cpp - Steps in flight on a GPU -----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/CudaStepQueue.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/cuda/CudaProgram.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cstring>
+
+namespace llamac {
+
+namespace {
+
+class CudaStepQueue final : public StepQueue {
+public:
+  CudaStepQueue(const CudaDevice &device, int depth, uint64_t stepBytes)
+      : device(device), driver(device.driver()), stepBytes(stepBytes),
+        steps(depth) {}
+  ~CudaStepQueue() override;
+
+  absl::Status start();
+
+  absl::Status write(Buffer &to, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override;
+  absl::Status copy(Buffer &to, uint64_t toOffset, const Buffer &from,
+                    uint64_t fromOffset, uint64_t size) override;
+  absl::Status run(PreparedProgram &program, const StepShape &shape) override;
+  absl::Status fetch(const Buffer &from, uint64_t offset,
+                     uint64_t size) override;
+  absl::StatusOr<absl::Span<const uint8_t>> take() override;
+  absl::Status finish() override;
+
+private:
+  struct Step {
+    cuda::Event fetched = nullptr;
+    absl::Span<const uint8_t> result;
+  };
+
+  absl::StatusOr<uint8_t *> place(uint64_t size);
+
+  const CudaDevice &device;
+  const cuda::Driver &driver;
+  uint64_t stepBytes;
+  void *memory = nullptr;
+  std::vector<Step> steps;
+  uint64_t queued = 0, taken = 0;
+  uint64_t used = 0; ///< Bytes, of the step that is being queued.
+};
+
+} // namespace
+
+absl::Status CudaStepQueue::start() {
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  const uint64_t bytes = steps.size() * stepBytes;
+  LLAMAC_RETURN_IF_ERROR(
+      driver.check(driver.cuMemHostAlloc(&memory, bytes, 0),
+                   absl::StrCat("cuMemHostAlloc of ", bytes, " bytes")));
+  for (Step &step : steps)
+    LLAMAC_RETURN_IF_ERROR(driver.check(
+        driver.cuEventCreate(&step.fetched, cuda::eventWithoutTime),
+        "cuEventCreate"));
+  return absl::OkStatus();
+}
+
+CudaStepQueue::~CudaStepQueue() {
+  device.enter().IgnoreError();
+  if (queued != taken || used != 0)
+    driver.cuStreamSynchronize(device.stream());
+  for (const Step &step : steps)
+    if (step.fetched)
+      driver.cuEventDestroy_v2(step.fetched);
+  if (memory)
+    driver.cuMemFreeHost(memory);
+}
+
+static cuda::Address addressOf(const Buffer &buffer, uint64_t offset) {
+  return reinterpret_cast<cuda::Address>(buffer.address()) + offset;
+}
+
+/// The next bytes of the step that is being queued.
+absl::StatusOr<uint8_t *> CudaStepQueue::place(uint64_t size) {
+  if (queued - taken == steps.size() || size > stepBytes - used)
+    return internalError(absl::StrCat("steps in flight: expected at most ",
+                                      steps.size(), " of ", stepBytes,
+                                      " bytes, got one more or ", used + size));
+  auto *start =
+      static_cast<uint8_t *>(memory) + queued % steps.size() * stepBytes + used;
+  used += size;
+  return start;
+}
+
+absl::Status CudaStepQueue::write(Buffer &to, uint64_t offset,
+                                  absl::Span<const uint8_t> bytes) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(to, offset, bytes.size()));
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  LLAMAC_ASSIGN_OR_RETURN(uint8_t *pinned, place(bytes.size()));
+  std::memcpy(pinned, bytes.data(), bytes.size());
+  return driver.check(driver.cuMemcpyHtoDAsync_v2(addressOf(to, offset), pinned,
+                                                  bytes.size(),
+                                                  device.stream()),
+                      "cuMemcpyHtoDAsync");
+}
+
+absl::Status CudaStepQueue::copy(Buffer &to, uint64_t toOffset,
+                                 const Buffer &from, uint64_t fromOffset,
+                                 uint64_t size) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(to, toOffset, size));
+  LLAMAC_RETURN_IF_ERROR(checkInside(from, fromOffset, size));
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  return driver.check(driver.cuMemcpyDtoDAsync_v2(addressOf(to, toOffset),
+                                                  addressOf(from, fromOffset),
+                                                  size, device.stream()),
+                      "cuMemcpyDtoDAsync");
+}
+
+absl::Status CudaStepQueue::run(PreparedProgram &program,
+                                const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  return static_cast<CudaSteps &>(program).enqueue(shape);
+}
+
+absl::Status CudaStepQueue::fetch(const Buffer &from, uint64_t offset,
+                                  uint64_t size) {
+  LLAMAC_RETURN_IF_ERROR(checkInside(from, offset, size));
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  LLAMAC_ASSIGN_OR_RETURN(uint8_t *pinned, place(size));
+  LLAMAC_RETURN_IF_ERROR(
+      driver.check(driver.cuMemcpyDtoHAsync_v2(pinned, addressOf(from, offset),
+                                               size, device.stream()),
+                   "cuMemcpyDtoHAsync"));
+  Step &step = steps[queued % steps.size()];
+  LLAMAC_RETURN_IF_ERROR(driver.check(
+      driver.cuEventRecord(step.fetched, device.stream()), "cuEventRecord"));
+  step.result = {pinned, size};
+  ++queued;
+  used = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const uint8_t>> CudaStepQueue::take() {
+  if (taken == queued)
+    return internalError("steps in flight: expected one to take, got none");
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  const Step &step = steps[taken % steps.size()];
+  LLAMAC_RETURN_IF_ERROR(
+      driver.check(driver.cuEventSynchronize(step.fetched), "a step"));
+  ++taken;
+  return step.result;
+}
+
+absl::Status CudaStepQueue::finish() {
+  if (queued == taken && used == 0)
+    return absl::OkStatus();
+  taken = queued;
+  used = 0;
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  return driver.check(driver.cuStreamSynchronize(device.stream()),
+                      "steps in flight");
+}
+
+absl::StatusOr<std::unique_ptr<StepQueue>>
+newCudaStepQueue(const CudaDevice &device, int depth, uint64_t stepBytes) {
+  auto queue = std::make_unique<CudaStepQueue>(device, depth, stepBytes);
+  LLAMAC_RETURN_IF_ERROR(queue->start());
+  return queue;
+}
+
+} // namespace llamac

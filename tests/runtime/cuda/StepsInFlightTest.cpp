@@ -1,0 +1,267 @@
+//===- StepsInFlightTest.cpp - Steps ahead of the host --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Engine::follow() on a device that queues steps, against one step after the
+// other. Run by tests/e2e/test_cuda.py, which makes the plan for cuda that
+// LLAMAC_TEST_PLAN names and finds the stand-in of the driver.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Status.h"
+#include "runtime/engine/Engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <dlfcn.h>
+
+namespace llamac {
+namespace {
+
+using testing::HasSubstr;
+using Tokens = std::vector<int32_t>;
+
+static std::shared_ptr<const Model> loadModel() {
+  const char *path = std::getenv("LLAMAC_TEST_PLAN");
+  auto model = Model::load(path ? path : "");
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *model : nullptr;
+}
+
+class StepsInFlightTest : public testing::Test {
+protected:
+  void SetUp() override {
+    model = loadModel();
+    ASSERT_NE(model, nullptr);
+    ASSERT_TRUE(model->samples());
+    start();
+  }
+
+  void start(const EngineOptions &options = {}) {
+    auto created = Engine::create(model, options);
+    ASSERT_TRUE(created.ok()) << created.status();
+    engine = *std::move(created);
+  }
+
+  Tokens prompt(int64_t size, int64_t first) const {
+    Tokens tokens;
+    for (int64_t i = 0; i < size; ++i)
+      tokens.push_back(
+          static_cast<int32_t>((first + 7 * i) % model->config().vocabSize));
+    return tokens;
+  }
+
+  static Sampler sampler(bool isGreedy, uint64_t seed = 3) {
+    return *Sampler::create(
+        isGreedy
+            ? SamplingOptions{}
+            : SamplingOptions{.temperature = 1.5, .topK = 50, .seed = seed});
+  }
+
+  /// A sequence that has seen `tokens`, and the token after them.
+  Sequence begin(const Tokens &tokens, Sampler &sampler, int32_t &next) {
+    Sequence sequence = *engine->newSequence();
+    const auto chosen = engine->sample({{&sequence, tokens, &sampler}});
+    EXPECT_TRUE(chosen.ok()) << chosen.status();
+    next = chosen.ok() ? (*chosen)[0] : 0;
+    return sequence;
+  }
+
+  /// `steps` more, one call each.
+  Tokens oneByOne(Sequence &sequence, int32_t token, Sampler &sampler,
+                  int64_t steps) {
+    Tokens tokens;
+    for (int64_t i = 0; i < steps; ++i) {
+      const auto next = engine->sample({{&sequence, {&token, 1}, &sampler}});
+      EXPECT_TRUE(next.ok()) << next.status();
+      token = (*next)[0];
+      tokens.push_back(token);
+    }
+    return tokens;
+  }
+
+  /// At most `steps` in flight, of which `wanted` are taken.
+  Tokens inFlight(Sequence &sequence, int32_t token, Sampler &sampler,
+                  int64_t steps, int64_t wanted) {
+    Tokens tokens;
+    const int64_t length = sequence.length();
+    const absl::Status status = engine->follow(
+        {{&sequence, token, &sampler}}, steps,
+        [&](absl::Span<const int32_t> chosen) -> absl::StatusOr<bool> {
+          tokens.push_back(chosen[0]);
+          const auto count = static_cast<int64_t>(tokens.size());
+          EXPECT_EQ(sequence.length(), length + count);
+          return count < wanted;
+        });
+    EXPECT_TRUE(status.ok()) << status;
+    return tokens;
+  }
+
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<Engine> engine;
+};
+
+TEST_F(StepsInFlightTest, TokensAreThoseOfOneStepAfterTheOther) {
+  for (const bool isGreedy : {true, false}) {
+    Sampler plain = sampler(isGreedy), ahead = sampler(isGreedy);
+    int32_t token = 0, same = 0;
+    Sequence one = begin(prompt(5, 9), plain, token);
+    Sequence two = begin(prompt(5, 9), ahead, same);
+    ASSERT_EQ(token, same);
+    EXPECT_EQ(inFlight(two, token, ahead, 40, 40),
+              oneByOne(one, token, plain, 40));
+  }
+}
+
+TEST_F(StepsInFlightTest, WhatComesAfterAnEndIsAsIfNothingHadRunPastIt) {
+  for (const bool isGreedy : {true, false}) {
+    Sampler plain = sampler(isGreedy), ahead = sampler(isGreedy);
+    int32_t token = 0, same = 0;
+    Sequence one = begin(prompt(13, 4), plain, token);
+    Sequence two = begin(prompt(13, 4), ahead, same);
+    // Ends within a page, at its end and behind it, then goes on.
+    for (const int64_t wanted : {1, 2, 5, 16, 3}) {
+      const Tokens expected = oneByOne(one, token, plain, wanted);
+      EXPECT_EQ(inFlight(two, token, ahead, 60, wanted), expected);
+      ASSERT_EQ(one.length(), two.length());
+      token = expected.back();
+      // Another turn: a prompt of several tokens in the same sequence.
+      const Tokens turn = prompt(3, token);
+      const auto after = engine->sample({{&one, turn, &plain}});
+      const auto afterAhead = engine->sample({{&two, turn, &ahead}});
+      ASSERT_TRUE(after.ok() && afterAhead.ok());
+      EXPECT_EQ(*after, *afterAhead);
+      token = (*after)[0];
+    }
+  }
+}
+
+TEST_F(StepsInFlightTest, SequencesGoOnTogether) {
+  Tokens first(3);
+  std::vector<Tokens> expected;
+  std::vector<Sampler> samplers;
+  std::vector<Sequence> sequences;
+  for (size_t i = 0; i < first.size(); ++i) {
+    const auto size = static_cast<int64_t>(3 + 6 * i);
+    Sampler plain = sampler(i == 1, i);
+    Sequence alone = begin(prompt(size, 20), plain, first[i]);
+    expected.push_back(oneByOne(alone, first[i], plain, 30));
+    samplers.push_back(sampler(i == 1, i));
+    sequences.push_back(begin(prompt(size, 20), samplers[i], first[i]));
+  }
+  std::vector<FollowedSequence> batch;
+  for (size_t i = 0; i < first.size(); ++i)
+    batch.push_back({&sequences[i], first[i], &samplers[i]});
+  size_t step = 0;
+  const absl::Status status = engine->follow(
+      batch, 30, [&](absl::Span<const int32_t> chosen) -> absl::StatusOr<bool> {
+        for (size_t i = 0; i < first.size(); ++i)
+          EXPECT_EQ(chosen[i], expected[i][step]) << "step " << step;
+        ++step;
+        return true;
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(step, 30u);
+}
+
+TEST_F(StepsInFlightTest, TheContextIsFilledAndNotExceeded) {
+  Sampler greedy = sampler(true);
+  int32_t token = 0, same = 0;
+  const int64_t context = model->context(), steps = 9;
+  Sequence one = begin(prompt(context - steps, 1), greedy, token);
+  Sequence two = begin(prompt(context - steps, 1), greedy, same);
+  const absl::Status status =
+      engine->follow({{&one, token, &greedy}}, steps + 1,
+                     [](absl::Span<const int32_t>) { return true; });
+  EXPECT_EQ(exitCode(status), ExitCode::Usage);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("context"));
+  EXPECT_EQ(one.length(), context - steps);
+  EXPECT_EQ(inFlight(one, token, greedy, steps, steps),
+            oneByOne(two, token, greedy, steps));
+  EXPECT_EQ(one.length(), context);
+}
+
+TEST_F(StepsInFlightTest, StepsAheadTakeNoPagesThatAnotherNeeds) {
+  // Enough for what is asked for, and not for the steps ahead of it.
+  const int64_t page = model->plan().kv->pageTokens;
+  start({.kvPages = 3});
+  Sampler greedy = sampler(true);
+  int32_t token = 0, other = 0;
+  Sequence one = begin(prompt(page - 2, 5), greedy, token);
+  Sequence two = begin(prompt(page, 8), greedy, other);
+  // To the end of the first page, while those ahead are in the third.
+  const Tokens tokens = inFlight(one, token, greedy, 2 * page, 2);
+  ASSERT_EQ(tokens.size(), 2u);
+  EXPECT_EQ(oneByOne(two, other, greedy, page).size(),
+            static_cast<size_t>(page));
+  // Now there is none left: all that fits comes before the error.
+  int64_t given = 0;
+  Sequence three = std::move(two);
+  const absl::Status status =
+      engine->follow({{&one, tokens.back(), &greedy}}, 5,
+                     [&](absl::Span<const int32_t>) { return ++given > 0; });
+  EXPECT_EQ(exitCode(status), ExitCode::Memory);
+  EXPECT_EQ(given, 0);
+}
+
+TEST_F(StepsInFlightTest, AnErrorOfTheSinkEndsAll) {
+  Sampler greedy = sampler(true);
+  int32_t token = 0;
+  Sequence one = begin(prompt(4, 2), greedy, token);
+  const absl::Status status =
+      engine->follow({{&one, token, &greedy}}, 20,
+                     [](absl::Span<const int32_t>) -> absl::StatusOr<bool> {
+                       return accuracyError("enough");
+                     });
+  EXPECT_EQ(exitCode(status), ExitCode::Accuracy);
+}
+
+/// Objects of the GPU that live: see the stand-in.
+static size_t liveObjects() {
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto *count =
+      driver
+          ? reinterpret_cast<size_t (*)()>(dlsym(driver, "standinLiveObjects"))
+          : nullptr;
+  EXPECT_NE(count, nullptr);
+  return count ? count() : 0;
+}
+
+// What is left when the process ends is counted by test_cuda.py.
+TEST(LeakTest, AThousandRunsLeaveNothing) {
+  for (int load = 0; load < 10; ++load) {
+    const std::shared_ptr<const Model> model = loadModel();
+    ASSERT_NE(model, nullptr);
+    const size_t loaded = liveObjects();
+    size_t running = 0;
+    for (int part = 0; part < 2; ++part) {
+      const auto engine = *Engine::create(model);
+      for (int run = 0; run < 50; ++run) {
+        Sampler greedy = *Sampler::create({});
+        Sequence sequence = *engine->newSequence();
+        const Tokens prompt = {1, 5, 9};
+        const auto next = engine->sample({{&sequence, prompt, &greedy}});
+        ASSERT_TRUE(next.ok()) << next.status();
+        int steps = 0;
+        ASSERT_TRUE(
+            engine
+                ->follow({{&sequence, (*next)[0], &greedy}}, 8,
+                         [&](absl::Span<const int32_t>) { return ++steps < 3; })
+                .ok());
+        if (run == 0)
+          running = liveObjects();
+      }
+      EXPECT_EQ(liveObjects(), running);
+    }
+    EXPECT_EQ(liveObjects(), loaded);
+  }
+}
+
+} // namespace
+} // namespace llamac
