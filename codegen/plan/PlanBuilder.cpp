@@ -235,6 +235,8 @@ sourceOf(const WeightSource &weight) {
 }
 
 absl::Status PlanBuilder::addWeightContents() {
+  if (!contents.hasWeights)
+    return absl::OkStatus();
   if (!contents.embedWeights)
     LLAMAC_RETURN_IF_ERROR(addSourceFiles());
   uint64_t total = 0, done = 0;

@@ -48,6 +48,7 @@ struct PlanContents {
   std::string tokenizerBlob;    ///< Empty: the model has no tokenizer.
   std::vector<int32_t> stopIds; ///< Besides those the tokenizer knows.
   bool embedWeights = true;     ///< Packed in the plan, or read at load.
+  bool hasWeights = true;       ///< Else there are none, in either way.
 };
 
 /// Told how many of the weights' bytes are written.

@@ -40,12 +40,13 @@ std::string CompileOptions::describe() const {
     edited.push_back(absl::StrCat(
         kernel.kernel, ":",
         absl::Hex(XXH3_64bits(kernel.text.data(), kernel.text.size()))));
-  return absl::StrCat(
-      "target=", target, " gpu=", gpu, " context=", context,
-      " weights=", weightFormat, " isa=", absl::StrJoin(levels, ","),
-      simCheck ? " checked" : "", " embed=", embedWeights,
-      " sequences=", maxSequences, " skip=", absl::StrJoin(skipPasses, ","),
-      " override=", absl::StrJoin(edited, ","));
+  return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
+                      " weights=", weightFormat,
+                      " isa=", absl::StrJoin(levels, ","),
+                      simCheck ? " checked" : "", " embed=", embedWeights,
+                      hasWeights ? "" : " bare", " sequences=", maxSequences,
+                      " skip=", absl::StrJoin(skipPasses, ","),
+                      " override=", absl::StrJoin(edited, ","));
 }
 
 ArrayRef<llvm::StringLiteral> phaseNames() {
@@ -380,6 +381,7 @@ absl::Status Compilation::writePlanFile(const std::string &path,
       contents.stopIds.push_back(static_cast<int32_t>(id));
   contents.sampling = advisedSampling(checkpoint.generation);
   contents.embedWeights = compileOptions.embedWeights;
+  contents.hasWeights = compileOptions.hasWeights;
   return writePlan(*graph, contents, checkpoint.weights, path, progress);
 }
 

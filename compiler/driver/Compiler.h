@@ -60,7 +60,8 @@ struct CompileOptions {
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: the host's.
   bool simCheck = false;             ///< Of sim: whether accesses are checked.
   bool embedWeights = true;
-  int64_t maxSequences = 8;              ///< That a runtime may keep at a time.
+  bool hasWeights = true;   ///< Else a configuration alone makes a plan.
+  int64_t maxSequences = 8; ///< That a runtime may keep at a time.
   std::vector<std::string> skipPasses;   ///< Optional passes to leave out.
   std::vector<KernelOverride> overrides; ///< Of cuda and sim.
   PassReportOptions reports;

@@ -98,7 +98,9 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          bool quiet) {
   if (namesPlan(model))
     return ResolvedPlan{model, false};
-  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, options.hasWeights
+                                                     ? openCheckpoint(model)
+                                                     : openConfig(model));
   LLAMAC_ASSIGN_OR_RETURN(std::string folder, cacheFolder("plans"));
   LLAMAC_ASSIGN_OR_RETURN(std::string key, cacheKey(checkpoint, options));
   const std::string path = absl::StrCat(folder, "/", key, ".plan");

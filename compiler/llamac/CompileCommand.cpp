@@ -155,8 +155,10 @@ struct CompileCommand {
   /// rest.
   absl::StatusOr<Checkpoint> open(Phase last) const {
     const bool isConfig = std::filesystem::path(model).extension() == ".json";
-    return last < Phase::Plan && isConfig ? openConfig(model)
-                                          : openCheckpoint(model);
+    const bool needsWeights = last == Phase::Plan && flags.options.hasWeights;
+    return !flags.options.hasWeights || (isConfig && !needsWeights)
+               ? openConfig(model)
+               : openCheckpoint(model);
   }
 
   absl::Status writeText(Compilation &compilation, Phase last) const {
@@ -191,8 +193,9 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<CompileCommand>();
   CLI::App *verb = app.add_subcommand("compile", "Compile a model to a plan");
   verb->add_option("model", command->model,
-                   "A model directory or .gguf file; where no plan is made "
-                   "also a params.json or config.json alone")
+                   "A model directory or .gguf file; with --no-weights, or "
+                   "where no plan is made, also a params.json or config.json "
+                   "alone")
       ->required();
   verb->add_option("-o,--output", command->output,
                    "The plan to write, or what --stop-after leaves, as text "
@@ -205,6 +208,9 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
                    "headers that it includes");
   command->flags.addTo(*verb);
   command->flags.addReportsTo(*verb);
+  verb->add_flag("!--no-weights", command->flags.options.hasWeights,
+                 "A small plan for --random-weights alone: the configuration "
+                 "decides all shapes");
   verb->add_option("--isa", command->flags.isa,
                    "Instruction-set levels to compile for, comma separated "
                    "(default: the host's)");

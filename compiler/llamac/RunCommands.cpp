@@ -43,6 +43,7 @@ struct ModelCommand {
     CompileFlags flags = compile;
     flags.isa = runtime.isa;
     LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
+    options.hasWeights = !runtime.randomWeights;
     LLAMAC_ASSIGN_OR_RETURN(ResolvedPlan plan,
                             resolvePlan(model, options, quiet));
     ModelOptions loading = runtime;

@@ -90,8 +90,9 @@ Model::load(absl::string_view path, const ModelOptions &options) {
                           model->runsOn->loadCode(model->reader));
   LLAMAC_RETURN_IF_ERROR(
       model->runsOn->reserve(memoryNeeds(*model->reader).total()));
-  LLAMAC_ASSIGN_OR_RETURN(
-      model->weights, loadWeights(*model->reader, *model->runsOn, &progress));
+  LLAMAC_ASSIGN_OR_RETURN(model->weights,
+                          loadWeights(*model->reader, *model->runsOn,
+                                      {options.randomWeights, &progress}));
   const std::vector<PlanSection> &sections = model->reader->sections();
   model->constants.resize(sections.size());
   for (uint32_t i = 0; i < sections.size(); ++i) {

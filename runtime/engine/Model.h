@@ -14,6 +14,7 @@
 #include "runtime/engine/tokenizer/Tokenizer.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct ModelOptions {
   /// See parseSimSchedule(); empty for forward. For plans for sim only.
   std::string simSchedule = {};
   bool verify = true; ///< Whether all checksums of the plan are verified.
+  /// Makes weights up by this seed in place of the plan's.
+  std::optional<uint64_t> randomWeights = {};
   bool quiet = false; ///< Whether a terminal is shown no progress.
 };
 

@@ -10,7 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanConfig.h"
-#include "runtime/weights/WeightConverter.h"
+#include "runtime/weights/RandomWeights.h"
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -52,13 +52,18 @@ static absl::StatusOr<WeightMap> openCheckpoint(const PlanReader &plan) {
   return weights;
 }
 
+bool hasWeights(const schema::PlanT &plan) {
+  return plan.weights.empty() || plan.weights.front()->source ||
+         plan.weights.front()->section >= 0;
+}
+
 namespace {
 
 /// Brings weights to a device.
 class Loader {
 public:
-  Loader(const PlanReader &plan, Device &device, Progress *progress)
-      : plan(plan), device(device), progress(progress) {}
+  Loader(const PlanReader &plan, Device &device, const WeightOptions &options)
+      : plan(plan), device(device), options(options) {}
 
   absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> load();
 
@@ -69,13 +74,14 @@ private:
   absl::StatusOr<std::unique_ptr<Buffer>>
   loadWeight(const schema::WeightT &weight);
   absl::Status copyEmbedded(const schema::WeightT &weight, Buffer &buffer);
-  absl::Status packReferenced(const schema::WeightT &weight, Buffer &buffer);
+  absl::StatusOr<RowSource> rowsOf(const schema::WeightT &weight) const;
+  absl::Status pack(const schema::WeightT &weight, Buffer &buffer);
   absl::Status send(Buffer &buffer, uint64_t offset, uint64_t bytes,
                     uint64_t unitBytes, Fill fill);
 
   const PlanReader &plan;
   Device &device;
-  Progress *progress;
+  WeightOptions options;
   WeightMap checkpoint;
   std::unique_ptr<Upload> upload;
   uint64_t done = 0, total = 0;
@@ -100,8 +106,8 @@ absl::Status Loader::send(Buffer &buffer, uint64_t offset, uint64_t bytes,
     LLAMAC_RETURN_IF_ERROR(fill(first, piece));
     LLAMAC_RETURN_IF_ERROR(upload->send());
     done += size;
-    if (progress)
-      progress->update("loading weights", done, total);
+    if (options.progress)
+      options.progress->update("loading weights", done, total);
   }
   return absl::OkStatus();
 }
@@ -117,15 +123,20 @@ absl::Status Loader::copyEmbedded(const schema::WeightT &weight,
       });
 }
 
-absl::Status Loader::packReferenced(const schema::WeightT &weight,
-                                    Buffer &buffer) {
+absl::StatusOr<RowSource> Loader::rowsOf(const schema::WeightT &weight) const {
+  if (options.randomSeed)
+    return randomRows(weight, *options.randomSeed);
   const WeightSource &source = *checkpoint.find(weight.name);
-  const DataType type = fromPlan(weight.type);
-  WeightPacker packer(
-      [&](int64_t first, int64_t count, uint8_t *out) {
-        return convertRows(checkpoint, source, type, first, count, out);
-      },
-      type, weight.rows, weight.cols, weight.layout);
+  return [this, &source, type = fromPlan(weight.type)](
+             int64_t first, int64_t count, uint8_t *out) {
+    return convertRows(checkpoint, source, type, first, count, out);
+  };
+}
+
+absl::Status Loader::pack(const schema::WeightT &weight, Buffer &buffer) {
+  LLAMAC_ASSIGN_OR_RETURN(RowSource rows, rowsOf(weight));
+  WeightPacker packer(std::move(rows), fromPlan(weight.type), weight.rows,
+                      weight.cols, weight.layout);
   const uint64_t unitBytes = packer.unitBytes();
   const uint64_t bytes = static_cast<uint64_t>(packer.units()) * unitBytes;
   LLAMAC_RETURN_IF_ERROR(
@@ -146,17 +157,24 @@ absl::Status Loader::packReferenced(const schema::WeightT &weight,
 
 absl::StatusOr<std::unique_ptr<Buffer>>
 Loader::loadWeight(const schema::WeightT &weight) {
-  if (!weight.source && device.sharesInPlace())
+  const bool isEmbedded = weight.section >= 0 && !options.randomSeed;
+  if (isEmbedded && device.sharesInPlace())
     return device.share(plan.bytes(static_cast<uint32_t>(weight.section)));
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
                           device.allocateUnset(packedBytes(weight)));
-  LLAMAC_RETURN_IF_ERROR(weight.source ? packReferenced(weight, *buffer)
-                                       : copyEmbedded(weight, *buffer));
+  LLAMAC_RETURN_IF_ERROR(isEmbedded ? copyEmbedded(weight, *buffer)
+                                    : pack(weight, *buffer));
   return buffer;
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> Loader::load() {
-  LLAMAC_ASSIGN_OR_RETURN(checkpoint, openCheckpoint(plan));
+  if (!options.randomSeed) {
+    if (!hasWeights(plan.plan()))
+      return usageError(absl::StrCat(
+          plan.path(), ": the plan has no weights; have some made up by "
+                       "--random-weights SEED"));
+    LLAMAC_ASSIGN_OR_RETURN(checkpoint, openCheckpoint(plan));
+  }
   uint64_t largestRow = 0;
   for (const auto &weight : plan.plan().weights) {
     total += packedBytes(*weight);
@@ -179,8 +197,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> Loader::load() {
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
-loadWeights(const PlanReader &plan, Device &device, Progress *progress) {
-  return Loader(plan, device, progress).load();
+loadWeights(const PlanReader &plan, Device &device,
+            const WeightOptions &options) {
+  return Loader(plan, device, options).load();
 }
 
 } // namespace llamac

@@ -266,9 +266,16 @@ absl::Status Verifier::checkWeight(const schema::WeightT &weight,
     return wrong(absl::StrCat(field, ": shape"),
                  absl::StrCat("whole blocks and at most ", maxBytes, " bytes"),
                  absl::StrCat("[", weight.rows, ", ", weight.cols, "]"));
-  if ((weight.section >= 0) == (weight.source != nullptr))
-    return wrong(field, "either a section or a source",
-                 weight.source ? "both" : "neither");
+  auto isBare = [](const schema::WeightT &other) {
+    return other.section < 0 && !other.source;
+  };
+  if (weight.section >= 0 && weight.source)
+    return wrong(field, "either a section or a source", "both");
+  if (isBare(weight) != isBare(*plan.weights.front()))
+    return wrong(field, "a section or a source as for all weights or none",
+                 isBare(weight) ? "neither" : "one");
+  if (isBare(weight))
+    return absl::OkStatus();
   if (weight.source)
     return checkSource(weight, field);
   LLAMAC_RETURN_IF_ERROR(checkSection(absl::StrCat(field, ": section"),

@@ -27,6 +27,8 @@ void addModelOptions(CLI::App &app, ModelOptions &options) {
   app.add_option("--sim-schedule", options.simSchedule,
                  "Order of the threads on sim: forward, reverse, random or "
                  "random:SEED");
+  app.add_option("--random-weights", options.randomWeights,
+                 "Make weights up by this seed in place of the plan's");
   app.add_flag("!--no-verify", options.verify,
                "Skip the checksums of the plan");
 }

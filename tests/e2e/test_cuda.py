@@ -13,6 +13,7 @@ simulator.
 
 import os
 import re
+import shutil
 import unittest
 
 import support
@@ -99,6 +100,27 @@ class Answers(CudaCase):
         self.llamac("compile", self.model, "--target", "cuda", "--reference-weights", "-c", 256, "-o", plan, "-q")
         expected = self.run_plan(self.plan, "-n", 4, *self.PROMPT).stdout
         self.assertEqual(self.run_plan(plan, "-n", 4, *self.PROMPT).stdout, expected)
+
+    def test_made_up_weights_need_a_configuration_alone(self):
+        folder = self.path("bare")
+        os.makedirs(folder)
+        shutil.copy(os.path.join(self.model, "params.json"), folder)
+        run = ("-n", 12, *self.PROMPT, "--random-weights")
+        for weights in ("keep", "q8_0", "q4_0"):
+            with self.subTest(weights):
+                plans = {target: self.path(f"bare-{target}-{weights}.plan") for target in ("cuda", "sim", "cpu")}
+                for target, plan in plans.items():
+                    self.llamac("compile", folder, "--target", target, "--weights", weights, "--no-weights", "-c", 256, "-o", plan, "-q")
+                    self.assertLess(os.path.getsize(plan), 8 << 20)
+                env = {"LLAMAC_STANDIN_PLAN": plans["sim"]}
+                got = self.run_plan(plans["cuda"], *run, 5, **env).stdout
+                self.assertEqual(got, self.run_plan(plans["cpu"], *run, 5).stdout)
+                self.assertNotEqual(got, self.run_plan(plans["cuda"], *run, 6, **env).stdout)
+                self.assertGreater(len(set(got.split())), 1)
+        self.run_plan("bench", plans["cpu"], "--random-weights", 5, "--prompt-tokens", 20, "--gen-tokens", 8)
+        error = self.run_plan(plans["cpu"], "-n", 2, *self.PROMPT, expect=support.USAGE).stderr
+        self.assertIn("the plan has no weights; have some made up by --random-weights SEED", error)
+        self.llamac("run", folder, "-c", 256, "--random-weights", 5, "-n", 4, *self.PROMPT)
 
     def test_every_launch_is_checked_through_the_driver(self):
         out = self.run_plan("check", self.model, "--target", "cuda", "-c", 256, tool=support.LLAMAC).stdout

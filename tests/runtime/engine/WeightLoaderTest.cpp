@@ -11,11 +11,16 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/io/Dequantize.h"
+#include "runtime/plan/PlanConfig.h"
+#include "runtime/weights/RandomWeights.h"
 #include "tests/runtime/engine/ToyModel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -155,6 +160,56 @@ TEST_F(WeightLoaderTest, ReferencedWeightsArePacked) {
       }
     }
   }
+}
+
+TEST(RandomWeightsTest, RowsHaveTheirSpreadAndDoNotDependOnTheOrder) {
+  constexpr int64_t rows = 64, cols = 512;
+  for (const auto type :
+       {schema::DataType::F32, schema::DataType::F16, schema::DataType::BF16,
+        schema::DataType::Q8_0, schema::DataType::Q4_0}) {
+    schema::WeightT weight;
+    weight.name = "layers.0.attention.wo";
+    weight.type = type;
+    weight.rows = rows;
+    weight.cols = cols;
+    const uint64_t rowBytes = dataTypeBytes(fromPlan(type), cols);
+    auto made = [&](uint64_t seed) {
+      std::vector<uint8_t> bytes(rows * rowBytes);
+      const auto source = randomRows(weight, seed);
+      EXPECT_TRUE(source.ok() && (*source)(0, rows, bytes.data()).ok());
+      return bytes;
+    };
+    const std::vector<uint8_t> all = made(7);
+    EXPECT_EQ(all, made(7));
+    EXPECT_NE(all, made(8));
+    std::vector<uint8_t> one(rowBytes);
+    ASSERT_TRUE((*randomRows(weight, 7))(33, 1, one.data()).ok());
+    EXPECT_TRUE(
+        std::equal(one.begin(), one.end(), all.begin() + 33 * rowBytes));
+
+    std::vector<float> values(rows * cols);
+    for (int64_t row = 0; row < rows; ++row)
+      dequantizeRow(fromPlan(type), all.data() + row * rowBytes, cols,
+                    values.data() + row * cols);
+    double sum = 0, squares = 0;
+    for (const float value : values) {
+      sum += value;
+      squares += value * value;
+    }
+    const double count = rows * cols, deviation = 1 / std::sqrt(double{cols});
+    // The steps of four bits lie half a step beside the middle.
+    EXPECT_NEAR(sum / count, 0, 0.12 * deviation);
+    EXPECT_NEAR(squares / count * cols, 1, 0.05);
+  }
+}
+
+TEST(RandomWeightsTest, AFormatThatIsNotWrittenIsNamed) {
+  schema::WeightT weight;
+  weight.type = schema::DataType::Q4_K;
+  weight.rows = weight.cols = 256;
+  const absl::Status status = randomRows(weight, 1).status();
+  EXPECT_EQ(exitCode(status), ExitCode::Unsupported);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("got q4_k"));
 }
 
 } // namespace

@@ -150,7 +150,7 @@ const Nonsense all[] = {
      },
      "cols: expected a multiple of 8, got 97"},
     {"WeightNoSection", [](PlanT &p) { p.weights[0]->section = -1; },
-     "expected either a section or a source, got neither"},
+     "expected a section or a source as for all weights or none, got one"},
     {"WeightSectionOutside", [](PlanT &p) { p.weights[0]->section = 6; },
      "section: expected 0 to 5, got 6"},
     {"WeightSectionKind", [](PlanT &p) { p.weights[0]->section = 3; },

@@ -1,0 +1,116 @@
+//===- RandomWeights.cpp - Weights made up at load ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/weights/RandomWeights.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/io/Dequantize.h"
+#include "runtime/io/FloatBits.h"
+#include "runtime/plan/PlanConfig.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+#include <xxhash.h>
+
+namespace llamac {
+
+namespace {
+
+/// The numbers of one row: the one at any place without those before it, so
+/// that a compiler computes many at a time.
+class RowNumbers {
+public:
+  RowNumbers(uint64_t weightKey, int64_t row) {
+    const uint64_t key = XXH3_64bits_withSeed(&row, sizeof row, weightKey);
+    first = static_cast<uint32_t>(key);
+    second = static_cast<uint32_t>(key >> 32);
+  }
+
+  /// Two rounds of a 32-bit mix, lowbias32 of Wellons' hash-prospector, with a
+  /// key before each.
+  uint32_t at(int64_t place) const {
+    uint32_t x = static_cast<uint32_t>(place) + first;
+    x = (x ^ (x >> 16)) * 0x7feb352dU + second;
+    x = (x ^ (x >> 15)) * 0x846ca68bU;
+    return x ^ (x >> 16);
+  }
+
+private:
+  uint32_t first, second;
+};
+
+} // namespace
+
+// Numbers from -1 to 1 of variance 1/3 that are `deviation` apart from `mean`.
+static void fillFloats(const RowNumbers &numbers, float mean, float deviation,
+                       int64_t count, float *out) {
+  const float scale = deviation * std::sqrt(3.0F) * 0x1p-31F;
+  for (int64_t i = 0; i < count; ++i)
+    out[i] =
+        mean + scale * static_cast<float>(static_cast<int32_t>(numbers.at(i)));
+}
+
+/// Blocks of q8_0 or q4_0: GGUF has the scale, then the values.
+static void fillBlocks(const RowNumbers &numbers, DataType type,
+                       float deviation, int64_t count, uint8_t *out) {
+  // Values are -128 to 127, or -8 to 7, evenly spread.
+  const double steps = type == DataType::Q8_0 ? 256 : 16;
+  const double spread = std::sqrt((steps * steps - 1) / 12);
+  const uint16_t scale = f32ToF16(static_cast<float>(deviation / spread));
+  const DataTypeInfo &info = dataTypeInfo(type);
+  const auto words =
+      static_cast<int64_t>((info.blockBytes - sizeof scale) / sizeof(uint32_t));
+  for (int64_t block = 0;
+       block < count / static_cast<int64_t>(info.blockElements);
+       ++block, out += info.blockBytes) {
+    std::memcpy(out, &scale, sizeof scale);
+    for (int64_t word = 0; word < words; ++word) {
+      const uint32_t bits = numbers.at(block * words + word);
+      std::memcpy(out + sizeof scale + word * sizeof bits, &bits, sizeof bits);
+    }
+  }
+}
+
+absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
+                                     uint64_t seed) {
+  const DataType type = fromPlan(weight.type);
+  if (!canQuantizeTo(type))
+    return unsupportedError(
+        absl::StrCat("random weights: expected f32, f16, bf16, q8_0 or q4_0, "
+                     "got ",
+                     dataTypeName(type), "; compile with --weights"));
+  const bool isNorm = weight.rows == 1;
+  const bool hasBlocks = type == DataType::Q8_0 || type == DataType::Q4_0;
+  const int64_t cols = weight.cols;
+  const float mean = isNorm ? 1 : 0;
+  const float deviation =
+      isNorm ? 0.1F / std::sqrt(3.0F) : 1 / std::sqrt(static_cast<float>(cols));
+  const uint64_t key =
+      XXH3_64bits_withSeed(weight.name.data(), weight.name.size(), seed);
+  return [=](int64_t first, int64_t count, uint8_t *out) {
+    const uint64_t rowBytes = dataTypeBytes(type, cols);
+    std::vector<float> values(hasBlocks ? 0 : cols);
+    for (int64_t row = first; row < first + count; ++row, out += rowBytes) {
+      const RowNumbers numbers(key, row);
+      if (hasBlocks) {
+        fillBlocks(numbers, type, deviation, cols, out);
+        continue;
+      }
+      fillFloats(numbers, mean, deviation, cols, values.data());
+      quantizeRow(type, values.data(), cols, out);
+    }
+    return absl::OkStatus();
+  };
+}
+
+} // namespace llamac

@@ -1,0 +1,30 @@
+//===- RandomWeights.h - Weights made up at load ----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_WEIGHTS_RANDOMWEIGHTS_H
+#define LLAMAC_RUNTIME_WEIGHTS_RANDOMWEIGHTS_H
+
+#include "runtime/weights/WeightConverter.h"
+
+#include "absl/status/statusor.h"
+
+#include <cstdint>
+
+namespace llamac {
+
+/// Rows of `weight` that `seed` and its name decide, on every machine the same:
+/// of a matrix evenly spread numbers of mean 0 and variance 1 / cols, which
+/// keep the size of what they are multiplied by; of a norm's gain, numbers from
+/// 0.9 to 1.1. Block formats have one scale. `weight` outlives the result.
+/// Unsupported error for a format other than f32, f16, bf16, q8_0 and q4_0.
+absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
+                                     uint64_t seed);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_WEIGHTS_RANDOMWEIGHTS_H
