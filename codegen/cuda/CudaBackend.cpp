@@ -12,6 +12,7 @@
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -62,6 +63,29 @@ schema::KvLayoutT CudaBackend::kvLayout(llama::KVType kv) const {
 
 static std::string fileOf(StringRef symbol) { return symbol.str() + ".cu"; }
 
+/// Whether the identifier `word` stands in `text`.
+static bool namesWord(StringRef text, StringRef word) {
+  auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  for (size_t at = text.find(word); at != StringRef::npos;
+       at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !isPart(text[at - 1])) &&
+        (end == text.size() || !isPart(text[end])))
+      return true;
+  }
+  return false;
+}
+
+/// The first of `text`'s parameters that a launch may write and that stands
+/// before the wait; null when there is none.
+static const CudaKernelText::Parameter *
+touchedAhead(const CudaKernelText &text) {
+  for (const CudaKernelText::Parameter &parameter : text.parameters)
+    if (!parameter.isWeight && namesWord(text.ahead, parameter.name))
+      return &parameter;
+  return nullptr;
+}
+
 /// The file that defines `kernel`, of family `family`.
 static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
                               const CudaTargetOptions &options) {
@@ -75,7 +99,8 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
   os << "// " << describeKernel(kernel) << "; for " << options.gpu.name
      << "\n\n"
      << (overlaps ? "#include \"llamac/chain.cuh\"\n" : "")
-     << "#include \"llamac/" << family.header
+     << "#include \"llamac/"
+     << (text.header.empty() ? family.header : text.header)
      << "\"\n\nusing namespace llamac::cuda;\n\n";
   if (!text.parts.empty())
     os << "namespace {\n" << text.parts << "} // namespace\n\n";
@@ -115,6 +140,11 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels,
     if (!excess.empty())
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " " << excess;
+    if (const auto *touched =
+            touchedAhead(family->text(&op, cudaTarget.options())))
+      return kernel.emitError()
+             << "kernel " << kernel.getSymName() << " touches " << touched->name
+             << " before it waits for the launches ahead";
     std::string text =
         formatSource(kernelFile(kernel, *family, cudaTarget.options()));
     std::string name = fileOf(kernel.getSymName());

@@ -66,7 +66,8 @@ struct CudaKernelText {
   /// One statement that is carried out before the launches ahead are done: of
   /// the parameters it names weights only.
   std::string ahead = {};
-  std::string body; ///< Statements.
+  std::string body;            ///< Statements.
+  llvm::StringRef header = {}; ///< Of its skeleton, if not the family's.
 };
 
 /// One family of kernels; see Families.cpp for the list.

@@ -104,6 +104,37 @@ static cuda::GemvConfig gemvConfig(Value weight, size_t weights,
   return config;
 }
 
+/// Whether weights of few rows stream through shared memory, by instructions of
+/// sm_90. Later GPUs have them too, but nobody has tried what is best there.
+static bool streams(kernel::MatmulConfigAttr attr,
+                    const CudaTargetOptions &options) {
+  return options.gpu.capability.major == 9 &&
+         attr.getFamily() == kernel::MatmulFamily::Gemv &&
+         attr.getRowBlock() <= cuda::streamMaxRows;
+}
+
+/// Of matrices that share their input and are all of one format: `weights` of
+/// the same shape, or parts that lie apart.
+static cuda::StreamConfig streamConfig(ArrayRef<Value> parts, size_t weights,
+                                       kernel::MatmulConfigAttr attr,
+                                       const CudaTargetOptions &options) {
+  cuda::StreamConfig config{.product = gemvConfig(parts.front(), weights, attr),
+                            .parts = {},
+                            .blocks = options.gpu.multiprocessors};
+  config.product.outputs = 0;
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    config.parts[i] = rowsOf(part);
+    config.product.outputs += rowsOf(part);
+  }
+  config.product.warps = cuda::streamWarps;
+  // Lanes read the input once for all rows of weights that they have: of few
+  // bits a weight that takes longer than the weights do.
+  const bool isNarrow = cuda::hasScales(config.product.format);
+  if (isNarrow && weights == 1 && config.product.maxRows <= 2)
+    config.product.outputsPerWarp = 4;
+  return config;
+}
+
 static cuda::GemmConfig gemmConfig(Value weight, size_t weights) {
   return {.format = formatRow(weight).format,
           .outputs = rowsOf(weight),
@@ -120,6 +151,14 @@ static std::string gemvText(Value weight, const cuda::GemvConfig &config) {
       formatRow(weight).enumerator, config.outputs, config.depth,
       config.weights, config.maxRows, config.warps, config.outputsPerWarp,
       config.unroll);
+}
+
+static std::string streamText(Value weight, const cuda::StreamConfig &config) {
+  return llvm::formatv(
+      "{{.product = {0}, .parts = {{{1}, {2}, {3}}, .blocks = {4}, .stageBytes "
+      "= {5}}",
+      gemvText(weight, config.product), config.parts[0], config.parts[1],
+      config.parts[2], config.blocks, config.stageBytes);
 }
 
 static std::string gemmText(Value weight, const cuda::GemmConfig &config) {
@@ -141,8 +180,8 @@ template <typename Op> static std::string rowsText(Op op) {
                        literal(op.getEpsAttr().getValueAsDouble()));
 }
 
-/// The epilogue as a functor: loads its extras, stores a pair of outputs.
-static std::string sinkText(kernel::MatmulOp op) {
+/// The epilogue as a functor: loads its extras, stores a pair of `outputs`.
+static std::string sinkText(kernel::MatmulOp op, StringRef outputs) {
   std::string text;
   llvm::raw_string_ostream os(text);
   const size_t weights = op.getWeights().size();
@@ -158,18 +197,27 @@ static std::string sinkText(kernel::MatmulOp op) {
   os << ") const {\n";
   for (size_t i = 0; i < op.getExtras().size(); ++i) {
     names.push_back("x" + std::to_string(i));
-    os << "const F32x2 " << names.back() << " = loadPair<config.outputs>(extra"
-       << i << ", row, column);\n";
+    os << "const F32x2 " << names.back() << " = loadPair<" << outputs
+       << ">(extra" << i << ", row, column);\n";
   }
   const std::string result =
       renderScalars(op.getEpilogue(), "F32x2", names, os);
-  os << "storePair<config.outputs>(out, row, column, " << result
+  os << "storePair<" << outputs << ">(out, row, column, " << result
      << ");\n}\n};\n";
   return text;
 }
 
-static cuda::LaunchShape gemvShape(Operation *op, const CudaTargetOptions &) {
+static cuda::StreamConfig streamConfig(kernel::MatmulOp op,
+                                       const CudaTargetOptions &options) {
+  return streamConfig(op.getWeights()[0], op.getWeights().size(),
+                      op.getConfigAttr(), options);
+}
+
+static cuda::LaunchShape gemvShape(Operation *op,
+                                   const CudaTargetOptions &options) {
   auto product = cast<kernel::MatmulOp>(op);
+  if (streams(product.getConfigAttr(), options))
+    return cuda::streamShape(streamConfig(product, options));
   return cuda::gemvShape(gemvConfig(product.getWeights()[0],
                                     product.getWeights().size(),
                                     product.getConfigAttr()));
@@ -182,38 +230,51 @@ static cuda::LaunchShape gemmShape(Operation *op, const CudaTargetOptions &) {
 }
 
 static CudaKernelText matmulText(Operation *operation,
-                                 const CudaTargetOptions &) {
+                                 const CudaTargetOptions &options) {
   auto op = cast<kernel::MatmulOp>(operation);
   const size_t count = op.getWeights().size();
   Value weight = op.getWeights()[0];
   const bool gemv =
       op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
+  const bool stream = streams(op.getConfigAttr(), options);
   CudaKernelText text;
-  text.parts = gemv ? "constexpr GemvConfig config" +
-                          gemvText(weight, gemvConfig(weight, count,
-                                                      op.getConfigAttr())) +
-                          ";\n"
-                    : "constexpr GemmConfig config" +
-                          gemmText(weight, gemmConfig(weight, count)) + ";\n";
-  text.parts += "\n" + sinkText(op);
+  if (stream)
+    text.parts = "constexpr StreamConfig config" +
+                 streamText(weight, streamConfig(op, options));
+  else if (gemv)
+    text.parts =
+        "constexpr GemvConfig config" +
+        gemvText(weight, gemvConfig(weight, count, op.getConfigAttr()));
+  else
+    text.parts = "constexpr GemmConfig config" +
+                 gemmText(weight, gemmConfig(weight, count));
+  text.parts += ";\n\n" + sinkText(op, stream ? "config.product.outputs"
+                                              : "config.outputs");
   text.parameters.push_back({floats, "input"});
   std::string weights, sink;
   for (size_t i = 0; i < count; ++i) {
     const std::string name = "weight" + (count == 1 ? "" : std::to_string(i));
-    text.parameters.push_back({packed, name});
+    text.parameters.push_back({packed, name, /*isWeight=*/true});
     weights += (i ? ", " : "") + name;
   }
   if (op.getNormWeight())
-    text.parameters.push_back({floats, "gain"});
+    text.parameters.push_back({floats, "gain", /*isWeight=*/true});
   for (size_t i = 0; i < op.getExtras().size(); ++i) {
     const std::string name = "extra" + std::to_string(i);
     text.parameters.push_back({floats, name});
     sink += name + ", ";
   }
   text.parameters.push_back({results, "out"});
-  text.body =
-      llvm::formatv("{0}<config>(rows, {1}, {{{2}}, Sink{{{3}out});",
-                    gemv ? "gemv" : "gemm", rowsText(op), weights, sink);
+  if (!stream) {
+    text.body =
+        llvm::formatv("{0}<config>(rows, {1}, {{{2}}, Sink{{{3}out});",
+                      gemv ? "gemv" : "gemm", rowsText(op), weights, sink);
+    return text;
+  }
+  text.header = "stream.cuh";
+  text.ahead = llvm::formatv("WeightStream<config> stream({{{0}});\n", weights);
+  text.body = llvm::formatv("stream.run(rows, {0}, Sink{{{1}out});",
+                            rowsText(op), sink);
   return text;
 }
 
@@ -246,9 +307,24 @@ qkvGemmConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
           kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
 }
 
-static cuda::LaunchShape qkvGemvShape(Operation *op,
+/// Whether the three stream as one: products of several formats do not.
+static bool streams(kernel::QkvOp op, const CudaTargetOptions &options) {
+  return streams(op.getConfigAttr(), options) &&
+         llvm::all_equal(llvm::map_range(weightsOf(op), [](Value weight) {
+           return formatRow(weight).format;
+         }));
+}
+
+static cuda::StreamConfig streamConfig(kernel::QkvOp op,
+                                       const CudaTargetOptions &options) {
+  return streamConfig(weightsOf(op), 1, op.getConfigAttr(), options);
+}
+
+static cuda::LaunchShape qkvGemvShape(Operation *operation,
                                       const CudaTargetOptions &options) {
-  return cuda::gemvShape(qkvGemvConfig(cast<kernel::QkvOp>(op), options));
+  auto op = cast<kernel::QkvOp>(operation);
+  return streams(op, options) ? cuda::streamShape(streamConfig(op, options))
+                              : cuda::gemvShape(qkvGemvConfig(op, options));
 }
 static cuda::LaunchShape qkvGemmShape(Operation *op,
                                       const CudaTargetOptions &options) {
@@ -260,7 +336,36 @@ static CudaKernelText qkvText(Operation *operation,
   auto op = cast<kernel::QkvOp>(operation);
   const bool gemv =
       op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
+  const std::string kv =
+      kvText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options));
   CudaKernelText text;
+  text.parameters = {{floats, "input"},
+                     {packed, "query", /*isWeight=*/true},
+                     {packed, "key", /*isWeight=*/true},
+                     {packed, "value", /*isWeight=*/true}};
+  if (op.getNormWeight())
+    text.parameters.push_back({floats, "gain", /*isWeight=*/true});
+  llvm::append_range(text.parameters,
+                     ArrayRef<Parameter>{{floats, "angles"},
+                                         {"void *", "pool"},
+                                         {numbers, "positions"},
+                                         {numbers, "sequences"},
+                                         {numbers, "pageTable"},
+                                         {results, "turned"}});
+  const StringRef to = "{.table = angles, .pool = pool, .pageTable = "
+                       "pageTable, .positions = positions, .sequences = "
+                       "sequences}";
+  if (streams(op, options)) {
+    text.parts = llvm::formatv(
+        "constexpr KvConfig kv{0};\nconstexpr StreamConfig config{1};\n", kv,
+        streamText(op.getQueryWeight(), streamConfig(op, options)));
+    text.ahead = "WeightStream<config> stream({query, key, value});\n";
+    text.body = llvm::formatv(
+        "stream.run(rows, {0}, QkvSink<kv, config.parts[0]>{{.part = "
+        "QkvPart::Query, .to = {1}, .out = turned});",
+        rowsText(op), to);
+    return text;
+  }
   SmallVector<std::string> products;
   for (Value weight : weightsOf(op))
     products.push_back(
@@ -270,23 +375,11 @@ static CudaKernelText qkvText(Operation *operation,
       "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
       "{3}, .kv = {4}};\n",
       gemv ? "GemvConfig" : "GemmConfig", products[0], products[1], products[2],
-      kvText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)));
-  text.parameters = {
-      {floats, "input"}, {packed, "query"}, {packed, "key"}, {packed, "value"}};
-  if (op.getNormWeight())
-    text.parameters.push_back({floats, "gain"});
-  llvm::append_range(text.parameters,
-                     ArrayRef<Parameter>{{floats, "angles"},
-                                         {"void *", "pool"},
-                                         {numbers, "positions"},
-                                         {numbers, "sequences"},
-                                         {numbers, "pageTable"},
-                                         {results, "turned"}});
+      kv);
   text.body = llvm::formatv(
       "{0}<config>(rows, {1}, QkvArgs{{.query = query, .key = key, .value = "
-      "value, .to = {{.table = angles, .pool = pool, .pageTable = pageTable, "
-      ".positions = positions, .sequences = sequences}, .out = turned});",
-      gemv ? "qkvGemv" : "qkvGemm", rowsText(op));
+      "value, .to = {2}, .out = turned});",
+      gemv ? "qkvGemv" : "qkvGemm", rowsText(op), to);
   return text;
 }
 
@@ -413,7 +506,9 @@ static CudaKernelText embedText(Operation *operation,
                              "};\n",
                              formatRow(op.getTable()).enumerator,
                              rowsOf(op.getTable()), widthOf(op.getTable()));
-  text.parameters = {{numbers, "tokens"}, {packed, "table"}, {results, "out"}};
+  text.parameters = {{numbers, "tokens"},
+                     {packed, "table", /*isWeight=*/true},
+                     {results, "out"}};
   text.body = "embed<config>(tokens, table, out);";
   if (!op.getAngles())
     return text;

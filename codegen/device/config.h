@@ -73,6 +73,95 @@ LLAMAC_CONSTEXPR LaunchShape gemvShape(const GemvConfig &config) {
           config.warps * 32};
 }
 
+/// The same product with weights that stream through shared memory (sm_90): a
+/// warp has `outputsPerWarp` rows of each weight at a time, whose segments come
+/// by bulk copies into a ring of its own. `blocks` blocks, one for each
+/// multiprocessor, deal out the rows of one matrix, or of several that share
+/// the input and lie apart: `parts` outputs of each, 0 for none.
+struct StreamConfig {
+  GemvConfig product; ///< `outputs` of all parts together.
+  long parts[3];
+  int blocks = 132;      ///< H100 and H200.
+  int stageBytes = 2048; ///< Of values that one stage of a ring holds, about.
+};
+
+/// A block stays within half of what a multiprocessor of sm_90 has, so that one
+/// of the next launch fits beside it.
+constexpr int streamSharedBytes = 96 * 1024;
+constexpr int streamWarps = 8;
+
+/// The most rows: sums of more do not fit into half of the registers.
+constexpr int streamMaxRows = 4;
+
+/// An input of at most so many bytes is kept in shared memory.
+constexpr int streamInputLimit = 32 * 1024;
+
+/// Rows of weights in a stage.
+LLAMAC_CONSTEXPR int streamRows(const StreamConfig &config) {
+  return config.product.outputsPerWarp * config.product.weights;
+}
+
+/// Bytes of values of a row in a stage: 16 for each lane of a warp, some times,
+/// or the whole row.
+LLAMAC_CONSTEXPR int streamSegment(const StreamConfig &config) {
+  constexpr int unit = 32 * 16;
+  const int share = config.stageBytes / streamRows(config) / unit * unit;
+  const int segment = share > unit ? share : unit;
+  const long row = valueRowBytes(config.product.format, config.product.depth);
+  return static_cast<int>(row < segment ? row : segment);
+}
+
+/// Bytes of scales of a row in a stage; 0 where the rows of scales are not
+/// aligned as bulk copies want them, and lanes load their own.
+LLAMAC_CONSTEXPR int streamScaleSegment(const StreamConfig &config) {
+  const WeightFormat format = config.product.format;
+  return scaleRowBytes(format, config.product.depth) % 16 != 0
+             ? 0
+             : static_cast<int>(scaleRowBytes(
+                   format, streamSegment(config) / 16 * chunkElements(format)));
+}
+
+LLAMAC_CONSTEXPR int streamStageBytes(const StreamConfig &config) {
+  return streamRows(config) *
+         (streamSegment(config) + streamScaleSegment(config));
+}
+
+/// Bytes of the input in shared memory: each row as f32, in whole turns of a
+/// warp; 0 when it is not kept there.
+LLAMAC_CONSTEXPR int streamInputBytes(const StreamConfig &config) {
+  const int span = chunkElements(config.product.format);
+  const long bytes =
+      config.product.maxRows * roundUp(config.product.depth, 32 * span) * 4;
+  return bytes > streamInputLimit ? 0 : static_cast<int>(bytes);
+}
+
+/// Stages of a warp's ring: as many as fit, but not more than are of use.
+LLAMAC_CONSTEXPR int streamStages(const StreamConfig &config) {
+  constexpr int most = 8;
+  // A barrier for each stage, and a number for each row.
+  constexpr int rest = streamWarps * most * 8 + 64;
+  const int stages = (streamSharedBytes - rest - streamInputBytes(config)) /
+                     (streamWarps * streamStageBytes(config));
+  return stages < most ? stages : most;
+}
+
+/// Units of work of part `part`: the outputs that a warp has at a time.
+LLAMAC_CONSTEXPR long streamUnits(const StreamConfig &config, int part) {
+  return divideUp(config.parts[part], config.product.outputsPerWarp);
+}
+
+LLAMAC_CONSTEXPR LaunchShape streamShape(const StreamConfig &config) {
+  const long units =
+      streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
+  LaunchShape shape{units < config.blocks ? units : config.blocks, 0,
+                    streamWarps * 32};
+  shape.sharedBytes =
+      streamWarps * streamStages(config) * (streamStageBytes(config) + 8) +
+      streamInputBytes(config) + 64;
+  shape.minBlocks = 2;
+  return shape;
+}
+
 /// The same product for any number of rows, by tiles of blockRows rows x
 /// blockOutputs outputs of each weight, cut among warpsAlongRows x
 /// warpsAlongOutputs warps. `stages` slices of the depth are in shared memory.

@@ -48,8 +48,49 @@ LLAMAC_DEVICE float totalAcrossLanes(const float (&values)[count]) {
   }
 }
 
+/// Four elements of a row of the input at a time, through the L1 cache. Under
+/// RMSNorm they come times the gain, and the squares are summed on the way.
+template <class Rows, int maxRows> struct CachedInput {
+  static constexpr bool normalises = Rows::normalises;
+
+  Rows input;
+  const float *x[maxRows];
+  float squares[maxRows] = {};
+
+  /// Rows of a call that has fewer than maxRows: the last one, again.
+  LLAMAC_DEVICE CachedInput(const Rows &input, int count) : input(input) {
+#pragma unroll
+    for (int row = 0; row < maxRows; ++row)
+      x[row] = input.row(row < count ? row : count - 1);
+  }
+
+  LLAMAC_DEVICE Vec<float, 4> load(int row, int k) {
+    auto value = *reinterpret_cast<const Vec<float, 4> *>(x[row] + k);
+    if constexpr (normalises) {
+      const auto gain =
+          *reinterpret_cast<const Vec<float, 4> *>(input.gain + k);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        squares[row] += value[i] * value[i];
+        value[i] *= gain[i];
+      }
+    }
+    return value;
+  }
+
+  /// What a lane's `pairs` totals of each row are multiplied by, where the lane
+  /// has that of row `row`; all lanes come.
+  template <int pairs> LLAMAC_DEVICE float scale(int) const {
+    float list[maxRows * pairs];
+#pragma unroll
+    for (int i = 0; i < maxRows * pairs; ++i)
+      list[i] = squares[i / pairs];
+    return input.scale(totalAcrossLanes(list));
+  }
+};
+
 /// What a warp computes: the sums of `outputsPerWarp` outputs.
-template <GemvConfig config, class Rows> struct GemvWarp {
+template <GemvConfig config, class Input> struct GemvWarp {
   static constexpr WeightFormat format = config.format;
   using Weight = PackedWeight<format>;
   static constexpr int span = Weight::span;
@@ -61,17 +102,8 @@ template <GemvConfig config, class Rows> struct GemvWarp {
   static_assert(outputs % 2 == 0);
   static_assert(rows * outputs / 2 <= 32 && weights <= 2);
 
-  Rows input;
-  const float *x[rows];
+  Input input;
   float sums[weights][outputs][rows] = {};
-  float squares[rows] = {};
-
-  /// Rows of a call that has fewer than maxRows: the last one, again.
-  LLAMAC_DEVICE GemvWarp(const Rows &input, int count) : input(input) {
-#pragma unroll
-    for (int row = 0; row < rows; ++row)
-      x[row] = input.row(row < count ? row : count - 1);
-  }
 
   /// Adds the products of chunks chunk, chunk + 32, ..., `unroll` of them.
   template <int unroll>
@@ -109,7 +141,7 @@ template <GemvConfig config, class Rows> struct GemvWarp {
           decoded[w][output] = decode(held[w][output], part);
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
-        const Vec<float, 4> value = loadInput(row, at);
+        const Vec<float, 4> value = input.load(row, at);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           if constexpr (Weight::shifted)
@@ -135,21 +167,6 @@ template <GemvConfig config, class Rows> struct GemvWarp {
               sum += held[w][output].offset() * inputs[row];
           }
     }
-  }
-
-  /// Four elements of a row, times the gain of a norm.
-  LLAMAC_DEVICE Vec<float, 4> loadInput(int row, int k) {
-    auto value = *reinterpret_cast<const Vec<float, 4> *>(x[row] + k);
-    if constexpr (Rows::normalises) {
-      const auto gain =
-          *reinterpret_cast<const Vec<float, 4> *>(input.gain + k);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        squares[row] += value[i] * value[i];
-        value[i] *= gain[i];
-      }
-    }
-    return value;
   }
 
   template <bool first, class A, class B>
@@ -178,17 +195,13 @@ template <GemvConfig config, class Rows> struct GemvWarp {
         (half ? totals[w].y : totals[w].x) = totalAcrossLanes(list);
       }
     const int value = laneIndex() / (32 / values);
-    if constexpr (Rows::normalises) {
-      float list[values];
-#pragma unroll
-      for (int i = 0; i < values; ++i)
-        list[i] = squares[i / pairs];
-      const float scale = input.scale(totalAcrossLanes(list));
+    const int row = value / pairs;
+    if constexpr (Input::normalises) {
+      const float scale = input.template scale<pairs>(row);
 #pragma unroll
       for (int w = 0; w < weights; ++w)
         totals[w] = totals[w] * splat(scale);
     }
-    const int row = value / pairs;
     const long column = first + value % pairs * 2;
     if (laneIndex() % (32 / values) != 0 || row >= count || column >= end)
       return;
@@ -206,7 +219,7 @@ template <GemvConfig config, class Rows, class Sink>
 LLAMAC_DEVICE void gemvBlock(long block, int rows, const Rows &input,
                              const void *const (&weights)[config.weights],
                              long outputs, const Sink &sink) {
-  using Warp = GemvWarp<config, Rows>;
+  using Warp = GemvWarp<config, CachedInput<Rows, config.maxRows>>;
   const long first =
       (block * config.warps + warpIndex()) * config.outputsPerWarp;
   if (first >= outputs)
@@ -217,7 +230,7 @@ LLAMAC_DEVICE void gemvBlock(long block, int rows, const Rows &input,
     matrix[w] = {static_cast<const uint8_t *>(weights[w]), outputs,
                  config.depth};
 
-  Warp warp(input, rows);
+  Warp warp{{input, rows}};
   int chunk = laneIndex();
   for (; chunk + 32 * (config.unroll - 1) < Warp::chunks;
        chunk += 32 * config.unroll)

@@ -18,6 +18,7 @@
 #include "llamac/gemm.cuh"
 #include "llamac/gemv.cuh"
 #include "llamac/kvcache.cuh"
+#include "llamac/stream.cuh"
 
 namespace llamac::cuda {
 
@@ -63,6 +64,16 @@ LLAMAC_DEVICE void runProduct(long queries, long keys, const QkvArgs &args,
     run.template operator()<value>(block - queries - keys, args.value,
                                    value.outputs, sink);
   }
+}
+
+/// What a stream of all three gives to (stream.cuh): its parts are the query,
+/// the key and the value.
+template <KvConfig kv, long width>
+LLAMAC_DEVICE QkvSink<kv, width> sinkOfPart(QkvSink<kv, width> sink, int part) {
+  sink.part = part == 0   ? QkvPart::Query
+              : part == 1 ? QkvPart::Key
+                          : QkvPart::Value;
+  return sink;
 }
 
 /// A launch of gemvShape(config).

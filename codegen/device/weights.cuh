@@ -50,16 +50,19 @@ template <WeightFormat format> struct PackedWeight {
     WeightChunk<format> result{loadReadOnly(reinterpret_cast<const Words4 *>(
                                    base + output * rowBytes + 16l * chunk)),
                                0};
-    if constexpr (scaled) {
-      const long block =
-          output * (depth / scaleBlock) + chunk * span / scaleBlock;
-      const uint8_t *scales = base + scalesOffset(format, outputs, depth);
-      if constexpr (shifted)
-        result.scales = reinterpret_cast<const uint32_t *>(scales)[block];
-      else
-        result.scales = reinterpret_cast<const uint16_t *>(scales)[block];
-    }
+    if constexpr (scaled)
+      result.scales =
+          scalesAt(base + scalesOffset(format, outputs, depth),
+                   output * (depth / scaleBlock) + chunk * span / scaleBlock);
     return result;
+  }
+
+  /// Those of block `block` of a run of scales.
+  static LLAMAC_DEVICE uint32_t scalesAt(const uint8_t *scales, long block) {
+    if constexpr (shifted)
+      return reinterpret_cast<const uint32_t *>(scales)[block];
+    else
+      return reinterpret_cast<const uint16_t *>(scales)[block];
   }
 };
 

@@ -42,7 +42,11 @@ struct GpuSpec {
   int smSharedBytes;    ///< Of a multiprocessor, for all its blocks.
   int smRegisters;      ///< Of 32 bits.
   int smThreads;
+  int smBlocks;
   int blockThreads;
+  /// Of a common product: kernels that have a block on each are made for so
+  /// many, and are right on any number.
+  int multiprocessors;
 
   /// Code for this architecture runs on no other: it may use instructions that
   /// later GPUs do not have.

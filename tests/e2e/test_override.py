@@ -126,7 +126,7 @@ class Overrides(support.TestCase):
         self.assertFalse(os.path.exists(self.path("wrong.plan")))
 
     def test_bad_inputs_are_errors_of_usage(self):
-        flag = self.edited("broken.cu", "gemv<config>", "gemw<config>")
+        flag = self.edited("broken.cu", "stream.run(", "stream.ran(")
         for override in (flag, "--override-kernel=none=x.cu", f"--override-kernel={KERNEL}"):
             with self.subTest(override):
                 result = self.llamac(

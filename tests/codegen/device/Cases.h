@@ -85,6 +85,35 @@ constexpr GemmConfig gemm(const ModelCase &model, long outputs, long depth,
           .warpsAlongRows = large ? 4 : 2};
 }
 
+/// Few blocks, so that each has several units of small models, and stages that
+/// are less than a row.
+constexpr StreamConfig stream(const ModelCase &model, long outputs, long depth,
+                              int weights = 1) {
+  StreamConfig config{.product = gemv(model, outputs, depth, weights),
+                      .parts = {outputs, 0, 0},
+                      .blocks = 3,
+                      .stageBytes = model.width < 1024 ? 1024 : 2048};
+  config.product.warps = streamWarps;
+  if (config.product.maxRows > streamMaxRows)
+    config.product.maxRows = streamMaxRows;
+  config.product.outputsPerWarp =
+      hasScales(model.format) && weights == 1 && model.maxRows <= 2 ? 4 : 2;
+  return config;
+}
+
+constexpr StreamConfig qkvStream(const ModelCase &model) {
+  const long kvWidth = model.kvHeads * model.headSize;
+  const long queryWidth = model.heads * model.headSize;
+  StreamConfig config = stream(model, queryWidth + 2 * kvWidth, model.width);
+  config.parts[0] = queryWidth;
+  config.parts[1] = config.parts[2] = kvWidth;
+  return config;
+}
+
+/// Depth of a product whose rows are several stages of a stream, the last one
+/// shorter.
+constexpr long deep = 1280;
+
 template <class Product, class Make>
 constexpr QkvConfig<Product> qkv(const ModelCase &model, const Make &make) {
   const long kvWidth = model.kvHeads * model.headSize;

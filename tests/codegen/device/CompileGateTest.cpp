@@ -19,6 +19,7 @@
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/cuda/Nvrtc.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <gtest/gtest.h>
@@ -71,11 +72,22 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
   auto gemm = [&](long outputs, long depth, int weights = 1) {
     return gemmShape(cases::gemm(model, outputs, depth, weights)).sharedBytes;
   };
+  auto stream = [&](long outputs, long depth, int weights = 1) {
+    return streamShape(cases::stream(model, outputs, depth, weights))
+        .sharedBytes;
+  };
   return {{"gemm_qkv", gemmShape(cases::qkvGemm(model)).sharedBytes},
           {"gemm_out", gemm(model.width, queryWidth)},
           {"gemm_up", gemm(model.hidden, model.width, 2)},
           {"gemm_down", gemm(model.width, model.hidden)},
           {"gemm_head", gemm(model.vocabulary, model.width)},
+          {"gemm_deep", gemm(model.width, cases::deep)},
+          {"stream_qkv", streamShape(cases::qkvStream(model)).sharedBytes},
+          {"stream_out", stream(model.width, queryWidth)},
+          {"stream_up", stream(model.hidden, model.width, 2)},
+          {"stream_down", stream(model.width, model.hidden)},
+          {"stream_head", stream(model.vocabulary, model.width)},
+          {"stream_deep", stream(model.width, cases::deep)},
           {"attention_whole", attentionShape(attention).sharedBytes},
           {"attention_split", attentionSplitShape(attention).sharedBytes}};
 }
@@ -102,7 +114,9 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
   std::string found;
   for (const std::string &warning : cubin->log.warnings)
     absl::StrAppend(&found, warning, "\n");
-  const size_t kernels = program.productsOnly ? 10 : 20;
+  size_t kernels = program.productsOnly ? 12 : 22;
+  if (gpu.capability.major >= 9)
+    kernels += 6; // Streams.
   if (cubin->log.kernels.size() != kernels)
     absl::StrAppend(&found, "expected ", kernels, " kernels, got ",
                     cubin->log.kernels.size(), "\n");
@@ -117,6 +131,13 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
       absl::StrAppend(&found, kernel.name, " needs ", shared,
                       " bytes of shared memory, ", gpu.name, " has ",
                       gpu.blockSharedBytes, "\n");
+    // Two of them share a multiprocessor.
+    if (absl::StartsWith(kernel.name, "stream") &&
+        (shared > streamSharedBytes ||
+         kernel.registers * streamWarps * 32 > gpu.smRegisters / 2))
+      absl::StrAppend(&found, kernel.name, " is more than half of ", gpu.name,
+                      ": ", shared, " bytes of shared memory, ",
+                      kernel.registers, " registers a thread\n");
   }
   return found;
 }

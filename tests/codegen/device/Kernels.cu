@@ -15,6 +15,7 @@
 #include "Cases.h"
 
 #include "llamac/attention.cuh"
+#include "llamac/chain.cuh"
 #include "llamac/gemm.cuh"
 #include "llamac/gemv.cuh"
 #include "llamac/qkv.cuh"
@@ -74,6 +75,13 @@ template <long stride> struct SiluMul {
     family<family##Down>(rows, InputRows<model.hidden>{x}, {w},                \
                          AddRows<model.width>{residual, residual});            \
   }                                                                            \
+  constexpr auto family##Deep =                                                \
+      cases::family(model, model.width, cases::deep);                          \
+  LLAMAC_KERNEL(family##_deep, family##Shape(family##Deep))                    \
+  (const float *x, const float *norm, const void *w, float *out, int rows) {   \
+    family<family##Deep>(rows, NormRows<cases::deep>{x, norm, cases::eps},     \
+                         {w}, StoreRows<model.width>{out});                    \
+  }                                                                            \
   constexpr auto family##Head =                                                \
       cases::family(model, model.vocabulary, model.width, 1);                  \
   LLAMAC_KERNEL(family##_head, family##Shape(family##Head))                    \
@@ -82,6 +90,27 @@ template <long stride> struct SiluMul {
                          {w}, StoreRows<model.vocabulary>{out});               \
   }
 
+#if LLAMAC_HAS_SM90
+/// What is emitted for a stream, in the form of the other products.
+template <StreamConfig config, class Rows, class Sink, int count>
+LLAMAC_DEVICE void stream(int rows, const Rows &input,
+                          const void *const (&weights)[count],
+                          const Sink &sink) {
+  letNextLaunchBegin();
+  WeightStream<config> stream(weights);
+  waitForLaunches();
+  stream.run(rows, input, sink);
+}
+
+template <StreamConfig config, class Rows>
+LLAMAC_DEVICE void qkvStream(int rows, const Rows &input, const QkvArgs &args) {
+  stream<config>(rows, input, {args.query, args.key, args.value},
+                 QkvSink<cases::kv(model), config.parts[0]>{QkvPart::Query,
+                                                            args.to, args.out});
+}
+
+LLAMAC_PRODUCTS(stream, Stream)
+#endif
 LLAMAC_PRODUCTS(gemv, Gemv)
 LLAMAC_PRODUCTS(gemm, Gemm)
 

@@ -8,12 +8,13 @@
 
 #include "KernelCase.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace llamac::cuda {
 namespace {
 
-/// gemv and gemm, which take the same operands.
+/// stream, gemv and gemm, which take the same operands.
 struct Family {
   const char *name;
   /// Errors relative to the sum of the magnitudes of a sum's terms: f32 sums,
@@ -25,26 +26,30 @@ struct Family {
 class ProductTest : public KernelCaseTest {
 protected:
   std::vector<Family> families() const {
-    std::vector<Family> list = {{"gemv", 0x1p-17, {1}},
-                                {"gemm", 0x1p-8, {1, 17, 64, 70}}};
-    if (model.maxRows > 1) {
-      list[0].rows.push_back(model.maxRows - 1);
-      list[0].rows.push_back(model.maxRows);
-    }
-    return list;
+    auto upTo = [](int64_t most) {
+      return most == 1 ? std::vector<int64_t>{1}
+                       : std::vector<int64_t>{1, most - 1, most};
+    };
+    return {{"stream", 0x1p-17, upTo(std::min(model.maxRows, streamMaxRows))},
+            {"gemv", 0x1p-17, upTo(model.maxRows)},
+            {"gemm", 0x1p-8, {1, 17, 64, 70}}};
   }
 
   LaunchShape shape(const Family &family, int64_t outputs, int64_t depth,
                     int weights = 1) const {
-    return family.name == std::string("gemv")
+    const std::string name = family.name;
+    return name == "stream"
+               ? streamShape(cases::stream(model, outputs, depth, weights))
+           : name == "gemv"
                ? gemvShape(cases::gemv(model, outputs, depth, weights))
                : gemmShape(cases::gemm(model, outputs, depth, weights));
   }
 
   LaunchShape qkvShape(const Family &family) const {
-    return family.name == std::string("gemv")
-               ? gemvShape(cases::qkvGemv(model))
-               : gemmShape(cases::qkvGemm(model));
+    const std::string name = family.name;
+    return name == "stream" ? streamShape(cases::qkvStream(model))
+           : name == "gemv" ? gemvShape(cases::qkvGemv(model))
+                            : gemmShape(cases::qkvGemm(model));
   }
 
   Doubles row(const std::vector<float> &x, int64_t index, int64_t width) {
@@ -127,6 +132,35 @@ TEST_P(ProductTest, EveryOutputOfAWideHeadIsWritten) {
             << "row " << r << " output " << n;
       }
     }
+  }
+}
+
+TEST_P(ProductTest, RowsOfSeveralStagesGiveTheSameBitsByGemvAndByStream) {
+  const Matrix w = matrix(model.width, cases::deep);
+  const std::vector<float> gain = floats(w.depth);
+  const std::vector<Family> list = families();
+  for (const int64_t rows : list.front().rows) {
+    const std::vector<float> x = floats(rows * w.depth);
+    std::vector<float> results[2];
+    for (int i = 0; i < 2; ++i) {
+      const Family &family = list[i];
+      SCOPED_TRACE(testing::Message() << family.name << " rows " << rows);
+      DeviceBytes input(x), norm(gain), weights(w.packed);
+      DeviceBytes out(rows * w.outputs * sizeof(float));
+      run(std::string(family.name) + "_deep", shape(family, w.outputs, w.depth),
+          rows, {reads(input), reads(norm), reads(weights), writes(out)});
+      for (int64_t r = 0; r < rows; ++r) {
+        const Doubles normal = normalised(&x[r * w.depth], gain);
+        for (int64_t n = 0; n < w.outputs; ++n) {
+          const Sum sum = product(w, n, normal);
+          ASSERT_NEAR(out.as<float>()[r * w.outputs + n], sum.value,
+                      2 * family.tolerance * sum.magnitude)
+              << "row " << r << " output " << n;
+        }
+      }
+      results[i].assign(out.as<float>(), out.as<float>() + rows * w.outputs);
+    }
+    EXPECT_EQ(results[0], results[1]) << rows << " rows";
   }
 }
 

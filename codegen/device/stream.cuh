@@ -1,0 +1,331 @@
+//===- stream.cuh - Products for few rows, as fast as memory ----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What gemv.cuh computes, for sm_90, where copies of whole blocks into shared
+// memory keep more bytes under way than registers could. Each warp streams the
+// rows that it multiplies through a ring of its own: its first lane starts the
+// copies, a barrier in shared memory counts their bytes, and when the warp has
+// used a stage, the first lane fills it anew. Warps never wait for each other.
+//
+// The rings are filled when the object is made, which is before the launches
+// ahead are done: weights do not depend on them. Then the block waits for these
+// and brings the input into shared memory, in the order in which lanes read it.
+//
+// A lane adds up the same products in the same order as in gemv.cuh: a result
+// has the same bits from both, on any number of multiprocessors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_STREAM_CUH
+#define LLAMAC_CODEGEN_DEVICE_STREAM_CUH
+
+#include "llamac/gemv.cuh"
+#include "llamac/ptx_sm90.cuh"
+
+#if LLAMAC_HAS_SM90
+
+namespace llamac::cuda {
+
+/// The input in shared memory, times the gain of a norm. Four elements of chunk
+/// 32 i + l, which lane l reads, lie beside those of the other lanes.
+template <StreamConfig config, class Rows> struct StagedInput {
+  static constexpr bool normalises = Rows::normalises;
+  static constexpr int span = chunkElements(config.product.format);
+  static constexpr long depth = config.product.depth;
+  static constexpr long rowFloats = roundUp(depth, 32 * span);
+
+  const float *staged;
+  const float *scales; ///< Of each row.
+
+  static LLAMAC_DEVICE long placeOf(long k) {
+    constexpr int parts = span / 4;
+    const long chunk = k / span, part = k % span / 4;
+    return ((chunk / 32 * parts + part) * 32 + chunk % 32) * 4;
+  }
+
+  LLAMAC_DEVICE Vec<float, 4> load(int row, int k) const {
+    return *reinterpret_cast<const Vec<float, 4> *>(staged + row * rowFloats +
+                                                    placeOf(k));
+  }
+  template <int pairs> LLAMAC_DEVICE float scale(int row) const {
+    return scales[row];
+  }
+
+  /// Fills the places of `count` rows; all threads of the block come.
+  static LLAMAC_DEVICE void fill(const Rows &input, int count, float *staged,
+                                 float *scales) {
+    using Four = Vec<float, 4>;
+    for (int row = 0; row < count; ++row) {
+      const float *x = input.row(row);
+      for (long k = 4 * threadIdx.x; k < depth; k += 4 * streamWarps * 32) {
+        auto value = *reinterpret_cast<const Four *>(x + k);
+        if constexpr (normalises) {
+          const auto gain = *reinterpret_cast<const Four *>(input.gain + k);
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            value[i] *= gain[i];
+        }
+        *reinterpret_cast<Four *>(staged + row * rowFloats + placeOf(k)) =
+            value;
+      }
+      if constexpr (normalises)
+        if (warpIndex() == row % streamWarps) {
+          // In the order of CachedInput.
+          CachedInput<Rows, 1> cached(input, count);
+          cached.x[0] = x;
+          for (int chunk = laneIndex(); chunk < depth / span; chunk += 32)
+#pragma unroll
+            for (int k = 0; k < span; k += 4)
+              cached.load(0, chunk * span + k);
+          const float scale = cached.template scale<1>(0);
+          if (laneIndex() == 0)
+            scales[row] = scale;
+        }
+    }
+  }
+};
+
+/// A sink of part `part` of the outputs, where one serves several.
+template <class Sink>
+LLAMAC_DEVICE Sink sinkOfPart(const Sink &sink, int part) {
+  return sink;
+}
+
+/// The products of a launch of streamShape(config) with packed weights.
+template <StreamConfig config> class WeightStream {
+  static constexpr GemvConfig product = config.product;
+  static constexpr WeightFormat format = product.format;
+  using Weight = PackedWeight<format>;
+  static constexpr int weights = product.weights;
+  static constexpr int outputs = product.outputsPerWarp;
+  static constexpr int parts = config.parts[2] ? 3 : config.parts[1] ? 2 : 1;
+  static constexpr long rowBytes = valueRowBytes(format, product.depth);
+  static constexpr int segment = streamSegment(config);
+  static constexpr int segments = (rowBytes + segment - 1) / segment;
+  static constexpr int scaleSegment = streamScaleSegment(config);
+  static constexpr long scaleRow = scaleRowBytes(format, product.depth);
+  static constexpr int stages = streamStages(config);
+  static constexpr int stageBytes = streamStageBytes(config);
+  static constexpr int inputBytes = streamInputBytes(config);
+  static_assert(product.warps == streamWarps && stages >= 2);
+  static_assert(product.maxRows <= streamMaxRows);
+  static_assert(segment % 16 == 0 && scaleSegment % 16 == 0);
+
+  /// A warp's place in its rows of weights.
+  struct Place {
+    long unit;
+    int segment = 0;
+
+    LLAMAC_DEVICE void advance() {
+      if (++segment == segments) {
+        segment = 0;
+        unit += gridDim.x * long(streamWarps);
+      }
+    }
+  };
+
+  /// The rows of a unit: outputs first, first + 1, ... of a part.
+  struct Unit {
+    int part;
+    long outputs;
+    long first;
+  };
+
+public:
+  /// Starts to fill the rings. Matrix `w` of part `p` is bases[p * weights +
+  /// w].
+  LLAMAC_DEVICE WeightStream(const void *const (&bases)[parts * weights])
+      : next{blockIdx.x + gridDim.x * long(warpIndex())} {
+#pragma unroll
+    for (int i = 0; i < parts * weights; ++i)
+      matrix[i] = static_cast<const uint8_t *>(bases[i]);
+    LLAMAC_SHARED_DYNAMIC(shared);
+    rings = shared;
+    if (laneIndex() == 0) {
+      for (int stage = 0; stage < stages; ++stage)
+        mbarrierInit(barrier(stage), 1);
+      mbarrierInitFence();
+      fenceProxyAsync();
+    }
+    syncWarp();
+    for (int stage = 0; stage < stages; ++stage)
+      fill(stage);
+  }
+
+  /// sink(row, column, acc...) gets every pair of outputs of `rows` rows once,
+  /// as gemv() gives them; of several parts sinkOfPart(sink, part) does.
+  template <class Rows, class Sink>
+  LLAMAC_DEVICE void run(int rows, const Rows &input, const Sink &sink) {
+    Place place{blockIdx.x + gridDim.x * long(warpIndex())};
+    if constexpr (inputBytes != 0) {
+      using Input = StagedInput<config, Rows>;
+      Input::fill(input, rows, stagedInput(), rowScales());
+      // Sums are made of rows, too, that a call does not have.
+      for (int row = rows; row < product.maxRows; ++row) {
+        for (long i = threadIdx.x; i < Input::rowFloats; i += streamWarps * 32)
+          stagedInput()[row * Input::rowFloats + i] = 0;
+        if (threadIdx.x == 0)
+          rowScales()[row] = 0;
+      }
+      syncThreads();
+      multiply(place, rows, Input{stagedInput(), rowScales()}, sink);
+    } else {
+      multiply(place, rows, CachedInput<Rows, product.maxRows>(input, rows),
+               sink);
+    }
+  }
+
+private:
+  LLAMAC_DEVICE unsigned char *stageOf(int stage) const {
+    return rings + (warpIndex() * stages + stage) * stageBytes;
+  }
+  LLAMAC_DEVICE float *stagedInput() const {
+    return reinterpret_cast<float *>(rings + streamWarps * stages * stageBytes);
+  }
+  LLAMAC_DEVICE uint64_t *barrier(int stage) const {
+    return reinterpret_cast<uint64_t *>(
+               rings + streamWarps * stages * stageBytes + inputBytes) +
+           warpIndex() * stages + stage;
+  }
+  LLAMAC_DEVICE float *rowScales() const {
+    return reinterpret_cast<float *>(
+        rings + streamWarps * stages * (stageBytes + 8) + inputBytes);
+  }
+
+  static constexpr long units =
+      streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
+
+  static LLAMAC_DEVICE Unit unitOf(long unit) {
+    if constexpr (parts > 1) {
+      constexpr long second = streamUnits(config, 0);
+      constexpr long third = second + streamUnits(config, 1);
+      if (unit >= third)
+        return {2, config.parts[2], (unit - third) * outputs};
+      if (unit >= second)
+        return {1, config.parts[1], (unit - second) * outputs};
+    }
+    return {0, config.parts[0], unit * outputs};
+  }
+
+  LLAMAC_DEVICE const uint8_t *matrixOf(int part, int w) const {
+    if constexpr (parts == 1)
+      return matrix[w];
+    return part == 2   ? matrix[2 * weights + w]
+           : part == 1 ? matrix[weights + w]
+                       : matrix[w];
+  }
+
+  /// Starts the copies of the next segment of the warp's rows, if there is one.
+  LLAMAC_DEVICE void fill(int stage) {
+    if (next.unit >= units)
+      return;
+    if (laneIndex() == 0) {
+      const Unit unit = unitOf(next.unit);
+      const long from = next.segment * long(segment);
+      const int bytes = minOf(long(segment), rowBytes - from);
+      const long scalesFrom = next.segment * long(scaleSegment);
+      const int scaleBytes =
+          scaleSegment ? minOf(long(scaleSegment), scaleRow - scalesFrom) : 0;
+      uint64_t *full = barrier(stage);
+      mbarrierArriveExpect(full, streamRows(config) * (bytes + scaleBytes));
+      unsigned char *to = stageOf(stage);
+#pragma unroll
+      for (int w = 0; w < weights; ++w) {
+        const uint8_t *values = matrixOf(unit.part, w);
+        const uint8_t *scales =
+            values + scalesOffset(format, unit.outputs, product.depth);
+#pragma unroll
+        for (int output = 0; output < outputs; ++output) {
+          // Behind the last output there is the last output, again.
+          const long row = minOf(unit.first + output, unit.outputs - 1);
+          const int slot = w * outputs + output;
+          bulkCopy(to + slot * segment, values + row * rowBytes + from, bytes,
+                   full);
+          if constexpr (scaleSegment != 0)
+            bulkCopy(to + streamRows(config) * segment + slot * scaleSegment,
+                     scales + row * scaleRow + scalesFrom, scaleBytes, full);
+        }
+      }
+    }
+    next.advance();
+  }
+
+  /// Chunk `chunk` of a stage's segment, which begins at chunk `first` of its
+  /// rows.
+  LLAMAC_DEVICE WeightChunk<format> load(const unsigned char *stage,
+                                         const Unit &unit, int w, int output,
+                                         int first, int chunk) const {
+    const int slot = w * outputs + output;
+    WeightChunk<format> held{
+        *reinterpret_cast<const Words4 *>(stage + slot * segment + 16 * chunk),
+        0};
+    if constexpr (Weight::scaled && scaleSegment != 0)
+      held.scales = Weight::scalesAt(stage + streamRows(config) * segment +
+                                         slot * scaleSegment,
+                                     chunk * Weight::span / scaleBlock);
+    else if constexpr (Weight::scaled)
+      held.scales = Weight::scalesAt(
+          matrixOf(unit.part, w) +
+              scalesOffset(format, unit.outputs, product.depth),
+          minOf(unit.first + output, unit.outputs - 1) *
+                  (product.depth / scaleBlock) +
+              long(first + chunk) * Weight::span / scaleBlock);
+    return held;
+  }
+
+  template <class Input, class Sink>
+  LLAMAC_DEVICE void multiply(Place place, int rows, const Input &input,
+                              const Sink &sink) {
+    constexpr int chunks = rowBytes / 16;
+    constexpr int segmentChunks = segment / 16;
+    // More sums leave no registers for a second chunk, nor does an input that
+    // is loaded ahead from far away.
+    constexpr int unroll =
+        product.maxRows * weights * outputs <= 4 && inputBytes != 0 ? 2 : 1;
+    int stage = 0;
+    uint32_t parity = 0;
+    while (place.unit < units) {
+      const Unit unit = unitOf(place.unit);
+      GemvWarp<product, Input> warp{input};
+      do {
+        mbarrierWait(barrier(stage), parity);
+        const unsigned char *held = stageOf(stage);
+        const int first = place.segment * segmentChunks;
+        const int count = minOf(segmentChunks, chunks - first);
+#pragma unroll unroll
+        for (int chunk = laneIndex(); chunk < count; chunk += 32) {
+          WeightChunk<format> loaded[weights][outputs];
+#pragma unroll
+          for (int w = 0; w < weights; ++w)
+#pragma unroll
+            for (int output = 0; output < outputs; ++output)
+              loaded[w][output] = load(held, unit, w, output, first, chunk);
+          warp.multiply(loaded, (first + chunk) * Weight::span);
+        }
+        syncWarp();
+        fill(stage);
+        if (++stage == stages) {
+          stage = 0;
+          parity ^= 1;
+        }
+        place.advance();
+      } while (place.segment != 0);
+      warp.finish(unit.first, unit.outputs, rows, sinkOfPart(sink, unit.part));
+    }
+  }
+
+  const uint8_t *matrix[parts * weights];
+  unsigned char *rings;
+  Place next; ///< What is copied next.
+};
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_HAS_SM90
+
+#endif // LLAMAC_CODEGEN_DEVICE_STREAM_CUH

@@ -1,0 +1,259 @@
+//===- OverlapTest.cpp - Launches that overlap, as they are emitted -------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What codegen/device/chain.cuh asks of every kernel, read off the source that
+// is emitted for published shapes and the launches of their plans; and whether
+// the kernels of a step of decode have room for the next one beside them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/Compiler.h"
+#include "frontends/Checkpoint.h"
+#include "ir/plan/Plan.h"
+#include "runtime/cuda/Nvrtc.h"
+#include "runtime/cuda/Occupancy.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace llamac {
+namespace {
+
+std::string read(const std::filesystem::path &path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A model's plan and source for a GPU.
+struct Emitted {
+  std::unique_ptr<Checkpoint> checkpoint;
+  std::unique_ptr<Compilation> compilation;
+  std::filesystem::path folder;
+
+  mlir::ModuleOp module() const { return compilation->module(); }
+  std::string source(const std::string &kernel) const {
+    return read(folder / (kernel + ".cu"));
+  }
+};
+
+Emitted emitted(const std::string &shape, const std::string &gpu,
+                const std::string &weights = "keep") {
+  Emitted result;
+  const std::filesystem::path model =
+      std::filesystem::path(LLAMAC_SHAPES) / shape;
+  auto checkpoint = openConfig(
+      (model / (std::filesystem::exists(model / "params.json") ? "params.json"
+                                                               : "config.json"))
+          .string());
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  result.checkpoint = std::make_unique<Checkpoint>(*std::move(checkpoint));
+  CompileOptions options;
+  options.target = "cuda";
+  options.gpu = gpu;
+  options.weightFormat = weights;
+  auto compilation = Compilation::create(*result.checkpoint, options);
+  EXPECT_TRUE(compilation.ok()) << compilation.status();
+  result.compilation = *std::move(compilation);
+  EXPECT_TRUE(result.compilation->runTo(Phase::Emit).ok());
+  result.folder = std::filesystem::path(testing::TempDir()) /
+                  absl::StrCat("overlap-", shape, "-", gpu, "-", weights);
+  std::filesystem::remove_all(result.folder);
+  EXPECT_TRUE(
+      result.compilation->writeSourceFiles(result.folder.string()).ok());
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The rules
+//===----------------------------------------------------------------------===//
+
+/// What a plan says of a kernel.
+struct KernelUse {
+  std::set<size_t> weights; ///< Parameters that are one in every launch.
+  std::set<bool> dependent; ///< What its launches are.
+};
+
+std::map<std::string, KernelUse> usesOf(mlir::ModuleOp module) {
+  std::map<std::string, KernelUse> uses;
+  for (auto program : module.getOps<plan::ProgramOp>())
+    for (auto launch : program.getOps<plan::LaunchOp>()) {
+      std::set<size_t> weights;
+      for (auto [i, arg] : llvm::enumerate(launch.getArgs()))
+        if (arg.getDefiningOp<plan::WeightOp>())
+          weights.insert(i);
+      auto [use, isNew] =
+          uses.try_emplace(launch.getKernel().str(), KernelUse{weights, {}});
+      EXPECT_EQ(use->second.weights, weights);
+      use->second.dependent.insert(launch.getGeometry().getDependent());
+    }
+  return uses;
+}
+
+/// What of the rules the source of `kernel` breaks; empty when nothing.
+std::string brokenRule(const std::string &source, const std::string &kernel,
+                       const KernelUse &use) {
+  // The file's last function is the kernel.
+  static const std::regex form(R"((\w+)\(([^()]*)\)\s*\{\s*((?:.|\n)*)\}\s*$)");
+  const size_t start = source.rfind("extern \"C\" __global__");
+  if (start == std::string::npos)
+    return "no kernel";
+  std::string text = source.substr(start);
+  text = text.substr(text.find(kernel + "("));
+  std::smatch parts;
+  if (!std::regex_match(text, parts, form))
+    return "no function";
+  const std::string body = parts[3];
+
+  const std::string wait = "waitForLaunches();";
+  const size_t at = body.find(wait);
+  const bool waits = at != std::string::npos;
+  if (use.dependent != std::set<bool>{waits})
+    return waits ? "it waits, and a launch is not dependent"
+                 : "a launch is dependent, and it does not wait";
+  if (!waits)
+    return "";
+  if (body.find(wait, at + 1) != std::string::npos)
+    return "it waits twice";
+  static const std::regex ahead(
+      R"(letNextLaunchBegin\(\);\s*(WeightStream<config> stream\(\{[\w\s,]*\}\);\s*)?)");
+  const std::string before = body.substr(0, at);
+  if (!std::regex_match(before, ahead))
+    return "what stands before the wait is more than a stream of weights";
+  std::istringstream names(parts[2]);
+  std::string parameter;
+  for (size_t i = 0; std::getline(names, parameter, ','); ++i) {
+    const std::string name = parameter.substr(parameter.find_last_of(" *") + 1);
+    if (!use.weights.count(i) &&
+        std::regex_search(before, std::regex("\\b" + name + "\\b")))
+      return "before the wait it names " + name + ", which is no weight";
+  }
+  return "";
+}
+
+using Shape = std::tuple<const char *, const char *>;
+
+class OverlapTest : public testing::TestWithParam<Shape> {};
+
+TEST_P(OverlapTest, EveryKernelWaitsBeforeItTouchesMoreThanWeights) {
+  const auto [shape, weights] = GetParam();
+  for (const char *gpu : {"sm_89", "sm_90a"}) {
+    const Emitted model = emitted(shape, gpu, weights);
+    size_t waiting = 0, ahead = 0;
+    for (const auto &[kernel, use] : usesOf(model.module())) {
+      const std::string source = model.source(kernel);
+      EXPECT_EQ(brokenRule(source, kernel, use), "") << kernel << ", " << gpu;
+      waiting += source.find("waitForLaunches();") != std::string::npos;
+      ahead += source.find("WeightStream<config> stream(") != std::string::npos;
+    }
+    const bool overlaps = std::string(gpu) == "sm_90a";
+    EXPECT_EQ(waiting != 0, overlaps);
+    EXPECT_EQ(ahead != 0, overlaps);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, OverlapTest,
+                         testing::Values(Shape{"llama-3.2-1b", "keep"},
+                                         Shape{"llama-3.2-1b", "q4_0"},
+                                         Shape{"llama-3.1-8b", "q8_0"},
+                                         Shape{"smollm2-135m", "keep"}),
+                         [](const auto &info) {
+                           return absl::StrReplaceAll(
+                               absl::StrCat(std::get<0>(info.param), "_",
+                                            std::get<1>(info.param)),
+                               {{"-", "_"}, {".", "_"}});
+                         });
+
+TEST(OverlapRules, FindWhatBreaksThem) {
+  const Emitted model = emitted("smollm2-135m", "sm_90a");
+  const std::string kernel = "gemv_attention_wo_n576_k576_bf16";
+  const KernelUse use = usesOf(model.module()).at(kernel);
+  const std::string right = model.source(kernel);
+  ASSERT_EQ(brokenRule(right, kernel, use), "");
+  auto edited = [&](const std::string &from, const std::string &to) {
+    EXPECT_NE(right.find(from), std::string::npos) << from;
+    return brokenRule(absl::StrReplaceAll(right, {{from, to}}), kernel, use);
+  };
+  EXPECT_EQ(edited("waitForLaunches();", ""),
+            "a launch is dependent, and it does not wait");
+  EXPECT_EQ(edited("stream({weight})", "stream({input})"),
+            "before the wait it names input, which is no weight");
+  EXPECT_EQ(edited("letNextLaunchBegin();", "letNextLaunchBegin(); *out = 0;"),
+            "what stands before the wait is more than a stream of weights");
+  EXPECT_EQ(edited("stream.run(", "waitForLaunches(); stream.run("),
+            "it waits twice");
+  KernelUse apart = use;
+  apart.dependent = {false};
+  EXPECT_EQ(brokenRule(right, kernel, apart),
+            "it waits, and a launch is not dependent");
+}
+
+//===----------------------------------------------------------------------===//
+// Room
+//===----------------------------------------------------------------------===//
+
+TEST(OverlapRoom, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc.ok())
+    GTEST_SKIP() << nvrtc.status().message();
+  const Emitted model = emitted("llama-3.2-1b", "sm_90a");
+  std::vector<SourceHeader> headers;
+  for (const auto &entry :
+       std::filesystem::directory_iterator(model.folder / "llamac"))
+    headers.push_back(
+        {absl::StrCat("llamac/", entry.path().filename().string()),
+         read(entry.path())});
+  const GpuSpec &gpu = *findGpuSpec("sm_90a");
+  std::map<std::string, BlockResources> known;
+  auto resources = [&](plan::LaunchOp launch) {
+    const std::string kernel = launch.getKernel().str();
+    const auto [place, isNew] = known.try_emplace(kernel);
+    if (!isNew)
+      return place->second;
+    const auto cubin = nvrtc->compile(
+        {kernel + ".cu", model.source(kernel), headers}, "sm_90a");
+    EXPECT_TRUE(cubin.ok()) << cubin.status();
+    if (cubin.ok() && cubin->log.kernels.size() == 1) {
+      const KernelResources &log = cubin->log.kernels.front();
+      const plan::GeometryAttr geometry = launch.getGeometry();
+      place->second = {log.registers, static_cast<int>(geometry.getThreads()),
+                       log.sharedBytes +
+                           static_cast<int>(geometry.getScratch())};
+    }
+    EXPECT_GT(place->second.registers, 0) << kernel;
+    return place->second;
+  };
+  auto decode = model.module().lookupSymbol<plan::ProgramOp>("decode");
+  std::vector<plan::LaunchOp> launches;
+  for (auto launch : decode.getOps<plan::LaunchOp>())
+    launches.push_back(launch);
+  ASSERT_EQ(launches.size(), 5 * 16 + 3);
+  for (size_t i = 0; i + 1 < launches.size(); ++i) {
+    const BlockResources first = resources(launches[i]);
+    const BlockResources second = resources(launches[i + 1]);
+    EXPECT_TRUE(fitTogether(gpu, {first, second}))
+        << launches[i].getKernel().str() << " (" << first.registers
+        << " registers, " << first.sharedBytes << " bytes) and "
+        << launches[i + 1].getKernel().str() << " (" << second.registers
+        << " registers, " << second.sharedBytes << " bytes)";
+  }
+}
+
+} // namespace
+} // namespace llamac
