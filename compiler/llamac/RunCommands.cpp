@@ -66,6 +66,10 @@ void addRunCommand(CLI::App &app, absl::Status &status) {
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
       LLAMAC_RETURN_IF_ERROR(checkRunOptions(command->options));
+      if (command->compile.options.target == "reference" &&
+          (command->options.profile || !command->options.trace.empty()))
+        return usageError("--profile and --trace: expected a target that has "
+                          "kernels, got reference");
       if (command->compile.options.target == "reference")
         return referenceRun(command->model, command->compile.options,
                             command->options, stdout, stderr);

@@ -43,7 +43,6 @@ private:
   void runShare(const BoundLaunch &launch, int64_t rows, int thread) const;
 
   CpuDevice &device;
-  const schema::ProgramT &program;
   std::vector<void *> args; ///< Of all launches, one after the other.
   std::vector<BoundLaunch> launches;
   std::vector<void *> scratch; ///< By thread.
@@ -78,7 +77,7 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
                        const std::vector<CpuKernel> &kernels,
                        const ProgramBindings &bindings,
                        std::vector<void *> scratch)
-    : device(device), program(program), scratch(std::move(scratch)) {
+    : PreparedProgram(program), device(device), scratch(std::move(scratch)) {
   for (const auto &launch : program.launches)
     for (const schema::Operand &operand : launch->operands)
       args.push_back(addressOf(operand, bindings));

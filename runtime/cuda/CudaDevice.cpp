@@ -16,11 +16,13 @@
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/plan/SourceBundle.h"
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -127,6 +129,45 @@ private:
 absl::StatusOr<std::optional<DeviceMemory>> CudaDevice::memory() {
   LLAMAC_RETURN_IF_ERROR(enter());
   return blocks->ofDevice();
+}
+
+absl::StatusOr<std::optional<double>> CudaDevice::copyBandwidth() {
+  // Past every cache, as far as there is room.
+  LLAMAC_ASSIGN_OR_RETURN(const DeviceMemory left, blocks->ofDevice());
+  const uint64_t size = std::min(left.free / 4, uint64_t{512} << 20);
+  if (size < (uint64_t{128} << 20))
+    return std::nullopt;
+  LLAMAC_ASSIGN_OR_RETURN(const auto from, allocate(size));
+  LLAMAC_ASSIGN_OR_RETURN(const auto to, allocate(size));
+  std::array<cuda::Event, 2> marks = {};
+  const auto destroyMarks = absl::MakeCleanup([&] {
+    for (cuda::Event mark : marks)
+      if (mark)
+        functions->cuEventDestroy_v2(mark);
+  });
+  for (cuda::Event &mark : marks)
+    LLAMAC_RETURN_IF_ERROR(
+        functions->check(functions->cuEventCreate(&mark, 0), "cuEventCreate"));
+  // The first copy warms up.
+  constexpr int copies = 8;
+  for (int i = 0; i <= copies; ++i) {
+    if (i == 1)
+      LLAMAC_RETURN_IF_ERROR(functions->check(
+          functions->cuEventRecord(marks[0], work), "cuEventRecord"));
+    LLAMAC_RETURN_IF_ERROR(
+        functions->check(functions->cuMemcpyDtoDAsync_v2(
+                             addressOf(*to), addressOf(*from), size, work),
+                         "cuMemcpyDtoDAsync"));
+  }
+  LLAMAC_RETURN_IF_ERROR(functions->check(
+      functions->cuEventRecord(marks[1], work), "cuEventRecord"));
+  LLAMAC_RETURN_IF_ERROR(
+      functions->check(functions->cuStreamSynchronize(work), "a copy"));
+  float milliseconds = 0;
+  LLAMAC_RETURN_IF_ERROR(functions->check(
+      functions->cuEventElapsedTime(&milliseconds, marks[0], marks[1]),
+      "cuEventElapsedTime"));
+  return 2.0 * copies * static_cast<double>(size) / (milliseconds * 1e-3);
 }
 
 absl::Status CudaDevice::reserve(uint64_t size) {

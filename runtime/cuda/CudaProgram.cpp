@@ -53,23 +53,29 @@ public:
   ~CudaProgram() override;
 
   absl::Status run(const StepShape &shape) override;
+  absl::StatusOr<std::vector<double>> runTimed(const StepShape &shape) override;
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
-  absl::Status enqueue(const StepShape &shape) override;
+  absl::Status enqueue(const StepShape &shape) override {
+    return enqueueStep(shape, /*isTimed=*/false);
+  }
 
 private:
+  absl::Status enqueueStep(const StepShape &shape, bool isTimed);
   absl::Status enqueueLaunch(size_t launch, const StepShape &shape);
-  absl::Status enqueueAll(const StepShape &shape);
-  absl::StatusOr<cuda::GraphExec> graphFor(const StepShape &shape);
-  absl::StatusOr<cuda::GraphExec> capture(const StepShape &shape);
+  absl::Status enqueueAll(const StepShape &shape, bool isTimed);
+  absl::Status makeMarks();
+  absl::StatusOr<cuda::GraphExec> graphFor(const StepShape &shape,
+                                           bool isTimed);
+  absl::StatusOr<cuda::GraphExec> capture(const StepShape &shape, bool isTimed);
   absl::Status finish();
 
   CudaDevice &device;
   const schema::PlanT &plan;
-  const schema::ProgramT &program;
   const std::vector<cuda::Function> &functions;
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
-  /// By rows, wanted rows and whether tokens are chosen.
-  std::map<std::tuple<int64_t, int64_t, bool>, cuda::GraphExec> graphs;
+  /// By rows, wanted rows, whether tokens are chosen and launches timed.
+  std::map<std::tuple<int64_t, int64_t, bool, bool>, cuda::GraphExec> graphs;
+  std::vector<cuda::Event> marks; ///< Before each launch, and behind the last.
 };
 
 } // namespace
@@ -145,7 +151,7 @@ CudaProgram::CudaProgram(CudaDevice &device, const schema::PlanT &plan,
                          const schema::ProgramT &program,
                          const std::vector<cuda::Function> &functions,
                          const ProgramBindings &bindings)
-    : device(device), plan(plan), program(program), functions(functions) {
+    : CudaSteps(program), device(device), plan(plan), functions(functions) {
   for (const auto &launch : program.launches) {
     addresses.emplace_back();
     for (const schema::Operand &operand : launch->operands)
@@ -157,6 +163,8 @@ CudaProgram::~CudaProgram() {
   device.enter().IgnoreError();
   for (const auto &[shape, graph] : graphs)
     device.driver().cuGraphExecDestroy(graph);
+  for (cuda::Event mark : marks)
+    device.driver().cuEventDestroy_v2(mark);
 }
 
 absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
@@ -195,18 +203,61 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
                                    ": cuLaunchKernelEx"));
 }
 
-absl::Status CudaProgram::enqueueAll(const StepShape &shape) {
-  for (size_t i = 0; i < program.launches.size(); ++i)
+absl::Status CudaProgram::enqueueAll(const StepShape &shape, bool isTimed) {
+  const cuda::Driver &driver = device.driver();
+  // In a capture, a record by this flag is a node of the graph.
+  auto mark = [&](size_t place) {
+    return !isTimed ? absl::OkStatus()
+                    : driver.check(driver.cuEventRecordWithFlags(
+                                       marks[place], device.stream(),
+                                       cuda::eventRecordExternal),
+                                   "cuEventRecordWithFlags");
+  };
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    LLAMAC_RETURN_IF_ERROR(mark(i));
     LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, shape));
+  }
+  return mark(program.launches.size());
+}
+
+absl::Status CudaProgram::makeMarks() {
+  const cuda::Driver &driver = device.driver();
+  while (marks.size() < program.launches.size() + 1) {
+    cuda::Event mark = nullptr;
+    LLAMAC_RETURN_IF_ERROR(
+        driver.check(driver.cuEventCreate(&mark, 0), "cuEventCreate"));
+    marks.push_back(mark);
+  }
   return absl::OkStatus();
 }
 
-absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape) {
+absl::StatusOr<std::vector<double>>
+CudaProgram::runTimed(const StepShape &shape) {
+  const cuda::Driver &driver = device.driver();
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  LLAMAC_RETURN_IF_ERROR(makeMarks());
+  LLAMAC_RETURN_IF_ERROR(enqueueStep(shape, /*isTimed=*/true));
+  LLAMAC_RETURN_IF_ERROR(finish());
+  std::vector<double> seconds(program.launches.size());
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    if (rowsOf(*program.launches[i], shape) == 0)
+      continue;
+    float milliseconds = 0;
+    LLAMAC_RETURN_IF_ERROR(driver.check(
+        driver.cuEventElapsedTime(&milliseconds, marks[i], marks[i + 1]),
+        "cuEventElapsedTime"));
+    seconds[i] = milliseconds * 1e-3;
+  }
+  return seconds;
+}
+
+absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape,
+                                                     bool isTimed) {
   const cuda::Driver &driver = device.driver();
   LLAMAC_RETURN_IF_ERROR(driver.check(
       driver.cuStreamBeginCapture_v2(device.stream(), cuda::captureOfThread),
       "cuStreamBeginCapture"));
-  const absl::Status enqueued = enqueueAll(shape);
+  const absl::Status enqueued = enqueueAll(shape, isTimed);
   cuda::Graph graph = nullptr;
   const absl::Status ended = driver.check(
       driver.cuStreamEndCapture(device.stream(), &graph), "cuStreamEndCapture");
@@ -222,12 +273,13 @@ absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape) {
   return ready;
 }
 
-absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const StepShape &shape) {
-  auto [place, isNew] =
-      graphs.try_emplace({shape.rows, shape.wanted, shape.samples}, nullptr);
+absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const StepShape &shape,
+                                                      bool isTimed) {
+  auto [place, isNew] = graphs.try_emplace(
+      {shape.rows, shape.wanted, shape.samples, isTimed}, nullptr);
   if (!isNew)
     return place->second;
-  auto graph = capture(shape);
+  auto graph = capture(shape, isTimed);
   if (graph.ok())
     place->second = *graph;
   else
@@ -242,12 +294,12 @@ absl::Status CudaProgram::finish() {
                       absl::StrCat("program ", program.name));
 }
 
-absl::Status CudaProgram::enqueue(const StepShape &shape) {
+absl::Status CudaProgram::enqueueStep(const StepShape &shape, bool isTimed) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   // The last program's steps have too many shapes to keep a graph of each.
   if (&program == plan.programs.back().get())
-    return enqueueAll(shape);
-  LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(shape));
+    return enqueueAll(shape, isTimed);
+  LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(shape, isTimed));
   const cuda::Driver &driver = device.driver();
   return driver.check(driver.cuGraphLaunch(graph, device.stream()),
                       "cuGraphLaunch");

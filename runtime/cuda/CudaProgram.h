@@ -16,6 +16,8 @@ namespace llamac {
 /// A program whose steps a stream is given without waiting for them.
 class CudaSteps : public PreparedProgram {
 public:
+  using PreparedProgram::PreparedProgram;
+
   /// The device has been entered.
   virtual absl::Status enqueue(const StepShape &shape) = 0;
 };

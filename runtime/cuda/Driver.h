@@ -50,6 +50,9 @@ inline constexpr int functionSharedBytes = 8;
 /// CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr unsigned streamNonBlocking = 1;
 inline constexpr unsigned eventWithoutTime = 2;
+
+/// CU_EVENT_RECORD_EXTERNAL
+inline constexpr unsigned eventRecordExternal = 1;
 inline constexpr int captureOfThread = 1;
 
 /// CUlaunchAttribute: one of CU_LAUNCH_ATTRIBUTE_..., with the words of its
@@ -96,6 +99,8 @@ struct LaunchConfig {
   X(cuMemFreeHost, Result, (void *))                                           \
   X(cuEventCreate, Result, (Event *, unsigned))                                \
   X(cuEventRecord, Result, (Event, Stream))                                    \
+  X(cuEventRecordWithFlags, Result, (Event, Stream, unsigned))                 \
+  X(cuEventElapsedTime, Result, (float *, Event, Event))                       \
   X(cuEventSynchronize, Result, (Event))                                       \
   X(cuEventDestroy_v2, Result, (Event))                                        \
   X(cuModuleLoadData, Result, (Module *, const void *))                        \

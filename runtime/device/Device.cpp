@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace llamac {
 
@@ -97,7 +98,25 @@ absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size) {
                                     " from ", offset));
 }
 
+absl::StatusOr<std::vector<double>>
+PreparedProgram::runTimed(const StepShape &shape) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds(program.launches.size());
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    if (rowsOf(*program.launches[i], shape) == 0)
+      continue;
+    const Clock::time_point start = Clock::now();
+    LLAMAC_RETURN_IF_ERROR(runLaunch(i, shape));
+    seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  return seconds;
+}
+
 absl::StatusOr<std::optional<DeviceMemory>> Device::memory() {
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<double>> Device::copyBandwidth() {
   return std::nullopt;
 }
 

@@ -116,15 +116,24 @@ absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size);
 /// One program of a plan, bound to memory.
 class PreparedProgram {
 public:
+  explicit PreparedProgram(const schema::ProgramT &program)
+      : program(program) {}
   virtual ~PreparedProgram();
 
   /// Runs every launch of the program that `shape` asks for and waits for the
   /// last.
   virtual absl::Status run(const StepShape &shape) = 0;
 
+  /// The same, one launch after the other; seconds that each took, 0 for one
+  /// that has nothing to do.
+  virtual absl::StatusOr<std::vector<double>> runTimed(const StepShape &shape);
+
   /// Runs launch number `launch` alone and waits for it. All launches in order
   /// do what run() does.
   virtual absl::Status runLaunch(size_t launch, const StepShape &shape) = 0;
+
+protected:
+  const schema::ProgramT &program;
 };
 
 /// Steps that a device does in order while the host goes on, so that it never
@@ -196,6 +205,10 @@ public:
 
   /// None where the host's memory is used, which is taken as it is written.
   virtual absl::StatusOr<std::optional<DeviceMemory>> memory();
+
+  /// Bytes a second that a copy within memory moves, read and written,
+  /// measured; none where that is not known.
+  virtual absl::StatusOr<std::optional<double>> copyBandwidth();
 
   /// Takes memory at once that the next buffers, reservedBytes() each, then lie
   /// in. Memory error when there is not enough. Nothing where the host's memory

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace llamac {
@@ -85,6 +86,7 @@ Engine::create(std::shared_ptr<const Model> model,
                const EngineOptions &options) {
   std::unique_ptr<Engine> engine(new Engine(std::move(model)));
   engine->observer = options.observer;
+  engine->profile = options.profile;
   LLAMAC_RETURN_IF_ERROR(engine->allocate(options));
   return engine;
 }
@@ -266,11 +268,29 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
   const StepShape shape{static_cast<int64_t>(rows.size()), wanted, samples};
   const size_t program = programFor(shape);
   LLAMAC_RETURN_IF_ERROR(writeInputs(rows, samples));
-  LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape)
-                                  : programs[program]->run(shape));
+  LLAMAC_RETURN_IF_ERROR(observer  ? runObserved(program, shape)
+                         : profile ? runTimed(rows, program, shape)
+                                   : programs[program]->run(shape));
   for (const Row &row : rows)
     row.sequence->tokens = row.position + 1;
   return sink(rows, program);
+}
+
+absl::Status Engine::runTimed(absl::Span<const Row> rows, size_t program,
+                              const StepShape &shape) {
+  TimedStep step{.program = program, .shape = shape};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    step.keys += rows[i].position + 1;
+    if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
+      step.context += rows[i].position + 1;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  step.start = std::chrono::duration<double>(start.time_since_epoch()).count();
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> seconds,
+                          programs[program]->runTimed(shape));
+  step.seconds = seconds;
+  profile->add(step);
+  return absl::OkStatus();
 }
 
 absl::Status Engine::runObserved(size_t program, const StepShape &shape) {

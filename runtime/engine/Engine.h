@@ -12,6 +12,7 @@
 #include "runtime/engine/KvCache.h"
 #include "runtime/engine/LaunchObserver.h"
 #include "runtime/engine/Model.h"
+#include "runtime/engine/Profile.h"
 #include "runtime/engine/Sampler.h"
 
 #include "absl/functional/function_ref.h"
@@ -29,6 +30,9 @@ struct EngineOptions {
   /// Sees every launch of every step; outlives the engine. Null: nobody does,
   /// and a program runs as a whole.
   LaunchObserver *observer = nullptr;
+  /// Is given every step with the time of each launch; outlives the engine.
+  /// Null: steps run as they do alone.
+  Profile *profile = nullptr;
 };
 
 /// A sequence of tokens whose keys and values an engine holds; it gives its
@@ -156,6 +160,8 @@ private:
   absl::Status runChunk(absl::Span<const Row> rows, int64_t wanted,
                         bool samples, ChunkSink sink);
   absl::Status writeInputs(absl::Span<const Row> rows, bool samples);
+  absl::Status runTimed(absl::Span<const Row> rows, size_t program,
+                        const StepShape &shape);
   absl::Status runObserved(size_t program, const StepShape &shape);
   absl::Status giveLogits(absl::Span<const Row> rows, size_t program,
                           LogitsSink sink);
@@ -164,6 +170,7 @@ private:
 
   std::shared_ptr<const Model> shared;
   LaunchObserver *observer = nullptr;
+  Profile *profile = nullptr;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<Buffer> arena, counters;
   std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.

@@ -234,7 +234,7 @@ absl::Status Engine::follow(absl::Span<const FollowedSequence> batch,
 absl::StatusOr<bool> Engine::queues(size_t rows) {
   const schema::PlanT &plan = shared->plan();
   const schema::ProgramT &largest = *plan.programs.back();
-  if (observer || !shared->samples() || rows == 0 ||
+  if (observer || profile || !shared->samples() || rows == 0 ||
       static_cast<int64_t>(rows) > largest.maxWanted)
     return false;
   if (!queue) {

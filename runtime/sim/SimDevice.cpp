@@ -153,7 +153,7 @@ public:
   SimProgram(SimDevice &device, const SimModule &module,
              const schema::PlanT &plan, const schema::ProgramT &program,
              const ProgramBindings &bindings)
-      : device(device), module(module), plan(plan), program(program),
+      : PreparedProgram(program), device(device), module(module), plan(plan),
         bindings(bindings) {}
 
   absl::Status run(const StepShape &shape) override;
@@ -166,7 +166,6 @@ private:
   SimDevice &device;
   const SimModule &module;
   const schema::PlanT &plan;
-  const schema::ProgramT &program;
   ProgramBindings bindings;
 };
 

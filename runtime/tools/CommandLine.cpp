@@ -61,6 +61,10 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
   app.add_flag("--print-ids", options.printIds, "Print ids instead of text");
   app.add_flag("--json", options.json, "Timings as JSON");
   app.add_flag("-q,--quiet", options.quiet, "No timings");
+  app.add_flag("--profile", options.profile,
+               "Time, bytes and share of bandwidth of each kernel on stderr");
+  app.add_option("--trace", options.trace,
+                 "A file for the time of each launch, for chrome://tracing");
 }
 
 void addBenchOptions(CLI::App &app, BenchOptions &options) {

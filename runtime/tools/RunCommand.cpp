@@ -9,6 +9,7 @@
 #include "runtime/tools/RunCommand.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -146,16 +147,28 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log) {
   LLAMAC_RETURN_IF_ERROR(checkRunOptions(options));
+  Profile profile(model->plan());
+  Profile *wanted =
+      options.profile || !options.trace.empty() ? &profile : nullptr;
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model));
+                          Engine::create(model, {.profile = wanted}));
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
                           newDecoder(*engine));
   auto encode = [&](absl::string_view text, bool special) {
     return model->encode(text, special);
   };
-  return runDecoder({*decoder, model->path(), encode,
-                     model->plan().sampling.get(), model->loadSeconds()},
-                    options, out, log);
+  LLAMAC_RETURN_IF_ERROR(
+      runDecoder({*decoder, model->path(), encode, model->plan().sampling.get(),
+                  model->loadSeconds()},
+                 options, out, log));
+  if (options.profile) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<double> bandwidth,
+                            model->device().copyBandwidth());
+    absl::FPrintF(log, "%s", profile.table(bandwidth));
+  }
+  return options.trace.empty()
+             ? absl::OkStatus()
+             : writeFileAtomically(options.trace, profile.trace());
 }
 
 } // namespace llamac

@@ -32,6 +32,8 @@ struct RunOptions {
   bool printIds = false;    ///< The ids instead of the text.
   bool json = false;        ///< The timings as one JSON object.
   bool quiet = false;       ///< No timings.
+  bool profile = false;     ///< The time of each kernel.
+  std::string trace;        ///< A file for that of each launch; empty: none.
 };
 
 /// Usage error for options that do not go together, before a model is loaded.

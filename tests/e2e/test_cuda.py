@@ -8,9 +8,12 @@ simulator.
     test_cuda.py Answers    tokens, logits and checks
     test_cuda.py Faults     every call of the driver failing in turn
     test_cuda.py Flight     steps in flight, and what is left of many runs
+    test_cuda.py Profiles   the time of launches
     test_cuda.py Cache      compiled kernels on disk
 """
 
+import collections
+import json
 import os
 import re
 import shutil
@@ -128,6 +131,52 @@ class Answers(CudaCase):
         self.assertIn("cuda by 16", out)
 
 
+class Profiles(CudaCase):
+    def profile(self, plan):
+        trace = self.path("trace.json")
+        run = ("-n", 5, *self.PROMPT)
+        result = self.run_plan(plan, *run, "--profile", "--trace", trace)
+        self.assertEqual(result.stdout, self.run_plan(plan, *run).stdout)
+        with open(trace) as f:
+            return result.stderr.splitlines(), json.load(f)["traceEvents"]
+
+    def test_every_launch_of_every_step_is_timed(self):
+        cpu_plan = self.path("cpu.plan")
+        self.llamac("compile", self.model, "-c", 256, "-o", cpu_plan, "-q")
+        for plan in (self.plan, cpu_plan):
+            table, slices = self.profile(plan)
+            program = json.loads(self.llamac("inspect", plan, "--json").stdout)["programs"][0]
+            decode = [slice for slice in slices if slice["args"]["step"] == 4]
+            self.assertEqual(len(decode), program["launches"])
+            self.assertEqual({slice["args"]["step"] for slice in slices}, set(range(5)))
+            end = 0
+            for slice in slices:
+                self.assertGreaterEqual(slice["ts"], end - 1e-3)
+                self.assertGreaterEqual(slice["dur"], 0)
+                end = slice["ts"] + slice["dur"] * 0.999
+            # The table has the same launches, kernel by kernel.
+            self.assertRegex(table[0], r"^kernel +launches +ms +time +us each +GB/s +GFLOP/s")
+            counted = {line.split()[0]: int(line.split()[1]) for line in table[1:-1]}
+            self.assertEqual(counted.pop("all"), len(slices))
+            self.assertEqual(counted, dict(collections.Counter(slice["args"]["kernel"] for slice in slices)))
+            self.assertIn("5 steps", table[-1])
+
+    def test_bytes_are_those_of_weights_and_keys(self):
+        slices = self.profile(self.plan)[1]
+        output = [slice for slice in slices if slice["args"]["step"] == 4 and "gemv_output" in slice["args"]["kernel"]]
+        self.assertEqual(len(output), 1)
+        self.assertGreater(output[0]["args"]["bytes"], 261 * 64 * 2)
+        self.assertLess(output[0]["args"]["bytes"], 261 * 64 * 2 * 1.2)
+
+    def test_a_call_that_fails_ends_the_run(self):
+        for function in ("cuEventRecordWithFlags", "cuEventElapsedTime", "cuEventCreate"):
+            error = self.run_plan(
+                *(self.plan, "-n", 3, *self.PROMPT, "--profile"), expect=DEVICE, LLAMAC_STANDIN_FAILS=function + ":2"
+            ).stderr
+            self.assertIn("the driver says CUDA_ERROR_UNKNOWN", error)
+            self.assert_nothing_leaked()
+
+
 class Flight(CudaCase):
     """tests/runtime/cuda/StepsInFlightTest.cpp, and steps that fail while others
     follow them."""
@@ -196,6 +245,8 @@ class Faults(CudaCase):
             functions = re.findall(r"^  X\((cu\w+), Result", f.read(), re.M)
         # What ends something, and what words an error, has nobody to tell.
         quiet = {f for f in functions if re.search("Destroy|Free|Unload|Release|GetError", f)}
+        # Of profiles alone.
+        quiet |= {"cuEventRecordWithFlags", "cuEventElapsedTime"}
         once = {"cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetName", "cuMemGetInfo_v2", "cuMemAlloc_v2"}
         once |= {"cuDevicePrimaryCtxRetain", "cuFuncSetAttribute"}
         self.assertGreater(len(functions), 25)

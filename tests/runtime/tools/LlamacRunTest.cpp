@@ -125,5 +125,12 @@ TEST_F(LlamacRunTest, WritesLogits) {
   EXPECT_EQ(std::filesystem::file_size(path) % 64, 0u);
 }
 
+#ifdef NDEBUG
+// What a machine that only runs plans needs.
+TEST(LlamacRunBinaryTest, IsSmall) {
+  EXPECT_LT(std::filesystem::file_size(LLAMAC_RUN), 10'000'000u);
+}
+#endif
+
 } // namespace
 } // namespace llamac

@@ -33,6 +33,7 @@
 #include "absl/strings/str_split.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -64,6 +65,8 @@ struct KernelLaunch {
 };
 } // namespace
 
+using Clock = std::chrono::steady_clock;
+
 namespace llamac::cuda {
 struct ContextTag {};
 struct ModuleTag {
@@ -77,10 +80,10 @@ struct FunctionTag {
   int operands;
 };
 struct GraphTag {
-  std::vector<KernelLaunch> launches;
+  std::vector<std::function<void()>> nodes; ///< One after the other.
 };
 struct GraphExecTag {
-  std::vector<KernelLaunch> launches;
+  std::vector<std::function<void()>> nodes;
 };
 struct StreamTag {
   std::unique_ptr<GraphTag> captured; ///< Not null while it captures.
@@ -89,6 +92,8 @@ struct StreamTag {
 struct EventTag {
   /// Of the last record; also the stream's, which may outlive the event.
   std::shared_ptr<bool> reached;
+  std::shared_ptr<Clock::time_point> time =
+      std::make_shared<Clock::time_point>();
   Stream stream = nullptr;
 };
 } // namespace llamac::cuda
@@ -463,7 +468,28 @@ Result cuEventRecord(Event event, Stream stream) {
   STANDIN_CALL(cuEventRecord)
   event->stream = stream;
   event->reached = std::make_shared<bool>(false);
-  return enqueue(stream, [reached = event->reached] { *reached = true; });
+  return enqueue(stream, [reached = event->reached, time = event->time] {
+    *reached = true;
+    *time = Clock::now();
+  });
+}
+
+Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
+  STANDIN_CALL(cuEventRecordWithFlags)
+  if (flags != eventRecordExternal || gpu().streams.count(stream) == 0)
+    return invalidValue;
+  auto record = [time = event->time] { *time = Clock::now(); };
+  if (!stream->captured)
+    return enqueue(stream, record);
+  stream->captured->nodes.emplace_back(record);
+  return success;
+}
+
+Result cuEventElapsedTime(float *milliseconds, Event from, Event to) {
+  STANDIN_CALL(cuEventElapsedTime)
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(*to->time - *from->time).count();
+  return success;
 }
 
 Result cuEventSynchronize(Event event) {
@@ -561,7 +587,7 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   KernelLaunch whole{function->module, std::move(launch)};
   if (!stream->captured)
     return enqueue(stream, [whole] { gpu().run(whole); });
-  stream->captured->launches.push_back(std::move(whole));
+  stream->captured->nodes.emplace_back([whole] { gpu().run(whole); });
   return success;
 }
 
@@ -605,15 +631,15 @@ Result cuStreamEndCapture(Stream stream, Graph *graph) {
 Result cuGraphInstantiateWithFlags(GraphExec *ready, Graph graph,
                                    unsigned long long) {
   STANDIN_CALL(cuGraphInstantiateWithFlags)
-  *ready = *gpu().graphExecs.insert(new GraphExecTag{graph->launches}).first;
+  *ready = *gpu().graphExecs.insert(new GraphExecTag{graph->nodes}).first;
   return success;
 }
 
 Result cuGraphLaunch(GraphExec graph, Stream stream) {
   STANDIN_CALL(cuGraphLaunch)
-  return enqueue(stream, [launches = graph->launches] {
-    for (const KernelLaunch &launch : launches)
-      gpu().run(launch);
+  return enqueue(stream, [nodes = graph->nodes] {
+    for (const auto &node : nodes)
+      node();
   });
 }
 
