@@ -21,7 +21,7 @@ namespace llamac {
 class SimBackend final : public CudaBackend {
 public:
   SimBackend(const CudaTargetOptions &options, SimFlavour flavour)
-      : CudaBackend(withFewMultiprocessors(options)), flavour(flavour) {}
+      : CudaBackend(options), flavour(flavour) {}
 
   /// One code object, of the flavour.
   absl::StatusOr<std::vector<PlanCode>>
@@ -29,13 +29,6 @@ public:
           const SourceEdit &edit) const override;
 
 private:
-  /// Blocks that stay on a multiprocessor then have several tiles of a small
-  /// model, and the threads of few blocks are to be simulated.
-  static CudaTargetOptions withFewMultiprocessors(CudaTargetOptions options) {
-    options.gpu.multiprocessors = 4;
-    return options;
-  }
-
   SimFlavour flavour;
 };
 
