@@ -326,6 +326,19 @@ private:
 
 } // namespace llamac::cuda
 
+#else // LLAMAC_HAS_SM90
+
+namespace llamac::cuda {
+
+/// What a plan for sm_90a gives on an older GPU.
+template <StreamConfig config> class WeightStream {
+  static_assert(config.blocks == 0,
+                "the plan's kernels are for sm_90a; compile it with --gpu for "
+                "the GPU at hand");
+};
+
+} // namespace llamac::cuda
+
 #endif // LLAMAC_HAS_SM90
 
 #endif // LLAMAC_CODEGEN_DEVICE_STREAM_CUH

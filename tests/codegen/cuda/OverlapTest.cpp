@@ -51,6 +51,14 @@ struct Emitted {
   std::string source(const std::string &kernel) const {
     return read(folder / (kernel + ".cu"));
   }
+  std::vector<SourceHeader> headers() const {
+    std::vector<SourceHeader> all;
+    for (const auto &entry :
+         std::filesystem::directory_iterator(folder / "llamac"))
+      all.push_back({absl::StrCat("llamac/", entry.path().filename().string()),
+                     read(entry.path())});
+    return all;
+  }
 };
 
 Emitted emitted(const std::string &shape, const std::string &gpu,
@@ -213,12 +221,7 @@ TEST(OverlapRoom, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
   if (!nvrtc.ok())
     GTEST_SKIP() << nvrtc.status().message();
   const Emitted model = emitted("llama-3.2-1b", "sm_90a");
-  std::vector<SourceHeader> headers;
-  for (const auto &entry :
-       std::filesystem::directory_iterator(model.folder / "llamac"))
-    headers.push_back(
-        {absl::StrCat("llamac/", entry.path().filename().string()),
-         read(entry.path())});
+  const std::vector<SourceHeader> headers = model.headers();
   const GpuSpec &gpu = *findGpuSpec("sm_90a");
   std::map<std::string, BlockResources> known;
   auto resources = [&](plan::LaunchOp launch) {
@@ -253,6 +256,21 @@ TEST(OverlapRoom, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
         << launches[i + 1].getKernel().str() << " (" << second.registers
         << " registers, " << second.sharedBytes << " bytes)";
   }
+}
+
+TEST(StreamedKernels, SayWhatToDoOnAnOlderGpu) {
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc.ok())
+    GTEST_SKIP() << nvrtc.status().message();
+  const Emitted model = emitted("smollm2-135m", "sm_90a");
+  const std::string kernel = "gemv_attention_wo_n576_k576_bf16";
+  const auto cubin = nvrtc->compile(
+      {kernel + ".cu", model.source(kernel), model.headers()}, "sm_89");
+  ASSERT_FALSE(cubin.ok());
+  EXPECT_NE(std::string(cubin.status().message())
+                .find("compile it with --gpu for the GPU at hand"),
+            std::string::npos)
+      << cubin.status();
 }
 
 } // namespace
