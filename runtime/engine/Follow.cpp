@@ -184,6 +184,7 @@ absl::Status Engine::Chain::finish() {
 absl::Status Engine::followOneByOne(absl::Span<const FollowedSequence> batch,
                                     int64_t steps, TokenSink sink) {
   std::vector<int32_t> tokens;
+  tokens.reserve(batch.size());
   for (const FollowedSequence &item : batch)
     tokens.push_back(item.token);
   for (int64_t step = 0; step < steps; ++step) {

@@ -65,6 +65,7 @@ std::string Profile::table(std::optional<double> bandwidth) const {
     all.add(slice);
   }
   std::vector<Sum> sums;
+  sums.reserve(byKernel.size() + 1);
   for (const auto &[kernel, sum] : byKernel)
     sums.push_back(sum);
   std::sort(sums.begin(), sums.end(), [](const Sum &a, const Sum &b) {

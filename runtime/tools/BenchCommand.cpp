@@ -39,8 +39,16 @@ template <typename Work> static absl::StatusOr<double> timed(Work work) {
       .count();
 }
 
+// As many steps as `tokens`. A device that chooses tokens goes on with its own,
+// as in use: how long a step takes hangs on no token.
 static absl::Status decode(Engine &engine, Sequence &sequence,
                            absl::Span<const int32_t> tokens) {
+  if (engine.model().samples()) {
+    LLAMAC_ASSIGN_OR_RETURN(Sampler greedy, Sampler::create({}));
+    return engine.follow({{&sequence, tokens[0], &greedy}},
+                         static_cast<int64_t>(tokens.size()),
+                         [](absl::Span<const int32_t>) { return true; });
+  }
   for (const int32_t &token : tokens)
     LLAMAC_RETURN_IF_ERROR(
         engine.step({{&sequence, {&token, 1}, Wanted::Last}}, ignoreLogits));

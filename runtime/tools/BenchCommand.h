@@ -22,10 +22,11 @@ struct BenchOptions {
 };
 
 /// Runs a prompt of made-up tokens and then single steps at that depth, after
-/// a short warm-up, without sampling. One JSON object, or a table for people,
-/// goes to `out`: tokens per second of both, seconds to load and to the first
-/// token, threads, instruction set and the process's peak memory. Usage error
-/// when the tokens exceed the context.
+/// a short warm-up: of made-up tokens and without sampling, or, where the plan
+/// chooses tokens, of the likeliest, in flight as in use. One JSON object, or a
+/// table for people, goes to `out`: tokens per second of both, seconds to load
+/// and to the first token, threads, instruction set and the process's peak
+/// memory. Usage error when the tokens exceed the context.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 

@@ -104,6 +104,11 @@ class Answers(CudaCase):
         expected = self.run_plan(self.plan, "-n", 4, *self.PROMPT).stdout
         self.assertEqual(self.run_plan(plan, "-n", 4, *self.PROMPT).stdout, expected)
 
+    def test_bench_measures_steps_in_flight(self):
+        result = self.run_plan("bench", self.plan, "--prompt-tokens", 20, "--gen-tokens", 8, "--json")
+        self.assertGreater(json.loads(result.stdout)["decode_tok_s"], 0)
+        self.assert_nothing_leaked()
+
     def test_made_up_weights_need_a_configuration_alone(self):
         folder = self.path("bare")
         os.makedirs(folder)
