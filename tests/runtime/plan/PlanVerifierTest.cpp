@@ -292,7 +292,9 @@ const Nonsense all[] = {
     {"LaunchPartOfACluster",
      [](PlanT &p) {
        p.target = "sim";
-       firstLaunch(p).threads = 32;
+       for (const auto &program : p.programs)
+         for (const auto &launch : program->launches)
+           launch->threads = 32;
        firstLaunch(p).items = 3;
        firstLaunch(p).cluster = 2;
      },
