@@ -112,10 +112,14 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
      << " blocks";
   if (shape.sharedBytes)
     os << ", " << shape.sharedBytes << " bytes of dynamic shared memory";
+  if (shape.cluster > 1)
+    os << ", in clusters of " << shape.cluster;
   os << ".\nextern \"C\" __global__ void __launch_bounds__(" << shape.threads
      << ", " << shape.minBlocks << ") " << kernel.getSymName() << "(";
   for (const CudaKernelText::Parameter &parameter : text.parameters)
     os << parameter.type << parameter.name << ", ";
+  for (const std::string &map : text.maps)
+    os << "LLAMAC_TENSOR_MAP(" << map << "), ";
   os << "int rows) {\n";
   if (overlaps)
     os << "letNextLaunchBegin();\n" << text.ahead << "waitForLaunches();\n";

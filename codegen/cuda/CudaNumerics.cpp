@@ -66,7 +66,7 @@ static double productTolerance(Operation *op) {
   else if (auto product = dyn_cast<kernel::QkvOp>(op))
     config = product.getConfigAttr();
   const bool rounds =
-      (config && config.getFamily() == kernel::MatmulFamily::Gemm) ||
+      (config && config.getFamily() != kernel::MatmulFamily::Gemv) ||
       roundsWeights(op);
   return rounds ? cancellation * bf16Rounding : fp32Tolerance;
 }

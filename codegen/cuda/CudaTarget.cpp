@@ -74,9 +74,12 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
   const bool few = maxRows <= maxGemvRows;
   if (isa<kernel::MatmulOp, kernel::QkvOp>(op))
-    return kernel::MatmulConfigAttr::get(
-        context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
-        few ? maxRows : 0);
+    return kernel::MatmulConfigAttr::get(context,
+                                         few ? kernel::MatmulFamily::Gemv
+                                         : takesWgmma(op, targetOptions)
+                                             ? kernel::MatmulFamily::Wgmma
+                                             : kernel::MatmulFamily::Gemm,
+                                         few ? maxRows : 0);
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (!attention)
     return {};
@@ -98,7 +101,13 @@ StringRef CudaTarget::familyName(Operation *op) const {
 }
 
 kernel::LaunchGeometry CudaTarget::geometry(Operation *op) const {
-  const cuda::LaunchShape shape = cudaFamilyOf(op)->shape(op, targetOptions);
+  const CudaFamily *family = cudaFamilyOf(op);
+  const cuda::LaunchShape shape = family->shape(op, targetOptions);
+  std::vector<kernel::TensorMapGeometry> maps;
+  if (family->maps)
+    for (const cuda::MapShape &map : family->maps(op, targetOptions))
+      maps.push_back({map.operand, map.elementBytes, map.columns, map.rows,
+                      map.boxColumns, map.boxRows, map.swizzleBytes});
   return {.items = shape.items,
           .rowBlock = shape.rowBlock,
           .scratch = shape.sharedBytes,
@@ -106,7 +115,8 @@ kernel::LaunchGeometry CudaTarget::geometry(Operation *op) const {
           .cluster = shape.cluster,
           .dependent = overlapsLaunches(targetOptions.gpu),
           .workspace = shape.workspaceBytes,
-          .counters = shape.counters};
+          .counters = shape.counters,
+          .maps = std::move(maps)};
 }
 
 } // namespace llamac

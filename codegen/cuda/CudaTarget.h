@@ -62,6 +62,7 @@ struct CudaKernelText {
     bool isWeight = false; ///< No launch of a step writes it.
   };
   std::vector<Parameter> parameters;
+  std::vector<std::string> maps; ///< Tensor maps, parameters after the others.
   std::string parts; ///< The config and functors, in the kernel's namespace.
   /// One statement that is carried out before the launches ahead are done: of
   /// the parameters it names weights only.
@@ -78,10 +79,17 @@ struct CudaFamily {
   cuda::LaunchShape (*shape)(mlir::Operation *op, const CudaTargetOptions &);
   /// What a kernel that does what `op` says is made of.
   CudaKernelText (*text)(mlir::Operation *op, const CudaTargetOptions &);
+  /// Its tensor maps; null: none.
+  std::vector<cuda::MapShape> (*maps)(mlir::Operation *op,
+                                      const CudaTargetOptions &) = nullptr;
 };
 
 /// Every family, in alphabetical order.
 llvm::ArrayRef<CudaFamily> cudaFamilies();
+
+/// Whether products of many rows with the weights of `op`, a product or those
+/// of query, key and value, are for wgmma: bf16 weights on a GPU that has it.
+bool takesWgmma(mlir::Operation *op, const CudaTargetOptions &options);
 
 /// The family that implements `op` as it is; null when none does.
 const CudaFamily *cudaFamilyOf(mlir::Operation *op);

@@ -16,6 +16,7 @@
 #include "codegen/ScalarRenderer.h"
 #include "codegen/SourceText.h"
 #include "codegen/cuda/CudaTarget.h"
+#include "codegen/cuda/WgmmaTiles.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -142,6 +143,26 @@ static cuda::GemmConfig gemmConfig(Value weight, size_t weights) {
           .weights = static_cast<int>(weights)};
 }
 
+bool takesWgmma(Operation *op, const CudaTargetOptions &options) {
+  auto takes = [](Value weight) {
+    return formatRow(weight).format == cuda::WeightFormat::BF16 &&
+           isPackable(weight);
+  };
+  const auto product = dyn_cast<kernel::MatmulOp>(op);
+  return StringRef(options.gpu.name) == "sm_90a" &&
+         llvm::all_of(product ? weightsOf(product)
+                              : weightsOf(cast<kernel::QkvOp>(op)),
+                      takes);
+}
+
+static cuda::WgmmaConfig wgmmaConfig(kernel::MatmulOp op,
+                                     const CudaTargetOptions &options) {
+  Value weight = op.getWeights()[0];
+  return chooseWgmmaTiles({rowsOf(weight)}, widthOf(weight),
+                          static_cast<int>(op.getWeights().size()),
+                          options.maxPrefill, options.gpu);
+}
+
 /// The config of a product as a designated initialiser.
 static std::string gemvText(Value weight, const cuda::GemvConfig &config) {
   return llvm::formatv(
@@ -169,6 +190,14 @@ static std::string gemmText(Value weight, const cuda::GemmConfig &config) {
       formatRow(weight).enumerator, config.outputs, config.depth,
       config.weights, config.blockRows, config.blockOutputs,
       config.warpsAlongRows, config.warpsAlongOutputs, config.stages);
+}
+
+static std::string wgmmaText(const cuda::WgmmaConfig &config) {
+  return llvm::formatv(
+      "{{.outputs = {0}, .depth = {1}, .weights = {2}, .panels = {3}, "
+      ".panelOutputs = {4}, .stages = {5}, .cluster = {6}, .blocks = {7}}",
+      config.outputs, config.depth, config.weights, config.panels,
+      config.panelOutputs, config.stages, config.cluster, config.blocks);
 }
 
 /// The prologue of a product: the rows of its input as they are or normalised.
@@ -229,6 +258,22 @@ static cuda::LaunchShape gemmShape(Operation *op, const CudaTargetOptions &) {
       gemmConfig(product.getWeights()[0], product.getWeights().size()));
 }
 
+static cuda::LaunchShape wgmmaShape(Operation *op,
+                                    const CudaTargetOptions &options) {
+  return cuda::wgmmaShape(wgmmaConfig(cast<kernel::MatmulOp>(op), options));
+}
+
+/// The input is operand 0, and weights follow.
+static std::vector<cuda::MapShape> wgmmaMaps(Operation *op,
+                                             const CudaTargetOptions &options) {
+  const cuda::WgmmaConfig config =
+      wgmmaConfig(cast<kernel::MatmulOp>(op), options);
+  std::vector<cuda::MapShape> maps = {cuda::wgmmaInputMap(config, 0)};
+  for (int i = 0; i < config.weights; ++i)
+    maps.push_back(cuda::wgmmaWeightMap(config, 1 + i));
+  return maps;
+}
+
 static CudaKernelText matmulText(Operation *operation,
                                  const CudaTargetOptions &options) {
   auto op = cast<kernel::MatmulOp>(operation);
@@ -237,10 +282,15 @@ static CudaKernelText matmulText(Operation *operation,
   const bool gemv =
       op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
   const bool stream = streams(op.getConfigAttr(), options);
+  const bool wgmma =
+      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Wgmma;
   CudaKernelText text;
   if (stream)
     text.parts = "constexpr StreamConfig config" +
                  streamText(weight, streamConfig(op, options));
+  else if (wgmma)
+    text.parts =
+        "constexpr WgmmaConfig config" + wgmmaText(wgmmaConfig(op, options));
   else if (gemv)
     text.parts =
         "constexpr GemvConfig config" +
@@ -252,10 +302,14 @@ static CudaKernelText matmulText(Operation *operation,
                                               : "config.outputs");
   text.parameters.push_back({floats, "input"});
   std::string weights, sink;
+  if (wgmma)
+    text.maps.push_back("inputMap");
   for (size_t i = 0; i < count; ++i) {
     const std::string name = "weight" + (count == 1 ? "" : std::to_string(i));
     text.parameters.push_back({packed, name, /*isWeight=*/true});
-    weights += (i ? ", " : "") + name;
+    if (wgmma)
+      text.maps.push_back(name + "Map");
+    weights += (i ? ", " : "") + (wgmma ? "&" + name + "Map" : name);
   }
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain", /*isWeight=*/true});
@@ -267,8 +321,11 @@ static CudaKernelText matmulText(Operation *operation,
   text.parameters.push_back({results, "out"});
   if (!stream) {
     text.body =
-        llvm::formatv("{0}<config>(rows, {1}, {{{2}}, Sink{{{3}out});",
-                      gemv ? "gemv" : "gemm", rowsText(op), weights, sink);
+        llvm::formatv("{0}<config>(rows, {1}, {2}{{{3}}, Sink{{{4}out});",
+                      gemv    ? "gemv"
+                      : wgmma ? "wgmmaGemm"
+                              : "gemm",
+                      rowsText(op), wgmma ? "inputMap, " : "", weights, sink);
     return text;
   }
   text.header = "stream.cuh";
@@ -307,6 +364,35 @@ qkvGemmConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
           kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
 }
 
+static cuda::QkvConfig<cuda::WgmmaConfig>
+qkvWgmmaConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
+  SmallVector<int64_t> outputs;
+  for (Value weight : weightsOf(op))
+    outputs.push_back(rowsOf(weight));
+  const cuda::WgmmaConfig query = chooseWgmmaTiles(
+      outputs, widthOf(op.getInput()), 1, options.maxPrefill, options.gpu);
+  cuda::WgmmaConfig key = query, value = query;
+  key.outputs = outputs[1];
+  value.outputs = outputs[2];
+  return {query, key, value,
+          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
+}
+
+static cuda::LaunchShape qkvWgmmaShape(Operation *op,
+                                       const CudaTargetOptions &options) {
+  return cuda::wgmmaShape(qkvWgmmaConfig(cast<kernel::QkvOp>(op), options));
+}
+
+/// The input is operand 0; query, key and value follow.
+static std::vector<cuda::MapShape>
+qkvWgmmaMaps(Operation *op, const CudaTargetOptions &options) {
+  const auto config = qkvWgmmaConfig(cast<kernel::QkvOp>(op), options);
+  return {cuda::wgmmaInputMap(config.query, 0),
+          cuda::wgmmaWeightMap(config.query, 1),
+          cuda::wgmmaWeightMap(config.key, 2),
+          cuda::wgmmaWeightMap(config.value, 3)};
+}
+
 /// Whether the three stream as one: products of several formats do not.
 static bool streams(kernel::QkvOp op, const CudaTargetOptions &options) {
   return streams(op.getConfigAttr(), options) &&
@@ -338,6 +424,8 @@ static CudaKernelText qkvText(Operation *operation,
       op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
   const std::string kv =
       kvText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options));
+  const bool wgmma =
+      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Wgmma;
   CudaKernelText text;
   text.parameters = {{floats, "input"},
                      {packed, "query", /*isWeight=*/true},
@@ -367,19 +455,32 @@ static CudaKernelText qkvText(Operation *operation,
     return text;
   }
   SmallVector<std::string> products;
-  for (Value weight : weightsOf(op))
-    products.push_back(
-        gemv ? gemvText(weight, gemvConfig(weight, 1, op.getConfigAttr()))
-             : gemmText(weight, gemmConfig(weight, 1)));
+  if (wgmma) {
+    const auto config = qkvWgmmaConfig(op, options);
+    products = {wgmmaText(config.query), wgmmaText(config.key),
+                wgmmaText(config.value)};
+    text.maps = {"inputMap", "queryMap", "keyMap", "valueMap"};
+  } else {
+    for (Value weight : weightsOf(op))
+      products.push_back(
+          gemv ? gemvText(weight, gemvConfig(weight, 1, op.getConfigAttr()))
+               : gemmText(weight, gemmConfig(weight, 1)));
+  }
   text.parts = llvm::formatv(
       "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
       "{3}, .kv = {4}};\n",
-      gemv ? "GemvConfig" : "GemmConfig", products[0], products[1], products[2],
-      kv);
+      gemv    ? "GemvConfig"
+      : wgmma ? "WgmmaConfig"
+              : "GemmConfig",
+      products[0], products[1], products[2], kv);
   text.body = llvm::formatv(
-      "{0}<config>(rows, {1}, QkvArgs{{.query = query, .key = key, .value = "
-      "value, .to = {2}, .out = turned});",
-      gemv ? "qkvGemv" : "qkvGemm", rowsText(op), to);
+      "{0}<config>(rows, {1}, {2}QkvArgs{{.query = query, .key = key, .value = "
+      "value, .to = {3}, .out = turned});",
+      gemv    ? "qkvGemv"
+      : wgmma ? "qkvWgmma"
+              : "qkvGemm",
+      rowsText(op),
+      wgmma ? "inputMap, QkvMaps{queryMap, keyMap, valueMap}, " : "", to);
   return text;
 }
 
@@ -401,10 +502,31 @@ static std::string attentionParts(const cuda::AttentionConfig &config) {
       config.minSplitTokens, config.stages);
 }
 
-static cuda::LaunchShape wholeShape(Operation *op,
-                                    const CudaTargetOptions &options) {
-  return cuda::attentionShape(configOf(cast<kernel::AttentionOp>(op), options));
+/// On sm_90a, attention of many rows by wgmma.
+static bool attendsByWgmma(kernel::AttentionOp op,
+                           const CudaTargetOptions &options) {
+  return StringRef(options.gpu.name) == "sm_90a" &&
+         op.getConfigAttr().getFamily() == kernel::AttentionFamily::Whole &&
+         cuda::takesWgmmaAttention(configOf(op, options));
 }
+
+static cuda::LaunchShape wholeShape(Operation *operation,
+                                    const CudaTargetOptions &options) {
+  auto op = cast<kernel::AttentionOp>(operation);
+  const cuda::AttentionConfig config = configOf(op, options);
+  return attendsByWgmma(op, options) ? cuda::wgmmaAttentionShape(config)
+                                     : cuda::attentionShape(config);
+}
+
+/// The pool is operand 1.
+static std::vector<cuda::MapShape> wholeMaps(Operation *operation,
+                                             const CudaTargetOptions &options) {
+  auto op = cast<kernel::AttentionOp>(operation);
+  if (!attendsByWgmma(op, options))
+    return {};
+  return {cuda::wgmmaPoolMap(configOf(op, options), 1)};
+}
+
 static cuda::LaunchShape splitShape(Operation *op,
                                     const CudaTargetOptions &options) {
   return cuda::attentionSplitShape(
@@ -415,7 +537,12 @@ static CudaKernelText attentionText(Operation *operation,
   auto op = cast<kernel::AttentionOp>(operation);
   const bool split =
       op.getConfigAttr().getFamily() == kernel::AttentionFamily::Joined;
+  const bool wgmma = attendsByWgmma(op, options);
   CudaKernelText text;
+  if (wgmma) {
+    text.header = "attention_sm90a.cuh";
+    text.maps.push_back("poolMap");
+  }
   text.parts = attentionParts(configOf(op, options));
   text.parameters = {{floats, "query"},
                      {packed, "pool"},
@@ -430,7 +557,9 @@ static CudaKernelText attentionText(Operation *operation,
   text.body = llvm::formatv(
       "{0}AttentionArgs{{.q = query, .pool = pool, .pageTable = pageTable, "
       ".positions = positions, .sequences = sequences, .out = out}{1});",
-      split ? "attentionSplit<config>(" : "attention<config>(rows, ",
+      split   ? "attentionSplit<config>("
+      : wgmma ? "attentionWgmma<config>(rows, poolMap, "
+              : "attention<config>(rows, ",
       split ? ", {partials, counters}" : "");
   return text;
 }
@@ -591,7 +720,7 @@ ArrayRef<CudaFamily> cudaFamilies() {
   static constexpr CudaFamily families[] = {
       {"attention", "attention.cuh",
        hasFamily<AttentionOp, AttentionFamily::Whole>, wholeShape,
-       attentionText},
+       attentionText, wholeMaps},
       {"attention_split", "attention.cuh",
        hasFamily<AttentionOp, AttentionFamily::Joined>, splitShape,
        attentionText},
@@ -600,6 +729,8 @@ ArrayRef<CudaFamily> cudaFamilies() {
        gatherRowsText},
       {"gemm", "gemm.cuh", isProduct<MatmulOp, MatmulFamily::Gemm>, gemmShape,
        matmulText},
+      {"gemm_wgmma", "gemm_sm90a.cuh", isProduct<MatmulOp, MatmulFamily::Wgmma>,
+       wgmmaShape, matmulText, wgmmaMaps},
       {"gemv", "gemv.cuh", isProduct<MatmulOp, MatmulFamily::Gemv>, gemvShape,
        matmulText},
       {"pointwise", "rowwise.cuh", isOp<PointwiseOp>, pointwiseShape,
@@ -608,6 +739,8 @@ ArrayRef<CudaFamily> cudaFamilies() {
        qkvGemmShape, qkvText},
       {"qkv_gemv", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemv>,
        qkvGemvShape, qkvText},
+      {"qkv_wgmma", "gemm_sm90a.cuh", isProduct<QkvOp, MatmulFamily::Wgmma>,
+       qkvWgmmaShape, qkvText, qkvWgmmaMaps},
       {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rowwiseShape, rmsNormText},
       {"rope_table", "rowwise.cuh", isOp<RopeTableOp>, ropeTableShape,
        ropeTableText},

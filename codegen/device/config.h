@@ -205,6 +205,87 @@ LLAMAC_CONSTEXPR LaunchShape gemmShape(const GemmConfig &config) {
           gemmThreads(config), config.stages * gemmStageBytes(config)};
 }
 
+/// The same product on sm_90a, for BF16 weights: wgmma, tensor copies, and
+/// blocks that stay for one tile after another. A tile has wgmmaRows rows and
+/// `panels` panels of `panelOutputs` outputs: neighbours of one weight, or one
+/// of each of two. `cluster` blocks, of neighbouring tiles, share a tile of x.
+struct WgmmaConfig {
+  long outputs;
+  long depth;
+  int weights = 1;        ///< 1 or 2.
+  int panels = 1;         ///< 1 or 2; 2 for two weights.
+  int panelOutputs = 128; ///< 64 or 128.
+  int stages = 4;
+  int cluster = 1; ///< 1 or 2.
+  int blocks = 132;
+};
+
+/// Two warpgroups multiply, 64 rows each; one warp of a third one copies.
+constexpr int wgmmaRows = 128;
+constexpr int wgmmaThreads = 384;
+constexpr int wgmmaMathWarps = 8;
+
+/// Depth of a slice: 128 bytes of bf16, twice 128 bytes of f32.
+constexpr int wgmmaSlice = 64;
+
+/// Outputs of each weight in a tile.
+LLAMAC_CONSTEXPR int wgmmaTileOutputs(const WgmmaConfig &config) {
+  return config.panels / config.weights * config.panelOutputs;
+}
+
+/// Tiles of one block of rows.
+LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config) {
+  return divideUp(config.outputs, wgmmaTileOutputs(config));
+}
+
+LLAMAC_CONSTEXPR int wgmmaInputBytes() { return wgmmaRows * wgmmaSlice * 4; }
+
+LLAMAC_CONSTEXPR int wgmmaPanelBytes(const WgmmaConfig &config) {
+  return config.panelOutputs * wgmmaSlice * 2;
+}
+
+LLAMAC_CONSTEXPR int wgmmaStageBytes(const WgmmaConfig &config) {
+  return wgmmaInputBytes() + config.panels * wgmmaPanelBytes(config);
+}
+
+LLAMAC_CONSTEXPR LaunchShape wgmmaShape(const WgmmaConfig &config) {
+  return {config.blocks,
+          0,
+          wgmmaThreads,
+          config.stages * wgmmaStageBytes(config),
+          1,
+          config.cluster};
+}
+
+/// A tensor map that a launch has: of operand `operand`, rows of `columns`
+/// elements, copied by boxes; `rows` 0 stands for the most rows of the launch,
+/// -1 for those that the operand has.
+struct MapShape {
+  int operand;
+  int elementBytes;
+  long columns;
+  long rows;
+  int boxColumns;
+  int boxRows;
+  int swizzleBytes;
+};
+
+/// Of x, f32 [rows][depth], operand `operand`: half a slice of a block's share.
+LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
+                                        int operand) {
+  return {
+      operand, 4, config.depth, 0, wgmmaSlice / 2, wgmmaRows / config.cluster,
+      128};
+}
+
+/// Of a weight, bf16 [outputs][depth]: a slice of a panel.
+LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config,
+                                         int operand) {
+  return {
+      operand, 2, config.depth, config.outputs, wgmmaSlice, config.panelOutputs,
+      128};
+}
+
 //===----------------------------------------------------------------------===//
 // KV cache and attention
 //===----------------------------------------------------------------------===//
@@ -280,6 +361,39 @@ LLAMAC_CONSTEXPR LaunchShape attentionShape(const AttentionConfig &config) {
           config.stages * attentionStageBytes(config)};
 }
 
+/// Whether attention for many rows can go by wgmma: boxes of 64 elements make a
+/// head, and the vectors of a row find room in a block.
+LLAMAC_CONSTEXPR bool takesWgmmaAttention(const AttentionConfig &config) {
+  return (config.kv.headSize == 64 || config.kv.headSize == 128) &&
+         attentionGroup(config) <= wgmmaRows;
+}
+
+constexpr int wgmmaAttentionStages = 4;
+
+/// Bytes of a tile of keys and the same of values.
+LLAMAC_CONSTEXPR int wgmmaAttentionStageBytes(const AttentionConfig &config) {
+  return static_cast<int>(2 * keyTile * config.kv.headSize * 2);
+}
+
+/// Rows whose query vectors fill two warpgroups.
+LLAMAC_CONSTEXPR long wgmmaAttentionTileRows(const AttentionConfig &config) {
+  return wgmmaRows / attentionGroup(config);
+}
+
+/// For any rows. An item is one kv head.
+LLAMAC_CONSTEXPR LaunchShape
+wgmmaAttentionShape(const AttentionConfig &config) {
+  return {config.kv.kvHeads, wgmmaAttentionTileRows(config), wgmmaThreads,
+          wgmmaAttentionStages * wgmmaAttentionStageBytes(config)};
+}
+
+/// Of the pool, operand `operand`: tokens of K and V, 64 elements wide. Its
+/// rows are as many as the operand has (-1).
+LLAMAC_CONSTEXPR MapShape wgmmaPoolMap(const AttentionConfig &config,
+                                       int operand) {
+  return {operand, 2, config.kv.headSize, -1, 64, keyTile, 128};
+}
+
 /// Tiles of 16 query heads that share a kv head.
 LLAMAC_CONSTEXPR long attentionHeadTiles(const AttentionConfig &config) {
   return divideUp(attentionGroup(config), warpVectors);
@@ -337,6 +451,11 @@ LLAMAC_CONSTEXPR LaunchShape gemmShape(const QkvConfig<GemmConfig> &config) {
   LaunchShape shape = gemmShape(config.query);
   shape.items += gemmShape(config.key).items + gemmShape(config.value).items;
   return shape;
+}
+
+/// Blocks go on from the tiles of one product to those of the next.
+LLAMAC_CONSTEXPR LaunchShape wgmmaShape(const QkvConfig<WgmmaConfig> &config) {
+  return wgmmaShape(config.query);
 }
 
 //===----------------------------------------------------------------------===//

@@ -165,6 +165,20 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
     LLAMAC_ASSIGN_OR_RETURN(schema::Operand operand, operandOf(arg));
     launch->operands.push_back(operand);
   }
+  if (const ArrayAttr maps = op.getMapsAttr())
+    for (auto map : maps.getAsRange<plan::TensorMapAttr>()) {
+      const uint64_t rowBytes = map.getColumns() * map.getElementBytes();
+      // All of the pool, which only the plan knows.
+      const uint64_t rows = map.getRows() < 0
+                                ? plan.kv->pagesPerSequence *
+                                      plan.kv->maxSequences *
+                                      plan.kv->pageBytes / rowBytes
+                                : map.getRows();
+      launch->maps.emplace_back(map.getOperand(), map.getElementBytes(),
+                                map.getColumns(), rows, rowBytes,
+                                map.getBoxColumns(), map.getBoxRows(),
+                                map.getSwizzleBytes());
+    }
   program.launches.push_back(std::move(launch));
   return absl::OkStatus();
 }

@@ -60,7 +60,7 @@ static Signature signatureOf(StringRef source, StringRef kernel) {
   const StringRef rest =
       source.substr(source.find((kernel + "(").str()) + kernel.size() + 1);
   SmallVector<StringRef> parameters;
-  rest.take_front(rest.find(')')).split(parameters, ',');
+  rest.take_front(rest.find(") {")).split(parameters, ',');
   std::vector<std::string> texts;
   for (StringRef parameter : parameters) {
     SmallVector<StringRef> words;
@@ -110,11 +110,15 @@ static int64_t maxRowsOf(plan::KernelOp kernel, ModuleOp plan) {
   return most;
 }
 
-/// Row counts to try: a ragged tile behind a whole one; where a kernel keeps
-/// all rows in registers, the most and one less.
+/// Row counts to try: a ragged tile behind a whole one, which where blocks go
+/// from tile to tile has 128 rows; where a kernel keeps all rows in registers,
+/// the most and one less.
 static std::vector<int64_t> rowCounts(int64_t rowBlock, int64_t maxRows,
                                       int64_t context) {
   const int64_t most = std::min(maxRows, 2 * context);
+  constexpr int64_t mostInRegisters = 8, rowsOfTile = 128;
+  if (rowBlock == 0 && most > mostInRegisters)
+    return {std::min(most, rowsOfTile + 19)};
   if (rowBlock == 0)
     return most > 1 ? std::vector<int64_t>{most, most - 1}
                     : std::vector<int64_t>{1};

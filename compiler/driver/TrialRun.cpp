@@ -100,7 +100,7 @@ TrialRun::TrialRun(const KernelTrial &trial, plan::KernelOp kernel,
     }
 }
 
-SimLaunch TrialRun::launch() {
+absl::StatusOr<SimLaunch> TrialRun::launch() {
   SimLaunch launch;
   launch.kernel = symbol;
   launch.grid.x = static_cast<uint32_t>(geometry.items);
@@ -112,6 +112,23 @@ SimLaunch TrialRun::launch() {
   launch.rows = static_cast<int32_t>(rows);
   for (size_t argument : arguments)
     launch.args.push_back(buffers[argument].bytes.data());
+  launch.cluster = static_cast<uint32_t>(geometry.cluster);
+  for (const kernel::TensorMapGeometry &map : geometry.maps) {
+    const TensorMapShape shape{
+        .elementBytes = static_cast<uint32_t>(map.elementBytes),
+        .columns = static_cast<uint64_t>(map.columns),
+        .rows = map.rows < 0
+                    ? buffers[arguments[map.operand]].bytes.size() /
+                          static_cast<uint64_t>(map.columns * map.elementBytes)
+                    : static_cast<uint64_t>(map.rows ? map.rows : rows),
+        .rowBytes = static_cast<uint64_t>(map.columns * map.elementBytes),
+        .boxColumns = static_cast<uint32_t>(map.boxColumns),
+        .boxRows = static_cast<uint32_t>(map.boxRows),
+        .swizzleBytes = static_cast<uint32_t>(map.swizzleBytes)};
+    LLAMAC_RETURN_IF_ERROR(encodeSimTensorMap(launch.args[map.operand], shape,
+                                              maps.emplace_back()));
+    launch.args.push_back(&maps.back());
+  }
   return launch;
 }
 
@@ -135,7 +152,7 @@ absl::Status TrialRun::run(const SimModule &module, const SimOptions &options) {
     simulator.memory().add(buffer.name, buffer.bytes.data(),
                            buffer.bytes.size(), buffer.contents);
   }
-  SimLaunch bound = launch();
+  LLAMAC_ASSIGN_OR_RETURN(SimLaunch bound, launch());
   // Of blocks that work together all must come.
   if (options.checked && !geometry.counters)
     bound.blocks = someBlocks(bound.grid.count());

@@ -10,14 +10,17 @@
 #define LLAMAC_COMPILER_DRIVER_TRIALRUN_H
 
 #include "compiler/driver/KernelTrial.h"
+#include "runtime/sim/SimTensorMap.h"
 #include "runtime/sim/Simulator.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,7 +78,7 @@ private:
               SimContents contents);
   void addOperand(mlir::Value value, const std::string &name,
                   std::vector<uint8_t> bytes, bool changes);
-  SimLaunch launch();
+  absl::StatusOr<SimLaunch> launch();
 
   const KernelTrial &trial;
   std::string symbol; ///< The kernel's.
@@ -83,6 +86,7 @@ private:
   const Backend &backend;
   int64_t rows;
   std::vector<Buffer> buffers;
+  std::deque<SimTensorMap> maps;              ///< Of all launches.
   llvm::DenseMap<mlir::Value, size_t> places; ///< In `buffers`.
   std::vector<size_t> arguments;              ///< The kernel's, in `buffers`.
   std::optional<size_t> counters;             ///< There, where it has some.

@@ -54,7 +54,8 @@ class Kernel_Attr<string name, string attrMnemonic> : AttrDef<KernelDialect, nam
 def Kernel_MatmulFamily : I32EnumAttr<"MatmulFamily",
     "How a matrix product walks its operands", [
       I32EnumAttrCase<"Gemv", 0, "gemv">,
-      I32EnumAttrCase<"Gemm", 1, "gemm">]> {
+      I32EnumAttrCase<"Gemm", 1, "gemm">,
+      I32EnumAttrCase<"Wgmma", 2, "wgmma">]> {
   let cppNamespace = "::llamac::kernel";
   let genSpecializedAttr = 0;
 }
@@ -63,7 +64,8 @@ def Kernel_MatmulConfigAttr : Kernel_Attr<"MatmulConfig", "matmul_config"> {
   let summary = "Family and tile sizes of a matrix product";
   let description = [{
     `gemv` reads each weight once for all of a step's few rows; `gemm` blocks
-    rows by `rowBlock` so that a weight panel is read once for each block.
+    rows by `rowBlock` so that a weight panel is read once for each block;
+    `wgmma` is `gemm` by the warpgroups of NVIDIA's sm_90a.
   }];
   let parameters = (ins EnumParameter<Kernel_MatmulFamily>:$family,
                         "int64_t":$rowBlock);

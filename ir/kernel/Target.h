@@ -22,6 +22,19 @@
 
 namespace llamac::kernel {
 
+/// A matrix that a launch on a GPU copies by boxes (runtime/plan/TensorMap.h):
+/// operand `operand` of the launch, rows without gaps; `rows` 0 stands for the
+/// most rows that the launch has.
+struct TensorMapGeometry {
+  int64_t operand = 0;
+  int64_t elementBytes = 0;
+  int64_t columns = 0;
+  int64_t rows = 0;
+  int64_t boxColumns = 0;
+  int64_t boxRows = 0;
+  int64_t swizzleBytes = 0;
+};
+
 /// Work items of a launch: `items`, times ceil(rows / rowBlock) when rowBlock
 /// is not 0. On a GPU an item is a block of `threads` threads with `scratch`
 /// bytes of shared memory; elsewhere `threads` is 0 and each thread has
@@ -41,6 +54,7 @@ struct LaunchGeometry {
   bool dependent = false;
   int64_t workspace = 0;
   int64_t counters = 0;
+  std::vector<TensorMapGeometry> maps = {};
 };
 
 /// A range of row counts that a program is made for.

@@ -93,6 +93,12 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+/// The elements of `maps`, if there are any.
+static ArrayRef<Attribute> mapsOf(LaunchOp launch) {
+  const ArrayAttr maps = launch.getMapsAttr();
+  return maps ? maps.getValue() : ArrayRef<Attribute>();
+}
+
 LogicalResult LaunchOp::verify() {
   const GeometryAttr geometry = getGeometry();
   if (geometry.getItems() <= 0 || geometry.getRowBlock() < 0 ||
@@ -106,6 +112,15 @@ LogicalResult LaunchOp::verify() {
     if (!symbolizeAccess(static_cast<uint32_t>(access)))
       return emitOpError() << "access " << access
                            << " is none of read, write and update";
+  for (Attribute attr : mapsOf(*this)) {
+    auto map = dyn_cast<TensorMapAttr>(attr);
+    if (!map)
+      return emitOpError() << "has " << attr << " among its tensor maps";
+    if (map.getOperand() < 0 ||
+        map.getOperand() >= static_cast<int64_t>(getArgs().size()))
+      return emitOpError() << "has a tensor map of argument "
+                           << map.getOperand() << " of " << getArgs().size();
+  }
   if (!SymbolTable::lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr()))
     return emitOpError() << "no plan.kernel is named " << getKernelAttr();
   return success();

@@ -94,6 +94,22 @@ def Plan_GeometryAttr : AttrDef<PlanDialect, "Geometry"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Plan_TensorMapAttr : AttrDef<PlanDialect, "TensorMap"> {
+  let mnemonic = "tensor_map";
+  let summary = "How a launch copies boxes of a matrix";
+  let description = [{
+    Argument `operand` of the launch is a matrix of `rows` rows, without gaps,
+    of `columns` elements. A box is `boxRows` x `boxColumns` elements, and its
+    16-byte pieces are exchanged in shared memory by a swizzle of
+    `swizzleBytes`.
+  }];
+  let parameters = (ins "int64_t":$operand, "int64_t":$elementBytes,
+                        "int64_t":$columns, "int64_t":$rows,
+                        "int64_t":$boxColumns, "int64_t":$boxRows,
+                        "int64_t":$swizzleBytes);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels and programs
 //===----------------------------------------------------------------------===//
@@ -183,7 +199,8 @@ def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
     The operands are the kernel's arguments in order, each with what the kernel
     does to it: `read`, `write` or `update`. With `barrier`, all earlier
     launches of the program are done before it starts; without it, it may run
-    beside those since the last barrier.
+    beside those since the last barrier. A kernel that copies by tensor maps
+    has one parameter more for each of `maps`, after its arguments.
 
     ```mlir
     plan.launch @gemv_wo(read %x, read %w, read %h, write %y) rows tokens
@@ -194,10 +211,10 @@ def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
                        Variadic<Plan_Memory>:$args,
                        DenseI32ArrayAttr:$accesses,
                        Plan_RowSymbol:$rows, Plan_GeometryAttr:$geometry,
-                       UnitAttr:$barrier);
+                       UnitAttr:$barrier, OptionalAttr<ArrayAttr>:$maps);
   let assemblyFormat = [{
     $kernel `` custom<LaunchArgs>($args, $accesses) `rows` $rows $geometry
-    (`barrier` $barrier^)? attr-dict
+    (`barrier` $barrier^)? (`maps` $maps^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

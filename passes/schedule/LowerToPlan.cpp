@@ -305,12 +305,18 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
     (static_cast<Access>(access) == Access::Read ? readInPhase : writtenInPhase)
         .insert(arg);
 
+  SmallVector<Attribute> maps;
+  for (const kernel::TensorMapGeometry &map : geometry.maps)
+    maps.push_back(plan::TensorMapAttr::get(
+        op->getContext(), map.operand, map.elementBytes, map.columns,
+        map.rows ? map.rows : rowsOfLaunch, map.boxColumns, map.boxRows,
+        map.swizzleBytes));
   builder.create<plan::LaunchOp>(
       op->getLoc(), kernels.get(op).getSymName(), args, accesses, symbol,
       plan::GeometryAttr::get(
           op->getContext(), geometry.items, geometry.rowBlock, geometry.scratch,
           geometry.threads, geometry.cluster, geometry.dependent),
-      barrier);
+      barrier, maps.empty() ? ArrayAttr() : builder.getArrayAttr(maps));
   return success();
 }
 

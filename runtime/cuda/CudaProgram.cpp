@@ -9,6 +9,7 @@
 #include "runtime/cuda/CudaProgram.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/cuda/DeviceTensorMap.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -52,6 +53,9 @@ public:
               const ProgramBindings &bindings);
   ~CudaProgram() override;
 
+  /// Makes the tensor maps, once.
+  absl::Status prepare();
+
   absl::Status run(const StepShape &shape) override;
   absl::StatusOr<std::vector<double>> runTimed(const StepShape &shape) override;
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
@@ -73,6 +77,7 @@ private:
   const schema::PlanT &plan;
   const std::vector<cuda::Function> &functions;
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
+  std::vector<std::vector<cuda::DeviceTensorMap>> maps; ///< By launch.
   /// By rows, wanted rows, whether tokens are chosen and launches timed.
   std::map<std::tuple<int64_t, int64_t, bool, bool>, cuda::GraphExec> graphs;
   std::vector<cuda::Event> marks; ///< Before each launch, and behind the last.
@@ -129,9 +134,11 @@ absl::Status CudaCode::allowSharedMemory() {
 
 absl::StatusOr<std::unique_ptr<PreparedProgram>>
 CudaCode::prepare(size_t program, const ProgramBindings &bindings) {
-  return std::make_unique<CudaProgram>(device, plan->plan(),
-                                       *plan->plan().programs[program],
-                                       functions, bindings);
+  auto prepared = std::make_unique<CudaProgram>(device, plan->plan(),
+                                                *plan->plan().programs[program],
+                                                functions, bindings);
+  LLAMAC_RETURN_IF_ERROR(prepared->prepare());
+  return prepared;
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>
@@ -159,6 +166,22 @@ CudaProgram::CudaProgram(CudaDevice &device, const schema::PlanT &plan,
   }
 }
 
+absl::Status CudaProgram::prepare() {
+  LLAMAC_RETURN_IF_ERROR(device.enter());
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const schema::LaunchT &launch = *program.launches[i];
+    maps.emplace_back();
+    for (const schema::TensorMap &map : launch.maps) {
+      LLAMAC_ASSIGN_OR_RETURN(const cuda::DeviceTensorMap encoded,
+                              cuda::encodeTensorMap(device.driver(),
+                                                    addresses[i][map.operand()],
+                                                    shapeOf(map)));
+      maps.back().push_back(encoded);
+    }
+  }
+  return absl::OkStatus();
+}
+
 CudaProgram::~CudaProgram() {
   device.enter().IgnoreError();
   for (const auto &[shape, graph] : graphs)
@@ -173,10 +196,12 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
   if (rows == 0)
     return absl::OkStatus();
   const int64_t blocks = rowBlocks(launch.rowBlock, rows);
-  // The driver takes the place of each argument: the addresses, then M.
+  // The driver takes the place of each argument: the addresses, the maps, M.
   std::vector<void *> arguments;
   for (void *&address : addresses[number])
     arguments.push_back(&address);
+  for (cuda::DeviceTensorMap &map : maps[number])
+    arguments.push_back(&map);
   arguments.push_back(&rows);
   using Attribute = cuda::LaunchAttribute;
   std::vector<Attribute> attributes;

@@ -76,6 +76,16 @@ struct LaunchConfig {
   unsigned attributeCount = 0;
 };
 
+/// CU_TENSOR_MAP_DATA_TYPE_...
+struct TensorMapType {
+  enum Type : int { Unsigned16 = 1, Float32 = 7 };
+};
+
+/// CU_TENSOR_MAP_SWIZZLE_...
+struct TensorMapSwizzle {
+  enum Swizzle : int { None = 0, Bytes32 = 1, Bytes64 = 2, Bytes128 = 3 };
+};
+
 /// Every function of the driver that is used: name, result, parameters.
 #define LLAMAC_DRIVER_FUNCTIONS(X)                                             \
   X(cuInit, Result, (unsigned))                                                \
@@ -109,6 +119,9 @@ struct LaunchConfig {
   X(cuFuncSetAttribute, Result, (Function, int, int))                          \
   X(cuLaunchKernelEx, Result,                                                  \
     (const LaunchConfig *, Function, void **, void **))                        \
+  X(cuTensorMapEncodeTiled, Result,                                            \
+    (void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,        \
+     const uint32_t *, const uint32_t *, int, int, int, int))                  \
   X(cuStreamCreate, Result, (Stream *, unsigned))                              \
   X(cuStreamDestroy_v2, Result, (Stream))                                      \
   X(cuStreamSynchronize, Result, (Stream))                                     \

@@ -12,6 +12,7 @@
 #include "runtime/io/CheckedMath.h"
 #include "runtime/io/Dequantize.h"
 #include "runtime/plan/PlanConfig.h"
+#include "runtime/plan/TensorMap.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -93,6 +94,10 @@ private:
   absl::Status checkPrograms() const;
   absl::Status checkProgram(const schema::ProgramT &program,
                             const std::string &field) const;
+  absl::Status checkMap(const schema::ProgramT &program,
+                        const schema::LaunchT &launch,
+                        const schema::TensorMap &map,
+                        const std::string &field) const;
   absl::Status checkLaunch(const schema::ProgramT &program,
                            const schema::LaunchT &launch,
                            const std::string &field) const;
@@ -421,6 +426,49 @@ absl::Status Verifier::checkLaunch(const schema::ProgramT &program,
   for (size_t i = 0; i < launch.operands.size(); ++i)
     LLAMAC_RETURN_IF_ERROR(checkOperand(program, launch.operands[i],
                                         absl::StrCat(field, ": operand ", i)));
+  if (!hasBlocks && !launch.maps.empty())
+    return wrong(absl::StrCat(field, ": tensor maps"),
+                 absl::StrCat("none for target ", plan.target),
+                 launch.maps.size());
+  for (size_t i = 0; i < launch.maps.size(); ++i)
+    LLAMAC_RETURN_IF_ERROR(checkMap(program, launch, launch.maps[i],
+                                    absl::StrCat(field, ": tensor map ", i)));
+  return absl::OkStatus();
+}
+
+absl::Status Verifier::checkMap(const schema::ProgramT &program,
+                                const schema::LaunchT &launch,
+                                const schema::TensorMap &map,
+                                const std::string &field) const {
+  LLAMAC_RETURN_IF_ERROR(checkBelow(absl::StrCat(field, ": operand"),
+                                    map.operand(), launch.operands.size()));
+  const TensorMapShape shape = shapeOf(map);
+  if (const std::string problem = problemOf(shape); !problem.empty())
+    return wrong(field, "a matrix that can be copied by boxes", problem);
+  const schema::Operand &operand = launch.operands[map.operand()];
+  uint64_t offset = 0, size = 0;
+  switch (operand.kind()) {
+  case schema::OperandKind::Arena:
+    offset = operand.offset();
+    size = program.arenaBytes;
+    break;
+  case schema::OperandKind::Weight:
+    size = packedBytes(*plan.weights[operand.index()]);
+    break;
+  case schema::OperandKind::Kv:
+    size = static_cast<uint64_t>(plan.kv->pagesPerSequence) *
+           static_cast<uint64_t>(plan.kv->maxSequences) * plan.kv->pageBytes;
+    break;
+  default:
+    return wrong(absl::StrCat(field, ": operand"),
+                 "in the arena, a weight or the KV cache",
+                 schema::EnumNameOperandKind(operand.kind()));
+  }
+  if (offset % 16 != 0 || !isInside(offset, shape.bytes(), size))
+    return wrong(field,
+                 absl::StrCat("an aligned place for ", shape.bytes(),
+                              " bytes in the operand's ", size),
+                 absl::StrCat("offset ", offset));
   return absl::OkStatus();
 }
 

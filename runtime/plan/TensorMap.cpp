@@ -12,6 +12,11 @@
 
 namespace llamac {
 
+TensorMapShape shapeOf(const schema::TensorMap &map) {
+  return {map.elementBytes(), map.columns(), map.rows(),        map.rowBytes(),
+          map.boxColumns(),   map.boxRows(), map.swizzleBytes()};
+}
+
 std::string problemOf(const TensorMapShape &shape) {
   constexpr uint64_t mostExtent = uint64_t{1} << 32;
   constexpr uint64_t mostRowBytes = uint64_t{1} << 40;

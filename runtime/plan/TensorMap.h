@@ -15,6 +15,8 @@
 #ifndef LLAMAC_RUNTIME_PLAN_TENSORMAP_H
 #define LLAMAC_RUNTIME_PLAN_TENSORMAP_H
 
+#include "runtime/plan/plan_generated.h"
+
 #include <cstdint>
 #include <string>
 
@@ -40,6 +42,9 @@ struct TensorMapShape {
     return (rows - 1) * rowBytes + columns * elementBytes;
   }
 };
+
+/// The matrix of `map`, without where it is.
+TensorMapShape shapeOf(const schema::TensorMap &map);
 
 /// What is wrong with `shape`: "a row of 20 bytes, expected a multiple of 16";
 /// empty when nothing is. A swizzled box must be as wide as its swizzle, which

@@ -127,6 +127,16 @@ static size_t guardBytes() {
   return static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
+std::shared_ptr<StackPool> StackPool::shared() {
+  static std::mutex mutex;
+  static std::weak_ptr<StackPool> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<StackPool> pool = known.lock();
+  if (!pool)
+    known = pool = std::make_shared<StackPool>();
+  return pool;
+}
+
 std::byte *StackPool::take() {
   {
     std::lock_guard<std::mutex> lock(mutex);

@@ -10,6 +10,7 @@
 #define LLAMAC_RUNTIME_SIM_FIBER_H
 
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -44,6 +45,10 @@ private:
 class StackPool {
 public:
   static constexpr size_t stackBytes = size_t{64} << 10;
+
+  /// The one that all simulators of the process share, as long as there is one:
+  /// a process may map only so many stacks.
+  static std::shared_ptr<StackPool> shared();
 
   StackPool() = default;
   StackPool(const StackPool &) = delete;

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/device/HostMemory.h"
 #include "runtime/plan/SimCode.h"
+#include "runtime/sim/SimTensorMap.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -156,17 +157,21 @@ public:
       : PreparedProgram(program), device(device), module(module), plan(plan),
         bindings(bindings) {}
 
+  /// Makes the tensor maps, once.
+  absl::Status prepare();
+
   absl::Status run(const StepShape &shape) override;
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
 
 private:
-  SimLaunch bind(const schema::LaunchT &launch, int64_t rows) const;
+  SimLaunch bind(size_t number, int64_t rows);
   absl::Status checkCounters() const;
 
   SimDevice &device;
   const SimModule &module;
   const schema::PlanT &plan;
   ProgramBindings bindings;
+  std::vector<std::vector<SimTensorMap>> maps; ///< By launch.
 };
 
 class SimCode final : public LoadedCode {
@@ -189,7 +194,19 @@ private:
 
 } // namespace
 
-SimLaunch SimProgram::bind(const schema::LaunchT &launch, int64_t rows) const {
+absl::Status SimProgram::prepare() {
+  for (const auto &launch : program.launches) {
+    maps.emplace_back();
+    for (const schema::TensorMap &map : launch->maps)
+      LLAMAC_RETURN_IF_ERROR(encodeSimTensorMap(
+          addressOf(launch->operands[map.operand()], bindings), shapeOf(map),
+          maps.back().emplace_back()));
+  }
+  return absl::OkStatus();
+}
+
+SimLaunch SimProgram::bind(size_t number, int64_t rows) {
+  const schema::LaunchT &launch = *program.launches[number];
   const int64_t blocks = rowBlocks(launch.rowBlock, rows);
   SimLaunch bound{.kernel = plan.kernels[launch.kernel]->symbol,
                   .grid = {static_cast<uint32_t>(launch.items),
@@ -201,15 +218,17 @@ SimLaunch SimProgram::bind(const schema::LaunchT &launch, int64_t rows) const {
                   .cluster = static_cast<uint32_t>(launch.cluster)};
   for (const schema::Operand &operand : launch.operands)
     bound.args.push_back(addressOf(operand, bindings));
+  for (SimTensorMap &map : maps[number])
+    bound.args.push_back(&map);
   return bound;
 }
 
 absl::Status SimProgram::run(const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   std::vector<SimLaunch> launches;
-  for (const auto &launch : program.launches)
-    if (const int64_t rows = rowsOf(*launch, shape); rows > 0)
-      launches.push_back(bind(*launch, rows));
+  for (size_t i = 0; i < program.launches.size(); ++i)
+    if (const int64_t rows = rowsOf(*program.launches[i], shape); rows > 0)
+      launches.push_back(bind(i, rows));
   // A step finds nothing in the arena that the one before left there.
   LLAMAC_RETURN_IF_ERROR(
       device.run(module, launches,
@@ -231,9 +250,8 @@ absl::Status SimProgram::checkCounters() const {
 absl::Status SimProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
-  const schema::LaunchT &chosen = *program.launches[launch];
-  const int64_t rows = rowsOf(chosen.rows, shape);
-  return rows > 0 ? device.run(module, {bind(chosen, rows)}, {})
+  const int64_t rows = rowsOf(*program.launches[launch], shape);
+  return rows > 0 ? device.run(module, {bind(launch, rows)}, {})
                   : absl::OkStatus();
 }
 
@@ -249,8 +267,10 @@ SimCode::prepare(size_t program, const ProgramBindings &bindings) {
   for (size_t i = 0; i < bindings.inputs.size(); ++i)
     device.rename(bindings.inputs[i],
                   schema::EnumNameInputRole(static_cast<schema::InputRole>(i)));
-  return std::make_unique<SimProgram>(device, *module, manifest,
-                                      *manifest.programs[program], bindings);
+  auto prepared = std::make_unique<SimProgram>(
+      device, *module, manifest, *manifest.programs[program], bindings);
+  LLAMAC_RETURN_IF_ERROR(prepared->prepare());
+  return prepared;
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>

@@ -214,7 +214,7 @@ Simulator::start(const SimModule &module, const SimLaunch &launch) {
         "kernel ", launch.kernel, ": clusters of ", cluster,
         " blocks; expected 1 to ", mostOfCluster, ", what divides the grid's ",
         launch.grid.x, " blocks along x, in a launch that is not cooperative"));
-  return std::make_unique<Running>(module, launch, options, registered, stacks,
+  return std::make_unique<Running>(module, launch, options, registered, *stacks,
                                    kernel);
 }
 

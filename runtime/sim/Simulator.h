@@ -142,7 +142,7 @@ private:
 
   SimOptions options;
   SimMemory registered;
-  sim::StackPool stacks;
+  std::shared_ptr<sim::StackPool> stacks = sim::StackPool::shared();
 };
 
 } // namespace llamac

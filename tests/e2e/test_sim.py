@@ -101,7 +101,7 @@ class Checked(support.TestCase):
                 # Products of all row counts were among them.
                 for rows in ("_m2", "_m4", "_m8"):
                     self.assertTrue(any(k.endswith(rows) for k in kernels), kernels)
-                self.assertTrue(any(k.startswith("gemm_output") for k in kernels), kernels)
+                self.assertTrue(any(k.startswith(("gemm_output", "gemm_wgmma_output")) for k in kernels), kernels)
 
 
 def _add_checked(name, config, dtype, stored_type=None):

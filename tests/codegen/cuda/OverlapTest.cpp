@@ -117,8 +117,10 @@ std::map<std::string, KernelUse> usesOf(mlir::ModuleOp module) {
 /// What of the rules the source of `kernel` breaks; empty when nothing.
 std::string brokenRule(const std::string &source, const std::string &kernel,
                        const KernelUse &use) {
-  // The file's last function is the kernel.
-  static const std::regex form(R"((\w+)\(([^()]*)\)\s*\{\s*((?:.|\n)*)\}\s*$)");
+  // The file's last function is the kernel. Tensor maps among its parameters
+  // are in parentheses.
+  static const std::regex form(
+      R"((\w+)\(((?:[^()]|\([^()]*\))*)\)\s*\{\s*((?:.|\n)*)\}\s*$)");
   const size_t start = source.rfind("extern \"C\" __global__");
   if (start == std::string::npos)
     return "no kernel";

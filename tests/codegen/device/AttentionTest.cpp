@@ -13,6 +13,9 @@
 namespace llamac::cuda {
 namespace {
 
+/// The kernels that attend.
+enum class Form { Whole, Split, Wgmma };
+
 /// A row of a launch.
 struct Query {
   int sequence;
@@ -63,8 +66,15 @@ protected:
     return pool;
   }
 
+  std::vector<Form> wholeForms() const {
+    std::vector<Form> forms = {Form::Whole};
+    if (takesWgmmaAttention(config))
+      forms.push_back(Form::Wgmma);
+    return forms;
+  }
+
   /// Launches a form of attention; the result is f32 [rows][heads * headSize].
-  std::vector<float> attend(bool split, const std::vector<Query> &queries,
+  std::vector<float> attend(Form form, const std::vector<Query> &queries,
                             const std::vector<float> &q,
                             const std::vector<uint16_t> &pool) {
     const auto rows = static_cast<int64_t>(queries.size());
@@ -75,7 +85,12 @@ protected:
     }
     DeviceBytes query(q), cached(pool), position(positions), owner(owners),
         pageOf(pageTable), out(q.size() * sizeof(float));
-    if (!split) {
+    if (form == Form::Wgmma) {
+      run("attention_wgmma", wgmmaAttentionShape(config), rows,
+          {reads(query), reads(cached), reads(position), reads(owner),
+           reads(pageOf), writes(out)},
+          {wgmmaPoolMap(config, 1)});
+    } else if (form == Form::Whole) {
       run("attention_whole", attentionShape(config), rows,
           {reads(query), reads(cached), reads(position), reads(owner),
            reads(pageOf), writes(out)});
@@ -94,12 +109,12 @@ protected:
 
   /// Compares with softmax(scale q k) v in double precision, for queries
   /// rounded to the cache's format.
-  void check(bool split, const std::vector<Query> &queries) {
+  void check(Form form, const std::vector<Query> &queries) {
     const KvConfig &kv = config.kv;
     const std::vector<uint16_t> pool = cache(queries);
     const std::vector<float> q =
         floats(queries.size() * config.heads * kv.headSize);
-    const std::vector<float> out = attend(split, queries, q, pool);
+    const std::vector<float> out = attend(form, queries, q, pool);
     const int64_t group = config.heads / kv.kvHeads;
     const float scale = config.scale * 1.44269504f;
     for (size_t r = 0; r < queries.size(); ++r)
@@ -133,7 +148,10 @@ protected:
   std::vector<int> pageTable;
 };
 
-TEST_P(AttentionTest, OneRowOfOneToken) { check(false, {{0, 0}}); }
+TEST_P(AttentionTest, OneRowOfOneToken) {
+  for (const Form form : wholeForms())
+    check(form, {{0, 0}});
+}
 
 TEST_P(AttentionTest, RowsOverTheEndsOfPagesAndTiles) {
   std::vector<Query> queries;
@@ -143,12 +161,13 @@ TEST_P(AttentionTest, RowsOverTheEndsOfPagesAndTiles) {
     queries.push_back({0, i});
   for (int i = 0; i < 30; ++i)
     queries.push_back({2, 120 + i});
-  check(false, queries);
+  for (const Form form : wholeForms())
+    check(form, queries);
 }
 
 TEST_P(AttentionTest, SplitsOfRowsOfEveryLength) {
-  check(true, {{0, 0}, {1, 63}, {2, 64}});
-  check(true, {{2, 127}, {0, 200}, {1, 319}});
+  check(Form::Split, {{0, 0}, {1, 63}, {2, 64}});
+  check(Form::Split, {{2, 127}, {0, 200}, {1, 319}});
 }
 
 TEST_P(AttentionTest, SplitsAreJoinedTheSameBesideAnyRows) {
@@ -156,10 +175,10 @@ TEST_P(AttentionTest, SplitsAreJoinedTheSameBesideAnyRows) {
   const std::vector<uint16_t> pool = cache(queries);
   const size_t width = config.heads * config.kv.headSize;
   const std::vector<float> q = floats(queries.size() * width);
-  const std::vector<float> together = attend(true, queries, q, pool);
+  const std::vector<float> together = attend(Form::Split, queries, q, pool);
   for (size_t row = 0; row < queries.size(); ++row) {
     const std::vector<float> alone =
-        attend(true, {queries[row]},
+        attend(Form::Split, {queries[row]},
                {q.begin() + static_cast<ptrdiff_t>(row * width),
                 q.begin() + static_cast<ptrdiff_t>((row + 1) * width)},
                pool);
@@ -174,11 +193,13 @@ TEST_P(AttentionTest, ANanShowsAndStaysInItsHead) {
   const int64_t head = config.kv.headSize;
   const std::vector<uint16_t> pool = cache(queries);
   const std::vector<float> q = floats(config.heads * head);
-  for (const bool split : {false, true}) {
-    const std::vector<float> before = attend(split, queries, q, pool);
+  std::vector<Form> forms = wholeForms();
+  forms.push_back(Form::Split);
+  for (const Form form : forms) {
+    const std::vector<float> before = attend(form, queries, q, pool);
     std::vector<float> spoilt = q;
     spoilt[head - 1] = NAN; // Of head 0.
-    const std::vector<float> after = attend(split, queries, spoilt, pool);
+    const std::vector<float> after = attend(form, queries, spoilt, pool);
     for (int64_t i = 0; i < config.heads * head; ++i)
       ASSERT_TRUE(i < head ? std::isnan(after[i]) : after[i] == before[i])
           << "element " << i << ": " << after[i];
@@ -186,7 +207,7 @@ TEST_P(AttentionTest, ANanShowsAndStaysInItsHead) {
     // A key that is a NaN spoils every head that sees it.
     std::vector<uint16_t> badKey = pool;
     badKey[keyAt(0, 65, 0)] = 0x7fff;
-    const std::vector<float> bad = attend(split, queries, q, badKey);
+    const std::vector<float> bad = attend(form, queries, q, badKey);
     for (int64_t i = 0; i < config.heads / config.kv.kvHeads * head; ++i)
       ASSERT_TRUE(std::isnan(bad[i])) << "element " << i << ": " << bad[i];
   }

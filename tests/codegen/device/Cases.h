@@ -114,6 +114,21 @@ constexpr StreamConfig qkvStream(const ModelCase &model) {
 /// shorter.
 constexpr long deep = 1280;
 
+/// Fewer blocks than a GPU has, so that each makes several tiles.
+constexpr WgmmaConfig wgmma(const ModelCase &model, long outputs, long depth,
+                            int weights = 1) {
+  const bool large = model.blockRows >= 128;
+  WgmmaConfig config{.outputs = outputs,
+                     .depth = depth,
+                     .weights = weights,
+                     .panels = large ? 2 : weights,
+                     .panelOutputs = large ? 128 : 64,
+                     .stages = 3,
+                     .blocks = 4};
+  config.cluster = wgmmaTiles(config) > 1 ? 2 : 1;
+  return config;
+}
+
 template <class Product, class Make>
 constexpr QkvConfig<Product> qkv(const ModelCase &model, const Make &make) {
   const long kvWidth = model.kvHeads * model.headSize;
@@ -131,6 +146,13 @@ constexpr QkvConfig<GemvConfig> qkvGemv(const ModelCase &model) {
 constexpr QkvConfig<GemmConfig> qkvGemm(const ModelCase &model) {
   return qkv<GemmConfig>(
       model, [](const ModelCase &m, long n, long k) { return gemm(m, n, k); });
+}
+
+constexpr QkvConfig<WgmmaConfig> qkvWgmma(const ModelCase &model) {
+  QkvConfig<WgmmaConfig> config = qkv<WgmmaConfig>(
+      model, [](const ModelCase &m, long n, long k) { return wgmma(m, n, k); });
+  config.query.cluster = 2;
+  return config;
 }
 
 } // namespace cases

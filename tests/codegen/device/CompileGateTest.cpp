@@ -76,6 +76,9 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
     return streamShape(cases::stream(model, outputs, depth, weights))
         .sharedBytes;
   };
+  auto wgmma = [&](long outputs, long depth, int weights = 1) {
+    return wgmmaShape(cases::wgmma(model, outputs, depth, weights)).sharedBytes;
+  };
   return {{"gemm_qkv", gemmShape(cases::qkvGemm(model)).sharedBytes},
           {"gemm_out", gemm(model.width, queryWidth)},
           {"gemm_up", gemm(model.hidden, model.width, 2)},
@@ -88,6 +91,13 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
           {"stream_down", stream(model.width, model.hidden)},
           {"stream_head", stream(model.vocabulary, model.width)},
           {"stream_deep", stream(model.width, cases::deep)},
+          {"wgmma_qkv", wgmmaShape(cases::qkvWgmma(model)).sharedBytes},
+          {"wgmma_out", wgmma(model.width, queryWidth)},
+          {"wgmma_up", wgmma(model.hidden, model.width, 2)},
+          {"wgmma_down", wgmma(model.width, model.hidden)},
+          {"wgmma_deep", wgmma(model.width, cases::deep)},
+          {"wgmma_head", wgmma(model.vocabulary, model.width)},
+          {"attention_wgmma", wgmmaAttentionShape(attention).sharedBytes},
           {"attention_whole", attentionShape(attention).sharedBytes},
           {"attention_split", attentionSplitShape(attention).sharedBytes}};
 }
@@ -108,6 +118,10 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
       absl::StrCat("-DLLAMAC_MODEL=", modelLiteral(program.model))};
   if (program.productsOnly)
     options.emplace_back("-DLLAMAC_PRODUCTS_ONLY");
+  const bool isSm90a = gpu.name == std::string("sm_90a");
+  const bool hasWgmma = isSm90a && program.model.format == WeightFormat::BF16;
+  if (hasWgmma)
+    options.emplace_back("-DLLAMAC_BF16_ON_SM90A");
   const auto cubin = nvrtc.compile(source(), gpu.name, options);
   if (!cubin.ok())
     return std::string(cubin.status().message());
@@ -117,6 +131,10 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
   size_t kernels = program.productsOnly ? 12 : 22;
   if (gpu.capability.major >= 9)
     kernels += 6; // Streams.
+  if (hasWgmma)
+    kernels += 6;
+  if (isSm90a && !program.productsOnly)
+    ++kernels; // attention_wgmma
   if (cubin->log.kernels.size() != kernels)
     absl::StrAppend(&found, "expected ", kernels, " kernels, got ",
                     cubin->log.kernels.size(), "\n");

@@ -19,7 +19,8 @@ namespace llamac::cuda {
 // Models with every format, head sizes of 8 to 128, also such that are no
 // multiple of 16, one kv head and several, a group of one, of more than a
 // warp's vectors, and of what divides neither; a depth that is no multiple of a
-// slice, and widths that are none of a tile; vocabularies of an odd size.
+// slice, and widths that are none of a tile; vocabularies of an odd size; one
+// with the tiles of large models.
 static constexpr SmallModel models[] = {
     {"bf16",
      DataType::BF16,
@@ -45,6 +46,10 @@ static constexpr SmallModel models[] = {
      DataType::BF16,
      {WeightFormat::BF16, KvFormat::BF16, 48, 2, 1, 24, 72, 131, 4, 320, 64, 4,
       64}},
+    {"wide_bf16",
+     DataType::BF16,
+     {WeightFormat::BF16, KvFormat::BF16, 328, 4, 2, 64, 136, 270, 1, 320, 128,
+      4, 64}},
     {"odd_q8_0",
      DataType::Q8_0,
      {WeightFormat::Q8_0, KvFormat::F16, 160, 4, 2, 40, 32, 35, 2, 320, 64, 3,
@@ -83,8 +88,9 @@ void KernelCaseTest::SetUp() {
 }
 
 void KernelCaseTest::run(const std::string &name, const LaunchShape &shape,
-                         int64_t rows, const std::vector<Operand> &operands) {
-  EXPECT_EQ(runner->run(name, shape, rows, operands), "");
+                         int64_t rows, const std::vector<Operand> &operands,
+                         const std::vector<MapShape> &maps) {
+  EXPECT_EQ(runner->run(name, shape, rows, operands, maps), "");
 }
 
 std::vector<float> KernelCaseTest::floats(size_t count, float scale) {

@@ -62,7 +62,8 @@ protected:
 
   /// Launches kernel `name`; its operands in order.
   void run(const std::string &name, const LaunchShape &shape, int64_t rows,
-           const std::vector<Operand> &operands);
+           const std::vector<Operand> &operands,
+           const std::vector<MapShape> &maps = {});
 
   Matrix matrix(int64_t outputs, int64_t depth);
   std::vector<float> floats(size_t count, float scale = 1);

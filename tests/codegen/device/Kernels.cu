@@ -15,13 +15,16 @@
 #include "Cases.h"
 
 #include "llamac/attention.cuh"
+#include "llamac/attention_sm90a.cuh"
 #include "llamac/chain.cuh"
 #include "llamac/gemm.cuh"
+#include "llamac/gemm_sm90a.cuh"
 #include "llamac/gemv.cuh"
 #include "llamac/qkv.cuh"
 #include "llamac/rowwise.cuh"
 #include "llamac/sampling.cuh"
 
+using namespace llamac;
 using namespace llamac::cuda;
 
 constexpr ModelCase model{LLAMAC_MODEL};
@@ -114,6 +117,62 @@ LLAMAC_PRODUCTS(stream, Stream)
 LLAMAC_PRODUCTS(gemv, Gemv)
 LLAMAC_PRODUCTS(gemm, Gemm)
 
+// With bf16 weights, for sm_90a and the simulator. Maps follow the operands.
+#ifdef LLAMAC_BF16_ON_SM90A
+constexpr auto wgmmaQkv = cases::qkvWgmma(model);
+LLAMAC_KERNEL(wgmma_qkv, wgmmaShape(wgmmaQkv))
+(const float *x, const void *wq, const void *wk, const void *wv,
+ const float *norm, const float *table, void *pool, const int *positions,
+ const int *sequences, const int *pageTable, float *out,
+ LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(qMap), LLAMAC_TENSOR_MAP(kMap),
+ LLAMAC_TENSOR_MAP(vMap), int rows) {
+  const AppendArgs to{table, pool, pageTable, positions, sequences};
+  qkvWgmma<wgmmaQkv>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
+                     QkvMaps{qMap, kMap, vMap}, QkvArgs{wq, wk, wv, to, out});
+}
+
+constexpr auto wgmmaOut = cases::wgmma(model, model.width, queryWidth);
+LLAMAC_KERNEL(wgmma_out, wgmmaShape(wgmmaOut))
+(const float *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
+ LLAMAC_TENSOR_MAP(map), int rows) {
+  wgmmaGemm<wgmmaOut>(rows, InputRows<queryWidth>{x}, xMap, {&map},
+                      AddRows<model.width>{residual, residual});
+}
+
+constexpr auto wgmmaUp = cases::wgmma(model, model.hidden, model.width, 2);
+LLAMAC_KERNEL(wgmma_up, wgmmaShape(wgmmaUp))
+(const float *x, const float *norm, const void *w1, const void *w3, float *out,
+ LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map1), LLAMAC_TENSOR_MAP(map3),
+ int rows) {
+  wgmmaGemm<wgmmaUp>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
+                     {&map1, &map3}, SiluMul<model.hidden>{out});
+}
+
+constexpr auto wgmmaDown = cases::wgmma(model, model.width, model.hidden);
+LLAMAC_KERNEL(wgmma_down, wgmmaShape(wgmmaDown))
+(const float *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
+ LLAMAC_TENSOR_MAP(map), int rows) {
+  wgmmaGemm<wgmmaDown>(rows, InputRows<model.hidden>{x}, xMap, {&map},
+                       AddRows<model.width>{residual, residual});
+}
+
+constexpr auto wgmmaDeep = cases::wgmma(model, model.width, cases::deep);
+LLAMAC_KERNEL(wgmma_deep, wgmmaShape(wgmmaDeep))
+(const float *x, const float *norm, const void *w, float *out,
+ LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map), int rows) {
+  wgmmaGemm<wgmmaDeep>(rows, NormRows<cases::deep>{x, norm, cases::eps}, xMap,
+                       {&map}, StoreRows<model.width>{out});
+}
+
+constexpr auto wgmmaHead = cases::wgmma(model, model.vocabulary, model.width);
+LLAMAC_KERNEL(wgmma_head, wgmmaShape(wgmmaHead))
+(const float *x, const float *norm, const void *w, float *out,
+ LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map), int rows) {
+  wgmmaGemm<wgmmaHead>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
+                       {&map}, StoreRows<model.vocabulary>{out});
+}
+#endif
+
 #ifndef LLAMAC_PRODUCTS_ONLY
 //===----------------------------------------------------------------------===//
 // Attention
@@ -127,6 +186,24 @@ LLAMAC_KERNEL(attention_whole, attentionShape(attending))
   attention<attending>(
       rows, AttentionArgs{q, pool, pageTable, positions, sequences, out});
 }
+
+#if LLAMAC_HAS_SM90A
+/// Nothing for heads that wgmma does not take.
+template <AttentionConfig config>
+LLAMAC_DEVICE void attendByWgmma(int rows, const TensorMap &pool,
+                                 const AttentionArgs &args) {
+  if constexpr (takesWgmmaAttention(config))
+    attentionWgmma<config>(rows, pool, args);
+}
+
+LLAMAC_KERNEL(attention_wgmma, wgmmaAttentionShape(attending))
+(const float *q, const void *pool, const int *positions, const int *sequences,
+ const int *pageTable, float *out, LLAMAC_TENSOR_MAP(poolMap), int rows) {
+  attendByWgmma<attending>(
+      rows, poolMap,
+      AttentionArgs{q, pool, pageTable, positions, sequences, out});
+}
+#endif
 
 LLAMAC_KERNEL(attention_split, attentionSplitShape(attending))
 (const float *q, const void *pool, const int *positions, const int *sequences,

@@ -1,4 +1,4 @@
-//===- ProductTest.cpp - gemv, gemm and qkv on the simulator --------------===//
+//===- ProductTest.cpp - Matrix products on the simulator -----------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,7 +14,7 @@
 namespace llamac::cuda {
 namespace {
 
-/// stream, gemv and gemm, which take the same operands.
+/// stream, gemv, gemm and wgmma, which take the same operands; wgmma also maps.
 struct Family {
   const char *name;
   /// Errors relative to the sum of the magnitudes of a sum's terms: f32 sums,
@@ -30,14 +30,20 @@ protected:
       return most == 1 ? std::vector<int64_t>{1}
                        : std::vector<int64_t>{1, most - 1, most};
     };
-    return {{"stream", 0x1p-17, upTo(std::min(model.maxRows, streamMaxRows))},
-            {"gemv", 0x1p-17, upTo(model.maxRows)},
-            {"gemm", 0x1p-8, {1, 17, 64, 70}}};
+    std::vector<Family> list = {
+        {"stream", 0x1p-17, upTo(std::min(model.maxRows, streamMaxRows))},
+        {"gemv", 0x1p-17, upTo(model.maxRows)},
+        {"gemm", 0x1p-8, {1, 17, 64, 70}}};
+    if (model.format == WeightFormat::BF16)
+      list.push_back({"wgmma", 0x1p-8, {1, 260}});
+    return list;
   }
 
   LaunchShape shape(const Family &family, int64_t outputs, int64_t depth,
                     int weights = 1) const {
     const std::string name = family.name;
+    if (name == "wgmma")
+      return wgmmaShape(cases::wgmma(model, outputs, depth, weights));
     return name == "stream"
                ? streamShape(cases::stream(model, outputs, depth, weights))
            : name == "gemv"
@@ -45,11 +51,33 @@ protected:
                : gemmShape(cases::gemm(model, outputs, depth, weights));
   }
 
+  /// Of the input, operand 0, and `weights` weights from operand `first` on.
+  std::vector<MapShape> maps(const Family &family, int64_t outputs,
+                             int64_t depth, int first, int weights = 1) const {
+    if (family.name != std::string("wgmma"))
+      return {};
+    const WgmmaConfig config = cases::wgmma(model, outputs, depth, weights);
+    std::vector<MapShape> list = {wgmmaInputMap(config, 0)};
+    for (int i = 0; i < weights; ++i)
+      list.push_back(wgmmaWeightMap(config, first + i));
+    return list;
+  }
+
   LaunchShape qkvShape(const Family &family) const {
     const std::string name = family.name;
+    if (name == "wgmma")
+      return wgmmaShape(cases::qkvWgmma(model));
     return name == "stream" ? streamShape(cases::qkvStream(model))
            : name == "gemv" ? gemvShape(cases::qkvGemv(model))
                             : gemmShape(cases::qkvGemm(model));
+  }
+
+  std::vector<MapShape> qkvMaps(const Family &family) const {
+    if (family.name != std::string("wgmma"))
+      return {};
+    const QkvConfig<WgmmaConfig> config = cases::qkvWgmma(model);
+    return {wgmmaInputMap(config.query, 0), wgmmaWeightMap(config.query, 1),
+            wgmmaWeightMap(config.key, 2), wgmmaWeightMap(config.value, 3)};
   }
 
   Doubles row(const std::vector<float> &x, int64_t index, int64_t width) {
@@ -67,7 +95,8 @@ TEST_P(ProductTest, AddsTheResidual) {
       DeviceBytes input(x), out(residual);
       DeviceBytes weights(w.packed);
       run(std::string(family.name) + "_down", shape(family, w.outputs, w.depth),
-          rows, {reads(input), reads(weights), updates(out)});
+          rows, {reads(input), reads(weights), updates(out)},
+          maps(family, w.outputs, w.depth, 1));
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t n = 0; n < w.outputs; ++n) {
           const Sum sum = product(w, n, row(x, r, w.depth));
@@ -92,7 +121,8 @@ TEST_P(ProductTest, MultipliesSiluOfOneProductByTheOther) {
       DeviceBytes out(rows * model.hidden * sizeof(float));
       run(std::string(family.name) + "_up",
           shape(family, model.hidden, model.width, 2), rows,
-          {reads(input), reads(norm), reads(gates), reads(ups), writes(out)});
+          {reads(input), reads(norm), reads(gates), reads(ups), writes(out)},
+          maps(family, model.hidden, model.width, 2, 2));
       for (int64_t r = 0; r < rows; ++r) {
         const Doubles normal = normalised(&x[r * model.width], gain);
         for (int64_t n = 0; n < model.hidden; ++n) {
@@ -122,7 +152,8 @@ TEST_P(ProductTest, EveryOutputOfAWideHeadIsWritten) {
     DeviceBytes out(rows * model.vocabulary * sizeof(float));
     run(std::string(family.name) + "_head",
         shape(family, model.vocabulary, model.width), rows,
-        {reads(input), reads(norm), reads(weights), writes(out)});
+        {reads(input), reads(norm), reads(weights), writes(out)},
+        maps(family, model.vocabulary, model.width, 2));
     for (int64_t r = 0; r < rows; ++r) {
       const Doubles normal = normalised(&x[r * model.width], gain);
       for (int64_t n = 0; n < model.vocabulary; ++n) {
@@ -148,7 +179,8 @@ TEST_P(ProductTest, RowsOfSeveralStagesGiveTheSameBitsByGemvAndByStream) {
       DeviceBytes input(x), norm(gain), weights(w.packed);
       DeviceBytes out(rows * w.outputs * sizeof(float));
       run(std::string(family.name) + "_deep", shape(family, w.outputs, w.depth),
-          rows, {reads(input), reads(norm), reads(weights), writes(out)});
+          rows, {reads(input), reads(norm), reads(weights), writes(out)},
+          maps(family, w.outputs, w.depth, 2));
       for (int64_t r = 0; r < rows; ++r) {
         const Doubles normal = normalised(&x[r * w.depth], gain);
         for (int64_t n = 0; n < w.outputs; ++n) {
@@ -200,7 +232,8 @@ TEST_P(ProductTest, TurnsAndAppends) {
     run(std::string(family.name) + "_qkv", qkvShape(family), rows,
         {reads(input), reads(q), reads(k), reads(v), reads(norm), reads(table),
          updates(pool), reads(position), reads(owner), reads(pageOf),
-         writes(out)});
+         writes(out)},
+        qkvMaps(family));
 
     int64_t written = 0;
     for (int64_t r = 0; r < rows; ++r) {
@@ -260,7 +293,8 @@ TEST_P(ProductTest, ARowDoesNotDependOnTheOthersAndANanShows) {
     auto results = [&](const std::vector<float> &values, int64_t count) {
       DeviceBytes input(values), out(zeros), weights(w.packed);
       run(std::string(family.name) + "_down", shape(family, w.outputs, w.depth),
-          count, {reads(input), reads(weights), updates(out)});
+          count, {reads(input), reads(weights), updates(out)},
+          maps(family, w.outputs, w.depth, 1));
       return std::vector<float>(out.as<float>(),
                                 out.as<float>() + count * w.outputs);
     };

@@ -11,6 +11,7 @@
 #include "Source.h"
 
 #include "codegen/sim/SimCompiler.h"
+#include "runtime/sim/SimTensorMap.h"
 #include "runtime/sim/Simulator.h"
 
 #include "absl/strings/str_cat.h"
@@ -38,6 +39,8 @@ static std::string sourceOf(const ModelCase &model) {
   const std::string cases = readFile("Cases.h");
   return absl::StrCat(
       "#define LLAMAC_MODEL ", modelLiteral(model),
+      model.format == WeightFormat::BF16 ? "\n#define LLAMAC_BF16_ON_SM90A"
+                                         : "",
       "\n#line 1 \"Kernels.cu\"\n",
       absl::StrReplaceAll(readFile("Kernels.cu"),
                           {{"#include \"Cases.h\"\n",
@@ -84,7 +87,8 @@ Runner::Runner(const ModelCase &model, const RunMode &mode)
 Runner::~Runner() = default;
 
 std::string Runner::run(const std::string &kernel, const LaunchShape &shape,
-                        int64_t rows, const std::vector<Operand> &operands) {
+                        int64_t rows, const std::vector<Operand> &operands,
+                        const std::vector<MapShape> &maps) {
   if (!implementation->module.ok())
     return std::string(implementation->module.status().message());
   Simulator simulator(implementation->options);
@@ -104,6 +108,27 @@ std::string Runner::run(const std::string &kernel, const LaunchShape &shape,
         : operand.contents == Contents::Input ? SimContents::ReadOnly
                                               : SimContents::Defined);
     launch.args.push_back(operand.bytes->data());
+  }
+  launch.cluster = static_cast<uint32_t>(shape.cluster);
+  std::vector<SimTensorMap> encoded(maps.size());
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const MapShape &map = maps[i];
+    const DeviceBytes &bytes = *operands[map.operand].bytes;
+    const uint64_t rowBytes = map.columns * map.elementBytes;
+    const absl::Status status = encodeSimTensorMap(
+        bytes.data(),
+        {.elementBytes = static_cast<uint32_t>(map.elementBytes),
+         .columns = static_cast<uint64_t>(map.columns),
+         .rows = map.rows > 0 ? static_cast<uint64_t>(map.rows)
+                              : bytes.size() / rowBytes,
+         .rowBytes = rowBytes,
+         .boxColumns = static_cast<uint32_t>(map.boxColumns),
+         .boxRows = static_cast<uint32_t>(map.boxRows),
+         .swizzleBytes = static_cast<uint32_t>(map.swizzleBytes)},
+        encoded[i]);
+    if (!status.ok())
+      return std::string(status.message());
+    launch.args.push_back(&encoded[i]);
   }
   return std::string(simulator.run(**implementation->module, launch).message());
 }

@@ -71,9 +71,10 @@ public:
   Runner(const ModelCase &model, const RunMode &mode);
   ~Runner();
 
-  /// Empty, or what went wrong.
+  /// Empty, or what went wrong. A map without rows is of all of its operand.
   std::string run(const std::string &kernel, const LaunchShape &shape,
-                  int64_t rows, const std::vector<Operand> &operands);
+                  int64_t rows, const std::vector<Operand> &operands,
+                  const std::vector<MapShape> &maps = {});
 
 private:
   struct Implementation;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaDevice.h"
+#include "runtime/cuda/DeviceTensorMap.h"
 #include "runtime/cuda/Nvrtc.h"
 
 #include "absl/strings/str_cat.h"
@@ -55,9 +56,6 @@ absl::StatusOr<Words> CudaSourceDevice::run(const WordLaunch &launch,
                                             const Words &in, size_t outWords) {
   CudaDevice &device = *kernels->device;
   const cuda::Driver &driver = device.driver();
-  if (launch.map)
-    return absl::UnimplementedError(
-        absl::StrCat(launch.kernel, ": no tensor maps here yet"));
   LLAMAC_RETURN_IF_ERROR(device.enter());
   cuda::Function function = nullptr;
   if (driver.cuModuleGetFunction(&function, kernels->module,
@@ -72,7 +70,14 @@ absl::StatusOr<Words> CudaSourceDevice::run(const WordLaunch &launch,
 
   void *out = output->address(), *from = input->address();
   int32_t rows = 1;
-  void *arguments[] = {&out, &from, &rows};
+  std::vector<void *> arguments = {&out, &from};
+  cuda::DeviceTensorMap map;
+  if (launch.map) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        map, cuda::encodeTensorMap(driver, from, mapOfInput(*launch.map)));
+    arguments.push_back(&map);
+  }
+  arguments.push_back(&rows);
   LLAMAC_RETURN_IF_ERROR(driver.check(
       driver.cuFuncSetAttribute(function, cuda::functionSharedBytes,
                                 static_cast<int>(launch.sharedBytes)),
@@ -86,7 +91,7 @@ absl::StatusOr<Words> CudaSourceDevice::run(const WordLaunch &launch,
                                   .attributes = &cluster,
                                   .attributeCount = launch.cluster > 1};
   LLAMAC_RETURN_IF_ERROR(driver.check(
-      driver.cuLaunchKernelEx(&config, function, arguments, nullptr),
+      driver.cuLaunchKernelEx(&config, function, arguments.data(), nullptr),
       absl::StrCat(launch.kernel, ": cuLaunchKernelEx")));
   LLAMAC_RETURN_IF_ERROR(
       driver.check(driver.cuStreamSynchronize(device.stream()), launch.kernel));

@@ -47,10 +47,7 @@ public:
     SimTensorMap map;
     if (launch.map) {
       LLAMAC_RETURN_IF_ERROR(
-          encodeSimTensorMap(input.data(),
-                             {4, 32, 30, 128, launch.map->columns,
-                              launch.map->rows, launch.map->swizzleBytes},
-                             map));
+          encodeSimTensorMap(input.data(), mapOfInput(*launch.map), map));
       sim.args.push_back(&map);
     }
     sim.rows = 1;

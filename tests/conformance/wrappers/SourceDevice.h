@@ -15,6 +15,7 @@
 #define LLAMAC_TESTS_CONFORMANCE_WRAPPERS_SOURCEDEVICE_H
 
 #include "runtime/plan/SourceBundle.h"
+#include "runtime/plan/TensorMap.h"
 
 #include "absl/status/statusor.h"
 
@@ -35,6 +36,9 @@ struct MapBox {
   uint32_t rows = 8;
   uint32_t swizzleBytes = 0;
 };
+inline TensorMapShape mapOfInput(const MapBox &box) {
+  return {4, 32, 30, 128, box.columns, box.rows, box.swizzleBytes};
+}
 
 /// One block, or one cluster of blocks, of a kernel (uint32_t *out, const
 /// uint32_t *in, int rows); with a map, (out, in, map, rows).

@@ -82,6 +82,22 @@ plan.program @unknown_access {
 
 // -----
 
+plan.program @map_of_no_argument {
+  %x = plan.buffer 64
+  // expected-error @below {{'plan.launch' op has a tensor map of argument 1 of 1}}
+  plan.launch @k(write %x) rows tokens <items = 1, rowBlock = 0, scratch = 0> maps [#plan.tensor_map<operand = 1, elementBytes = 4, columns = 8, rows = 2, boxColumns = 8, boxRows = 2, swizzleBytes = 32>]
+} {max_rows = 1 : i64, max_wanted = 1 : i64}
+
+// -----
+
+plan.program @map_of_another_kind {
+  %x = plan.buffer 64
+  // expected-error @below {{'plan.launch' op has 7 : i64 among its tensor maps}}
+  plan.launch @k(write %x) rows tokens <items = 1, rowBlock = 0, scratch = 0> maps [7]
+} {max_rows = 1 : i64, max_wanted = 1 : i64}
+
+// -----
+
 plan.program @access_keyword {
   %x = plan.buffer 64
   // expected-error @below {{expected read, write or update, got 'erase'}}

@@ -43,6 +43,8 @@ plan.program @decode {
   plan.launch @embed(read %tokens, read %table, write %x) rows tokens <items = 4, rowBlock = 8, scratch = 64>
   // CHECK-NEXT: plan.launch @embed(update %[[X]], read %{{.*}}, write %[[Y]]) rows wanted <items = 1, rowBlock = 0, scratch = 0> barrier
   plan.launch @embed(update %x, read %kv, write %y) rows wanted <items = 1, rowBlock = 0, scratch = 0> barrier
+  // CHECK-NEXT: plan.launch @embed(read %{{.*}}, read %{{.*}}, write %[[X]]) rows tokens <items = 4, rowBlock = 0, scratch = 64, threads = 384, cluster = 2> maps [#plan.tensor_map<operand = 1, elementBytes = 2, columns = 64, rows = 100, boxColumns = 64, boxRows = 32, swizzleBytes = 128>]{{ *$}}
+  plan.launch @embed(read %tokens, read %table, write %x) rows tokens <items = 4, rowBlock = 0, scratch = 64, threads = 384, cluster = 2> maps [#plan.tensor_map<operand = 1, elementBytes = 2, columns = 64, rows = 100, boxColumns = 64, boxRows = 32, swizzleBytes = 128>]
   // CHECK-NEXT: plan.logits %[[Y]]
   plan.logits %y
   // CHECK-NEXT: plan.tokens %[[X]]

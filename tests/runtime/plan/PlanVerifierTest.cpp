@@ -47,6 +47,37 @@ static void setOperand(PlanT &p, schema::OperandKind kind, uint32_t index,
   firstLaunch(p).operands[2] = schema::Operand(kind, index, offset);
 }
 
+namespace {
+/// A map of operand 2 that is sound: two rows of eight floats.
+struct MapParts {
+  uint32_t operand = 2;
+  uint32_t elementBytes = 4;
+  uint64_t columns = 8;
+  uint64_t rows = 2;
+  uint64_t rowBytes = 32;
+  uint32_t boxColumns = 8;
+  uint32_t boxRows = 2;
+  uint32_t swizzleBytes = 32;
+};
+} // namespace
+
+/// Makes it a plan for sim.
+static void setSim(PlanT &p) {
+  p.target = "sim";
+  for (const auto &program : p.programs)
+    for (const auto &launch : program->launches)
+      launch->threads = 32;
+}
+
+/// Gives the first launch, of a plan for sim, a tensor map.
+static void setMap(PlanT &p, const MapParts &map) {
+  setSim(p);
+  setOperand(p, schema::OperandKind::Arena, 0, 0);
+  firstLaunch(p).maps.emplace_back(map.operand, map.elementBytes, map.columns,
+                                   map.rows, map.rowBytes, map.boxColumns,
+                                   map.boxRows, map.swizzleBytes);
+}
+
 // Makes weight 0 a referenced one that is sound.
 static schema::WeightSourceT &refer(PlanT &p) {
   auto file = std::make_unique<schema::SourceFileT>();
@@ -291,14 +322,54 @@ const Nonsense all[] = {
      "dependent: expected false for target"},
     {"LaunchPartOfACluster",
      [](PlanT &p) {
-       p.target = "sim";
-       for (const auto &program : p.programs)
-         for (const auto &launch : program->launches)
-           launch->threads = 32;
+       setSim(p);
        firstLaunch(p).items = 3;
        firstLaunch(p).cluster = 2;
      },
      "items: expected whole clusters of 2, got 3"},
+    // Tensor maps.
+    {"MapForCpu",
+     [](PlanT &p) {
+       setMap(p, {});
+       p.target = "cpu";
+     },
+     "tensor maps: expected none for target cpu, got 1"},
+    {"MapOfNoOperand", [](PlanT &p) { setMap(p, {.operand = 9}); },
+     "tensor map 0: operand: expected a number below"},
+    {"MapOfAnInput",
+     [](PlanT &p) {
+       setMap(p, {});
+       setOperand(p, schema::OperandKind::Input, 0, 0);
+     },
+     "tensor map 0: operand: expected in the arena, a weight or the KV cache, "
+     "got Input"},
+    {"MapElement", [](PlanT &p) { setMap(p, {.elementBytes = 8}); },
+     "elements of 8 bytes, expected 2 or 4"},
+    {"MapColumns", [](PlanT &p) { setMap(p, {.columns = 0}); },
+     "rows of 0 elements, expected 1 to 2^32 of each"},
+    {"MapRows", [](PlanT &p) { setMap(p, {.rows = hugeUnsigned}); },
+     "expected 1 to 2^32 of each"},
+    {"MapRowBytes", [](PlanT &p) { setMap(p, {.rowBytes = 40}); },
+     "rows 40 bytes apart, expected a multiple of 16 below 2^40"},
+    {"MapRowsThatOverlap", [](PlanT &p) { setMap(p, {.rowBytes = 16}); },
+     "rows of 32 bytes that are 16 bytes apart"},
+    {"MapBox", [](PlanT &p) { setMap(p, {.boxRows = 257}); },
+     "boxes of 257 rows of 8 elements, expected 1 to 256 of each"},
+    {"MapBoxBytes", [](PlanT &p) { setMap(p, {.boxColumns = 3}); },
+     "boxes with rows of 12 bytes, expected a multiple of 16"},
+    {"MapSwizzle", [](PlanT &p) { setMap(p, {.swizzleBytes = 48}); },
+     "a swizzle of 48 bytes, expected 0, 32, 64 or 128"},
+    {"MapSwizzledBox", [](PlanT &p) { setMap(p, {.swizzleBytes = 64}); },
+     "boxes with rows of 32 bytes, expected the 64 of their swizzle"},
+    {"MapBeyondTheArena", [](PlanT &p) { setMap(p, {.rows = 27}); },
+     "expected an aligned place for 864 bytes in the operand's 832"},
+    {"MapMisaligned",
+     [](PlanT &p) {
+       setMap(p, {});
+       setOperand(p, schema::OperandKind::Arena, 0, 8);
+     },
+     "expected an aligned place for 64 bytes in the operand's 832, got offset "
+     "8"},
     // Operands.
     {"OperandKind",
      [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(6), 0, 0); },

@@ -26,6 +26,7 @@
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/SimCode.h"
 #include "runtime/plan/SourceBundle.h"
+#include "runtime/sim/SimTensorMap.h"
 #include "runtime/sim/Simulator.h"
 #include "tests/runtime/cuda/standin/Faults.h"
 
@@ -62,6 +63,13 @@ struct KernelCode {
 struct KernelLaunch {
   const SimModule *module;
   SimLaunch launch;
+  std::shared_ptr<std::vector<SimTensorMap>> maps; ///< That `launch` names.
+};
+
+/// What a kernel's parameters are before the last, the rows.
+struct Parameters {
+  int operands = -1; ///< -1: there is no such kernel.
+  int maps = 0;      ///< They follow the operands.
 };
 } // namespace
 
@@ -77,7 +85,7 @@ struct ModuleTag {
 struct FunctionTag {
   std::string name;
   const SimModule *module;
-  int operands;
+  Parameters parameters;
 };
 struct GraphTag {
   std::vector<std::function<void()>> nodes; ///< One after the other.
@@ -192,15 +200,26 @@ bool Gpu::loadKernels() {
   return true;
 }
 
-/// How many operands kernel `name` has, which a driver reads from the module:
-/// its parameters but the last, the rows.
-static int operandsOf(const std::string &name, const std::string &source) {
+/// The parameters of kernel `name`, which a driver reads from the module. An
+/// object alone has `operands` of them, and a map where its macro says so.
+static Parameters parametersOf(const std::string &name,
+                               const std::string &source, int operands) {
+  if (operands >= 0)
+    return {operands,
+            absl::StrContains(source, "TIER_WRAPPER(" + name + ")") ? 1 : 0};
   const size_t begin = source.find(name + "(");
   if (begin == std::string::npos)
-    return -1;
-  const size_t end = source.find(')', begin);
-  return static_cast<int>(
-      std::count(source.begin() + begin, source.begin() + end, ','));
+    return {};
+  const std::string text =
+      source.substr(begin, source.find("int rows", begin) - begin);
+  const std::string map = "LLAMAC_TENSOR_MAP(";
+  Parameters result{
+      static_cast<int>(std::count(text.begin(), text.end(), ','))};
+  for (size_t at = text.find(map); at != std::string::npos;
+       at = text.find(map, at + 1))
+    ++result.maps;
+  result.operands -= result.maps;
+  return result;
 }
 
 void Gpu::run(const KernelLaunch &launch) {
@@ -535,14 +554,14 @@ Result cuModuleGetFunction(Function *function, Module module,
   if (gpu().modules.count(module) == 0)
     return invalidValue;
   const KernelCode &code = module->code;
-  const int operands =
-      code.operands < 0 ? operandsOf(name, module->source) : code.operands;
-  if (!code.module->kernel(name).ok() || operands < 0)
+  const Parameters parameters =
+      parametersOf(name, module->source, code.operands);
+  if (!code.module->kernel(name).ok() || parameters.operands < 0)
     return notFound;
   auto &known = module->functions[name];
   if (!known)
     known = std::make_unique<FunctionTag>(
-        FunctionTag{name, code.module.get(), operands});
+        FunctionTag{name, code.module.get(), parameters});
   *function = known.get();
   return success;
 }
@@ -581,14 +600,42 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   for (unsigned i = 0; i < config->attributeCount; ++i)
     if (!apply(config->attributes[i], launch))
       return invalidValue;
-  for (int i = 0; i < function->operands; ++i)
+  const auto [operands, maps] = function->parameters;
+  for (int i = 0; i < operands; ++i)
     launch.args.push_back(*static_cast<void **>(parameters[i]));
-  launch.rows = *static_cast<int32_t *>(parameters[function->operands]);
-  KernelLaunch whole{function->module, std::move(launch)};
+  auto copies = std::make_shared<std::vector<SimTensorMap>>(maps);
+  for (int i = 0; i < maps; ++i) {
+    (*copies)[i] = *static_cast<const SimTensorMap *>(parameters[operands + i]);
+    launch.args.push_back(&(*copies)[i]);
+  }
+  launch.rows = *static_cast<int32_t *>(parameters[operands + maps]);
+  KernelLaunch whole{function->module, std::move(launch), std::move(copies)};
   if (!stream->captured)
     return enqueue(stream, [whole] { gpu().run(whole); });
   stream->captured->nodes.emplace_back([whole] { gpu().run(whole); });
   return success;
+}
+
+Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base,
+                              const uint64_t *extents, const uint64_t *strides,
+                              const uint32_t *box, const uint32_t *steps,
+                              int interleave, int swizzle, int, int fill) {
+  STANDIN_CALL(cuTensorMapEncodeTiled)
+  if (rank != 2 || steps[0] != 1 || steps[1] != 1 || interleave != 0 ||
+      fill != 0 || swizzle < 0 || swizzle > TensorMapSwizzle::Bytes128 ||
+      (type != TensorMapType::Float32 && type != TensorMapType::Unsigned16))
+    return invalidValue;
+  const TensorMapShape shape{.elementBytes =
+                                 type == TensorMapType::Float32 ? 4U : 2U,
+                             .columns = extents[0],
+                             .rows = extents[1],
+                             .rowBytes = strides[0],
+                             .boxColumns = box[0],
+                             .boxRows = box[1],
+                             .swizzleBytes = swizzle ? 16U << swizzle : 0U};
+  return encodeSimTensorMap(base, shape, *static_cast<SimTensorMap *>(map)).ok()
+             ? success
+             : invalidValue;
 }
 
 Result cuStreamCreate(Stream *stream, unsigned) {

@@ -1,0 +1,71 @@
+//===- WgmmaTiles.cpp - Tiles of products on sm_90a -----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/WgmmaTiles.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace llamac {
+
+/// Multiprocessors of an H100 or H200 module, which has the most of its kind.
+static constexpr int64_t multiprocessors = 132;
+
+/// Shared memory besides the stages: their barriers, up to the alignment of the
+/// stages.
+static constexpr int barrierBytes = 1024;
+
+static int64_t tilesOf(cuda::WgmmaConfig config, ArrayRef<int64_t> outputs) {
+  int64_t tiles = 0;
+  for (const int64_t of : outputs) {
+    config.outputs = of;
+    tiles += cuda::wgmmaTiles(config);
+  }
+  return tiles;
+}
+
+/// A tile takes as long as its outputs, and as copying and rounding its share
+/// of the input, which is worth about 64 outputs; tiles are made in waves.
+static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles) {
+  const int64_t waves = (tiles + multiprocessors - 1) / multiprocessors;
+  return waves * (int64_t{config.panels} * config.panelOutputs + 64);
+}
+
+cuda::WgmmaConfig chooseWgmmaTiles(ArrayRef<int64_t> outputs, int64_t depth,
+                                   int weights, int64_t rows,
+                                   const GpuSpec &gpu) {
+  cuda::WgmmaConfig best{
+      .outputs = outputs[0], .depth = depth, .weights = weights};
+  const int64_t rowBlocks = cuda::divideUp(rows, cuda::wgmmaRows);
+  int64_t bestTime = INT64_MAX;
+  // From the largest: of equals it reads the least.
+  for (const auto &[panels, panelOutputs] :
+       {std::pair(2, 128), std::pair(1, 128), std::pair(2, 64),
+        std::pair(1, 64)}) {
+    if (panels < weights)
+      continue;
+    cuda::WgmmaConfig config = best;
+    config.panels = panels;
+    config.panelOutputs = panelOutputs;
+    const int64_t time = timeOf(config, rowBlocks * tilesOf(config, outputs));
+    if (time < bestTime) {
+      best = config;
+      bestTime = time;
+    }
+  }
+  const int64_t tiles = tilesOf(best, outputs);
+  best.cluster = tiles > 1 ? 2 : 1;
+  best.blocks = static_cast<int>(std::min(
+      multiprocessors, rowBlocks * cuda::roundUp(tiles, best.cluster)));
+  best.stages =
+      (gpu.blockSharedBytes - barrierBytes) / cuda::wgmmaStageBytes(best);
+  return best;
+}
+
+} // namespace llamac

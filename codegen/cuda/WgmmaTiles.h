@@ -1,0 +1,30 @@
+//===- WgmmaTiles.h - Tiles of products on sm_90a ---------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_CUDA_WGMMATILES_H
+#define LLAMAC_CODEGEN_CUDA_WGMMATILES_H
+
+#include "runtime/cuda/GpuSpec.h"
+
+#include "llamac/config.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+namespace llamac {
+
+/// The tiles, stages and blocks of a launch for at most `rows` rows that makes
+/// the products of `outputs`: one number for each product, whose config is the
+/// same but for its outputs; each has `weights` weights of `depth`. The result
+/// has the first one's.
+cuda::WgmmaConfig chooseWgmmaTiles(llvm::ArrayRef<int64_t> outputs,
+                                   int64_t depth, int weights, int64_t rows,
+                                   const GpuSpec &gpu);
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_CUDA_WGMMATILES_H

@@ -1,0 +1,52 @@
+//===- WgmmaTilesTest.cpp - Tiles fit and fill a GPU ----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/WgmmaTiles.h"
+
+#include <gtest/gtest.h>
+
+using namespace llamac;
+
+static cuda::WgmmaConfig choose(std::initializer_list<int64_t> outputs,
+                                int64_t depth, int weights, int64_t rows) {
+  return chooseWgmmaTiles(outputs, depth, weights, rows, defaultGpuSpec());
+}
+
+TEST(WgmmaTilesTest, FewTilesAreMadeSmallUntilTheyFillTheGpu) {
+  // Llama 3.2 1B, 512 rows: 128 tiles of 64 outputs rather than 32 of 256.
+  const cuda::WgmmaConfig out = choose({2048}, 2048, 1, 512);
+  EXPECT_EQ(cuda::wgmmaTileOutputs(out), 64);
+  EXPECT_EQ(out.blocks, 128);
+  // Query, key and value together.
+  EXPECT_EQ(cuda::wgmmaTileOutputs(choose({2048, 512, 512}, 2048, 1, 512)),
+            128);
+}
+
+TEST(WgmmaTilesTest, ManyTilesAreLarge) {
+  EXPECT_EQ(cuda::wgmmaTileOutputs(choose({128256}, 2048, 1, 512)), 256);
+  const cuda::WgmmaConfig up = choose({8192}, 2048, 2, 512);
+  EXPECT_EQ(up.panels, 2);
+  EXPECT_EQ(cuda::wgmmaTileOutputs(up), 128);
+}
+
+TEST(WgmmaTilesTest, EveryChoiceFits) {
+  for (const int64_t outputs : {8, 64, 65, 200, 2048, 5120, 128256})
+    for (const int weights : {1, 2})
+      for (const int64_t rows : {16, 129, 512, 4096}) {
+        SCOPED_TRACE(testing::Message() << outputs << " outputs of " << weights
+                                        << " weights, " << rows << " rows");
+        const cuda::WgmmaConfig config = choose({outputs}, 2048, weights, rows);
+        EXPECT_GE(config.panels, weights);
+        EXPECT_GE(config.stages, 3);
+        EXPECT_LE(cuda::wgmmaShape(config).sharedBytes + 1024,
+                  defaultGpuSpec().blockSharedBytes);
+        EXPECT_GT(config.blocks, 0);
+        EXPECT_EQ(config.blocks % config.cluster, 0);
+        EXPECT_EQ(config.cluster, cuda::wgmmaTiles(config) > 1 ? 2 : 1);
+      }
+}
