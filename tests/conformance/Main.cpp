@@ -11,9 +11,9 @@
 #include "codegen/sim/SimCompiler.h"
 #include "runtime/base/Status.h"
 #include "tests/conformance/Register.h"
+#include "tests/conformance/Sources.h"
 #include "tests/conformance/ops/CompiledPlans.h"
 #include "tests/conformance/ops/RecordedPlans.h"
-#include "tests/conformance/wrappers/WrapperCases.h"
 
 #include <cstdio>
 #include <cstring>
@@ -39,11 +39,14 @@ static absl::Status record(const std::string &target,
   LLAMAC_RETURN_IF_ERROR(recordPlans(plans, folder));
   if (target != "sim")
     return absl::OkStatus();
-  const SourceFile &source = wrappersSource();
-  LLAMAC_ASSIGN_OR_RETURN(const std::string object,
-                          compileForSim({source}, SimFlavour::Fast));
-  std::ofstream(folder + "/Wrappers.cu", std::ios::binary) << source.text;
-  std::ofstream(folder + "/Wrappers.sim", std::ios::binary) << object;
+  for (const SourceFile &source : {wrappersSource(), bandwidthSource()}) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::string object,
+                            compileForSim({source}, SimFlavour::Fast));
+    const std::string stem =
+        folder + "/" + source.name.substr(0, source.name.rfind('.'));
+    std::ofstream(stem + ".cu", std::ios::binary) << source.text;
+    std::ofstream(stem + ".sim", std::ios::binary) << object;
+  }
   return absl::OkStatus();
 }
 

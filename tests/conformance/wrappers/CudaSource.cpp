@@ -9,9 +9,8 @@
 #include "tests/conformance/wrappers/CudaSource.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cuda/CudaDevice.h"
 #include "runtime/cuda/DeviceTensorMap.h"
-#include "runtime/cuda/Nvrtc.h"
+#include "tests/conformance/wrappers/CudaModule.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -21,28 +20,16 @@ namespace llamac::conformance {
 
 namespace {
 
-/// The kernels of one source, loaded.
-struct CudaKernels {
-  ~CudaKernels() {
-    device->enter().IgnoreError();
-    if (module)
-      device->driver().cuModuleUnload(module);
-  }
-
-  std::shared_ptr<CudaDevice> device;
-  cuda::Module module = nullptr;
-};
-
 class CudaSourceDevice final : public SourceDevice {
 public:
-  explicit CudaSourceDevice(std::shared_ptr<const CudaKernels> kernels)
+  explicit CudaSourceDevice(std::shared_ptr<const CudaModule> kernels)
       : kernels(std::move(kernels)) {}
 
   absl::StatusOr<Words> run(const WordLaunch &launch, const Words &in,
                             size_t outWords) override;
 
 private:
-  std::shared_ptr<const CudaKernels> kernels;
+  std::shared_ptr<const CudaModule> kernels;
 };
 
 } // namespace
@@ -54,12 +41,11 @@ static absl::Span<const uint8_t> bytesOf(const Words &words) {
 
 absl::StatusOr<Words> CudaSourceDevice::run(const WordLaunch &launch,
                                             const Words &in, size_t outWords) {
-  CudaDevice &device = *kernels->device;
+  CudaDevice &device = kernels->device();
   const cuda::Driver &driver = device.driver();
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  cuda::Function function = nullptr;
-  if (driver.cuModuleGetFunction(&function, kernels->module,
-                                 launch.kernel.c_str()) != 0)
+  const cuda::Function function = kernels->find(launch.kernel);
+  if (!function)
     return absl::UnimplementedError(absl::StrCat(
         launch.kernel, ": not among the kernels for ", device.architecture()));
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Buffer> input,
@@ -104,33 +90,14 @@ absl::StatusOr<Words> CudaSourceDevice::run(const WordLaunch &launch,
   return words;
 }
 
-static absl::StatusOr<std::shared_ptr<const CudaKernels>>
-compileKernels(const SourceFile &source) {
-  auto kernels = std::make_shared<CudaKernels>();
-  LLAMAC_ASSIGN_OR_RETURN(kernels->device, CudaDevice::create());
-  LLAMAC_ASSIGN_OR_RETURN(const Nvrtc nvrtc, Nvrtc::open());
-  static const SourceHeader headers[] = {
-#include "DeviceHeaders.inc"
-  };
-  LLAMAC_ASSIGN_OR_RETURN(
-      const Cubin cubin,
-      nvrtc.compile(
-          {source.name, source.text, {std::begin(headers), std::end(headers)}},
-          kernels->device->architecture()));
-  const cuda::Driver &driver = kernels->device->driver();
-  LLAMAC_RETURN_IF_ERROR(driver.check(
-      driver.cuModuleLoadData(&kernels->module, cubin.image.data()),
-      absl::StrCat(source.name, ": cuModuleLoadData")));
-  return kernels;
-}
-
-SourceDeviceRow cudaSourceRow() {
-  auto known = std::make_shared<std::shared_ptr<const CudaKernels>>();
+SourceDeviceRow cudaSourceRow(const std::shared_ptr<CudaDevice> &device) {
+  auto known = std::make_shared<std::shared_ptr<const CudaModule>>();
   return {"cuda",
-          [known](const SourceFile &source)
+          [known, device](const SourceFile &source)
               -> absl::StatusOr<std::unique_ptr<SourceDevice>> {
             if (!*known) {
-              LLAMAC_ASSIGN_OR_RETURN(*known, compileKernels(source));
+              LLAMAC_ASSIGN_OR_RETURN(*known,
+                                      CudaModule::compile(device, source));
             }
             return std::make_unique<CudaSourceDevice>(*known);
           }};

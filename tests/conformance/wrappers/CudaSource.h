@@ -9,12 +9,13 @@
 #ifndef LLAMAC_TESTS_CONFORMANCE_WRAPPERS_CUDASOURCE_H
 #define LLAMAC_TESTS_CONFORMANCE_WRAPPERS_CUDASOURCE_H
 
+#include "runtime/cuda/CudaDevice.h"
 #include "tests/conformance/wrappers/SourceDevice.h"
 
 namespace llamac::conformance {
 
-/// The first GPU, whose kernels NVRTC compiles.
-SourceDeviceRow cudaSourceRow();
+/// A GPU; NVRTC compiles for it.
+SourceDeviceRow cudaSourceRow(const std::shared_ptr<CudaDevice> &device);
 
 } // namespace llamac::conformance
 

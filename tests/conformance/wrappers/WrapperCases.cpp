@@ -439,11 +439,4 @@ const std::vector<WrapperCase> &wrapperCases() {
   return cases;
 }
 
-const SourceFile &wrappersSource() {
-  static const SourceFile file[] = {
-#include "Wrappers.inc"
-  };
-  return file[0];
-}
-
 } // namespace llamac::conformance

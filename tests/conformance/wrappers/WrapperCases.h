@@ -44,9 +44,6 @@ struct WrapperCase {
 
 const std::vector<WrapperCase> &wrapperCases();
 
-/// The micro-kernels, Wrappers.cu.
-const SourceFile &wrappersSource();
-
 /// The 1,024 words that a case is given.
 Words makeInput(Input kind);
 

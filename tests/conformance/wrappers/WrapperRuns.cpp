@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tests/conformance/Register.h"
+#include "tests/conformance/Sources.h"
 #include "tests/conformance/wrappers/WrapperCases.h"
 
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tests/conformance/Sources.h"
 #include "tests/conformance/wrappers/WrapperCases.h"
 
 #include <gmock/gmock.h>
