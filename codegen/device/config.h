@@ -162,6 +162,35 @@ LLAMAC_CONSTEXPR LaunchShape streamShape(const StreamConfig &config) {
   return shape;
 }
 
+/// The same product for up to maxRows rows on tensor cores: a block has
+/// gemvMmaOutputs rows of each weight, and its warps share the depth, `unroll`
+/// loads of 16 bytes for each two rows of a weight in flight.
+struct GemvMmaConfig {
+  WeightFormat format;
+  long outputs;
+  long depth;
+  int weights = 1;  ///< 1 or 2.
+  int maxRows = 16; ///< A multiple of 8.
+  int warps = 8;    ///< Of a block.
+  int unroll = 4;
+};
+
+/// Rows of a weight that an MMA takes.
+constexpr int gemvMmaOutputs = 16;
+
+/// Where the warps of a block add up what they have.
+template <GemvMmaConfig config> struct GemvMmaMeeting {
+  float sums[config.warps][config.weights][config.maxRows][gemvMmaOutputs];
+  float squares[config.warps][config.maxRows];
+};
+
+/// An item is a block's rows of the weights.
+LLAMAC_CONSTEXPR LaunchShape gemvMmaShape(const GemvMmaConfig &config) {
+  const int sums = config.weights * gemvMmaOutputs + 1;
+  return {divideUp(config.outputs, gemvMmaOutputs), 0, config.warps * 32,
+          config.warps * sums * config.maxRows * 4};
+}
+
 /// The same product for any number of rows, by tiles of blockRows rows x
 /// blockOutputs outputs of each weight, cut among warpsAlongRows x
 /// warpsAlongOutputs warps. `stages` slices of the depth are in shared memory.
@@ -444,6 +473,14 @@ template <class Product> struct QkvConfig {
 LLAMAC_CONSTEXPR LaunchShape gemvShape(const QkvConfig<GemvConfig> &config) {
   LaunchShape shape = gemvShape(config.query);
   shape.items += gemvShape(config.key).items + gemvShape(config.value).items;
+  return shape;
+}
+
+LLAMAC_CONSTEXPR LaunchShape
+gemvMmaShape(const QkvConfig<GemvMmaConfig> &config) {
+  LaunchShape shape = gemvMmaShape(config.query);
+  shape.items +=
+      gemvMmaShape(config.key).items + gemvMmaShape(config.value).items;
   return shape;
 }
 

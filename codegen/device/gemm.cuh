@@ -156,18 +156,9 @@ template <GemmConfig config, class Rows> struct GemmLoader {
         if (read.mine)
 #pragma unroll
           for (int part = 0; part < Weight::span / 8; ++part)
-            to[part] = read.inside ? unpackEight(held[n], part) : Words4{};
+            to[part] = read.inside ? eightAsBf16(held[n], part) : Words4{};
       }
     }
-  }
-
-  /// Elements 8 * part .. 8 * part + 7 of a chunk as bf16.
-  static LLAMAC_DEVICE Words4
-  unpackEight(const WeightChunk<config.format> &chunk, int part) {
-    const Vec<float, 4> a = weightsOf(chunk, 2 * part);
-    const Vec<float, 4> b = weightsOf(chunk, 2 * part + 1);
-    return {packBf16(a[0], a[1]), packBf16(a[2], a[3]), packBf16(b[0], b[1]),
-            packBf16(b[2], b[3])};
   }
 };
 

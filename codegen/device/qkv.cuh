@@ -17,6 +17,7 @@
 
 #include "llamac/gemm.cuh"
 #include "llamac/gemv.cuh"
+#include "llamac/gemv_mma.cuh"
 #include "llamac/kvcache.cuh"
 #include "llamac/stream.cuh"
 
@@ -87,6 +88,20 @@ LLAMAC_DEVICE void qkvGemv(int rows, const Rows &input, const QkvArgs &args) {
                        gemvBlock<product>(block, rows, input, {weight}, outputs,
                                           sink);
                      });
+}
+
+/// A launch of gemvMmaShape(config).
+template <QkvConfig<GemvMmaConfig> config, class Rows>
+LLAMAC_DEVICE void qkvGemvMma(int rows, const Rows &input,
+                              const QkvArgs &args) {
+  constexpr long queries = gemvMmaShape(config.query).items;
+  constexpr long keys = gemvMmaShape(config.key).items;
+  runProduct<config>(
+      queries, keys, args,
+      [&]<GemvMmaConfig product>(long block, const void *weight, long outputs,
+                                 const auto &sink) {
+        gemvMmaBlock<product>(block, rows, input, {weight}, outputs, sink);
+      });
 }
 
 /// A launch of gemmShape(config).

@@ -305,7 +305,7 @@ LLAMAC_DEVICE void SampledRow<width>::write(uint32_t rank, uint64_t index,
   if (index < before || index >= before + count)
     return;
   auto left = static_cast<uint32_t>(index - before);
-  for (uint32_t base = first / 32 * 32;; base += 32) {
+  for (uint32_t base = first / 32 * 32; base < end; base += 32) {
     const uint32_t id = base + laneIndex();
     const bool isOne = id < end && rankOf(logits[id]) == rank;
     const uint32_t lanes = warpBallot(isOne);

@@ -128,6 +128,17 @@ LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
   return result;
 }
 
+/// Elements 8 * part .. 8 * part + 7 of a chunk as bf16.
+template <WeightFormat format>
+LLAMAC_DEVICE Words4 eightAsBf16(const WeightChunk<format> &chunk, int part) {
+  if constexpr (format == WeightFormat::BF16)
+    return chunk.values;
+  const Vec<float, 4> a = weightsOf(chunk, 2 * part);
+  const Vec<float, 4> b = weightsOf(chunk, 2 * part + 1);
+  return {packBf16(a[0], a[1]), packBf16(a[2], a[3]), packBf16(b[0], b[1]),
+          packBf16(b[2], b[3])};
+}
+
 } // namespace llamac::cuda
 
 #endif // LLAMAC_CODEGEN_DEVICE_WEIGHTS_CUH

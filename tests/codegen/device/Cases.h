@@ -73,6 +73,16 @@ constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
           .unroll = model.maxRows * weights > 4 ? 2 : 4 / weights};
 }
 
+constexpr GemvMmaConfig gemvMma(const ModelCase &model, long outputs,
+                                long depth, int weights = 1) {
+  return {.format = model.format,
+          .outputs = outputs,
+          .depth = depth,
+          .weights = weights,
+          .warps = model.maxRows == 1 ? 4 : 8,
+          .unroll = 4 / weights};
+}
+
 constexpr GemmConfig gemm(const ModelCase &model, long outputs, long depth,
                           int weights = 1) {
   const bool large = model.blockRows >= 128;
@@ -141,6 +151,12 @@ constexpr QkvConfig<Product> qkv(const ModelCase &model, const Make &make) {
 constexpr QkvConfig<GemvConfig> qkvGemv(const ModelCase &model) {
   return qkv<GemvConfig>(
       model, [](const ModelCase &m, long n, long k) { return gemv(m, n, k); });
+}
+
+constexpr QkvConfig<GemvMmaConfig> qkvGemvMma(const ModelCase &model) {
+  return qkv<GemvMmaConfig>(model, [](const ModelCase &m, long n, long k) {
+    return gemvMma(m, n, k);
+  });
 }
 
 constexpr QkvConfig<GemmConfig> qkvGemm(const ModelCase &model) {

@@ -115,6 +115,7 @@ LLAMAC_DEVICE void qkvStream(int rows, const Rows &input, const QkvArgs &args) {
 LLAMAC_PRODUCTS(stream, Stream)
 #endif
 LLAMAC_PRODUCTS(gemv, Gemv)
+LLAMAC_PRODUCTS(gemvMma, GemvMma)
 LLAMAC_PRODUCTS(gemm, Gemm)
 
 // With bf16 weights, for sm_90a and the simulator. Maps follow the operands.

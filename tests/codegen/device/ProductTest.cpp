@@ -33,6 +33,7 @@ protected:
     std::vector<Family> list = {
         {"stream", 0x1p-17, upTo(std::min(model.maxRows, streamMaxRows))},
         {"gemv", 0x1p-17, upTo(model.maxRows)},
+        {"gemvMma", 0x1p-8, {1, 9, 16}},
         {"gemm", 0x1p-8, {1, 17, 64, 70}}};
     if (model.format == WeightFormat::BF16)
       list.push_back({"wgmma", 0x1p-8, {1, 260}});
@@ -44,11 +45,13 @@ protected:
     const std::string name = family.name;
     if (name == "wgmma")
       return wgmmaShape(cases::wgmma(model, outputs, depth, weights));
-    return name == "stream"
-               ? streamShape(cases::stream(model, outputs, depth, weights))
-           : name == "gemv"
-               ? gemvShape(cases::gemv(model, outputs, depth, weights))
-               : gemmShape(cases::gemm(model, outputs, depth, weights));
+    if (name == "stream")
+      return streamShape(cases::stream(model, outputs, depth, weights));
+    if (name == "gemv")
+      return gemvShape(cases::gemv(model, outputs, depth, weights));
+    if (name == "gemvMma")
+      return gemvMmaShape(cases::gemvMma(model, outputs, depth, weights));
+    return gemmShape(cases::gemm(model, outputs, depth, weights));
   }
 
   /// Of the input, operand 0, and `weights` weights from operand `first` on.
@@ -67,9 +70,13 @@ protected:
     const std::string name = family.name;
     if (name == "wgmma")
       return wgmmaShape(cases::qkvWgmma(model));
-    return name == "stream" ? streamShape(cases::qkvStream(model))
-           : name == "gemv" ? gemvShape(cases::qkvGemv(model))
-                            : gemmShape(cases::qkvGemm(model));
+    if (name == "stream")
+      return streamShape(cases::qkvStream(model));
+    if (name == "gemv")
+      return gemvShape(cases::qkvGemv(model));
+    if (name == "gemvMma")
+      return gemvMmaShape(cases::qkvGemvMma(model));
+    return gemmShape(cases::qkvGemm(model));
   }
 
   std::vector<MapShape> qkvMaps(const Family &family) const {
