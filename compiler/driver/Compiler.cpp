@@ -195,6 +195,10 @@ absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
   if (options.context < 0 || options.context > contextLimit)
     return usageError(absl::StrCat("--ctx-size: expected 1 to ", contextLimit,
                                    " tokens, got ", options.context));
+  constexpr int64_t sequencesLimit = 1024;
+  if (options.maxSequences < 1 || options.maxSequences > sequencesLimit)
+    return usageError(absl::StrCat("--parallel: expected 1 to ", sequencesLimit,
+                                   " sequences, got ", options.maxSequences));
   CompileOptions settled = options;
   LLAMAC_ASSIGN_OR_RETURN(settled.gpu, gpuFor(options));
   if (settled.context == 0)

@@ -35,6 +35,10 @@ void CompileFlags::addTo(CLI::App &command) {
   command.add_option("-c,--ctx-size", options.context,
                      "Tokens a sequence may hold (default: the model's, at "
                      "most 8192)");
+  command
+      .add_option("--parallel", options.maxSequences,
+                  "Sequences that the KV cache holds at a time")
+      ->capture_default_str();
   command.add_option("--weights", options.weightFormat,
                      "Format of the matrices: keep, bf16, q8_0 or q4_0");
   command.add_flag("--sim-check", options.simCheck,

@@ -39,95 +39,204 @@ template <typename Work> static absl::StatusOr<double> timed(Work work) {
       .count();
 }
 
-// As many steps as `tokens`. A device that chooses tokens goes on with its own,
-// as in use: how long a step takes hangs on no token.
-static absl::Status decode(Engine &engine, Sequence &sequence,
-                           absl::Span<const int32_t> tokens) {
-  if (engine.model().samples()) {
+static double median(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+namespace {
+
+// A prompt in each sequence of a batch, and steps after it.
+class Run {
+public:
+  Run(Engine &engine, int64_t batch) : engine(engine), batch(batch) {}
+
+  absl::Status prefill(absl::Span<const int32_t> prompt);
+  absl::Status decode(absl::Span<const int32_t> tokens);
+
+private:
+  absl::Status decodeGiven(absl::Span<const int32_t> tokens);
+
+  Engine &engine;
+  int64_t batch;
+  std::vector<Sequence> sequences;
+  std::vector<Sampler> samplers;
+  std::vector<int32_t> next; // What each sequence goes on with.
+};
+
+} // namespace
+
+absl::Status Run::prefill(absl::Span<const int32_t> prompt) {
+  for (int64_t i = 0; i < batch; ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
+    sequences.push_back(std::move(sequence));
     LLAMAC_ASSIGN_OR_RETURN(Sampler greedy, Sampler::create({}));
-    return engine.follow({{&sequence, tokens[0], &greedy}},
-                         static_cast<int64_t>(tokens.size()),
-                         [](absl::Span<const int32_t>) { return true; });
+    samplers.push_back(std::move(greedy));
   }
-  for (const int32_t &token : tokens)
-    LLAMAC_RETURN_IF_ERROR(
-        engine.step({{&sequence, {&token, 1}, Wanted::Last}}, ignoreLogits));
+  if (!engine.model().samples()) {
+    std::vector<SequenceTokens> items;
+    for (Sequence &sequence : sequences)
+      items.push_back({&sequence, prompt, Wanted::Last});
+    return engine.step(items, ignoreLogits);
+  }
+  std::vector<SampledTokens> items;
+  for (size_t i = 0; i < sequences.size(); ++i)
+    items.push_back({&sequences[i], prompt, &samplers[i]});
+  LLAMAC_ASSIGN_OR_RETURN(next, engine.sample(items));
+  return absl::OkStatus();
+}
+
+absl::Status Run::decode(absl::Span<const int32_t> tokens) {
+  if (!engine.model().samples())
+    return decodeGiven(tokens);
+  std::vector<FollowedSequence> items;
+  for (size_t i = 0; i < sequences.size(); ++i)
+    items.push_back({&sequences[i], next[i], &samplers[i]});
+  return engine.follow(items, static_cast<int64_t>(tokens.size()),
+                       [](absl::Span<const int32_t>) { return true; });
+}
+
+absl::Status Run::decodeGiven(absl::Span<const int32_t> tokens) {
+  for (const int32_t &token : tokens) {
+    std::vector<SequenceTokens> items;
+    for (Sequence &sequence : sequences)
+      items.push_back({&sequence, {&token, 1}, Wanted::Last});
+    LLAMAC_RETURN_IF_ERROR(engine.step(items, ignoreLogits));
+  }
   return absl::OkStatus();
 }
 
 // Code and weights come into memory before anything is measured.
 static absl::Status warmUp(Engine &engine, absl::Span<const int32_t> tokens) {
-  LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
-  LLAMAC_RETURN_IF_ERROR(engine.step(
-      {{&sequence, tokens.subspan(0, 16), Wanted::Last}}, ignoreLogits));
-  return decode(engine, sequence, tokens.last(1));
+  Run run(engine, 1);
+  LLAMAC_RETURN_IF_ERROR(run.prefill(tokens.first(16)));
+  return run.decode(tokens.last(1));
 }
 
-absl::Status benchCommand(const std::shared_ptr<const Model> &model,
-                          const BenchOptions &options, std::FILE *out) {
-  if (options.promptTokens < 1 || options.genTokens < 1)
-    return usageError(absl::StrCat("--prompt-tokens and --gen-tokens: expected "
-                                   "at least 1, got ",
-                                   options.promptTokens, " and ",
-                                   options.genTokens));
-  const int64_t context = model->context();
-  if (options.promptTokens > context ||
-      options.genTokens > context - options.promptTokens)
-    return usageError(absl::StrCat(
-        "context: ", options.promptTokens, " and ", options.genTokens,
-        " tokens were asked for, the plan was compiled for ", context));
+namespace {
 
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model));
+struct Point {
+  int64_t batch, promptTokens;
+  double prefillSeconds, decodeSeconds; // Of all sequences together.
+};
+
+} // namespace
+
+static absl::StatusOr<Point> measure(Engine &engine,
+                                     const BenchOptions &options,
+                                     int64_t promptTokens, int64_t batch) {
   const std::vector<int32_t> tokens = madeUpTokens(
-      options.promptTokens + options.genTokens, model->config().vocabSize);
-  if (context > 16)
-    LLAMAC_RETURN_IF_ERROR(warmUp(*engine, tokens));
+      promptTokens + options.genTokens, engine.model().config().vocabSize);
+  std::vector<double> prefill, decode;
+  for (int64_t round = -options.warmUps; round < options.repeat; ++round) {
+    Run run(engine, batch);
+    LLAMAC_ASSIGN_OR_RETURN(
+        const double prompt, timed([&] {
+          return run.prefill(absl::MakeConstSpan(tokens).first(promptTokens));
+        }));
+    LLAMAC_ASSIGN_OR_RETURN(
+        const double steps, timed([&] {
+          return run.decode(
+              absl::MakeConstSpan(tokens).last(options.genTokens));
+        }));
+    if (round < 0)
+      continue;
+    prefill.push_back(prompt);
+    decode.push_back(steps);
+  }
+  return Point{batch, promptTokens, median(prefill), median(decode)};
+}
 
-  LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine->newSequence());
-  const auto prompt = absl::MakeConstSpan(tokens).first(options.promptTokens);
-  LLAMAC_ASSIGN_OR_RETURN(
-      const double prefill, timed([&] {
-        return engine->step({{&sequence, prompt, Wanted::Last}}, ignoreLogits);
-      }));
-  LLAMAC_ASSIGN_OR_RETURN(
-      const double decoding, timed([&] {
-        return decode(*engine, sequence,
-                      absl::MakeConstSpan(tokens).last(options.genTokens));
-      }));
-
+static void print(const Model &model, const BenchOptions &options,
+                  const Point &point, std::FILE *out) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
+  const auto batch = static_cast<double>(point.batch);
   const double prefillRate =
-      static_cast<double>(options.promptTokens) / prefill;
-  const double decodeRate = static_cast<double>(options.genTokens) / decoding;
-  const double first = model->loadSeconds() + prefill;
+      batch * static_cast<double>(point.promptTokens) / point.prefillSeconds;
+  const double step =
+      point.decodeSeconds / static_cast<double>(options.genTokens);
+  const double decodeRate = batch / step;
+  const double first = model.loadSeconds() + point.prefillSeconds;
   const uint64_t peak = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
   if (options.json) {
     const nlohmann::ordered_json report = {
         {"prefill_tok_s", prefillRate},
         {"decode_tok_s", decodeRate},
-        {"prompt_tokens", options.promptTokens},
+        {"step_ms", 1e3 * step},
+        {"batch", point.batch},
+        {"prompt_tokens", point.promptTokens},
         {"gen_tokens", options.genTokens},
-        {"load_s", model->loadSeconds()},
+        {"repeat", options.repeat},
+        {"load_s", model.loadSeconds()},
         {"first_token_s", first},
-        {"threads", model->device().threads()},
-        {"isa", model->code().isa()},
+        {"threads", model.device().threads()},
+        {"isa", model.code().isa()},
         {"peak_rss_bytes", peak}};
     absl::FPrintF(out, "%s\n", report.dump());
-    return absl::OkStatus();
+    return;
   }
   absl::FPrintF(out,
-                "prefill      %10.1f tok/s  (%d tokens)\n"
-                "decode       %10.1f tok/s  (%d tokens after them)\n"
+                "prefill      %10.1f tok/s  (%d x %d tokens)\n"
+                "decode       %10.1f tok/s  (%d steps after them)\n"
+                "step         %10.3f ms\n"
                 "load         %10.3f s\n"
                 "first token  %10.3f s\n"
                 "peak memory  %10.1f MiB\n"
                 "device       %s, %s\n",
-                prefillRate, options.promptTokens, decodeRate,
-                options.genTokens, model->loadSeconds(), first,
+                prefillRate, point.batch, point.promptTokens, decodeRate,
+                options.genTokens, 1e3 * step, model.loadSeconds(), first,
                 static_cast<double>(peak) / (1 << 20),
-                model->device().describe(), model->code().isa());
+                model.device().describe(), model.code().isa());
+}
+
+static absl::Status checkOptions(const Model &model,
+                                 const BenchOptions &options) {
+  const int64_t context = model.context();
+  const struct {
+    const char *flag;
+    int64_t value, least;
+  } counts[] = {{"--gen-tokens", options.genTokens, 1},
+                {"--warm-ups", options.warmUps, 0},
+                {"--repeat", options.repeat, 1}};
+  for (const auto &count : counts)
+    if (count.value < count.least)
+      return usageError(absl::StrCat(count.flag, ": expected at least ",
+                                     count.least, ", got ", count.value));
+  for (const int64_t tokens : options.promptTokens) {
+    if (tokens < 1)
+      return usageError(
+          absl::StrCat("--prompt-tokens: expected at least 1, got ", tokens));
+    if (tokens > context || options.genTokens > context - tokens)
+      return usageError(absl::StrCat(
+          "context: ", tokens, " and ", options.genTokens,
+          " tokens were asked for, the plan was compiled for ", context));
+  }
+  const int64_t most = model.plan().kv->maxSequences;
+  for (const int64_t batch : options.batch)
+    if (batch < 1 || batch > most)
+      return usageError(absl::StrCat("--batch: expected 1 to ", most,
+                                     ", the sequences the plan was "
+                                     "compiled for (--parallel), got ",
+                                     batch));
+  return absl::OkStatus();
+}
+
+absl::Status benchCommand(const std::shared_ptr<const Model> &model,
+                          const BenchOptions &options, std::FILE *out) {
+  LLAMAC_RETURN_IF_ERROR(checkOptions(*model, options));
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          Engine::create(model));
+  if (model->context() > 16)
+    LLAMAC_RETURN_IF_ERROR(
+        warmUp(*engine, madeUpTokens(17, model->config().vocabSize)));
+  for (const int64_t promptTokens : options.promptTokens)
+    for (const int64_t batch : options.batch) {
+      LLAMAC_ASSIGN_OR_RETURN(const Point point,
+                              measure(*engine, options, promptTokens, batch));
+      print(*model, options, point, out);
+    }
   return absl::OkStatus();
 }
 

@@ -11,22 +11,28 @@
 
 #include "runtime/engine/Engine.h"
 
+#include <cstdint>
 #include <cstdio>
 
 namespace llamac {
 
 struct BenchOptions {
-  int64_t promptTokens = 512; ///< Tokens of the prompt.
-  int64_t genTokens = 64;     ///< Steps of one token after it.
+  std::vector<int64_t> promptTokens = {512}; ///< Of each sequence.
+  int64_t genTokens = 64;                    ///< Steps of one token after it.
+  std::vector<int64_t> batch = {1};          ///< Sequences that run together.
+  int64_t warmUps = 0;                       ///< Runs that are not counted.
+  int64_t repeat = 1;                        ///< Runs whose median is given.
   bool json = false;
 };
 
-/// Runs a prompt of made-up tokens and then single steps at that depth, after
-/// a short warm-up: of made-up tokens and without sampling, or, where the plan
-/// chooses tokens, of the likeliest, in flight as in use. One JSON object, or a
-/// table for people, goes to `out`: tokens per second of both, seconds to load
-/// and to the first token, threads, instruction set and the process's peak
-/// memory. Usage error when the tokens exceed the context.
+/// For every length of the prompt and every batch: runs prompts of made-up
+/// tokens and then steps of one token of each sequence at that depth, after a
+/// short warm-up. Steps choose their tokens, greedily, where the plan does, and
+/// sample nothing elsewhere. A JSON object on a line of its own, or a table for
+/// people, goes to `out`: tokens per second of both, the time of a step,
+/// seconds to load and to the first token, threads, instruction set and the
+/// process's peak memory. Usage error when the tokens exceed the context, or
+/// the batch the plan's sequences.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 

@@ -69,11 +69,21 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
 
 void addBenchOptions(CLI::App &app, BenchOptions &options) {
   app.add_option("--prompt-tokens", options.promptTokens,
-                 "Tokens of the prompt")
+                 "Tokens of the prompt; several, comma separated, are "
+                 "measured one after the other")
+      ->delimiter(',')
       ->capture_default_str();
   app.add_option("--gen-tokens", options.genTokens, "Tokens decoded after it")
       ->capture_default_str();
-  app.add_flag("--json", options.json, "Print one JSON object");
+  app.add_option("--batch", options.batch,
+                 "Sequences that run together; several, comma separated")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--warm-ups", options.warmUps, "Runs before those measured")
+      ->capture_default_str();
+  app.add_option("--repeat", options.repeat, "Runs whose median is printed")
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "Print a JSON object for each");
 }
 
 void addLogitsOptions(CLI::App &app, LogitsOptions &options) {

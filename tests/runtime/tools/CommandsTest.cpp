@@ -250,7 +250,8 @@ TEST_F(CommandsTest, BenchPrintsOneObject) {
     toy.plan.context = 32; // The same number of pages.
   });
   model = *Model::load(longer.path(), {.threads = 2});
-  const absl::Status status = benchCommand(model, {2, 2, true}, out);
+  const absl::Status status = benchCommand(
+      model, {.promptTokens = {2}, .genTokens = 2, .json = true}, out);
   if (exitCode(status) == ExitCode::Accuracy)
     GTEST_SKIP() << status;
   ASSERT_TRUE(status.ok()) << status;
@@ -263,13 +264,58 @@ TEST_F(CommandsTest, BenchPrintsOneObject) {
   EXPECT_GT(report.at("peak_rss_bytes"), 1 << 20);
 }
 
-TEST_F(CommandsTest, BenchRefusesMoreThanTheContext) {
-  const absl::Status status = benchCommand(model, {20, 11, true}, out);
-  EXPECT_EQ(exitCode(status), ExitCode::Usage);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("20 and 11"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("30"));
-  EXPECT_EQ(exitCode(benchCommand(model, {0, 1, true}, out)), ExitCode::Usage);
-  EXPECT_EQ(exitCode(benchCommand(model, {1, 0, true}, out)), ExitCode::Usage);
+TEST_F(CommandsTest, BenchMeasuresEveryLengthWithEveryBatch) {
+  const absl::Status status = benchCommand(model,
+                                           {.promptTokens = {2, 3},
+                                            .genTokens = 2,
+                                            .batch = {1, 2},
+                                            .warmUps = 1,
+                                            .repeat = 2,
+                                            .json = true},
+                                           out);
+  if (exitCode(status) == ExitCode::Accuracy)
+    GTEST_SKIP() << status;
+  ASSERT_TRUE(status.ok()) << status;
+  std::istringstream lines(contents(out));
+  std::string line;
+  for (const int tokens : {2, 3})
+    for (const int batch : {1, 2}) {
+      ASSERT_TRUE(std::getline(lines, line));
+      const auto report = nlohmann::json::parse(line);
+      EXPECT_EQ(report.at("prompt_tokens"), tokens);
+      EXPECT_EQ(report.at("batch"), batch);
+      EXPECT_EQ(report.at("repeat"), 2);
+      // A step gives a token of each sequence.
+      EXPECT_NEAR(report.at("decode_tok_s").get<double>() *
+                      report.at("step_ms").get<double>(),
+                  1e3 * batch, 1e-6);
+    }
+  EXPECT_FALSE(std::getline(lines, line));
+}
+
+TEST_F(CommandsTest, BenchRefusesWhatThePlanDoesNotHold) {
+  const struct {
+    BenchOptions options;
+    const char *message;
+  } cases[] = {
+      {{.promptTokens = {20}, .genTokens = 11},
+       "20 and 11 tokens were asked for, the plan was compiled for 30"},
+      {{.promptTokens = {4, 0}, .genTokens = 1}, "--prompt-tokens: expected"},
+      {{.promptTokens = {1}, .genTokens = 0}, "--gen-tokens: expected"},
+      {{.promptTokens = {1}, .genTokens = 1, .repeat = 0},
+       "--repeat: expected"},
+      {{.promptTokens = {1}, .genTokens = 1, .warmUps = -1},
+       "--warm-ups: expected"},
+      {{.promptTokens = {1}, .genTokens = 1, .batch = {1, 0}},
+       "--batch: expected"},
+      {{.promptTokens = {1}, .genTokens = 1, .batch = {1000}},
+       "--batch: expected"},
+  };
+  for (const auto &[options, message] : cases) {
+    const absl::Status status = benchCommand(model, options, out);
+    EXPECT_EQ(exitCode(status), ExitCode::Usage);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
 }
 
 } // namespace
