@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""What a GPU gives other software: the peers that scripts/gpu_check.sh measures beside llamac.
+
+Needs PyTorch and a GPU (--device cpu runs everything, slowly, for trying it out). Each command prints one JSON
+object. Times are of CUDA events around many repetitions, on operands that change from one to the next, so that no
+cache holds them; the median of the rounds is given.
+
+    peers.py decode --shape 1b      plain PyTorch, torch.compile, static KV cache: ms a token
+    peers.py products --shape 1b    cuBLAS on the products of a prompt: TFLOP/s
+    peers.py attention --shape 1b   scaled_dot_product_attention on a prompt: TFLOP/s
+"""
+import argparse
+import json
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+
+@dataclass
+class Shape:
+    """Hyperparameters of a published model."""
+
+    layers: int
+    dim: int
+    heads: int
+    kv_heads: int
+    head: int
+    ffn: int
+    vocab: int
+    tied: bool
+
+
+SHAPES = {
+    "1b": Shape(16, 2048, 32, 8, 64, 8192, 128256, True),
+    "8b": Shape(32, 4096, 32, 8, 128, 14336, 128256, False),
+    "tiny": Shape(2, 64, 4, 2, 16, 128, 96, True),
+}
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, shape, capacity, dtype, device):
+        super().__init__()
+        self.shape = shape
+        s = shape
+
+        def weight(rows, cols):
+            return torch.nn.Parameter(
+                torch.randn(rows, cols, device=device, dtype=dtype) * cols**-0.5, requires_grad=False
+            )
+
+        self.qkv = weight((s.heads + 2 * s.kv_heads) * s.head, s.dim)
+        self.out = weight(s.dim, s.heads * s.head)
+        self.gate_up = weight(2 * s.ffn, s.dim)
+        self.down = weight(s.dim, s.ffn)
+        self.norms = torch.nn.Parameter(torch.ones(2, s.dim, device=device, dtype=dtype), requires_grad=False)
+        cache = torch.zeros(1, s.kv_heads, capacity, s.head, device=device, dtype=dtype)
+        self.register_buffer("keys", cache)
+        self.register_buffer("values", cache.clone())
+
+    def forward(self, x, cos, sin, position, mask):
+        s = self.shape
+        y = F.rms_norm(x, (s.dim,), self.norms[0], 1e-5)
+        q, k, v = F.linear(y, self.qkv).split([s.heads * s.head, s.kv_heads * s.head, s.kv_heads * s.head], dim=-1)
+        rows = x.shape[0]
+        q = turn(q.view(rows, s.heads, s.head), cos, sin)
+        k = turn(k.view(rows, s.kv_heads, s.head), cos, sin)
+        self.keys[0].index_copy_(1, position, k.transpose(0, 1))
+        self.values[0].index_copy_(1, position, v.view(rows, s.kv_heads, s.head).transpose(0, 1))
+        attended = F.scaled_dot_product_attention(
+            q.transpose(0, 1)[None], self.keys, self.values, attn_mask=mask, enable_gqa=True
+        )
+        x = x + F.linear(attended[0].transpose(0, 1).reshape(rows, -1), self.out)
+        y = F.rms_norm(x, (s.dim,), self.norms[1], 1e-5)
+        gate, up = F.linear(y, self.gate_up).chunk(2, dim=-1)
+        return x + F.linear(F.silu(gate) * up, self.down)
+
+
+def turn(x, cos, sin):
+    """Rotates the pairs (2i, 2i + 1) of each head."""
+    even, odd = x[..., 0::2].float(), x[..., 1::2].float()
+    cos, sin = cos[:, None], sin[:, None]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2).to(x.dtype)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, shape, capacity, dtype, device):
+        super().__init__()
+        self.shape = shape
+        table = torch.randn(shape.vocab, shape.dim, device=device, dtype=dtype)
+        self.embedding = torch.nn.Parameter(table, requires_grad=False)
+        head = table if shape.tied else torch.randn_like(table)
+        self.head = torch.nn.Parameter(head * shape.dim**-0.5, requires_grad=False)
+        self.norm = torch.nn.Parameter(torch.ones(shape.dim, device=device, dtype=dtype), requires_grad=False)
+        self.layers = torch.nn.ModuleList(Layer(shape, capacity, dtype, device) for _ in range(shape.layers))
+        frequencies = 500000.0 ** (-torch.arange(0, shape.head, 2, device=device).float() / shape.head)
+        self.register_buffer("frequencies", frequencies)
+        self.register_buffer("places", torch.arange(capacity, device=device))
+
+    def forward(self, tokens, position):
+        x = self.embedding[tokens]
+        angles = position[:, None] * self.frequencies
+        mask = self.places[None] <= position[:, None]
+        for layer in self.layers:
+            x = layer(x, angles.cos(), angles.sin(), position, mask)
+        x = F.rms_norm(x[-1:], (self.shape.dim,), self.norm, 1e-5)
+        return F.linear(x, self.head).argmax(-1)
+
+
+def synchronize(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+@torch.inference_mode()
+def decode(args):
+    """The dependent steps after the first token, one sequence after the other."""
+    shape = SHAPES[args.shape]
+    model = Model(shape, args.capacity, torch.bfloat16, args.device)
+    step = torch.compile(model, mode="reduce-overhead", fullgraph=True) if args.device == "cuda" else model
+    prompt = torch.randint(shape.vocab, (args.prompt,), device=args.device)
+    start = torch.arange(args.prompt, device=args.device)
+    times = []
+    for _ in range(args.warm_ups + args.sequences):
+        token, position = model(prompt, start), start[-1:] + 1
+        synchronize(args.device)
+        begin = time.perf_counter()
+        for _ in range(args.tokens - 1):
+            token = step(token, position).clone()
+            position = position + 1
+        synchronize(args.device)
+        times.append((time.perf_counter() - begin) / (args.tokens - 1))
+    return {"ms_per_token": 1e3 * statistics.median(times[args.warm_ups :])}
+
+
+def seconds(work, operands, device, rounds=7, repeat=10):
+    """The median time of work(operand), operands taken in turn."""
+    for operand in operands:
+        work(*operand)
+    times = []
+    for _ in range(rounds):
+        synchronize(device)
+        begin = time.perf_counter()
+        for i in range(repeat):
+            work(*operands[i % len(operands)])
+        synchronize(device)
+        times.append((time.perf_counter() - begin) / repeat)
+    return statistics.median(times)
+
+
+@torch.inference_mode()
+def products(args):
+    s = SHAPES[args.shape]
+    layers = {
+        "qkv": ((s.heads + 2 * s.kv_heads) * s.head, s.dim),
+        "attention.wo": (s.dim, s.heads * s.head),
+        "gate_up": (2 * s.ffn, s.dim),
+        "feed_forward.w2": (s.dim, s.ffn),
+    }
+    result = {}
+    for name, (outputs, depth) in layers.items():
+        operands = [
+            tuple(torch.randn(n, depth, device=args.device, dtype=torch.bfloat16) for n in (args.rows, outputs))
+            for _ in range(4)
+        ]
+        time_taken = seconds(F.linear, operands, args.device)
+        result[name] = {"ms": 1e3 * time_taken, "tflops": 2e-12 * args.rows * outputs * depth / time_taken}
+    return {"rows": args.rows, "products": result}
+
+
+@torch.inference_mode()
+def attention(args):
+    s = SHAPES[args.shape]
+
+    def tensor(heads):
+        return torch.randn(1, heads, args.rows, s.head, device=args.device, dtype=torch.bfloat16)
+
+    operands = [(tensor(s.heads), tensor(s.kv_heads), tensor(s.kv_heads)) for _ in range(4)]
+    time_taken = seconds(
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True), operands, args.device
+    )
+    flops = 4 * s.heads * s.head * args.rows * (args.rows + 1) / 2
+    return {"rows": args.rows, "ms": 1e3 * time_taken, "tflops": 1e-12 * flops / time_taken}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["decode", "products", "attention"])
+    parser.add_argument("--shape", choices=SHAPES, default="1b")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--prompt", type=int, default=32, help="tokens before the first that is decoded")
+    parser.add_argument("--tokens", type=int, default=128, help="tokens of a sequence; all but the first are timed")
+    parser.add_argument("--capacity", type=int, default=16384, help="tokens that the KV cache holds")
+    parser.add_argument("--warm-ups", type=int, default=5)
+    parser.add_argument("--sequences", type=int, default=10)
+    parser.add_argument("--rows", type=int, default=2048, help="tokens of the prompt that products and attention see")
+    args = parser.parse_args()
+    torch.manual_seed(1)
+    result = {"decode": decode, "products": products, "attention": attention}[args.command](args)
+    result |= {"torch": torch.__version__, "shape": args.shape, "command": args.command}
+    json.dump(result, sys.stdout)
+    print()
+
+
+if __name__ == "__main__":
+    main()
