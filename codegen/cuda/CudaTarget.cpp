@@ -58,28 +58,32 @@ const CudaFamily *cudaFamilyOf(Operation *op) {
   return nullptr;
 }
 
-/// The most rows of a step of the decode programs: gemv keeps a sum for each
-/// row and output in registers.
-static constexpr int64_t maxGemvRows = 8;
+/// The most rows that gemv takes: it multiplies each weight by every row, which
+/// more rows would make slower than reading it.
+static constexpr int64_t maxGemvRows = 4;
+
+/// The most rows of a step of the decode programs: two columns of tensor cores.
+static constexpr int64_t maxDecodeRows = 16;
 
 std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
   return {{"decode", 1, 1},
           {"decode2", 2, 2},
-          {"decode4", 4, 4},
-          {"decode8", maxGemvRows, maxGemvRows},
+          {"decode4", maxGemvRows, maxGemvRows},
+          {"decode16", maxDecodeRows, maxDecodeRows},
           {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
 }
 
 Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
-  const bool few = maxRows <= maxGemvRows;
+  const bool few = maxRows <= maxDecodeRows;
   if (isa<kernel::MatmulOp, kernel::QkvOp>(op))
-    return kernel::MatmulConfigAttr::get(context,
-                                         few ? kernel::MatmulFamily::Gemv
-                                         : takesWgmma(op, targetOptions)
-                                             ? kernel::MatmulFamily::Wgmma
-                                             : kernel::MatmulFamily::Gemm,
-                                         few ? maxRows : 0);
+    return kernel::MatmulConfigAttr::get(
+        context,
+        maxRows <= maxGemvRows          ? kernel::MatmulFamily::Gemv
+        : few                           ? kernel::MatmulFamily::GemvMma
+        : takesWgmma(op, targetOptions) ? kernel::MatmulFamily::Wgmma
+                                        : kernel::MatmulFamily::Gemm,
+        few ? maxRows : 0);
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (!attention)
     return {};

@@ -136,6 +136,17 @@ static cuda::StreamConfig streamConfig(ArrayRef<Value> parts, size_t weights,
   return config;
 }
 
+/// Two weights halve the loads in flight: as many bytes are under way.
+static cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
+                                         kernel::MatmulConfigAttr attr) {
+  return {.format = formatRow(weight).format,
+          .outputs = rowsOf(weight),
+          .depth = widthOf(weight),
+          .weights = static_cast<int>(weights),
+          .maxRows = static_cast<int>(attr.getRowBlock()),
+          .unroll = static_cast<int>(4 / weights)};
+}
+
 static cuda::GemmConfig gemmConfig(Value weight, size_t weights) {
   return {.format = formatRow(weight).format,
           .outputs = rowsOf(weight),
@@ -200,6 +211,48 @@ static std::string wgmmaText(const cuda::WgmmaConfig &config) {
       config.panelOutputs, config.stages, config.cluster, config.blocks);
 }
 
+static std::string gemvMmaText(Value weight,
+                               const cuda::GemvMmaConfig &config) {
+  return llvm::formatv(
+      "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
+      "= {3}, .maxRows = {4}, .warps = {5}, .unroll = {6}}",
+      formatRow(weight).enumerator, config.outputs, config.depth,
+      config.weights, config.maxRows, config.warps, config.unroll);
+}
+
+namespace {
+
+/// How a product is written down: the skeletons of one product and of query,
+/// key and value, and the config's type and value.
+struct ProductText {
+  StringRef skeleton, qkvSkeleton, configType;
+  std::string config;
+};
+
+} // namespace
+
+static ProductText productText(Value weight, size_t weights,
+                               kernel::MatmulConfigAttr attr) {
+  switch (attr.getFamily()) {
+  case kernel::MatmulFamily::Gemv:
+    return {"gemv", "qkvGemv", "GemvConfig",
+            gemvText(weight, gemvConfig(weight, weights, attr))};
+  case kernel::MatmulFamily::GemvMma:
+    return {"gemvMma", "qkvGemvMma", "GemvMmaConfig",
+            gemvMmaText(weight, gemvMmaConfig(weight, weights, attr))};
+  case kernel::MatmulFamily::Gemm:
+    return {"gemm", "qkvGemm", "GemmConfig",
+            gemmText(weight, gemmConfig(weight, weights))};
+  case kernel::MatmulFamily::Wgmma:
+    break;
+  }
+  llvm_unreachable("a config of wgmma is that of a whole launch");
+}
+
+static ProductText productText(const cuda::WgmmaConfig &config) {
+  return {"wgmmaGemm", "qkvWgmma", "WgmmaConfig", wgmmaText(config)};
+}
+
 /// The prologue of a product: the rows of its input as they are or normalised.
 template <typename Op> static std::string rowsText(Op op) {
   const int64_t depth = widthOf(op.getInput());
@@ -252,6 +305,14 @@ static cuda::LaunchShape gemvShape(Operation *op,
                                     product.getConfigAttr()));
 }
 
+static cuda::LaunchShape gemvMmaShape(Operation *op,
+                                      const CudaTargetOptions &) {
+  auto product = cast<kernel::MatmulOp>(op);
+  return cuda::gemvMmaShape(gemvMmaConfig(product.getWeights()[0],
+                                          product.getWeights().size(),
+                                          product.getConfigAttr()));
+}
+
 static cuda::LaunchShape gemmShape(Operation *op, const CudaTargetOptions &) {
   auto product = cast<kernel::MatmulOp>(op);
   return cuda::gemmShape(
@@ -279,25 +340,17 @@ static CudaKernelText matmulText(Operation *operation,
   auto op = cast<kernel::MatmulOp>(operation);
   const size_t count = op.getWeights().size();
   Value weight = op.getWeights()[0];
-  const bool gemv =
-      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
   const bool stream = streams(op.getConfigAttr(), options);
   const bool wgmma =
       op.getConfigAttr().getFamily() == kernel::MatmulFamily::Wgmma;
+  const ProductText product =
+      wgmma ? productText(wgmmaConfig(op, options))
+            : productText(weight, count, op.getConfigAttr());
   CudaKernelText text;
-  if (stream)
-    text.parts = "constexpr StreamConfig config" +
-                 streamText(weight, streamConfig(op, options));
-  else if (wgmma)
-    text.parts =
-        "constexpr WgmmaConfig config" + wgmmaText(wgmmaConfig(op, options));
-  else if (gemv)
-    text.parts =
-        "constexpr GemvConfig config" +
-        gemvText(weight, gemvConfig(weight, count, op.getConfigAttr()));
-  else
-    text.parts = "constexpr GemmConfig config" +
-                 gemmText(weight, gemmConfig(weight, count));
+  text.parts = stream ? "constexpr StreamConfig config" +
+                            streamText(weight, streamConfig(op, options))
+                      : ("constexpr " + product.configType + " config").str() +
+                            product.config;
   text.parts += ";\n\n" + sinkText(op, stream ? "config.product.outputs"
                                               : "config.outputs");
   text.parameters.push_back({floats, "input"});
@@ -320,12 +373,9 @@ static CudaKernelText matmulText(Operation *operation,
   }
   text.parameters.push_back({results, "out"});
   if (!stream) {
-    text.body =
-        llvm::formatv("{0}<config>(rows, {1}, {2}{{{3}}, Sink{{{4}out});",
-                      gemv    ? "gemv"
-                      : wgmma ? "wgmmaGemm"
-                              : "gemm",
-                      rowsText(op), wgmma ? "inputMap, " : "", weights, sink);
+    text.body = llvm::formatv(
+        "{0}<config>(rows, {1}, {2}{{{3}}, Sink{{{4}out});", product.skeleton,
+        rowsText(op), wgmma ? "inputMap, " : "", weights, sink);
     return text;
   }
   text.header = "stream.cuh";
@@ -351,6 +401,16 @@ static cuda::QkvConfig<cuda::GemvConfig>
 qkvGemvConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
   auto product = [&](Value weight) {
     return gemvConfig(weight, 1, op.getConfigAttr());
+  };
+  return {product(op.getQueryWeight()), product(op.getKeyWeight()),
+          product(op.getValueWeight()),
+          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
+}
+
+static cuda::QkvConfig<cuda::GemvMmaConfig>
+qkvGemvMmaConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
+  auto product = [&](Value weight) {
+    return gemvMmaConfig(weight, 1, op.getConfigAttr());
   };
   return {product(op.getQueryWeight()), product(op.getKeyWeight()),
           product(op.getValueWeight()),
@@ -412,6 +472,10 @@ static cuda::LaunchShape qkvGemvShape(Operation *operation,
   return streams(op, options) ? cuda::streamShape(streamConfig(op, options))
                               : cuda::gemvShape(qkvGemvConfig(op, options));
 }
+static cuda::LaunchShape qkvGemvMmaShape(Operation *op,
+                                         const CudaTargetOptions &options) {
+  return cuda::gemvMmaShape(qkvGemvMmaConfig(cast<kernel::QkvOp>(op), options));
+}
 static cuda::LaunchShape qkvGemmShape(Operation *op,
                                       const CudaTargetOptions &options) {
   return cuda::gemmShape(qkvGemmConfig(cast<kernel::QkvOp>(op), options));
@@ -420,8 +484,6 @@ static cuda::LaunchShape qkvGemmShape(Operation *op,
 static CudaKernelText qkvText(Operation *operation,
                               const CudaTargetOptions &options) {
   auto op = cast<kernel::QkvOp>(operation);
-  const bool gemv =
-      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv;
   const std::string kv =
       kvText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options));
   const bool wgmma =
@@ -454,32 +516,25 @@ static CudaKernelText qkvText(Operation *operation,
         rowsText(op), to);
     return text;
   }
-  SmallVector<std::string> products;
+  SmallVector<ProductText> products;
   if (wgmma) {
     const auto config = qkvWgmmaConfig(op, options);
-    products = {wgmmaText(config.query), wgmmaText(config.key),
-                wgmmaText(config.value)};
+    products = {productText(config.query), productText(config.key),
+                productText(config.value)};
     text.maps = {"inputMap", "queryMap", "keyMap", "valueMap"};
   } else {
     for (Value weight : weightsOf(op))
-      products.push_back(
-          gemv ? gemvText(weight, gemvConfig(weight, 1, op.getConfigAttr()))
-               : gemmText(weight, gemmConfig(weight, 1)));
+      products.push_back(productText(weight, 1, op.getConfigAttr()));
   }
   text.parts = llvm::formatv(
       "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
       "{3}, .kv = {4}};\n",
-      gemv    ? "GemvConfig"
-      : wgmma ? "WgmmaConfig"
-              : "GemmConfig",
-      products[0], products[1], products[2], kv);
+      products[0].configType, products[0].config, products[1].config,
+      products[2].config, kv);
   text.body = llvm::formatv(
       "{0}<config>(rows, {1}, {2}QkvArgs{{.query = query, .key = key, .value = "
       "value, .to = {3}, .out = turned});",
-      gemv    ? "qkvGemv"
-      : wgmma ? "qkvWgmma"
-              : "qkvGemm",
-      rowsText(op),
+      products[0].qkvSkeleton, rowsText(op),
       wgmma ? "inputMap, QkvMaps{queryMap, keyMap, valueMap}, " : "", to);
   return text;
 }
@@ -733,12 +788,16 @@ ArrayRef<CudaFamily> cudaFamilies() {
        wgmmaShape, matmulText, wgmmaMaps},
       {"gemv", "gemv.cuh", isProduct<MatmulOp, MatmulFamily::Gemv>, gemvShape,
        matmulText},
+      {"gemv_mma", "gemv_mma.cuh", isProduct<MatmulOp, MatmulFamily::GemvMma>,
+       gemvMmaShape, matmulText},
       {"pointwise", "rowwise.cuh", isOp<PointwiseOp>, pointwiseShape,
        pointwiseText},
       {"qkv_gemm", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemm>,
        qkvGemmShape, qkvText},
       {"qkv_gemv", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemv>,
        qkvGemvShape, qkvText},
+      {"qkv_gemv_mma", "qkv.cuh", isProduct<QkvOp, MatmulFamily::GemvMma>,
+       qkvGemvMmaShape, qkvText},
       {"qkv_wgmma", "gemm_sm90a.cuh", isProduct<QkvOp, MatmulFamily::Wgmma>,
        qkvWgmmaShape, qkvText, qkvWgmmaMaps},
       {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rowwiseShape, rmsNormText},

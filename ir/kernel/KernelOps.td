@@ -55,7 +55,8 @@ def Kernel_MatmulFamily : I32EnumAttr<"MatmulFamily",
     "How a matrix product walks its operands", [
       I32EnumAttrCase<"Gemv", 0, "gemv">,
       I32EnumAttrCase<"Gemm", 1, "gemm">,
-      I32EnumAttrCase<"Wgmma", 2, "wgmma">]> {
+      I32EnumAttrCase<"Wgmma", 2, "wgmma">,
+      I32EnumAttrCase<"GemvMma", 3, "gemv_mma">]> {
   let cppNamespace = "::llamac::kernel";
   let genSpecializedAttr = 0;
 }
@@ -63,7 +64,8 @@ def Kernel_MatmulFamily : I32EnumAttr<"MatmulFamily",
 def Kernel_MatmulConfigAttr : Kernel_Attr<"MatmulConfig", "matmul_config"> {
   let summary = "Family and tile sizes of a matrix product";
   let description = [{
-    `gemv` reads each weight once for all of a step's few rows; `gemm` blocks
+    `gemv` reads each weight once for all of a step's few rows, and so does
+    `gemv_mma`, which multiplies on tensor cores, for more of them; `gemm` blocks
     rows by `rowBlock` so that a weight panel is read once for each block;
     `wgmma` is `gemm` by the warpgroups of NVIDIA's sm_90a.
   }];

@@ -32,9 +32,9 @@ loadBy(PlanRunner runner) {
 /// Rounding to bf16.
 static constexpr double bf16Rounding = 0x1p-8;
 
-/// Steps of up to eight rows are computed in fp32 (gemv); larger ones by tensor
-/// cores in bf16 (gemm).
-static bool isGemm(int64_t rows) { return rows > 8; }
+/// Steps of up to four rows are computed in fp32 (gemv); larger ones by tensor
+/// cores in bf16 (gemv_mma, gemm).
+static bool usesTensorCores(int64_t rows) { return rows > 4; }
 
 /// The formats that kernels unpack; all others are uploaded as bf16.
 static bool isUnpacked(DataType type) {
@@ -45,12 +45,12 @@ static bool isUnpacked(DataType type) {
 
 static double cudaWeightError(DataType type, int64_t rows) {
   const bool isRounded =
-      !isUnpacked(type) || (isGemm(rows) && type != DataType::BF16);
+      !isUnpacked(type) || (usesTensorCores(rows) && type != DataType::BF16);
   return isRounded ? bf16Rounding : 0;
 }
 
 static double cudaActivationError(DataType, int64_t rows) {
-  return isGemm(rows) ? bf16Rounding : 0;
+  return usesTensorCores(rows) ? bf16Rounding : 0;
 }
 
 /// Half of the smallest number of fp16; bf16 has smaller ones than matter.
