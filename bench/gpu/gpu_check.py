@@ -1,4 +1,7 @@
 #!/usr/bin/env python3
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What scripts/gpu_check.sh does.
 
     gpu_check.py pack FOLDER       where llamac is built: everything a GPU's machine needs

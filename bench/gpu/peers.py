@@ -1,4 +1,7 @@
 #!/usr/bin/env python3
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a GPU gives other software: the peers that scripts/gpu_check.sh measures beside llamac.
 
 Needs PyTorch and a GPU (--device cpu runs everything, slowly, for trying it out). Each command prints one JSON

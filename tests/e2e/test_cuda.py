@@ -83,9 +83,10 @@ class Answers(CudaCase):
         self.assertEqual(got.stdout, expected)
         self.assert_nothing_leaked()
 
-    def test_drawn_tokens_are_those_of_the_cpu(self):
+    def test_drawn_tokens_are_those_of_the_simulator(self):
+        # Which are those that NumPy draws (test_sim.py).
         draw = ("-n", 20, "--temp", 0.9, "--top-k", 40, "--top-p", 0.95, "--seed", 11)
-        expected = self.llamac("run", self.model, "-c", 256, *draw, *self.PROMPT).stdout
+        expected = self.run_plan(self.sim_plan, *draw, *self.PROMPT).stdout
         self.assertEqual(self.run_plan(self.plan, *draw, *self.PROMPT).stdout, expected)
 
     def test_logits_are_those_of_the_simulator(self):
@@ -272,7 +273,7 @@ class Faults(CudaCase):
 
     def test_a_kernel_that_faults_gives_no_tokens(self):
         # In the prompt, and in the first step after it.
-        for kernel, tokens in (("gemv_output_n261_k64_bf16_m8", 0), ("gemv_output_n261_k64_bf16", 1)):
+        for kernel, tokens in (("gemv_mma_output_n261_k64_bf16_m16", 0), ("gemv_output_n261_k64_bf16", 1)):
             with self.subTest(kernel):
                 result = self.run_plan(self.plan, "-n", 3, *self.PROMPT, expect=DEVICE, LLAMAC_STANDIN_FAULT=kernel)
                 self.assertEqual(len(result.stdout.split()), tokens)

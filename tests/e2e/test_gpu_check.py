@@ -1,8 +1,12 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """scripts/gpu_check.sh from start to end: packed, and run on the stand-in of the driver with a tiny model."""
 
 import json
 import os
 import subprocess
+import sys
 import unittest
 
 import support
@@ -11,7 +15,7 @@ import support
 class GpuCheck(support.TestCase):
     def test_a_dry_run_proves_every_op_and_measures_every_plan(self):
         folder = self.path("check")
-        env = os.environ | {"LLAMAC_BUILD": os.path.dirname(support.BIN_DIR), "LLAMAC_PYTHON": support.PYTHON}
+        env = os.environ | {"LLAMAC_BUILD": os.path.dirname(support.BIN_DIR), "LLAMAC_PYTHON": sys.executable}
         script = os.path.join(support.ROOT, "scripts", "gpu_check.sh")
         result = subprocess.run([script, "dry-run", folder], capture_output=True, text=True, env=env)
         self.assertEqual(result.returncode, 0, result.stdout[-2000:] + result.stderr[-2000:])

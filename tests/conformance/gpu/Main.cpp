@@ -36,7 +36,7 @@ static absl::Status printBandwidth(const std::shared_ptr<CudaDevice> &gpu,
       const Bandwidth bandwidth,
       measureBandwidth(gpu, std::max(1, std::atoi(mebibytes)), passes));
   std::printf("{\"device\": \"%s\", \"architecture\": \"%s\", "
-              "\"read_gb_s\": %.1f, \"copy_gb_s\": %.1f}\n",
+              "\"read_gb_s\": %.5g, \"copy_gb_s\": %.5g}\n",
               gpu->describe().c_str(), gpu->architecture().c_str(),
               bandwidth.readBytes / 1e9, bandwidth.copyBytes / 1e9);
   return absl::OkStatus();
