@@ -99,7 +99,7 @@ class Checked(support.TestCase):
                 out = self.llamac("check", model, "--target", "sim", "--sim-check", "--sim-schedule", schedule).stdout
                 kernels = [line.split()[0] for line in out.split("\nkernel ")[1].split("\n\n")[0].splitlines()[1:]]
                 # Products of all row counts were among them.
-                for rows in ("_m2", "_m4", "_m8"):
+                for rows in ("_m2", "_m4", "_m16"):
                     self.assertTrue(any(k.endswith(rows) for k in kernels), kernels)
                 self.assertTrue(any(k.startswith(("gemm_output", "gemm_wgmma_output")) for k in kernels), kernels)
 
