@@ -63,6 +63,7 @@ absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
     return deviceError(absl::StrCat(
         name, ": expected a GPU of compute capability 8.0 or higher, got ",
         capability.major, ".", capability.minor, "; use --target cpu"));
+  hasDependentLaunches = capability.major >= 9;
   target = spec ? std::string(spec->name)
                 : absl::StrCat("sm_", capability.major, capability.minor);
   LLAMAC_RETURN_IF_ERROR(

@@ -70,6 +70,10 @@ public:
   /// nor that one for it.
   cuda::Stream stream() const { return work; }
 
+  /// Whether a launch may begin before the one ahead of it is done: kernels
+  /// wait themselves only where they are compiled for such a GPU.
+  bool overlapsLaunches() const { return hasDependentLaunches; }
+
   /// That kernels are compiled for: "sm_90a".
   const std::string &architecture() const { return target; }
 
@@ -89,6 +93,7 @@ private:
   std::unique_ptr<CudaMemory> blocks;
   cuda::DeviceId device = 0;
   bool hasContext = false;
+  bool hasDependentLaunches = false;
   cuda::Context context = nullptr;
   cuda::Stream work = nullptr;
   int hostThreads = 1;

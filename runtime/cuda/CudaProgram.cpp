@@ -209,7 +209,7 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
     attributes.push_back(
         {.id = Attribute::ClusterDimension,
          .value = {static_cast<uint32_t>(launch.cluster), 1, 1}});
-  if (launch.dependent)
+  if (launch.dependent && device.overlapsLaunches())
     attributes.push_back(
         {.id = Attribute::ProgrammaticSerialization, .value = {1}});
   const cuda::LaunchConfig config{

@@ -1,0 +1,103 @@
+//===- PlanBytesTest.cpp - What a step of decode reads --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A plan says of each launch how many bytes it moves. A step of decode has to
+// read every weight and the keys and values so far, and should hardly read
+// more.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/Compiler.h"
+#include "frontends/Checkpoint.h"
+#include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
+#include "runtime/plan/PlanReader.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+namespace llamac {
+namespace {
+
+struct Shape {
+  const char *name;
+  const char *weights;
+};
+
+class PlanBytesTest : public testing::TestWithParam<Shape> {};
+
+/// The plan of a published shape, without weights.
+absl::StatusOr<std::shared_ptr<const PlanReader>> planOf(const Shape &shape) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      const Checkpoint checkpoint,
+      openConfig(absl::StrCat(LLAMAC_SHAPES "/", shape.name, "/params.json")));
+  CompileOptions options;
+  options.target = "cuda";
+  options.gpu = "sm_90a";
+  options.weightFormat = shape.weights;
+  options.hasWeights = false;
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Compilation> compilation,
+                          Compilation::create(checkpoint, options));
+  LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Plan));
+  const std::string path = absl::StrCat(testing::TempDir(), "/bytes-",
+                                        shape.name, shape.weights, ".plan");
+  LLAMAC_RETURN_IF_ERROR(compilation->writePlanFile(path, "", {}));
+  return PlanReader::open(path);
+}
+
+/// Bytes of the weights that `program` names, each once: all of a matrix but
+/// for an embedding alone, which gives one row.
+uint64_t weightBytes(const schema::PlanT &plan,
+                     const schema::ProgramT &program) {
+  std::set<uint32_t> read;
+  for (const auto &launch : program.launches)
+    for (const schema::Operand &operand : launch->operands)
+      if (operand.kind() == schema::OperandKind::Weight &&
+          plan.kernels[launch->kernel]->family != "embed")
+        read.insert(operand.index());
+  uint64_t bytes = 0;
+  for (const uint32_t number : read) {
+    const schema::WeightT &weight = *plan.weights[number];
+    bytes += dataTypeBytes(fromPlan(weight.type),
+                           static_cast<uint64_t>(weight.rows * weight.cols));
+  }
+  return bytes;
+}
+
+TEST_P(PlanBytesTest, AStepReadsWeightsAndKeysAndLittleElse) {
+  const auto reader = planOf(GetParam());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const schema::PlanT &plan = (*reader)->plan();
+  const schema::ProgramT &decode = *plan.programs.front();
+  ASSERT_EQ(decode.maxRows, 1);
+  for (const uint64_t context : {1, 128, 8192}) {
+    uint64_t moved = 0;
+    for (const auto &launch : decode.launches) {
+      ASSERT_TRUE(launch->cost);
+      moved += launch->cost->weightBytes() + launch->cost->rowBytes() +
+               launch->cost->keyBytes() * context;
+    }
+    const uint64_t keys =
+        plan.kv->pageBytes / static_cast<uint64_t>(plan.kv->pageTokens) *
+        static_cast<uint64_t>(plan.config->numLayers) * context;
+    const uint64_t least = weightBytes(plan, decode) + keys;
+    EXPECT_GE(moved, least);
+    EXPECT_LE(static_cast<double>(moved), 1.02 * static_cast<double>(least))
+        << "after " << context << " tokens";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, PlanBytesTest,
+                         testing::Values(Shape{"llama-3.2-1b", "keep"},
+                                         Shape{"llama-3.2-1b", "q4_0"},
+                                         Shape{"llama-3.1-8b", "q8_0"}));
+
+} // namespace
+} // namespace llamac
