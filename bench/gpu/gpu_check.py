@@ -4,10 +4,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What scripts/gpu_check.sh does.
 
-    gpu_check.py pack FOLDER       where llamac is built: everything a GPU's machine needs
-    gpu_check.py run FOLDER OUT    on that machine: proves, then measures; results.json and results.md in OUT
-    gpu_check.py dry-run FOLDER    both, with tiny models, on the stand-in of the driver that tests have
+gpu_check.py pack FOLDER       where llamac is built: everything a GPU's machine needs
+gpu_check.py run FOLDER OUT    on that machine: proves, then measures; results.json and results.md in OUT
+gpu_check.py dry-run FOLDER    both, with tiny models, on the stand-in of the driver that tests have
 """
+
 import json
 import os
 import shutil
@@ -35,6 +36,9 @@ TINY = {"dim": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": 9
 TINY |= {"rope_theta": 500000.0}
 BITS = {"bf16": 16, "q8_0": 8.5, "q4_0": 4.5}
 GLIBC = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
+
+# Tokens of a prompt that one step takes.
+PROMPT = 512
 
 # The published measurement of decode: 32 tokens in, 128 out, all but the first timed, five sequences to warm up and
 # ten timed, a KV cache of 16,384 tokens.
@@ -77,7 +81,10 @@ def pack(folder, shapes):
             words = line.split()
             if len(words) > 2 and words[1] == "=>" and not words[0].startswith(GLIBC):
                 shutil.copy(words[2], os.path.join(folder, "lib", words[0]))
-    subprocess.run([os.path.join(build, "tests", "conformance_tests"), "--record", "cuda", os.path.join(folder, "conformance")], check=True)
+    subprocess.run(
+        [os.path.join(build, "tests", "conformance_tests"), "--record", "cuda", os.path.join(folder, "conformance")],
+        check=True,
+    )
     plans = []
     for shape in shapes:
         for weights in BITS:
@@ -87,7 +94,11 @@ def pack(folder, shapes):
     with open(os.path.join(folder, "check.json"), "w") as f:
         json.dump({"plans": plans, "shapes": shapes}, f, indent=1)
     here = os.path.dirname(os.path.abspath(__file__))
-    for file in (os.path.join(here, "gpu_check.py"), os.path.join(here, "peers.py"), os.path.join(ROOT, "scripts", "gpu_check.sh")):
+    for file in (
+        os.path.join(here, "gpu_check.py"),
+        os.path.join(here, "peers.py"),
+        os.path.join(ROOT, "scripts", "gpu_check.sh"),
+    ):
         shutil.copy(file, folder)
     size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
     if size > MOST_BYTES:
@@ -144,7 +155,15 @@ class Check:
         os.makedirs(self.out, exist_ok=True)
         with tempfile.TemporaryDirectory() as cache:
             self.env["XDG_CACHE_HOME"] = cache
-            for step in (self.machine, self.bandwidth, self.conformance, self.decode, self.peers):
+            for step in (
+                self.machine,
+                self.bandwidth,
+                self.conformance,
+                self.decode,
+                self.kernels,
+                self.fidelity,
+                self.peers,
+            ):
                 try:
                     step()
                 except (OSError, ValueError, KeyError, RuntimeError, subprocess.SubprocessError) as error:
@@ -170,7 +189,7 @@ class Check:
             [program, *command[1:]], capture_output=True, text=True, env=self.env, timeout=min(limit, self.left())
         )
         if result.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}: {result.stderr.strip()[-600:]}")
+            raise RuntimeError(f"{' '.join(command[:3])}: exit code {result.returncode}: {result.stderr.strip()[-600:]}")
         return result.stdout
 
     def machine(self):
@@ -187,7 +206,11 @@ class Check:
 
     def conformance(self):
         """Every op and wrapper. The words of a failure are kept."""
-        command = [os.path.join(self.folder, "bin", "gpu_tests"), os.path.join(self.folder, "conformance"), "--gtest_brief=1"]
+        command = [
+            os.path.join(self.folder, "bin", "gpu_tests"),
+            os.path.join(self.folder, "conformance"),
+            "--gtest_brief=1",
+        ]
         result = subprocess.run(command, capture_output=True, text=True, env=self.env, timeout=240)
         lines = result.stdout.splitlines()
         passed = [int(line.split()[3]) for line in lines if line.startswith("[  PASSED  ]")]
@@ -224,26 +247,90 @@ class Check:
             flags = ["--prompt-tokens", depths, "--batch", batches, "--gen-tokens", "8" if self.dry else "64"]
             self.results["decode"] += self.bench(plan, *flags)
 
+    def bf16_plans(self):
+        return [plan for plan in self.package["plans"] if plan["weights"] == "bf16"]
+
+    def tokens(self, shape, count):
+        return ",".join(str((7919 * i + 11) % SHAPES[shape][6]) for i in range(count))
+
+    def kernels(self):
+        """Each kernel of a prompt, as long as one step takes, and of the steps after it."""
+        self.results["kernels"] = []
+        for plan in self.bf16_plans():
+            trace = os.path.join(self.out, f"trace-{plan['shape']}.json")
+            prompt = ["--tokens", self.tokens(plan["shape"], 40 if self.dry else PROMPT), "-n", "4", "--print-ids"]
+            path = os.path.join(self.folder, plan["file"])
+            self.call("llamac-run", path, *prompt, "--ignore-eos", "-q", "--random-weights", "1", "--trace", trace)
+            with open(trace) as f:
+                launches = [event for event in json.load(f)["traceEvents"] if event["ph"] == "X"]
+            groups = {}
+            for launch in launches:
+                key = ("prompt" if launch["args"]["step"] == 0 else "step", launch["args"]["kernel"])
+                groups.setdefault(key, []).append(launch)
+            for (part, kernel), members in groups.items():
+                middle = sorted(members, key=lambda launch: launch["dur"])[len(members) // 2]
+                row = {
+                    "shape": plan["shape"],
+                    "part": part,
+                    "kernel": kernel,
+                    "launches": len(members),
+                    "us": middle["dur"],
+                }
+                row["gb_s"] = middle["args"]["bytes"] / max(middle["dur"], 1e-3) / 1e3
+                row["tflops"] = middle["args"]["operations"] / max(middle["dur"], 1e-3) / 1e6
+                self.results["kernels"].append(row)
+
+    def has_torch(self):
+        found = subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0
+        self.results["torch"] = found
+        return found
+
+    def peer(self, command, shape, *flags):
+        if self.left() < 30:
+            raise RuntimeError(f"{command} {shape}: left out, the time is over")
+        result = subprocess.run(
+            [sys.executable, os.path.join(self.folder, "peers.py"), command, "--shape", shape, *flags],
+            capture_output=True,
+            text=True,
+            timeout=self.left(),
+        )
+        if result.returncode != 0:
+            raise RuntimeError(f"{command} {shape}: {result.stderr.strip()[-600:]}")
+        return json.loads(result.stdout.splitlines()[-1])
+
+    def fidelity(self):
+        """The plan's logits, token by token, and plain bf16 execution's against fp32, of the same weights."""
+        self.results["fidelity"] = []
+        modules = [sys.executable, "-c", "import torch, xxhash"]
+        if subprocess.run(modules, capture_output=True).returncode != 0:
+            return
+        for plan in self.bf16_plans()[:1]:
+            logits = os.path.join(self.out, "logits.npy")
+            history = self.tokens(plan["shape"], 40 if self.dry else 160)
+            path = os.path.join(self.folder, plan["file"])
+            self.call(
+                "llamac-run", "logits", path, "--random-weights", "1", "--tokens", history, "--chunk", "1", "-o", logits
+            )
+            flags = ["--tokens-of", history, "--logits", logits, "--seed", "1"] + (
+                ["--device", "cpu"] if self.dry else []
+            )
+            row = self.peer("fidelity", plan["shape"], *flags)
+            os.remove(logits)
+            self.results["fidelity"].append(row)
+            if max(row["excess_kl_upper95"], row["excess_nll_error_upper95"]) > 0:
+                raise RuntimeError(f"{plan['shape']}: further from fp32 than plain bf16 execution: {row}")
+
     def peers(self):
         """PyTorch on the same GPU, in the same run."""
-        if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode != 0:
-            self.results["peers"] = "no PyTorch here"
-            return
         self.results["peers"] = []
-        device = ["--device", "cpu", "--capacity", "64", "--prompt", "8", "--tokens", "4", "--rows", "32"] if self.dry else []
+        if not self.has_torch():
+            return
+        small = ["--device", "cpu", "--capacity", "64", "--prompt", "8", "--tokens", "4", "--rows", "32"]
         for command in ("decode", "products", "attention"):
             for shape in self.package["shapes"]:
-                if self.left() < 30:
-                    raise RuntimeError(f"{command} {shape}: left out, the time is over")
-                result = subprocess.run(
-                    [sys.executable, os.path.join(self.folder, "peers.py"), command, "--shape", shape, *device],
-                    capture_output=True,
-                    text=True,
-                    timeout=self.left(),
+                self.results["peers"].append(
+                    self.peer(command, shape, *(small if self.dry else ["--rows", str(PROMPT)]))
                 )
-                if result.returncode != 0:
-                    raise RuntimeError(f"{command} {shape}: {result.stderr.strip()[-600:]}")
-                self.results["peers"].append(json.loads(result.stdout.splitlines()[-1]))
 
     def table(self):
         """The results for people."""
@@ -256,7 +343,9 @@ class Check:
         lines += [f"Read {bandwidth.get('read_gb_s')} GB/s, copy {bandwidth.get('copy_gb_s')} GB/s (read and written)."]
         conformance = results.get("conformance", {})
         lines += [f"Conformance: {conformance.get('passed')} passed, {len(conformance.get('failed', []))} failed.", ""]
-        lines += ["| model | weights | prompt | batch | ms a step | GB a step | share of read | prefill tok/s | load s |"]
+        lines += [
+            "| model | weights | prompt | batch | ms a step | GB a step | share of read | prefill tok/s | load s |"
+        ]
         lines += ["|---|---|---|---|---|---|---|---|---|"]
         for row in results.get("workload", []) + results.get("decode", []):
             load = f"{row['load_s']:.2f}" + (f" ({row['load']})" if "load" in row else "")
@@ -264,8 +353,24 @@ class Check:
                 f"| {row['shape']} | {row['weights']} | {row['prompt_tokens']} | {row['batch']} | {row['step_ms']:.3f} "
                 f"| {row['gb_per_step']:.2f} | {100 * row['share']:.1f} % | {row['prefill_tok_s']:.0f} | {load} |"
             ]
+        lines += [
+            "",
+            "| model | of a | kernel | launches | us each | GB/s | TFLOP/s |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for row in results.get("kernels", []):
+            cells = [row["shape"], row["part"], row["kernel"], str(row["launches"])]
+            cells += [f"{row['us']:.1f}", f"{row['gb_s']:.0f}", f"{row['tflops']:.1f}"]
+            lines += ["| " + " | ".join(cells) + " |"]
+        for row in results.get("fidelity", []):
+            plan, plain = row["plan"], row["bf16"]
+            lines += ["", f"{row['shape']} against fp32 on {row['positions']} tokens:", ""]
+            lines += ["| | plan | plain bf16 | upper bound of the excess |", "|---|---|---|---|"]
+            for what, key in (("mean KL", "kl"), ("mean error of NLL", "nll_error")):
+                figures = plan[f"mean_{key}"], plain[f"mean_{key}"], row[f"excess_{key}_upper95"]
+                lines += [f"| {what} | " + " | ".join(f"{figure:.3g}" for figure in figures) + " |"]
         peers = results.get("peers", [])
-        if peers and not isinstance(peers, str):
+        if peers:
             lines += ["", f"PyTorch {peers[0]['torch']}", "", "| peer | model | figure |", "|---|---|---|"]
             for row in peers:
                 if row["command"] == "decode":

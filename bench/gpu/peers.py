@@ -11,7 +11,10 @@ cache holds them; the median of the rounds is given.
     peers.py decode --shape 1b      plain PyTorch, torch.compile, static KV cache: ms a token
     peers.py products --shape 1b    cuBLAS on the products of a prompt: TFLOP/s
     peers.py attention --shape 1b   scaled_dot_product_attention on a prompt: TFLOP/s
+    peers.py fidelity --shape 1b --tokens-of 1,2,3 --logits FILE.npy --seed 1
+                                    how far logits of a plan with --random-weights are from fp32, and bf16 is
 """
+
 import argparse
 import json
 import statistics
@@ -34,13 +37,13 @@ class Shape:
     head: int
     ffn: int
     vocab: int
-    tied: bool
+    rope_factor: float  # Of scaled RoPE; 1: none.
 
 
 SHAPES = {
-    "1b": Shape(16, 2048, 32, 8, 64, 8192, 128256, True),
-    "8b": Shape(32, 4096, 32, 8, 128, 14336, 128256, False),
-    "tiny": Shape(2, 64, 4, 2, 16, 128, 96, True),
+    "1b": Shape(16, 2048, 32, 8, 64, 8192, 128256, 32),
+    "8b": Shape(32, 4096, 32, 8, 128, 14336, 128256, 8),
+    "tiny": Shape(2, 64, 4, 2, 16, 256, 96, 1),
 }
 
 
@@ -93,24 +96,35 @@ class Model(torch.nn.Module):
     def __init__(self, shape, capacity, dtype, device):
         super().__init__()
         self.shape = shape
+        self.all_rows = False  # Whether a prompt's rows all have logits.
         table = torch.randn(shape.vocab, shape.dim, device=device, dtype=dtype)
         self.embedding = torch.nn.Parameter(table, requires_grad=False)
-        head = table if shape.tied else torch.randn_like(table)
-        self.head = torch.nn.Parameter(head * shape.dim**-0.5, requires_grad=False)
+        self.head = torch.nn.Parameter(torch.randn_like(table) * shape.dim**-0.5, requires_grad=False)
         self.norm = torch.nn.Parameter(torch.ones(shape.dim, device=device, dtype=dtype), requires_grad=False)
         self.layers = torch.nn.ModuleList(Layer(shape, capacity, dtype, device) for _ in range(shape.layers))
-        frequencies = 500000.0 ** (-torch.arange(0, shape.head, 2, device=device).float() / shape.head)
-        self.register_buffer("frequencies", frequencies)
+        self.register_buffer("frequencies", frequencies(shape).to(device))
         self.register_buffer("places", torch.arange(capacity, device=device))
 
     def forward(self, tokens, position):
+        return self.logits(tokens, position)[-1:].argmax(-1)
+
+    def logits(self, tokens, position):
         x = self.embedding[tokens]
         angles = position[:, None] * self.frequencies
         mask = self.places[None] <= position[:, None]
         for layer in self.layers:
             x = layer(x, angles.cos(), angles.sin(), position, mask)
-        x = F.rms_norm(x[-1:], (self.shape.dim,), self.norm, 1e-5)
-        return F.linear(x, self.head).argmax(-1)
+        if position.numel() > 1 and not self.all_rows:
+            x = x[-1:]
+        return F.linear(F.rms_norm(x, (self.shape.dim,), self.norm, 1e-5), self.head)
+
+
+def frequencies(shape):
+    """Of RoPE; scaled as Llama 3 does: long waves by the factor, short ones not, and those between in part."""
+    plain = 500000.0 ** (-torch.arange(0, shape.head, 2, dtype=torch.float64) / shape.head)
+    waves = 8192 * plain / (2 * torch.pi)
+    share = ((waves - 1) / (4 - 1)).clamp(0, 1)
+    return (plain * (share + (1 - share) / shape.rope_factor)).float()
 
 
 def synchronize(device):
@@ -189,9 +203,91 @@ def attention(args):
     return {"rows": args.rows, "ms": 1e3 * time_taken, "tflops": 1e-12 * flops / time_taken}
 
 
+def made_up(name, rows, cols, seed, device):
+    """The weight that --random-weights makes up (runtime/weights/RandomWeights.cpp), in bf16, or f32 for a norm."""
+    import xxhash
+
+    key = xxhash.xxh3_64_intdigest(name.encode(), seed=seed)
+    keys = [xxhash.xxh3_64_intdigest(row.to_bytes(8, "little"), seed=key) for row in range(rows)]
+    first = torch.tensor([k & 0xFFFFFFFF for k in keys], device=device)[:, None]
+    second = torch.tensor([k >> 32 for k in keys], device=device)[:, None]
+    places = torch.arange(cols, device=device)[None]
+    deviation = torch.tensor(0.1 / 3**0.5 if rows == 1 else cols**-0.5, dtype=torch.float32)
+    scale = float(deviation * torch.tensor(3.0).sqrt() * 2.0**-31)
+    parts = []
+    for begin in range(0, rows, 4096):
+        x = (places + first[begin : begin + 4096]) & 0xFFFFFFFF
+        x = ((x ^ (x >> 16)) * 0x7FEB352D + second[begin : begin + 4096]) & 0xFFFFFFFF
+        x = ((x ^ (x >> 15)) * 0x846CA68B) & 0xFFFFFFFF
+        x = x ^ (x >> 16)
+        x = torch.where(x >= 1 << 31, x - (1 << 32), x).float() * scale
+        parts.append(x + 1 if rows == 1 else x.to(torch.bfloat16))
+    return torch.cat(parts)
+
+
+def fill(model, seed):
+    """Gives `model` the weights that --random-weights makes up."""
+    s = model.shape
+
+    def take(parameter, *names):
+        for i, (name, count) in enumerate(names):
+            part = made_up(name, count, parameter.shape[-1], seed, parameter.device)
+            at = sum(n for _, n in names[:i])
+            parameter.data[at : at + count] = part.to(parameter.dtype)
+
+    take(model.embedding, ("tok_embeddings", s.vocab))
+    take(model.head, ("output", s.vocab))
+    model.norm.data[:] = made_up("norm", 1, s.dim, seed, model.norm.device)[0]
+    for i, layer in enumerate(model.layers):
+        at = f"layers.{i}."
+        q, kv = s.heads * s.head, s.kv_heads * s.head
+        take(layer.qkv, (at + "attention.wq", q), (at + "attention.wk", kv), (at + "attention.wv", kv))
+        take(layer.out, (at + "attention.wo", s.dim))
+        take(layer.gate_up, (at + "feed_forward.w1", s.ffn), (at + "feed_forward.w3", s.ffn))
+        take(layer.down, (at + "feed_forward.w2", s.dim))
+        for row, name in enumerate(("attention_norm", "ffn_norm")):
+            layer.norms.data[row] = made_up(at + name, 1, s.dim, seed, layer.norms.device)[0]
+
+
+@torch.inference_mode()
+def fidelity(args):
+    """Divergence from fp32 of a plan's logits, and of plain bf16 execution, on the same history of tokens; and a
+    bootstrap's upper bound of how much larger the plan's is, which is to be at most 0."""
+    import numpy as np
+
+    shape = SHAPES[args.shape]
+    tokens = torch.tensor([int(t) for t in args.tokens_of.split(",")], device=args.device)
+    places = torch.arange(len(tokens), device=args.device)
+    logs = {}
+    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+        torch.backends.cuda.matmul.allow_tf32 = False
+        model = Model(shape, len(tokens), dtype, args.device)
+        fill(model, args.seed)
+        model.all_rows = True
+        logs[name] = model.logits(tokens, places).double().log_softmax(-1)
+        del model
+    ours = torch.from_numpy(np.load(args.logits)).to(args.device)
+    logs["plan"] = ours.double().log_softmax(-1)
+    result = {"positions": len(tokens)}
+    truth = logs["fp32"]
+    target = tokens.roll(-1)[:, None]
+    errors = {}
+    for name in ("plan", "bf16"):
+        kl = (truth.exp() * (truth - logs[name])).sum(-1)
+        nll = (logs[name] - truth).gather(-1, target)[:-1, 0].abs()
+        errors[name] = (kl.cpu().numpy(), nll.cpu().numpy())
+        result[name] = {"mean_kl": float(kl.mean()), "mean_nll_error": float(nll.mean())}
+    random = np.random.default_rng(1)
+    for i, what in enumerate(("kl", "nll_error")):
+        difference = errors["plan"][i] - errors["bf16"][i]
+        means = [random.choice(difference, len(difference)).mean() for _ in range(2000)]
+        result[f"excess_{what}_upper95"] = float(np.quantile(means, 0.95))
+    return result
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["decode", "products", "attention"])
+    parser.add_argument("command", choices=["decode", "products", "attention", "fidelity"])
     parser.add_argument("--shape", choices=SHAPES, default="1b")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--prompt", type=int, default=32, help="tokens before the first that is decoded")
@@ -200,9 +296,13 @@ def main():
     parser.add_argument("--warm-ups", type=int, default=5)
     parser.add_argument("--sequences", type=int, default=10)
     parser.add_argument("--rows", type=int, default=2048, help="tokens of the prompt that products and attention see")
+    parser.add_argument("--tokens-of", default="", help="fidelity: the history, as ids with commas between")
+    parser.add_argument("--logits", help="fidelity: the plan's, .npy")
+    parser.add_argument("--seed", type=int, default=1, help="fidelity: what --random-weights was given")
     args = parser.parse_args()
     torch.manual_seed(1)
-    result = {"decode": decode, "products": products, "attention": attention}[args.command](args)
+    commands = {"decode": decode, "products": products, "attention": attention, "fidelity": fidelity}
+    result = commands[args.command](args)
     result |= {"torch": torch.__version__, "shape": args.shape, "command": args.command}
     json.dump(result, sys.stdout)
     print()
