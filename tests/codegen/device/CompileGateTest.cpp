@@ -128,7 +128,7 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
   std::string found;
   for (const std::string &warning : cubin->log.warnings)
     absl::StrAppend(&found, warning, "\n");
-  size_t kernels = program.productsOnly ? 12 : 22;
+  size_t kernels = program.productsOnly ? 18 : 28;
   if (gpu.capability.major >= 9)
     kernels += 6; // Streams.
   if (hasWgmma)

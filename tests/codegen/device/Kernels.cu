@@ -105,11 +105,13 @@ LLAMAC_DEVICE void stream(int rows, const Rows &input,
   stream.run(rows, input, sink);
 }
 
+constexpr KvConfig cache = cases::kv(model);
+
 template <StreamConfig config, class Rows>
 LLAMAC_DEVICE void qkvStream(int rows, const Rows &input, const QkvArgs &args) {
-  stream<config>(rows, input, {args.query, args.key, args.value},
-                 QkvSink<cases::kv(model), config.parts[0]>{QkvPart::Query,
-                                                            args.to, args.out});
+  stream<config>(
+      rows, input, {args.query, args.key, args.value},
+      QkvSink<cache, config.parts[0]>{QkvPart::Query, args.to, args.out});
 }
 
 LLAMAC_PRODUCTS(stream, Stream)
