@@ -14,9 +14,6 @@ using namespace llvm;
 
 namespace llamac {
 
-/// Multiprocessors of an H100 or H200 module, which has the most of its kind.
-static constexpr int64_t multiprocessors = 132;
-
 /// Shared memory besides the stages: their barriers, up to the alignment of the
 /// stages.
 static constexpr int barrierBytes = 1024;
@@ -32,8 +29,9 @@ static int64_t tilesOf(cuda::WgmmaConfig config, ArrayRef<int64_t> outputs) {
 
 /// A tile takes as long as its outputs, and as copying and rounding its share
 /// of the input, which is worth about 64 outputs; tiles are made in waves.
-static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles) {
-  const int64_t waves = (tiles + multiprocessors - 1) / multiprocessors;
+static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles,
+                      const GpuSpec &gpu) {
+  const int64_t waves = cuda::divideUp(tiles, gpu.multiprocessors);
   return waves * (int64_t{config.panels} * config.panelOutputs + 64);
 }
 
@@ -53,7 +51,8 @@ cuda::WgmmaConfig chooseWgmmaTiles(ArrayRef<int64_t> outputs, int64_t depth,
     cuda::WgmmaConfig config = best;
     config.panels = panels;
     config.panelOutputs = panelOutputs;
-    const int64_t time = timeOf(config, rowBlocks * tilesOf(config, outputs));
+    const int64_t time =
+        timeOf(config, rowBlocks * tilesOf(config, outputs), gpu);
     if (time < bestTime) {
       best = config;
       bestTime = time;
@@ -61,8 +60,8 @@ cuda::WgmmaConfig chooseWgmmaTiles(ArrayRef<int64_t> outputs, int64_t depth,
   }
   const int64_t tiles = tilesOf(best, outputs);
   best.cluster = tiles > 1 ? 2 : 1;
-  best.blocks = static_cast<int>(std::min(
-      multiprocessors, rowBlocks * cuda::roundUp(tiles, best.cluster)));
+  best.blocks = static_cast<int>(std::min<int64_t>(
+      gpu.multiprocessors, rowBlocks * cuda::roundUp(tiles, best.cluster)));
   best.stages =
       (gpu.blockSharedBytes - barrierBytes) / cuda::wgmmaStageBytes(best);
   return best;
