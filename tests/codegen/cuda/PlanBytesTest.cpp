@@ -31,6 +31,10 @@ struct Shape {
   const char *weights;
 };
 
+void PrintTo(const Shape &shape, std::ostream *out) {
+  *out << shape.name << " " << shape.weights;
+}
+
 class PlanBytesTest : public testing::TestWithParam<Shape> {};
 
 /// The plan of a published shape, without weights.
