@@ -66,7 +66,8 @@ public:
 private:
   absl::Status enqueueStep(const StepShape &shape, bool isTimed);
   absl::Status enqueueLaunch(size_t launch, const StepShape &shape);
-  absl::Status enqueueAll(const StepShape &shape, bool isTimed);
+  absl::Status enqueueAll(const StepShape &shape, bool isTimed,
+                          unsigned recordFlags);
   absl::Status makeMarks();
   absl::StatusOr<cuda::GraphExec> graphFor(const StepShape &shape,
                                            bool isTimed);
@@ -228,15 +229,15 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
                                    ": cuLaunchKernelEx"));
 }
 
-absl::Status CudaProgram::enqueueAll(const StepShape &shape, bool isTimed) {
+absl::Status CudaProgram::enqueueAll(const StepShape &shape, bool isTimed,
+                                     unsigned recordFlags) {
   const cuda::Driver &driver = device.driver();
-  // In a capture, a record by this flag is a node of the graph.
   auto mark = [&](size_t place) {
-    return !isTimed ? absl::OkStatus()
-                    : driver.check(driver.cuEventRecordWithFlags(
-                                       marks[place], device.stream(),
-                                       cuda::eventRecordExternal),
-                                   "cuEventRecordWithFlags");
+    return !isTimed
+               ? absl::OkStatus()
+               : driver.check(driver.cuEventRecordWithFlags(
+                                  marks[place], device.stream(), recordFlags),
+                              "cuEventRecordWithFlags");
   };
   for (size_t i = 0; i < program.launches.size(); ++i) {
     LLAMAC_RETURN_IF_ERROR(mark(i));
@@ -282,7 +283,9 @@ absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape,
   LLAMAC_RETURN_IF_ERROR(driver.check(
       driver.cuStreamBeginCapture_v2(device.stream(), cuda::captureOfThread),
       "cuStreamBeginCapture"));
-  const absl::Status enqueued = enqueueAll(shape, isTimed);
+  // A record by this flag is a node of the graph; elsewhere it is invalid.
+  const absl::Status enqueued =
+      enqueueAll(shape, isTimed, cuda::eventRecordExternal);
   cuda::Graph graph = nullptr;
   const absl::Status ended = driver.check(
       driver.cuStreamEndCapture(device.stream(), &graph), "cuStreamEndCapture");
@@ -323,7 +326,7 @@ absl::Status CudaProgram::enqueueStep(const StepShape &shape, bool isTimed) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   // The last program's steps have too many shapes to keep a graph of each.
   if (&program == plan.programs.back().get())
-    return enqueueAll(shape, isTimed);
+    return enqueueAll(shape, isTimed, /*recordFlags=*/0);
   LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(shape, isTimed));
   const cuda::Driver &driver = device.driver();
   return driver.check(driver.cuGraphLaunch(graph, device.stream()),

@@ -495,7 +495,9 @@ Result cuEventRecord(Event event, Stream stream) {
 
 Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
   STANDIN_CALL(cuEventRecordWithFlags)
-  if (flags != eventRecordExternal || gpu().streams.count(stream) == 0)
+  // The flag is invalid outside of a capture; without it a capture has no node.
+  if (gpu().streams.count(stream) == 0 ||
+      flags != (stream->captured ? eventRecordExternal : 0))
     return invalidValue;
   auto record = [time = event->time] { *time = Clock::now(); };
   if (!stream->captured)
