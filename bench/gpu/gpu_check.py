@@ -18,16 +18,12 @@ import sys
 import tempfile
 import time
 
+from shapes import SHAPES
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MOST_BYTES = 60_000_000
 BUDGET = 520  # Seconds; what does not fit is left out by name.
 
-# Hyperparameters in the order of what a shape has: layers, dim, heads, kv heads, head size, ffn, vocab, tied.
-SHAPES = {
-    "1b": (16, 2048, 32, 8, 64, 8192, 128256, True),
-    "8b": (32, 4096, 32, 8, 128, 14336, 128256, False),
-    "tiny": (2, 64, 4, 2, 16, 256, 96, True),
-}
 PARAMS = {
     "1b": "tests/compiler/Inputs/shapes/llama-3.2-1b",
     "8b": "tests/compiler/Inputs/shapes/llama-3.1-8b",
@@ -97,6 +93,7 @@ def pack(folder, shapes):
     for file in (
         os.path.join(here, "gpu_check.py"),
         os.path.join(here, "peers.py"),
+        os.path.join(here, "shapes.py"),
         os.path.join(ROOT, "scripts", "gpu_check.sh"),
     ):
         shutil.copy(file, folder)
@@ -251,7 +248,7 @@ class Check:
         return [plan for plan in self.package["plans"] if plan["weights"] == "bf16"]
 
     def tokens(self, shape, count):
-        return ",".join(str((7919 * i + 11) % SHAPES[shape][6]) for i in range(count))
+        return ",".join(str((7919 * i + 11) % SHAPES[shape].vocab) for i in range(count))
 
     def kernels(self):
         """Each kernel of a prompt, as long as one step takes, and of the steps after it."""
@@ -389,10 +386,11 @@ class Check:
 
 def bytes_per_step(shape, weights, keys):
     """What a step of decode reads at least: each matrix and norm once, and `keys` keys and values in 16 bits."""
-    layers, dim, heads, kv_heads, head, ffn, vocab, _ = SHAPES[shape]
-    matrices = layers * (dim * head * (2 * heads + 2 * kv_heads) + 3 * dim * ffn) + vocab * dim
-    norms = (2 * layers + 1) * dim * 4
-    return matrices * BITS[weights] / 8 + norms + keys * layers * kv_heads * head * 4
+    s = SHAPES[shape]
+    layer = s.dim * s.head * (2 * s.heads + 2 * s.kv_heads) + 3 * s.dim * s.ffn
+    matrices = s.layers * layer + s.vocab * s.dim
+    norms = (2 * s.layers + 1) * s.dim * 4
+    return matrices * BITS[weights] / 8 + norms + keys * s.layers * s.kv_heads * s.head * 4
 
 
 if __name__ == "__main__":

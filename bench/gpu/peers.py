@@ -20,31 +20,10 @@ import json
 import statistics
 import sys
 import time
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-
-
-@dataclass
-class Shape:
-    """Hyperparameters of a published model."""
-
-    layers: int
-    dim: int
-    heads: int
-    kv_heads: int
-    head: int
-    ffn: int
-    vocab: int
-    rope_factor: float  # Of scaled RoPE; 1: none.
-
-
-SHAPES = {
-    "1b": Shape(16, 2048, 32, 8, 64, 8192, 128256, 32),
-    "8b": Shape(32, 4096, 32, 8, 128, 14336, 128256, 8),
-    "tiny": Shape(2, 64, 4, 2, 16, 256, 96, 1),
-}
+from shapes import SHAPES
 
 
 class Layer(torch.nn.Module):

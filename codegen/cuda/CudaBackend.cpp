@@ -86,11 +86,12 @@ touchedAhead(const CudaKernelText &text) {
   return nullptr;
 }
 
-/// The file that defines `kernel`, of family `family`.
+/// The file that defines `kernel`, of family `family`, which is made of `text`
+/// and launched as `shape` says.
 static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
+                              const CudaKernelText &text,
+                              const cuda::LaunchShape &shape,
                               const CudaTargetOptions &options) {
-  const CudaKernelText text = family.text(&kernel.getPrototype(), options);
-  const cuda::LaunchShape shape = family.shape(&kernel.getPrototype(), options);
   const bool overlaps = overlapsLaunches(options.gpu);
   assert((overlaps || text.ahead.empty()) &&
          "only a wait parts it from the body");
@@ -139,18 +140,19 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels,
     if (!family)
       return kernel.emitError() << "no cuda kernel family implements "
                                 << op.getName() << " as it is";
-    const std::string excess = excessOf(
-        family->shape(&op, cudaTarget.options()), cudaTarget.options().gpu);
+    const CudaTargetOptions &options = cudaTarget.options();
+    const cuda::LaunchShape shape = family->shape(&op, options);
+    const std::string excess = excessOf(shape, options.gpu);
     if (!excess.empty())
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " " << excess;
-    if (const auto *touched =
-            touchedAhead(family->text(&op, cudaTarget.options())))
+    const CudaKernelText parts = family->text(&op, options);
+    if (const auto *touched = touchedAhead(parts))
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " touches " << touched->name
              << " before it waits for the launches ahead";
     std::string text =
-        formatSource(kernelFile(kernel, *family, cudaTarget.options()));
+        formatSource(kernelFile(kernel, *family, parts, shape, options));
     std::string name = fileOf(kernel.getSymName());
     if (edit)
       text = edit(name, std::move(text));

@@ -98,7 +98,7 @@ static cuda::GemvConfig gemvConfig(Value weight, size_t weights,
 /// sm_90. Later GPUs have them too, but nobody has tried what is best there.
 static bool streams(kernel::MatmulConfigAttr attr,
                     const CudaTargetOptions &options) {
-  return options.gpu.capability.major == 9 &&
+  return options.gpu.tier == KernelTier::Sm90 &&
          attr.getFamily() == kernel::MatmulFamily::Gemv &&
          attr.getRowBlock() <= cuda::streamMaxRows;
 }
@@ -149,7 +149,7 @@ bool takesWgmma(Operation *op, const CudaTargetOptions &options) {
            isPackable(weight);
   };
   const auto product = dyn_cast<kernel::MatmulOp>(op);
-  return StringRef(options.gpu.name) == "sm_90a" &&
+  return options.gpu.tier == KernelTier::Sm90 &&
          llvm::all_of(product ? weightsOf(product)
                               : weightsOf(cast<kernel::QkvOp>(op)),
                       takes);
@@ -549,7 +549,7 @@ static std::string attentionParts(const cuda::AttentionConfig &config) {
 /// On sm_90a, attention of many rows by wgmma.
 static bool attendsByWgmma(kernel::AttentionOp op,
                            const CudaTargetOptions &options) {
-  return StringRef(options.gpu.name) == "sm_90a" &&
+  return options.gpu.tier == KernelTier::Sm90 &&
          op.getConfigAttr().getFamily() == kernel::AttentionFamily::Whole &&
          cuda::takesWgmmaAttention(configOf(op, options));
 }

@@ -28,10 +28,7 @@ using namespace llamac::conformance;
 static absl::Status record(const std::string &target,
                            const std::string &folder) {
   CompiledPlans plans(target, [&](const Model &model) {
-    const CudaTargetOptions options{.context = model.context,
-                                    .kvFormat = model.bf16Cache
-                                                    ? cuda::KvFormat::BF16
-                                                    : cuda::KvFormat::F16};
+    const CudaTargetOptions options = cudaOptionsOf(model);
     return target == "sim"
                ? std::make_unique<SimBackend>(options, SimFlavour::Fast)
                : std::make_unique<CudaBackend>(options);

@@ -81,12 +81,7 @@ static void addSimRows(std::vector<OpDeviceRow> &rows, SimFlavour flavour) {
   const bool checked = flavour == SimFlavour::Checked;
   const auto library =
       std::make_shared<CompiledPlans>("sim", [=](const Model &model) {
-        return std::make_unique<SimBackend>(
-            CudaTargetOptions{.context = model.context,
-                              .kvFormat = model.bf16Cache
-                                              ? cuda::KvFormat::BF16
-                                              : cuda::KvFormat::F16},
-            flavour);
+        return std::make_unique<SimBackend>(cudaOptionsOf(model), flavour);
       });
   for (const bool random : {false, true}) {
     SimDeviceOptions options;

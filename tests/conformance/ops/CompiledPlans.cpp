@@ -33,6 +33,12 @@ using namespace mlir;
 
 namespace llamac::conformance {
 
+CudaTargetOptions cudaOptionsOf(const Model &model) {
+  return {.context = model.context,
+          .kvFormat =
+              model.bf16Cache ? cuda::KvFormat::BF16 : cuda::KvFormat::F16};
+}
+
 TemporaryFolder::TemporaryFolder() {
   std::string name =
       (std::filesystem::temp_directory_path() / "conformance-XXXXXX").string();

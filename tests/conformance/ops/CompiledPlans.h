@@ -10,11 +10,15 @@
 #define LLAMAC_TESTS_CONFORMANCE_OPS_COMPILEDPLANS_H
 
 #include "codegen/Backend.h"
+#include "codegen/cuda/CudaTarget.h"
 #include "tests/conformance/ops/PlanLibrary.h"
 
 #include <filesystem>
 
 namespace llamac::conformance {
+
+/// What the cuda target, and sim, compile for `model`.
+CudaTargetOptions cudaOptionsOf(const Model &model);
 
 /// A folder that goes with the object.
 class TemporaryFolder {
