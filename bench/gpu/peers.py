@@ -5,8 +5,8 @@
 """What a GPU gives other software: the peers that scripts/gpu_check.sh measures beside llamac.
 
 Needs PyTorch and a GPU (--device cpu runs everything, slowly, for trying it out). Each command prints one JSON
-object. Times are of CUDA events around many repetitions, on operands that change from one to the next, so that no
-cache holds them; the median of the rounds is given.
+object. Times are of the clock, from an idle GPU to an idle GPU, around many repetitions, on operands that change from
+one to the next, so that no cache holds them; the median of the rounds is given.
 
     peers.py decode --shape 1b      plain PyTorch, torch.compile, static KV cache: ms a token
     peers.py products --shape 1b    cuBLAS on the products of a prompt: TFLOP/s
