@@ -9,8 +9,8 @@
 // Every kernel computes in fp32. What makes errors larger than fp32's is
 // either of two:
 //
-//   Products with weights in Q8_0, Q4_0 and Q4_1 round activations to 8 bits
-//   in blocks of 32 (kernels/int8.h). The step of a block is its range over
+//   Products with weights in the block formats round activations to 8 bits in
+//   blocks of 32 (kernels/int8.h). The step of a block is its range over
 //   127, the mean square of the error a twelfth of the step's square, and the
 //   range's square at most 32 times the block's mean square: a share of
 //   32 / (12 * 127^2) = 1.7e-4 of it in the worst case. Products whose terms
@@ -49,9 +49,7 @@ static bool roundsActivations(Operation *op) {
     return false; // Looks rows up.
   return llvm::any_of(op->getOperandTypes(), [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && isa<llama::QuantType>(tensor.getElementType()) &&
-           llvm::is_contained({"q8_0", "q4_0", "q4_1"},
-                              llama::elementTypeName(tensor.getElementType()));
+    return tensor && isa<llama::QuantType>(tensor.getElementType());
   });
 }
 

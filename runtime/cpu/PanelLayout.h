@@ -18,12 +18,25 @@
 //   BF16  2 k       bf16 [16][2]
 //   Q8_0  32 k      f16 d[16]; i8 q[8][16][4]        q[g][r][j] is k = 4g + j
 //   Q4_0  32 k      f16 d[16]; u8 q[4][16][4]        q[g][r][j] has k = 4g + j
-//   in
-//                                                    its low half and k = 16 +
-//                                                    4g + j in its high half
+//                                                    in its low half and k =
+//                                                    16 + 4g + j in the high
 //   Q4_1  32 k      f16 d[16]; f16 m[16]; u8 q[4][16][4], as Q4_0
-//   Q5_0, Q5_1      32 k, Q4_K, Q5_K, Q6_K 256 k: GGUF's block with its bytes
-//                   transposed: u8 [block bytes][16]
+//   Q5_0  32 k      f16 d[16]; u8 h[16][4]; u8 q[4][16][4], as Q4_0, and bit g
+//                   of h[r][j] is the fifth of k = 4g + j
+//   Q5_1  32 k      f16 d[16]; f16 m[16]; u8 h[16][4]; u8 q[4][16][4]
+//
+// The others have 256 k. Their scales are GGUF's bytes, those of 16 rows side
+// by side, and so are their quants in units of four bytes: k = 4g + j of a part
+// of 32 k is in byte [g][r][j].
+//
+//   Q4_K  f16 d[16]; f16 dmin[16]; u8 scales[12][16]; u8 q[4][8][16][4], parts
+//         2p and 2p + 1 in the low and high halves of q[p]
+//   Q5_K  f16 d[16]; f16 dmin[16]; u8 scales[12][16]; u8 h[8][16][4], bit p the
+//         fifth of part p; u8 q[4][8][16][4], as Q4_K
+//   Q6_K  f16 d[16]; i8 scales[16][16], for 16 k each; u8 low[2][2][8][16][4];
+//         u8 high[2][8][16][4]. Of the parts 4i .. 4i + 3, low[i] has the first
+//         two in its low halves and the others in its high halves, and high[i]
+//         the top two bits of each in turn
 //
 // So a packed weight has GGUF's own size but for the padding to 16 rows and
 // 64 bytes, and one layout serves every instruction set.

@@ -8,9 +8,10 @@
 //
 // A format's layout is a list of fields of its block. A field is `count` units
 // of `width` bytes at `offset` of a stored block; unit i of row r goes to
-// target + (i * 16 + r) * width of the panel's block. Only the nibbles of Q4_0
-// and Q4_1 need no field of their own: GGUF's byte i holds k = i and k = i +
-// 16, which is the pair the panel layout keeps, so four bytes are one unit.
+// target + (i * 16 + r) * width of the panel's block. GGUF's bytes of quants
+// hold the pairs of k that the panel layout keeps, so four of them are one unit
+// and need not be taken apart. Only the fifth bits of Q5_0 and Q5_1 do: bit k
+// of GGUF's word is bit k / 4 of byte k % 4 in the panel's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,12 +27,13 @@ struct Field {
   int offset; ///< In the stored block.
   int width;  ///< Bytes of a unit: 1, 2 or 4.
   int count;
-  int target; ///< In the panel's block.
+  int target;        ///< In the panel's block.
+  bool bits = false; ///< Words whose bits are dealt out to their bytes.
 };
 
 struct Layout {
   int storedBytes; ///< Of the elements of one panel block in one row.
-  Field fields[3];
+  Field fields[5];
 };
 } // namespace
 
@@ -43,11 +45,21 @@ static constexpr Layout layouts[] = {
     /*Q8_0*/ {34, {{0, 2, 1, 0}, {2, 4, 8, 32}}},
     /*Q4_0*/ {18, {{0, 2, 1, 0}, {2, 4, 4, 32}}},
     /*Q4_1*/ {20, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 4, 4, 64}}},
-    /*Q5_0*/ {22, {{0, 1, 22, 0}}},
-    /*Q5_1*/ {24, {{0, 1, 24, 0}}},
-    /*Q4_K*/ {144, {{0, 1, 144, 0}}},
-    /*Q5_K*/ {176, {{0, 1, 176, 0}}},
-    /*Q6_K*/ {210, {{0, 1, 210, 0}}},
+    /*Q5_0*/ {22, {{0, 2, 1, 0}, {2, 4, 1, 32, true}, {6, 4, 4, 96}}},
+    /*Q5_1*/
+    {24, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 4, 1, 64, true}, {8, 4, 4, 128}}},
+    /*Q4_K*/
+    {144, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}, {16, 4, 32, 256}}},
+    /*Q5_K*/
+    {176,
+     {{0, 2, 1, 0},
+      {2, 2, 1, 32},
+      {4, 1, 12, 64},
+      {16, 4, 8, 256},
+      {48, 4, 32, 768}}},
+    /*Q6_K*/
+    {210,
+     {{208, 2, 1, 0}, {192, 1, 16, 32}, {0, 4, 32, 288}, {128, 4, 16, 2336}}},
 };
 
 static_assert(
@@ -78,6 +90,31 @@ bool isPackable(DataType type, int64_t cols) {
 
 int64_t packedBytes(DataType type, int64_t rows, int64_t cols) {
   return panelCount(rows) * panelBytes(panelFormat(type), cols);
+}
+
+// The bits of `word`, bit k at bit k / 4 of byte k % 4.
+static uint32_t dealBits(uint32_t word) {
+  uint32_t dealt = 0;
+  for (int k = 0; k < 32; ++k)
+    dealt |= (word >> k & 1) << (k % 4 * 8 + k / 4);
+  return dealt;
+}
+
+// Its inverse.
+static uint32_t gatherBits(uint32_t dealt) {
+  uint32_t word = 0;
+  for (int k = 0; k < 32; ++k)
+    word |= (dealt >> (k % 4 * 8 + k / 4) & 1) << k;
+  return word;
+}
+
+// Moves the word of one row's block after `change`.
+template <class Change>
+static void moveWord(const uint8_t *from, uint8_t *to, const Change &change) {
+  uint32_t word;
+  std::memcpy(&word, from, 4);
+  word = change(word);
+  std::memcpy(to, &word, 4);
 }
 
 // Moves the units of one field of one row's block: `width` is a constant so
@@ -120,7 +157,9 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
         // The lane of row r starts at r units into every field.
         for (const Field &field : layout.fields) {
           uint8_t *lane = to + b * block.bytes + r * field.width;
-          if (field.width == 4)
+          if (field.bits)
+            moveWord(stored + field.offset, lane + field.target, dealBits);
+          else if (field.width == 4)
             packField<4>(field, stored, lane);
           else if (field.width == 2)
             packField<2>(field, stored, lane);
@@ -142,7 +181,9 @@ void unpackRow(DataType type, int64_t cols, const uint8_t *packed, int64_t row,
       const uint8_t *lane =
           panel + b * block.bytes + row % panelRows * field.width;
       uint8_t *stored = out + b * layout.storedBytes;
-      if (field.width == 4)
+      if (field.bits)
+        moveWord(lane + field.target, stored + field.offset, gatherBits);
+      else if (field.width == 4)
         unpackField<4>(field, lane, stored);
       else if (field.width == 2)
         unpackField<2>(field, lane, stored);

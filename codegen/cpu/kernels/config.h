@@ -46,10 +46,10 @@ struct MatmulConfig {
   long maxRows = 1; ///< gemv only: the most rows of a call, 1 to 8.
 };
 
-/// Whether products with `format` are taken in 8-bit integers.
+/// Whether products with `format` are taken in 8-bit integers, as those of all
+/// formats whose blocks hold integers are.
 constexpr bool usesInt8(PanelFormat format) {
-  return format == PanelFormat::Q8_0 || format == PanelFormat::Q4_0 ||
-         format == PanelFormat::Q4_1;
+  return format >= PanelFormat::Q8_0 && format <= PanelFormat::Q6_K;
 }
 
 /// Bytes of one 32-element block of activations in 8 bits.

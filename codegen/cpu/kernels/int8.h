@@ -6,16 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Q8_0, Q4_0 and Q4_1 are multiplied as integers: activations are rounded to
-// 8 bits in blocks of 32 with an f32 scale, the sum of a block's products is
+// All block formats are multiplied as integers: activations are rounded to 8
+// bits in blocks of 32 with an f32 scale, the sum of a block's products is
 // exact, and only its two scales are applied in f32. With w = q d + m and
 // x = p s:
 //
 //   sum over the block of w x = d s (sum of q p) + m (s sum of p)
 //
-// Q4_0 is q - 8 and, where the machine multiplies unsigned by signed bytes,
-// Q8_0 is q + 128 - 128: such offsets are integers too, so they go into the
-// value the sum starts from.
+// Where w is (q - bias) d, and where the machine multiplies unsigned by signed
+// bytes and Q8_0 is q + 128 - 128, the bias is an integer too, so it goes into
+// the value the sum starts from. The d and m of a part of 32 k of a K-quant are
+// products of the block's two halves and the part's 6 bits; Q6_K has a d for
+// each 16 k, so the sum over its parts is taken in two runs.
 //
 // The few blocks of a row with much larger values than its others decide the
 // error of its products, since a block is rounded to a share of its largest
@@ -35,16 +37,53 @@
 #define LLAMAC_CPU_INT8_H
 
 #include "llamac/cpu/config.h"
+#include "llamac/cpu/panels.h"
 #include "llamac/cpu/simd.h"
 
 namespace llamac::cpu {
 
-/// 32 activations. `start` is what the integer sum starts from; Q4_1 keeps
-/// the f32 scale * sum(q) there instead.
+/// How the weights of a block format are integers.
+template <PanelFormat format> struct Int8Format {
+  static constexpr PanelBlock block = panelBlock(format);
+  static constexpr long parts = block.depth / 32;
+  static constexpr long partBytes = block.bytes / parts;
+
+  static constexpr bool hasSixBitScales =
+      format == PanelFormat::Q4_K || format == PanelFormat::Q5_K;
+  static constexpr bool hasOffset = format == PanelFormat::Q4_1 ||
+                                    format == PanelFormat::Q5_1 ||
+                                    hasSixBitScales;
+  static constexpr bool hasFifthBits = format == PanelFormat::Q5_0 ||
+                                       format == PanelFormat::Q5_1 ||
+                                       format == PanelFormat::Q5_K;
+  static constexpr int most = format == PanelFormat::Q6_K ? 63
+                              : hasFifthBits              ? 31
+                                                          : 15;
+  /// Of what read() gives.
+  static constexpr int bias = hasOffset                     ? 0
+                              : format != PanelFormat::Q8_0 ? (most + 1) / 2
+                              : hasVnni                     ? 128
+                                                            : 0;
+  /// Runs of k in a part, each with a scale of its own.
+  static constexpr int runs = format == PanelFormat::Q6_K ? 2 : 1;
+};
+
+/// 32 activations. `start` is what the integer sum of a format with a bias
+/// starts from; with two runs it is the sum of q of each, in 16 bits, and with
+/// an offset the f32 scale * sum(q).
 struct Int8Block {
   I8 q[32];
   float scale;
   U32 start;
+
+  template <PanelFormat format> LLAMAC_INLINE int startOf(int run) const {
+    if constexpr (Int8Format<format>::hasOffset)
+      return 0;
+    else if constexpr (Int8Format<format>::runs == 2)
+      return -Int8Format<format>::bias * int(short(start >> 16 * run));
+    else
+      return int(start);
+  }
 };
 static_assert(sizeof(Int8Block) == int8BlockBytes);
 
@@ -70,15 +109,17 @@ LLAMAC_INLINE void quantize(const float *x, float range, Int8Block &block) {
   store(block.q, __builtin_convertvector(qlo, U8x16));
   store(block.q + 16, __builtin_convertvector(qhi, U8x16));
   block.scale = range / 127.0f;
-  I32x16 both =
-      (bits<I32x16>(qlo) << 24 >> 24) + (bits<I32x16>(qhi) << 24 >> 24);
-  int sum = __builtin_reduce_add(both);
-  if constexpr (format == PanelFormat::Q4_1)
-    block.start = bits<U32>(block.scale * float(sum));
-  else if constexpr (format == PanelFormat::Q4_0)
-    block.start = U32(-8 * sum);
-  else
-    block.start = hasVnni ? U32(-128 * sum) : 0;
+  using Format = Int8Format<format>;
+  I32x16 lower = bits<I32x16>(qlo) << 24 >> 24;
+  I32x16 upper = bits<I32x16>(qhi) << 24 >> 24;
+  if constexpr (Format::runs == 2) {
+    block.start = U32(__builtin_reduce_add(lower) & 0xffff) |
+                  U32(__builtin_reduce_add(upper)) << 16;
+  } else {
+    int sum = __builtin_reduce_add(lower + upper);
+    block.start = Format::hasOffset ? bits<U32>(block.scale * float(sum))
+                                    : U32(-Format::bias * sum);
+  }
 }
 
 /// What `block` leaves of the 32 values it was rounded from.
@@ -137,67 +178,134 @@ template <long depth> struct Int8Rows {
   }
 };
 
-/// `dotLanes` rows of one block of weights, in registers.
+/// The bits of every byte of `v` from `first` on, moved to bit `to` on; `mask`
+/// says which to keep there.
+LLAMAC_INLINE U8xD movedBits(U8xD v, long first, int to, int mask) {
+  // In words: what comes in from a neighbour is not kept.
+  using U32xD = U32 __attribute__((ext_vector_type(dotLanes)));
+  return bits<U8xD>(bits<U32xD>(v) >> U32(first) << U32(to) &
+                    U32(mask) * 0x01010101u);
+}
+
+/// `dotLanes` rows of one part of a block of weights, in registers.
 template <PanelFormat format> struct Int8Weights {
+  using Format = Int8Format<format>;
+
   U8xD q[8];
-  F32xD scale;
+  F32xD scale[Format::runs];
   F32xD offset;
 
-  /// Lanes from `lane` on, a multiple of dotLanes.
-  LLAMAC_INLINE void read(const U8 *block, int lane) {
-    scale = loadF16xD(block + 2 * lane);
-    const U8 *codes = block + 32 + 4 * lane;
-    if constexpr (format == PanelFormat::Q8_0) {
-      for (int g = 0; g < 8; ++g) {
-        q[g] = load<U8xD>(codes + 64 * g);
-        if (hasVnni)
-          q[g] ^= 0x80;
-      }
-      return;
+  /// Part `part` of `block`, lanes from `lane` on, a multiple of dotLanes.
+  LLAMAC_INLINE void read(const U8 *block, long part, int lane) {
+    readScales(block, part, lane);
+    // A lane holds four bytes of quants.
+    const U8 *words = block + 4 * lane;
+    if constexpr (format == PanelFormat::Q8_0)
+      readBytes(words + 32);
+    else if constexpr (format == PanelFormat::Q6_K)
+      readSixBits(words + 288 + part / 4 * 1024 + part % 2 * 512,
+                  words + 2336 + part / 4 * 512, part % 4);
+    else if constexpr (Format::parts == 1)
+      readPairs(words);
+    else
+      readHalves(words, part);
+  }
+
+private:
+  LLAMAC_INLINE void readScales(const U8 *block, long part, int lane) {
+    const F32xD d = loadF16xD(block + 2 * lane);
+    if constexpr (format == PanelFormat::Q6_K) {
+      const U8 *scales = block + 32 + part * 32 + lane;
+      for (int run = 0; run < 2; ++run)
+        scale[run] = d * bytesToFloat<I8, dotLanes>(scales + 16 * run);
+    } else if constexpr (Format::hasSixBitScales) {
+      const auto six = sixBitScales<dotLanes>(block + 64 + lane, part);
+      scale[0] = d * six.scale;
+      offset = -(loadF16xD(block + 32 + 2 * lane) * six.minimum);
+    } else {
+      scale[0] = d;
+      if constexpr (Format::hasOffset)
+        offset = loadF16xD(block + 32 + 2 * lane);
     }
-    if constexpr (format == PanelFormat::Q4_1) {
-      offset = loadF16xD(block + 32 + 2 * lane);
-      codes += 32;
+  }
+
+  LLAMAC_INLINE void readBytes(const U8 *words) {
+    for (int g = 0; g < 8; ++g) {
+      q[g] = load<U8xD>(words + 64 * g);
+      if (hasVnni)
+        q[g] ^= 0x80;
     }
+  }
+
+  /// A whole block: k = 16 + i is in the high half of the byte of k = i.
+  LLAMAC_INLINE void readPairs(const U8 *words) {
+    constexpr int high = Format::hasOffset ? 64 : 32;
+    constexpr int low = high + (Format::hasFifthBits ? 64 : 0);
     for (int g = 0; g < 4; ++g) {
-      auto pair = load<U8xD>(codes + 64 * g);
+      auto pair = load<U8xD>(words + low + 64 * g);
       q[g] = pair & 15;
       q[g + 4] = pair >> 4;
     }
+    if constexpr (Format::hasFifthBits) {
+      auto fifth = load<U8xD>(words + high);
+      for (int g = 0; g < 8; ++g)
+        q[g] |= movedBits(fifth, g, 4, 16);
+    }
+  }
+
+  /// Parts 2p and 2p + 1 of Q4_K and Q5_K are halves of the same bytes.
+  LLAMAC_INLINE void readHalves(const U8 *words, long part) {
+    constexpr int high = 256;
+    constexpr int low = high + (Format::hasFifthBits ? 512 : 0);
+    for (int g = 0; g < 8; ++g) {
+      q[g] = movedBits(load<U8xD>(words + low + part / 2 * 512 + 64 * g),
+                       part % 2 * 4, 0, 15);
+      if constexpr (Format::hasFifthBits)
+        q[g] |= movedBits(load<U8xD>(words + high + 64 * g), part, 4, 16);
+    }
+  }
+
+  LLAMAC_INLINE void readSixBits(const U8 *low, const U8 *high, long quarter) {
+    for (int g = 0; g < 8; ++g)
+      q[g] = movedBits(load<U8xD>(low + 64 * g), quarter / 2 * 4, 0, 15) |
+             movedBits(load<U8xD>(high + 64 * g), quarter * 2, 4, 48);
   }
 };
 
 template <PanelFormat format> struct DotOf {
-  using Type = DotU4;
+  using Type = DotUnsigned<Int8Format<format>::most>;
 };
 template <> struct DotOf<PanelFormat::Q8_0> {
   using Type = DotI8;
 };
 
-/// sums[t][p] += w[p] x[t] for one block of some panels and rows, which share
+/// sums[t][p] += w[p] x[t] for one part of some panels and rows, which share
 /// what is in registers.
 template <PanelFormat format, int panels, int rows>
 LLAMAC_INLINE void extend(const Int8Weights<format> (&w)[panels],
                           const Int8Block *x, F32xD (&sums)[rows][panels]) {
-  constexpr bool hasOffset = format == PanelFormat::Q4_1;
-  typename DotOf<format>::Type dots[rows][panels];
-  for (int t = 0; t < rows; ++t)
-    for (int p = 0; p < panels; ++p)
-      dots[t][p].start(hasOffset ? 0 : int(x[t].start));
-  for (int g = 0; g < 8; ++g)
-    for (int t = 0; t < rows; ++t) {
-      I32xD value = repeat4(x[t].q + 4 * g);
+  using Format = Int8Format<format>;
+  constexpr int groups = 8 / Format::runs;
+  for (int run = 0; run < Format::runs; ++run) {
+    typename DotOf<format>::Type dots[rows][panels];
+    for (int t = 0; t < rows; ++t)
       for (int p = 0; p < panels; ++p)
-        dots[t][p].add(w[p].q[g], value);
-    }
-  for (int t = 0; t < rows; ++t)
-    for (int p = 0; p < panels; ++p) {
-      F32xD &sum = sums[t][p];
-      if constexpr (hasOffset)
-        sum = fmaD(w[p].offset, F32xD(bits<float>(x[t].start)), sum);
-      sum = fmaD(__builtin_convertvector(dots[t][p].total(), F32xD),
-                 w[p].scale * x[t].scale, sum);
-    }
+        dots[t][p].start(x[t].template startOf<format>(run));
+    for (int g = run * groups; g < (run + 1) * groups; ++g)
+      for (int t = 0; t < rows; ++t) {
+        I32xD value = repeat4(x[t].q + 4 * g);
+        for (int p = 0; p < panels; ++p)
+          dots[t][p].add(w[p].q[g], value);
+      }
+    for (int t = 0; t < rows; ++t)
+      for (int p = 0; p < panels; ++p) {
+        F32xD &sum = sums[t][p];
+        if constexpr (Format::hasOffset)
+          sum = fmaD(w[p].offset, F32xD(bits<float>(x[t].start)), sum);
+        sum = fmaD(__builtin_convertvector(dots[t][p].total(), F32xD),
+                   w[p].scale[run] * x[t].scale, sum);
+      }
+  }
 }
 
 /// extend() for sums in memory, f32 [panels][panelStride]; the sums of x[t] are
@@ -231,12 +339,26 @@ LLAMAC_INLINE void extendAll(const Int8Weights<format> (&w)[panels],
     extendRows<1>(w, x + first, sums, panelStride, row);
 }
 
-/// Prefetches the 16 rows' block that lies `ahead` bytes after `block`.
-template <PanelFormat format>
-LLAMAC_INLINE void prefetchBlock(const U8 *block, long ahead) {
-  for (long i = 0; i < panelBlock(format).bytes; i += 64)
-    prefetch(block + ahead + i);
-}
+/// Part `part` of a panel, counted from its start.
+template <PanelFormat format> struct PanelPart {
+  using Format = Int8Format<format>;
+
+  const U8 *block;
+  long part; ///< Of the block.
+
+  LLAMAC_INLINE PanelPart(const U8 *panel, long part)
+      : block(panel + part / Format::parts * Format::block.bytes),
+        part(part % Format::parts) {}
+
+  /// An equal share of what lies `ahead` bytes after the block.
+  LLAMAC_INLINE void prefetchAhead(long ahead) const {
+    for (long i = 0; i < Format::partBytes; i += 64)
+      prefetch(block + part * Format::partBytes + ahead + i);
+  }
+  LLAMAC_INLINE void read(Int8Weights<format> &weights, int lane) const {
+    weights.read(block, part, lane);
+  }
+};
 
 /// y[t] = W x[t] for some panels; sums are f32 [panels][rows][16].
 template <PanelFormat format, long depth, int count>
@@ -246,13 +368,12 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
   for (long i = 0; i < count * rows; ++i)
     store(sums + 16 * i, F32x16(0));
   for (long b = 0; b < depth / 32; ++b) {
-    constexpr long bytes = panelBlock(format).bytes;
     for (int p = 0; p < count; ++p)
-      prefetchBlock<format>(panels[p] + b * bytes, 1024);
+      PanelPart<format>(panels[p], b).prefetchAhead(1024);
     for (int lane = 0; lane < panelRows; lane += dotLanes) {
       Int8Weights<format> weights[count];
       for (int p = 0; p < count; ++p)
-        weights[p].read(panels[p] + b * bytes, lane);
+        PanelPart<format>(panels[p], b).read(weights[p], lane);
       float *to = sums + lane;
       const long stride = rows * panelRows, at = b * rows;
       extendAll(weights, x.blocks + at, rows, to, stride,
@@ -263,25 +384,29 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
   }
 }
 
-/// The same for one panel and one row, with the sums in registers.
-template <PanelFormat format, long depth>
-LLAMAC_INLINE void int8PanelRow(const U8 *panel, const Int8Rows<depth> &x,
-                                float *sums) {
-  constexpr int parts = panelRows / dotLanes;
-  F32xD sum[parts][1][1] = {};
+/// The same for one row, with the sums in registers.
+template <PanelFormat format, long depth, int count>
+LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count],
+                                 const Int8Rows<depth> &x, float *sums) {
+  constexpr int slices = panelRows / dotLanes;
+  constexpr long block = panelBlock(format).bytes;
+  constexpr long ahead = block > 2048 ? block : 2048;
+  F32xD sum[slices][1][count] = {};
   for (long b = 0; b < depth / 32; ++b) {
-    const U8 *block = panel + b * panelBlock(format).bytes;
-    prefetchBlock<format>(block, 2048);
-    for (int part = 0; part < parts; ++part) {
-      Int8Weights<format> weights[1];
-      weights[0].read(block, part * dotLanes);
-      extend(weights, x.blocks + b, sum[part]);
+    for (int p = 0; p < count; ++p)
+      PanelPart<format>(panels[p], b).prefetchAhead(ahead);
+    for (int i = 0; i < slices; ++i) {
+      Int8Weights<format> weights[count];
+      for (int p = 0; p < count; ++p)
+        PanelPart<format>(panels[p], b).read(weights[p], i * dotLanes);
+      extend(weights, x.blocks + b, sum[i]);
       if (x.counts[b])
-        extend(weights, x.residuals + b, sum[part]);
+        extend(weights, x.residuals + b, sum[i]);
     }
   }
-  for (int part = 0; part < parts; ++part)
-    store(sums + part * dotLanes, sum[part][0][0]);
+  for (int p = 0; p < count; ++p)
+    for (int i = 0; i < slices; ++i)
+      store(sums + p * panelRows + i * dotLanes, sum[i][0][p]);
 }
 
 } // namespace llamac::cpu

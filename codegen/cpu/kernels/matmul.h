@@ -163,9 +163,7 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
   float *sums = buffers.sums;
   if constexpr (single) {
     if constexpr (usesInt8(config.format)) {
-      for (int i = 0; i < total; ++i)
-        int8PanelRow<config.format>(panels[i], buffers.int8Rows(1),
-                                    sums + i * panelRows);
+      int8PanelsRow<config.format>(panels, buffers.int8Rows(1), sums);
     } else {
       floatPanelsRow<config>(
           panels, reinterpret_cast<const float *>(buffers.prepared), sums);
@@ -214,10 +212,7 @@ constexpr int gemmWidth = config.weights == 2 ? 1 : tilePanels;
 
 /// Panels of each weight that one row takes side by side.
 template <MatmulConfig config>
-constexpr int gemvWidth =
-    usesInt8(config.format)                 ? 1
-    : PanelReader<config.format>::group > 8 ? 1
-                                            : 4 / config.weights;
+constexpr int gemvWidth = (usesInt8(config.format) ? 2 : 4) / config.weights;
 
 /// One of the products of a launch, and what takes its results.
 template <MatmulConfig matmul, class Sink> struct Product {

@@ -10,8 +10,8 @@
 // layouts are in PanelLayout.h). The values are those of GGUF's definition of
 // each format: q * scale + offset.
 //
-// The block formats with transposed bytes are read one byte of all 16 rows at
-// a time, so no format needs a shuffle.
+// The quants of the block formats are interleaved by words of four k, so no
+// format needs a shuffle: a word is shifted until the wanted bits are its last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,18 +28,6 @@ struct GroupScales {
   F32x16 scale = 0;
   F32x16 offset = 0;
 };
-
-/// Byte `index` of the 16 blocks whose bytes are transposed at `block`.
-LLAMAC_INLINE U32x16 transposedByte(const U8 *block, long index) {
-  return __builtin_convertvector(load<U8x16>(block + 16 * index), U32x16);
-}
-
-/// The half floats in bytes `index` and `index + 1`.
-LLAMAC_INLINE F32x16 transposedHalf(const U8 *block, long index) {
-  U32x16 h = transposedByte(block, index) | transposedByte(block, index + 1)
-                                                << 8;
-  return fromF16(__builtin_convertvector(h, U16x16));
-}
 
 LLAMAC_INLINE F32x16 toFloat(U32x16 q) {
   return __builtin_convertvector(bits<I32x16>(q), F32x16);
@@ -95,10 +83,20 @@ template <> struct PanelReader<PanelFormat::Q8_0> {
   }
 };
 
-/// Four bits of the Q4_0 and Q4_1 layouts, whose nibbles start at `q`.
+/// Byte `at` of every row of words [..][16][4].
+LLAMAC_INLINE U32x16 byteOfWords(const U8 *words, long at) {
+  return load<U32x16>(words + at / 4 * 64) >> U32(at % 4 * 8) & 255;
+}
+
+/// Four bits of a block of 32 whose pairs start at `q`.
 LLAMAC_INLINE U32x16 packedNibble(const U8 *q, long at) {
-  U32x16 word = load<U32x16>(q + at % 16 / 4 * 64);
-  return word >> U32(at % 4 * 8 + at / 16 * 4) & 15;
+  return byteOfWords(q, at % 16) >> U32(at / 16 * 4) & 15;
+}
+
+/// The same with the fifth bits that lie before them.
+LLAMAC_INLINE U32x16 packedFive(const U8 *high, long at) {
+  U32x16 fifth = byteOfWords(high, at % 4) >> U32(at / 4) & 1;
+  return packedNibble(high + 64, at) | fifth << 4;
 }
 
 template <> struct PanelReader<PanelFormat::Q4_0> {
@@ -126,114 +124,129 @@ template <> struct PanelReader<PanelFormat::Q4_1> {
   }
 };
 
-/// Five bits of a block with its high bits at byte `high`, low ones after them.
-LLAMAC_INLINE U32x16 fiveBits(const U8 *block, long high, long at) {
-  U32x16 low = transposedByte(block, high + 4 + at % 16) >> U32(at / 16 * 4);
-  U32x16 top = transposedByte(block, high + at / 8) >> U32(at % 8);
-  return (low & 15) | (top & 1) << 4;
-}
-
-// GGUF's block: f16 d; u32 high bits; u8 nibbles[16].
 template <> struct PanelReader<PanelFormat::Q5_0> {
   static constexpr long group = 32;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    return {transposedHalf(panel + k / 32 * 352, 0)};
+    return {fromF16(load<U16x16>(panel + k / 32 * 352))};
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    U32x16 q = fiveBits(panel + k / 32 * 352, 2, k % 32 + j);
+    U32x16 q = packedFive(panel + k / 32 * 352 + 32, k % 32 + j);
     return (toFloat(q) - 16.0f) * s.scale;
   }
 };
 
-// GGUF's block: f16 d; f16 m; u32 high bits; u8 nibbles[16].
 template <> struct PanelReader<PanelFormat::Q5_1> {
   static constexpr long group = 32;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
     const U8 *block = panel + k / 32 * 384;
-    return {transposedHalf(block, 0), transposedHalf(block, 2)};
+    return {fromF16(load<U16x16>(block)), fromF16(load<U16x16>(block + 32))};
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    U32x16 q = fiveBits(panel + k / 32 * 384, 4, k % 32 + j);
+    U32x16 q = packedFive(panel + k / 32 * 384 + 64, k % 32 + j);
     return fma(toFloat(q), s.scale, s.offset);
   }
 };
 
-/// Scale and minimum of the 32 k of a Q4_K or Q5_K block that start at k: six
-/// bits each, eight pairs in the 12 bytes after d and dmin. The first four
-/// pairs are the low six bits of bytes 0..3 and 4..7; the others have their low
-/// four bits in bytes 8..11 and their high two in the top of bytes 0..7.
-LLAMAC_INLINE GroupScales sixBitScales(const U8 *block, long k) {
-  long part = k % 256 / 32;
-  U32x16 scale, minimum;
-  if (part < 4) {
-    scale = transposedByte(block, 4 + part) & 63;
-    minimum = transposedByte(block, 8 + part) & 63;
-  } else {
-    U32x16 low = transposedByte(block, 8 + part);
-    scale = (low & 15) | transposedByte(block, part) >> 6 << 4;
-    minimum = low >> 4 | transposedByte(block, 4 + part) >> 6 << 4;
-  }
-  return {transposedHalf(block, 0) * toFloat(scale),
-          -(transposedHalf(block, 2) * toFloat(minimum))};
+/// `lanes` bytes as f32.
+template <class Byte, int lanes>
+LLAMAC_INLINE auto bytesToFloat(const U8 *from) {
+  using Bytes = Byte __attribute__((ext_vector_type(lanes)));
+  using Words = int __attribute__((ext_vector_type(lanes)));
+  using Floats = float __attribute__((ext_vector_type(lanes)));
+  return __builtin_convertvector(
+      __builtin_convertvector(load<Bytes>(from), Words), Floats);
 }
 
-// GGUF's block: f16 d, dmin; u8 scales[12]; u8 q[4][32], 64 k each, the first
-// 32 in the low halves.
+/// The six bits of scale and minimum of a part.
+template <int lanes> struct SixBitScales {
+  using Floats = float __attribute__((ext_vector_type(lanes)));
+  Floats scale;
+  Floats minimum;
+};
+
+/// Those of part `part` of `lanes` rows of a Q4_K or Q5_K block, whose bytes
+/// are 16 apart from `scales` on. There are eight pairs in 12 bytes: the first
+/// four are the low six bits of bytes 0..3 and 4..7; the others have their low
+/// four bits in bytes 8..11 and their high two in the top of bytes 0..7.
+template <int lanes>
+LLAMAC_INLINE SixBitScales<lanes> sixBitScales(const U8 *scales, long part) {
+  using Bytes = U8 __attribute__((ext_vector_type(lanes)));
+  using Words = U32 __attribute__((ext_vector_type(lanes)));
+  using Floats = float __attribute__((ext_vector_type(lanes)));
+  const auto byte = [&](long index) {
+    return __builtin_convertvector(load<Bytes>(scales + 16 * index), Words);
+  };
+  Words scale, minimum;
+  if (part < 4) {
+    scale = byte(part) & 63;
+    minimum = byte(4 + part) & 63;
+  } else {
+    const Words low = byte(4 + part);
+    scale = (low & 15) | byte(part - 4) >> 6 << 4;
+    minimum = low >> 4 | byte(part) >> 6 << 4;
+  }
+  return {__builtin_convertvector(scale, Floats),
+          __builtin_convertvector(minimum, Floats)};
+}
+
+/// Scale and offset of the part of a Q4_K or Q5_K block that starts at k.
+LLAMAC_INLINE GroupScales partScales(const U8 *block, long k) {
+  const auto six = sixBitScales<16>(block + 64, k % 256 / 32);
+  return {fromF16(load<U16x16>(block)) * six.scale,
+          -(fromF16(load<U16x16>(block + 32)) * six.minimum)};
+}
+
+/// Four bits of element `at` of a Q4_K or Q5_K block whose pairs are at `q`.
+LLAMAC_INLINE U32x16 halfOfParts(const U8 *q, long at) {
+  return byteOfWords(q, at / 64 * 32 + at % 32) >> U32(at / 32 % 2 * 4) & 15;
+}
+
 template <> struct PanelReader<PanelFormat::Q4_K> {
   static constexpr long group = 32;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    return sixBitScales(panel + k / 256 * 2304, k);
+    return partScales(panel + k / 256 * 2304, k);
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    const U8 *block = panel + k / 256 * 2304;
-    long at = k % 256;
-    U32x16 byte = transposedByte(block, 16 + at / 64 * 32 + at % 32 + j);
-    U32x16 q = byte >> U32(at / 32 % 2 * 4) & 15;
+    U32x16 q = halfOfParts(panel + k / 256 * 2304 + 256, k % 256 + j);
     return fma(toFloat(q), s.scale, s.offset);
   }
 };
 
-// GGUF's block: f16 d, dmin; u8 scales[12]; u8 high[32], bit k / 32 of byte
-// k % 32; u8 q[4][32] as Q4_K.
 template <> struct PanelReader<PanelFormat::Q5_K> {
   static constexpr long group = 32;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    return sixBitScales(panel + k / 256 * 2816, k);
+    return partScales(panel + k / 256 * 2816, k);
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    const U8 *block = panel + k / 256 * 2816;
-    long at = k % 256;
-    U32x16 byte = transposedByte(block, 48 + at / 64 * 32 + at % 32 + j);
-    U32x16 top = transposedByte(block, 16 + at % 32 + j) >> U32(at / 32) & 1;
-    U32x16 q = (byte >> U32(at / 32 % 2 * 4) & 15) | top << 4;
+    const U8 *high = panel + k / 256 * 2816 + 256;
+    long at = k % 256 + j;
+    U32x16 fifth = byteOfWords(high, at % 32) >> U32(at / 32) & 1;
+    U32x16 q = halfOfParts(high + 512, at) | fifth << 4;
     return fma(toFloat(q), s.scale, s.offset);
   }
 };
 
-// GGUF's block: u8 low[2][64], u8 high[2][32], i8 scales[16], f16 d. Each half
-// is 128 k: low halves of low[0..63], then their high halves; two bits of
-// high[k % 32] for each quarter.
 template <> struct PanelReader<PanelFormat::Q6_K> {
   static constexpr long group = 16;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
     const U8 *block = panel + k / 256 * 3360;
-    I8x16 scale = load<I8x16>(block + 16 * (192 + k % 256 / 16));
-    return {transposedHalf(block, 208) *
-            __builtin_convertvector(scale, F32x16)};
+    return {fromF16(load<U16x16>(block)) *
+            bytesToFloat<I8, 16>(block + 32 + k % 256 / 16 * 16)};
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    const U8 *block = panel + k / 256 * 3360;
-    long half = k % 256 / 128, quarter = k % 128 / 32, at = k % 32;
-    U32x16 low = transposedByte(block, half * 64 + quarter % 2 * 32 + at + j);
-    U32x16 high = transposedByte(block, 128 + half * 32 + at + j);
-    U32x16 q = (low >> U32(quarter / 2 * 4) & 15) |
-               (high >> U32(quarter * 2) & 3) << 4;
-    return (toFloat(q) - 32.0f) * s.scale;
+    const U8 *low = panel + k / 256 * 3360 + 288;
+    long at = k % 256 + j, half = at / 128, quarter = at % 128 / 32;
+    U32x16 q = byteOfWords(low, half * 64 + quarter % 2 * 32 + at % 32) >>
+                   U32(quarter / 2 * 4) &
+               15;
+    U32x16 top =
+        byteOfWords(low + 2048, half * 32 + at % 32) >> U32(quarter * 2) & 3;
+    return (toFloat(q | top << 4) - 32.0f) * s.scale;
   }
 };
 

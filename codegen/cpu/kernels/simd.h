@@ -219,11 +219,12 @@ constexpr int dotRows = 2;
 constexpr int dotRows = 1;
 #endif
 
-// DotU4 and DotI8 sum up to 32 products of weights and activations in each
-// lane, from what start() sets. add(w, x) takes four k: w has them in each
+// DotUnsigned and DotI8 sum up to 32 products of weights and activations in
+// each lane, from what start() sets. add(w, x) takes four k: w has them in each
 // lane, x repeats the same four i8 activations. The weights are
-//   DotU4   u8 up to 15
-//   DotI8   8 bits: offset by 128, so unsigned, where hasVnni; else signed
+//   DotUnsigned<most>   u8 up to `most`, 127 at most
+//   DotI8               8 bits: offset by 128, so unsigned, where hasVnni; else
+//                       signed
 
 /// Four activations in every lane.
 LLAMAC_INLINE I32xD repeat4(const I8 *x) { return load<int>(x); }
@@ -232,7 +233,7 @@ LLAMAC_INLINE I32xD repeat4(const I8 *x) { return load<int>(x); }
 
 using VendorI32 = int __attribute__((vector_size(64)));
 
-struct DotU4 {
+struct DotBytes {
   VendorI32 sum;
 
   LLAMAC_INLINE void start(int value) { sum = (VendorI32)I32xD(value); }
@@ -242,7 +243,8 @@ struct DotU4 {
   LLAMAC_INLINE I32xD total() const { return (I32xD)sum; }
 };
 
-using DotI8 = DotU4;
+using DotI8 = DotBytes;
+template <int most> using DotUnsigned = DotBytes;
 
 #elif defined(__AVX2__)
 
@@ -281,19 +283,33 @@ LLAMAC_INLINE I8xD withSigns(I8xD x, I8xD w) {
 #endif
 }
 
-// Eight times 2 x 15 x 127 stays within 16 bits.
-struct DotU4 {
-  VendorI16 pairs;
+// A pair of products is at most 2 x most x 127, and as many are added in 16
+// bits as stay there; `held` is a constant in unrolled loops.
+template <int most> struct DotUnsigned {
+  static constexpr int capacity = 32767 / (2 * most * 127);
+  static_assert(capacity >= 1);
+
   int first;
+  I32xD sum;
+  VendorI16 pairs;
+  int held;
 
   LLAMAC_INLINE void start(int value) {
-    pairs = VendorI16{};
     first = value;
+    sum = 0;
+    pairs = VendorI16{};
+    held = 0;
   }
   LLAMAC_INLINE void add(U8xD w, I32xD x) {
+    if (held == capacity) {
+      sum += sumPairs(pairs);
+      pairs = VendorI16{};
+      held = 0;
+    }
     pairs += multiplyPairs(w, (I8xD)x);
+    ++held;
   }
-  LLAMAC_INLINE I32xD total() const { return sumPairs(pairs) + first; }
+  LLAMAC_INLINE I32xD total() const { return sum + sumPairs(pairs) + first; }
 };
 
 // |w| is the unsigned side and x takes the sign of w: 2 x 128 x 127 fits.
@@ -322,7 +338,7 @@ struct DotI8 {
   LLAMAC_INLINE I32xD total() const { return sum; }
 };
 
-using DotU4 = DotI8;
+template <int most> using DotUnsigned = DotI8;
 
 #endif
 

@@ -39,8 +39,7 @@ static OpDeviceRow referenceRow() {
 
 /// Products with weights in these types round activations to 8 bits.
 static bool isMultipliedInInt8(DataType type) {
-  return type == DataType::Q8_0 || type == DataType::Q4_0 ||
-         type == DataType::Q4_1;
+  return type >= DataType::Q8_0 && type <= DataType::Q6_K;
 }
 
 /// The cpu target computes in fp32 but for products in 8 bits, and the cache
