@@ -77,11 +77,12 @@ static bool namesWord(StringRef text, StringRef word) {
 }
 
 /// The first of `text`'s parameters that a launch may write and that stands
-/// before the wait; null when there is none.
+/// before the wait, itself or by its map; null when there is none.
 static const CudaKernelText::Parameter *
 touchedAhead(const CudaKernelText &text) {
   for (const CudaKernelText::Parameter &parameter : text.parameters)
-    if (!parameter.isWeight && namesWord(text.ahead, parameter.name))
+    if (!parameter.isWeight && (namesWord(text.ahead, parameter.name) ||
+                                namesWord(text.ahead, parameter.name + "Map")))
       return &parameter;
   return nullptr;
 }

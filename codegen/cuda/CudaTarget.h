@@ -62,10 +62,11 @@ struct CudaKernelText {
     bool isWeight = false; ///< No launch of a step writes it.
   };
   std::vector<Parameter> parameters;
-  std::vector<std::string> maps; ///< Tensor maps, parameters after the others.
+  /// Tensor maps, parameters after the others: that of `input` is `inputMap`.
+  std::vector<std::string> maps;
   std::string parts; ///< The config and functors, in the kernel's namespace.
   /// One statement that is carried out before the launches ahead are done: of
-  /// the parameters it names weights only.
+  /// the parameters it names weights and their maps only, and the rows.
   std::string ahead = {};
   std::string body;            ///< Statements.
   llvm::StringRef header = {}; ///< Of its skeleton, if not the family's.
@@ -88,7 +89,8 @@ struct CudaFamily {
 llvm::ArrayRef<CudaFamily> cudaFamilies();
 
 /// Whether products of many rows with the weights of `op`, a product or those
-/// of query, key and value, are for wgmma: bf16 weights on a GPU that has it.
+/// of query, key and value, are for wgmma: weights of one format on a GPU that
+/// has it.
 bool takesWgmma(mlir::Operation *op, const CudaTargetOptions &options);
 
 /// The family that implements `op` as it is; null when none does.

@@ -18,6 +18,7 @@
 #include "codegen/SourceText.h"
 #include "codegen/cuda/WgmmaTiles.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -65,6 +66,11 @@ static SmallVector<Value> weightsOf(kernel::MatmulOp op) {
 }
 static SmallVector<Value> weightsOf(kernel::QkvOp op) {
   return {op.getQueryWeight(), op.getKeyWeight(), op.getValueWeight()};
+}
+
+static bool areOfOneFormat(ArrayRef<Value> weights) {
+  return llvm::all_equal(llvm::map_range(
+      weights, [](Value weight) { return formatRow(weight).format; }));
 }
 
 /// True of a product, or the products of query, key and value, of the family
@@ -144,23 +150,31 @@ static cuda::GemmConfig gemmConfig(Value weight, size_t weights) {
 }
 
 bool takesWgmma(Operation *op, const CudaTargetOptions &options) {
-  auto takes = [](Value weight) {
-    return formatRow(weight).format == cuda::WeightFormat::BF16 &&
-           isPackable(weight);
-  };
   const auto product = dyn_cast<kernel::MatmulOp>(op);
+  const SmallVector<Value> weights =
+      product ? weightsOf(product) : weightsOf(cast<kernel::QkvOp>(op));
   return options.gpu.tier == KernelTier::Sm90 &&
-         llvm::all_of(product ? weightsOf(product)
-                              : weightsOf(cast<kernel::QkvOp>(op)),
-                      takes);
+         llvm::all_of(weights, isPackable) && areOfOneFormat(weights);
 }
 
 static cuda::WgmmaConfig wgmmaConfig(kernel::MatmulOp op,
                                      const CudaTargetOptions &options) {
   Value weight = op.getWeights()[0];
-  return chooseWgmmaTiles({rowsOf(weight)}, widthOf(weight),
+  return chooseWgmmaTiles(formatRow(weight).format, {rowsOf(weight)},
+                          widthOf(weight),
                           static_cast<int>(op.getWeights().size()),
                           options.maxPrefill, options.gpu);
+}
+
+static cuda::WgmmaConfig wgmmaConfig(kernel::QkvOp op,
+                                     const CudaTargetOptions &options) {
+  const SmallVector<Value> weights = weightsOf(op);
+  SmallVector<int64_t> outputs;
+  for (Value weight : weights)
+    outputs.push_back(rowsOf(weight));
+  return chooseWgmmaTiles(formatRow(weights[0]).format, outputs,
+                          widthOf(op.getInput()), 1, options.maxPrefill,
+                          options.gpu);
 }
 
 /// The config of a product as a designated initialiser.
@@ -192,11 +206,13 @@ static std::string gemmText(Value weight, const cuda::GemmConfig &config) {
       config.warpsAlongRows, config.warpsAlongOutputs, config.stages);
 }
 
-static std::string wgmmaText(const cuda::WgmmaConfig &config) {
+static std::string wgmmaText(Value weight, const cuda::WgmmaConfig &config) {
   return llvm::formatv(
-      "{{.outputs = {0}, .depth = {1}, .weights = {2}, .panels = {3}, "
-      ".panelOutputs = {4}, .stages = {5}, .cluster = {6}, .blocks = {7}}",
-      config.outputs, config.depth, config.weights, config.panels,
+      "{{.format = WeightFormat::{0}, .parts = {{{1}, {2}, {3}}, .depth = {4}, "
+      ".weights = {5}, .panels = {6}, .panelOutputs = {7}, .stages = {8}, "
+      ".cluster = {9}, .blocks = {10}}",
+      formatRow(weight).enumerator, config.parts[0], config.parts[1],
+      config.parts[2], config.depth, config.weights, config.panels,
       config.panelOutputs, config.stages, config.cluster, config.blocks);
 }
 
@@ -235,11 +251,7 @@ static ProductText productText(Value weight, size_t weights,
   case kernel::MatmulFamily::Wgmma:
     break;
   }
-  llvm_unreachable("a config of wgmma is that of a whole launch");
-}
-
-static ProductText productText(const cuda::WgmmaConfig &config) {
-  return {"wgmmaGemm", "qkvWgmma", "WgmmaConfig", wgmmaText(config)};
+  llvm_unreachable("wgmma has an object, not a function");
 }
 
 /// The prologue of a product: the rows of its input as they are or normalised.
@@ -320,8 +332,22 @@ static std::vector<cuda::MapShape> wgmmaMaps(Operation *op,
       wgmmaConfig(cast<kernel::MatmulOp>(op), options);
   std::vector<cuda::MapShape> maps = {cuda::wgmmaInputMap(config, 0)};
   for (int i = 0; i < config.weights; ++i)
-    maps.push_back(cuda::wgmmaWeightMap(config, 1 + i));
+    maps.push_back(cuda::wgmmaWeightMap(config, 0, 1 + i));
   return maps;
+}
+
+/// The statement that makes the object of a product by wgmma, which starts to
+/// copy weights; `text` gets the maps.
+static std::string wgmmaProduct(ArrayRef<std::string> weights,
+                                CudaKernelText &text) {
+  text.maps.push_back("inputMap");
+  std::string list;
+  for (const std::string &weight : weights) {
+    text.maps.push_back(weight + "Map");
+    list +=
+        llvm::formatv("{0}{{{1}, &{1}Map}", list.empty() ? "" : ", ", weight);
+  }
+  return "WgmmaProduct<config> product(rows, {" + list + "});\n";
 }
 
 static CudaKernelText matmulText(Operation *operation,
@@ -332,45 +358,47 @@ static CudaKernelText matmulText(Operation *operation,
   const bool stream = streams(op.getConfigAttr(), options);
   const bool wgmma =
       op.getConfigAttr().getFamily() == kernel::MatmulFamily::Wgmma;
-  const ProductText product =
-      wgmma ? productText(wgmmaConfig(op, options))
-            : productText(weight, count, op.getConfigAttr());
   CudaKernelText text;
-  text.parts = stream ? "constexpr StreamConfig config" +
-                            streamText(weight, streamConfig(op, options))
-                      : ("constexpr " + product.configType + " config").str() +
-                            product.config;
-  text.parts += ";\n\n" + sinkText(op, stream ? "config.product.outputs"
-                                              : "config.outputs");
   text.parameters.push_back({floats, "input"});
-  std::string weights, sink;
-  if (wgmma)
-    text.maps.push_back("inputMap");
+  std::vector<std::string> weights;
   for (size_t i = 0; i < count; ++i) {
-    const std::string name = "weight" + (count == 1 ? "" : std::to_string(i));
-    text.parameters.push_back({packed, name, /*isWeight=*/true});
-    if (wgmma)
-      text.maps.push_back(name + "Map");
-    weights += (i ? ", " : "") + (wgmma ? "&" + name + "Map" : name);
+    weights.push_back("weight" + (count == 1 ? "" : std::to_string(i)));
+    text.parameters.push_back({packed, weights.back(), /*isWeight=*/true});
   }
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain", /*isWeight=*/true});
+  std::string extras;
   for (size_t i = 0; i < op.getExtras().size(); ++i) {
     const std::string name = "extra" + std::to_string(i);
     text.parameters.push_back({floats, name});
-    sink += name + ", ";
+    extras += name + ", ";
   }
   text.parameters.push_back({results, "out"});
-  if (!stream) {
-    text.body = llvm::formatv(
-        "{0}<config>(rows, {1}, {2}{{{3}}, Sink{{{4}out});", product.skeleton,
-        rowsText(op), wgmma ? "inputMap, " : "", weights, sink);
+  const std::string rows = rowsText(op), sink = "Sink{" + extras + "out}";
+  if (stream) {
+    text.header = "stream.cuh";
+    text.parts = "constexpr StreamConfig config" +
+                 streamText(weight, streamConfig(op, options)) + ";\n\n" +
+                 sinkText(op, "config.product.outputs");
+    text.ahead = llvm::formatv("WeightStream<config> stream({{{0}});\n",
+                               llvm::join(weights, ", "));
+    text.body = llvm::formatv("stream.run(rows, {0}, {1});", rows, sink);
     return text;
   }
-  text.header = "stream.cuh";
-  text.ahead = llvm::formatv("WeightStream<config> stream({{{0}});\n", weights);
-  text.body = llvm::formatv("stream.run(rows, {0}, Sink{{{1}out});",
-                            rowsText(op), sink);
+  if (wgmma) {
+    text.parts = "constexpr WgmmaConfig config" +
+                 wgmmaText(weight, wgmmaConfig(op, options)) + ";\n\n" +
+                 sinkText(op, "config.parts[0]");
+    text.ahead = wgmmaProduct(weights, text);
+    text.body = llvm::formatv("product.run({0}, inputMap, {1});", rows, sink);
+    return text;
+  }
+  const ProductText product = productText(weight, count, op.getConfigAttr());
+  text.parts = ("constexpr " + product.configType + " config").str() +
+               product.config + ";\n\n" + sinkText(op, "config.outputs");
+  text.body =
+      llvm::formatv("{0}<config>(rows, {1}, {{{2}}, {3});", product.skeleton,
+                    rows, llvm::join(weights, ", "), sink);
   return text;
 }
 
@@ -413,41 +441,25 @@ qkvGemmConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
           kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
 }
 
-static cuda::QkvConfig<cuda::WgmmaConfig>
-qkvWgmmaConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
-  SmallVector<int64_t> outputs;
-  for (Value weight : weightsOf(op))
-    outputs.push_back(rowsOf(weight));
-  const cuda::WgmmaConfig query = chooseWgmmaTiles(
-      outputs, widthOf(op.getInput()), 1, options.maxPrefill, options.gpu);
-  cuda::WgmmaConfig key = query, value = query;
-  key.outputs = outputs[1];
-  value.outputs = outputs[2];
-  return {query, key, value,
-          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
-}
-
 static cuda::LaunchShape qkvWgmmaShape(Operation *op,
                                        const CudaTargetOptions &options) {
-  return cuda::wgmmaShape(qkvWgmmaConfig(cast<kernel::QkvOp>(op), options));
+  return cuda::wgmmaShape(wgmmaConfig(cast<kernel::QkvOp>(op), options));
 }
 
 /// The input is operand 0; query, key and value follow.
 static std::vector<cuda::MapShape>
 qkvWgmmaMaps(Operation *op, const CudaTargetOptions &options) {
-  const auto config = qkvWgmmaConfig(cast<kernel::QkvOp>(op), options);
-  return {cuda::wgmmaInputMap(config.query, 0),
-          cuda::wgmmaWeightMap(config.query, 1),
-          cuda::wgmmaWeightMap(config.key, 2),
-          cuda::wgmmaWeightMap(config.value, 3)};
+  const cuda::WgmmaConfig config =
+      wgmmaConfig(cast<kernel::QkvOp>(op), options);
+  std::vector<cuda::MapShape> maps = {cuda::wgmmaInputMap(config, 0)};
+  for (int part = 0; part < 3; ++part)
+    maps.push_back(cuda::wgmmaWeightMap(config, part, 1 + part));
+  return maps;
 }
 
 /// Whether the three stream as one: products of several formats do not.
 static bool streams(kernel::QkvOp op, const CudaTargetOptions &options) {
-  return streams(op.getConfigAttr(), options) &&
-         llvm::all_equal(llvm::map_range(weightsOf(op), [](Value weight) {
-           return formatRow(weight).format;
-         }));
+  return streams(op.getConfigAttr(), options) && areOfOneFormat(weightsOf(op));
 }
 
 static cuda::StreamConfig streamConfig(kernel::QkvOp op,
@@ -494,37 +506,39 @@ static CudaKernelText qkvText(Operation *operation,
   const StringRef to = "{.table = angles, .pool = pool, .pageTable = "
                        "pageTable, .positions = positions, .sequences = "
                        "sequences}";
+  const std::string rows = rowsText(op);
+  const std::string sink = llvm::formatv(
+      "QkvSink<kv, config.parts[0]>{{.part = QkvPart::Query, .to = {0}, .out = "
+      "turned}",
+      to);
   if (streams(op, options)) {
     text.parts = llvm::formatv(
         "constexpr KvConfig kv{0};\nconstexpr StreamConfig config{1};\n", kv,
         streamText(op.getQueryWeight(), streamConfig(op, options)));
     text.ahead = "WeightStream<config> stream({query, key, value});\n";
-    text.body = llvm::formatv(
-        "stream.run(rows, {0}, QkvSink<kv, config.parts[0]>{{.part = "
-        "QkvPart::Query, .to = {1}, .out = turned});",
-        rowsText(op), to);
+    text.body = llvm::formatv("stream.run(rows, {0}, {1});", rows, sink);
+    return text;
+  }
+  if (wgmma) {
+    text.parts = llvm::formatv(
+        "constexpr KvConfig kv{0};\nconstexpr WgmmaConfig config{1};\n", kv,
+        wgmmaText(op.getQueryWeight(), wgmmaConfig(op, options)));
+    text.ahead = wgmmaProduct({"query", "key", "value"}, text);
+    text.body = llvm::formatv("product.run({0}, inputMap, {1});", rows, sink);
     return text;
   }
   SmallVector<ProductText> products;
-  if (wgmma) {
-    const auto config = qkvWgmmaConfig(op, options);
-    products = {productText(config.query), productText(config.key),
-                productText(config.value)};
-    text.maps = {"inputMap", "queryMap", "keyMap", "valueMap"};
-  } else {
-    for (Value weight : weightsOf(op))
-      products.push_back(productText(weight, 1, op.getConfigAttr()));
-  }
+  for (Value weight : weightsOf(op))
+    products.push_back(productText(weight, 1, op.getConfigAttr()));
   text.parts = llvm::formatv(
       "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
       "{3}, .kv = {4}};\n",
       products[0].configType, products[0].config, products[1].config,
       products[2].config, kv);
   text.body = llvm::formatv(
-      "{0}<config>(rows, {1}, {2}QkvArgs{{.query = query, .key = key, .value = "
-      "value, .to = {3}, .out = turned});",
-      products[0].qkvSkeleton, rowsText(op),
-      wgmma ? "inputMap, QkvMaps{queryMap, keyMap, valueMap}, " : "", to);
+      "{0}<config>(rows, {1}, QkvArgs{{.query = query, .key = key, .value = "
+      "value, .to = {2}, .out = turned});",
+      products[0].qkvSkeleton, rows, to);
   return text;
 }
 

@@ -18,13 +18,14 @@ namespace llamac {
 /// stages.
 static constexpr int barrierBytes = 1024;
 
-static int64_t tilesOf(cuda::WgmmaConfig config, ArrayRef<int64_t> outputs) {
-  int64_t tiles = 0;
-  for (const int64_t of : outputs) {
-    config.outputs = of;
-    tiles += cuda::wgmmaTiles(config);
-  }
-  return tiles;
+/// Of a ring: while one stage is multiplied, two are on their way.
+static constexpr int fewestStages = 3;
+
+static int stagesOf(const cuda::WgmmaConfig &config, const GpuSpec &gpu) {
+  const int operands =
+      cuda::wgmmaOperands(config) * cuda::wgmmaOperandBytes(config);
+  return (gpu.blockSharedBytes - barrierBytes - operands) /
+         cuda::wgmmaStageBytes(config);
 }
 
 /// A tile takes as long as its outputs, and as copying and rounding its share
@@ -35,11 +36,13 @@ static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles,
   return waves * (int64_t{config.panels} * config.panelOutputs + 64);
 }
 
-cuda::WgmmaConfig chooseWgmmaTiles(ArrayRef<int64_t> outputs, int64_t depth,
+cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
+                                   ArrayRef<int64_t> outputs, int64_t depth,
                                    int weights, int64_t rows,
                                    const GpuSpec &gpu) {
   cuda::WgmmaConfig best{
-      .outputs = outputs[0], .depth = depth, .weights = weights};
+      .format = format, .parts = {}, .depth = depth, .weights = weights};
+  std::copy(outputs.begin(), outputs.end(), best.parts);
   const int64_t rowBlocks = cuda::divideUp(rows, cuda::wgmmaRows);
   int64_t bestTime = INT64_MAX;
   // From the largest: of equals it reads the least.
@@ -51,19 +54,20 @@ cuda::WgmmaConfig chooseWgmmaTiles(ArrayRef<int64_t> outputs, int64_t depth,
     cuda::WgmmaConfig config = best;
     config.panels = panels;
     config.panelOutputs = panelOutputs;
+    if (stagesOf(config, gpu) < fewestStages)
+      continue;
     const int64_t time =
-        timeOf(config, rowBlocks * tilesOf(config, outputs), gpu);
+        timeOf(config, rowBlocks * cuda::wgmmaTiles(config), gpu);
     if (time < bestTime) {
       best = config;
       bestTime = time;
     }
   }
-  const int64_t tiles = tilesOf(best, outputs);
+  const int64_t tiles = cuda::wgmmaTiles(best);
   best.cluster = tiles > 1 ? 2 : 1;
   best.blocks = static_cast<int>(std::min<int64_t>(
       gpu.multiprocessors, rowBlocks * cuda::roundUp(tiles, best.cluster)));
-  best.stages =
-      (gpu.blockSharedBytes - barrierBytes) / cuda::wgmmaStageBytes(best);
+  best.stages = stagesOf(best, gpu);
   return best;
 }
 

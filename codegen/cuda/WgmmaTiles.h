@@ -18,10 +18,10 @@
 namespace llamac {
 
 /// The tiles, stages and blocks of a launch for at most `rows` rows that makes
-/// the products of `outputs`: one number for each product, whose config is the
-/// same but for its outputs; each has `weights` weights of `depth`. The result
-/// has the first one's.
-cuda::WgmmaConfig chooseWgmmaTiles(llvm::ArrayRef<int64_t> outputs,
+/// the products of `outputs`, one number for each of at most three; each has
+/// `weights` weights of `depth` in `format`.
+cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
+                                   llvm::ArrayRef<int64_t> outputs,
                                    int64_t depth, int weights, int64_t rows,
                                    const GpuSpec &gpu);
 

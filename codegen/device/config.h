@@ -234,12 +234,15 @@ LLAMAC_CONSTEXPR LaunchShape gemmShape(const GemmConfig &config) {
           gemmThreads(config), config.stages * gemmStageBytes(config)};
 }
 
-/// The same product on sm_90a, for BF16 weights: wgmma, tensor copies, and
-/// blocks that stay for one tile after another. A tile has wgmmaRows rows and
-/// `panels` panels of `panelOutputs` outputs: neighbours of one weight, or one
-/// of each of two. `cluster` blocks, of neighbouring tiles, share a tile of x.
+/// The same product on sm_90a: wgmma, tensor copies, and blocks that stay for
+/// one tile after another. A tile has wgmmaRows rows and `panels` panels of
+/// `panelOutputs` outputs: neighbours of one weight, or one of each of two.
+/// `cluster` blocks, of neighbouring tiles, share a tile of x. The tiles are of
+/// one matrix, or of several that share the input and lie apart: `parts`
+/// outputs of each, 0 for none.
 struct WgmmaConfig {
-  long outputs;
+  WeightFormat format;
+  long parts[3];
   long depth;
   int weights = 1;        ///< 1 or 2.
   int panels = 1;         ///< 1 or 2; 2 for two weights.
@@ -249,39 +252,76 @@ struct WgmmaConfig {
   int blocks = 132;
 };
 
-/// Two warpgroups multiply, 64 rows each; one warp of a third one copies.
+/// Two warpgroups multiply, 64 rows each; one warp of another one copies.
 constexpr int wgmmaRows = 128;
 constexpr int wgmmaThreads = 384;
 constexpr int wgmmaMathWarps = 8;
 
+/// Whether a warpgroup more turns the weights into bf16.
+LLAMAC_CONSTEXPR bool wgmmaUnpacks(const WgmmaConfig &config) {
+  return config.format != WeightFormat::BF16;
+}
+constexpr int wgmmaUnpackWarps = 4;
+
+LLAMAC_CONSTEXPR int wgmmaProductThreads(const WgmmaConfig &config) {
+  return wgmmaThreads + (wgmmaUnpacks(config) ? wgmmaUnpackWarps * 32 : 0);
+}
+
 /// Depth of a slice: 128 bytes of bf16, twice 128 bytes of f32.
 constexpr int wgmmaSlice = 64;
+
+/// Bytes of values of a row of a weight in a slice: 32, 64 or 128, by which
+/// tensor copies swizzle them.
+LLAMAC_CONSTEXPR int wgmmaRowBytes(WeightFormat format) {
+  return static_cast<int>(valueRowBytes(format, wgmmaSlice));
+}
 
 /// Outputs of each weight in a tile.
 LLAMAC_CONSTEXPR int wgmmaTileOutputs(const WgmmaConfig &config) {
   return config.panels / config.weights * config.panelOutputs;
 }
 
-/// Tiles of one block of rows.
+/// Tiles of one block of rows, of part `part` and of all.
+LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config, int part) {
+  return divideUp(config.parts[part], wgmmaTileOutputs(config));
+}
 LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config) {
-  return divideUp(config.outputs, wgmmaTileOutputs(config));
+  return wgmmaTiles(config, 0) + wgmmaTiles(config, 1) + wgmmaTiles(config, 2);
 }
 
 LLAMAC_CONSTEXPR int wgmmaInputBytes() { return wgmmaRows * wgmmaSlice * 4; }
 
+/// Bytes of a slice of a panel as it is copied, and as bf16.
+LLAMAC_CONSTEXPR int wgmmaValueBytes(const WgmmaConfig &config) {
+  return config.panelOutputs * wgmmaRowBytes(config.format);
+}
 LLAMAC_CONSTEXPR int wgmmaPanelBytes(const WgmmaConfig &config) {
   return config.panelOutputs * wgmmaSlice * 2;
 }
 
 LLAMAC_CONSTEXPR int wgmmaStageBytes(const WgmmaConfig &config) {
-  return wgmmaInputBytes() + config.panels * wgmmaPanelBytes(config);
+  return wgmmaInputBytes() + config.panels * wgmmaValueBytes(config);
+}
+
+/// Slices of unpacked weights: one is filled while the other is multiplied.
+LLAMAC_CONSTEXPR int wgmmaOperands(const WgmmaConfig &config) {
+  return wgmmaUnpacks(config) ? 2 : 0;
+}
+
+LLAMAC_CONSTEXPR int wgmmaOperandBytes(const WgmmaConfig &config) {
+  return config.panels * wgmmaPanelBytes(config);
+}
+
+LLAMAC_CONSTEXPR int wgmmaSharedBytes(const WgmmaConfig &config) {
+  return config.stages * wgmmaStageBytes(config) +
+         wgmmaOperands(config) * wgmmaOperandBytes(config);
 }
 
 LLAMAC_CONSTEXPR LaunchShape wgmmaShape(const WgmmaConfig &config) {
   return {config.blocks,
           0,
-          wgmmaThreads,
-          config.stages * wgmmaStageBytes(config),
+          wgmmaProductThreads(config),
+          wgmmaSharedBytes(config),
           1,
           config.cluster};
 }
@@ -307,12 +347,18 @@ LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
       128};
 }
 
-/// Of a weight, bf16 [outputs][depth]: a slice of a panel.
-LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config,
+/// Of the values of a weight of part `part`, two bytes an element: a slice of a
+/// panel.
+LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
                                          int operand) {
-  return {
-      operand, 2, config.depth, config.outputs, wgmmaSlice, config.panelOutputs,
-      128};
+  const int rowBytes = wgmmaRowBytes(config.format);
+  return {operand,
+          2,
+          valueRowBytes(config.format, config.depth) / 2,
+          config.parts[part],
+          rowBytes / 2,
+          config.panelOutputs,
+          rowBytes};
 }
 
 //===----------------------------------------------------------------------===//
@@ -488,11 +534,6 @@ LLAMAC_CONSTEXPR LaunchShape gemmShape(const QkvConfig<GemmConfig> &config) {
   LaunchShape shape = gemmShape(config.query);
   shape.items += gemmShape(config.key).items + gemmShape(config.value).items;
   return shape;
-}
-
-/// Blocks go on from the tiles of one product to those of the next.
-LLAMAC_CONSTEXPR LaunchShape wgmmaShape(const QkvConfig<WgmmaConfig> &config) {
-  return wgmmaShape(config.query);
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// y = x W^T as gemm.cuh does it, on the warpgroups of sm_90a. A block has three
-// warpgroups and goes from tile to tile. One thread of the first keeps a ring
-// of stages full by tensor copies; the two others multiply 64 rows each:
+// y = x W^T as gemm.cuh does it, on the warpgroups of sm_90a. A block goes from
+// tile to tile. One thread of the first warpgroup keeps a ring of stages full
+// by tensor copies; the last two warpgroups multiply 64 rows each:
 //
 //   x   f32, in two halves of [128 rows][32] with 128-byte rows, swizzled.
 //   Lanes
@@ -16,10 +16,16 @@
 //       bf16, in registers: the operand A. So no launch has to write x in bf16,
 //       and RMSNorm needs no pass of its own.
 //   W   bf16, in panels of [panelOutputs][64] with 128-byte rows, swizzled: the
-//       operand B
+//       operand B. Weights in bf16 are copied so. Those in other formats are
+//       copied as they are packed, and a warpgroup between the two unpacks
+//       them into a ring of operands (WgmmaUnpacker).
 //
 // A slice is two groups of products. While one is under way the lanes round the
-// operand of the next. A stage is free when the groups of its slice are done.
+// operand of the next. An operand B is free when the groups of its slice are
+// done, a stage when nothing reads it any more.
+//
+// The first stages' weights are copied when the object is made, which is before
+// the launches ahead are done: weights do not depend on them.
 //
 // In a cluster of two, the blocks' tiles are of the same rows: each copies half
 // of the rows of x to both. A stage is then free when the warps of both blocks
@@ -42,38 +48,56 @@
 
 namespace llamac::cuda {
 
-/// One tile of one product: outputs firstOutput .. of `outputs`, whose weights
-/// the maps are of.
-template <WgmmaConfig config, class Sink> struct WgmmaTile {
-  const TensorMap *weights[config.weights];
-  long firstOutput;
-  long outputs;
-  Sink sink;
+/// A packed matrix, and a map of its values (wgmmaWeightMap).
+struct WgmmaWeight {
+  const void *packed;
+  const TensorMap *values;
 };
 
-/// The shared memory of a block.
+/// One tile of one product: outputs firstOutput .. of `outputs` of a part.
+struct WgmmaTile {
+  int part;
+  long outputs;
+  long firstOutput;
+};
+
+/// What the warps of a block share.
 template <WgmmaConfig config> struct WgmmaRing {
+  static constexpr bool unpacks = wgmmaUnpacks(config);
   static constexpr int slices = divideUp(config.depth, wgmmaSlice);
   static constexpr int halfBytes = wgmmaInputBytes() / 2;
 
-  unsigned char *stages;
-  uint64_t *full;
-  uint64_t *empty;
+  unsigned char *stages; ///< And the operands behind them.
+  uint64_t *full;        ///< A stage has come.
+  uint64_t *empty;       ///< A stage is free.
+  uint64_t *unpacked;    ///< An operand is filled.
+  uint64_t *used;        ///< An operand is free.
 
   LLAMAC_DEVICE unsigned char *at(int stage) const {
     return stages + stage * wgmmaStageBytes(config);
   }
+  LLAMAC_DEVICE unsigned char *weightsAt(int stage) const {
+    return at(stage) + wgmmaInputBytes();
+  }
+  LLAMAC_DEVICE unsigned char *operandAt(int operand) const {
+    return at(config.stages) + operand * wgmmaOperandBytes(config);
+  }
 
-  /// By one thread, before a barrier of the cluster.
+  /// By one thread, before it copies and before a barrier of the cluster.
   LLAMAC_DEVICE void setUp() const {
     for (int stage = 0; stage < config.stages; ++stage) {
       mbarrierInit(&full[stage], 1);
-      mbarrierInit(&empty[stage], wgmmaMathWarps * config.cluster);
+      mbarrierInit(&empty[stage], wgmmaMathWarps * config.cluster +
+                                      (unpacks ? wgmmaUnpackWarps : 0));
+    }
+    for (int operand = 0; operand < wgmmaOperands(config); ++operand) {
+      mbarrierInit(&unpacked[operand], wgmmaUnpackWarps);
+      mbarrierInit(&used[operand], wgmmaMathWarps);
     }
     mbarrierInitFence();
   }
 
-  /// By a warp that is through with a stage: tells those who fill it.
+  /// By a warp that is through with x: tells those who fill the stage.
   LLAMAC_DEVICE void release(int stage) const {
     syncWarp();
     if (laneIndex() != 0)
@@ -85,43 +109,164 @@ template <WgmmaConfig config> struct WgmmaRing {
 };
 
 /// Copies the slices of one tile after another; one thread.
-template <WgmmaConfig config> struct WgmmaLoader {
+template <WgmmaConfig config, class Weights> struct WgmmaLoader {
   using Ring = WgmmaRing<config>;
   static constexpr int boxRows = wgmmaRows / config.cluster;
+  /// Slices of the first tile whose weights are copied ahead.
+  static constexpr int slicesAhead = minOf(config.stages, Ring::slices);
 
   Ring ring;
-  const TensorMap &input;
+  Weights weights;
   uint32_t rank;
   RingPlace<config.stages> place = {};
+  int ahead = slicesAhead;
 
-  template <class Tile>
-  LLAMAC_DEVICE void load(int firstRow, const Tile &tile) {
+  /// Starts a round of the free stage `stage`.
+  LLAMAC_DEVICE void copyWeights(int stage, const WgmmaTile &tile, int slice) {
+    constexpr int columns = wgmmaRowBytes(config.format) / 2;
+    uint64_t *full = &ring.full[stage];
+    mbarrierArriveExpect(full, wgmmaStageBytes(config));
+#pragma unroll
+    for (int panel = 0; panel < config.panels; ++panel) {
+      const bool ofTwo = config.weights == 2;
+      tensorLoad(
+          ring.weightsAt(stage) + panel * wgmmaValueBytes(config),
+          *weights.of(tile.part, ofTwo ? panel : 0).values, slice * columns,
+          tile.firstOutput + (ofTwo ? 0 : panel) * config.panelOutputs, full);
+    }
+  }
+
+  LLAMAC_DEVICE void copyInput(int stage, const TensorMap &input, int firstRow,
+                               int slice) {
+    uint64_t *full = &ring.full[stage];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      unsigned char *part =
+          ring.at(stage) + half * Ring::halfBytes + rank * boxRows * 128;
+      const int column = slice * wgmmaSlice + half * wgmmaSlice / 2;
+      const int row = firstRow + rank * boxRows;
+      if constexpr (config.cluster > 1)
+        tensorLoadMulticast(part, input, column, row, full,
+                            (1 << config.cluster) - 1);
+      else
+        tensorLoad(part, input, column, row, full);
+    }
+  }
+
+  LLAMAC_DEVICE void load(const TensorMap &input, int firstRow,
+                          const WgmmaTile &tile) {
     for (int slice = 0; slice < Ring::slices; ++slice) {
-      uint64_t *full = &ring.full[place.stage];
-      unsigned char *to = ring.at(place.stage);
-      mbarrierWait(&ring.empty[place.stage], place.phase ^ 1);
-      mbarrierArriveExpect(full, wgmmaStageBytes(config));
-      const int depth = slice * wgmmaSlice;
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        unsigned char *part =
-            to + half * Ring::halfBytes + rank * boxRows * 128;
-        const int column = depth + half * wgmmaSlice / 2;
-        const int row = firstRow + rank * boxRows;
-        if constexpr (config.cluster > 1)
-          tensorLoadMulticast(part, input, column, row, full,
-                              (1 << config.cluster) - 1);
-        else
-          tensorLoad(part, input, column, row, full);
+      if (ahead > 0) {
+        --ahead;
+      } else {
+        mbarrierWait(&ring.empty[place.stage], place.phase ^ 1);
+        copyWeights(place.stage, tile, slice);
       }
+      copyInput(place.stage, input, firstRow, slice);
+      place.advance();
+    }
+  }
+};
+
+/// Turns packed weights into operands of bf16, as tensor copies of bf16 would
+/// lay them; four warps. A thread unpacks scale blocks, whole rows of 32
+/// weights: so eight lanes read, and write, 16 bytes of eight rows, which the
+/// swizzles spread over all banks. Scales are few and not aligned as copies
+/// want them; a thread loads its own, one slice ahead.
+template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
+  using Ring = WgmmaRing<config>;
+  using Weight = PackedWeight<config.format>;
+  static constexpr int threads = wgmmaUnpackWarps * 32;
+  static constexpr int rows = config.panels * config.panelOutputs;
+  static constexpr int blocks = rows * wgmmaSlice / scaleBlock;
+  static constexpr int blocksOfThread = blocks / threads;
+  static_assert(blocks % threads == 0 && rows % 8 == 0);
+
+  Ring ring;
+  Weights weights;
+  int thread;
+  RingPlace<config.stages> place = {};
+  RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
+
+  /// A thread's block number `n` of a slice is of row `n * threads + thread`,
+  /// round and round the rows.
+  LLAMAC_DEVICE int rowOf(int n) const { return (n * threads + thread) % rows; }
+  LLAMAC_DEVICE int halfOf(int n) const {
+    return (n * threads + thread) / rows;
+  }
+
+  /// Byte `at` of rows of `rowBytes` bytes, as a swizzle of as many places it.
+  template <int rowBytes> static LLAMAC_DEVICE int placeOf(int at) {
+    return at ^ (at >> 7 & (rowBytes / 16 - 1)) << 4;
+  }
+
+  /// The scales of a slice; zero for what the matrix has not.
+  LLAMAC_DEVICE void fetch(const WgmmaTile &tile, int slice,
+                           uint32_t (&scales)[blocksOfThread]) const {
+    if constexpr (Weight::scaled) {
 #pragma unroll
-      for (int panel = 0; panel < config.panels; ++panel) {
-        const int ofWeight = config.weights == 2 ? 0 : panel;
-        tensorLoad(to + wgmmaInputBytes() + panel * wgmmaPanelBytes(config),
-                   *tile.weights[config.weights == 2 ? panel : 0], depth,
-                   tile.firstOutput + ofWeight * config.panelOutputs, full);
+      for (int n = 0; n < blocksOfThread; ++n) {
+        const int panel = rowOf(n) / config.panelOutputs;
+        const bool ofTwo = config.weights == 2;
+        const long output = tile.firstOutput +
+                            (ofTwo ? rowOf(n) % config.panelOutputs : rowOf(n));
+        const long block = slice * (wgmmaSlice / scaleBlock) + halfOf(n);
+        scales[n] = 0;
+        if (output < tile.outputs && block < config.depth / scaleBlock)
+          scales[n] = Weight::scalesAt(
+              static_cast<const uint8_t *>(
+                  weights.of(tile.part, ofTwo ? panel : 0).packed) +
+                  scalesOffset(config.format, tile.outputs, config.depth),
+              output * (config.depth / scaleBlock) + block);
+      }
+    }
+  }
+
+  LLAMAC_DEVICE void unpackSlice(const uint32_t (&scales)[blocksOfThread]) {
+    constexpr int rowBytes = wgmmaRowBytes(config.format);
+    constexpr int chunks = scaleBlock / Weight::span;
+    const unsigned char *from = ring.weightsAt(place.stage);
+    unsigned char *to = ring.operandAt(operand.stage);
+#pragma unroll
+    for (int n = 0; n < blocksOfThread; ++n)
+#pragma unroll
+      for (int i = 0; i < chunks; ++i) {
+        const int chunk = halfOf(n) * chunks + i;
+        const WeightChunk<config.format> held{
+            *reinterpret_cast<const Words4 *>(
+                from + placeOf<rowBytes>(rowOf(n) * rowBytes + chunk * 16)),
+            scales[n]};
+#pragma unroll
+        for (int part = 0; part < Weight::span / 8; ++part)
+          *reinterpret_cast<Words4 *>(
+              to + placeOf<128>(rowOf(n) * 128 +
+                                (chunk * Weight::span / 8 + part) * 16)) =
+              eightAsBf16(held, part);
+      }
+  }
+
+  LLAMAC_DEVICE void unpack(const WgmmaTile &tile) {
+    uint32_t next[blocksOfThread] = {};
+    fetch(tile, 0, next);
+    for (int slice = 0; slice < Ring::slices; ++slice) {
+      uint32_t scales[blocksOfThread];
+#pragma unroll
+      for (int n = 0; n < blocksOfThread; ++n)
+        scales[n] = next[n];
+      if (slice + 1 < Ring::slices)
+        fetch(tile, slice + 1, next);
+      mbarrierWait(&ring.full[place.stage], place.phase);
+      mbarrierWait(&ring.used[operand.stage], operand.phase ^ 1);
+      unpackSlice(scales);
+      // Products read shared memory as copies do, past ordinary writes.
+      fenceProxyAsync();
+      syncWarp();
+      if (laneIndex() == 0) {
+        mbarrierArrive(&ring.unpacked[operand.stage]);
+        mbarrierArrive(&ring.empty[place.stage]);
       }
       place.advance();
+      operand.advance();
     }
   }
 };
@@ -138,21 +283,25 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
   int pair;  ///< The columns that a lane has of eight: 2 * pair and the next.
   bool swap; ///< Whether the lane reads pieces 2 and 3 before 0 and 1.
   int first; ///< Where in a row of 128 bytes the lane reads first.
-  uint64_t weights; ///< Descriptor of the first stage's first panel.
+  uint64_t weights; ///< Descriptor of the first operand B.
   RingPlace<config.stages> place = {};
+  RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
 
   LLAMAC_DEVICE WgmmaMath(const Ring &ring, const Rows &input)
       : ring(ring), input(input) {
     const int lane = laneIndex();
-    row = (warpIndex() - 4) * 16 + lane / 4;
+    row =
+        (warpIndex() + wgmmaMathWarps - wgmmaProductThreads(config) / 32) * 16 +
+        lane / 4;
     pair = lane % 4;
     // A row's 16-byte pieces lie where the swizzle puts them: piece p of row r
     // at p ^ (r % 8). Lanes of odd rows begin two pairs of pieces later, so
     // that those of four rows, which read at one time, read all banks once.
     swap = row & 1;
     first = ((pair / 2) ^ (row % 8) ^ (swap ? 4 : 0)) * 16 + pair % 2 * 8;
-    weights = matrixDescriptor(ring.stages + wgmmaInputBytes(), 0, 1024,
-                               Swizzle::Bytes128);
+    weights =
+        matrixDescriptor(Ring::unpacks ? ring.operandAt(0) : ring.weightsAt(0),
+                         0, 1024, Swizzle::Bytes128);
   }
 
   /// The lane's share of 32 columns of x, which begin at depth `depth` and lie
@@ -191,16 +340,37 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
             swap ? rounded[i ^ 2][upper] : rounded[i][upper];
   }
 
-  template <class Tile>
-  LLAMAC_DEVICE void multiply(long firstRow, long rows, const Tile &tile) {
+  /// Waits for a slice; its operand B.
+  LLAMAC_DEVICE uint64_t waitForSlice() const {
+    mbarrierWait(&ring.full[place.stage], place.phase);
+    if constexpr (!Ring::unpacks)
+      return weights + place.stage * (wgmmaStageBytes(config) / 16);
+    mbarrierWait(&ring.unpacked[operand.stage], operand.phase);
+    return weights + operand.stage * (wgmmaOperandBytes(config) / 16);
+  }
+
+  /// The products with the operand B of the slice in `which`, a stage or an
+  /// operand, are done.
+  LLAMAC_DEVICE void releaseWeights(int which) const {
+    if constexpr (!Ring::unpacks) {
+      ring.release(which);
+    } else {
+      syncWarp();
+      if (laneIndex() == 0)
+        mbarrierArrive(&ring.used[which]);
+    }
+  }
+
+  template <class Sink>
+  LLAMAC_DEVICE void multiply(long firstRow, long rows, const WgmmaTile &tile,
+                              const Sink &sink) {
     const bool isRow[2] = {firstRow + row < rows, firstRow + row + 8 < rows};
     float squares[2] = {};
     float sums[panels][panelSums] = {};
     uint32_t a[2][2][4];
     int before = 0;
     for (int slice = 0; slice < Ring::slices; ++slice) {
-      mbarrierWait(&ring.full[place.stage], place.phase);
-      const uint64_t b = weights + place.stage * (wgmmaStageBytes(config) / 16);
+      const uint64_t b = waitForSlice();
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         round(ring.at(place.stage) + half * Ring::halfBytes,
@@ -216,25 +386,30 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
                 b + (panel * wgmmaPanelBytes(config) + half * 64 + k * 32) /
                         16);
         wgmmaCommit();
+        // Where only x is in the stage, it has done its part.
+        if (Ring::unpacks && half == 1)
+          ring.release(place.stage);
         // The group before is done: its registers are free, and if it was of
-        // another slice, so is that one's stage.
+        // another slice, so is that one's operand B.
         wgmmaWait<1>();
         if (half == 0 && slice > 0)
-          ring.release(before);
+          releaseWeights(before);
       }
-      before = place.stage;
+      before = Ring::unpacks ? operand.stage : place.stage;
       place.advance();
+      operand.advance();
     }
     wgmmaWait<0>();
-    ring.release(before);
-    finish(firstRow, isRow, squares, sums, tile);
+    releaseWeights(before);
+    finish(firstRow, isRow, squares, sums, tile, sink);
   }
 
   /// Hands every pair of results to the sink.
-  template <class Tile>
-  LLAMAC_DEVICE void
-  finish(long firstRow, const bool (&isRow)[2], const float (&squares)[2],
-         const float (&sums)[panels][panelSums], const Tile &tile) const {
+  template <class Sink>
+  LLAMAC_DEVICE void finish(long firstRow, const bool (&isRow)[2],
+                            const float (&squares)[2],
+                            const float (&sums)[panels][panelSums],
+                            const WgmmaTile &tile, const Sink &sink) const {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       float scale = 1;
@@ -261,121 +436,141 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
           if (column >= tile.outputs)
             continue;
           if constexpr (config.weights == 2)
-            tile.sink(at, column, pairOf(0, i), pairOf(1, i));
+            sink(at, column, pairOf(0, i), pairOf(1, i));
           else
-            tile.sink(at, column, pairOf(panel, i));
+            sink(at, column, pairOf(panel, i));
         }
     }
   }
 };
 
-/// All tiles: `tileAt(n)` is number n of the `tiles` of each block of rows, a
-/// multiple of the cluster.
-template <WgmmaConfig config, class Rows, class TileAt>
-LLAMAC_DEVICE void wgmmaTilesOf(int rows, const Rows &input,
-                                const TensorMap &inputMap, int tiles,
-                                const TileAt &tileAt) {
+/// The products of a launch of wgmmaShape(config) for `rows` rows.
+template <WgmmaConfig config> class WgmmaProduct {
+  using Ring = WgmmaRing<config>;
+  static constexpr int parts = config.parts[2] ? 3 : config.parts[1] ? 2 : 1;
   static_assert(config.weights == 1 || config.panels == 2);
-  static_assert(config.depth % 8 == 0);
-  LLAMAC_SHARED_DYNAMIC(stages);
-  LLAMAC_SHARED(full, uint64_t[config.stages]);
-  LLAMAC_SHARED(empty, uint64_t[config.stages]);
-  const WgmmaRing<config> ring{stages, full, empty};
-  if (threadIdx.x == 0)
-    ring.setUp();
-  syncThreads();
-  uint32_t rank = 0;
-  if constexpr (config.cluster > 1) {
-    clusterArrive();
-    clusterWait();
-    rank = clusterRank();
-  }
-  // Blocks of rows go first, so that a panel of W is read by all at a time.
-  const int rowBlocks = ceilDiv(rows, wgmmaRows);
-  const int work = rowBlocks * (tiles / config.cluster);
-  const int step = gridDim.x / config.cluster;
-  auto eachTile = [&](auto &worker) {
-    for (int i = blockIdx.x / config.cluster; i < work; i += step)
-      worker(i % rowBlocks * wgmmaRows,
-             tileAt(i / rowBlocks * config.cluster + rank));
-  };
-  if (warpIndex() < 4) {
-    registersGive<40>();
-    if (threadIdx.x == 0) {
-      WgmmaLoader<config> loader{ring, inputMap, rank};
-      auto load = [&](int firstRow, const auto &tile) {
-        loader.load(firstRow, tile);
-      };
-      eachTile(load);
-    }
-  } else {
-    registersTake<232>();
-    WgmmaMath<config, Rows> math(ring, input);
-    auto multiply = [&](int firstRow, const auto &tile) {
-      math.multiply(firstRow, rows, tile);
-    };
-    eachTile(multiply);
-  }
-  // The other block may still be told that a stage is free.
-  if constexpr (config.cluster > 1) {
-    clusterArrive();
-    clusterWait();
-  }
-}
+  static_assert(isPackableDepth(config.format, config.depth));
 
-/// As gemm(): the products of `rows` rows with bf16 weights, by maps of
-/// wgmmaInputMap and wgmmaWeightMap. A launch of wgmmaShape(config).
-template <WgmmaConfig config, class Rows, class Sink>
-LLAMAC_DEVICE void
-wgmmaGemm(int rows, const Rows &input, const TensorMap &inputMap,
-          const TensorMap *const (&weights)[config.weights], const Sink &sink) {
-  wgmmaTilesOf<config>(
-      rows, input, inputMap, roundUp(wgmmaTiles(config), config.cluster),
-      [&](int tile) {
-        WgmmaTile<config, Sink> result{
-            {}, tile * long(wgmmaTileOutputs(config)), config.outputs, sink};
+  /// Matrix `w` of part `p`.
+  struct Weights {
+    WgmmaWeight all[parts * config.weights];
+
+    /// By selections: an index would take the array to local memory.
+    LLAMAC_DEVICE WgmmaWeight of(int part, int w) const {
+      WgmmaWeight found = all[0];
 #pragma unroll
-        for (int w = 0; w < config.weights; ++w)
-          result.weights[w] = weights[w];
-        return result;
-      });
-}
+      for (int i = 1; i < parts * config.weights; ++i)
+        if (part * config.weights + w == i)
+          found = all[i];
+      return found;
+    }
+  };
+  using Loader = WgmmaLoader<config, Weights>;
 
-/// Maps of the three weights of a layer's query, key and value.
-struct QkvMaps {
-  const TensorMap &query;
-  const TensorMap &key;
-  const TensorMap &value;
+public:
+  /// Starts to copy weights: matrix `w` of part `p` is given[p * weights + w].
+  LLAMAC_DEVICE
+  WgmmaProduct(int rows, const WgmmaWeight (&given)[parts * config.weights])
+      : rows(rows) {
+#pragma unroll
+    for (int i = 0; i < parts * config.weights; ++i)
+      weights.all[i] = given[i];
+    LLAMAC_SHARED_DYNAMIC(shared);
+    LLAMAC_SHARED(full, uint64_t[config.stages]);
+    LLAMAC_SHARED(empty, uint64_t[config.stages]);
+    LLAMAC_SHARED(unpacked, uint64_t[maxOf(wgmmaOperands(config), 1)]);
+    LLAMAC_SHARED(used, uint64_t[maxOf(wgmmaOperands(config), 1)]);
+    ring = {shared, full, empty, unpacked, used};
+    if constexpr (config.cluster > 1)
+      rank = clusterRank();
+    if (threadIdx.x == 0) {
+      ring.setUp();
+      Loader loader{ring, weights, rank};
+      if (firstWork() < work())
+        for (int slice = 0; slice < Loader::slicesAhead; ++slice)
+          loader.copyWeights(slice, tileOf(firstWork()), slice);
+    }
+    syncThreads();
+    if constexpr (config.cluster > 1) {
+      clusterArrive();
+      clusterWait();
+    }
+  }
+
+  /// sink(row, column, acc...) gets every pair of outputs once; of several
+  /// parts sinkOfPart(sink, part) does. `inputMap` is that of wgmmaInputMap.
+  template <class Rows, class Sink>
+  LLAMAC_DEVICE void run(const Rows &input, const TensorMap &inputMap,
+                         const Sink &sink) const {
+    // What ptxas gives a thread at first, for all together to share.
+    constexpr bool unpacks = Ring::unpacks;
+    if (warpIndex() < 4) {
+      registersGive<40>();
+      if (threadIdx.x == 0) {
+        Loader loader{ring, weights, rank};
+        eachTile([&](int firstRow, const WgmmaTile &tile) {
+          loader.load(inputMap, firstRow, tile);
+        });
+      }
+    } else if (unpacks && warpIndex() < 4 + wgmmaUnpackWarps) {
+      if constexpr (unpacks) {
+        registersGive<72>();
+        WgmmaUnpacker<config, Weights> unpacker{
+            ring, weights, static_cast<int>(threadIdx.x) - 128};
+        eachTile([&](int, const WgmmaTile &tile) { unpacker.unpack(tile); });
+      }
+    } else {
+      registersTake<unpacks ? 200 : 232>();
+      WgmmaMath<config, Rows> math(ring, input);
+      eachTile([&](int firstRow, const WgmmaTile &tile) {
+        math.multiply(firstRow, rows, tile, sinkOfPart(sink, tile.part));
+      });
+    }
+    // The other block may still be told that a stage is free.
+    if constexpr (config.cluster > 1) {
+      clusterArrive();
+      clusterWait();
+    }
+  }
+
+private:
+  /// Tiles are dealt out to clusters. Blocks of rows go first, so that a panel
+  /// of W is read by all at a time.
+  LLAMAC_DEVICE int rowBlocks() const { return ceilDiv(rows, wgmmaRows); }
+  LLAMAC_DEVICE int work() const {
+    return rowBlocks() *
+           static_cast<int>(divideUp(wgmmaTiles(config), config.cluster));
+  }
+  LLAMAC_DEVICE int firstWork() const { return blockIdx.x / config.cluster; }
+
+  /// The block's tile of the cluster's work number `i`; behind the last one
+  /// there is one of outputs that are none.
+  LLAMAC_DEVICE WgmmaTile tileOf(int i) const {
+    constexpr long outputs = wgmmaTileOutputs(config);
+    const int tile = i / rowBlocks() * config.cluster + rank;
+    if constexpr (parts > 1) {
+      constexpr int second = wgmmaTiles(config, 0);
+      constexpr int third = second + wgmmaTiles(config, 1);
+      if (parts > 2 && tile >= third)
+        return {2, config.parts[2], (tile - third) * outputs};
+      if (tile >= second)
+        return {1, config.parts[1], (tile - second) * outputs};
+    }
+    return {0, config.parts[0], tile * outputs};
+  }
+
+  /// Calls visit(firstRow, tile) for the block's tiles.
+  template <class Visit> LLAMAC_DEVICE void eachTile(const Visit &visit) const {
+    const int step = gridDim.x / config.cluster;
+    for (int i = firstWork(); i < work(); i += step)
+      visit(i % rowBlocks() * wgmmaRows, tileOf(i));
+  }
+
+  int rows;
+  Weights weights;
+  Ring ring;
+  uint32_t rank = 0;
 };
-
-/// As qkvGemm(). A launch of wgmmaShape(config).
-template <QkvConfig<WgmmaConfig> config, class Rows>
-LLAMAC_DEVICE void qkvWgmma(int rows, const Rows &input,
-                            const TensorMap &inputMap, const QkvMaps &maps,
-                            const QkvArgs &args) {
-  constexpr WgmmaConfig query = config.query;
-  constexpr int queries = wgmmaTiles(query), keys = wgmmaTiles(config.key),
-                values = wgmmaTiles(config.value);
-  using Sink = QkvSink<config.kv, query.outputs>;
-  wgmmaTilesOf<query>(
-      rows, input, inputMap, roundUp(queries + keys + values, query.cluster),
-      [&](int tile) {
-        const bool isKey = tile >= queries && tile < queries + keys;
-        const bool isValue = tile >= queries + keys;
-        const int own = tile - (isValue ? queries + keys : isKey ? queries : 0);
-        return WgmmaTile<query, Sink>{{isValue ? &maps.value
-                                       : isKey ? &maps.key
-                                               : &maps.query},
-                                      own * long(wgmmaTileOutputs(query)),
-                                      isValue ? config.value.outputs
-                                      : isKey ? config.key.outputs
-                                              : query.outputs,
-                                      Sink{isValue ? QkvPart::Value
-                                           : isKey ? QkvPart::Key
-                                                   : QkvPart::Query,
-                                           args.to, args.out}};
-      });
-}
 
 } // namespace llamac::cuda
 

@@ -100,9 +100,13 @@ LLAMAC_DEVICE void bulkCopy(void *shared, const void *global, uint32_t bytes,
 #endif
 }
 
-/// Orders ordinary accesses to shared memory before later bulk copies.
+/// Orders the thread's ordinary writes to shared memory before later bulk
+/// copies there and products that read it, of whatever threads a barrier orders
+/// behind the fence.
 LLAMAC_DEVICE void fenceProxyAsync() {
-#ifndef LLAMAC_SIM
+#ifdef LLAMAC_SIM
+  llamacSim->fenceProxyAsync();
+#else
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }

@@ -162,6 +162,46 @@ bool Group::tryWait(unsigned long *barrier, uint32_t parity, const void *site) {
   return true;
 }
 
+void Group::fenceProxyAsync() {
+  if (checked())
+    running->proxyFences.push_back(running->clock++);
+}
+
+void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
+                       uint64_t size, const void *site) {
+  if (!checked())
+    return;
+  for (uint64_t i = 0; i < size; ++i) {
+    const Epoch &write =
+        block.sharedShadow.at(reinterpret_cast<uintptr_t>(at + i)).write;
+    if (write.clock == 0 || write.isCopy)
+      continue;
+    const std::vector<uint32_t> &fences =
+        block.threads[write.thread].proxyFences;
+    const auto fence =
+        std::lower_bound(fences.begin(), fences.end(), write.clock);
+    // What the thread releases behind a fence has a later clock than it.
+    Epoch behind = write;
+    if (fence != fences.end())
+      behind.clock = *fence + 1;
+    if (fence == fences.end() || !knows(thread, behind))
+      failIn(thread, site,
+             absl::StrCat(
+                 "a missing fenceProxyAsync: ", describeShared(block, at + i),
+                 " was written by ", threadName(write.block, write.thread),
+                 " at ", launch.module.place(write.site),
+                 " with no such fence between"));
+  }
+}
+
+void Group::markCopied(Block &block, const std::byte *at, uint64_t size) {
+  if (!checked())
+    return;
+  for (uint64_t i = 0; i < size; ++i)
+    block.sharedShadow.at(reinterpret_cast<uintptr_t>(at + i)).write.isCopy =
+        true;
+}
+
 void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {
   Thread &self = *running;
   Block &block = *self.block;
@@ -171,7 +211,9 @@ void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {
     fail(copy.site, absl::StrCat("a bulk copy of ", copy.size,
                                  " bytes: expected a multiple of 16"));
   memoryBarrier(block, barrier, copy.site);
+  checkProxy(self, block, copy.to, copy.size, copy.site);
   begin(copy);
+  markCopied(block, copy.to, copy.size);
   block.bulkCopies.push_back({asIssued(copy, isEarly(self)), &self, barrier,
                               checked() ? knowledgeFor(block) : nullptr,
                               std::nullopt});

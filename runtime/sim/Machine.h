@@ -140,6 +140,7 @@ struct Thread {
   uint32_t clusterPhase = 0; ///< Of its last arrival.
 
   uint32_t clock = 1;
+  std::vector<uint32_t> proxyFences; ///< Clocks of its fenceProxyAsync.
   KnowledgeRef knowledge;
   std::shared_ptr<const GridClocks> fenced;   ///< Released by its last fence.
   std::shared_ptr<const GridClocks> received; ///< A fence will acquire it.
@@ -339,6 +340,7 @@ public:
   void cpAsyncCommit();
   void cpAsyncWait(uint32_t pending);
   void bulkCopy(const AsyncCopy &copy, unsigned long *barrier);
+  void fenceProxyAsync();
   void initBarrier(unsigned long *barrier, uint32_t arrivals, const void *site);
   void arriveAt(unsigned long *barrier, uint32_t bytes, const void *site);
   bool tryWait(unsigned long *barrier, uint32_t parity, const void *site);
@@ -407,6 +409,13 @@ private:
   bool runBulkCopy();
   void land(Block &block, const BulkCopy &copy);
   void landBox(Block &block, const BulkCopy &copy);
+  /// Fails when an ordinary write to these bytes of shared memory has no
+  /// fenceProxyAsync behind it that `thread` knows of: bulk copies and products
+  /// then need not come after it.
+  void checkProxy(const Thread &thread, Block &block, const std::byte *at,
+                  uint64_t size, const void *site);
+  /// Notes that the bytes are a bulk copy's.
+  void markCopied(Block &block, const std::byte *at, uint64_t size);
   MemoryBarrier &memoryBarrier(Block &block, unsigned long *barrier,
                                const void *site);
   void endPhaseIfDone(MemoryBarrier &barrier);

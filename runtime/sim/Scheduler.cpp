@@ -146,6 +146,7 @@ void Group::prepare(Block &block, uint32_t index) {
     thread.hasArrivedAtCluster = false;
     thread.clusterPhase = 0;
     thread.clock = 1;
+    thread.proxyFences.clear();
     thread.knowledge = nothing;
     thread.fenced = thread.received = nullptr;
     block.runnable[thread.warp()] |= 1u << thread.lane();

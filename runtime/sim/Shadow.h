@@ -24,6 +24,7 @@ struct Epoch {
   uint32_t thread = 0;
   bool isAtomic = false;
   const void *site = nullptr;
+  bool isCopy = false; ///< A bulk copy's, which no fence has to order.
 };
 
 /// The last plain write of a byte, and the reads and atomics since then that no

@@ -92,6 +92,8 @@ struct SimCalls {
   void (*bulkCopy)(void *shared, const void *global, unsigned bytes,
                    unsigned long *barrier);
 
+  void (*fenceProxyAsync)();
+
   unsigned (*clusterRank)();
   void (*clusterArrive)();
   void (*clusterWait)();

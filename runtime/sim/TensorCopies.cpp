@@ -61,6 +61,16 @@ void Group::tensorLoad(std::byte *shared, const TensorBox &box,
     for (uint32_t row = 0; row < shape.boxRows; ++row)
       if (const RowPart part = rowPart(box, row); part.size > 0)
         check(self, part.from, part.size, Access::Copy, site);
+  // Of a block that has begun early, what arrives is what is there now.
+  std::vector<std::byte> taken;
+  if (isEarly(self)) {
+    const uint32_t rowBytes = shape.boxColumns * shape.elementBytes;
+    taken.resize(uint64_t{shape.boxRows} * rowBytes);
+    for (uint32_t row = 0; row < shape.boxRows; ++row)
+      if (const RowPart part = rowPart(box, row); part.size > 0)
+        std::copy_n(part.from, part.size,
+                    taken.begin() + int64_t{row} * rowBytes + part.skipped);
+  }
   const uint32_t own = clusterRank();
   const ptrdiff_t to = shared - self.block->shared;
   const ptrdiff_t at =
@@ -70,12 +80,18 @@ void Group::tensorLoad(std::byte *shared, const TensorBox &box,
     auto *itsBarrier = reinterpret_cast<unsigned long *>(block.shared + at);
     memoryBarrier(block, itsBarrier, site);
     noteReached(block, site);
-    const AsyncCopy copy{block.shared + to, box.map.base,
-                         static_cast<uint32_t>(shape.boxBytes()), 0, site};
+    const AsyncCopy copy{block.shared + to,
+                         box.map.base,
+                         static_cast<uint32_t>(shape.boxBytes()),
+                         0,
+                         site,
+                         taken};
+    checkProxy(self, block, copy.to, copy.size, site);
     if (checked()) {
       checkShared(self, block, copy.to, copy.size, Access::Write, site);
       std::fill_n(block.sharedState.begin() + to, copy.size,
                   ByteState::UnderWay);
+      markCopied(block, copy.to, copy.size);
     }
     std::memset(copy.to, 0xff, copy.size);
     block.bulkCopies.push_back({copy, &self, itsBarrier,
@@ -100,7 +116,11 @@ void Group::landBox(Block &block, const BulkCopy &copy) {
       const int64_t at = byte - part.skipped;
       const bool inside = at >= 0 && at < part.size;
       if (inside)
-        std::memcpy(block.shared + to, part.from + at, shape.elementBytes);
+        std::memcpy(block.shared + to,
+                    copy.copy.taken.empty()
+                        ? part.from + at
+                        : &copy.copy.taken[uint64_t{row} * rowBytes + byte],
+                    shape.elementBytes);
       else
         std::memset(block.shared + to, 0, shape.elementBytes);
       if (!checked())

@@ -218,6 +218,7 @@ void Group::multiply(Thread *const *lanes) {
       failIn(first, product.site,
              "out of bounds: an operand of a product is not in shared memory");
     check(first, block.shared + at, 16, Access::Read, product.site);
+    checkProxy(first, block, block.shared + at, 16, product.site);
     std::memcpy(piece, block.shared + at, 16);
   };
   auto checkStart = [&](const MatrixOperand &matrix) {

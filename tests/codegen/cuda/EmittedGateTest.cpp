@@ -125,6 +125,9 @@ std::vector<GateCase> cases() {
     all.push_back({"smollm2-135m", "config.json", "keep", gpu.name});
     for (const char *weights : {"q8_0", "q4_0"})
       all.push_back({"llama-3.2-1b", "params.json", weights, gpu.name});
+    // The largest tiles of unpacked weights.
+    if (gpu.tier == KernelTier::Sm90)
+      all.push_back({"llama-3.1-8b", "params.json", "q8_0", gpu.name});
   }
   return all;
 }

@@ -96,6 +96,8 @@ Emitted emitted(const std::string &shape, const std::string &gpu,
 struct KernelUse {
   std::set<size_t> weights; ///< Parameters that are one in every launch.
   std::set<bool> dependent; ///< What its launches are.
+  size_t operands = 0;      ///< Parameters before the maps.
+  std::vector<size_t> maps; ///< The operands that have one, map by map.
 };
 
 std::map<std::string, KernelUse> usesOf(mlir::ModuleOp module) {
@@ -106,8 +108,13 @@ std::map<std::string, KernelUse> usesOf(mlir::ModuleOp module) {
       for (auto [i, arg] : llvm::enumerate(launch.getArgs()))
         if (arg.getDefiningOp<plan::WeightOp>())
           weights.insert(i);
-      auto [use, isNew] =
-          uses.try_emplace(launch.getKernel().str(), KernelUse{weights, {}});
+      auto [use, isNew] = uses.try_emplace(launch.getKernel().str(),
+                                           KernelUse{weights, {}, 0, {}});
+      use->second.operands = launch.getArgs().size();
+      use->second.maps.clear();
+      if (auto maps = launch.getMaps())
+        for (auto map : maps->getAsRange<plan::TensorMapAttr>())
+          use->second.maps.push_back(static_cast<size_t>(map.getOperand()));
       EXPECT_EQ(use->second.weights, weights);
       use->second.dependent.insert(launch.getGeometry().getDependent());
     }
@@ -142,15 +149,22 @@ std::string brokenRule(const std::string &source, const std::string &kernel,
   if (body.find(wait, at + 1) != std::string::npos)
     return "it waits twice";
   static const std::regex ahead(
-      R"(letNextLaunchBegin\(\);\s*(WeightStream<config> stream\(\{[\w\s,]*\}\);\s*)?)");
+      R"(letNextLaunchBegin\(\);\s*((WeightStream<config> stream\(\{[\w\s,]*\}\)|)"
+      R"(WgmmaProduct<config> product\(\s*rows,\s*\{[\w\s,{}&]*\}\));\s*)?)");
   const std::string before = body.substr(0, at);
   if (!std::regex_match(before, ahead))
     return "what stands before the wait is more than a stream of weights";
   std::istringstream names(parts[2]);
   std::string parameter;
   for (size_t i = 0; std::getline(names, parameter, ','); ++i) {
-    const std::string name = parameter.substr(parameter.find_last_of(" *") + 1);
-    if (!use.weights.count(i) &&
+    std::string name = parameter.substr(parameter.find_last_of(" *(") + 1);
+    if (name.back() == ')')
+      name.pop_back();
+    // Maps follow the operands, and then the rows, which are a number.
+    if (i == use.operands + use.maps.size())
+      break;
+    const size_t operand = i < use.operands ? i : use.maps[i - use.operands];
+    if (!use.weights.count(operand) &&
         std::regex_search(before, std::regex("\\b" + name + "\\b")))
       return "before the wait it names " + name + ", which is no weight";
   }
@@ -165,16 +179,19 @@ TEST_P(OverlapTest, EveryKernelWaitsBeforeItTouchesMoreThanWeights) {
   const auto [shape, weights] = GetParam();
   for (const char *gpu : {"sm_89", "sm_90a"}) {
     const Emitted model = emitted(shape, gpu, weights);
-    size_t waiting = 0, ahead = 0;
+    size_t waiting = 0, ahead = 0, products = 0;
     for (const auto &[kernel, use] : usesOf(model.module())) {
       const std::string source = model.source(kernel);
       EXPECT_EQ(brokenRule(source, kernel, use), "") << kernel << ", " << gpu;
       waiting += source.find("waitForLaunches();") != std::string::npos;
       ahead += source.find("WeightStream<config> stream(") != std::string::npos;
+      products +=
+          source.find("WgmmaProduct<config> product(") != std::string::npos;
     }
     const bool overlaps = std::string(gpu) == "sm_90a";
     EXPECT_EQ(waiting != 0, overlaps);
     EXPECT_EQ(ahead != 0, overlaps);
+    EXPECT_EQ(products != 0, overlaps);
   }
 }
 
@@ -208,6 +225,14 @@ TEST(OverlapRules, FindWhatBreaksThem) {
             "what stands before the wait is more than a stream of weights");
   EXPECT_EQ(edited("stream.run(", "waitForLaunches(); stream.run("),
             "it waits twice");
+  const std::string product = "gemm_wgmma_attention_wo_n576_k576_bf16";
+  const KernelUse mapped = usesOf(model.module()).at(product);
+  const std::string source = model.source(product);
+  EXPECT_EQ(brokenRule(source, product, mapped), "");
+  EXPECT_EQ(
+      brokenRule(absl::StrReplaceAll(source, {{"&weightMap", "&inputMap"}}),
+                 product, mapped),
+      "before the wait it names inputMap, which is no weight");
   KernelUse apart = use;
   apart.dependent = {false};
   EXPECT_EQ(brokenRule(right, kernel, apart),

@@ -12,9 +12,13 @@
 
 using namespace llamac;
 
+using cuda::WeightFormat;
+
 static cuda::WgmmaConfig choose(std::initializer_list<int64_t> outputs,
-                                int64_t depth, int weights, int64_t rows) {
-  return chooseWgmmaTiles(outputs, depth, weights, rows, defaultGpuSpec());
+                                int64_t depth, int weights, int64_t rows,
+                                WeightFormat format = WeightFormat::BF16) {
+  return chooseWgmmaTiles(format, outputs, depth, weights, rows,
+                          defaultGpuSpec());
 }
 
 TEST(WgmmaTilesTest, FewTilesAreMadeSmallUntilTheyFillTheGpu) {
@@ -34,19 +38,37 @@ TEST(WgmmaTilesTest, ManyTilesAreLarge) {
   EXPECT_EQ(cuda::wgmmaTileOutputs(up), 128);
 }
 
+TEST(WgmmaTilesTest, PackedWeightsLeaveRoomForOperands) {
+  const cuda::WgmmaConfig q4 =
+      choose({128256}, 2048, 1, 512, WeightFormat::Q4_0);
+  EXPECT_EQ(cuda::wgmmaTileOutputs(q4), 256);
+  EXPECT_EQ(q4.stages, 4);
+  EXPECT_EQ(choose({128256}, 2048, 1, 512, WeightFormat::Q8_0).stages, 3);
+  // Stages of 256 rows of f16 would be too few.
+  EXPECT_EQ(
+      cuda::wgmmaTileOutputs(choose({128256}, 2048, 1, 512, WeightFormat::F16)),
+      128);
+}
+
 TEST(WgmmaTilesTest, EveryChoiceFits) {
-  for (const int64_t outputs : {8, 64, 65, 200, 2048, 5120, 128256})
-    for (const int weights : {1, 2})
-      for (const int64_t rows : {16, 129, 512, 4096}) {
-        SCOPED_TRACE(testing::Message() << outputs << " outputs of " << weights
-                                        << " weights, " << rows << " rows");
-        const cuda::WgmmaConfig config = choose({outputs}, 2048, weights, rows);
-        EXPECT_GE(config.panels, weights);
-        EXPECT_GE(config.stages, 3);
-        EXPECT_LE(cuda::wgmmaShape(config).sharedBytes + 1024,
-                  defaultGpuSpec().blockSharedBytes);
-        EXPECT_GT(config.blocks, 0);
-        EXPECT_EQ(config.blocks % config.cluster, 0);
-        EXPECT_EQ(config.cluster, cuda::wgmmaTiles(config) > 1 ? 2 : 1);
-      }
+  for (const WeightFormat format :
+       {WeightFormat::F16, WeightFormat::BF16, WeightFormat::Q8_0,
+        WeightFormat::Q4_0, WeightFormat::Q4_1})
+    for (const int64_t outputs : {8, 64, 65, 200, 2048, 5120, 128256})
+      for (const int weights : {1, 2})
+        for (const int64_t rows : {16, 129, 512, 4096}) {
+          SCOPED_TRACE(testing::Message()
+                       << outputs << " outputs of " << weights
+                       << " weights of format " << static_cast<int>(format)
+                       << ", " << rows << " rows");
+          const cuda::WgmmaConfig config =
+              choose({outputs}, 2048, weights, rows, format);
+          EXPECT_GE(config.panels, weights);
+          EXPECT_GE(config.stages, 3);
+          EXPECT_LE(cuda::wgmmaShape(config).sharedBytes + 1024,
+                    defaultGpuSpec().blockSharedBytes);
+          EXPECT_GT(config.blocks, 0);
+          EXPECT_EQ(config.blocks % config.cluster, 0);
+          EXPECT_EQ(config.cluster, cuda::wgmmaTiles(config) > 1 ? 2 : 1);
+        }
 }

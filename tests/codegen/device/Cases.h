@@ -128,12 +128,13 @@ constexpr long deep = 1280;
 constexpr WgmmaConfig wgmma(const ModelCase &model, long outputs, long depth,
                             int weights = 1) {
   const bool large = model.blockRows >= 128;
-  WgmmaConfig config{.outputs = outputs,
+  WgmmaConfig config{.format = model.format,
+                     .parts = {outputs, 0, 0},
                      .depth = depth,
                      .weights = weights,
                      .panels = large ? 2 : weights,
                      .panelOutputs = large ? 128 : 64,
-                     .stages = 3,
+                     .stages = model.format == WeightFormat::F16 ? 2 : 3,
                      .blocks = 4};
   config.cluster = wgmmaTiles(config) > 1 ? 2 : 1;
   return config;
@@ -164,10 +165,11 @@ constexpr QkvConfig<GemmConfig> qkvGemm(const ModelCase &model) {
       model, [](const ModelCase &m, long n, long k) { return gemm(m, n, k); });
 }
 
-constexpr QkvConfig<WgmmaConfig> qkvWgmma(const ModelCase &model) {
-  QkvConfig<WgmmaConfig> config = qkv<WgmmaConfig>(
-      model, [](const ModelCase &m, long n, long k) { return wgmma(m, n, k); });
-  config.query.cluster = 2;
+constexpr WgmmaConfig qkvWgmma(const ModelCase &model) {
+  const long kvWidth = model.kvHeads * model.headSize;
+  WgmmaConfig config = wgmma(model, model.heads * model.headSize, model.width);
+  config.parts[1] = config.parts[2] = kvWidth;
+  config.cluster = 2;
   return config;
 }
 

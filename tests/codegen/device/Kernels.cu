@@ -120,8 +120,18 @@ LLAMAC_PRODUCTS(gemv, Gemv)
 LLAMAC_PRODUCTS(gemvMma, GemvMma)
 LLAMAC_PRODUCTS(gemm, Gemm)
 
-// With bf16 weights, for sm_90a and the simulator. Maps follow the operands.
-#ifdef LLAMAC_BF16_ON_SM90A
+#if LLAMAC_HAS_SM90A
+/// What is emitted for a product by wgmma. Maps follow the operands.
+template <WgmmaConfig config, class Rows, class Sink, int count>
+LLAMAC_DEVICE void wgmma(int rows, const Rows &input, const TensorMap &inputMap,
+                         const WgmmaWeight (&weights)[count],
+                         const Sink &sink) {
+  letNextLaunchBegin();
+  WgmmaProduct<config> product(rows, weights);
+  waitForLaunches();
+  product.run(input, inputMap, sink);
+}
+
 constexpr auto wgmmaQkv = cases::qkvWgmma(model);
 LLAMAC_KERNEL(wgmma_qkv, wgmmaShape(wgmmaQkv))
 (const float *x, const void *wq, const void *wk, const void *wv,
@@ -130,16 +140,17 @@ LLAMAC_KERNEL(wgmma_qkv, wgmmaShape(wgmmaQkv))
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(qMap), LLAMAC_TENSOR_MAP(kMap),
  LLAMAC_TENSOR_MAP(vMap), int rows) {
   const AppendArgs to{table, pool, pageTable, positions, sequences};
-  qkvWgmma<wgmmaQkv>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
-                     QkvMaps{qMap, kMap, vMap}, QkvArgs{wq, wk, wv, to, out});
+  wgmma<wgmmaQkv>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
+                  {{wq, &qMap}, {wk, &kMap}, {wv, &vMap}},
+                  QkvSink<cache, wgmmaQkv.parts[0]>{QkvPart::Query, to, out});
 }
 
 constexpr auto wgmmaOut = cases::wgmma(model, model.width, queryWidth);
 LLAMAC_KERNEL(wgmma_out, wgmmaShape(wgmmaOut))
 (const float *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
  LLAMAC_TENSOR_MAP(map), int rows) {
-  wgmmaGemm<wgmmaOut>(rows, InputRows<queryWidth>{x}, xMap, {&map},
-                      AddRows<model.width>{residual, residual});
+  wgmma<wgmmaOut>(rows, InputRows<queryWidth>{x}, xMap, {{w, &map}},
+                  AddRows<model.width>{residual, residual});
 }
 
 constexpr auto wgmmaUp = cases::wgmma(model, model.hidden, model.width, 2);
@@ -147,32 +158,32 @@ LLAMAC_KERNEL(wgmma_up, wgmmaShape(wgmmaUp))
 (const float *x, const float *norm, const void *w1, const void *w3, float *out,
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map1), LLAMAC_TENSOR_MAP(map3),
  int rows) {
-  wgmmaGemm<wgmmaUp>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
-                     {&map1, &map3}, SiluMul<model.hidden>{out});
+  wgmma<wgmmaUp>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
+                 {{w1, &map1}, {w3, &map3}}, SiluMul<model.hidden>{out});
 }
 
 constexpr auto wgmmaDown = cases::wgmma(model, model.width, model.hidden);
 LLAMAC_KERNEL(wgmma_down, wgmmaShape(wgmmaDown))
 (const float *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
  LLAMAC_TENSOR_MAP(map), int rows) {
-  wgmmaGemm<wgmmaDown>(rows, InputRows<model.hidden>{x}, xMap, {&map},
-                       AddRows<model.width>{residual, residual});
+  wgmma<wgmmaDown>(rows, InputRows<model.hidden>{x}, xMap, {{w, &map}},
+                   AddRows<model.width>{residual, residual});
 }
 
 constexpr auto wgmmaDeep = cases::wgmma(model, model.width, cases::deep);
 LLAMAC_KERNEL(wgmma_deep, wgmmaShape(wgmmaDeep))
 (const float *x, const float *norm, const void *w, float *out,
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map), int rows) {
-  wgmmaGemm<wgmmaDeep>(rows, NormRows<cases::deep>{x, norm, cases::eps}, xMap,
-                       {&map}, StoreRows<model.width>{out});
+  wgmma<wgmmaDeep>(rows, NormRows<cases::deep>{x, norm, cases::eps}, xMap,
+                   {{w, &map}}, StoreRows<model.width>{out});
 }
 
 constexpr auto wgmmaHead = cases::wgmma(model, model.vocabulary, model.width);
 LLAMAC_KERNEL(wgmma_head, wgmmaShape(wgmmaHead))
 (const float *x, const float *norm, const void *w, float *out,
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map), int rows) {
-  wgmmaGemm<wgmmaHead>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
-                       {&map}, StoreRows<model.vocabulary>{out});
+  wgmma<wgmmaHead>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
+                   {{w, &map}}, StoreRows<model.vocabulary>{out});
 }
 #endif
 

@@ -34,9 +34,8 @@ protected:
         {"stream", 0x1p-17, upTo(std::min(model.maxRows, streamMaxRows))},
         {"gemv", 0x1p-17, upTo(model.maxRows)},
         {"gemvMma", 0x1p-8, {1, 9, 16}},
-        {"gemm", 0x1p-8, {1, 17, 64, 70}}};
-    if (model.format == WeightFormat::BF16)
-      list.push_back({"wgmma", 0x1p-8, {1, 260}});
+        {"gemm", 0x1p-8, {1, 17, 64, 70}},
+        {"wgmma", 0x1p-8, {1, 260}}};
     return list;
   }
 
@@ -62,7 +61,7 @@ protected:
     const WgmmaConfig config = cases::wgmma(model, outputs, depth, weights);
     std::vector<MapShape> list = {wgmmaInputMap(config, 0)};
     for (int i = 0; i < weights; ++i)
-      list.push_back(wgmmaWeightMap(config, first + i));
+      list.push_back(wgmmaWeightMap(config, 0, first + i));
     return list;
   }
 
@@ -82,9 +81,9 @@ protected:
   std::vector<MapShape> qkvMaps(const Family &family) const {
     if (family.name != std::string("wgmma"))
       return {};
-    const QkvConfig<WgmmaConfig> config = cases::qkvWgmma(model);
-    return {wgmmaInputMap(config.query, 0), wgmmaWeightMap(config.query, 1),
-            wgmmaWeightMap(config.key, 2), wgmmaWeightMap(config.value, 3)};
+    const WgmmaConfig config = cases::qkvWgmma(model);
+    return {wgmmaInputMap(config, 0), wgmmaWeightMap(config, 0, 1),
+            wgmmaWeightMap(config, 1, 2), wgmmaWeightMap(config, 2, 3)};
   }
 
   Doubles row(const std::vector<float> &x, int64_t index, int64_t width) {

@@ -39,8 +39,6 @@ static std::string sourceOf(const ModelCase &model) {
   const std::string cases = readFile("Cases.h");
   return absl::StrCat(
       "#define LLAMAC_MODEL ", modelLiteral(model),
-      model.format == WeightFormat::BF16 ? "\n#define LLAMAC_BF16_ON_SM90A"
-                                         : "",
       "\n#line 1 \"Kernels.cu\"\n",
       absl::StrReplaceAll(readFile("Kernels.cu"),
                           {{"#include \"Cases.h\"\n",

@@ -10,16 +10,18 @@
 // writes 2 x weights to `a`, the second a + 1 to `b`. Each of the others writes
 // a + b + weights to `out`, once with its bug, which the simulator must name at
 // a line marked "caught", and once without. Blocks have 64 threads, and
-// everything has a float for each.
+// everything has a float for each; the maps are of rows of 64.
 //
 //===----------------------------------------------------------------------===//
 
 #include "llamac/ptx.cuh"
-#include "llamac/ptx_sm90.cuh"
+#include "llamac/ptx_sm90a.cuh"
 
 using namespace llamac;
 
-#define PARAMETERS float *out, float *a, float *b, const float *weights
+#define PARAMETERS                                                             \
+  float *out, float *a, float *b, const float *weights,                        \
+      LLAMAC_TENSOR_MAP(bMap), LLAMAC_TENSOR_MAP(weightMap)
 
 extern "C" __global__ void firstLaunch(PARAMETERS, int rows) {
   gridDependencyTrigger();
@@ -38,10 +40,12 @@ extern "C" __global__ void secondLaunch(PARAMETERS, int rows) {
 #define CHAIN(name)                                                            \
   template <bool bug> LLAMAC_DEVICE void name(PARAMETERS, int i);              \
   extern "C" __global__ void name##Bug(PARAMETERS, int rows) {                 \
-    name<true>(out, a, b, weights, blockIdx.x * 64 + threadIdx.x);             \
+    name<true>(out, a, b, weights, bMap, weightMap,                            \
+               blockIdx.x * 64 + threadIdx.x);                                 \
   }                                                                            \
   extern "C" __global__ void name##Fixed(PARAMETERS, int rows) {               \
-    name<false>(out, a, b, weights, blockIdx.x * 64 + threadIdx.x);            \
+    name<false>(out, a, b, weights, bMap, weightMap,                           \
+                blockIdx.x * 64 + threadIdx.x);                                \
   }                                                                            \
   template <bool bug> LLAMAC_DEVICE void name(PARAMETERS, int i)
 
@@ -91,6 +95,28 @@ CHAIN(copyOfTheFirst) {
   mbarrierWait(&full, 0);
   const float copied = tile[threadIdx.x / 4][threadIdx.x % 4];
   out[i] = (bug ? copied : a[i]) + b[i] + (bug ? weights[i] : copied);
+}
+
+/// A product that copies the first of its weights early: both at the wait, or
+/// the weights before it.
+CHAIN(boxesBeforeTheWait) {
+  LLAMAC_SHARED_DYNAMIC(bytes);
+  LLAMAC_SHARED(full, uint64_t);
+  if (threadIdx.x == 0) {
+    mbarrierInit(&full, 1);
+    mbarrierInitFence();
+    mbarrierArriveExpect(&full, 512);
+    tensorLoad(bytes, weightMap, 0, blockIdx.x, &full);
+    if constexpr (bug)
+      tensorLoad(bytes + 256, bMap, 0, blockIdx.x, &full); // caught
+  }
+  gridDependencyWait();
+  if (!bug && threadIdx.x == 0)
+    tensorLoad(bytes + 256, bMap, 0, blockIdx.x, &full);
+  syncThreads();
+  mbarrierWait(&full, 0);
+  const float *copied = reinterpret_cast<const float *>(bytes);
+  out[i] = a[i] + copied[64 + threadIdx.x] + copied[threadIdx.x];
 }
 
 CHAIN(asyncCopyBeforeTheWait) {

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/sim/SimTensorMap.h"
 #include "tests/codegen/sim/Support.h"
 
 #include <gtest/gtest.h>
@@ -37,6 +38,7 @@ const Chain chains[] = {
     {"readOfTheFirst", tooEarly, Chain::Nothing},
     {"writeBeforeTheWait", "dependent launch: writes ", Chain::Nothing},
     {"copyOfTheFirst", tooEarly, Chain::Nothing},
+    {"boxesBeforeTheWait", tooEarly, Chain::WrongValues},
     {"asyncCopyBeforeTheWait", tooEarly, Chain::WrongValues},
     {"oneThreadWaits", "dependent launch: ", Chain::Error},
 };
@@ -49,6 +51,15 @@ constexpr int count = blocks * 64;
 struct Memory {
   std::vector<float> out, a, b, weights;
 };
+
+/// Of rows of 64 floats, a row a box.
+SimTensorMap mapOf(const std::vector<float> &matrix) {
+  SimTensorMap map;
+  const absl::Status encoded = encodeSimTensorMap(
+      matrix.data(), {4, 64, matrix.size() / 64, 256, 64, 1, 0}, map);
+  EXPECT_TRUE(encoded.ok()) << encoded;
+  return map;
+}
 
 absl::Status run(const Chain &chain, const std::string &suffix,
                  const SimOptions &options, Memory &memory) {
@@ -65,6 +76,7 @@ absl::Status run(const Chain &chain, const std::string &suffix,
   simulator.memory().add("b", memory.b.data(), count * 4);
   simulator.memory().add("weights", memory.weights.data(), count * 4,
                          SimContents::ReadOnly);
+  SimTensorMap bMap = mapOf(memory.b), weightMap = mapOf(memory.weights);
   std::vector<SimLaunch> launches(3);
   launches[0].kernel = "firstLaunch";
   launches[1].kernel = "secondLaunch";
@@ -72,8 +84,9 @@ absl::Status run(const Chain &chain, const std::string &suffix,
   for (SimLaunch &launch : launches) {
     launch.grid.x = blocks;
     launch.block.x = 64;
-    launch.args = {memory.out.data(), memory.a.data(), memory.b.data(),
-                   memory.weights.data()};
+    launch.sharedBytes = 512;
+    launch.args = {memory.out.data(),     memory.a.data(), memory.b.data(),
+                   memory.weights.data(), &bMap,           &weightMap};
     launch.dependent = true;
   }
   return simulator.run(testModule("Dependent.cu", options.checked), launches);
@@ -167,6 +180,7 @@ TEST(DependentLaunchesEnd, AtALaunchThatIsNotDependent) {
     Simulator simulator(options);
     for (auto *part : {&memory.out, &memory.a, &memory.b, &memory.weights})
       simulator.memory().add("part", part->data(), count * 4);
+    SimTensorMap bMap = mapOf(memory.b), weightMap = mapOf(memory.weights);
     std::vector<SimLaunch> launches(3);
     launches[0].kernel = "firstLaunch";
     launches[1].kernel = "secondLaunch";
@@ -174,8 +188,8 @@ TEST(DependentLaunchesEnd, AtALaunchThatIsNotDependent) {
     for (SimLaunch &launch : launches) {
       launch.grid.x = blocks;
       launch.block.x = 64;
-      launch.args = {memory.out.data(), memory.a.data(), memory.b.data(),
-                     memory.weights.data()};
+      launch.args = {memory.out.data(),     memory.a.data(), memory.b.data(),
+                     memory.weights.data(), &bMap,           &weightMap};
     }
     launches[2].dependent = true;
     const absl::Status status =

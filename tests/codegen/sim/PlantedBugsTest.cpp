@@ -103,7 +103,7 @@ static Planted hopper(const char *name, const char *kinds,
           256,
           tiles * 2048,
           static_cast<int>(cluster) * 4096,
-          16384,
+          32768,
           "PlantedHopper.cu",
           cluster};
 }
@@ -175,6 +175,11 @@ static const Planted planted[] = {
     hopper("freedHereOnly", "race|copy under way|double arrival|deadlock", 2),
     hopper("endsEarly", "the block ", 2),
     hopper("oneBlockWaits", "double arrival", 2),
+    hopper("unpackedWithoutFence", "a missing fenceProxyAsync"),
+    hopper("fenceBeforeUnpacking", "a missing fenceProxyAsync"),
+    hopper("oneLaneFences", "a missing fenceProxyAsync"),
+    hopper("packedFreedEarly", "race|copy under way"),
+    hopper("operandFreedEarly", "race"),
 };
 
 /// Runs one kernel on small integers; they are exact in every format.

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As Planted.cu, for what sm_90a has: one kernel, whose template parameter says
-// what is wrong with it. A warp copies tiles of `in` into a ring of stages;
-// four others multiply them. `map` is of `in` as bfloat16, rows of 64 (128
-// bytes, swizzled) in boxes of 32: a small integer as a float is a zero and
-// then itself. So out[m][n] = (m % 5) * the sum of row n of all tiles + tiles.
+// As Planted.cu, for what sm_90a has: two kernels, whose template parameter
+// says what is wrong with them. A warp copies tiles of `in` into a ring of
+// stages; four others multiply them, in the second one what another warp has
+// made of them. `map` is of `in` as bfloat16, rows of 64 (128 bytes, swizzled)
+// in boxes of 32: a small integer as a float is a zero and then itself. So
+// out[m][n] = (m % 5) * the sum of row n of all tiles + tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +41,11 @@ enum class Bug {
   FreedHereOnly,
   EndsEarly,
   OneBlockWaits,
+  UnpackedWithoutFence,
+  FenceBeforeUnpacking,
+  OneLaneFences,
+  PackedFreedEarly,
+  OperandFreedEarly,
 };
 
 template <Bug bug, int cluster>
@@ -158,6 +164,100 @@ LLAMAC_DEVICE void productRing(float *out, const TensorMap &map, int rows) {
   }
 }
 
+/// The same for weights that have to be unpacked: a warp moves a tile from its
+/// stage to the operand that is multiplied.
+template <Bug bug>
+LLAMAC_DEVICE void unpackRing(float *out, const TensorMap &map, int rows) {
+  constexpr int stages = 2, boxBytes = 4096, tileBytes = 2 * boxBytes;
+  LLAMAC_SHARED_DYNAMIC(bytes);
+  LLAMAC_SHARED(full, uint64_t[stages]);
+  LLAMAC_SHARED(empty, uint64_t[stages]);
+  LLAMAC_SHARED(unpacked, uint64_t[stages]);
+  LLAMAC_SHARED(used, uint64_t[stages]);
+  unsigned char *operands = bytes + stages * tileBytes;
+  const int t = threadIdx.x;
+  if (t == 0) {
+    for (int i = 0; i < stages; ++i) {
+      mbarrierInit(&full[i], 1);
+      mbarrierInit(&empty[i], 1);
+      mbarrierInit(&unpacked[i], 1);
+      mbarrierInit(&used[i], 4);
+    }
+    mbarrierInitFence();
+  }
+  syncThreads();
+  const int tiles = rows / 2048;
+  auto release = [&](uint64_t *barrier) {
+    syncWarp();
+    if (laneIndex() == 0)
+      mbarrierArrive(barrier);
+  };
+  if (t < 32) {
+    for (int tile = 0; t == 0 && tile < tiles; ++tile) {
+      const int stage = tile % stages;
+      mbarrierWait(&empty[stage], tile / stages % 2 ^ 1);
+      mbarrierArriveExpect(&full[stage], tileBytes);
+      for (int half = 0; half < 2; ++half)
+        // caught below by packedFreedEarly
+        tensorLoad(bytes + stage * tileBytes + half * boxBytes, map, 0,
+                   tile * 64 + half * 32, &full[stage]);
+    }
+  } else if (t < 64) {
+    for (int tile = 0; tile < tiles; ++tile) {
+      const int stage = tile % stages, phase = tile / stages % 2;
+      mbarrierWait(&full[stage], phase);
+      mbarrierWait(&used[stage], phase ^ 1);
+      if constexpr (bug == Bug::PackedFreedEarly)
+        release(&empty[stage]);
+      if constexpr (bug == Bug::FenceBeforeUnpacking)
+        fenceProxyAsync();
+      for (int at = laneIndex() * 16; at < tileBytes; at += 512) {
+        const auto *from = reinterpret_cast<const Vec<uint32_t, 4> *>(
+            bytes + stage * tileBytes + at);
+        auto *to = reinterpret_cast<Vec<uint32_t, 4> *>(operands +
+                                                        stage * tileBytes + at);
+        // caught below by packedFreedEarly operandFreedEarly
+        *to = *from;
+      }
+      if constexpr (bug != Bug::UnpackedWithoutFence &&
+                    bug != Bug::FenceBeforeUnpacking)
+        if (bug != Bug::OneLaneFences || laneIndex() == 0)
+          fenceProxyAsync();
+      release(&unpacked[stage]);
+      if constexpr (bug != Bug::PackedFreedEarly)
+        release(&empty[stage]);
+    }
+  } else if (t >= 128) {
+    const int row = (t - 128) / 32 * 16 + laneIndex() / 4;
+    float d[32] = {};
+    uint32_t a[4];
+    for (int i = 0; i < 4; ++i)
+      a[i] = packBf16(1, (row + i % 2 * 8) % 5);
+    for (int tile = 0; tile < tiles; ++tile) {
+      const int stage = tile % stages;
+      for (int i = 0; i < 32; ++i)
+        d[i] += 1;
+      wgmmaFence();
+      mbarrierWait(&unpacked[stage], tile / stages % 2);
+      const uint64_t operand = matrixDescriptor(operands + stage * tileBytes, 0,
+                                                1024, Swizzle::Bytes128);
+      for (int k = 0; k < 4; ++k)
+        // caught below by unpackedWithoutFence fenceBeforeUnpacking
+        // oneLaneFences operandFreedEarly
+        wgmmaBf16(d, a, operand + 2 * k);
+      wgmmaCommit();
+      if constexpr (bug == Bug::OperandFreedEarly)
+        release(&used[stage]);
+      wgmmaWait<0>();
+      if constexpr (bug != Bug::OperandFreedEarly)
+        release(&used[stage]);
+    }
+    for (int i = 0; i < 32; ++i)
+      out[(row + i / 2 % 2 * 8) * 64 + i / 4 * 8 + laneIndex() % 4 * 2 +
+          i % 2] = d[i];
+  }
+}
+
 #define PLANTED(name, bug, cluster)                                            \
   extern "C" __global__ void __launch_bounds__(256)                            \
       name##Bug(float *out, const float *in, uint32_t *flags,                  \
@@ -168,6 +268,18 @@ LLAMAC_DEVICE void productRing(float *out, const TensorMap &map, int rows) {
       name##Fixed(float *out, const float *in, uint32_t *flags,                \
                   LLAMAC_TENSOR_MAP(map), int rows) {                          \
     productRing<Bug::None, cluster>(out, map, rows);                           \
+  }
+
+#define PLANTED_UNPACKING(name, bug)                                           \
+  extern "C" __global__ void __launch_bounds__(256)                            \
+      name##Bug(float *out, const float *in, uint32_t *flags,                  \
+                LLAMAC_TENSOR_MAP(map), int rows) {                            \
+    unpackRing<bug>(out, map, rows);                                           \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__(256)                            \
+      name##Fixed(float *out, const float *in, uint32_t *flags,                \
+                  LLAMAC_TENSOR_MAP(map), int rows) {                          \
+    unpackRing<Bug::None>(out, map, rows);                                     \
   }
 
 PLANTED(missingProductFence, Bug::MissingFence, 1)
@@ -190,3 +302,8 @@ PLANTED(noClusterSync, Bug::NoClusterSync, 2)
 PLANTED(freedHereOnly, Bug::FreedHereOnly, 2)
 PLANTED(endsEarly, Bug::EndsEarly, 2)
 PLANTED(oneBlockWaits, Bug::OneBlockWaits, 2)
+PLANTED_UNPACKING(unpackedWithoutFence, Bug::UnpackedWithoutFence)
+PLANTED_UNPACKING(fenceBeforeUnpacking, Bug::FenceBeforeUnpacking)
+PLANTED_UNPACKING(oneLaneFences, Bug::OneLaneFences)
+PLANTED_UNPACKING(packedFreedEarly, Bug::PackedFreedEarly)
+PLANTED_UNPACKING(operandFreedEarly, Bug::OperandFreedEarly)
