@@ -111,14 +111,18 @@ LLAMAC_CONSTEXPR int streamSegment(const StreamConfig &config) {
   return static_cast<int>(row < segment ? row : segment);
 }
 
-/// Bytes of scales of a row in a stage; 0 where the rows of scales are not
-/// aligned as bulk copies want them, and lanes load their own.
-LLAMAC_CONSTEXPR int streamScaleSegment(const StreamConfig &config) {
-  const WeightFormat format = config.product.format;
-  return scaleRowBytes(format, config.product.depth) % 16 != 0
+/// Bytes of the scales of `segment` bytes of values in a stage; 0 where the
+/// rows of scales are not aligned as bulk copies want them, and lanes load
+/// their own.
+LLAMAC_CONSTEXPR int scaleSegmentOf(const GemvConfig &config, int segment) {
+  const WeightFormat format = config.format;
+  return scaleRowBytes(format, config.depth) % 16 != 0
              ? 0
-             : static_cast<int>(scaleRowBytes(
-                   format, streamSegment(config) / 16 * chunkElements(format)));
+             : static_cast<int>(
+                   scaleRowBytes(format, segment / 16 * chunkElements(format)));
+}
+LLAMAC_CONSTEXPR int streamScaleSegment(const StreamConfig &config) {
+  return scaleSegmentOf(config.product, streamSegment(config));
 }
 
 LLAMAC_CONSTEXPR int streamStageBytes(const StreamConfig &config) {
@@ -145,19 +149,143 @@ LLAMAC_CONSTEXPR int streamStages(const StreamConfig &config) {
   return stages < most ? stages : most;
 }
 
-/// Units of work of part `part`: the outputs that a warp has at a time.
+//===----------------------------------------------------------------------===//
+// Streams of block formats, by tensor cores (stream_mma.cuh)
+//===----------------------------------------------------------------------===//
+
+/// Rows of weights that a block has at a time, the M of an MMA: outputs of one
+/// weight, or half as many of two.
+constexpr int splitRows = 16;
+
+/// Warps that multiply, and one that copies.
+constexpr int splitThreads = (streamWarps + 1) * 32;
+
+/// An input of at most so many bytes, as f32, finds room in shared memory.
+constexpr int splitInputLimit = 64 * 1024;
+
+/// Bytes of split input that make a step of a warp: two halves for each element
+/// of 4 / maxRows blocks of a row.
+constexpr int splitStepBytes = 512;
+
+/// Blocks of a row of weights in a step, one for each input row that there are
+/// fewer than 4.
+LLAMAC_CONSTEXPR int splitStepBlocks(const GemvConfig &config) {
+  return 4 / config.maxRows;
+}
+
+/// Steps of a row; blocks past its end count as zeros.
+LLAMAC_CONSTEXPR int splitSteps(const GemvConfig &config) {
+  return static_cast<int>(
+      divideUp(config.depth, splitStepBlocks(config) * scaleBlock));
+}
+
+/// Bytes of values of a row in a step.
+LLAMAC_CONSTEXPR int splitStepValues(const GemvConfig &config) {
+  return splitStepBlocks(config) * scaleBlock * 16 /
+         chunkElements(config.format);
+}
+
+/// Where the rows of a stage begin, so that lanes that read together read from
+/// different banks: 8 rows of what the 4 lanes of a step take, and of scales.
+LLAMAC_CONSTEXPR int splitValueStride(const GemvConfig &config, int segment) {
+  const int step = splitStepValues(config);
+  return static_cast<int>(roundUp(segment, 128)) + (step < 128 ? step : 16);
+}
+LLAMAC_CONSTEXPR int splitScaleStride(const GemvConfig &config, int segment) {
+  const int bytes = scaleSegmentOf(config, segment);
+  return bytes == 0 ? 0
+                    : (static_cast<int>(divideUp(bytes, 16)) / 2 * 2 + 1) * 16;
+}
+
+LLAMAC_CONSTEXPR int splitStageBytes(const GemvConfig &config, int segment) {
+  return splitRows * (splitValueStride(config, segment) +
+                      splitScaleStride(config, segment));
+}
+
+/// What a block keeps beside its ring.
+template <GemvConfig config> struct alignas(16) SplitShared {
+  static constexpr int rows = config.maxRows;
+  static constexpr int steps = splitSteps(config);
+  static constexpr int numbers = config.format == WeightFormat::Q4_1 ? 2 : 1;
+
+  /// For lanes whose part of an input fragment is zero.
+  unsigned char zeros[splitStepBytes];
+  unsigned char input[steps][splitStepBytes];
+  /// Of each of a step's pairs of columns: what brings its block of the input
+  /// back to scale, and the block's sum where weights have an offset.
+  float blocks[steps][4][numbers];
+  /// What the warps have of two units.
+  float meeting[2][streamWarps][rows][splitRows];
+  float squares[rows][streamWarps + 1];
+};
+
+/// Its size.
+LLAMAC_CONSTEXPR int splitSharedBytes(const GemvConfig &config) {
+  const int numbers = config.format == WeightFormat::Q4_1 ? 2 : 1;
+  const int sums = 2 * streamWarps * splitRows + streamWarps + 1;
+  return splitStepBytes +
+         splitSteps(config) * (splitStepBytes + 4 * numbers * 4) +
+         static_cast<int>(roundUp(config.maxRows * sums * 4, 16));
+}
+
+/// Stages of a ring whose rows have `segment` bytes of values, each with two
+/// barriers.
+LLAMAC_CONSTEXPR int splitStages(const GemvConfig &config, int segment) {
+  constexpr int most = 8;
+  const int stages = (streamSharedBytes - splitSharedBytes(config)) /
+                     (splitStageBytes(config, segment) + 2 * 8);
+  return stages < most ? stages : most;
+}
+
+/// Bytes of values of a row in a stage: half of stageBytes, less where that
+/// leaves no third stage, or the whole row.
+LLAMAC_CONSTEXPR int splitSegment(const StreamConfig &config) {
+  constexpr int unit = 512;
+  const long row = valueRowBytes(config.product.format, config.product.depth);
+  int segment = config.stageBytes / 2 / unit * unit;
+  if (segment < unit || splitStages(config.product, segment) < 3)
+    segment = unit;
+  return static_cast<int>(row < segment ? row : segment);
+}
+
+LLAMAC_CONSTEXPR int splitStages(const StreamConfig &config) {
+  return splitStages(config.product, splitSegment(config));
+}
+
+/// Whether a stream multiplies by tensor cores: weights that are integers with
+/// scales, and an input that fits beside two stages at least.
+LLAMAC_CONSTEXPR bool streamsByMma(const StreamConfig &config) {
+  return hasScales(config.product.format) &&
+         config.product.maxRows <= streamMaxRows &&
+         splitSteps(config.product) * splitStepBytes <= splitInputLimit &&
+         splitStages(config) >= 2;
+}
+
+/// Outputs of each weight that a warp, or a block by MMA, has at a time.
+LLAMAC_CONSTEXPR int streamUnitOutputs(const StreamConfig &config) {
+  return streamsByMma(config) ? splitRows / config.product.weights
+                              : config.product.outputsPerWarp;
+}
+
+/// Units of work of part `part`.
 LLAMAC_CONSTEXPR long streamUnits(const StreamConfig &config, int part) {
-  return divideUp(config.parts[part], config.product.outputsPerWarp);
+  return divideUp(config.parts[part], streamUnitOutputs(config));
 }
 
 LLAMAC_CONSTEXPR LaunchShape streamShape(const StreamConfig &config) {
+  const bool byMma = streamsByMma(config);
   const long units =
       streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
   LaunchShape shape{units < config.blocks ? units : config.blocks, 0,
-                    streamWarps * 32};
+                    byMma ? splitThreads : streamWarps * 32};
   shape.sharedBytes =
-      streamWarps * streamStages(config) * (streamStageBytes(config) + 8) +
-      streamInputBytes(config) + 64;
+      byMma ? splitStages(config) *
+                      (splitStageBytes(config.product, splitSegment(config)) +
+                       2 * 8) +
+                  splitSharedBytes(config.product)
+            : streamWarps * streamStages(config) *
+                      (streamStageBytes(config) + 8) +
+                  streamInputBytes(config) + 64;
   shape.minBlocks = 2;
   return shape;
 }

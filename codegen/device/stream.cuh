@@ -17,7 +17,9 @@
 // and brings the input into shared memory, in the order in which lanes read it.
 //
 // A lane adds up the same products in the same order as in gemv.cuh: a result
-// has the same bits from both, on any number of multiprocessors.
+// has the same bits from both, on any number of multiprocessors. Weights of 4
+// and 8 bits whose input fits into shared memory take tensor cores and another
+// order: stream_mma.cuh. WeightStream is the one or the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +28,8 @@
 
 #include "llamac/gemv.cuh"
 #include "llamac/ptx_sm90.cuh"
+#include "llamac/stream_mma.cuh"
+#include "llamac/stream_units.cuh"
 
 #if LLAMAC_HAS_SM90
 
@@ -90,60 +94,30 @@ template <StreamConfig config, class Rows> struct StagedInput {
   }
 };
 
-/// A sink of part `part` of the outputs, where one serves several.
-template <class Sink>
-LLAMAC_DEVICE Sink sinkOfPart(const Sink &sink, int part) {
-  return sink;
-}
-
 /// The products of a launch of streamShape(config) with packed weights.
-template <StreamConfig config> class WeightStream {
+template <StreamConfig config> class LaneWeightStream {
   static constexpr GemvConfig product = config.product;
   static constexpr WeightFormat format = product.format;
+  static constexpr int segment = streamSegment(config);
   using Weight = PackedWeight<format>;
+  using Units = StreamUnits<config, segment>;
+  using Unit = typename Units::Unit;
+  using Place = typename Units::Place;
   static constexpr int weights = product.weights;
   static constexpr int outputs = product.outputsPerWarp;
-  static constexpr int parts = config.parts[2] ? 3 : config.parts[1] ? 2 : 1;
-  static constexpr long rowBytes = valueRowBytes(format, product.depth);
-  static constexpr int segment = streamSegment(config);
-  static constexpr int segments = (rowBytes + segment - 1) / segment;
-  static constexpr int scaleSegment = streamScaleSegment(config);
-  static constexpr long scaleRow = scaleRowBytes(format, product.depth);
+  static constexpr int parts = Units::parts;
+  static constexpr int scaleSegment = Units::scaleSegment;
   static constexpr int stages = streamStages(config);
   static constexpr int stageBytes = streamStageBytes(config);
   static constexpr int inputBytes = streamInputBytes(config);
   static_assert(product.warps == streamWarps && stages >= 2);
   static_assert(product.maxRows <= streamMaxRows);
-  static_assert(segment % 16 == 0 && scaleSegment % 16 == 0);
-
-  /// A warp's place in its rows of weights.
-  struct Place {
-    long unit;
-    int segment = 0;
-
-    LLAMAC_DEVICE void advance() {
-      if (++segment == segments) {
-        segment = 0;
-        unit += gridDim.x * long(streamWarps);
-      }
-    }
-  };
-
-  /// The rows of a unit: outputs first, first + 1, ... of a part.
-  struct Unit {
-    int part;
-    long outputs;
-    long first;
-  };
 
 public:
   /// Starts to fill the rings. Matrix `w` of part `p` is bases[p * weights +
   /// w].
-  LLAMAC_DEVICE WeightStream(const void *const (&bases)[parts * weights])
-      : next{blockIdx.x + gridDim.x * long(warpIndex())} {
-#pragma unroll
-    for (int i = 0; i < parts * weights; ++i)
-      matrix[i] = static_cast<const uint8_t *>(bases[i]);
+  LLAMAC_DEVICE LaneWeightStream(const void *const (&bases)[parts * weights])
+      : units(bases), next{blockIdx.x + gridDim.x * long(warpIndex())} {
     LLAMAC_SHARED_DYNAMIC(shared);
     rings = shared;
     if (laneIndex() == 0) {
@@ -197,62 +171,36 @@ private:
         rings + streamWarps * stages * (stageBytes + 8) + inputBytes);
   }
 
-  static constexpr long units =
-      streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
-
-  static LLAMAC_DEVICE Unit unitOf(long unit) {
-    if constexpr (parts > 1) {
-      constexpr long second = streamUnits(config, 0);
-      constexpr long third = second + streamUnits(config, 1);
-      if (unit >= third)
-        return {2, config.parts[2], (unit - third) * outputs};
-      if (unit >= second)
-        return {1, config.parts[1], (unit - second) * outputs};
-    }
-    return {0, config.parts[0], unit * outputs};
-  }
-
-  LLAMAC_DEVICE const uint8_t *matrixOf(int part, int w) const {
-    if constexpr (parts == 1)
-      return matrix[w];
-    return part == 2   ? matrix[2 * weights + w]
-           : part == 1 ? matrix[weights + w]
-                       : matrix[w];
-  }
-
   /// Starts the copies of the next segment of the warp's rows, if there is one.
   LLAMAC_DEVICE void fill(int stage) {
-    if (next.unit >= units)
+    if (next.unit >= Units::count)
       return;
     if (laneIndex() == 0) {
-      const Unit unit = unitOf(next.unit);
-      const long from = next.segment * long(segment);
-      const int bytes = minOf(long(segment), rowBytes - from);
-      const long scalesFrom = next.segment * long(scaleSegment);
-      const int scaleBytes =
-          scaleSegment ? minOf(long(scaleSegment), scaleRow - scalesFrom) : 0;
+      const Unit unit = Units::unitOf(next.unit);
+      const int bytes = Units::valueBytes(next.segment);
+      const int scaleBytes = Units::scaleBytes(next.segment);
       uint64_t *full = barrier(stage);
       mbarrierArriveExpect(full, streamRows(config) * (bytes + scaleBytes));
       unsigned char *to = stageOf(stage);
 #pragma unroll
       for (int w = 0; w < weights; ++w) {
-        const uint8_t *values = matrixOf(unit.part, w);
-        const uint8_t *scales =
-            values + scalesOffset(format, unit.outputs, product.depth);
 #pragma unroll
         for (int output = 0; output < outputs; ++output) {
-          // Behind the last output there is the last output, again.
-          const long row = minOf(unit.first + output, unit.outputs - 1);
+          const long row = unit.row(output);
           const int slot = w * outputs + output;
-          bulkCopy(to + slot * segment, values + row * rowBytes + from, bytes,
-                   full);
+          bulkCopy(to + slot * segment,
+                   units.values(unit, w) + row * Units::rowBytes +
+                       next.segment * long(segment),
+                   bytes, full);
           if constexpr (scaleSegment != 0)
             bulkCopy(to + streamRows(config) * segment + slot * scaleSegment,
-                     scales + row * scaleRow + scalesFrom, scaleBytes, full);
+                     units.scales(unit, w) + row * Units::scaleRow +
+                         next.segment * long(scaleSegment),
+                     scaleBytes, full);
         }
       }
     }
-    next.advance();
+    next.advance(stride());
   }
 
   /// Chunk `chunk` of a stage's segment, which begins at chunk `first` of its
@@ -269,19 +217,17 @@ private:
                                          slot * scaleSegment,
                                      chunk * Weight::span / scaleBlock);
     else if constexpr (Weight::scaled)
-      held.scales = Weight::scalesAt(
-          matrixOf(unit.part, w) +
-              scalesOffset(format, unit.outputs, product.depth),
-          minOf(unit.first + output, unit.outputs - 1) *
-                  (product.depth / scaleBlock) +
-              long(first + chunk) * Weight::span / scaleBlock);
+      held.scales =
+          Weight::scalesAt(units.scales(unit, w),
+                           unit.row(output) * (product.depth / scaleBlock) +
+                               long(first + chunk) * Weight::span / scaleBlock);
     return held;
   }
 
   template <class Input, class Sink>
   LLAMAC_DEVICE void multiply(Place place, int rows, const Input &input,
                               const Sink &sink) {
-    constexpr int chunks = rowBytes / 16;
+    constexpr int chunks = Units::rowBytes / 16;
     constexpr int segmentChunks = segment / 16;
     // More sums leave no registers for a second chunk, nor does an input that
     // is loaded ahead from far away.
@@ -289,8 +235,8 @@ private:
         product.maxRows * weights * outputs <= 4 && inputBytes != 0 ? 2 : 1;
     int stage = 0;
     uint32_t parity = 0;
-    while (place.unit < units) {
-      const Unit unit = unitOf(place.unit);
+    while (place.unit < Units::count) {
+      const Unit unit = Units::unitOf(place.unit);
       GemvWarp<product, Input> warp{input};
       do {
         mbarrierWait(barrier(stage), parity);
@@ -313,16 +259,29 @@ private:
           stage = 0;
           parity ^= 1;
         }
-        place.advance();
+        place.advance(stride());
       } while (place.segment != 0);
       warp.finish(unit.first, unit.outputs, rows, sinkOfPart(sink, unit.part));
     }
   }
 
-  const uint8_t *matrix[parts * weights];
+  static LLAMAC_DEVICE long stride() { return gridDim.x * long(streamWarps); }
+
+  Units units;
   unsigned char *rings;
   Place next; ///< What is copied next.
 };
+
+/// The stream of a launch of streamShape(config).
+template <StreamConfig config, bool byMma = streamsByMma(config)>
+struct WeightStreamOf {
+  using Type = LaneWeightStream<config>;
+};
+template <StreamConfig config> struct WeightStreamOf<config, true> {
+  using Type = SplitWeightStream<config>;
+};
+template <StreamConfig config>
+using WeightStream = typename WeightStreamOf<config>::Type;
 
 } // namespace llamac::cuda
 

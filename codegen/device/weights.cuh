@@ -114,6 +114,48 @@ LLAMAC_DEVICE Vec<float, 4> decode(const WeightChunk<format> &chunk, int part) {
   }
 }
 
+/// Words of packed values that are 8 elements of an integer format.
+template <WeightFormat format>
+constexpr int eightWords = 8 * 4 / chunkElements(format);
+
+/// Element 2 * i, or 2 * i + 1 with `second`, of what eightAsHalf() gives:
+/// 4-bit elements come in pairs that lie 16 bits apart.
+template <WeightFormat format>
+LLAMAC_DEVICE constexpr int halfOrder(int i, bool second) {
+  return format == WeightFormat::Q8_0 ? 2 * i + second : i + 4 * second;
+}
+
+/// 8 elements of an integer format as pairs of halves, without their scale: q,
+/// less 8 for Q4_0. The bits of q, put where a half of the right exponent has
+/// its unit, make the half 2^n + q; a multiply-add makes two of them exact.
+template <WeightFormat format>
+LLAMAC_DEVICE Words4 eightAsHalf(const uint32_t *words) {
+  constexpr uint32_t one = 0x3c003c00u;
+  if constexpr (format == WeightFormat::Q8_0) {
+    // 1024 + byte; less 1024 + 128.
+    constexpr uint32_t unit = 0x64646464u, less = 0xe480e480u;
+    return {fmaHalf2(prmt(words[0], unit, 0x4140u), one, less),
+            fmaHalf2(prmt(words[0], unit, 0x4342u), one, less),
+            fmaHalf2(prmt(words[1], unit, 0x4140u), one, less),
+            fmaHalf2(prmt(words[1], unit, 0x4342u), one, less)};
+  } else {
+    constexpr bool centred = format == WeightFormat::Q4_0;
+    // 1024 + q; less 1024 and the bias.
+    constexpr uint32_t unit = 0x64006400u;
+    constexpr uint32_t less = centred ? 0xe408e408u : 0xe400e400u;
+    // 1024 + 16 q; times 1/16, less 64 and the bias.
+    constexpr uint32_t sixteenth = 0x2c002c00u;
+    constexpr uint32_t lessHigh = centred ? 0xd480d480u : 0xd400d400u;
+    constexpr uint32_t low = 0x000f000fu, high = 0x00f000f0u;
+    constexpr uint32_t andOr = (0xf0 & 0xcc) | 0xaa;
+    const uint32_t word = words[0], rest = words[0] >> 8;
+    return {fmaHalf2(lop3<andOr>(word, low, unit), one, less),
+            fmaHalf2(lop3<andOr>(word, high, unit), sixteenth, lessHigh),
+            fmaHalf2(lop3<andOr>(rest, low, unit), one, less),
+            fmaHalf2(lop3<andOr>(rest, high, unit), sixteenth, lessHigh)};
+  }
+}
+
 /// As decode(), scaled: the weights themselves.
 template <WeightFormat format>
 LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,

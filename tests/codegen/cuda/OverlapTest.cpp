@@ -243,11 +243,13 @@ TEST(OverlapRules, FindWhatBreaksThem) {
 // Room
 //===----------------------------------------------------------------------===//
 
-TEST(OverlapRoom, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
+class OverlapRoomTest : public testing::TestWithParam<const char *> {};
+
+TEST_P(OverlapRoomTest, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
   const auto nvrtc = Nvrtc::open();
   if (!nvrtc.ok())
     GTEST_SKIP() << nvrtc.status().message();
-  const Emitted model = emitted("llama-3.2-1b", "sm_90a");
+  const Emitted model = emitted("llama-3.2-1b", "sm_90a", GetParam());
   const std::vector<SourceHeader> headers = model.headers();
   const GpuSpec &gpu = *findGpuSpec("sm_90a");
   std::map<std::string, BlockResources> known;
@@ -274,7 +276,10 @@ TEST(OverlapRoom, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
   for (auto launch : decode.getOps<plan::LaunchOp>())
     launches.push_back(launch);
   ASSERT_EQ(launches.size(), 5 * 16 + 3);
-  for (size_t i = 0; i + 1 < launches.size(); ++i) {
+  // The last one, which samples, has nothing to do before its wait: beside a
+  // head of 288 threads its 1,024 find no room.
+  const bool isNarrow = std::string(GetParam()) != "keep";
+  for (size_t i = 0; i + 1 < launches.size() - isNarrow; ++i) {
     const BlockResources first = resources(launches[i]);
     const BlockResources second = resources(launches[i + 1]);
     EXPECT_TRUE(fitTogether(gpu, {first, second}))
@@ -284,6 +289,10 @@ TEST(OverlapRoom, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
         << " registers, " << second.sharedBytes << " bytes)";
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Weights, OverlapRoomTest,
+                         testing::Values("keep", "q4_0", "q8_0"),
+                         [](const auto &info) { return info.param; });
 
 TEST(StreamedKernels, SayWhatToDoOnAnOlderGpu) {
   const auto nvrtc = Nvrtc::open();

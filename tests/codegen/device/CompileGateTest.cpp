@@ -19,7 +19,6 @@
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/cuda/Nvrtc.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <gtest/gtest.h>
@@ -102,6 +101,19 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
           {"attention_split", attentionSplitShape(attention).sharedBytes}};
 }
 
+/// Threads of the streams, by name.
+std::map<std::string, int> streamThreads(const ModelCase &model) {
+  auto stream = [&](long outputs, long depth, int weights = 1) {
+    return streamShape(cases::stream(model, outputs, depth, weights)).threads;
+  };
+  return {{"stream_qkv", streamShape(cases::qkvStream(model)).threads},
+          {"stream_out", stream(model.width, model.heads * model.headSize)},
+          {"stream_up", stream(model.hidden, model.width, 2)},
+          {"stream_down", stream(model.width, model.hidden)},
+          {"stream_head", stream(model.vocabulary, model.width)},
+          {"stream_deep", stream(model.width, cases::deep)}};
+}
+
 CudaSource source() {
   CudaSource source{"Kernels.cu", readFile("Kernels.cu"), {}};
   source.headers = {
@@ -134,6 +146,7 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
     absl::StrAppend(&found, "expected ", kernels, " kernels, got ",
                     cubin->log.kernels.size(), "\n");
   std::map<std::string, int> dynamic = dynamicBytes(program.model);
+  const std::map<std::string, int> threads = streamThreads(program.model);
   for (const KernelResources &kernel : cubin->log.kernels) {
     const int shared = kernel.sharedBytes + dynamic[kernel.name];
     if (kernel.spillStoreBytes + kernel.spillLoadBytes + kernel.stackBytes != 0)
@@ -145,9 +158,10 @@ std::string problems(const Nvrtc &nvrtc, const Program &program,
                       " bytes of shared memory, ", gpu.name, " has ",
                       gpu.blockSharedBytes, "\n");
     // Two of them share a multiprocessor.
-    if (absl::StartsWith(kernel.name, "stream") &&
+    if (const auto stream = threads.find(kernel.name);
+        stream != threads.end() &&
         (shared > streamSharedBytes ||
-         kernel.registers * streamWarps * 32 > gpu.smRegisters / 2))
+         roundUp(kernel.registers, 8) * stream->second > gpu.smRegisters / 2))
       absl::StrAppend(&found, kernel.name, " is more than half of ", gpu.name,
                       ": ", shared, " bytes of shared memory, ",
                       kernel.registers, " registers a thread\n");
