@@ -170,11 +170,52 @@ LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
   return result;
 }
 
+/// d * q, where `bits` are those of the float 2^n + bias + q: one fma takes off
+/// d * (2^n + bias). That is exact, and so is d * q, as long as 2^n + bias has
+/// 13 bits from its first to its last one: an f16 d has 11 more of 24.
+LLAMAC_DEVICE float lessBias(uint32_t bits, float unitAndBias, float scale) {
+  return fmaf(bitCast<float>(bits), scale, -unitAndBias * scale);
+}
+
+/// Byte `i` of `word`, less 128, times `scale`.
+LLAMAC_DEVICE float scaledByte(uint32_t word, int i, float scale) {
+  // 0x47000000 is 2^15, whose second byte is worth 1.
+  return lessBias(prmt(word, 0x47000000u, 0x7404u + 16 * i), 32768.0f + 128.0f,
+                  scale);
+}
+
+/// The 4 bits of `word` at `4 * i`, less 8, times `scale`: moved, where that is
+/// needed, to bit 8, 12 or 16 of a float, of whose 2^n + 8 the bits are few.
+template <int i> LLAMAC_DEVICE float scaledNibble(uint32_t word, float scale) {
+  constexpr int place = i < 2 ? 4 * i + 8 : i < 5 ? 4 * i : 4 * i - 12;
+  constexpr uint32_t unit = (127u + 23u - place) << 23;
+  const uint32_t moved = i < 2 ? word << 8 : i < 5 ? word : word >> 12;
+  return lessBias(lop3<0xea>(moved, 0xfu << place, unit),
+                  bitCast<float>(unit) + 8.0f, scale);
+}
+
 /// Elements 8 * part .. 8 * part + 7 of a chunk as bf16.
 template <WeightFormat format>
 LLAMAC_DEVICE Words4 eightAsBf16(const WeightChunk<format> &chunk, int part) {
   if constexpr (format == WeightFormat::BF16)
     return chunk.values;
+  const float d = chunk.scale();
+  if constexpr (format == WeightFormat::Q8_0) {
+    Words4 result;
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t word = chunk.values[2 * part + i / 2];
+      result[i] = packBf16(scaledByte(word, i % 2 * 2, d),
+                           scaledByte(word, i % 2 * 2 + 1, d));
+    }
+    return result;
+  }
+  if constexpr (format == WeightFormat::Q4_0) {
+    const uint32_t word = chunk.values[part];
+    return {packBf16(scaledNibble<0>(word, d), scaledNibble<1>(word, d)),
+            packBf16(scaledNibble<2>(word, d), scaledNibble<3>(word, d)),
+            packBf16(scaledNibble<4>(word, d), scaledNibble<5>(word, d)),
+            packBf16(scaledNibble<6>(word, d), scaledNibble<7>(word, d))};
+  }
   const Vec<float, 4> a = weightsOf(chunk, 2 * part);
   const Vec<float, 4> b = weightsOf(chunk, 2 * part + 1);
   return {packBf16(a[0], a[1]), packBf16(a[2], a[3]), packBf16(b[0], b[1]),
