@@ -77,6 +77,11 @@ LLAMAC_INLINE void joinSplit(float *sums, SoftmaxState &state, const float *o,
   state.maximum = maximum;
 }
 
+/// A number of panels as a type.
+template <int number> struct Panels {
+  static constexpr int count = number;
+};
+
 /// Query vectors of one kv head and what is computed from them, in a thread's
 /// scratch.
 template <AttentionConfig config> struct AttentionTile {
@@ -130,11 +135,45 @@ template <AttentionConfig config> struct AttentionTile {
       for (long d = 0; d < head; d += tileDepth) {
         F32x16 w[tilePanels][tileDepth];
         for (int p = 0; p < tilePanels; ++p)
-          for (int j = 0; j < tileDepth; ++j)
-            w[p][j] = loadKv<kv.format>(page.keys(token + 16 * p, d + j));
+          for (int j = 0; j < tileDepth; ++j) {
+            const U8 *keys = page.keys(token + 16 * p, d + j);
+            w[p][j] = loadKv<kv.format>(keys);
+            page.prefetchAfter(keys);
+          }
         accumulate(w, queries + d, head, column + token, split, 16, vectors);
       }
     }
+  }
+
+  /// Vectors of one row that go side by side, and the blocks of 16 keys or
+  /// elements that each takes: what accumulateFew() has registers for.
+  static constexpr long few = [] {
+    long count = group < 8 ? group : 8;
+    while (group % count != 0)
+      --count;
+    return count;
+  }();
+  static constexpr int fewPanels = fewSums >= 4 * few   ? 4
+                                   : fewSums >= 2 * few ? 2
+                                                        : 1;
+
+  /// scorePage() for the vectors of one row.
+  LLAMAC_INLINE void scoreFew(const KvPage<kv> &page, long tokens,
+                              float *column) {
+    constexpr int panels = kv.pageTokens / 16 % fewPanels == 0 ? fewPanels : 2;
+    for (long token = 0; token < tokens; token += 16 * panels)
+      for (long v = 0; v < group; v += few) {
+        float *to = column + v * split + token;
+        for (long i = 0; i < few; ++i)
+          clear(to + i * split, 16 * panels);
+        accumulateFew<few, panels>(
+            [&](int p, long d) {
+              const U8 *keys = page.keys(token + 16 * p, d);
+              page.prefetchAfter(keys);
+              return loadKv<kv.format>(keys);
+            },
+            head, queries + v * head, head, to, split, 16);
+      }
   }
 
   /// Turns the scores of one vector into weights: keys at and after `limit`
@@ -168,6 +207,8 @@ template <AttentionConfig config> struct AttentionTile {
                                long vectors, const float *column, long d) {
     for (long token = 0; token < tokens; token += tileDepth) {
       F32x16 w[panels][tileDepth];
+      for (int j = 0; j < tileDepth; ++j)
+        page.prefetchAfter(page.value(token + j, d));
       for (int p = 0; p < panels; ++p)
         for (int j = 0; j < tileDepth; ++j)
           // A slot that was never written may hold anything, even a NaN.
@@ -178,9 +219,38 @@ template <AttentionConfig config> struct AttentionTile {
     }
   }
 
+  /// addValues() for the vectors of one row, which weigh no slot but those that
+  /// were written.
+  template <int panels>
+  LLAMAC_INLINE void addFew(const KvPage<kv> &page, long tokens,
+                            const float *column, long d) {
+    for (long v = 0; v < group; v += few)
+      accumulateFew<few, panels>(
+          [&](int p, long token) {
+            const U8 *value = page.value(token, d + 16 * p);
+            page.prefetchAfter(value);
+            return loadKv<kv.format>(value);
+          },
+          tokens, column + v * split, split, partial + v * padded + d, padded,
+          16);
+  }
+
+  /// Calls body(panels, d) for all elements of a value, `panels` blocks of 16
+  /// at a time while there are so many.
+  template <int panels, class Body>
+  static LLAMAC_INLINE void forEachPanels(const Body &body) {
+    long d = 0;
+    for (; d + 16 * panels <= padded; d += 16 * panels)
+      body(Panels<panels>(), d);
+    if constexpr (panels > 1)
+      for (; d < padded; d += 16)
+        body(Panels<1>(), d);
+  }
+
   /// (partial, states) of split `number`, whose first `tokens` keys some of
   /// the vectors see: vector v those before limit(v).
-  template <class Limit>
+  /// Of one row if `single`.
+  template <bool single, class Limit>
   LLAMAC_INLINE void computeSplit(const AttentionArgs &args, long sequence,
                                   long kvHead, long number, long tokens,
                                   long vectors, const Limit &limit) {
@@ -193,18 +263,21 @@ template <AttentionConfig config> struct AttentionTile {
       }
     };
     forEachPage([&](const KvPage<kv> &page, long count, float *column) {
-      scorePage(page, count, vectors, column);
+      if constexpr (single)
+        scoreFew(page, count, column);
+      else
+        scorePage(page, count, vectors, column);
     });
     for (long v = 0; v < vectors; ++v)
       states[v] = softmax(scores + v * split, limit(v), tokens);
     clear(partial, vectors * padded);
     forEachPage([&](const KvPage<kv> &page, long count, float *column) {
-      long d = 0;
-      for (; d + 16 * tilePanels <= padded; d += 16 * tilePanels)
-        addValues<tilePanels>(page, count, vectors, column, d);
-      if constexpr (tilePanels > 1)
-        for (; d < padded; d += 16)
-          addValues<1>(page, count, vectors, column, d);
+      forEachPanels<single ? fewPanels : tilePanels>([&](auto panels, long d) {
+        if constexpr (single)
+          addFew<panels.count>(page, count, column, d);
+        else
+          addValues<panels.count>(page, count, vectors, column, d);
+      });
     });
   }
 
@@ -224,8 +297,8 @@ template <AttentionConfig config> struct AttentionTile {
         long seen = args.positions[first + v / group] + 1 - number * split;
         return seen < split ? seen : split;
       };
-      computeSplit(args, args.sequences[first], kvHead, number,
-                   tokens < split ? tokens : split, vectors, limit);
+      computeSplit<false>(args, args.sequences[first], kvHead, number,
+                          tokens < split ? tokens : split, vectors, limit);
       for (long v = 0; v < vectors; ++v) {
         if (number == 0) {
           totals[v] = states[v];
@@ -260,8 +333,8 @@ template <AttentionConfig config> struct AttentionTile {
     loadQueries(args.q, row, 1, kvHead);
     long seen = args.positions[row] + 1 - number * split;
     long tokens = seen < split ? seen : split;
-    computeSplit(args, args.sequences[row], kvHead, number, tokens, group,
-                 [&](long) { return tokens; });
+    computeSplit<true>(args, args.sequences[row], kvHead, number, tokens, group,
+                       [&](long) { return tokens; });
     for (long j = 0; j < group; ++j) {
       long queryHead = row * config.heads + kvHead * group + j;
       float *to = args.out + (queryHead * splits + number) * size;

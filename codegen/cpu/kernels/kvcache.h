@@ -64,6 +64,12 @@ template <KvConfig kv> struct KvPage {
            (kv.pageTokens * kv.headSize + token * paddedHead(kv.headSize) + d) *
                element;
   }
+
+  /// Asks for what is read half of a head's page after `at`: values while the
+  /// keys before them are used, and then the next head's keys.
+  static LLAMAC_INLINE void prefetchAfter(const U8 *at) {
+    prefetch(at + kvHeadBytes(kv) / 2);
+  }
 };
 
 } // namespace llamac::cpu

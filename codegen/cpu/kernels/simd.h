@@ -167,13 +167,14 @@ LLAMAC_INLINE F32x16 scaleByPowerOfTwo(F32x16 x, F32x16 n) {
 }
 
 /// What accumulate() holds in registers: weights of panels x depth, and the
-/// sums of some rows, enough to hide the latency of a multiply-add.
+/// sums of some rows, enough to hide the latency of a multiply-add; and the
+/// sums that accumulateFew() does.
 #if defined(__AVX512F__)
-constexpr int tilePanels = 2, tileDepth = 8, tileRows = 4;
+constexpr int tilePanels = 2, tileDepth = 8, tileRows = 4, fewSums = 16;
 #elif defined(__AVX2__) || defined(__aarch64__)
-constexpr int tilePanels = 1, tileDepth = 4, tileRows = 2;
+constexpr int tilePanels = 1, tileDepth = 4, tileRows = 2, fewSums = 4;
 #else
-constexpr int tilePanels = 1, tileDepth = 2, tileRows = 1;
+constexpr int tilePanels = 1, tileDepth = 2, tileRows = 1, fewSums = 2;
 #endif
 
 /// Lanes of a panel that a product in 8-bit integers takes at a time.

@@ -61,6 +61,30 @@ LLAMAC_INLINE void accumulate(const F32x16 (&w)[panels][tileDepth],
                       sumStride, panelStride);
 }
 
+/// The same for a number of rows known beforehand, and any depth, with the sums
+/// in registers throughout: weight(p, s) gives the 16 weights of panel p at s.
+template <int rows, int panels, class Weight>
+LLAMAC_INLINE void accumulateFew(const Weight &weight, long depth,
+                                 const float *x, long xStride, float *sums,
+                                 long sumStride, long panelStride) {
+  F32x16 sum[rows][panels];
+  for (int t = 0; t < rows; ++t)
+    for (int p = 0; p < panels; ++p)
+      sum[t][p] = load<F32x16>(sums + t * sumStride + p * panelStride);
+#pragma clang loop unroll_count(2)
+  for (long s = 0; s < depth; ++s) {
+    F32x16 w[panels];
+    for (int p = 0; p < panels; ++p)
+      w[p] = weight(p, s);
+    for (int t = 0; t < rows; ++t)
+      for (int p = 0; p < panels; ++p)
+        sum[t][p] = fma(w[p], splat(x[t * xStride + s]), sum[t][p]);
+  }
+  for (int t = 0; t < rows; ++t)
+    for (int p = 0; p < panels; ++p)
+      store(sums + t * sumStride + p * panelStride, sum[t][p]);
+}
+
 LLAMAC_INLINE void clear(float *sums, long count) {
   for (long i = 0; i < count; i += 16)
     store(sums + i, F32x16(0));

@@ -26,10 +26,16 @@ LLAMAC_INLINE float sumLanes(F32x16 v) {
   return c.x + c.y;
 }
 
-LLAMAC_INLINE float maxLanes(F32x16 v) { return __builtin_reduce_max(v); }
-
 /// The larger of each lane; for numbers that are known not to be NaN.
-LLAMAC_INLINE F32x16 max(F32x16 a, F32x16 b) { return a > b ? a : b; }
+template <class V> LLAMAC_INLINE V max(V a, V b) { return a > b ? a : b; }
+
+/// The largest lane; for numbers that are known not to be NaN.
+LLAMAC_INLINE float maxLanes(F32x16 v) {
+  auto eight = max(v.lo, v.hi);
+  auto four = max(eight.lo, eight.hi);
+  auto two = max(four.lo, four.hi);
+  return two.x > two.y ? two.x : two.y;
+}
 
 LLAMAC_INLINE float squareRoot(float x) {
   return __builtin_elementwise_sqrt(x);
