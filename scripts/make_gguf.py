@@ -24,8 +24,12 @@ from llama_numpy import Config, RopeScaling
 from make_model import weight_shapes, write_gguf
 
 SHAPES = {
-    "1b": Config(2048, 16, 32, 8, vocab=128256, multiple_of=256, ffn_dim_multiplier=1.5, tied=True, scaling=RopeScaling(32)),
-    "3b": Config(3072, 28, 24, 8, vocab=128256, multiple_of=256, ffn_dim_multiplier=1.0, tied=True, scaling=RopeScaling(32)),
+    "1b": Config(
+        2048, 16, 32, 8, vocab=128256, multiple_of=256, ffn_dim_multiplier=1.5, tied=True, scaling=RopeScaling(32)
+    ),
+    "3b": Config(
+        3072, 28, 24, 8, vocab=128256, multiple_of=256, ffn_dim_multiplier=1.0, tied=True, scaling=RopeScaling(32)
+    ),
     "8b": Config(4096, 32, 32, 8, vocab=128256, multiple_of=1024, ffn_dim_multiplier=1.3),
     "7b": Config(4096, 32, 32, 32, vocab=32000, multiple_of=256, theta=10000.0),
 }
@@ -80,9 +84,7 @@ class Stored(dict):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", help="the file to write")
     parser.add_argument("--shape", choices=SHAPES, default="1b")
     parser.add_argument("--type", choices=TYPES, default="Q8_0")

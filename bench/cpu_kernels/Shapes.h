@@ -37,6 +37,7 @@
   LLAMAC_BENCH_SHAPES(SHAPE, Q4_1)                                             \
   LLAMAC_BENCH_SHAPES(SHAPE, Q8_0)                                             \
   LLAMAC_BENCH_SHAPES(SHAPE, BF16)                                             \
+  LLAMAC_BENCH_SHAPES(SHAPE, MXFP8)                                            \
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, F16)                                          \
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, F32)                                          \
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q5_0)                                         \

@@ -86,30 +86,39 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   return std::move(plan);
 }
 
-/// The coefficients of what a launch of `op` costs, from the costs of three
-/// steps: bytes are linear in the rows and the context, operations in the rows
-/// and the keys, which a step of two rows at the end of two tokens has three
-/// of.
-static schema::LaunchCost costOf(Operation *op, const schema::KvLayoutT &kv) {
+/// The coefficients of what a launch of `op` costs in a plan for `context`
+/// tokens, from the costs of some steps: bytes are linear in the rows and the
+/// tokens (those of partial results nearly so: they grow by whole splits),
+/// operations in the rows and the keys, which a step of two rows at the end of
+/// two tokens has three of.
+static schema::LaunchCost costOf(Operation *op, const schema::KvLayoutT &kv,
+                                 int64_t longest) {
+  longest = std::max<int64_t>(longest, 2);
   auto at = [&](int64_t rows, int64_t context) {
     return kernel::costOf(
         op, {.rows = rows,
              .context = context,
+             .splitContext = longest,
              .kvTokenBytes = static_cast<int64_t>(kv.pageBytes) /
                              std::max<int64_t>(kv.pageTokens, 1)});
   };
   const kernel::Cost one = at(1, 1), longer = at(1, 2), two = at(2, 2);
-  const int64_t keyBytes = longer.bytes() - one.bytes();
+  const int64_t keyBytes =
+      (at(1, longest).bytes() - one.bytes()) / (longest - 1);
   const int64_t rowBytes = two.bytes() - longer.bytes();
   const int64_t keyFlops = longer.flops - one.flops;
-  return schema::LaunchCost(one.bytes() - keyBytes - rowBytes, rowBytes,
-                            keyBytes, one.flops - keyFlops, keyFlops);
+  // What is left may lack a token's share of a split.
+  const int64_t weightBytes =
+      std::max<int64_t>(one.bytes() - keyBytes - rowBytes, 0);
+  return schema::LaunchCost(weightBytes, rowBytes, keyBytes,
+                            one.flops - keyFlops, keyFlops);
 }
 
 void PlanBuilder::addKernels() {
   for (auto op : module.getOps<plan::KernelOp>()) {
     kernelNumbers[op.getSymName()] = plan.kernels.size();
-    costs[op.getSymName()] = costOf(&op.getPrototype(), *plan.kv);
+    costs[op.getSymName()] =
+        costOf(&op.getPrototype(), *plan.kv, contents.context);
     auto kernel = std::make_unique<schema::KernelT>();
     kernel->symbol = op.getSymName().str();
     kernel->family = op.getFamily().str();

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuProgram.h"
+#include "runtime/cpu/MachineLimits.h"
 #include "runtime/cpu/Topology.h"
 #include "runtime/device/HostMemory.h"
 
@@ -58,6 +59,13 @@ CpuDevice::create(const CpuDeviceOptions &options) {
 std::string CpuDevice::describe() const {
   return absl::StrCat("cpu, ", threads(),
                       threads() == 1 ? " thread" : " threads");
+}
+
+absl::StatusOr<std::optional<DeviceLimits>> CpuDevice::measureLimits() {
+  LLAMAC_ASSIGN_OR_RETURN(const double bandwidth, readBandwidth(*this));
+  return DeviceLimits{.bandwidth = bandwidth,
+                      .bandwidthOf = "a read",
+                      .f32Operations = multiplyAddRate(*this)};
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::allocate(uint64_t size) {

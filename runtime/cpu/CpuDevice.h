@@ -40,6 +40,7 @@ public:
 
   std::string describe() const override;
   int threads() const override { return pool.size(); }
+  absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
   absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>>

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CodeObject.h"
+#include "runtime/cpu/WorkShares.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -39,13 +40,14 @@ public:
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
 
 private:
-  void runThread(int thread, const StepShape &shape) const;
-  void runShare(const BoundLaunch &launch, int64_t rows, int thread) const;
+  void runThread(int thread, const StepShape &shape);
+  void runShare(size_t launch, int64_t rows, int thread);
 
   CpuDevice &device;
   std::vector<void *> args; ///< Of all launches, one after the other.
   std::vector<BoundLaunch> launches;
   std::vector<void *> scratch; ///< By thread.
+  WorkShares shares;
 };
 
 class CpuCode final : public LoadedCode {
@@ -77,7 +79,8 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
                        const std::vector<CpuKernel> &kernels,
                        const ProgramBindings &bindings,
                        std::vector<void *> scratch)
-    : PreparedProgram(program), device(device), scratch(std::move(scratch)) {
+    : PreparedProgram(program), device(device), scratch(std::move(scratch)),
+      shares(program.launches.size(), device.threads()) {
   for (const auto &launch : program.launches)
     for (const schema::Operand &operand : launch->operands)
       args.push_back(addressOf(operand, bindings));
@@ -91,6 +94,7 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
 
 absl::Status CpuProgram::run(const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  shares.nextStep();
   device.run([&](int thread) { runThread(thread, shape); });
   return absl::OkStatus();
 }
@@ -99,18 +103,18 @@ absl::Status CpuProgram::run(const StepShape &shape) {
 absl::Status CpuProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
-  const BoundLaunch &bound = launches[launch];
-  if (const int64_t rows = rowsOf(bound.rows, shape); rows > 0)
-    device.run([&](int thread) { runShare(bound, rows, thread); });
+  shares.nextStep();
+  if (const int64_t rows = rowsOf(launches[launch].rows, shape); rows > 0)
+    device.run([&](int thread) { runShare(launch, rows, thread); });
   return absl::OkStatus();
 }
 
-void CpuProgram::runThread(int thread, const StepShape &shape) const {
+void CpuProgram::runThread(int thread, const StepShape &shape) {
   bool mustMeet = false;
-  for (const BoundLaunch &launch : launches) {
+  for (size_t launch = 0; launch < launches.size(); ++launch) {
     // A launch without work passes its barrier on to the next.
-    mustMeet |= launch.barrier;
-    const int64_t rows = rowsOf(launch.rows, shape);
+    mustMeet |= launches[launch].barrier;
+    const int64_t rows = rowsOf(launches[launch].rows, shape);
     if (rows == 0)
       continue;
     if (mustMeet)
@@ -120,17 +124,17 @@ void CpuProgram::runThread(int thread, const StepShape &shape) const {
   }
 }
 
-void CpuProgram::runShare(const BoundLaunch &launch, int64_t rows,
-                          int thread) const {
-  const auto threads = static_cast<int64_t>(scratch.size());
-  const int64_t blocks = rowBlocks(launch.rowBlock, rows);
-  const int64_t items = launch.items * blocks;
-  const int64_t begin = items * thread / threads;
-  const int64_t end = items * (thread + 1) / threads;
-  if (begin == end)
-    return;
-  const CpuLaunch call{launch.args, rows, begin, end, scratch[thread]};
-  launch.kernel(&call);
+void CpuProgram::runShare(size_t launch, int64_t rows, int thread) {
+  const BoundLaunch &bound = launches[launch];
+  const int64_t items = bound.items * rowBlocks(bound.rowBlock, rows);
+  int64_t lastBlock = -1;
+  for (WorkRange range = shares.take(launch, thread, items); !range.empty();
+       range = shares.take(launch, thread, items)) {
+    const CpuLaunch call{bound.args,      rows,     range.begin, range.end,
+                         scratch[thread], lastBlock};
+    bound.kernel(&call);
+    lastBlock = (range.end - 1) / bound.items;
+  }
 }
 
 absl::Status CpuCode::findKernels() {

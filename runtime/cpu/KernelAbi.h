@@ -12,7 +12,8 @@
 // A launch is a number of independent work items, given by the kernel's
 // geometry and the step's row count. The runtime cuts [0, items) into ranges
 // and calls the kernel for each, on any thread and in any order; a kernel must
-// give the same bits however the range is cut.
+// give the same bits however the range is cut. A thread's calls for one launch
+// follow each other, so what one leaves in the scratch the next finds there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,9 @@ struct CpuLaunch {
   long rows;         ///< Rows of the launch in this step (M).
   long begin, end;   ///< The work items of this call.
   void *scratch;     ///< This thread's own memory, 64-byte aligned.
+  /// The last row block of this thread's last call for the launch; -1 in the
+  /// first.
+  long lastBlock;
 };
 
 using CpuKernel = void (*)(const CpuLaunch *);

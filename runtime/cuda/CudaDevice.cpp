@@ -132,7 +132,8 @@ absl::StatusOr<std::optional<DeviceMemory>> CudaDevice::memory() {
   return blocks->ofDevice();
 }
 
-absl::StatusOr<std::optional<double>> CudaDevice::copyBandwidth() {
+// The bandwidth of a copy, whose bytes are read and written.
+absl::StatusOr<std::optional<DeviceLimits>> CudaDevice::measureLimits() {
   // Past every cache, as far as there is room.
   LLAMAC_ASSIGN_OR_RETURN(const DeviceMemory left, blocks->ofDevice());
   const uint64_t size = std::min(left.free / 4, uint64_t{512} << 20);
@@ -168,7 +169,9 @@ absl::StatusOr<std::optional<double>> CudaDevice::copyBandwidth() {
   LLAMAC_RETURN_IF_ERROR(functions->check(
       functions->cuEventElapsedTime(&milliseconds, marks[0], marks[1]),
       "cuEventElapsedTime"));
-  return 2.0 * copies * static_cast<double>(size) / (milliseconds * 1e-3);
+  return DeviceLimits{.bandwidth = 2.0 * copies * static_cast<double>(size) /
+                                   (milliseconds * 1e-3),
+                      .bandwidthOf = "a copy"};
 }
 
 absl::Status CudaDevice::reserve(uint64_t size) {

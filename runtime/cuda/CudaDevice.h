@@ -44,7 +44,7 @@ public:
   std::string describe() const override;
   int threads() const override { return hostThreads; }
   absl::StatusOr<std::optional<DeviceMemory>> memory() override;
-  absl::StatusOr<std::optional<double>> copyBandwidth() override;
+  absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
   absl::Status reserve(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;

@@ -116,7 +116,7 @@ absl::StatusOr<std::optional<DeviceMemory>> Device::memory() {
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<double>> Device::copyBandwidth() {
+absl::StatusOr<std::optional<DeviceLimits>> Device::measureLimits() {
   return std::nullopt;
 }
 

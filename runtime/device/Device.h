@@ -23,6 +23,7 @@
 #include "runtime/plan/PlanReader.h"
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 #include <cstdint>
@@ -193,6 +194,15 @@ constexpr uint64_t reservedBytes(uint64_t size) {
   return (size + unit - 1) / unit * unit;
 }
 
+/// What a device was measured to do.
+struct DeviceLimits {
+  double bandwidth = 0;               ///< Bytes a second.
+  absl::string_view bandwidthOf = ""; ///< "a copy": of what.
+  /// Additions and multiplications in f32 a second, by fused multiply-adds; 0
+  /// where that is not measured.
+  double f32Operations = 0;
+};
+
 class Device {
 public:
   virtual ~Device();
@@ -206,9 +216,9 @@ public:
   /// None where the host's memory is used, which is taken as it is written.
   virtual absl::StatusOr<std::optional<DeviceMemory>> memory();
 
-  /// Bytes a second that a copy within memory moves, read and written,
-  /// measured; none where that is not known.
-  virtual absl::StatusOr<std::optional<double>> copyBandwidth();
+  /// Measures what kernels can reach at most, which takes up to a few seconds;
+  /// none where there is no way to.
+  virtual absl::StatusOr<std::optional<DeviceLimits>> measureLimits();
 
   /// Takes memory at once that the next buffers, reservedBytes() each, then lie
   /// in. Memory error when there is not enough. Nothing where the host's memory

@@ -18,7 +18,7 @@
 namespace llamac {
 
 void Profile::add(const TimedStep &step) {
-  const auto &launches = plan.programs[step.program]->launches;
+  const auto &launches = plan->programs[step.program]->launches;
   if (steps == 0)
     firstStart = step.start;
   double start = step.start - firstStart;
@@ -43,58 +43,66 @@ void Profile::add(const TimedStep &step) {
   ++steps;
 }
 
-std::string Profile::table(std::optional<double> bandwidth) const {
-  struct Sum {
-    std::string kernel;
-    int64_t launches = 0;
-    double seconds = 0, bytes = 0, operations = 0;
-
-    void add(const Slice &slice) {
-      ++launches;
-      seconds += slice.seconds;
-      bytes += slice.bytes;
-      operations += slice.operations;
-    }
-  };
-  std::map<uint32_t, Sum> byKernel;
-  Sum all{.kernel = "all"};
+std::vector<KernelSum> Profile::sums() const {
+  std::map<uint32_t, KernelSum> byKernel;
+  KernelSum all{.kernel = "all"};
   for (const Slice &slice : slices) {
-    Sum &sum = byKernel[slice.launch->kernel];
-    sum.kernel = plan.kernels[slice.launch->kernel]->symbol;
-    sum.add(slice);
-    all.add(slice);
+    KernelSum &sum = byKernel[slice.launch->kernel];
+    sum.kernel = plan->kernels[slice.launch->kernel]->symbol;
+    for (KernelSum *each : {&sum, &all}) {
+      ++each->launches;
+      each->seconds += slice.seconds;
+      each->bytes += slice.bytes;
+      each->operations += slice.operations;
+    }
   }
-  std::vector<Sum> sums;
+  std::vector<KernelSum> sums;
   sums.reserve(byKernel.size() + 1);
   for (const auto &[kernel, sum] : byKernel)
     sums.push_back(sum);
-  std::sort(sums.begin(), sums.end(), [](const Sum &a, const Sum &b) {
-    return a.seconds != b.seconds ? a.seconds > b.seconds : a.kernel < b.kernel;
-  });
+  std::sort(sums.begin(), sums.end(),
+            [](const KernelSum &a, const KernelSum &b) {
+              return a.seconds != b.seconds ? a.seconds > b.seconds
+                                            : a.kernel < b.kernel;
+            });
   sums.push_back(all);
+  return sums;
+}
 
-  std::string out = absl::StrFormat(
-      "%-44s %9s %10s %6s %10s %9s %9s%s\n", "kernel", "launches", "ms", "time",
-      "us each", "GB/s", "GFLOP/s", bandwidth ? " bandwidth" : "");
-  for (const Sum &sum : sums) {
-    const double seconds = std::max(sum.seconds, 1e-9);
+std::string Profile::table(const std::optional<DeviceLimits> &limits) const {
+  const bool hasPeak = limits && limits->f32Operations > 0;
+  std::string out =
+      absl::StrFormat("%-44s %9s %10s %6s %10s %9s %9s%s%s\n", "kernel",
+                      "launches", "ms", "time", "us each", "GB/s", "GFLOP/s",
+                      limits ? " bandwidth" : "", hasPeak ? "  f32 peak" : "");
+  const std::vector<KernelSum> rows = sums();
+  const double total = std::max(rows.back().seconds, 1e-9);
+  for (const KernelSum &row : rows) {
+    const double seconds = std::max(row.seconds, 1e-9);
+    const double bandwidth = row.bytes / seconds;
+    const double operations = row.operations / seconds;
     absl::StrAppendFormat(
-        &out, "%-44s %9d %10.3f %5.1f%% %10.2f %9.1f %9.1f", sum.kernel,
-        sum.launches, sum.seconds * 1e3,
-        100 * sum.seconds / std::max(all.seconds, 1e-9),
-        sum.seconds / static_cast<double>(std::max<int64_t>(sum.launches, 1)) *
+        &out, "%-44s %9d %10.3f %5.1f%% %10.2f %9.1f %9.1f", row.kernel,
+        row.launches, row.seconds * 1e3, 100 * row.seconds / total,
+        row.seconds / static_cast<double>(std::max<int64_t>(row.launches, 1)) *
             1e6,
-        sum.bytes / seconds * 1e-9, sum.operations / seconds * 1e-9);
-    if (bandwidth)
+        bandwidth * 1e-9, operations * 1e-9);
+    if (limits)
       absl::StrAppendFormat(&out, " %8.1f%%",
-                            100 * sum.bytes / seconds / *bandwidth);
+                            100 * bandwidth / limits->bandwidth);
+    if (hasPeak)
+      absl::StrAppendFormat(&out, " %8.1f%%",
+                            100 * operations / limits->f32Operations);
     out += "\n";
   }
   absl::StrAppendFormat(&out, "%d steps, each launch after the one before it",
                         steps);
-  if (bandwidth)
-    absl::StrAppendFormat(&out, "; bandwidth: of the %.0f GB/s of a copy",
-                          *bandwidth * 1e-9);
+  if (limits)
+    absl::StrAppendFormat(&out, "; bandwidth: of the %.0f GB/s of %s",
+                          limits->bandwidth * 1e-9, limits->bandwidthOf);
+  if (hasPeak)
+    absl::StrAppendFormat(&out, "; f32 peak: of %.0f GFLOP/s",
+                          limits->f32Operations * 1e-9);
   return out + "\n";
 }
 
@@ -102,14 +110,14 @@ std::string Profile::trace() const {
   nlohmann::ordered_json events = nlohmann::ordered_json::array();
   for (const Slice &slice : slices)
     events.push_back({{"name", slice.launch->label},
-                      {"cat", plan.kernels[slice.launch->kernel]->family},
+                      {"cat", plan->kernels[slice.launch->kernel]->family},
                       {"ph", "X"},
                       {"ts", slice.start * 1e6},
                       {"dur", slice.seconds * 1e6},
                       {"pid", 0},
                       {"tid", 0},
                       {"args",
-                       {{"kernel", plan.kernels[slice.launch->kernel]->symbol},
+                       {{"kernel", plan->kernels[slice.launch->kernel]->symbol},
                         {"step", slice.step},
                         {"bytes", slice.bytes},
                         {"operations", slice.operations}}}});

@@ -28,19 +28,28 @@ struct TimedStep {
   absl::Span<const double> seconds = {};
 };
 
+/// The launches of one kernel.
+struct KernelSum {
+  std::string kernel;
+  int64_t launches = 0;
+  double seconds = 0, bytes = 0, operations = 0;
+};
+
 /// Collects steps of one plan, which outlives it. Bytes and operations are
 /// those that the plan counts for a launch (LaunchCost in
 /// runtime/plan/plan.fbs).
 class Profile {
 public:
-  explicit Profile(const schema::PlanT &plan) : plan(plan) {}
+  explicit Profile(const schema::PlanT &plan) : plan(&plan) {}
 
   void add(const TimedStep &step);
 
-  /// For people, a line for each kernel, the longest first: its launches, time,
-  /// share of all time, bytes and operations a second, and, where `bandwidth`
-  /// (bytes a second) is known, the share of that.
-  std::string table(std::optional<double> bandwidth) const;
+  /// The sums of each kernel, the longest first, and of all at the end.
+  std::vector<KernelSum> sums() const;
+
+  /// For people, a line for each of sums(): launches, time, share of all time,
+  /// bytes and operations a second, and their shares of `limits` where known.
+  std::string table(const std::optional<DeviceLimits> &limits) const;
 
   /// The same launches one by one as Chrome's trace format has them: a complete
   /// event each, in microseconds.
@@ -54,7 +63,7 @@ private:
     double bytes, operations;
   };
 
-  const schema::PlanT &plan;
+  const schema::PlanT *plan;
   size_t steps = 0;
   double firstStart = 0;
   std::vector<Slice> slices;

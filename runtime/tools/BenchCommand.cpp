@@ -17,6 +17,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
+#include <utility>
 
 namespace llamac {
 
@@ -191,6 +192,64 @@ static void print(const Model &model, const BenchOptions &options,
                 model.device().describe(), model.code().isa());
 }
 
+// A line of JSON for what ran, or a table.
+static void printKernels(const Profile &profile, absl::string_view work,
+                         const std::optional<DeviceLimits> &limits,
+                         const BenchOptions &options, std::FILE *out) {
+  if (!options.json) {
+    absl::FPrintF(out, "%s\n%s\n", work, profile.table(limits));
+    return;
+  }
+  nlohmann::ordered_json report = {{"work", std::string(work)}};
+  if (limits)
+    report["limits"] = {{"bandwidth", limits->bandwidth},
+                        {"bandwidth_of", std::string(limits->bandwidthOf)},
+                        {"f32_operations", limits->f32Operations}};
+  for (const KernelSum &sum : profile.sums())
+    report["kernels"].push_back({{"kernel", sum.kernel},
+                                 {"launches", sum.launches},
+                                 {"seconds", sum.seconds},
+                                 {"bytes", sum.bytes},
+                                 {"operations", sum.operations}});
+  absl::FPrintF(out, "%s\n", report.dump());
+}
+
+// Prefill and decode of every length and batch, launch by launch.
+static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
+                                 const BenchOptions &options, std::FILE *out) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
+                          model->device().measureLimits());
+  const Profile none(model->plan());
+  Profile profile = none;
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          Engine::create(model, {.profile = &profile}));
+  for (const int64_t promptTokens : options.promptTokens)
+    for (const int64_t batch : options.batch) {
+      const std::vector<int32_t> tokens = madeUpTokens(
+          promptTokens + options.genTokens, model->config().vocabSize);
+      Profile prefill = none, decode = none;
+      for (int64_t round = -options.warmUps; round < options.repeat; ++round) {
+        Run run(*engine, batch);
+        profile = round <= 0 ? none : prefill;
+        LLAMAC_RETURN_IF_ERROR(
+            run.prefill(absl::MakeConstSpan(tokens).first(promptTokens)));
+        prefill = std::exchange(profile, round <= 0 ? none : decode);
+        LLAMAC_RETURN_IF_ERROR(
+            run.decode(absl::MakeConstSpan(tokens).last(options.genTokens)));
+        decode = std::move(profile);
+      }
+      printKernels(
+          prefill,
+          absl::StrFormat("prefill of %d x %d tokens", batch, promptTokens),
+          limits, options, out);
+      printKernels(decode,
+                   absl::StrFormat("%d steps of %d sequences after %d tokens",
+                                   options.genTokens, batch, promptTokens),
+                   limits, options, out);
+    }
+  return absl::OkStatus();
+}
+
 static absl::Status checkOptions(const Model &model,
                                  const BenchOptions &options) {
   const int64_t context = model.context();
@@ -226,6 +285,8 @@ static absl::Status checkOptions(const Model &model,
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out) {
   LLAMAC_RETURN_IF_ERROR(checkOptions(*model, options));
+  if (options.kernels)
+    return benchKernels(model, options, out);
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                           Engine::create(model));
   if (model->context() > 16)

@@ -22,6 +22,7 @@ struct BenchOptions {
   std::vector<int64_t> batch = {1};          ///< Sequences that run together.
   int64_t warmUps = 0;                       ///< Runs that are not counted.
   int64_t repeat = 1;                        ///< Runs whose median is given.
+  bool kernels = false; ///< Times each kernel in place of the whole.
   bool json = false;
 };
 
@@ -31,7 +32,10 @@ struct BenchOptions {
 /// sample nothing elsewhere. A JSON object on a line of its own, or a table for
 /// people, goes to `out`: tokens per second of both, the time of a step,
 /// seconds to load and to the first token, threads, instruction set and the
-/// process's peak memory. Usage error when the tokens exceed the context, or
+/// process's peak memory. With `kernels`, the launches of prefill and of decode
+/// are timed one by one instead: for each kernel the time, bytes and operations
+/// a second, and their shares of what the device was measured to do at most, in
+/// the same process. Usage error when the tokens exceed the context, or
 /// the batch the plan's sequences.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);

@@ -162,9 +162,9 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
                   model->loadSeconds()},
                  options, out, log));
   if (options.profile) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<double> bandwidth,
-                            model->device().copyBandwidth());
-    absl::FPrintF(log, "%s", profile.table(bandwidth));
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
+                            model->device().measureLimits());
+    absl::FPrintF(log, "%s", profile.table(limits));
   }
   return options.trace.empty()
              ? absl::OkStatus()

@@ -173,6 +173,24 @@ class RealModel(support.TestCase):
         ids = ",".join(map(str, self.ids(text)))
         self.assertEqual(self.llamac("tokenize", self.model, "--decode", ids).stdout.rstrip("\n"), text)
 
+    def test_bench_of_kernels_counts_what_they_read(self):
+        args = ("--prompt-tokens", 20, "--gen-tokens", 3, "-t", 2, "--kernels", "--json")
+        lines = self.llamac("bench", self.plan, *args).stdout.splitlines()
+        prefill, decode = map(json.loads, lines)
+        self.assertEqual(prefill["work"], "prefill of 1 x 20 tokens")
+        self.assertEqual(decode["work"], "3 steps of 1 sequences after 20 tokens")
+        for work in (prefill, decode):
+            self.assertGreater(work["limits"]["bandwidth"], 0)
+            self.assertGreater(work["limits"]["f32_operations"], 0)
+            *kernels, total = work["kernels"]
+            self.assertEqual(total["kernel"], "all")
+            for key in ("launches", "seconds", "bytes", "operations"):
+                self.assertAlmostEqual(sum(kernel[key] for kernel in kernels), total[key], delta=1e-6 * total[key])
+        # Every step reads all matrices; they are most of the file.
+        step = decode["kernels"][-1]["bytes"] / 3
+        self.assertGreater(step, 0.95 * os.path.getsize(self.plan))
+        self.assertLess(step, 1.05 * os.path.getsize(self.plan))
+
     def test_bench_prints_one_object(self):
         args = ("--prompt-tokens", 32, "--gen-tokens", 4, "-t", 2, "--json")
         found = json.loads(self.llamac("bench", self.plan, *args).stdout)

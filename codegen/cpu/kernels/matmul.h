@@ -267,6 +267,16 @@ private:
   }
 };
 
+/// Whether the scratch holds the rows of `block` in the form of `products` when
+/// a call begins, from the last one for the launch: if there is one form only.
+template <class Product, class... Others>
+LLAMAC_INLINE bool isPrepared(const CpuLaunch &launch, long block,
+                              const Product &, const Others &...) {
+  constexpr bool sameForm =
+      (... && (Product::config.format == Others::config.format));
+  return sameForm && launch.lastBlock == block;
+}
+
 /// Any number of rows, with the geometry `shape`.
 template <LaunchShape shape, class Rows, class... Products>
 LLAMAC_INLINE void gemmProducts(const CpuLaunch &launch, const Rows &rows,
@@ -280,7 +290,8 @@ LLAMAC_INLINE void gemmProducts(const CpuLaunch &launch, const Rows &rows,
     count = count < shape.rowBlock ? count : shape.rowBlock;
     ProductRows<false, Rows>{launch.scratch, shape.rowBlock, rows, first, count}
         .run(item - block * shape.items, last - block * shape.items,
-             /*prepared=*/false, products...);
+             item == launch.begin && isPrepared(launch, block, products...),
+             products...);
     item = last;
   }
 }
@@ -289,12 +300,13 @@ LLAMAC_INLINE void gemmProducts(const CpuLaunch &launch, const Rows &rows,
 template <long maxRows, class Rows, class... Products>
 LLAMAC_INLINE void gemvProducts(const CpuLaunch &launch, const Rows &rows,
                                 const Products &...products) {
+  const bool prepared = isPrepared(launch, /*block=*/0, products...);
   if (maxRows == 1 || launch.rows == 1)
     ProductRows<true, Rows>{launch.scratch, maxRows, rows, 0, 1}.run(
-        launch.begin, launch.end, /*prepared=*/false, products...);
+        launch.begin, launch.end, prepared, products...);
   else
     ProductRows<false, Rows>{launch.scratch, maxRows, rows, 0, launch.rows}.run(
-        launch.begin, launch.end, /*prepared=*/false, products...);
+        launch.begin, launch.end, prepared, products...);
 }
 
 /// Any number of rows.

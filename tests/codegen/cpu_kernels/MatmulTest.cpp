@@ -154,7 +154,7 @@ TEST_P(Matmul, RowsDoNotDependOnFormBatchOrRanges) {
   for (long count = 1; count <= 8; ++count) {
     std::vector<float> some(zero.begin(), zero.begin() + count * c.n);
     std::vector<float> expected(batch.begin(), batch.begin() + count * c.n);
-    for (long step : {0, 1, 3}) {
+    for (long step : {0, 1, 2, 3}) {
       EXPECT_EQ(expected, runOne("gemv", gemvShape(config(1)), weight, x, count,
                                  some, step))
           << count << " rows in ranges of " << step;

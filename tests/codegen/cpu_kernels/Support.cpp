@@ -69,11 +69,17 @@ void KernelUnit::run(const std::string &name, cpu::LaunchShape shape, long rows,
   AlignedBytes scratch(shape.scratchBytes);
   uint8_t *end = scratch.data() + shape.scratchBytes;
   std::memset(end, 0x5a, 64);
+  long lastBlock = -1;
   for (auto [begin, last] : ranges) {
     CpuLaunch launch = {const_cast<void *const *>(
                             reinterpret_cast<const void *const *>(args.data())),
-                        rows, begin, last, scratch.data()};
+                        rows,
+                        begin,
+                        last,
+                        scratch.data(),
+                        lastBlock};
     kernel(&launch);
+    lastBlock = (last - 1) / shape.items;
   }
   EXPECT_TRUE(std::all_of(end, end + 64, [](uint8_t b) { return b == 0x5a; }))
       << name << " writes past its scratch memory";

@@ -1,0 +1,33 @@
+//===- MachineLimits.h - What the cores can do at most ----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The two limits of a roofline, measured with the threads that run kernels.
+// Each takes the best of a few tries: what others on the machine take away is
+// not the limit.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CPU_MACHINELIMITS_H
+#define LLAMAC_RUNTIME_CPU_MACHINELIMITS_H
+
+#include "runtime/cpu/CpuDevice.h"
+
+namespace llamac {
+
+/// Bytes a second that all threads together read from memory: each takes its
+/// part of a gibibyte in four streams, as products read panels. Memory error
+/// when there is no such room.
+absl::StatusOr<double> readBandwidth(CpuDevice &device);
+
+/// Operations a second of fused multiply-adds in f32, two each, in registers of
+/// the widest vectors that the device's level allows.
+double multiplyAddRate(CpuDevice &device);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CPU_MACHINELIMITS_H

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Measures every mark of the cpu target on this machine and prints the tables of
+docs/performance.md.
+
+llama.cpp runs in turn with llamac on the same file (scripts/cpu_ratio.py); a
+ratio is the median over rounds. The models are SmolLM2-135M-Instruct and random
+weights in the shapes of Llama 3.2 1B (scripts/make_gguf.py), which are made
+where they are missing: about 6 GB for all. What the machine can do at most,
+reading from memory and multiplying and adding in f32, is measured in every
+round by llamac itself.
+
+    build/venv/bin/python scripts/performance.py
+"""
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import types
+
+import cpu_ratio
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Least ratios to llama.cpp: prefill of 512 tokens, decode after them.
+RATIOS = {
+    "SmolLM2 Q4_1": (5.5, 2.5),
+    "1B Q4_0": (2.5, 1.4),
+    "1B Q4_1": (4.5, 1.5),
+    "1B Q8_0": (2.0, 1.35),
+    "1B BF16": (1.6, 1.35),
+    "1B Q4_K": (None, 1.2),
+    "1B Q5_K": (None, 1.2),
+    "1B Q6_K": (None, 1.2),
+}
+READ_SHARE = 0.88  # Of read bandwidth, decode of the 1B shapes.
+PEAK_SHARE = 1.8  # Of the f32 peak, prefill of Q4_0.
+BATCH_GAIN = 4.0  # Tokens a second of 8 sequences over those of 1.
+DEPTH_SHARE = 0.90  # Of read bandwidth, decode at a depth of 8,000 tokens.
+
+
+def model_path(name, models):
+    """The GGUF of a row of RATIOS; made if it is one of random weights."""
+    shape, kind = name.split()
+    if shape == "SmolLM2":
+        return os.path.join(models, "smollm2.gguf")
+    path = os.path.join(models, f"1b-{kind.lower()}.gguf")
+    if not os.path.exists(path):
+        script = os.path.join(ROOT, "scripts", "make_gguf.py")
+        subprocess.run([sys.executable, script, path, "--shape", "1b", "--type", kind], check=True)
+    return path
+
+
+class Machine:
+    """llamac on one number of threads."""
+
+    def __init__(self, llamac, threads):
+        self.llamac, self.threads = llamac, threads
+
+    def bench(self, model, *args):
+        """The objects that `llamac bench --json` prints."""
+        command = [self.llamac, "bench", model, "--json", "-t", self.threads, *args]
+        result = subprocess.run([str(x) for x in command], capture_output=True, text=True)
+        if result.returncode:
+            sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stderr}")
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def kernels(self, model, prompt, gen):
+        """Sums over all kernels of prefill and of decode, and the limits."""
+        prefill, decode = self.bench(model, "--kernels", "--prompt-tokens", prompt, "--gen-tokens", gen)
+        return prefill["kernels"][-1], decode["kernels"][-1], decode["limits"]
+
+
+def verdict(value, least, form):
+    """The value, and the least that was asked for."""
+    if least is None:
+        return form.format(value)
+    return f"{form.format(value)} ({'≥' if value >= least else 'short of'} {form.format(least)})"
+
+
+def ratios(machine, models, rounds):
+    """Rows of the table against llama.cpp."""
+    run = types.SimpleNamespace(llamac=machine.llamac, threads=machine.threads, prompt=512, gen=64)
+    yield "| model | prefill llamac / llama.cpp, tok/s | ratio | decode llamac / llama.cpp, tok/s | ratio | decode reads |"
+    yield "|---|---|---|---|---|---|"
+    for name, least in RATIOS.items():
+        run.model = model_path(name, models)
+        ours, peers, shares, rates = [], [], [], []
+        for number in range(rounds):
+            print(f"{name}, round {number + 1} of {rounds}", file=sys.stderr)
+            ours.append(cpu_ratio.measure_llamac(run))
+            peers.append(cpu_ratio.measure_llama_cpp(run))
+            _, decode, limits = machine.kernels(run.model, 16, 1)
+            rates.append(ours[-1]["decode_tok_s"] * decode["bytes"])
+            shares.append(rates[-1] / limits["bandwidth"])
+        cells = [name]
+        for key, mark in zip(("prefill_tok_s", "decode_tok_s"), least):
+            mine, theirs = (statistics.median(x[key] for x in runs) for runs in (ours, peers))
+            ratio = statistics.median(a[key] / b[key] for a, b in zip(ours, peers))
+            cells += [f"{mine:.1f} / {theirs:.1f}", verdict(ratio, mark, "{:.2f}")]
+        share, rate = statistics.median(shares), statistics.median(rates)
+        reads = verdict(share, READ_SHARE if name.startswith("1B") else None, "{:.0%}")
+        yield "| " + " | ".join(cells + [f"{rate * 1e-9:.1f} GB/s, {reads} of a read"]) + " |"
+
+
+def others(machine, models):
+    """Rows of the marks that llamac has alone."""
+    yield "| what | measured |"
+    yield "|---|---|"
+    model = model_path("1B Q4_0", models)
+    (plain,) = machine.bench(model, "--prompt-tokens", 512, "--gen-tokens", 16, "--warm-ups", 1, "--repeat", 3)
+    prefill, _, limits = machine.kernels(model, 512, 1)
+    share = prefill["operations"] * plain["prefill_tok_s"] / 512 / limits["f32_operations"]
+    peak = limits["f32_operations"] * 1e-9
+    yield f"| prefill of 512 tokens, 1B Q4_0, over the f32 peak of {peak:.0f} GFLOP/s | {verdict(share, PEAK_SHARE, '{:.2f}')} |"
+    one, eight = machine.bench(model, "--prompt-tokens", 64, "--gen-tokens", 32, "--batch", "1,8", "--repeat", 3)
+    gain = eight["decode_tok_s"] / one["decode_tok_s"]
+    yield f"| decode of 8 sequences over that of 1, 1B Q4_0 | {verdict(gain, BATCH_GAIN, '{:.2f}')} |"
+    (deep,) = machine.bench(model, "--prompt-tokens", 8000, "--gen-tokens", 32)
+    _, decode, limits = machine.kernels(model, 8000, 2)
+    share = decode["bytes"] / 2 * deep["decode_tok_s"] / limits["bandwidth"]
+    yield f"| decode after 8,000 tokens, 1B Q4_0: weights and cache read, of a read | {verdict(share, DEPTH_SHARE, '{:.0%}')} |"
+    extra = deep["peak_rss_bytes"] - os.path.getsize(model)
+    yield f"| peak memory then, beyond the weights: cache of 8,192 tokens and all else | {extra / 2**20:.0f} MiB |"
+
+
+def processor():
+    with open("/proc/cpuinfo") as f:
+        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--llamac", default=os.path.join(ROOT, "build", "bin", "llamac"))
+    parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"), help="where models are kept")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    machine = Machine(args.llamac, args.threads)
+    print(f"{processor()}, {args.threads} threads, {datetime.date.today()}\n")
+    for table in (ratios(machine, args.models, args.rounds), others(machine, args.models)):
+        for row in table:
+            print(row, flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()
