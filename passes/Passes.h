@@ -48,7 +48,8 @@ struct PipelineStep {
 };
 
 /// From the graph as a frontend builds it to one without duplicates whose
-/// weights have their formats; `weightFormat` is keep, bf16, q8_0 or q4_0.
+/// weights have their formats; `weightFormat` is keep, bf16, mxfp8, q8_0 or
+/// q4_0.
 std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
 
 /// From there to a short list of kernel ops for each range of row counts of

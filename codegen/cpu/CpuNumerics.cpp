@@ -9,8 +9,8 @@
 // Every kernel computes in fp32. What makes errors larger than fp32's is
 // either of two:
 //
-//   Products with weights in the block formats round activations to 8 bits in
-//   blocks of 32 (kernels/int8.h). The step of a block is its range over
+//   Products with weights in GGUF's block formats round activations to 8 bits
+//   in blocks of 32 (kernels/int8.h). The step of a block is its range over
 //   127, the mean square of the error a twelfth of the step's square, and the
 //   range's square at most 32 times the block's mean square: a share of
 //   32 / (12 * 127^2) = 1.7e-4 of it in the worst case. Products whose terms
@@ -49,7 +49,9 @@ static bool roundsActivations(Operation *op) {
     return false; // Looks rows up.
   return llvm::any_of(op->getOperandTypes(), [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && isa<llama::QuantType>(tensor.getElementType());
+    const auto quant =
+        tensor ? dyn_cast<llama::QuantType>(tensor.getElementType()) : nullptr;
+    return quant && quant.getFormat() != llama::BlockFormat::MXFP8;
   });
 }
 

@@ -59,7 +59,7 @@ static constexpr FormatRow formatRows[] = {
     {"q4_0", PanelFormat::Q4_0, "Q4_0"}, {"q4_1", PanelFormat::Q4_1, "Q4_1"},
     {"q5_0", PanelFormat::Q5_0, "Q5_0"}, {"q5_1", PanelFormat::Q5_1, "Q5_1"},
     {"q4_k", PanelFormat::Q4_K, "Q4_K"}, {"q5_k", PanelFormat::Q5_K, "Q5_K"},
-    {"q6_k", PanelFormat::Q6_K, "Q6_K"},
+    {"q6_k", PanelFormat::Q6_K, "Q6_K"}, {"mxfp8", PanelFormat::MXFP8, "MXFP8"},
 };
 
 static const FormatRow &formatRow(Value weight) {

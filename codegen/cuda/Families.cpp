@@ -37,6 +37,7 @@ static constexpr FormatRow formatRows[] = {
     {"q8_0", cuda::WeightFormat::Q8_0, "Q8_0"},
     {"q4_0", cuda::WeightFormat::Q4_0, "Q4_0"},
     {"q4_1", cuda::WeightFormat::Q4_1, "Q4_1"},
+    {"mxfp8", cuda::WeightFormat::MXFP8, "MXFP8"},
 };
 
 const FormatRow &formatRow(Value weight) {

@@ -256,6 +256,7 @@ LLAMAC_CONSTEXPR int splitStages(const StreamConfig &config) {
 /// scales, and an input that fits beside two stages at least.
 LLAMAC_CONSTEXPR bool streamsByMma(const StreamConfig &config) {
   return hasScales(config.product.format) &&
+         config.product.format != WeightFormat::MXFP8 &&
          config.product.maxRows <= streamMaxRows &&
          splitSteps(config.product) * splitStepBytes <= splitInputLimit &&
          splitStages(config) >= 2;

@@ -8,9 +8,9 @@
 //
 // Inline assembly stands here, in ptx_sm90.cuh and in ptx_sm90a.cuh only: one
 // named wrapper for each instruction, and beside it what the simulator runs in
-// its place. All of this file needs sm_80. Fragment layouts are those of the
-// PTX ISA's chapter on warp-level matrix instructions; `lane` is the thread's
-// index in its warp.
+// its place. All of this file needs sm_80, but what says otherwise. Fragment
+// layouts are those of the PTX ISA's chapter on warp-level matrix instructions;
+// `lane` is the thread's index in its warp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,6 +119,30 @@ template <> LLAMAC_DEVICE BFloat16 fromFloat<BFloat16>(float value) {
 template <> LLAMAC_DEVICE Half fromFloat<Half>(float value) {
   return toHalf(value);
 }
+
+/// The low and the high half of a word of two half-precision numbers.
+LLAMAC_DEVICE float lowHalfToFloat(uint32_t pair) {
+  return toFloat(Half{static_cast<uint16_t>(pair)});
+}
+LLAMAC_DEVICE float highHalfToFloat(uint32_t pair) {
+  return toFloat(Half{static_cast<uint16_t>(pair >> 16)});
+}
+
+#if LLAMAC_HAS_SM89
+/// Two 8-bit floats in E4M3, the low 16 bits of `pair`, as two halves a word in
+/// their order: exact, and 0x7fff for a NaN. sm_89.
+LLAMAC_DEVICE uint32_t e4m3x2ToHalf2(uint32_t pair) {
+#ifdef LLAMAC_SIM
+  return llamacSim->e4m3x2ToHalf2(pair);
+#else
+  uint32_t result;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;"
+      : "=r"(result)
+      : "h"(static_cast<uint16_t>(pair)));
+  return result;
+#endif
+}
+#endif
 
 /// a * b + c on two halves a word, rounded once each.
 LLAMAC_DEVICE uint32_t fmaHalf2(uint32_t a, uint32_t b, uint32_t c) {

@@ -19,6 +19,13 @@
 /// Before every function of a device header.
 #define LLAMAC_DEVICE __device__ __forceinline__
 
+/// Instructions of sm_89 and later may be used (the simulator has them all).
+#if defined(LLAMAC_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890)
+#define LLAMAC_HAS_SM89 1
+#else
+#define LLAMAC_HAS_SM89 0
+#endif
+
 /// Instructions of sm_90 and later may be used (the simulator has them all).
 #if defined(LLAMAC_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 #define LLAMAC_HAS_SM90 1

@@ -9,7 +9,8 @@
 // A lane reads 16 bytes of packed values (config.h) and turns them into floats
 // four at a time. The integers of the block formats become floats without a
 // conversion: the bits of q, put where a float of the right exponent has its
-// unit, make the float 2^n + q, and one subtraction leaves q.
+// unit, make the float 2^n + q, and one subtraction leaves q. E4M3 becomes half
+// precision first, two elements at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +22,28 @@
 
 namespace llamac::cuda {
 
+/// The power of two 2^(e - 127); 255 is NaN.
+LLAMAC_DEVICE float e8m0ToFloat(uint32_t e) {
+  // 2^-127 is subnormal; all ones are NaN.
+  return bitCast<float>(e << 23 | ((e + 1 & 255) < 2 ? 0x00400000u : 0));
+}
+
+/// Two E4M3 elements, bytes 0 and 2 of `word`, as halves. Bits of an element
+/// where those of a half are make it 2^-8 of itself, a subnormal one included;
+/// a NaN becomes 480.
+LLAMAC_DEVICE uint32_t e4m3ToHalf2ByBits(uint32_t word) {
+  const uint32_t scaled = (word << 7 & 0x3f803f80u) | (word << 8 & 0x80008000u);
+  return fmaHalf2(scaled, 0x5c005c00u, 0x80008000u); // * 256 + -0
+}
+
 /// 16 bytes of values and what they are scaled by: w = scale * q + offset.
 template <WeightFormat format> struct WeightChunk {
   Words4 values;
-  uint32_t scales; ///< f16 d, or f16 {d, m} for Q4_1.
+  uint32_t scales; ///< f16 d, f16 {d, m} for Q4_1, or E8M0 for MXFP8.
 
   LLAMAC_DEVICE float scale() const {
+    if constexpr (format == WeightFormat::MXFP8)
+      return e8m0ToFloat(scales);
     return toFloat(Half{static_cast<uint16_t>(scales)});
   }
   LLAMAC_DEVICE float offset() const {
@@ -61,6 +78,8 @@ template <WeightFormat format> struct PackedWeight {
   static LLAMAC_DEVICE uint32_t scalesAt(const uint8_t *scales, long block) {
     if constexpr (shifted)
       return reinterpret_cast<const uint32_t *>(scales)[block];
+    else if constexpr (format == WeightFormat::MXFP8)
+      return scales[block];
     else
       return reinterpret_cast<const uint16_t *>(scales)[block];
   }
@@ -103,6 +122,19 @@ LLAMAC_DEVICE Vec<float, 4> decode(const WeightChunk<format> &chunk, int part) {
     const uint32_t word = chunk.values[part];
     return {signedByte(word, 0), signedByte(word, 1), signedByte(word, 2),
             signedByte(word, 3)};
+  } else if constexpr (format == WeightFormat::MXFP8) {
+    const uint32_t word = chunk.values[part];
+#if LLAMAC_HAS_SM89
+    const uint32_t low = e4m3x2ToHalf2(word);
+    const uint32_t high = e4m3x2ToHalf2(word >> 16);
+    return {lowHalfToFloat(low), highHalfToFloat(low), lowHalfToFloat(high),
+            highHalfToFloat(high)};
+#else
+    const uint32_t even = e4m3ToHalf2ByBits(word);
+    const uint32_t odd = e4m3ToHalf2ByBits(word >> 8);
+    return {lowHalfToFloat(even), lowHalfToFloat(odd), highHalfToFloat(even),
+            highHalfToFloat(odd)};
+#endif
   } else {
     constexpr float bias = format == WeightFormat::Q4_0 ? 8.0f : 0.0f;
     const uint32_t word = chunk.values[part / 2];
@@ -130,6 +162,7 @@ LLAMAC_DEVICE constexpr int halfOrder(int i, bool second) {
 /// its unit, make the half 2^n + q; a multiply-add makes two of them exact.
 template <WeightFormat format>
 LLAMAC_DEVICE Words4 eightAsHalf(const uint32_t *words) {
+  static_assert(hasScales(format) && format != WeightFormat::MXFP8);
   constexpr uint32_t one = 0x3c003c00u;
   if constexpr (format == WeightFormat::Q8_0) {
     // 1024 + byte; less 1024 + 128.

@@ -284,7 +284,7 @@ absl::Status Checker::applyPass(const PipelineStep &pass,
 /// The error that rounding all matrices to `format` may cause.
 static double toleranceOfFormat(const std::string &format) {
   static constexpr std::pair<const char *, double> table[] = {
-      {"bf16", 1e-3}, {"q8_0", 1e-2}, {"q4_0", 5e-1}};
+      {"bf16", 1e-3}, {"mxfp8", 1e-1}, {"q8_0", 1e-2}, {"q4_0", 5e-1}};
   for (const auto &[name, tolerance] : table)
     if (format == name)
       return tolerance;

@@ -41,7 +41,7 @@ std::string CompileOptions::describe() const {
         kernel.kernel, ":",
         absl::Hex(XXH3_64bits(kernel.text.data(), kernel.text.size()))));
   return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
-                      " weights=", weightFormat,
+                      " weights=", weightFormat, " kv=", kvFormat,
                       " isa=", absl::StrJoin(levels, ","),
                       simCheck ? " checked" : "", " embed=", embedWeights,
                       hasWeights ? "" : " bare", " sequences=", maxSequences,
@@ -160,12 +160,46 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
   return graph;
 }
 
+namespace {
+
+/// A format of the KV cache, as users name it, and where kernels have it.
+struct KvFormatRow {
+  llvm::StringLiteral name;
+  cpu::KvFormat cpu;
+  std::optional<cuda::KvFormat> cuda;
+};
+
+} // namespace
+
+static const KvFormatRow *findKvFormat(StringRef name) {
+  static constexpr KvFormatRow rows[] = {
+      {"f16", cpu::KvFormat::F16, cuda::KvFormat::F16},
+      {"bf16", cpu::KvFormat::BF16, cuda::KvFormat::BF16},
+      {"f32", cpu::KvFormat::F32, std::nullopt}};
+  const KvFormatRow *row = llvm::find_if(
+      rows, [&](const KvFormatRow &row) { return row.name == name; });
+  return row == std::end(rows) ? nullptr : row;
+}
+
+static absl::Status checkKvFormat(const CompileOptions &options) {
+  const bool isCpu = options.target == "cpu";
+  const KvFormatRow *row = findKvFormat(options.kvFormat);
+  if (row && (isCpu || row->cuda))
+    return absl::OkStatus();
+  return usageError(absl::StrCat(
+      "--kv-type: expected ", isCpu ? "f16, bf16 or f32" : "f16 or bf16",
+      " for target ", options.target, ", got ", options.kvFormat));
+}
+
 std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
+  const KvFormatRow &kv = *findKvFormat(options.kvFormat);
   if (options.target == "cpu")
     return std::make_unique<CpuBackend>(
-        CpuTargetOptions{.context = options.context}, options.isaLevels);
+        CpuTargetOptions{.context = options.context, .kvFormat = kv.cpu},
+        options.isaLevels);
   const CudaTargetOptions cuda{.gpu = *findGpuSpec(options.gpu),
-                               .context = options.context};
+                               .context = options.context,
+                               .kvFormat = *kv.cuda};
   if (options.target == "sim")
     return std::make_unique<SimBackend>(
         cuda, options.simCheck ? SimFlavour::Checked : SimFlavour::Fast);
@@ -173,10 +207,10 @@ std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
 }
 
 absl::Status checkWeightFormat(const std::string &format) {
-  if (llvm::is_contained({"keep", "bf16", "q8_0", "q4_0"}, format))
+  if (llvm::is_contained({"keep", "bf16", "mxfp8", "q8_0", "q4_0"}, format))
     return absl::OkStatus();
   return usageError(absl::StrCat(
-      "--weights: expected keep, bf16, q8_0 or q4_0, got ", format));
+      "--weights: expected keep, bf16, mxfp8, q8_0 or q4_0, got ", format));
 }
 
 absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
@@ -191,6 +225,7 @@ absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
     return usageError("--override-kernel: expected --target cuda or sim, whose "
                       "kernels are .cu files, got cpu");
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
+  LLAMAC_RETURN_IF_ERROR(checkKvFormat(options));
   constexpr int64_t contextLimit = int64_t{1} << 20;
   if (options.context < 0 || options.context > contextLimit)
     return usageError(absl::StrCat("--ctx-size: expected 1 to ", contextLimit,

@@ -95,7 +95,7 @@ static std::vector<uint8_t> weightRow(DataType type, int64_t cols,
   Numbers random(seed);
   std::vector<uint8_t> bytes(dataTypeBytes(type, cols));
   const auto rms = 1 / std::sqrt(static_cast<float>(cols));
-  if (!isBlockFormat(type)) {
+  if (!isBlockFormat(type) || type == DataType::MXFP8) {
     std::vector<float> row(cols);
     for (float &weight : row)
       weight = random.uniform(1.7F * rms);

@@ -27,7 +27,7 @@ namespace {
 struct GraphOptions : mlir::PassPipelineOptions<GraphOptions> {
   Option<std::string> weights{
       *this, "weights",
-      llvm::cl::desc("Format of the matrices: keep, bf16, q8_0 or q4_0"),
+      llvm::cl::desc("Format of the matrices: keep, bf16, mxfp8, q8_0 or q4_0"),
       llvm::cl::init("keep")};
 };
 

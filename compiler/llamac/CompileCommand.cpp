@@ -40,7 +40,11 @@ void CompileFlags::addTo(CLI::App &command) {
                   "Sequences that the KV cache holds at a time")
       ->capture_default_str();
   command.add_option("--weights", options.weightFormat,
-                     "Format of the matrices: keep, bf16, q8_0 or q4_0");
+                     "Format of the matrices: keep, bf16, mxfp8, q8_0 or q4_0");
+  command
+      .add_option("--kv-type", options.kvFormat,
+                  "Format of the KV cache: f16, bf16 or, on cpu, f32")
+      ->capture_default_str();
   command.add_flag("--sim-check", options.simCheck,
                    "On sim: check every access to memory for races, bounds "
                    "and bytes that nobody wrote");

@@ -99,8 +99,14 @@ LogicalResult LlamaDialect::verifyOperationAttribute(Operation *op,
 //===----------------------------------------------------------------------===//
 
 int64_t QuantType::getBlockElements() const {
-  // The K formats have super-blocks of 256, all others blocks of 32.
-  return getFormat() >= BlockFormat::Q4_K ? 256 : 32;
+  switch (getFormat()) {
+  case BlockFormat::Q4_K: // The K formats have super-blocks.
+  case BlockFormat::Q5_K:
+  case BlockFormat::Q6_K:
+    return 256;
+  default:
+    return 32;
+  }
 }
 
 int64_t QuantType::getBlockBytes() const {
@@ -121,6 +127,8 @@ int64_t QuantType::getBlockBytes() const {
     return 176;
   case BlockFormat::Q6_K: // 256 halves, 256 pairs of bits, 16 scales, f16 scale
     return 210;
+  case BlockFormat::MXFP8: // E8M0 scale, 32 bytes
+    return 33;
   }
   llvm_unreachable("no other format");
 }

@@ -63,11 +63,12 @@ def Llama_Dialect : Dialect {
 //===----------------------------------------------------------------------===//
 
 def Llama_BlockFormat : I32EnumAttr<
-    "BlockFormat", "a block format of GGUF",
+    "BlockFormat", "a block format: one of GGUF, or MXFP8 with E4M3 elements",
     [I32EnumAttrCase<"Q8_0", 0, "q8_0">, I32EnumAttrCase<"Q4_0", 1, "q4_0">,
      I32EnumAttrCase<"Q4_1", 2, "q4_1">, I32EnumAttrCase<"Q5_0", 3, "q5_0">,
      I32EnumAttrCase<"Q5_1", 4, "q5_1">, I32EnumAttrCase<"Q4_K", 5, "q4_k">,
-     I32EnumAttrCase<"Q5_K", 6, "q5_k">, I32EnumAttrCase<"Q6_K", 7, "q6_k">]> {
+     I32EnumAttrCase<"Q5_K", 6, "q5_k">, I32EnumAttrCase<"Q6_K", 7, "q6_k">,
+     I32EnumAttrCase<"MXFP8", 8, "mxfp8">]> {
   let cppNamespace = "::llamac::llama";
   let genSpecializedAttr = 0;
 }

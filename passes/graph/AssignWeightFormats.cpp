@@ -26,11 +26,12 @@ struct AssignWeightFormats
   void runOnOperation() override {
     Type matrixElement;
     if (format != "keep") {
-      if (llvm::is_contained({"bf16", "q8_0", "q4_0"}, format))
+      if (llvm::is_contained({"bf16", "mxfp8", "q8_0", "q4_0"}, format))
         matrixElement = llama::elementTypeNamed(getContext(), format);
       if (!matrixElement) {
-        getOperation().emitError() << "weight format is '" << format
-                                   << "', expected keep, bf16, q8_0 or q4_0";
+        getOperation().emitError()
+            << "weight format is '" << format
+            << "', expected keep, bf16, mxfp8, q8_0 or q4_0";
         return signalPassFailure();
       }
     }

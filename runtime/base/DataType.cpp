@@ -19,8 +19,9 @@ static constexpr DataTypeInfo infos[] = {
     {DataType::Q4_0, "q4_0", 32, 18},   {DataType::Q4_1, "q4_1", 32, 20},
     {DataType::Q5_0, "q5_0", 32, 22},   {DataType::Q5_1, "q5_1", 32, 24},
     {DataType::Q4_K, "q4_k", 256, 144}, {DataType::Q5_K, "q5_k", 256, 176},
-    {DataType::Q6_K, "q6_k", 256, 210},
+    {DataType::Q6_K, "q6_k", 256, 210}, {DataType::MXFP8, "mxfp8", 32, 33},
 };
+static_assert(std::size(infos) == numDataTypes);
 
 const DataTypeInfo &dataTypeInfo(DataType type) {
   return infos[static_cast<size_t>(type)];

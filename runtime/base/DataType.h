@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The element types a checkpoint or a plan can hold: plain floats and GGUF's
-// block formats. A block format stores `blockElements` consecutive elements of
-// a row in `blockBytes` bytes; plain types are blocks of one element.
+// The element types a checkpoint or a plan can hold: plain floats, GGUF's
+// block formats, and MXFP8 of the OCP Microscaling specification v1.0 with
+// elements in E4M3. A block format stores `blockElements` consecutive elements
+// of a row in `blockBytes` bytes; plain types are blocks of one element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,11 @@ enum class DataType : uint8_t {
   Q4_K,
   Q5_K,
   Q6_K,
+  MXFP8,
 };
+
+/// How many there are.
+constexpr int numDataTypes = static_cast<int>(DataType::MXFP8) + 1;
 
 struct DataTypeInfo {
   DataType type;

@@ -24,6 +24,8 @@
 //   Q5_0  32 k      f16 d[16]; u8 h[16][4]; u8 q[4][16][4], as Q4_0, and bit g
 //                   of h[r][j] is the fifth of k = 4g + j
 //   Q5_1  32 k      f16 d[16]; f16 m[16]; u8 h[16][4]; u8 q[4][16][4]
+//   MXFP8 32 k      E8M0 scale[16]; E4M3 q[8][16][4], as Q8_0, but that no
+//                   element is NaN: a block with a NaN has the scale NaN
 //
 // The others have 256 k. Their scales are GGUF's bytes, those of 16 rows side
 // by side, and so are their quants in units of four bytes: k = 4g + j of a part
@@ -38,8 +40,8 @@
 //         two in its low halves and the others in its high halves, and high[i]
 //         the top two bits of each in turn
 //
-// So a packed weight has GGUF's own size but for the padding to 16 rows and
-// 64 bytes, and one layout serves every instruction set.
+// So a packed weight has its format's own size but for the padding to 16 rows
+// and 64 bytes, and one layout serves every instruction set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,6 +63,7 @@ enum class PanelFormat : unsigned char {
   Q4_K,
   Q5_K,
   Q6_K,
+  MXFP8,
 };
 
 constexpr long panelRows = 16;
@@ -74,7 +77,7 @@ struct PanelBlock {
 constexpr PanelBlock panelBlock(PanelFormat format) {
   constexpr PanelBlock blocks[] = {
       {1, 64},   {1, 32},   {2, 64},     {32, 544},   {32, 288},   {32, 320},
-      {32, 352}, {32, 384}, {256, 2304}, {256, 2816}, {256, 3360},
+      {32, 352}, {32, 384}, {256, 2304}, {256, 2816}, {256, 3360}, {32, 528},
   };
   return blocks[static_cast<int>(format)];
 }

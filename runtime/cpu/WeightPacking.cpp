@@ -17,6 +17,8 @@
 
 #include "runtime/cpu/WeightPacking.h"
 
+#include "runtime/io/Mxfp8.h"
+
 #include <cassert>
 #include <cstring>
 
@@ -60,17 +62,18 @@ static constexpr Layout layouts[] = {
     /*Q6_K*/
     {210,
      {{208, 2, 1, 0}, {192, 1, 16, 32}, {0, 4, 32, 288}, {128, 4, 16, 2336}}},
+    /*MXFP8*/ {33, {{0, 1, 1, 0}, {1, 4, 8, 16}}},
 };
 
 static_assert(
     static_cast<int>(DataType::F32) == static_cast<int>(PanelFormat::F32) &&
     static_cast<int>(DataType::Q8_0) == static_cast<int>(PanelFormat::Q8_0) &&
     static_cast<int>(DataType::Q4_1) == static_cast<int>(PanelFormat::Q4_1) &&
-    static_cast<int>(DataType::Q6_K) == static_cast<int>(PanelFormat::Q6_K));
+    static_cast<int>(DataType::MXFP8) == static_cast<int>(PanelFormat::MXFP8));
 
 // Every layout moves each stored byte once.
 static constexpr bool layoutsAreWhole() {
-  for (int format = 0; format < 11; ++format) {
+  for (int format = 0; format < numDataTypes; ++format) {
     const Layout &layout = layouts[format];
     int bytes = 0;
     for (const Field &field : layout.fields)
@@ -166,6 +169,8 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
           else if (field.width == 1)
             packField<1>(field, stored, lane);
         }
+        if (type == DataType::MXFP8)
+          to[b * block.bytes + r] = mxfp8ScaleWithNan(stored);
       }
   }
 }

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Turns rows as a checkpoint stores them into panels of 16 interleaved rows
-// (runtime/cpu/PanelLayout.h). No value changes: packing moves bytes. Panels
-// are independent, so ranges of them can be packed on any thread.
+// (runtime/cpu/PanelLayout.h). No value changes: packing moves bytes, but that
+// a NaN in a block of MXFP8 makes the whole block NaN. Panels are independent,
+// so ranges of them can be packed on any thread.
 //
 //===----------------------------------------------------------------------===//
 

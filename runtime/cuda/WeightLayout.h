@@ -40,10 +40,12 @@ LLAMAC_CONSTEXPR long roundUp(long value, long unit) {
 ///   Q4_0  u32 [4]    32 elements, 4 bits each, the first lowest;
 ///                    scales f16 d
 ///   Q4_1  u32 [4]    as Q4_0; scales f16 {d, m}
+///   MXFP8 u8 [16]    16 elements in E4M3; scales E8M0
 ///
 /// q, d and m are GGUF's: w = d * q for Q8_0, d * (q - 8) for Q4_0 and
-/// d * q + m for Q4_1.
-enum class WeightFormat : unsigned char { F16, BF16, Q8_0, Q4_0, Q4_1 };
+/// d * q + m for Q4_1. MXFP8 is that of runtime/io/Mxfp8.h, but that no element
+/// is NaN: a block with a NaN has the scale NaN.
+enum class WeightFormat : unsigned char { F16, BF16, Q8_0, Q4_0, Q4_1, MXFP8 };
 
 LLAMAC_CONSTEXPR bool hasScales(WeightFormat format) {
   return format != WeightFormat::F16 && format != WeightFormat::BF16;
@@ -51,7 +53,9 @@ LLAMAC_CONSTEXPR bool hasScales(WeightFormat format) {
 
 /// Elements of 16 bytes of values.
 LLAMAC_CONSTEXPR int chunkElements(WeightFormat format) {
-  return format == WeightFormat::Q8_0 ? 16 : hasScales(format) ? 32 : 8;
+  return format == WeightFormat::Q8_0 || format == WeightFormat::MXFP8 ? 16
+         : hasScales(format)                                           ? 32
+                                                                       : 8;
 }
 
 /// Elements that share a scale.
@@ -59,7 +63,10 @@ constexpr int scaleBlock = 32;
 
 /// Bytes of the scale of one block.
 LLAMAC_CONSTEXPR int scaleBytes(WeightFormat format) {
-  return !hasScales(format) ? 0 : format == WeightFormat::Q4_1 ? 4 : 2;
+  return !hasScales(format)              ? 0
+         : format == WeightFormat::Q4_1  ? 4
+         : format == WeightFormat::MXFP8 ? 1
+                                         : 2;
 }
 
 /// Whether rows of `depth` elements can be packed.

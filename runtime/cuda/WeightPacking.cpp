@@ -9,6 +9,7 @@
 #include "runtime/cuda/WeightPacking.h"
 
 #include "runtime/io/Dequantize.h"
+#include "runtime/io/Mxfp8.h"
 
 #include <cassert>
 #include <cstring>
@@ -36,10 +37,15 @@ static void packNibbles(const uint8_t *stored, uint8_t *values) {
   }
 }
 
-/// Packs one block of `type`: GGUF has the scales, then the values.
+/// Packs one block of `type`: stored are the scales, then the values.
 static void packBlock(DataType type, const uint8_t *stored, uint8_t *values,
                       uint8_t *scales) {
   const int64_t bytes = scaleBytes(weightFormat(type));
+  if (type == DataType::MXFP8) {
+    *scales = mxfp8ScaleWithNan(stored);
+    std::memcpy(values, stored + bytes, scaleBlock);
+    return;
+  }
   std::memcpy(scales, stored, bytes);
   if (type != DataType::Q8_0)
     return packNibbles(stored + bytes, values);

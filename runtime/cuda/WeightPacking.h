@@ -34,6 +34,8 @@ constexpr WeightFormat weightFormat(DataType type) {
     return WeightFormat::Q4_0;
   case DataType::Q4_1:
     return WeightFormat::Q4_1;
+  case DataType::MXFP8:
+    return WeightFormat::MXFP8;
   default:
     return WeightFormat::BF16;
   }

@@ -104,7 +104,7 @@ static std::string adviceFor(const schema::PlanT &plan,
     advice = absl::StrCat("-c ", context);
   // The formats of --weights, the most exact first.
   for (const auto type : {schema::DataType::BF16, schema::DataType::Q8_0,
-                          schema::DataType::Q4_0}) {
+                          schema::DataType::MXFP8, schema::DataType::Q4_0}) {
     const uint64_t weights = weightBytesAs(plan, type);
     const int64_t context = contextBeside(weights);
     if (weights >= needs.weights || context < least)

@@ -17,6 +17,7 @@
 #include "runtime/io/Dequantize.h"
 
 #include "runtime/io/FloatBits.h"
+#include "runtime/io/Mxfp8.h"
 
 #include <cstring>
 
@@ -221,6 +222,8 @@ void dequantizeRow(DataType type, const uint8_t *in, int64_t n, float *out) {
     return dequantizeBlocks<dequantizeQ5_K>(type, in, n, out);
   case DataType::Q6_K:
     return dequantizeBlocks<dequantizeQ6_K>(type, in, n, out);
+  case DataType::MXFP8:
+    return dequantizeBlocks<dequantizeMxfp8>(type, in, n, out);
   }
 }
 

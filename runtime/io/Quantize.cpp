@@ -8,6 +8,7 @@
 
 #include "runtime/io/Dequantize.h"
 #include "runtime/io/FloatBits.h"
+#include "runtime/io/Mxfp8.h"
 
 #include <algorithm>
 #include <cassert>
@@ -78,7 +79,7 @@ static void narrow(const float *in, int64_t n, uint8_t *out) {
 bool canQuantizeTo(DataType type) {
   return type == DataType::F32 || type == DataType::F16 ||
          type == DataType::BF16 || type == DataType::Q8_0 ||
-         type == DataType::Q4_0;
+         type == DataType::Q4_0 || type == DataType::MXFP8;
 }
 
 void quantizeRow(DataType type, const float *in, int64_t n, uint8_t *out) {
@@ -96,6 +97,8 @@ void quantizeRow(DataType type, const float *in, int64_t n, uint8_t *out) {
     return quantizeBlocks<quantizeQ8_0>(type, in, n, out);
   case DataType::Q4_0:
     return quantizeBlocks<quantizeQ4_0>(type, in, n, out);
+  case DataType::MXFP8:
+    return quantizeBlocks<quantizeMxfp8>(type, in, n, out);
   default:
     return;
   }

@@ -15,7 +15,7 @@ namespace llamac {
 
 // The two enumerations are the same list.
 static_assert(static_cast<int>(schema::DataType::MAX) ==
-              static_cast<int>(DataType::Q6_K));
+              static_cast<int>(DataType::MXFP8));
 static_assert(static_cast<int>(schema::DataType::Q8_0) ==
               static_cast<int>(DataType::Q8_0));
 

@@ -9,6 +9,7 @@
 #include "runtime/sim/Machine.h"
 
 #include "runtime/io/FloatBits.h"
+#include "runtime/io/Mxfp8.h"
 
 #include <cmath>
 
@@ -43,6 +44,14 @@ static unsigned short floatToHalf(float value) {
 }
 static unsigned short floatToBf16(float value) {
   return std::isnan(value) ? 0x7fff : f32ToBf16(value);
+}
+
+/// Every E4M3 is a half; a NaN has no sign.
+static unsigned e4m3x2ToHalf2(unsigned pair) {
+  auto half = [](unsigned element) -> unsigned {
+    return floatToHalf(e4m3ToF32(static_cast<uint8_t>(element)));
+  };
+  return half(pair) | half(pair >> 8) << 16;
 }
 
 static unsigned fmaHalf2(unsigned a, unsigned b, unsigned c) {
@@ -199,6 +208,7 @@ const SimCalls &calls() {
       f16ToF32,
       floatToHalf,
       floatToBf16,
+      e4m3x2ToHalf2,
       fmaHalf2,
       shuffle,
       ballot,

@@ -61,6 +61,7 @@ struct SimCalls {
   float (*halfToFloat)(unsigned short bits);
   unsigned short (*floatToHalf)(float value);
   unsigned short (*floatToBf16)(float value);
+  unsigned (*e4m3x2ToHalf2)(unsigned pair);
   unsigned (*fmaHalf2)(unsigned a, unsigned b, unsigned c);
 
   unsigned (*shuffle)(unsigned mask, int kind, unsigned value, unsigned by);

@@ -21,7 +21,8 @@ namespace llamac {
 /// of a matrix evenly spread numbers of mean 0 and variance 1 / cols, which
 /// keep the size of what they are multiplied by; of a norm's gain, numbers from
 /// 0.9 to 1.1. Block formats have one scale. `weight` outlives the result.
-/// Unsupported error for a format other than f32, f16, bf16, q8_0 and q4_0.
+/// Unsupported error for a format other than f32, f16, bf16, q8_0, q4_0 and
+/// mxfp8.
 absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
                                      uint64_t seed);
 

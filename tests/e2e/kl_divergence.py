@@ -14,6 +14,7 @@ distribution (fp32, op by op) and Q another's, both over the whole vocabulary:
 The reference target itself is held against a float64 forward by
 test_logits.py, so what is left here is rounding: activations to int8 or bf16,
 and the order of sums. The cpu target must lose no more by it than llama.cpp.
+What --weights loses beside is held to what its formats are known to lose.
 """
 
 import json
@@ -29,6 +30,7 @@ import numpy as np
 
 WINDOW = 512
 MIN_POSITIONS = 1000
+FORMATS = {"cpu q8_0": "q8_0", "cpu mxfp8": "mxfp8"}
 TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "reading.txt")
 
 
@@ -83,8 +85,8 @@ def measure(test, model):
         tokens = peer.tokenize(f.read(), add_bos=False, special=False)
     windows = [tokens[i : i + WINDOW] for i in range(0, len(tokens), WINDOW)]
 
-    against = {"cpu": Comparison(), "llama.cpp": Comparison()}
-    perplexity = {"reference": Perplexity(), "cpu": Perplexity(), "llama.cpp": Perplexity()}
+    against = {name: Comparison() for name in ("cpu", "llama.cpp", *FORMATS)}
+    perplexity = {name: Perplexity() for name in ("reference", *against)}
     for window in windows:
         if len(window) < 2:
             continue
@@ -95,6 +97,8 @@ def measure(test, model):
             "cpu": test.logits(model, window, "cpu"),
             "llama.cpp": peer.scores[: len(window)],
         }
+        for name, weights in FORMATS.items():
+            logits[name] = test.logits(model, window, "cpu", "--weights", weights)
         log_probabilities = {name: log_softmax(x) for name, x in logits.items()}
         for name, sums in against.items():
             sums.add(log_probabilities["reference"], log_probabilities[name])
@@ -120,6 +124,10 @@ class Divergence(support.TestCase):
         for name in ("reference", "cpu"):
             ratio = perplexity[name] / perplexity["llama.cpp"]
             self.assertLess(abs(ratio - 1), 0.01, f"perplexity of {name}")
+        # As their errors say: MXFP8's has 23 times the mean square of Q8_0's.
+        for name, kl, ratio in (("cpu q8_0", 0.003, 1.01), ("cpu mxfp8", 0.05, 1.06)):
+            self.assertLessEqual(found["against reference"][name]["mean_kl"], kl, name)
+            self.assertLess(perplexity[name] / perplexity["reference"], ratio, name)
 
 
 if __name__ == "__main__":

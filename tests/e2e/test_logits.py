@@ -17,9 +17,10 @@ import unittest
 
 import support
 
-support.require("numpy", "gguf", "safetensors")
+support.require("numpy", "gguf", "ml_dtypes", "safetensors")
 
 import gguf
+import mxfp8
 import numpy as np
 
 from llama_numpy import Config, RopeScaling, forward
@@ -38,10 +39,10 @@ REFERENCE_TOLERANCE = 2e-5
 # Activations may be rounded to bf16 where the host multiplies bf16: 2^-9 in
 # each operand of each product.
 CPU_TOLERANCE = 5e-3
-# Native block kernels round activations to int8 in blocks of 32: a step of
-# 1/127 of the block's largest, about 0.6 % of a typical activation.
+# Products with block formats round activations to int8 in blocks of 32: a step
+# of 1/127 of the block's largest, about 0.6 % of a typical activation.
 INT8_TOLERANCE = 2e-2
-# Other formats are dequantised first, and weights may be rounded to bf16 too.
+# Products with others widen the weights, which may be rounded to bf16 too.
 DEQUANTISED_TOLERANCE = 1e-2
 
 # A prompt longer than a chunk, and one that is no multiple of anything.
@@ -75,15 +76,15 @@ class LogitsCase(support.TestCase):
         print(f"  error {error:.2e} of {tolerance:.0e}")
         self.assertLessEqual(error, tolerance, f"worst at position {row}; largest |logit| {largest:.3f}")
 
-    def compare(self, model, weights, cpu_tolerance):
+    def compare(self, model, weights, cpu_tolerance, *flags):
         expected = forward(self.config, weights, self.tokens)
         with self.subTest("reference"):
-            self.check(self.logits(model, self.tokens, "reference"), expected, REFERENCE_TOLERANCE)
+            self.check(self.logits(model, self.tokens, "reference", *flags), expected, REFERENCE_TOLERANCE)
         with self.subTest("cpu, one prefill"):
-            self.check(self.logits(model, self.tokens, "cpu"), expected, cpu_tolerance)
+            self.check(self.logits(model, self.tokens, "cpu", *flags), expected, cpu_tolerance)
         for chunk in CHUNKS:
             with self.subTest(f"cpu, {chunk} at a time"):
-                got = self.logits(model, self.tokens, "cpu", "--chunk", chunk)
+                got = self.logits(model, self.tokens, "cpu", "--chunk", chunk, *flags)
                 self.check(got, expected, cpu_tolerance)
 
 
@@ -186,10 +187,17 @@ class SharedStorage(LogitsCase):
 
 
 class Quantised(LogitsCase):
-    """GGUF's block formats, against the oracle on the numbers they stand for."""
+    """The block formats, against the oracle on the numbers they stand for."""
 
     config = Config(256, 2, 4, 2, vocab=499, multiple_of=256, tied=True)
     dtype = "f32"
+
+    def test_mxfp8(self):
+        """Which no file holds: matrices become that when they are compiled."""
+        model = self.path("f32")
+        write_huggingface(model, self.config, self.weights, self.dtype)
+        values = {name: mxfp8.rounded(x) if x.ndim == 2 else x for name, x in self.weights.items()}
+        self.compare(model, values, DEQUANTISED_TOLERANCE, "--weights", "mxfp8")
 
 
 def _add_quantised(type_name, tolerance):
@@ -201,10 +209,8 @@ def _add_quantised(type_name, tolerance):
     setattr(Quantised, f"test_{type_name.lower()}", test)
 
 
-for _name in ("Q8_0", "Q4_0", "Q4_1"):
+for _name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"):
     _add_quantised(_name, INT8_TOLERANCE)
-for _name in ("Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"):
-    _add_quantised(_name, DEQUANTISED_TOLERANCE)
 
 
 # The levels of runtime/cpu/IsaLevel.h and what of /proc/cpuinfo they need.
@@ -217,24 +223,53 @@ ISA_LEVELS = {
 
 
 class EveryInstructionSet(LogitsCase):
-    """Every level that this machine runs, for a float and two integer formats."""
+    """Every level that this machine runs, for two float and some integer formats."""
 
-    config = Config(256, 2, 8, 2, vocab=501)
+    # K-quants want rows of whole blocks of 256.
+    config = Config(256, 2, 8, 2, vocab=501, multiple_of=256)
 
     def test_levels(self):
         with open("/proc/cpuinfo") as f:
             line = next((x for x in f if x.startswith("flags")), "flags :")
         flags = set(line.split(":")[1].split())
-        for type_name, tolerance in (("BF16", CPU_TOLERANCE), ("Q4_1", INT8_TOLERANCE), ("Q8_0", INT8_TOLERANCE)):
+        models = {}
+        for type_name in ("BF16", "Q4_1", "Q8_0", "Q5_K", "Q6_K"):
+            tolerance = CPU_TOLERANCE if type_name == "BF16" else INT8_TOLERANCE
             stored, values = quantise(self.weights, type_name)
             model = write_gguf(self.path(f"{type_name}.gguf"), self.config, stored)
+            models[type_name] = (model, values, tolerance, "keep")
+        values = {name: mxfp8.rounded(x) if x.ndim == 2 else x for name, x in self.weights.items()}
+        models["MXFP8"] = (self.path("BF16.gguf"), values, DEQUANTISED_TOLERANCE, "mxfp8")
+        for type_name, (model, values, tolerance, kept) in models.items():
             expected = forward(self.config, values, self.tokens)
             for level, needed in ISA_LEVELS.items():
                 if not needed <= flags:
                     continue
                 with self.subTest(level, type=type_name):
-                    got = self.logits(model, self.tokens, "cpu", "--isa", level)
+                    got = self.logits(model, self.tokens, "cpu", "--isa", level, "--weights", kept)
                     self.check(got, expected, tolerance)
+
+
+class CacheFormats(LogitsCase):
+    """Every format of the KV cache, which rounds keys and values."""
+
+    config = Config(256, 2, 8, 2, vocab=501)
+
+    def test_formats(self):
+        stored, values = quantise(self.weights, "BF16")
+        model = write_gguf(self.path("model.gguf"), self.config, stored)
+        expected = forward(self.config, values, self.tokens)
+        for kind, tolerance in (("f32", CPU_TOLERANCE), ("f16", CPU_TOLERANCE), ("bf16", 2 * CPU_TOLERANCE)):
+            with self.subTest(kind):
+                plan = self.path(f"{kind}.plan")
+                self.llamac("compile", model, "-o", plan, "--kv-type", kind)
+                self.check(self.logits(plan, self.tokens, "cpu", "--chunk", 7), expected, tolerance)
+
+    def test_a_format_that_a_target_has_not_is_refused(self):
+        model = write_gguf(self.path("model.gguf"), self.config, quantise(self.weights, "BF16")[0])
+        for target, kind, known in (("cpu", "q2", "f16, bf16 or f32"), ("cuda", "f32", "f16 or bf16")):
+            result = self.llamac("compile", model, "-o", self.path("none.plan"), "--kv-type", kind, "--target", target, expect=support.USAGE)
+            self.assertIn(f"--kv-type: expected {known} for target {target}, got {kind}", result.stderr)
 
 
 class RealWeights(LogitsCase):
@@ -261,9 +296,7 @@ class RealWeights(LogitsCase):
 # Classes that only hold what others share are no tests.
 def load_tests(loader, standard, pattern):
     cases = [c for c in globals().values() if isinstance(c, type) and issubclass(c, LogitsCase)]
-    return unittest.TestSuite(
-        loader.loadTestsFromTestCase(c) for c in cases if c.config is not None
-    )
+    return unittest.TestSuite(loader.loadTestsFromTestCase(c) for c in cases if c.config is not None)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Overrides(support.TestCase):
         return set(os.listdir(folder)) if os.path.isdir(folder) else set()
 
     def test_every_emitted_file_passes(self):
-        for weights in ("keep", "q4_0", "q8_0"):
+        for weights in ("keep", "q4_0", "q8_0", "mxfp8"):
             flags = ("--weights", weights)
             files = self.emitted(*flags)
             self.assertGreater(len(files), 20)

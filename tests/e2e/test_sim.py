@@ -93,10 +93,11 @@ class Checked(support.TestCase):
         "gqa8_h16": Config(128, 1, 8, 1, vocab=260),
     }
 
-    def check(self, model):
+    def check(self, model, *flags):
         for schedule in self.SCHEDULES:
             with self.subTest(schedule):
-                out = self.llamac("check", model, "--target", "sim", "--sim-check", "--sim-schedule", schedule).stdout
+                run = ("check", model, "--target", "sim", "--sim-check", "--sim-schedule", schedule, *flags)
+                out = self.llamac(*run).stdout
                 kernels = [line.split()[0] for line in out.split("\nkernel ")[1].split("\n\n")[0].splitlines()[1:]]
                 # Products of all row counts were among them.
                 for rows in ("_m2", "_m4", "_m16"):
@@ -104,7 +105,7 @@ class Checked(support.TestCase):
                 self.assertTrue(any(k.startswith(("gemm_output", "gemm_wgmma_output")) for k in kernels), kernels)
 
 
-def _add_checked(name, config, dtype, stored_type=None):
+def _add_checked(name, config, dtype, stored_type=None, flags=()):
     def test(self):
         weights = random_weights(config, dtype, 3)
         if stored_type:
@@ -112,7 +113,7 @@ def _add_checked(name, config, dtype, stored_type=None):
         else:
             model = self.path(name)
             write_meta(model, config, weights, dtype)
-        self.check(model)
+        self.check(model, *flags)
 
     setattr(Checked, f"test_{name}", test)
 
@@ -122,6 +123,7 @@ for _dtype in ("bf16", "f16"):
 # Q5_1 stands for what is uploaded as bf16.
 for _type in ("Q8_0", "Q4_0", "Q4_1", "Q5_1"):
     _add_checked(_type.lower(), Checked.SMALL, "f32", _type)
+_add_checked("mxfp8", Checked.SMALL, "f32", flags=("--weights", "mxfp8"))
 for _name, _config in Checked.SHAPES.items():
     _add_checked(_name, _config, "bf16")
 

@@ -20,7 +20,7 @@ namespace {
 /// Every DataType, to its last enumerator.
 std::vector<DataTypeInfo> allDataTypes() {
   std::vector<DataTypeInfo> types;
-  for (int i = 0; i <= static_cast<int>(DataType::Q6_K); ++i)
+  for (int i = 0; i < numDataTypes; ++i)
     types.push_back(dataTypeInfo(static_cast<DataType>(i)));
   return types;
 }

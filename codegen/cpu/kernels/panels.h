@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Weights of 16 rows at one k, widened to f32, from any packed format (the
-// layouts are in PanelLayout.h). The values are those of GGUF's definition of
-// each format: q * scale + offset.
+// layouts are in PanelLayout.h). The values are those of the format's
+// definition: q * scale + offset.
 //
 // The quants of the block formats are interleaved by words of four k, so no
 // format needs a shuffle: a word is shifted until the wanted bits are its last.
@@ -247,6 +247,28 @@ template <> struct PanelReader<PanelFormat::Q6_K> {
     U32x16 top =
         byteOfWords(low + 2048, half * 32 + at % 32) >> U32(quarter * 2) & 3;
     return (toFloat(q | top << 4) - 32.0f) * s.scale;
+  }
+};
+
+// E4M3 elements times an E8M0 scale; a block with a NaN has the scale NaN. Bits
+// of an element where those of an f32 are make it 2^-120 of itself, a subnormal
+// one included. Two products undo it, since 2^120 times the scale may be
+// infinite.
+template <> struct PanelReader<PanelFormat::MXFP8> {
+  static constexpr long group = 32;
+  static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
+    U32x16 e =
+        __builtin_convertvector(load<U8x16>(panel + k / 32 * 528), U32x16);
+    // 2^-127 is subnormal; all ones are NaN.
+    U32x16 edge = bits<U32x16>(I32x16((e + 1 & 255) < 2)) & 0x00400000;
+    return {bits<F32x16>(e << 23 | edge)};
+  }
+  static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
+                                     long k, int j) {
+    long at = k % 32 + j;
+    U32x16 word = load<U32x16>(panel + k / 32 * 528 + 16 + at / 4 * 64);
+    I32x16 element = bits<I32x16>(word << U32(24 - at % 4 * 8)) >> 4;
+    return bits<F32x16>(element & I32x16(0x87f00000)) * 0x1p120f * s.scale;
   }
 };
 

@@ -156,3 +156,17 @@ plan.kernel @gemv_q6_k family "gemv" serves [] {
     kernel.yield %acc
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q6_k>>) -> tensor<?x9xf32>
 }
+// CHECK: embed<EmbedConfig{.format = PanelFormat::MXFP8, .width = 256}>
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::MXFP8,
+plan.kernel @embed_mxfp8 family "embed" serves [] {
+^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<mxfp8>>):
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<mxfp8>>) -> tensor<?x256xf32>
+}
+plan.kernel @gemv_mxfp8 family "gemv" serves [] {
+^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<mxfp8>>):
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<mxfp8>>) -> tensor<?x9xf32>
+}

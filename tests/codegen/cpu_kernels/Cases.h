@@ -47,7 +47,9 @@
   CASE(Q5_K, 17, 256)                                                          \
   CASE(Q5_K, 33, 512)                                                          \
   CASE(Q6_K, 17, 256)                                                          \
-  CASE(Q6_K, 33, 512)
+  CASE(Q6_K, 33, 512)                                                          \
+  CASE(MXFP8, 17, 96)                                                          \
+  CASE(MXFP8, 100, 576)
 
 /// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,
 /// attentionSplit_*, attentionMerge_*, ropeAppend_*,

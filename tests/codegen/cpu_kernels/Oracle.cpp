@@ -63,6 +63,15 @@ std::vector<uint8_t> randomWeights(DataType type, int64_t rows, int64_t cols,
   }
   for (uint8_t &byte : bytes)
     byte = static_cast<uint8_t>(random());
+  if (type == DataType::MXFP8) {
+    // Elements that are numbers, scales of 2^-12 .. 2^-9.
+    for (size_t i = 0; i < bytes.size(); ++i)
+      if (i % info.blockBytes == 0)
+        bytes[i] = 127 - 12 + bytes[i] % 4;
+      else if (bytes[i] % 128 == 127)
+        bytes[i] -= 1;
+    return bytes;
+  }
   // Where the half floats of a block lie; the rest may be any bytes.
   std::vector<int> halves;
   switch (type) {
@@ -153,6 +162,15 @@ static double elementOf(DataType type, const uint8_t *block, int i) {
     int high = block[128 + half * 32 + within % 32] >> within / 32 * 2 & 3;
     int scale = static_cast<int8_t>(block[192 + i / 16]);
     return halfAt(block + 208) * scale * (low + 16 * high - 32);
+  }
+  case DataType::MXFP8: {
+    int element = block[1 + i] % 128, exponent = element / 8;
+    if (block[0] == 255 || element == 127)
+      return NAN;
+    double fraction = exponent == 0 ? element % 8 : 8 + element % 8;
+    double value = std::ldexp(fraction, (exponent == 0 ? 1 : exponent) - 10 +
+                                            block[0] - 127);
+    return block[1 + i] >= 128 ? -value : value;
   }
   }
   return NAN;

@@ -75,7 +75,8 @@ TEST_P(WeightPacking, SizeIsTheFilesPlusPadding) {
   EXPECT_EQ(bytes % 64, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, WeightPacking, ::testing::Range(0, 11),
+INSTANTIATE_TEST_SUITE_P(Formats, WeightPacking,
+                         ::testing::Range(0, numDataTypes),
                          [](const auto &info) {
                            return std::string(
                                dataTypeName(static_cast<DataType>(info.param)));

@@ -123,7 +123,7 @@ std::vector<GateCase> cases() {
          {"llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b", "llama-2-7b"})
       all.push_back({shape, "params.json", "keep", gpu.name});
     all.push_back({"smollm2-135m", "config.json", "keep", gpu.name});
-    for (const char *weights : {"q8_0", "q4_0"})
+    for (const char *weights : {"q8_0", "q4_0", "mxfp8"})
       all.push_back({"llama-3.2-1b", "params.json", weights, gpu.name});
     // The largest tiles of unpacked weights.
     if (gpu.tier == KernelTier::Sm90)

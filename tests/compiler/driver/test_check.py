@@ -144,7 +144,7 @@ class Kernels(support.TestCase):
 
     def test_every_launch_is_within_the_tolerance_of_its_format(self):
         for key, model in self.models.items():
-            for weights in ("keep", "q8_0", "q4_0"):
+            for weights in ("keep", "mxfp8", "q8_0", "q4_0"):
                 with self.subTest(model=key, weights=weights):
                     output = self.llamac("check", model, "--weights", weights).stdout
                     self.assertNotIn("WRONG", output)

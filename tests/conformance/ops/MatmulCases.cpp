@@ -190,12 +190,20 @@ static void addNanWeight(std::vector<OpCase> &cases, DataType type) {
   const Product product{Epilogue::Plain, false, type, outputs, depth};
   const auto program = productProgram(product);
   program->name += "_nan_weight";
-  // A block of these begins with its scale, in fp16.
-  const uint16_t nan = type == DataType::BF16 ? f32ToBf16(NAN) : f32ToF16(NAN);
   std::vector<uint8_t> &bytes = program->weights[0].bytes;
   const size_t rowBytes = bytes.size() / outputs;
-  std::memcpy(&bytes[16 * rowBytes], &nan, 2);
-  std::memcpy(&bytes[66 * rowBytes - dataTypeInfo(type).blockBytes], &nan, 2);
+  uint8_t *first = &bytes[16 * rowBytes];
+  uint8_t *last = &bytes[66 * rowBytes - dataTypeInfo(type).blockBytes];
+  if (type == DataType::MXFP8) {
+    *first = 0xff;   // A scale.
+    last[17] = 0x7f; // An element.
+  } else {
+    // A block of these begins with its scale, in fp16.
+    const uint16_t nan =
+        type == DataType::BF16 ? f32ToBf16(NAN) : f32ToF16(NAN);
+    std::memcpy(first, &nan, 2);
+    std::memcpy(last, &nan, 2);
+  }
   for (const int64_t rows : {1, 66})
     cases.push_back(productCase(absl::StrCat(program->name, "_r", rows),
                                 product, program, gridFloats(rows, depth, 43),
@@ -251,13 +259,16 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   addProduct(cases, {Plain, false, Q4_K, 20, 256}, two);
   addProduct(cases, {Plain, false, Q5_K, 20, 256}, two);
   addProduct(cases, {Plain, false, Q6_K, 20, 512}, two);
-  for (const DataType type : {BF16, Q8_0, Q4_0}) {
+  addProduct(cases, {Plain, false, MXFP8, 130, 96}, few);
+  // A row of scales of a multiple of 16 bytes.
+  addProduct(cases, {Plain, true, MXFP8, 34, 512, "_deep"}, two);
+  for (const DataType type : {BF16, Q8_0, Q4_0, MXFP8}) {
     addProduct(cases, {Residual, false, type, 66, 96}, two);
     addProduct(cases, {Gated, true, type, 66, 96}, few);
   }
   addProduct(cases, {Plain, true, Q4_1, 66, 96}, two);
   addProduct(cases, {Gated, false, F16, 34, 72}, two);
-  for (const DataType type : {BF16, Q8_0, Q4_0, Q4_1})
+  for (const DataType type : {BF16, Q8_0, Q4_0, Q4_1, MXFP8})
     addNanWeight(cases, type);
   addHead(cases);
 }

@@ -40,12 +40,13 @@ static bool usesTensorCores(int64_t rows) { return rows > 4; }
 static bool isUnpacked(DataType type) {
   return type == DataType::BF16 || type == DataType::F16 ||
          type == DataType::Q8_0 || type == DataType::Q4_0 ||
-         type == DataType::Q4_1;
+         type == DataType::Q4_1 || type == DataType::MXFP8;
 }
 
 static double cudaWeightError(DataType type, int64_t rows) {
+  const bool isBf16 = type == DataType::BF16 || type == DataType::MXFP8;
   const bool isRounded =
-      !isUnpacked(type) || (usesTensorCores(rows) && type != DataType::BF16);
+      !isUnpacked(type) || (usesTensorCores(rows) && !isBf16);
   return isRounded ? bf16Rounding : 0;
 }
 

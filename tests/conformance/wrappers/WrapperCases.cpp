@@ -104,6 +104,28 @@ static uint32_t bf16Bits(uint32_t word) {
   return (word + 0x7fff + (word >> 16 & 1)) >> 16;
 }
 
+/// An element of E4M3 as half precision, by the format's definition.
+static uint32_t halfOfE4m3(uint32_t element) {
+  const int exponent = static_cast<int>(element >> 3 & 15);
+  const auto fraction = static_cast<float>(element & 7);
+  if ((element & 0x7f) == 0x7f)
+    return 0x7fff;
+  const float magnitude = exponent ? std::ldexp(8 + fraction, exponent - 10)
+                                   : std::ldexp(fraction, -9);
+  return f32ToF16(element & 0x80 ? -magnitude : magnitude);
+}
+
+static Words halvesOfE4m3(const Words &in) {
+  Words low, high;
+  for (uint32_t i = 0; i < 256; ++i) {
+    const uint32_t other = halfOfE4m3(in[i] & 0xff);
+    low.push_back(halfOfE4m3(i) | other << 16);
+    high.push_back(other | halfOfE4m3(i) << 16);
+  }
+  low.insert(low.end(), high.begin(), high.end());
+  return low;
+}
+
 static uint32_t fmaOfHalves(uint32_t a, uint32_t b, uint32_t c) {
   uint32_t result = 0;
   for (int i = 0; i < 2; ++i)
@@ -306,6 +328,10 @@ const std::vector<WrapperCase> &wrapperCases() {
       {"pairOfHalf", Input::Positive, Match::Exact,
        EXPECT_EACH(f32ToF16(asFloat(a)) |
                    static_cast<uint32_t>(f32ToF16(asFloat(b))) << 16)},
+      {"halvesOfPair", Input::HalfPairs, Match::Exact,
+       EXPECT_EACH(asBits(f16ToF32(half(a, 0))) ^
+                   asBits(f16ToF32(half(a, 1))) >> 1)},
+      {"halvesOfE4m3", Input::Bits, Match::Exact, halvesOfE4m3},
       {"fmaOfHalves", Input::HalfPairs, Match::Exact,
        EXPECT_EACH(fmaOfHalves(a, b, c))},
       {"powerOfTwo", Input::Floats, Match::Float,

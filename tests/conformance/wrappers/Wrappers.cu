@@ -58,6 +58,19 @@ WRAPPER(pairOfBf16) {
 WRAPPER(pairOfHalf) {
   FOR_EACH out[i] = packHalf(asFloat(in[i]), asFloat(in[i + 256]));
 }
+WRAPPER(halvesOfPair) {
+  FOR_EACH out[i] =
+      asBits(lowHalfToFloat(in[i])) ^ asBits(highHalfToFloat(in[i])) >> 1;
+}
+#if LLAMAC_HAS_SM89
+WRAPPER(halvesOfE4m3) {
+  // Every element, in either place.
+  FOR_EACH {
+    out[i] = e4m3x2ToHalf2(in[i] << 8 | i);
+    out[256 + i] = e4m3x2ToHalf2(i << 8 | (in[i] & 0xff));
+  }
+}
+#endif
 WRAPPER(fmaOfHalves) {
   FOR_EACH out[i] = fmaHalf2(in[i], in[i + 256], in[i + 512]);
 }

@@ -15,6 +15,7 @@
 
 #include "runtime/io/Dequantize.h"
 #include "runtime/io/FloatBits.h"
+#include "runtime/io/Mxfp8.h"
 
 #include <gtest/gtest.h>
 
@@ -46,6 +47,8 @@ float element(WeightFormat format, const std::vector<uint8_t> &packed,
     return bf16ToF32(half(chunk + 2 * i));
   case WeightFormat::Q8_0:
     return f16ToF32(half(scale)) * static_cast<float>(chunk[i] - 128);
+  case WeightFormat::MXFP8:
+    return e8m0ToF32(*scale) * e4m3ToF32(chunk[i]);
   case WeightFormat::Q4_0:
   case WeightFormat::Q4_1:
     break;
@@ -70,6 +73,10 @@ std::vector<uint8_t> storedRows(DataType type, int64_t rows, int64_t depth) {
   // The exponents of floats, and of every block's scales wherever they are.
   for (size_t i = 0; i + 1 < bytes.size(); i += 2)
     bytes[i + 1] &= 0xbb;
+  // Elements of this format would make their blocks NaN.
+  if (type == DataType::MXFP8)
+    for (uint8_t &byte : bytes)
+      byte &= 0xbb;
   return bytes;
 }
 
@@ -108,11 +115,20 @@ INSTANTIATE_TEST_SUITE_P(Types, WeightPackingTest,
                                          DataType::Q4_0, DataType::Q4_1,
                                          DataType::Q5_0, DataType::Q5_1,
                                          DataType::Q4_K, DataType::Q5_K,
-                                         DataType::Q6_K),
+                                         DataType::Q6_K, DataType::MXFP8),
                          [](const auto &info) {
                            return std::string(dataTypeName(info.param).data(),
                                               dataTypeName(info.param).size());
                          });
+
+TEST(WeightPackingTest, ANanElementMakesTheScaleOfItsBlockNan) {
+  std::vector<uint8_t> stored(2 * 33, 0x38), values(64), scales(2);
+  stored[33 + 32] = 0xff; // The last element of the second block.
+  packWeightRows(DataType::MXFP8, 64, 1, stored.data(), values.data(),
+                 scales.data());
+  EXPECT_EQ(scales[0], 0x38);
+  EXPECT_EQ(scales[1], e8m0Nan);
+}
 
 TEST(WeightLayoutTest, PlanesAreAlignedAndAsSmallAsTheFormat) {
   // 2048 x 2048: 16 bytes of values and one scale for every 32 of Q4_0.
@@ -122,6 +138,8 @@ TEST(WeightLayoutTest, PlanesAreAlignedAndAsSmallAsTheFormat) {
             2048 * 2048 / 32 * 20);
   EXPECT_EQ(packedWeightBytes(WeightFormat::Q8_0, 2048, 2048),
             2048 * 2048 / 32 * 34);
+  EXPECT_EQ(packedWeightBytes(WeightFormat::MXFP8, 2048, 2048),
+            2048 * 2048 / 32 * 33);
   EXPECT_EQ(packedWeightBytes(WeightFormat::BF16, 2048, 2048), 2048 * 2048 * 2);
   EXPECT_EQ(scalesOffset(WeightFormat::Q4_0, 3, 32) % 256, 0);
 }

@@ -15,6 +15,7 @@
 
 #include "TestFiles.h"
 #include "runtime/io/FloatBits.h"
+#include "runtime/io/Mxfp8.h"
 
 #include <cmath>
 #include <limits>
@@ -206,6 +207,25 @@ TEST(Dequantize, Q6_K) {
   }
 }
 
+TEST(Dequantize, MXFP8) {
+  // 2^-2 times 1.5, -448, the least number, the least normal one, NaN.
+  std::string block("\x7d\x3c\xfe\x01\x08\x7f", 6);
+  auto out = dequantize(DataType::MXFP8, block + std::string(27, '\0'), 32);
+  EXPECT_EQ(out[0], 0.375f);
+  EXPECT_EQ(out[1], -112.0f);
+  EXPECT_EQ(out[2], 0x1p-11f);
+  EXPECT_EQ(out[3], 0x1p-8f);
+  EXPECT_TRUE(std::isnan(out[4]));
+  EXPECT_EQ(out[31], 0.0f);
+  block[0] = '\0'; // 2^-127.
+  out = dequantize(DataType::MXFP8, block + std::string(27, '\0'), 32);
+  EXPECT_EQ(out[2], 0x1p-136f);
+  block[0] = '\xff';
+  out = dequantize(DataType::MXFP8, block + std::string(27, '\0'), 32);
+  for (float value : out)
+    EXPECT_TRUE(std::isnan(value));
+}
+
 static std::string quantize(DataType type, const std::vector<float> &values) {
   std::string out(dataTypeBytes(type, values.size()), '\xcc');
   quantizeRow(type, values.data(), static_cast<int64_t>(values.size()),
@@ -236,8 +256,58 @@ TEST(Quantize, Q4_0ScalesByTheLargestWithItsSign) {
   EXPECT_EQ(static_cast<uint8_t>(out[3]), 0x8f); // Clipped to 15.
 }
 
+TEST(FloatBits, E4m3RoundsToNearestEvenAndSaturates) {
+  EXPECT_EQ(f32ToE4m3(1.0f), 0x38);
+  EXPECT_EQ(f32ToE4m3(1.0625f), 0x38); // A tie, to even.
+  EXPECT_EQ(f32ToE4m3(1.1875f), 0x3a);
+  EXPECT_EQ(f32ToE4m3(-1.07f), 0xb9);
+  EXPECT_EQ(f32ToE4m3(0x1p-10f), 0x00); // A tie of subnormals.
+  EXPECT_EQ(f32ToE4m3(0x3p-10f), 0x02);
+  EXPECT_EQ(f32ToE4m3(0x1.fp-7f), 0x08); // Up to the least normal one.
+  EXPECT_EQ(f32ToE4m3(-0.0f), 0x80);
+  EXPECT_EQ(f32ToE4m3(447.0f), 0x7e);
+  EXPECT_EQ(f32ToE4m3(1e30f), 0x7e);
+  EXPECT_EQ(f32ToE4m3(-infinity), 0xfe);
+}
+
+TEST(FloatBits, EveryE4m3SurvivesTheRoundTrip) {
+  for (int bits = 0; bits < 256; ++bits) {
+    const auto element = static_cast<uint8_t>(bits);
+    if (!isE4m3Nan(element)) {
+      ASSERT_EQ(f32ToE4m3(e4m3ToF32(element)), element);
+    }
+  }
+}
+
+TEST(Quantize, MXFP8TakesTheLeastScaleThatClipsNothing) {
+  std::vector<float> values(32, 0.0f);
+  auto scaleOf = [&](float largest) {
+    values[5] = -largest;
+    return static_cast<uint8_t>(quantize(DataType::MXFP8, values)[0]);
+  };
+  EXPECT_EQ(scaleOf(256.0f), 127);
+  EXPECT_EQ(scaleOf(464.0f), 127); // Still rounds to 448.
+  EXPECT_EQ(scaleOf(464.1f), 128);
+  EXPECT_EQ(scaleOf(511.0f), 128);
+  EXPECT_EQ(scaleOf(512.0f), 128);
+  EXPECT_EQ(scaleOf(0x1p-119f), 0);
+  EXPECT_EQ(scaleOf(0x1p-140f), 0);
+  EXPECT_EQ(scaleOf(0x1.fffffep127f), 247);
+}
+
+TEST(Quantize, ABlockOfMXFP8ThatIsNotFiniteIsNan) {
+  for (const float bad : {infinity, -infinity, std::nanf("")}) {
+    std::vector<float> values(64, 1.0f);
+    values[40] = bad;
+    const auto out =
+        dequantize(DataType::MXFP8, quantize(DataType::MXFP8, values), 64);
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(std::isnan(out[i]), i >= 32) << i;
+  }
+}
+
 TEST(Quantize, BlocksOfZerosAndOfNoNumbersAreDefined) {
-  for (DataType type : {DataType::Q8_0, DataType::Q4_0}) {
+  for (DataType type : {DataType::Q8_0, DataType::Q4_0, DataType::MXFP8}) {
     const auto zeros =
         dequantize(type, quantize(type, std::vector<float>(32, 0.0f)), 32);
     for (float value : zeros)

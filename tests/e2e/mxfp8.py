@@ -1,0 +1,37 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Blocks of MXFP8 by the 8-bit floats of the ml_dtypes package."""
+
+import ml_dtypes
+import numpy as np
+
+
+def quantise(values):
+    """The elements [blocks, 32], E4M3, and scales [blocks], E8M0, of float32 values:
+    a block has the scale of the Microscaling specification, or twice that where its
+    largest value would round to more than 448."""
+    blocks = values.reshape(-1, 32).astype(np.float64)
+    largest = np.abs(blocks).max(axis=1)
+    _, exponent = np.frexp(largest)  # largest is in [2^(exponent - 1), 2^exponent)
+    exponent = np.maximum(exponent - 1 - 8, -127)
+    exponent[largest == 0] = 0
+
+    def elements():
+        with np.errstate(all="ignore"):  # What rounds to more than 448 is NaN.
+            return np.ldexp(blocks, -exponent[:, None]).astype(ml_dtypes.float8_e4m3fn)
+
+    exponent += np.isnan(elements().astype(np.float32)).any(axis=1)
+    return elements(), (exponent + 127).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu)
+
+
+def dequantise(elements, scales):
+    """The float32 values of blocks, flat."""
+    with np.errstate(all="ignore"):
+        values = elements.astype(np.float64) * scales.astype(np.float64)[:, None]
+        return values.astype(np.float32).ravel()
+
+
+def rounded(values):
+    """What float32 values become in blocks of 32."""
+    return dequantise(*quantise(values)).reshape(values.shape)

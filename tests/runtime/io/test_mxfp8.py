@@ -1,0 +1,59 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Blocks of MXFP8 against the 8-bit floats of the ml_dtypes package, bit by bit."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
+
+import support
+
+support.require("numpy", "ml_dtypes")
+
+import ml_dtypes
+import mxfp8
+import numpy as np
+
+TOOL = os.environ["LLAMAC_CONVERT_ROWS"]
+
+
+def convert(verb, data):
+    result = subprocess.run([TOOL, verb, "mxfp8"], input=data.tobytes(), capture_output=True, check=True)
+    return result.stdout
+
+
+def stored(elements, scales):
+    """Blocks as they are stored."""
+    return np.concatenate([scales.view(np.uint8)[:, None], elements.view(np.uint8)], axis=1)
+
+
+class Mxfp8(unittest.TestCase):
+    def test_every_element_under_every_scale(self):
+        scales = np.arange(256, dtype=np.uint8).repeat(8).view(ml_dtypes.float8_e8m0fnu)
+        elements = np.tile(np.arange(256, dtype=np.uint8).reshape(8, 32), (256, 1)).view(ml_dtypes.float8_e4m3fn)
+        got = np.frombuffer(convert("dequantize", stored(elements, scales)), np.float32)
+        expected = mxfp8.dequantise(elements, scales)
+        numbers = ~np.isnan(expected)
+        self.assertTrue(np.array_equal(np.isnan(got), ~numbers))
+        self.assertTrue(np.array_equal(got[numbers].view(np.uint32), expected[numbers].view(np.uint32)))
+
+    def test_quantize(self):
+        rng = np.random.default_rng(8)
+        values = rng.standard_normal((20000, 32), np.float32)
+        values *= np.exp2(rng.integers(-120, 110, (20000, 1))).astype(np.float32)
+        values[:4000] = rng.uniform(-1, 1, (4000, 32))  # Many largest values above 448.
+        values[0] = 0
+        values[1] = -0.0
+        values[2:500, 1:] *= np.float32(2.0**-14)  # Subnormal elements.
+        # Ties: elements and the middles between them.
+        grid = np.arange(0, 449, 0.5, dtype=np.float32)
+        values[500:1500] = grid[rng.integers(0, len(grid), (1000, 32))]
+        self.assertEqual(convert("quantize", values), stored(*mxfp8.quantise(values)).tobytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
