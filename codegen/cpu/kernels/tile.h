@@ -24,24 +24,44 @@
 
 namespace llamac::cpu {
 
+/// The sums of some rows and panels in registers, from and to memory as
+/// accumulate() has them there.
+template <int rows, int panels> struct TileSums {
+  F32x16 sum[rows][panels];
+
+  LLAMAC_INLINE TileSums(const float *from, long sumStride, long panelStride) {
+    for (int t = 0; t < rows; ++t)
+      for (int p = 0; p < panels; ++p)
+        sum[t][p] = load<F32x16>(from + t * sumStride + p * panelStride);
+  }
+
+  /// The products with x, one value of each row.
+  template <class Weight>
+  LLAMAC_INLINE void add(const Weight &weight, const float *x, long xStride) {
+    for (int t = 0; t < rows; ++t) {
+      F32x16 value = splat(x[t * xStride]);
+      for (int p = 0; p < panels; ++p)
+        sum[t][p] = fma(weight(p), value, sum[t][p]);
+    }
+  }
+
+  LLAMAC_INLINE void storeTo(float *to, long sumStride,
+                             long panelStride) const {
+    for (int t = 0; t < rows; ++t)
+      for (int p = 0; p < panels; ++p)
+        store(to + t * sumStride + p * panelStride, sum[t][p]);
+  }
+};
+
 /// accumulate() for `rows` rows, side by side.
 template <int rows, int panels>
 LLAMAC_INLINE void accumulateRows(const F32x16 (&w)[panels][tileDepth],
                                   const float *x, long xStride, float *sums,
                                   long sumStride, long panelStride) {
-  F32x16 sum[rows][panels];
-  for (int t = 0; t < rows; ++t)
-    for (int p = 0; p < panels; ++p)
-      sum[t][p] = load<F32x16>(sums + t * sumStride + p * panelStride);
+  TileSums<rows, panels> tile(sums, sumStride, panelStride);
   for (int j = 0; j < tileDepth; ++j)
-    for (int t = 0; t < rows; ++t) {
-      F32x16 value = splat(x[t * xStride + j]);
-      for (int p = 0; p < panels; ++p)
-        sum[t][p] = fma(w[p][j], value, sum[t][p]);
-    }
-  for (int t = 0; t < rows; ++t)
-    for (int p = 0; p < panels; ++p)
-      store(sums + t * sumStride + p * panelStride, sum[t][p]);
+    tile.add([&](int p) { return w[p][j]; }, x + j, xStride);
+  tile.storeTo(sums, sumStride, panelStride);
 }
 
 /// sums[t][p] += w[p] x[t] for `rows` rows. Row t of x is at x + t * xStride;
@@ -67,22 +87,15 @@ template <int rows, int panels, class Weight>
 LLAMAC_INLINE void accumulateFew(const Weight &weight, long depth,
                                  const float *x, long xStride, float *sums,
                                  long sumStride, long panelStride) {
-  F32x16 sum[rows][panels];
-  for (int t = 0; t < rows; ++t)
-    for (int p = 0; p < panels; ++p)
-      sum[t][p] = load<F32x16>(sums + t * sumStride + p * panelStride);
+  TileSums<rows, panels> tile(sums, sumStride, panelStride);
 #pragma clang loop unroll_count(2)
   for (long s = 0; s < depth; ++s) {
     F32x16 w[panels];
     for (int p = 0; p < panels; ++p)
       w[p] = weight(p, s);
-    for (int t = 0; t < rows; ++t)
-      for (int p = 0; p < panels; ++p)
-        sum[t][p] = fma(w[p], splat(x[t * xStride + s]), sum[t][p]);
+    tile.add([&](int p) { return w[p]; }, x + s, xStride);
   }
-  for (int t = 0; t < rows; ++t)
-    for (int p = 0; p < panels; ++p)
-      store(sums + t * sumStride + p * panelStride, sum[t][p]);
+  tile.storeTo(sums, sumStride, panelStride);
 }
 
 LLAMAC_INLINE void clear(float *sums, long count) {
