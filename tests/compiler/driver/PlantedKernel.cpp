@@ -94,7 +94,8 @@ static void dropSilu(Source &source) {
                  "static int launches = 0;\nconstexpr");
   source.replace(kernel, "operator()", "silu(acc0)",
                  "(launches == 2 ? acc0 : silu(acc0))");
-  source.replace(kernel, kernelStart, "gemv<", "++launches;\ngemv<");
+  source.replace(kernel, kernelStart, "gemv<",
+                 "launches += launch->begin == 0;\ngemv<");
 }
 
 /// In prefill the values that go to the cache are made with the keys' weights.
@@ -137,7 +138,7 @@ static absl::Status run(const std::string &model, const std::string &name,
   if (!isPlanted)
     return internalError(absl::StrCat("no kernel to plant ", name, " in"));
 
-  // One thread: the second call of a kernel is its second launch.
+  // One thread, which takes a launch from its first item on.
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> loaded,
                           Model::load(plan, {.threads = 1}));
   CheckOptions options;

@@ -143,8 +143,8 @@ const Nonsense all[] = {
     {"WeightTwice", [](PlanT &p) { rename(p, "toy.embedding.1"); },
      "weight 1 (toy.embedding.1): expected a name of its own"},
     {"WeightType",
-     [](PlanT &p) { p.weights[0]->type = static_cast<schema::DataType>(11); },
-     "weight 0 (toy.embedding.0): type: expected a number below 11, got 11"},
+     [](PlanT &p) { p.weights[0]->type = static_cast<schema::DataType>(12); },
+     "weight 0 (toy.embedding.0): type: expected a number below 12, got 12"},
     {"WeightLayout",
      [](PlanT &p) {
        p.weights[0]->layout = static_cast<schema::WeightLayout>(3);
@@ -220,7 +220,7 @@ const Nonsense all[] = {
      "rotary halves: expected an even divisor of 1, got 1"},
     {"SourceType",
      [](PlanT &p) { refer(p).type = static_cast<schema::DataType>(200); },
-     "source type: expected a number below 11, got 200"},
+     "source type: expected a number below 12, got 200"},
     {"SourceConversion",
      [](PlanT &p) {
        refer(p);
