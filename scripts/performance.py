@@ -71,9 +71,9 @@ class Machine:
             sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stderr}")
         return [json.loads(line) for line in result.stdout.splitlines()]
 
-    def kernels(self, model, prompt, gen):
+    def kernels(self, model, prompt, gen, *args):
         """Sums over all kernels of prefill and of decode, and the limits."""
-        prefill, decode = self.bench(model, "--kernels", "--prompt-tokens", prompt, "--gen-tokens", gen)
+        prefill, decode = self.bench(model, "--kernels", "--prompt-tokens", prompt, "--gen-tokens", gen, *args)
         return prefill["kernels"][-1], decode["kernels"][-1], decode["limits"]
 
 
@@ -122,8 +122,8 @@ def others(machine, models):
     one, eight = machine.bench(model, "--prompt-tokens", 64, "--gen-tokens", 32, "--batch", "1,8", "--repeat", 3)
     gain = eight["decode_tok_s"] / one["decode_tok_s"]
     yield f"| decode of 8 sequences over that of 1, 1B Q4_0 | {verdict(gain, BATCH_GAIN, '{:.2f}')} |"
-    (deep,) = machine.bench(model, "--prompt-tokens", 8000, "--gen-tokens", 32)
-    _, decode, limits = machine.kernels(model, 8000, 2)
+    (deep,) = machine.bench(model, "-c", 8192, "--prompt-tokens", 8000, "--gen-tokens", 32)
+    _, decode, limits = machine.kernels(model, 8000, 2, "-c", 8192)
     share = decode["bytes"] / 2 * deep["decode_tok_s"] / limits["bandwidth"]
     yield f"| decode after 8,000 tokens, 1B Q4_0: weights and cache read, of a read | {verdict(share, DEPTH_SHARE, '{:.0%}')} |"
     extra = deep["peak_rss_bytes"] - os.path.getsize(model)

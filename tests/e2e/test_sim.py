@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The cuda target's kernels on the simulator, from a model to its tokens.
 
-    test_sim.py            everything
-    test_sim.py Tokens     greedy answers and logits against the reference
-    test_sim.py Checked    every kernel variant in checked mode, two schedules
-    test_sim.py Draws      drawn answers, sampled by the plan
-    test_sim.py Plans      plans for sim, and what goes wrong
+test_sim.py            everything
+test_sim.py Tokens     greedy answers and logits against the reference
+test_sim.py Checked    every kernel variant in checked mode, two schedules
+test_sim.py Draws      drawn answers, sampled by the plan
+test_sim.py Plans      plans for sim, and what goes wrong
 """
 
 import unittest
@@ -77,21 +77,11 @@ for _name, _config in Tokens.CONFIGS.items():
         _add_tokens(_name, _config, _weights)
 
 
-
-class Checked(support.TestCase):
+class CheckedCase(support.TestCase):
     """Every launch of steps of all sizes against the reference, with races,
-    bounds and bytes that nobody wrote checked, forward and at random: for every
-    format of weights, and every way that attention is cut."""
+    bounds and bytes that nobody wrote checked, forward and at random."""
 
     SCHEDULES = ("forward", "random:1")
-    # One layer has every kernel. Odd vocabularies have a last output alone.
-    SMALL = Config(64, 1, 4, 2, vocab=261)
-    SHAPES = {
-        "gqa1_h128": Config(128, 1, 1, 1, vocab=260, tied=True),
-        "gqa2_h64": Config(128, 1, 2, 1, vocab=261),
-        "gqa3_h24": Config(72, 1, 3, 1, vocab=261),
-        "gqa8_h16": Config(128, 1, 8, 1, vocab=260),
-    }
 
     def check(self, model, *flags):
         for schedule in self.SCHEDULES:
@@ -105,7 +95,25 @@ class Checked(support.TestCase):
                 self.assertTrue(any(k.startswith(("gemm_output", "gemm_wgmma_output")) for k in kernels), kernels)
 
 
-def _add_checked(name, config, dtype, stored_type=None, flags=()):
+class CheckedFormats(CheckedCase):
+    """Every format of weights."""
+
+    # One layer has every kernel. Odd vocabularies have a last output alone.
+    CONFIG = Config(64, 1, 4, 2, vocab=261)
+
+
+class CheckedShapes(CheckedCase):
+    """Every way that attention is cut."""
+
+    CONFIGS = {
+        "gqa1_h128": Config(128, 1, 1, 1, vocab=260, tied=True),
+        "gqa2_h64": Config(128, 1, 2, 1, vocab=261),
+        "gqa3_h24": Config(72, 1, 3, 1, vocab=261),
+        "gqa8_h16": Config(128, 1, 8, 1, vocab=260),
+    }
+
+
+def _add_checked(case, name, config, dtype, stored_type=None, flags=()):
     def test(self):
         weights = random_weights(config, dtype, 3)
         if stored_type:
@@ -115,17 +123,17 @@ def _add_checked(name, config, dtype, stored_type=None, flags=()):
             write_meta(model, config, weights, dtype)
         self.check(model, *flags)
 
-    setattr(Checked, f"test_{name}", test)
+    setattr(case, f"test_{name}", test)
 
 
 for _dtype in ("bf16", "f16"):
-    _add_checked(_dtype, Checked.SMALL, _dtype)
+    _add_checked(CheckedFormats, _dtype, CheckedFormats.CONFIG, _dtype)
 # Q5_1 stands for what is uploaded as bf16.
 for _type in ("Q8_0", "Q4_0", "Q4_1", "Q5_1"):
-    _add_checked(_type.lower(), Checked.SMALL, "f32", _type)
-_add_checked("mxfp8", Checked.SMALL, "f32", flags=("--weights", "mxfp8"))
-for _name, _config in Checked.SHAPES.items():
-    _add_checked(_name, _config, "bf16")
+    _add_checked(CheckedFormats, _type.lower(), CheckedFormats.CONFIG, "f32", _type)
+_add_checked(CheckedFormats, "mxfp8", CheckedFormats.CONFIG, "f32", flags=("--weights", "mxfp8"))
+for _name, _config in CheckedShapes.CONFIGS.items():
+    _add_checked(CheckedShapes, _name, _config, "bf16")
 
 
 class Plans(support.TestCase):
@@ -213,9 +221,7 @@ class Draws(support.TestCase):
 
     def answer(self, seed, *flags):
         command = ("run", self.model, "--target", "sim", "--tokens", "5,7,300,12", "-n", 16)
-        printed = self.llamac(
-            *command, "--print-ids", "--ignore-eos", "-q", "-c", 64, "--seed", seed, *flags
-        ).stdout
+        printed = self.llamac(*command, "--print-ids", "--ignore-eos", "-q", "-c", 64, "--seed", seed, *flags).stdout
         return [int(x) for x in printed.split()]
 
     def check(self, seed, temperature=1.0, top_k=0, top_p=1.0):
@@ -223,10 +229,7 @@ class Draws(support.TestCase):
         answer = self.answer(seed, *sampling)
         self.assertEqual(len(answer), 16)
         logits = self.logits(self.model, ([5, 7, 300, 12] + answer)[:-1], "reference")
-        expected = [
-            drawn(row, unit, temperature, top_k, top_p)
-            for row, unit in zip(logits[3:], units(seed))
-        ]
+        expected = [drawn(row, unit, temperature, top_k, top_p) for row, unit in zip(logits[3:], units(seed))]
         self.assertEqual(answer, expected)
         return answer
 
@@ -242,9 +245,7 @@ class Draws(support.TestCase):
 
     def test_the_host_draws_the_same(self):
         flags = ("--temp", 0.8, "--top-k", 20, "--top-p", 0.9)
-        self.assertEqual(
-            self.answer(6, *flags), self.answer(6, *flags, "--skip-pass", "append-sampling")
-        )
+        self.assertEqual(self.answer(6, *flags), self.answer(6, *flags, "--skip-pass", "append-sampling"))
 
     def test_checked_kernels_draw_the_same(self):
         flags = ("--temp", 0.8, "--top-k", 20, "--top-p", 0.9)
