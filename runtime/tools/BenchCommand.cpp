@@ -229,14 +229,18 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
           promptTokens + options.genTokens, model->config().vocabSize);
       Profile prefill = none, decode = none;
       for (int64_t round = -options.warmUps; round < options.repeat; ++round) {
+        if (round == 0)
+          prefill = decode = none;
         Run run(*engine, batch);
-        profile = round <= 0 ? none : prefill;
+        // The engine adds to `profile`; each kind of work has it in turn.
+        std::swap(profile, prefill);
         LLAMAC_RETURN_IF_ERROR(
             run.prefill(absl::MakeConstSpan(tokens).first(promptTokens)));
-        prefill = std::exchange(profile, round <= 0 ? none : decode);
+        std::swap(profile, prefill);
+        std::swap(profile, decode);
         LLAMAC_RETURN_IF_ERROR(
             run.decode(absl::MakeConstSpan(tokens).last(options.genTokens)));
-        decode = std::move(profile);
+        std::swap(profile, decode);
       }
       printKernels(
           prefill,
