@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace llamac {
 
@@ -71,10 +72,27 @@ loadPlanTokenizer(const PlanReader &reader) {
       reinterpret_cast<const char *>(bytes.data()), bytes.size()));
 }
 
+namespace {
+
+/// Gives the seconds since it was made, or was asked before.
+class LapClock {
+public:
+  double lap() {
+    const auto before = std::exchange(last, std::chrono::steady_clock::now());
+    return std::chrono::duration<double>(last - before).count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+} // namespace
+
 absl::StatusOr<std::shared_ptr<const Model>>
 Model::load(absl::string_view path, const ModelOptions &options) {
-  const auto start = std::chrono::steady_clock::now();
+  LapClock clock;
   std::shared_ptr<Model> model(new Model);
+  LoadTimes &times = model->times;
   const int threads =
       options.threads == 0 ? usablePhysicalCores() : options.threads;
   LLAMAC_ASSIGN_OR_RETURN(
@@ -82,14 +100,18 @@ Model::load(absl::string_view path, const ModelOptions &options) {
       PlanReader::open(path, {.verify = options.verify, .threads = threads}));
   const schema::PlanT &plan = model->plan();
   model->modelConfig = fromPlan(*plan.config);
+  times.plan = clock.lap();
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn, createDevice(plan, threads, options));
   LLAMAC_RETURN_IF_ERROR(checkMemory(*model->reader, *model->runsOn));
+  times.device = clock.lap();
   Progress progress(options.quiet);
   progress.stage("loading the kernels");
   LLAMAC_ASSIGN_OR_RETURN(model->kernels,
                           model->runsOn->loadCode(model->reader));
+  times.kernels = clock.lap();
   LLAMAC_RETURN_IF_ERROR(
       model->runsOn->reserve(memoryNeeds(*model->reader).total()));
+  times.memory = clock.lap();
   LLAMAC_ASSIGN_OR_RETURN(model->weights,
                           loadWeights(*model->reader, *model->runsOn,
                                       {options.randomWeights, &progress}));
@@ -101,10 +123,9 @@ Model::load(absl::string_view path, const ModelOptions &options) {
     LLAMAC_ASSIGN_OR_RETURN(model->constants[i],
                             model->runsOn->share(model->reader->bytes(i)));
   }
+  times.weights = clock.lap();
   LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
-  model->seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+  times.tokenizer = clock.lap();
   return model;
 }
 

@@ -31,6 +31,20 @@ struct ModelOptions {
   bool quiet = false; ///< Whether a terminal is shown no progress.
 };
 
+/// Where the seconds of Model::load() went.
+struct LoadTimes {
+  double plan = 0;    ///< Reading the file and verifying its checksums.
+  double device = 0;  ///< Starting it.
+  double kernels = 0; ///< Compiling or reading them, and loading them.
+  double memory = 0;  ///< Asking for all that the plan needs.
+  double weights = 0; ///< Bringing weights and constants to the device.
+  double tokenizer = 0;
+
+  double all() const {
+    return plan + device + kernels + memory + weights + tokenizer;
+  }
+};
+
 /// A plan with its device, kernels, weights and tokenizer. It does not change
 /// while it runs: engines share one.
 class Model {
@@ -74,8 +88,7 @@ public:
   absl::StatusOr<std::vector<int32_t>> encode(absl::string_view prompt,
                                               bool special = false) const;
 
-  /// Seconds that load() took.
-  double loadSeconds() const { return seconds; }
+  const LoadTimes &loadTimes() const { return times; }
 
 private:
   Model() = default;
@@ -87,7 +100,7 @@ private:
   std::vector<std::unique_ptr<Buffer>> constants; ///< Null for other sections.
   std::unique_ptr<LoadedCode> kernels;
   std::unique_ptr<Tokenizer> text;
-  double seconds = 0;
+  LoadTimes times;
 };
 
 } // namespace llamac

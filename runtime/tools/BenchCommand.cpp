@@ -159,7 +159,8 @@ static void print(const Model &model, const BenchOptions &options,
   const double step =
       point.decodeSeconds / static_cast<double>(options.genTokens);
   const double decodeRate = batch / step;
-  const double first = model.loadSeconds() + point.prefillSeconds;
+  const LoadTimes &load = model.loadTimes();
+  const double first = load.all() + point.prefillSeconds;
   const uint64_t peak = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
   if (options.json) {
     const nlohmann::ordered_json report = {
@@ -170,7 +171,14 @@ static void print(const Model &model, const BenchOptions &options,
         {"prompt_tokens", point.promptTokens},
         {"gen_tokens", options.genTokens},
         {"repeat", options.repeat},
-        {"load_s", model.loadSeconds()},
+        {"load_s", load.all()},
+        {"load",
+         {{"plan_s", load.plan},
+          {"device_s", load.device},
+          {"kernels_s", load.kernels},
+          {"memory_s", load.memory},
+          {"weights_s", load.weights},
+          {"tokenizer_s", load.tokenizer}}},
         {"first_token_s", first},
         {"threads", model.device().threads()},
         {"isa", model.code().isa()},
@@ -187,7 +195,7 @@ static void print(const Model &model, const BenchOptions &options,
                 "peak memory  %10.1f MiB\n"
                 "device       %s, %s\n",
                 prefillRate, point.batch, point.promptTokens, decodeRate,
-                options.genTokens, 1e3 * step, model.loadSeconds(), first,
+                options.genTokens, 1e3 * step, load.all(), first,
                 static_cast<double>(peak) / (1 << 20),
                 model.device().describe(), model.code().isa());
 }

@@ -159,7 +159,7 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
   };
   LLAMAC_RETURN_IF_ERROR(
       runDecoder({*decoder, model->path(), encode, model->plan().sampling.get(),
-                  model->loadSeconds()},
+                  model->loadTimes().all()},
                  options, out, log));
   if (options.profile) {
     LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,

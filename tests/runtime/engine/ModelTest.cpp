@@ -38,7 +38,7 @@ TEST(ModelTest, KnowsItsPlan) {
   EXPECT_EQ((*model)->code().isa(), "portable");
   EXPECT_TRUE((*model)->isStopId(1));
   EXPECT_FALSE((*model)->isStopId(2));
-  EXPECT_GT((*model)->loadSeconds(), 0);
+  EXPECT_GT((*model)->loadTimes().all(), 0);
 }
 
 TEST(ModelTest, PromptsBeginAsTheModelIsUsedTo) {
