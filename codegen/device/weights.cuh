@@ -36,6 +36,15 @@ LLAMAC_DEVICE uint32_t e4m3ToHalf2ByBits(uint32_t word) {
   return fmaHalf2(scaled, 0x5c005c00u, 0x80008000u); // * 256 + -0
 }
 
+/// The four E4M3 elements of `word` by their bits, for GPUs that do not convert
+/// them.
+LLAMAC_DEVICE Vec<float, 4> e4m3ToFloatByBits(uint32_t word) {
+  const uint32_t even = e4m3ToHalf2ByBits(word);
+  const uint32_t odd = e4m3ToHalf2ByBits(word >> 8);
+  return {lowHalfToFloat(even), lowHalfToFloat(odd), highHalfToFloat(even),
+          highHalfToFloat(odd)};
+}
+
 /// 16 bytes of values and what they are scaled by: w = scale * q + offset.
 template <WeightFormat format> struct WeightChunk {
   Words4 values;
@@ -130,10 +139,7 @@ LLAMAC_DEVICE Vec<float, 4> decode(const WeightChunk<format> &chunk, int part) {
     return {lowHalfToFloat(low), highHalfToFloat(low), lowHalfToFloat(high),
             highHalfToFloat(high)};
 #else
-    const uint32_t even = e4m3ToHalf2ByBits(word);
-    const uint32_t odd = e4m3ToHalf2ByBits(word >> 8);
-    return {lowHalfToFloat(even), lowHalfToFloat(odd), highHalfToFloat(even),
-            highHalfToFloat(odd)};
+    return e4m3ToFloatByBits(word);
 #endif
   } else {
     constexpr float bias = format == WeightFormat::Q4_0 ? 8.0f : 0.0f;

@@ -104,15 +104,26 @@ static uint32_t bf16Bits(uint32_t word) {
   return (word + 0x7fff + (word >> 16 & 1)) >> 16;
 }
 
-/// An element of E4M3 as half precision, by the format's definition.
-static uint32_t halfOfE4m3(uint32_t element) {
+/// An element of E4M3 by the format's definition: a sign, four bits of exponent
+/// less 7, three of fraction. All ones, which are NaN, are taken as a number.
+static float numberOfE4m3(uint32_t element) {
   const int exponent = static_cast<int>(element >> 3 & 15);
   const auto fraction = static_cast<float>(element & 7);
-  if ((element & 0x7f) == 0x7f)
-    return 0x7fff;
   const float magnitude = exponent ? std::ldexp(8 + fraction, exponent - 10)
                                    : std::ldexp(fraction, -9);
-  return f32ToF16(element & 0x80 ? -magnitude : magnitude);
+  return element & 0x80 ? -magnitude : magnitude;
+}
+
+static uint32_t halfOfE4m3(uint32_t element) {
+  return (element & 0x7f) == 0x7f ? 0x7fff : f32ToF16(numberOfE4m3(element));
+}
+
+/// In each of four places; 480 for NaN.
+static Words floatsOfE4m3ByBits(const Words &) {
+  Words out;
+  for (uint32_t i = 0; i < 4 * 256; ++i)
+    out.push_back(asBits(numberOfE4m3(i % 256)));
+  return out;
 }
 
 static Words halvesOfE4m3(const Words &in) {
@@ -332,6 +343,7 @@ const std::vector<WrapperCase> &wrapperCases() {
        EXPECT_EACH(asBits(f16ToF32(half(a, 0))) ^
                    asBits(f16ToF32(half(a, 1))) >> 1)},
       {"halvesOfE4m3", Input::Bits, Match::Exact, halvesOfE4m3},
+      {"floatsOfE4m3ByBits", Input::Bits, Match::Exact, floatsOfE4m3ByBits},
       {"fmaOfHalves", Input::HalfPairs, Match::Exact,
        EXPECT_EACH(fmaOfHalves(a, b, c))},
       {"powerOfTwo", Input::Floats, Match::Float,

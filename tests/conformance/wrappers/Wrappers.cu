@@ -17,6 +17,7 @@
 #include "llamac/ptx.cuh"
 #include "llamac/ptx_sm90.cuh"
 #include "llamac/ptx_sm90a.cuh"
+#include "llamac/weights.cuh"
 
 using namespace llamac;
 
@@ -71,6 +72,15 @@ WRAPPER(halvesOfE4m3) {
   }
 }
 #endif
+WRAPPER(floatsOfE4m3ByBits) {
+  // What stands in for that before sm_89: every element, in each of four places
+  // beside any others.
+  FOR_EACH for (int place = 0; place < 4; ++place) {
+    const uint32_t others = in[i] & ~(0xffu << 8 * place);
+    out[256 * place + i] =
+        asBits(cuda::e4m3ToFloatByBits(others | i << 8 * place)[place]);
+  }
+}
 WRAPPER(fmaOfHalves) {
   FOR_EACH out[i] = fmaHalf2(in[i], in[i + 256], in[i + 512]);
 }
