@@ -13,6 +13,7 @@
 #include "tests/codegen/cpu_kernels/Oracle.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace llamac::cuda {
 
@@ -108,6 +109,7 @@ Matrix KernelCaseTest::matrix(int64_t outputs, int64_t depth) {
       outputs,
       depth,
       {},
+      {},
       DeviceBytes(packedWeightBytes(weightFormat(type), outputs, depth))};
   packWeightRows(type, depth, outputs, stored.data(), result.packed.data(),
                  result.packed.data() +
@@ -117,6 +119,17 @@ Matrix KernelCaseTest::matrix(int64_t outputs, int64_t depth) {
     const Doubles values =
         oracle::dequantizeRow(type, depth, stored.data() + row * rowBytes);
     result.values.insert(result.values.end(), values.begin(), values.end());
+    for (int64_t k = 0; k < depth; ++k) {
+      double offset = 0;
+      if (type == DataType::Q4_1) {
+        // A block of 32: d and m as halves, then 16 bytes of q.
+        uint16_t m = 0;
+        std::memcpy(&m, stored.data() + row * rowBytes + k / 32 * 20 + 2,
+                    sizeof m);
+        offset = f16ToF32(m);
+      }
+      result.parts.push_back(std::abs(values[k] - offset) + std::abs(offset));
+    }
   }
   return result;
 }
@@ -127,6 +140,7 @@ Sum KernelCaseTest::product(const Matrix &w, int64_t output, const Doubles &x) {
     const double term = w.values[output * w.depth + k] * x[k];
     sum.value += term;
     sum.magnitude += std::abs(term);
+    sum.parts += w.parts[output * w.depth + k] * std::abs(x[k]);
   }
   return sum;
 }

@@ -46,6 +46,9 @@ struct Matrix {
   int64_t outputs;
   int64_t depth;
   Doubles values;
+  /// |d q| + |m| of each, for weights d q + m: the parts are summed apart. The
+  /// same as |w| of other formats.
+  Doubles parts;
   DeviceBytes packed;
 };
 
@@ -54,6 +57,7 @@ struct Matrix {
 struct Sum {
   double value = 0;
   double magnitude = 0;
+  double parts = 0; ///< The same with Matrix::parts in place of the weights.
 };
 
 class KernelCaseTest : public testing::TestWithParam<KernelCase> {
