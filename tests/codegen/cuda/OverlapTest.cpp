@@ -24,6 +24,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -80,8 +81,13 @@ Emitted emitted(const std::string &shape, const std::string &gpu,
   EXPECT_TRUE(compilation.ok()) << compilation.status();
   result.compilation = *std::move(compilation);
   EXPECT_TRUE(result.compilation->runTo(Phase::Emit).ok());
-  result.folder = std::filesystem::path(testing::TempDir()) /
-                  absl::StrCat("overlap-", shape, "-", gpu, "-", weights);
+  // A folder for each test: several run at a time.
+  const testing::TestInfo *test =
+      testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = absl::StrCat("overlap-", test->test_suite_name(), "-",
+                                  test->name(), "-", shape, "-", weights);
+  std::replace(name.begin(), name.end(), '/', '-');
+  result.folder = std::filesystem::path(testing::TempDir()) / name;
   std::filesystem::remove_all(result.folder);
   EXPECT_TRUE(
       result.compilation->writeSourceFiles(result.folder.string()).ok());
