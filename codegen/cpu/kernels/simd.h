@@ -214,7 +214,9 @@ constexpr bool hasVnni = false;
 #endif
 
 /// Rows that products in 8-bit integers take side by side, as tileRows.
-#if defined(__AVX512BW__)
+#if defined(__AVX512VNNI__)
+constexpr int dotRows = 4;
+#elif defined(__AVX512BW__)
 constexpr int dotRows = 2;
 #else
 constexpr int dotRows = 1;
