@@ -30,7 +30,7 @@ PARAMS = {
 }
 TINY = {"dim": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": 96, "multiple_of": 256, "norm_eps": 1e-5}
 TINY |= {"rope_theta": 500000.0}
-BITS = {"bf16": 16, "q8_0": 8.5, "q4_0": 4.5}
+BITS = {"bf16": 16, "q8_0": 8.5, "mxfp8": 8.25, "q4_0": 4.5}
 GLIBC = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
 
 # Tokens of a prompt that one step takes.

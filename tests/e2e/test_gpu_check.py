@@ -28,7 +28,7 @@ class GpuCheck(support.TestCase):
         self.assertEqual(found["bandwidth"]["architecture"], "sm_90a")
         self.assertEqual([row["load"] for row in found["workload"]], ["cold", "warm"])
         points = {(row["weights"], row["prompt_tokens"], row["batch"]) for row in found["decode"]}
-        formats = ("bf16", "q8_0", "q4_0")
+        formats = ("bf16", "q8_0", "mxfp8", "q4_0")
         self.assertEqual(points, {(w, t, b) for w in formats for t in (8, 40) for b in (1, 4)})
         with open(os.path.join(folder, "results.md")) as f:
             table = f.read()
