@@ -128,6 +128,9 @@ std::vector<GateCase> cases() {
     // The largest tiles of unpacked weights.
     if (gpu.tier == KernelTier::Sm90)
       all.push_back({"llama-3.1-8b", "params.json", "q8_0", gpu.name});
+    // The most that is unpacked for one sum, by the kernels of each tier.
+    if (gpu.tier == KernelTier::Sm90 || &gpu == &gpuSpecs().front())
+      all.push_back({"llama-3.1-8b", "params.json", "q4_0", gpu.name});
   }
   return all;
 }
