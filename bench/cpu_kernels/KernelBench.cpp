@@ -172,11 +172,12 @@ static void addProducts(const Bench &bench, const char *format,
           });
 }
 
-static void addAttention(const Bench &bench, cpu::AttentionConfig config) {
+static void addAttention(const Bench &bench, const std::string &format,
+                         cpu::AttentionConfig config) {
   const cpu::KvConfig kv = config.kv;
   const std::string suffix = "_" + std::to_string(config.heads) + "_" +
                              std::to_string(kv.kvHeads) + "_" +
-                             std::to_string(kv.headSize);
+                             std::to_string(kv.headSize) + "_" + format;
   const int64_t width = config.heads * kv.headSize;
   const int64_t context = 4096;
   const int64_t cacheBytes = kv.pagesPerSequence * kvPageBytes(kv);
@@ -222,8 +223,8 @@ static void addAttention(const Bench &bench, cpu::AttentionConfig config) {
             run(state, kernel, attentionSplitShape(config), 1, past,
                 Bench::poolBytes / cacheBytes);
             bench.reportBytes(
-                state,
-                static_cast<double>((past + 1) * kv.kvHeads * kv.headSize * 4));
+                state, static_cast<double>((past + 1) * kv.kvHeads *
+                                           (kvHeadBytes(kv) / kv.pageTokens)));
           });
 }
 
@@ -253,7 +254,8 @@ int main(int argc, char **argv) {
 #define SHAPE(f, n, k)                                                         \
   addProducts(bench, #f, {.format = PanelFormat::f, .outputs = n, .depth = k});
   LLAMAC_BENCH_CASES(SHAPE)
-#define ATTENTION(h, g, s) addAttention(bench, cpu::bench::attention(h, g, s));
+#define ATTENTION(h, g, s, f)                                                  \
+  addAttention(bench, #f, cpu::bench::attention(h, g, s, cpu::KvFormat::f));
   LLAMAC_BENCH_ATTENTION(ATTENTION)
   benchmark::RunSpecifiedBenchmarks();
   return 0;

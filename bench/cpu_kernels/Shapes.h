@@ -46,17 +46,23 @@
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q5_K)                                         \
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q6_K)
 
-/// ATTENTION(heads, kvHeads, headSize): SmolLM2 135M and Llama 3.2 1B.
+/// ATTENTION(heads, kvHeads, headSize, format): SmolLM2 135M and Llama 3.2 1B.
 #define LLAMAC_BENCH_ATTENTION(ATTENTION)                                      \
-  ATTENTION(9, 3, 64) ATTENTION(32, 8, 64)
+  ATTENTION(9, 3, 64, F16)                                                     \
+  ATTENTION(32, 8, 64, F16)                                                    \
+  ATTENTION(9, 3, 64, Q8_0)                                                    \
+  ATTENTION(32, 8, 64, Q8_0)
 
 namespace llamac::cpu::bench {
 
-constexpr AttentionConfig attention(long heads, long kvHeads, long headSize) {
-  return {
-      .kv = {.kvHeads = kvHeads, .headSize = headSize, .pagesPerSequence = 128},
-      .heads = heads,
-      .scale = 0.125f};
+constexpr AttentionConfig attention(long heads, long kvHeads, long headSize,
+                                    KvFormat format) {
+  return {.kv = {.kvHeads = kvHeads,
+                 .headSize = headSize,
+                 .pagesPerSequence = 128,
+                 .format = format},
+          .heads = heads,
+          .scale = 0.125f};
 }
 
 } // namespace llamac::cpu::bench

@@ -40,12 +40,13 @@ static inline AttentionArgs attentionArgs(const CpuLaunch &launch) {
           operand<int>(launch, 4),   operand<float>(launch, 5)};
 }
 
-#define ATTENTION(h, g, s)                                                     \
-  LLAMAC_KERNEL(attention_##h##_##g##_##s) {                                   \
-    attention<bench::attention(h, g, s)>(*launch, attentionArgs(*launch));     \
+#define ATTENTION(h, g, s, f)                                                  \
+  LLAMAC_KERNEL(attention_##h##_##g##_##s##_##f) {                             \
+    attention<bench::attention(h, g, s, KvFormat::f)>(*launch,                 \
+                                                      attentionArgs(*launch)); \
   }                                                                            \
-  LLAMAC_KERNEL(attentionSplit_##h##_##g##_##s) {                              \
-    attentionSplit<bench::attention(h, g, s)>(*launch,                         \
-                                              attentionArgs(*launch));         \
+  LLAMAC_KERNEL(attentionSplit_##h##_##g##_##s##_##f) {                        \
+    attentionSplit<bench::attention(h, g, s, KvFormat::f)>(                    \
+        *launch, attentionArgs(*launch));                                      \
   }
 LLAMAC_BENCH_ATTENTION(ATTENTION)

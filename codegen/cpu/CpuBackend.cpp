@@ -13,11 +13,22 @@
 #include "codegen/cpu/Emitter.h"
 #include "runtime/base/Status.h"
 
+#include "absl/strings/str_cat.h"
+
 #include <thread>
 
 using namespace mlir;
 
 namespace llamac {
+
+absl::Status CpuBackend::checkModel(const ModelConfig &config) const {
+  if (cpuTarget.options().kvFormat == cpu::KvFormat::Q8_0 &&
+      config.headSize % cpu::kvBlock != 0)
+    return unsupportedError(absl::StrCat(
+        "--kv-type q8_0: size of a head: expected a multiple of ", cpu::kvBlock,
+        ", got ", config.headSize, "; --kv-type f16 takes the model"));
+  return absl::OkStatus();
+}
 
 schema::KvLayoutT CpuBackend::kvLayout(llama::KVType kv) const {
   const cpu::KvConfig config = kvConfig(kv, cpuTarget.options());

@@ -26,9 +26,7 @@ public:
   const kernel::TargetNumerics &numerics() const override {
     return cpuNumerics;
   }
-  absl::Status checkModel(const ModelConfig &) const override {
-    return absl::OkStatus();
-  }
+  absl::Status checkModel(const ModelConfig &config) const override;
   schema::WeightLayout matrixLayout() const override {
     return schema::WeightLayout::Panel16;
   }

@@ -186,6 +186,8 @@ static StringRef enumeratorOf(cpu::KvFormat format) {
     return "F16";
   case cpu::KvFormat::BF16:
     return "BF16";
+  case cpu::KvFormat::Q8_0:
+    return "Q8_0";
   }
   llvm_unreachable("no other format");
 }

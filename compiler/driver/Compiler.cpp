@@ -175,7 +175,8 @@ static const KvFormatRow *findKvFormat(StringRef name) {
   static constexpr KvFormatRow rows[] = {
       {"f16", cpu::KvFormat::F16, cuda::KvFormat::F16},
       {"bf16", cpu::KvFormat::BF16, cuda::KvFormat::BF16},
-      {"f32", cpu::KvFormat::F32, std::nullopt}};
+      {"f32", cpu::KvFormat::F32, std::nullopt},
+      {"q8_0", cpu::KvFormat::Q8_0, std::nullopt}};
   const KvFormatRow *row = llvm::find_if(
       rows, [&](const KvFormatRow &row) { return row.name == name; });
   return row == std::end(rows) ? nullptr : row;
@@ -187,7 +188,7 @@ static absl::Status checkKvFormat(const CompileOptions &options) {
   if (row && (isCpu || row->cuda))
     return absl::OkStatus();
   return usageError(absl::StrCat(
-      "--kv-type: expected ", isCpu ? "f16, bf16 or f32" : "f16 or bf16",
+      "--kv-type: expected ", isCpu ? "f16, bf16, f32 or q8_0" : "f16 or bf16",
       " for target ", options.target, ", got ", options.kvFormat));
 }
 

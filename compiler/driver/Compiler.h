@@ -57,9 +57,9 @@ struct CompileOptions {
   std::string gpu;     ///< Of target cuda. Empty: the one at hand, or sm_90a.
   int64_t context = 0; ///< 0: the model's own, at most 8192.
   std::string weightFormat = "keep"; ///< keep, bf16, mxfp8, q8_0 or q4_0.
-  std::string kvFormat = "f16";    ///< Of the KV cache: f16, bf16; of cpu f32.
-  std::vector<IsaLevel> isaLevels; ///< Of cpu. Empty: the host's.
-  bool simCheck = false;           ///< Of sim: whether accesses are checked.
+  std::string kvFormat = "f16";      ///< Of the KV cache; --kv-type.
+  std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: the host's.
+  bool simCheck = false;             ///< Of sim: whether accesses are checked.
   bool embedWeights = true;
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.
   int64_t maxSequences = 8; ///< That a runtime may keep at a time.

@@ -43,7 +43,7 @@ void CompileFlags::addTo(CLI::App &command) {
                      "Format of the matrices: keep, bf16, mxfp8, q8_0 or q4_0");
   command
       .add_option("--kv-type", options.kvFormat,
-                  "Format of the KV cache: f16, bf16 or, on cpu, f32")
+                  "Format of the KV cache: f16, bf16 or, on cpu, f32 or q8_0")
       ->capture_default_str();
   command.add_flag("--sim-check", options.simCheck,
                    "On sim: check every access to memory for races, bounds "

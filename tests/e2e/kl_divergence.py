@@ -14,7 +14,9 @@ distribution (fp32, op by op) and Q another's, both over the whole vocabulary:
 The reference target itself is held against a float64 forward by
 test_logits.py, so what is left here is rounding: activations to int8 or bf16,
 and the order of sums. The cpu target must lose no more by it than llama.cpp.
-What --weights loses beside is held to what its formats are known to lose.
+What --weights loses beside is held to what its formats are known to lose, and
+what a KV cache in 8 bits changes to what llama.cpp's own changes: there P is
+the same engine's distribution with a cache in fp16.
 """
 
 import json
@@ -31,6 +33,8 @@ import numpy as np
 WINDOW = 512
 MIN_POSITIONS = 1000
 FORMATS = {"cpu q8_0": "q8_0", "cpu mxfp8": "mxfp8"}
+FLASH = "llama.cpp, flash attention"
+CACHES = {"cpu, 8-bit cache": "cpu", "llama.cpp, 8-bit cache": FLASH}
 TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "reading.txt")
 
 
@@ -78,35 +82,52 @@ class Perplexity:
 
 def measure(test, model):
     """Reads the text with the three engines; a dictionary of the figures."""
-    peer = llama_cpp.Llama(
-        model, n_ctx=WINDOW, n_batch=WINDOW, logits_all=True, verbose=False, n_threads=os.cpu_count()
-    )
+
+    def peer_with(**options):
+        return llama_cpp.Llama(
+            model, n_ctx=WINDOW, n_batch=WINDOW, logits_all=True, verbose=False, n_threads=os.cpu_count(), **options
+        )
+
+    q8_0 = llama_cpp.GGML_TYPE_Q8_0
+    peer = peer_with()
+    # Its cache in 8 bits needs flash attention, so that with fp16 has it too.
+    peers = {
+        "llama.cpp": peer,
+        FLASH: peer_with(flash_attn=True),
+        "llama.cpp, 8-bit cache": peer_with(flash_attn=True, type_k=q8_0, type_v=q8_0),
+    }
     with open(TEXT, "rb") as f:
         tokens = peer.tokenize(f.read(), add_bos=False, special=False)
     windows = [tokens[i : i + WINDOW] for i in range(0, len(tokens), WINDOW)]
 
     against = {name: Comparison() for name in ("cpu", "llama.cpp", *FORMATS)}
-    perplexity = {name: Perplexity() for name in ("reference", *against)}
+    perplexity = {name: Perplexity() for name in ("reference", *against, *CACHES)}
+    caches = {name: Comparison() for name in CACHES}
     for window in windows:
         if len(window) < 2:
             continue
-        peer.reset()
-        peer.eval(window)
         logits = {
             "reference": test.logits(model, window, "reference"),
             "cpu": test.logits(model, window, "cpu"),
-            "llama.cpp": peer.scores[: len(window)],
+            "cpu, 8-bit cache": test.logits(model, window, "cpu", "--kv-type", "q8_0"),
         }
+        for name, engine in peers.items():
+            engine.reset()
+            engine.eval(window)
+            logits[name] = engine.scores[: len(window)]
         for name, weights in FORMATS.items():
             logits[name] = test.logits(model, window, "cpu", "--weights", weights)
         log_probabilities = {name: log_softmax(x) for name, x in logits.items()}
         for name, sums in against.items():
             sums.add(log_probabilities["reference"], log_probabilities[name])
+        for name, sums in caches.items():
+            sums.add(log_probabilities[CACHES[name]], log_probabilities[name])
         for name, sums in perplexity.items():
             sums.add(log_probabilities[name], window)
     return {
         "positions": against["cpu"].positions,
         "against reference": {name: sums.result() for name, sums in against.items()},
+        "against the cache in fp16": {name: sums.result() for name, sums in caches.items()},
         "perplexity": {name: sums.result() for name, sums in perplexity.items()},
     }
 
@@ -120,8 +141,12 @@ class Divergence(support.TestCase):
         self.assertGreaterEqual(ours["mean_kl"], 0.0)
         self.assertLessEqual(ours["mean_kl"], peers["mean_kl"])
         self.assertGreaterEqual(ours["top1"], 0.98)
+        ours, peers = (found["against the cache in fp16"][name] for name in CACHES)
+        self.assertGreater(ours["mean_kl"], 0.0)
+        self.assertLessEqual(ours["mean_kl"], peers["mean_kl"])
+        self.assertLessEqual(ours["mean_kl"], 0.002)
         perplexity = found["perplexity"]
-        for name in ("reference", "cpu"):
+        for name in ("reference", "cpu", "cpu, 8-bit cache"):
             ratio = perplexity[name] / perplexity["llama.cpp"]
             self.assertLess(abs(ratio - 1), 0.01, f"perplexity of {name}")
         # As their errors say: MXFP8's has 23 times the mean square of Q8_0's.

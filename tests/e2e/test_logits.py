@@ -13,6 +13,7 @@ over the largest |logit|.
     test_logits.py ScaledRope one of them
 """
 
+import json
 import unittest
 
 import support
@@ -222,6 +223,14 @@ ISA_LEVELS = {
 }
 
 
+def runnable_levels():
+    """The levels that this machine runs."""
+    with open("/proc/cpuinfo") as f:
+        line = next((x for x in f if x.startswith("flags")), "flags :")
+    flags = set(line.split(":")[1].split())
+    return [level for level, needed in ISA_LEVELS.items() if needed <= flags]
+
+
 class EveryInstructionSet(LogitsCase):
     """Every level that this machine runs, for two float and some integer formats."""
 
@@ -229,9 +238,6 @@ class EveryInstructionSet(LogitsCase):
     config = Config(256, 2, 8, 2, vocab=501, multiple_of=256)
 
     def test_levels(self):
-        with open("/proc/cpuinfo") as f:
-            line = next((x for x in f if x.startswith("flags")), "flags :")
-        flags = set(line.split(":")[1].split())
         models = {}
         for type_name in ("BF16", "Q4_1", "Q8_0", "Q5_K", "Q6_K"):
             tolerance = CPU_TOLERANCE if type_name == "BF16" else INT8_TOLERANCE
@@ -242,9 +248,7 @@ class EveryInstructionSet(LogitsCase):
         models["MXFP8"] = (self.path("BF16.gguf"), values, DEQUANTISED_TOLERANCE, "mxfp8")
         for type_name, (model, values, tolerance, kept) in models.items():
             expected = forward(self.config, values, self.tokens)
-            for level, needed in ISA_LEVELS.items():
-                if not needed <= flags:
-                    continue
+            for level in runnable_levels():
                 with self.subTest(level, type=type_name):
                     got = self.logits(model, self.tokens, "cpu", "--isa", level, "--weights", kept)
                     self.check(got, expected, tolerance)
@@ -259,7 +263,12 @@ class CacheFormats(LogitsCase):
         stored, values = quantise(self.weights, "BF16")
         model = write_gguf(self.path("model.gguf"), self.config, stored)
         expected = forward(self.config, values, self.tokens)
-        for kind, tolerance in (("f32", CPU_TOLERANCE), ("f16", CPU_TOLERANCE), ("bf16", 2 * CPU_TOLERANCE)):
+        for kind, tolerance in (
+            ("f32", CPU_TOLERANCE),
+            ("f16", CPU_TOLERANCE),
+            ("bf16", 2 * CPU_TOLERANCE),
+            ("q8_0", 2 * CPU_TOLERANCE),
+        ):
             with self.subTest(kind):
                 plan = self.path(f"{kind}.plan")
                 self.llamac("compile", model, "-o", plan, "--kv-type", kind)
@@ -267,9 +276,44 @@ class CacheFormats(LogitsCase):
 
     def test_a_format_that_a_target_has_not_is_refused(self):
         model = write_gguf(self.path("model.gguf"), self.config, quantise(self.weights, "BF16")[0])
-        for target, kind, known in (("cpu", "q2", "f16, bf16 or f32"), ("cuda", "f32", "f16 or bf16")):
+        for target, kind, known in (
+            ("cpu", "q2", "f16, bf16, f32 or q8_0"),
+            ("cuda", "f32", "f16 or bf16"),
+            ("cuda", "q8_0", "f16 or bf16"),
+            ("sim", "q8_0", "f16 or bf16"),
+        ):
             result = self.llamac("compile", model, "-o", self.path("none.plan"), "--kv-type", kind, "--target", target, expect=support.USAGE)
             self.assertIn(f"--kv-type: expected {known} for target {target}, got {kind}", result.stderr)
+
+    def test_8_bits_at_every_level(self):
+        stored, values = quantise(self.weights, "BF16")
+        model = write_gguf(self.path("model.gguf"), self.config, stored)
+        expected = forward(self.config, values, self.tokens)
+        for level in runnable_levels():
+            with self.subTest(level):
+                got = self.logits(model, self.tokens, "cpu", "--isa", level, "--kv-type", "q8_0")
+                self.check(got, expected, 2 * CPU_TOLERANCE)
+
+    def test_heads_that_8_bit_blocks_do_not_fill_are_refused(self):
+        config = Config(192, 2, 8, 2, vocab=501)  # Heads of 24.
+        weights = quantise(random_weights(config, "bf16", 5), "BF16")[0]
+        model = write_gguf(self.path("model.gguf"), config, weights)
+        plan = self.path("none.plan")
+        result = self.llamac("compile", model, "-o", plan, "--kv-type", "q8_0", expect=support.UNSUPPORTED)
+        self.assertIn("--kv-type q8_0: size of a head: expected a multiple of 16, got 24", result.stderr)
+
+    def test_the_cache_has_the_bytes_that_are_said(self):
+        model = write_gguf(self.path("model.gguf"), self.config, quantise(self.weights, "BF16")[0])
+        for kind, bits in (("f16", 16), ("q8_0", 9)):
+            with self.subTest(kind):
+                plan = self.path(f"{kind}.plan")
+                self.llamac("compile", model, "-o", plan, "--kv-type", kind, "-c", "320")
+                # Of each layer keys and values of two heads of 32.
+                token = 2 * 2 * 2 * 32 * bits // 8
+                for what, flags in ((plan, ()), (model, ("--kv-type", kind, "-c", "320"))):
+                    memory = json.loads(self.llamac("inspect", what, "--json", *flags).stdout)["memory"]
+                    self.assertEqual(memory["kv_per_token"], token)
+                    self.assertEqual(memory["kv_per_sequence"], 320 * token)
 
 
 class RealWeights(LogitsCase):

@@ -24,6 +24,11 @@
 // The query vectors of a tile are its rows times the query heads that share a
 // kv head; all of them use a key or value while it is in registers (tile.h).
 //
+// Of a cache in Q8_0 the keys stay integers: a query vector is rounded to 16
+// bits once, a block of a key gives an exact sum in 32 bits, and the sum times
+// the block's scale is added in fp32. Values are widened as those of other
+// formats are, an element times its scale being exact.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CPU_ATTENTION_H
@@ -77,6 +82,14 @@ LLAMAC_INLINE void joinSplit(float *sums, SoftmaxState &state, const float *o,
   state.maximum = maximum;
 }
 
+/// The largest divisor of `number` that is at most `most`.
+constexpr long divisorUpTo(long number, long most) {
+  long count = number < most ? number : most;
+  while (number % count != 0)
+    --count;
+  return count;
+}
+
 /// A number of panels as a type.
 template <int number> struct Panels {
   static constexpr int count = number;
@@ -92,15 +105,18 @@ template <AttentionConfig config> struct AttentionTile {
   static constexpr long padded = paddedHead(head);
   static constexpr long split = config.splitTokens;
   static constexpr long stride = config.heads * head;
+  static constexpr bool isQ8 = kv.format == KvFormat::Q8_0;
   static_assert(config.heads % kv.kvHeads == 0 && head % 8 == 0);
   static_assert(kv.pageTokens % 32 == 0 && split % kv.pageTokens == 0);
 
-  float *queries;       // [vectors][head], scaled
+  float *queries;       // [vectors][head], scaled; of Q8_0 i16
   float *scores;        // [vectors][split]
   float *partial;       // [vectors][padded], of one split
   float *sums;          // [vectors][padded], of the splits so far
   SoftmaxState *states; // [vectors], of one split
   SoftmaxState *totals; // [vectors], of the splits so far
+  float *queryScales;   // [vectors], of Q8_0
+  float *valueScales;   // [head / kvBlock][pageTokens], of a page of Q8_0
 
   LLAMAC_INLINE explicit AttentionTile(void *scratch) {
     queries = static_cast<float *>(scratch);
@@ -109,6 +125,8 @@ template <AttentionConfig config> struct AttentionTile {
     sums = partial + capacity * padded;
     states = reinterpret_cast<SoftmaxState *>(sums + capacity * padded);
     totals = states + capacity;
+    queryScales = reinterpret_cast<float *>(totals + capacity);
+    valueScales = sums + capacity * (padded + 2 * 16);
   }
 
   /// Scaled copies of the query vectors of rows first .. first + rows - 1.
@@ -118,11 +136,116 @@ template <AttentionConfig config> struct AttentionTile {
       for (long j = 0; j < group; ++j) {
         const float *from =
             q + (first + r) * stride + (kvHead * group + j) * head;
-        float *to = queries + (r * group + j) * head;
-        forEachGroup<head>([&](long d, int lanes) {
-          store16(to + d, load16(from + d, lanes) * config.scale, lanes);
-        });
+        if constexpr (isQ8) {
+          roundQuery(from, r * group + j);
+        } else {
+          float *to = queries + (r * group + j) * head;
+          forEachGroup<head>([&](long d, int lanes) {
+            store16(to + d, load16(from + d, lanes) * config.scale, lanes);
+          });
+        }
       }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Q8_0
+  //===--------------------------------------------------------------------===//
+
+  LLAMAC_INLINE I16 *roundedQuery(long vector) const {
+    return reinterpret_cast<I16 *>(queries) + vector * head;
+  }
+
+  /// Vector `vector` in 16 bits, and its scale, which is no finite number when
+  /// an element is none.
+  LLAMAC_INLINE void roundQuery(const float *from, long vector) {
+    U32x16 magnitudes = 0;
+    for (long d = 0; d < head; d += 16)
+      magnitudes = __builtin_elementwise_max(
+          magnitudes, bits<U32x16>(load<F32x16>(from + d)) & 0x7fffffff);
+    const float largest = bits<float>(__builtin_reduce_max(magnitudes));
+    constexpr float most = 32767;
+    // Too small a vector for its inverse is zero.
+    const float inverse = largest < 0x1p-100f ? 0.0f : most / largest;
+    I16 *to = roundedQuery(vector);
+    for (long d = 0; d < head; d += 16) {
+      // As in toKvBlock().
+      const F32x16 nearest =
+          load<F32x16>(from + d) * inverse + splat(0x1.8p23f);
+      store(to + d, __builtin_convertvector(bits<U32x16>(nearest), I16x16));
+    }
+    queryScales[vector] = largest * (config.scale / most);
+  }
+
+  /// Vectors that go side by side, and the blocks of 16 keys that each takes.
+  static constexpr long blockwise = divisorUpTo(group, fewSums / 2);
+  static constexpr int blockwisePanels =
+      fewSums >= 8 * blockwise && kv.pageTokens % 64 == 0 ? 4
+      : fewSums >= 4 * blockwise                          ? 2
+                                                          : 1;
+
+  /// Computes scores of `tokens` keys of one page for `vectors` query vectors,
+  /// a multiple of `blockwise`; `column` points at the page's scores.
+  LLAMAC_INLINE void scoreBlocks(const KvPage<kv> &page, long tokens,
+                                 long vectors, float *column) {
+    constexpr int panels = blockwisePanels;
+    for (long token = 0; token < tokens; token += 16 * panels)
+      for (long first = 0; first < vectors; first += blockwise) {
+        F32x16 score[blockwise][panels] = {};
+        for (long d = 0; d < head; d += kvBlock) {
+          I32x16 sum[blockwise][panels] = {};
+          for (long pair = d; pair < d + kvBlock; pair += 2) {
+            I16x32 w[panels];
+            for (int p = 0; p < panels; ++p) {
+              const U8 *keys = page.keys(token + 16 * p, pair);
+              page.prefetchAfter(keys);
+              w[p] = __builtin_convertvector(load<I8x32>(keys), I16x32);
+            }
+            for (long v = 0; v < blockwise; ++v) {
+              const auto x = bits<I16x32>(
+                  I32x16(load<int>(roundedQuery(first + v) + pair)));
+              for (int p = 0; p < panels; ++p)
+                sum[v][p] = addPairs(sum[v][p], w[p], x);
+            }
+          }
+          for (int p = 0; p < panels; ++p) {
+            const F32x16 scale =
+                fromBF16(load<U16x16>(page.keyScale(token + 16 * p, d)));
+            for (long v = 0; v < blockwise; ++v)
+              score[v][p] = fma(__builtin_convertvector(sum[v][p], F32x16),
+                                scale, score[v][p]);
+          }
+        }
+        for (long v = 0; v < blockwise; ++v)
+          for (int p = 0; p < panels; ++p)
+            store(column + (first + v) * split + token + 16 * p,
+                  score[v][p] * queryScales[first + v]);
+      }
+  }
+
+  /// Widens the scales of the values of a page.
+  LLAMAC_INLINE void widenValueScales(const KvPage<kv> &page) {
+    for (long d = 0; d < head; d += kvBlock)
+      for (long token = 0; token < kv.pageTokens; token += 16) {
+        const U8 *from = page.valueScale(token, d);
+        page.prefetchAfter(from);
+        store(valueScales + d / kvBlock * kv.pageTokens + token,
+              fromBF16(load<U16x16>(from)));
+      }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // All formats
+  //===--------------------------------------------------------------------===//
+
+  /// Elements d .. d + 15 of the value of `token`.
+  LLAMAC_INLINE F32x16 loadValue(const KvPage<kv> &page, long token,
+                                 long d) const {
+    const U8 *value = page.value(token, d);
+    if constexpr (isQ8)
+      return __builtin_convertvector(load<I8x16>(value), F32x16) *
+             valueScales[d / kvBlock * kv.pageTokens + token];
+    else
+      return loadKv<kv.format>(value);
   }
 
   /// Computes scores of `tokens` keys of one page for `vectors` query vectors;
@@ -147,12 +270,7 @@ template <AttentionConfig config> struct AttentionTile {
 
   /// Vectors of one row that go side by side, and the blocks of 16 keys or
   /// elements that each takes: what accumulateFew() has registers for.
-  static constexpr long few = [] {
-    long count = group < 8 ? group : 8;
-    while (group % count != 0)
-      --count;
-    return count;
-  }();
+  static constexpr long few = divisorUpTo(group, 8);
   static constexpr int fewPanels = fewSums >= 4 * few   ? 4
                                    : fewSums >= 2 * few ? 2
                                                         : 1;
@@ -212,9 +330,8 @@ template <AttentionConfig config> struct AttentionTile {
       for (int p = 0; p < panels; ++p)
         for (int j = 0; j < tileDepth; ++j)
           // A slot that was never written may hold anything, even a NaN.
-          w[p][j] = token + j < tokens
-                        ? loadKv<kv.format>(page.value(token + j, d + 16 * p))
-                        : F32x16(0);
+          w[p][j] = token + j < tokens ? loadValue(page, token + j, d + 16 * p)
+                                       : F32x16(0);
       accumulate(w, column + token, split, partial + d, padded, 16, vectors);
     }
   }
@@ -227,9 +344,8 @@ template <AttentionConfig config> struct AttentionTile {
     for (long v = 0; v < group; v += few)
       accumulateFew<few, panels>(
           [&](int p, long token) {
-            const U8 *value = page.value(token, d + 16 * p);
-            page.prefetchAfter(value);
-            return loadKv<kv.format>(value);
+            page.prefetchAfter(page.value(token, d + 16 * p));
+            return loadValue(page, token, d + 16 * p);
           },
           tokens, column + v * split, split, partial + v * padded + d, padded,
           16);
@@ -263,7 +379,9 @@ template <AttentionConfig config> struct AttentionTile {
       }
     };
     forEachPage([&](const KvPage<kv> &page, long count, float *column) {
-      if constexpr (single)
+      if constexpr (isQ8)
+        scoreBlocks(page, count, vectors, column);
+      else if constexpr (single)
         scoreFew(page, count, column);
       else
         scorePage(page, count, vectors, column);
@@ -272,6 +390,8 @@ template <AttentionConfig config> struct AttentionTile {
       states[v] = softmax(scores + v * split, limit(v), tokens);
     clear(partial, vectors * padded);
     forEachPage([&](const KvPage<kv> &page, long count, float *column) {
+      if constexpr (isQ8)
+        widenValueScales(page);
       forEachPanels<single ? fewPanels : tilePanels>([&](auto panels, long d) {
         if constexpr (single)
           addFew<panels.count>(page, count, column, d);

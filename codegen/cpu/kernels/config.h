@@ -125,30 +125,51 @@ constexpr LaunchShape gemmShape(const MatmulConfig &config) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-enum class KvFormat : unsigned char { F32, F16, BF16 };
+enum class KvFormat : unsigned char { F32, F16, BF16, Q8_0 };
+
+/// Elements of a key or a value in Q8_0 that share a scale: as many as the
+/// product that makes them gives at a time.
+constexpr long kvBlock = 16;
 
 /// The KV cache of one layer: pages of `pageTokens` tokens, numbered by the
 /// page table, i32 [sequences][pagesPerSequence]. A page holds for each kv head
 /// K as [pageTokens / 16][headSize][16 tokens], then V as
 /// [pageTokens][headSize rounded up to 16].
+///
+/// In Q8_0 an element is a scale, bf16, times i8 in -127 .. 127. K is
+/// [pageTokens / 16][headSize / 2][16 tokens][2]; behind K and behind V lie
+/// their scales, [headSize / kvBlock][pageTokens].
 struct KvConfig {
   long kvHeads;
-  long headSize;         ///< A multiple of 8.
+  long headSize;         ///< A multiple of 8; in Q8_0 of kvBlock.
   long pagesPerSequence; ///< Context / pageTokens, rounded up.
   long pageTokens = 64;  ///< A multiple of 32 that divides splitTokens.
   KvFormat format = KvFormat::F16;
 };
 
 constexpr long kvElementBytes(KvFormat format) {
-  return format == KvFormat::F32 ? 4 : 2;
+  return format == KvFormat::F32 ? 4 : format == KvFormat::Q8_0 ? 1 : 2;
+}
+
+/// Bytes of the scales of K, or of V, of one head in a page.
+constexpr long kvScaleBytes(const KvConfig &kv) {
+  return kv.format == KvFormat::Q8_0 ? kv.headSize / kvBlock * kv.pageTokens * 2
+                                     : 0;
 }
 
 /// Elements of a row of V and of an attention accumulator.
 constexpr long paddedHead(long headSize) { return roundUp(headSize, 16); }
 
+/// Bytes of K, of one head in a page, with its scales: where V begins.
+constexpr long kvKeyBytes(const KvConfig &kv) {
+  return kv.pageTokens * kv.headSize * kvElementBytes(kv.format) +
+         kvScaleBytes(kv);
+}
+
 constexpr long kvHeadBytes(const KvConfig &kv) {
-  return kv.pageTokens * (kv.headSize + paddedHead(kv.headSize)) *
-         kvElementBytes(kv.format);
+  return kvKeyBytes(kv) +
+         kv.pageTokens * paddedHead(kv.headSize) * kvElementBytes(kv.format) +
+         kvScaleBytes(kv);
 }
 
 constexpr long kvPageBytes(const KvConfig &kv) {
@@ -175,13 +196,14 @@ constexpr long attentionSplits(const AttentionConfig &config) {
   return (tokens + config.splitTokens - 1) / config.splitTokens;
 }
 
-/// Scratch: queries, scores, the output of a split, the running output, and
-/// the maximum and sum of both.
+/// Scratch: queries, scores, the output of a split, the running output, the
+/// maximum and sum of both and, in Q8_0, a page's scales of V in fp32.
 constexpr long attentionScratchBytes(const AttentionConfig &config) {
   long group = config.heads / config.kv.kvHeads;
   long vectors = attentionTileRows(config) * group;
   long head = paddedHead(config.kv.headSize);
-  return vectors * (3 * head + config.splitTokens + 2 * 16) * 4;
+  return vectors * (3 * head + config.splitTokens + 2 * 16) * 4 +
+         2 * kvScaleBytes(config.kv);
 }
 
 /// For any rows. An item is one kv head.

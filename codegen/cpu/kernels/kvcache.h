@@ -10,6 +10,12 @@
 // has 16 tokens side by side, as weights have 16 rows, so scores need no sums
 // across lanes; V has 16 elements of the head side by side.
 //
+// In Q8_0 a scale is the largest magnitude of its block over 127, rounded to
+// bf16, and an element the nearest integer of it over the rounded scale: bf16
+// rounds by at most 2^-9, so that is at most 127 + 1/4. bf16 has the range of
+// fp32, which half floats would limit. Where the largest is no number, or
+// infinite, so is the scale and all elements with it.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CPU_KVCACHE_H
@@ -19,6 +25,27 @@
 #include "llamac/cpu/simd.h"
 
 namespace llamac::cpu {
+
+/// A block of Q8_0.
+struct KvBlock {
+  I8x16 codes;
+  U16 scale;
+};
+
+LLAMAC_INLINE KvBlock toKvBlock(F32x16 v) {
+  // The order of magnitudes is that of their bits, and NaNs are the largest.
+  const U32x16 magnitudes = bits<U32x16>(v) & 0x7fffffff;
+  const float largest = bits<float>(__builtin_reduce_max(magnitudes));
+  const U16 scale = toBF16(splat(largest * (1.0f / 127))).x;
+  const float widened = bits<float>(U32(scale) << 16);
+  // Below the normal numbers a scale would not be so exact.
+  if (widened < 0x1p-126f)
+    return {I8x16(0), 0};
+  // Adding 1.5 x 2^23 leaves the integer in the low bits, and a NaN does no
+  // harm there.
+  const F32x16 nearest = v * (1 / widened) + 0x1.8p23f;
+  return {__builtin_convertvector(bits<U32x16>(nearest), I8x16), scale};
+}
 
 /// 16 stored elements, widened.
 template <KvFormat format> LLAMAC_INLINE F32x16 loadKv(const U8 *from) {
@@ -53,16 +80,27 @@ template <KvConfig kv> struct KvPage {
            number * kvPageBytes(kv) + head * kvHeadBytes(kv);
   }
 
-  /// Element `d` of 16 keys; `token` is a multiple of 16.
+  /// Element `d` of 16 keys, in Q8_0 and for an even `d` elements d and d + 1;
+  /// `token` is a multiple of 16.
   LLAMAC_INLINE U8 *keys(long token, long d) const {
     return base + (token * kv.headSize + d * 16) * element;
   }
 
   /// Value of `token`, from element `d` on.
   LLAMAC_INLINE U8 *value(long token, long d) const {
-    return base +
-           (kv.pageTokens * kv.headSize + token * paddedHead(kv.headSize) + d) *
-               element;
+    return base + kvKeyBytes(kv) +
+           (token * paddedHead(kv.headSize) + d) * element;
+  }
+
+  /// The scale of the block of a key with element `d`; those of later tokens
+  /// follow.
+  LLAMAC_INLINE U8 *keyScale(long token, long d) const {
+    return base + kv.pageTokens * kv.headSize +
+           (d / kvBlock * kv.pageTokens + token) * 2;
+  }
+
+  LLAMAC_INLINE U8 *valueScale(long token, long d) const {
+    return keyScale(token, d) + kvKeyBytes(kv);
   }
 
   /// Asks for what is read half of a head's page after `at`: values while the

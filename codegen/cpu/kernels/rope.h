@@ -129,24 +129,50 @@ LLAMAC_INLINE void forEachHalf(const AppendArgs &to, long row, long column,
   }
 }
 
+/// Calls body(page, d) for a whole block of Q8_0: it is d .. d + 15 of the head
+/// that lies in `page`, which holds the row's token.
+template <KvConfig kv, class Body>
+LLAMAC_INLINE void withBlock(const AppendArgs &to, long row, long column,
+                             const Body &body) {
+  static_assert(kv.headSize % kvBlock == 0);
+  const long head = column / kv.headSize;
+  body(KvPage<kv>(to.pool, to.pageTable, to.sequences[row],
+                  to.positions[row] / kv.pageTokens, head),
+       column - head * kv.headSize);
+}
+
 /// Takes keys: turned, they go to their page.
 template <KvConfig kv> struct AppendKeys {
   AppendArgs to;
 
   LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
                                 int lanes) const {
-    constexpr long element = kvElementBytes(kv.format);
-    U8 stored[16 * element];
-    storeKv<kv.format>(
-        stored, turned<kv.headSize>(y, to.table + row * kv.headSize, column));
+    const F32x16 key =
+        turned<kv.headSize>(y, to.table + row * kv.headSize, column);
     long token = to.positions[row] % kv.pageTokens;
-    forEachHalf<kv>(
-        to, row, column, lanes, [&](const KvPage<kv> &page, long d, int first) {
-          U8 *keys = page.keys(token / 16 * 16, d) + token % 16 * element;
-          for (int i = 0; i < 8; ++i)
-            __builtin_memcpy(keys + i * 16 * element,
-                             stored + (first + i) * element, element);
-        });
+    if constexpr (kv.format == KvFormat::Q8_0) {
+      const KvBlock block = toKvBlock(key);
+      withBlock<kv>(to, row, column, [&](const KvPage<kv> &page, long d) {
+        U8 *keys = page.keys(token / 16 * 16, d) + token % 16 * 2;
+        for (int i = 0; i < kvBlock; i += 2) {
+          const I8 pair[] = {block.codes[i], block.codes[i + 1]};
+          __builtin_memcpy(keys + i * 16, pair, 2);
+        }
+        store(page.keyScale(token, d), block.scale);
+      });
+    } else {
+      constexpr long element = kvElementBytes(kv.format);
+      U8 stored[16 * element];
+      storeKv<kv.format>(stored, key);
+      forEachHalf<kv>(
+          to, row, column, lanes,
+          [&](const KvPage<kv> &page, long d, int first) {
+            U8 *keys = page.keys(token / 16 * 16, d) + token % 16 * element;
+            for (int i = 0; i < 8; ++i)
+              __builtin_memcpy(keys + i * 16 * element,
+                               stored + (first + i) * element, element);
+          });
+    }
   }
 };
 
@@ -156,15 +182,23 @@ template <KvConfig kv> struct AppendValues {
 
   LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
                                 int lanes) const {
-    constexpr long element = kvElementBytes(kv.format);
-    U8 stored[16 * element];
-    storeKv<kv.format>(stored, y);
     long token = to.positions[row] % kv.pageTokens;
-    forEachHalf<kv>(to, row, column, lanes,
-                    [&](const KvPage<kv> &page, long d, int first) {
-                      __builtin_memcpy(page.value(token, d),
-                                       stored + first * element, 8 * element);
-                    });
+    if constexpr (kv.format == KvFormat::Q8_0) {
+      const KvBlock block = toKvBlock(y);
+      withBlock<kv>(to, row, column, [&](const KvPage<kv> &page, long d) {
+        store(page.value(token, d), block.codes);
+        store(page.valueScale(token, d), block.scale);
+      });
+    } else {
+      constexpr long element = kvElementBytes(kv.format);
+      U8 stored[16 * element];
+      storeKv<kv.format>(stored, y);
+      forEachHalf<kv>(to, row, column, lanes,
+                      [&](const KvPage<kv> &page, long d, int first) {
+                        __builtin_memcpy(page.value(token, d),
+                                         stored + first * element, 8 * element);
+                      });
+    }
   }
 };
 

@@ -31,6 +31,7 @@ namespace llamac::cpu {
 
 using I8 = signed char;
 using U8 = unsigned char;
+using I16 = short;
 using U16 = unsigned short;
 using U32 = unsigned int;
 
@@ -40,6 +41,9 @@ using U32x16 = U32 __attribute__((ext_vector_type(16)));
 using U16x16 = U16 __attribute__((ext_vector_type(16)));
 using U8x16 = U8 __attribute__((ext_vector_type(16)));
 using I8x16 = I8 __attribute__((ext_vector_type(16)));
+using I8x32 = I8 __attribute__((ext_vector_type(32)));
+using I16x16 = I16 __attribute__((ext_vector_type(16)));
+using I16x32 = I16 __attribute__((ext_vector_type(32)));
 
 /// Operand `index` of a launch.
 template <class T>
@@ -168,7 +172,8 @@ LLAMAC_INLINE F32x16 scaleByPowerOfTwo(F32x16 x, F32x16 n) {
 
 /// What accumulate() holds in registers: weights of panels x depth, and the
 /// sums of some rows, enough to hide the latency of a multiply-add; and the
-/// sums that accumulateFew() does.
+/// sums that accumulateFew() does. Sums by blocks (attention.h) take two of
+/// those each.
 #if defined(__AVX512F__)
 constexpr int tilePanels = 2, tileDepth = 8, tileRows = 4, fewSums = 16;
 #elif defined(__AVX2__) || defined(__aarch64__)
@@ -344,6 +349,31 @@ struct DotI8 {
 template <int most> using DotUnsigned = DotI8;
 
 #endif
+
+/// sum + the products of neighbours: to lane i goes w[2i] x[2i] +
+/// w[2i + 1] x[2i + 1].
+LLAMAC_INLINE I32x16 addPairs(I32x16 sum, I16x32 w, I16x32 x) {
+#if defined(__AVX512VNNI__)
+  using Vendor = int __attribute__((vector_size(64)));
+  return (I32x16)__builtin_ia32_vpdpwssd512((Vendor)sum, (Vendor)w, (Vendor)x);
+#elif defined(__AVX512BW__)
+  using Vendor = I16 __attribute__((vector_size(64)));
+  return sum + (I32x16)__builtin_ia32_pmaddwd512((Vendor)w, (Vendor)x);
+#elif defined(__AVX2__)
+  using Vendor = I16 __attribute__((vector_size(32)));
+  using I32x8 = int __attribute__((ext_vector_type(8)));
+  auto half = [](auto a, auto b) {
+    return (I32x8)__builtin_ia32_pmaddwd256((Vendor)a, (Vendor)b);
+  };
+  sum.lo += half(w.lo, x.lo);
+  sum.hi += half(w.hi, x.hi);
+  return sum;
+#else
+  // The lower and the upper half of each 32 bits.
+  const auto a = bits<I32x16>(w), b = bits<I32x16>(x);
+  return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
 
 } // namespace llamac::cpu
 

@@ -61,40 +61,64 @@ public:
       size_t i = 0;
       for (long token = 0; token < lengths[s]; ++token)
         for (long g = 0; g < kv.kvHeads; ++g)
-          for (long d = 0; d < kv.headSize; ++d, ++i) {
-            keys[s][i] = write(keySlot(s, token, g, d), keys[s][i]);
-            values[s][i] = write(valueSlot(s, token, g, d), values[s][i]);
+          for (long d = 0; d < kv.headSize; d += block(), i += block()) {
+            write(&Cache::keySlot, s, token, g, d, &keys[s][i]);
+            write(&Cache::valueSlot, s, token, g, d, &values[s][i]);
           }
     }
   }
 
-  uint8_t *keySlot(long s, long token, long g, long d) {
-    long at = token % kv.pageTokens;
-    return head(s, token, g) + ((at / 16 * kv.headSize + d) * 16 + at % 16) *
-                                   cpu::kvElementBytes(kv.format);
+  // Where an element lies, and its scale in Q8_0.
+  struct Slot {
+    uint8_t *element, *scale;
+  };
+
+  Slot keySlot(long s, long token, long g, long d) {
+    long at = token % kv.pageTokens, h = kv.headSize;
+    uint8_t *keys = head(s, token, g);
+    if (kv.format == cpu::KvFormat::Q8_0)
+      return {keys + at / 16 * 16 * h + d / 2 * 32 + at % 16 * 2 + d % 2,
+              keys + kv.pageTokens * h + (d / 16 * kv.pageTokens + at) * 2};
+    return {keys + ((at / 16 * h + d) * 16 + at % 16) *
+                       cpu::kvElementBytes(kv.format),
+            nullptr};
   }
 
-  uint8_t *valueSlot(long s, long token, long g, long d) {
-    long at = token % kv.pageTokens;
-    return head(s, token, g) + (kv.pageTokens * kv.headSize +
-                                at * cpu::paddedHead(kv.headSize) + d) *
-                                   cpu::kvElementBytes(kv.format);
+  Slot valueSlot(long s, long token, long g, long d) {
+    long at = token % kv.pageTokens, h = kv.headSize;
+    if (kv.format == cpu::KvFormat::Q8_0) {
+      uint8_t *values = head(s, token, g) + kv.pageTokens * (h + h / 16 * 2);
+      return {values + at * h + d,
+              values + kv.pageTokens * h + (d / 16 * kv.pageTokens + at) * 2};
+    }
+    return {head(s, token, g) +
+                (kv.pageTokens * h + at * cpu::paddedHead(h) + d) *
+                    cpu::kvElementBytes(kv.format),
+            nullptr};
   }
 
-  double read(const uint8_t *slot) const {
+  double read(Slot slot) const {
     if (kv.format == cpu::KvFormat::F32) {
       float value;
-      std::memcpy(&value, slot, 4);
+      std::memcpy(&value, slot.element, 4);
       return value;
     }
     uint16_t half;
-    std::memcpy(&half, slot, 2);
+    std::memcpy(&half, slot.scale ? slot.scale : slot.element, 2);
     if (kv.format == cpu::KvFormat::F16)
       return oracle::halfToDouble(half);
     uint32_t bits = uint32_t(half) << 16;
     float value;
     std::memcpy(&value, &bits, 4);
-    return value;
+    return slot.scale ? value * int8_t(*slot.element) : value;
+  }
+
+  // Makes a NaN of the element, and in Q8_0 of its block.
+  void spoil(Slot slot) const {
+    if (slot.scale)
+      std::memset(slot.scale, 0xff, 2);
+    else
+      std::memset(slot.element, 0xff, cpu::kvElementBytes(kv.format));
   }
 
   size_t poolBytes() const {
@@ -108,9 +132,35 @@ public:
   std::vector<std::vector<float>> keys, values; // [token][kv head][d]
 
 private:
+  // Elements that are stored together.
+  long block() const { return kv.format == cpu::KvFormat::Q8_0 ? 16 : 1; }
+
   uint8_t *head(long s, long token, long g) {
     long page = table[s * kv.pagesPerSequence + token / kv.pageTokens];
     return pool.data() + page * cpu::kvPageBytes(kv) + g * cpu::kvHeadBytes(kv);
+  }
+
+  // Stores a block from element `d` on, and leaves in it what the format holds.
+  void write(Slot (Cache::*slotOf)(long, long, long, long), long s, long token,
+             long g, long d, float *values) {
+    if (kv.format != cpu::KvFormat::Q8_0) {
+      *values = write((this->*slotOf)(s, token, g, d).element, *values);
+      return;
+    }
+    // A scale of eight bits that is at least the largest over 127.
+    float largest = 0;
+    for (long i = 0; i < 16; ++i)
+      largest = std::max(largest, std::abs(values[i]));
+    int exponent;
+    const float fraction = std::frexp(largest / 127, &exponent);
+    const float scale = std::ldexp(std::ceil(fraction * 256), exponent - 8);
+    for (long i = 0; i < 16; ++i) {
+      const Slot slot = (this->*slotOf)(s, token, g, d + i);
+      const auto code = static_cast<int8_t>(std::lround(values[i] / scale));
+      std::memcpy(slot.element, &code, 1);
+      std::memcpy(slot.scale, reinterpret_cast<const char *>(&scale) + 2, 2);
+      values[i] = scale * code;
+    }
   }
 
   // Stores a value that the format holds exactly, and returns it.
@@ -217,11 +267,14 @@ TEST_P(Attention, MatchesDoublePrecision) {
   std::vector<float> out(step.rows() * width, NAN);
   unit.run("attention" + c.suffix(), attentionShape(config), step.rows(),
            args(cache, q, step.positions, step.sequences, out.data()));
+  // Over Q8_0 queries are in 16 bits. An element is then off by up to 2^-16 of
+  // the vector's largest, about 3.5; the scores of 128 elements by about 6e-5.
+  const double tolerance = c.format == cpu::KvFormat::Q8_0 ? 3e-4 : 1e-5;
   for (long r = 0; r < step.rows(); ++r) {
     std::vector<double> value =
         expected(cache, &q[r * width], step.sequences[r], step.positions[r]);
     for (long i = 0; i < width; ++i)
-      ASSERT_NEAR(out[r * width + i], value[i], 1e-5)
+      ASSERT_NEAR(out[r * width + i], value[i], tolerance)
           << "row " << r << ", position " << step.positions[r] << ", element "
           << i;
   }
@@ -291,7 +344,7 @@ TEST_P(Attention, NonFiniteQueriesKeysAndValuesShow) {
     return out;
   };
   Cache bad(kv, lengths, random);
-  std::memset(bad.keySlot(0, 5, 0, 3), 0xff, cpu::kvElementBytes(kv.format));
+  bad.spoil(bad.keySlot(0, 5, 0, 3));
   std::vector<float> out = run(bad);
   for (long i = 0; i < group * c.headSize; ++i)
     EXPECT_TRUE(std::isnan(out[i]));
@@ -299,8 +352,7 @@ TEST_P(Attention, NonFiniteQueriesKeysAndValuesShow) {
     EXPECT_TRUE(std::isfinite(out[i]));
 
   Cache badValue(kv, lengths, random);
-  std::memset(badValue.valueSlot(0, 139, 0, 3), 0xff,
-              cpu::kvElementBytes(kv.format));
+  badValue.spoil(badValue.valueSlot(0, 139, 0, 3));
   EXPECT_TRUE(std::isnan(run(badValue)[3]));
 
   Cache fine(kv, lengths, random);
@@ -349,6 +401,16 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
   double rounding = kv.format == cpu::KvFormat::F32   ? 1e-6
                     : kv.format == cpu::KvFormat::F16 ? 0x1p-11
                                                       : 0x1p-8;
+  // What element d of a head may be off, whose elements `of` gives.
+  auto bound = [&](const auto &of, long d) {
+    if (kv.format != cpu::KvFormat::Q8_0)
+      return rounding * std::abs(of(d)) + 1e-6;
+    // Half a step, and scales are within 2^-9 of the largest over 127.
+    double largest = 0;
+    for (long i = d / 16 * 16; i < d / 16 * 16 + 16; ++i)
+      largest = std::max(largest, std::abs(of(i)));
+    return largest / 127 / 2 * (1 + 0x1p-8) + 1e-6;
+  };
   for (long r = 0; r < step.rows(); ++r) {
     for (long j = 0; j < c.heads; ++j)
       for (long d = 0; d < h; ++d)
@@ -356,15 +418,17 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
                     turned(&q[r * width + j * h], r, d), 1e-6);
     for (long g = 0; g < c.kvHeads; ++g)
       for (long d = 0; d < h; ++d) {
-        double key = turned(&k[r * kvWidth + g * h], r, d);
-        double value = v[r * kvWidth + g * h + d];
+        auto key = [&](long i) {
+          return turned(&k[r * kvWidth + g * h], r, i);
+        };
+        auto value = [&](long i) { return double(v[r * kvWidth + g * h + i]); };
         ASSERT_NEAR(cache.read(cache.keySlot(step.sequences[r],
                                              step.positions[r], g, d)),
-                    key, rounding * std::abs(key) + 1e-6)
+                    key(d), bound(key, d))
             << "row " << r << ", kv head " << g << ", element " << d;
         ASSERT_NEAR(cache.read(cache.valueSlot(step.sequences[r],
                                                step.positions[r], g, d)),
-                    value, rounding * std::abs(value) + 1e-6)
+                    value(d), bound(value, d))
             << "row " << r << ", kv head " << g << ", element " << d;
       }
   }

@@ -62,7 +62,11 @@
   CASE(4, 4, 64, F16, 128)                                                     \
   CASE(9, 3, 64, F16, 64)                                                      \
   CASE(8, 2, 80, BF16, 64)                                                     \
-  CASE(4, 1, 128, F16, 64)
+  CASE(4, 1, 128, F16, 64)                                                     \
+  CASE(2, 2, 16, Q8_0, 32)                                                     \
+  CASE(5, 1, 48, Q8_0, 64)                                                     \
+  CASE(12, 4, 64, Q8_0, 64)                                                    \
+  CASE(16, 2, 128, Q8_0, 128)
 
 /// CASE(width): rmsNorm_*, gatherRows_*, silu_* and exp_*.
 #define LLAMAC_ROWWISE_CASES(CASE)                                             \

@@ -501,17 +501,23 @@ void addAttentionCases(std::vector<OpCase> &cases) {
   // Of each head size a group of its own kind; the products before attention
   // cost the square of the width, so heads are few.
   const Model models[] = {
-      {"gqa2_h16", 4, 2, 16, 640},       {"mqa8_h32", 8, 1, 32, 320, true},
-      {"gqa3_h48", 3, 1, 48, 320, true}, {"gqa2_h64", 2, 1, 64, 320},
-      {"mha_h128", 1, 1, 128, 320},      {"odd_h24", 3, 1, 24, 320},
+      {"gqa2_h16", 4, 2, 16, 640},
+      {"mqa8_h32", 8, 1, 32, 320, CacheFormat::BF16},
+      {"gqa3_h48", 3, 1, 48, 320, CacheFormat::BF16},
+      {"gqa2_h64", 2, 1, 64, 320},
+      {"mha_h128", 1, 1, 128, 320},
+      {"odd_h24", 3, 1, 24, 320},
+      {"q8_h32", 4, 2, 32, 640, CacheFormat::Q8_0},
   };
   std::vector<std::shared_ptr<Program>> programs;
   for (const Model &model : models) {
     programs.push_back(exactProgram(model));
     addExactAttention(cases, programs.back());
   }
-  addLongAttention(cases, programs[0]);
-  addNanRow(cases, programs[0]);
+  for (const auto &program : {programs[0], programs.back()}) {
+    addLongAttention(cases, program);
+    addNanRow(cases, program);
+  }
   addNanRow(cases, programs[1]);
   addQkv(cases, models[0]);
   addAppends(cases, {"apart", 4, 2, 16, 320});

@@ -18,6 +18,7 @@ namespace llamac::conformance {
 static double exact(DataType, int64_t) { return 0; }
 static double exactModel(const Model &) { return 0; }
 static bool never(DataType) { return false; }
+static int64_t noBlock(const Model &) { return 0; }
 
 /// The interpreter computes in fp32 and sums in doubles.
 static OpDeviceRow referenceRow() {
@@ -26,6 +27,8 @@ static OpDeviceRow referenceRow() {
            .activationError = exact,
            .roundsToInt8 = never,
            .cacheError = exactModel,
+           .cacheBlock = noBlock,
+           .queryError = exactModel,
            .softmaxError = exactModel,
            .softmaxFloor = exactModel,
            .joinsRows = false},
@@ -42,6 +45,27 @@ static bool isMultipliedInInt8(DataType type) {
   return type >= DataType::Q8_0 && type <= DataType::Q6_K;
 }
 
+static cpu::KvFormat cpuCacheFormat(const Model &model) {
+  switch (model.cache) {
+  case CacheFormat::F16:
+    return cpu::KvFormat::F16;
+  case CacheFormat::BF16:
+    return cpu::KvFormat::BF16;
+  case CacheFormat::Q8_0:
+    return cpu::KvFormat::Q8_0;
+  }
+  llvm_unreachable("no other format");
+}
+
+static int64_t cpuCacheBlock(const Model &model) {
+  return model.cache == CacheFormat::Q8_0 ? 16 : 0;
+}
+
+/// Over keys in 8 bits queries are in 16: half a step of 1 / 32767.
+static double cpuQueryError(const Model &model) {
+  return model.cache == CacheFormat::Q8_0 ? 1 / 65534.0 : 0;
+}
+
 /// The cpu target computes in fp32 but for products in 8 bits, and the cache
 /// rounds keys and values (codegen/cpu/CpuNumerics.cpp has the reasons).
 static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
@@ -50,8 +74,7 @@ static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
       std::make_shared<CompiledPlans>("cpu", [=](const Model &model) {
         return std::make_unique<CpuBackend>(
             CpuTargetOptions{.context = model.context,
-                             .kvFormat = model.bf16Cache ? cpu::KvFormat::BF16
-                                                         : cpu::KvFormat::F16},
+                             .kvFormat = cpuCacheFormat(model)},
             std::vector<IsaLevel>{level});
       });
   runner.device = []() -> absl::StatusOr<std::shared_ptr<Device>> {
@@ -62,6 +85,8 @@ static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
            .activationError = exact,
            .roundsToInt8 = isMultipliedInInt8,
            .cacheError = cacheRounding,
+           .cacheBlock = cpuCacheBlock,
+           .queryError = cpuQueryError,
            .softmaxError = exactModel,
            .softmaxFloor = exactModel,
            .joinsRows = true},

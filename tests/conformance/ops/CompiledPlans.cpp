@@ -35,8 +35,8 @@ namespace llamac::conformance {
 
 CudaTargetOptions cudaOptionsOf(const Model &model) {
   return {.context = model.context,
-          .kvFormat =
-              model.bf16Cache ? cuda::KvFormat::BF16 : cuda::KvFormat::F16};
+          .kvFormat = model.cache == CacheFormat::BF16 ? cuda::KvFormat::BF16
+                                                       : cuda::KvFormat::F16};
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -142,9 +142,38 @@ ExpectedRow turned(const ExpectedRow &row, int32_t position,
 // The cache
 //===----------------------------------------------------------------------===//
 
+/// Rounds a block of the cache to 8 bits. Numbers that are known exactly become
+/// those that the cache holds.
+static void roundBlock(Expected *block, int64_t count) {
+  double largest = 0, bound = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(block[i].value))
+      largest = std::numeric_limits<double>::quiet_NaN();
+    largest = std::max(largest, std::abs(block[i].value));
+    bound = std::max(bound, block[i].bound);
+  }
+  int exponent = 0;
+  const double fraction = std::frexp(largest / 127, &exponent);
+  const double step = std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
+  for (int64_t i = 0; i < count; ++i) {
+    Expected &number = block[i];
+    const double place = step == 0 ? 0 : number.value / step;
+    const double code = std::nearbyint(place);
+    // In fp32 a place near the middle may fall to either side.
+    if (bound == 0 && !(std::abs(place - code) > 0.4999))
+      number = {code * step, roundError * std::abs(number.value)};
+    else // The step is off by 2^-9 and by the bound over 127.
+      number.bound += step * 0.502 + bound * 0.01;
+  }
+}
+
 void CacheOracle::append(int32_t sequence, ExpectedRow key, ExpectedRow value,
                          bool isExact) {
-  if (!isExact)
+  if (const int64_t block = numerics.cacheBlock(model))
+    for (ExpectedRow *row : {&key, &value})
+      for (size_t i = 0; i < row->size(); i += block)
+        roundBlock(&(*row)[i], block);
+  else if (!isExact)
     for (ExpectedRow *row : {&key, &value})
       for (Expected &number : *row)
         number.bound += numerics.cacheError(model) * std::abs(number.value);
@@ -161,7 +190,10 @@ ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
     const Expected *q = &query[head * model.headSize];
     const int64_t from = head / model.group() * model.headSize;
     std::vector<double> weights, errors;
-    double largest = -std::numeric_limits<double>::infinity();
+    double largest = -std::numeric_limits<double>::infinity(), longest = 0;
+    for (int64_t d = 0; d < model.headSize; ++d)
+      longest = std::max(longest, std::abs(q[d].value));
+    const double queryError = numerics.queryError(model) * longest;
     for (int32_t p = 0; p <= position; ++p) {
       const Expected *k = &entries[p].key[from];
       double score = 0, squares = 0, magnitude = 0;
@@ -170,7 +202,7 @@ ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
         score += term;
         magnitude += std::abs(term);
         const double error = std::abs(q[d].value) * k[d].bound +
-                             std::abs(k[d].value) * q[d].bound +
+                             std::abs(k[d].value) * (q[d].bound + queryError) +
                              softmaxError * std::abs(term);
         squares += error * error;
       }

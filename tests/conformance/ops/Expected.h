@@ -104,7 +104,7 @@ public:
   CacheOracle(const Model &model, const Numerics &numerics)
       : model(model), numerics(numerics) {}
 
-  /// Adds the next position of a sequence. `isExact`: the cache's format holds
+  /// Adds the next position of a sequence. `isExact`: a cache of floats holds
   /// the numbers as they are.
   void append(int32_t sequence, ExpectedRow key, ExpectedRow value,
               bool isExact);

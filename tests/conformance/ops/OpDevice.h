@@ -31,6 +31,11 @@ struct Numerics {
   bool (*roundsToInt8)(DataType type);
   /// Of a key or value in the cache.
   double (*cacheError)(const Model &model);
+  /// Elements of a head's key or value that the cache rounds together instead,
+  /// to steps of the largest over 127, which is rounded to bf16; 0 for none.
+  int64_t (*cacheBlock)(const Model &model);
+  /// Of an element of a query in attention, of the largest of its head.
+  double (*queryError)(const Model &model);
   /// Of a query, and of a softmax weight, in steps of attention.
   double (*softmaxError)(const Model &model);
   /// Of a softmax weight as a share of the largest: how small one may be and

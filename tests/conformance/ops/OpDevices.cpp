@@ -13,7 +13,7 @@ namespace llamac::conformance {
 LoadedPrograms::~LoadedPrograms() = default;
 
 double cacheRounding(const Model &model) {
-  return model.bf16Cache ? 0x1p-8 : 0x1p-11;
+  return model.cache == CacheFormat::BF16 ? 0x1p-8 : 0x1p-11;
 }
 
 std::function<absl::StatusOr<std::unique_ptr<LoadedPrograms>>(
@@ -56,7 +56,7 @@ static double cudaActivationError(DataType, int64_t rows) {
 
 /// Half of the smallest number of fp16; bf16 has smaller ones than matter.
 static double softmaxFloor(const Model &model) {
-  return model.bf16Cache ? 0 : 0x1p-25;
+  return model.cache == CacheFormat::BF16 ? 0 : 0x1p-25;
 }
 
 /// Attention rounds queries and softmax weights to the cache's format.
@@ -66,6 +66,8 @@ OpDeviceRow cudaRow(const std::string &name, PlanRunner runner) {
            .activationError = cudaActivationError,
            .roundsToInt8 = [](DataType) { return false; },
            .cacheError = cacheRounding,
+           .cacheBlock = [](const Model &) { return int64_t{0}; },
+           .queryError = [](const Model &) { return 0.0; },
            .softmaxError = cacheRounding,
            .softmaxFloor = softmaxFloor,
            .joinsRows = true},

@@ -27,6 +27,9 @@
 
 namespace llamac::conformance {
 
+/// How a cache holds keys and values, where a device can choose; else in fp16.
+enum class CacheFormat { F16, BF16, Q8_0 };
+
 /// What programs share: the layout of the cache. Programs of one model are
 /// compiled together.
 struct Model {
@@ -34,8 +37,8 @@ struct Model {
   int64_t heads;
   int64_t kvHeads;
   int64_t headSize;
-  int64_t context;        ///< Tokens of a sequence.
-  bool bf16Cache = false; ///< Where a device can choose; else fp16.
+  int64_t context; ///< Tokens of a sequence.
+  CacheFormat cache = CacheFormat::F16;
 
   int64_t queryWidth() const { return heads * headSize; }
   int64_t kvWidth() const { return kvHeads * headSize; }
