@@ -289,9 +289,12 @@ void Group::checkRace(Thread &thread, Cell &cell, Access access,
                access, address, site);
   };
   checkSince(cell.read);
-  if (cell.moreReads)
-    for (const Epoch &read : *cell.moreReads)
-      checkSince(read);
+  if (cell.moreReads &&
+      (isPlainWrite ||
+       (now.isAtomic ? cell.moreReads->hasReads : cell.moreReads->hasAtomics)))
+    for (const Reads::OfBlock &of : cell.moreReads->blocks)
+      for (const Epoch &read : of.epochs)
+        checkSince(read);
   if (isPlainWrite) {
     cell.write = now;
     cell.read = {};
@@ -309,15 +312,8 @@ void Group::checkRace(Thread &thread, Cell &cell, Access access,
     return;
   }
   if (!cell.moreReads)
-    cell.moreReads = std::make_unique<std::vector<Epoch>>();
-  std::vector<Epoch> &reads = *cell.moreReads;
-  auto old = std::find_if(reads.begin(), reads.end(), replaces);
-  // So many without order that one of them will give a race away.
-  constexpr size_t most = 1024;
-  if (old != reads.end())
-    *old = now;
-  else if (reads.size() < most)
-    reads.push_back(now);
+    cell.moreReads = std::make_unique<Reads>();
+  cell.moreReads->add(now, replaces, thread.knowledge->others != nullptr);
 }
 
 void Group::failRace(const Thread &thread, const Epoch &other,

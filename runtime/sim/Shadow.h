@@ -9,7 +9,9 @@
 #ifndef LLAMAC_RUNTIME_SIM_SHADOW_H
 #define LLAMAC_RUNTIME_SIM_SHADOW_H
 
+#include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -27,12 +29,71 @@ struct Epoch {
   bool isCopy = false; ///< A bulk copy's, which no fence has to order.
 };
 
+/// Reads and atomics of one byte that no later one is ordered behind, and some
+/// others, which are dropped from time to time: to look at all of them for each
+/// that comes is what would take longest.
+struct Reads {
+  struct OfBlock {
+    uint32_t block;
+    size_t limit; ///< Of epochs, before those that are not needed go.
+    std::vector<Epoch> epochs;
+  };
+  std::vector<OfBlock> blocks;
+  size_t count = 0; ///< Of all blocks.
+  /// Whether there was a read, and an atomic.
+  bool hasReads = false, hasAtomics = false;
+
+  /// Keeps `now`, which stands for all that isReplaced(epoch) holds for; none
+  /// of them is of another block unless `knowsOthers`.
+  template <class IsReplaced>
+  void add(const Epoch &now, const IsReplaced &isReplaced, bool knowsOthers) {
+    auto drop = [&](OfBlock &of) {
+      // Of one thread the last of its kind stands for all.
+      std::bitset<2 * blockThreads> seen;
+      std::reverse(of.epochs.begin(), of.epochs.end());
+      count -= std::erase_if(of.epochs, [&](const Epoch &epoch) {
+        const size_t kind = 2 * epoch.thread + epoch.isAtomic;
+        if (seen[kind] || isReplaced(epoch))
+          return true;
+        seen.set(kind);
+        return false;
+      });
+      std::reverse(of.epochs.begin(), of.epochs.end());
+      of.limit = std::max(least, 2 * of.epochs.size());
+    };
+    // Blocks come mostly one after the other.
+    auto own =
+        std::find_if(blocks.rbegin(), blocks.rend(),
+                     [&](const OfBlock &of) { return of.block == now.block; });
+    if (own != blocks.rend() &&
+        (own->epochs.size() >= own->limit || count >= most))
+      drop(*own);
+    if (knowsOthers && count >= most)
+      std::for_each(blocks.begin(), blocks.end(), drop);
+    if (count >= most)
+      return;
+    OfBlock &of = own != blocks.rend()
+                      ? *own
+                      : blocks.emplace_back(OfBlock{now.block, least, {}});
+    of.epochs.push_back(now);
+    ++count;
+    (now.isAtomic ? hasAtomics : hasReads) = true;
+  }
+
+private:
+  static constexpr size_t least = 8;
+  static constexpr size_t blockThreads = 1024;
+  /// So many, a good part of them without order, that one will give a race
+  /// away; more than one block has.
+  static constexpr size_t most = 4 * blockThreads;
+};
+
 /// The last plain write of a byte, and the reads and atomics since then that no
 /// later one is ordered behind.
 struct Cell {
   Epoch write;
   Epoch read;
-  std::unique_ptr<std::vector<Epoch>> moreReads;
+  std::unique_ptr<Reads> moreReads;
 };
 
 /// The cells of addresses, made when they are first asked for.
