@@ -187,6 +187,9 @@ class Flight(CudaCase):
     """tests/runtime/cuda/StepsInFlightTest.cpp, and steps that fail while others
     follow them."""
 
+    # What is in flight are whole steps, of one layer as of many.
+    CONFIG = Config(64, 1, 4, 2, vocab=261)
+
     def run_tests(self, names, **env):
         tests = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "cuda_steps_tests")
         return self.run_plan(f"--gtest_filter={names}", tool=tests, LLAMAC_TEST_PLAN=self.plan, **env).stdout

@@ -34,6 +34,9 @@ static std::shared_ptr<const Model> loadModel() {
   return model.ok() ? *model : nullptr;
 }
 
+/// So many that every place of the ring is used more than once.
+constexpr int64_t manySteps = 20;
+
 class StepsInFlightTest : public testing::Test {
 protected:
   void SetUp() override {
@@ -114,8 +117,8 @@ TEST_F(StepsInFlightTest, TokensAreThoseOfOneStepAfterTheOther) {
     Sequence one = begin(prompt(5, 9), plain, token);
     Sequence two = begin(prompt(5, 9), ahead, same);
     ASSERT_EQ(token, same);
-    EXPECT_EQ(inFlight(two, token, ahead, 40, 40),
-              oneByOne(one, token, plain, 40));
+    EXPECT_EQ(inFlight(two, token, ahead, manySteps, manySteps),
+              oneByOne(one, token, plain, manySteps));
   }
 }
 
@@ -151,7 +154,7 @@ TEST_F(StepsInFlightTest, SequencesGoOnTogether) {
     const auto size = static_cast<int64_t>(3 + 6 * i);
     Sampler plain = sampler(i == 1, i);
     Sequence alone = begin(prompt(size, 20), plain, first[i]);
-    expected.push_back(oneByOne(alone, first[i], plain, 30));
+    expected.push_back(oneByOne(alone, first[i], plain, manySteps));
     samplers.push_back(sampler(i == 1, i));
     sequences.push_back(begin(prompt(size, 20), samplers[i], first[i]));
   }
@@ -160,30 +163,31 @@ TEST_F(StepsInFlightTest, SequencesGoOnTogether) {
     batch.push_back({&sequences[i], first[i], &samplers[i]});
   size_t step = 0;
   const absl::Status status = engine->follow(
-      batch, 30, [&](absl::Span<const int32_t> chosen) -> absl::StatusOr<bool> {
+      batch, manySteps,
+      [&](absl::Span<const int32_t> chosen) -> absl::StatusOr<bool> {
         for (size_t i = 0; i < first.size(); ++i)
           EXPECT_EQ(chosen[i], expected[i][step]) << "step " << step;
         ++step;
         return true;
       });
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(step, 30u);
+  EXPECT_EQ(step, static_cast<size_t>(manySteps));
 }
 
 TEST_F(StepsInFlightTest, TheContextIsFilledAndNotExceeded) {
   Sampler greedy = sampler(true);
   int32_t token = 0, same = 0;
-  const int64_t context = model->context(), steps = 9;
-  Sequence one = begin(prompt(context - steps, 1), greedy, token);
-  Sequence two = begin(prompt(context - steps, 1), greedy, same);
+  const int64_t context = model->context(), last = 9;
+  Sequence one = begin(prompt(context - last, 1), greedy, token);
+  Sequence two = begin(prompt(context - last, 1), greedy, same);
   const absl::Status status =
-      engine->follow({{&one, token, &greedy}}, steps + 1,
+      engine->follow({{&one, token, &greedy}}, last + 1,
                      [](absl::Span<const int32_t>) { return true; });
   EXPECT_EQ(exitCode(status), ExitCode::Usage);
   EXPECT_THAT(std::string(status.message()), HasSubstr("context"));
-  EXPECT_EQ(one.length(), context - steps);
-  EXPECT_EQ(inFlight(one, token, greedy, steps, steps),
-            oneByOne(two, token, greedy, steps));
+  EXPECT_EQ(one.length(), context - last);
+  EXPECT_EQ(inFlight(one, token, greedy, last, last),
+            oneByOne(two, token, greedy, last));
   EXPECT_EQ(one.length(), context);
 }
 
