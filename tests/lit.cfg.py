@@ -8,6 +8,7 @@ the interpreter that runs lit, %root the repository, %build the build folder.
 """
 
 import os
+import platform
 import sys
 
 import lit.formats
@@ -20,6 +21,7 @@ config.test_exec_root = os.path.join(config.llamac_binary_dir, "tests")
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%root", config.llamac_source_dir))
 config.substitutions.append(("%build", config.llamac_binary_dir))
+config.available_features.add(platform.machine())
 config.environment["PATH"] = os.pathsep.join(
     [
         os.path.join(config.llamac_binary_dir, "bin"),

@@ -34,6 +34,10 @@ static std::vector<std::string> targetArgs(IsaLevel level) {
   case IsaLevel::X86V4Bf16:
     return {"-target-cpu", "x86-64-v4",       "-target-feature",
             "+avx512vnni", "-target-feature", "+avx512bf16"};
+  case IsaLevel::X86V4Amx:
+    return {"-target-cpu",     "x86-64-v4",   "-target-feature", "+avx512vnni",
+            "-target-feature", "+avx512bf16", "-target-feature", "+amx-tile",
+            "-target-feature", "+amx-int8"};
   }
   llvm_unreachable("no other level");
 #else

@@ -13,10 +13,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace llamac {
 
 static constexpr IsaLevel levels[] = {IsaLevel::Portable, IsaLevel::X86V3,
-                                      IsaLevel::X86V4Vnni, IsaLevel::X86V4Bf16};
+                                      IsaLevel::X86V4Vnni, IsaLevel::X86V4Bf16,
+                                      IsaLevel::X86V4Amx};
 
 absl::string_view isaLevelName(IsaLevel level) {
   switch (level) {
@@ -28,6 +35,8 @@ absl::string_view isaLevelName(IsaLevel level) {
     return "x86-64-v4-vnni";
   case IsaLevel::X86V4Bf16:
     return "x86-64-v4-bf16";
+  case IsaLevel::X86V4Amx:
+    return "x86-64-v4-amx";
   }
   return "";
 }
@@ -40,6 +49,23 @@ std::optional<IsaLevel> parseIsaLevel(absl::string_view name) {
 }
 
 absl::Span<const IsaLevel> isaLevels() { return levels; }
+
+#if defined(__x86_64__) && defined(__linux__)
+// Linux gives a process the registers of the tiles when it asks; all threads
+// have them then.
+static bool hasAmx() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned tile = 1U << 24, int8 = 1U << 25;
+  if (!__get_cpuid_count(/*leaf=*/7, /*subleaf=*/0, &eax, &ebx, &ecx, &edx) ||
+      (edx & tile) == 0 || (edx & int8) == 0)
+    return false;
+  constexpr long requestPermission = 0x1023; // ARCH_REQ_XCOMP_PERM
+  constexpr long tileData = 18;              // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+}
+#elif defined(__x86_64__)
+static bool hasAmx() { return false; }
+#endif
 
 IsaLevel hostIsaLevel() {
 #if defined(__x86_64__)
@@ -59,8 +85,9 @@ IsaLevel hostIsaLevel() {
                     __builtin_cpu_supports("avx512vnni");
   if (!vnni)
     return IsaLevel::X86V3;
-  return __builtin_cpu_supports("avx512bf16") ? IsaLevel::X86V4Bf16
-                                              : IsaLevel::X86V4Vnni;
+  if (!__builtin_cpu_supports("avx512bf16"))
+    return IsaLevel::X86V4Vnni;
+  return hasAmx() ? IsaLevel::X86V4Amx : IsaLevel::X86V4Bf16;
 #else
   return IsaLevel::Portable;
 #endif

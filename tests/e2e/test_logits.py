@@ -220,6 +220,7 @@ ISA_LEVELS = {
     "x86-64-v3": {"avx2", "fma", "f16c", "bmi2"},
     "x86-64-v4-vnni": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni"},
     "x86-64-v4-bf16": {"avx512_vnni", "avx512_bf16"},
+    "x86-64-v4-amx": {"avx512_bf16", "amx_tile", "amx_int8"},
 }
 
 

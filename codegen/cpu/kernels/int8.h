@@ -29,13 +29,15 @@
 //
 // One block of 16 rows is held in registers while the rows of x pass (tile.h
 // has the reasons), and the order of every f32 operation is that of the blocks,
-// a block's residual right behind it.
+// a block's residual right behind it. Where the machine has tiles (amx.h) they
+// take 16 rows at a time: the integer sums are the same, and so the bits.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CPU_INT8_H
 #define LLAMAC_CPU_INT8_H
 
+#include "llamac/cpu/amx.h"
 #include "llamac/cpu/config.h"
 #include "llamac/cpu/panels.h"
 #include "llamac/cpu/simd.h"
@@ -218,6 +220,16 @@ template <PanelFormat format> struct Int8Weights {
       readHalves(words, part);
   }
 
+  /// `sum` and what run `run` of `x` adds, of which `dots` are the integer
+  /// sums.
+  LLAMAC_INLINE F32xD extended(F32xD sum, I32xD dots, int run,
+                               const Int8Block &x) const {
+    if constexpr (Format::hasOffset)
+      sum = fmaD(offset, F32xD(bits<float>(x.start)), sum);
+    return fmaD(__builtin_convertvector(dots, F32xD), scale[run] * x.scale,
+                sum);
+  }
+
 private:
   LLAMAC_INLINE void readScales(const U8 *block, long part, int lane) {
     const F32xD d = loadF16xD(block + 2 * lane);
@@ -305,13 +317,8 @@ LLAMAC_INLINE void extend(const Int8Weights<format> (&w)[panels],
           dots[t][p].add(w[p].q[g], value);
       }
     for (int t = 0; t < rows; ++t)
-      for (int p = 0; p < panels; ++p) {
-        F32xD &sum = sums[t][p];
-        if constexpr (Format::hasOffset)
-          sum = fmaD(w[p].offset, F32xD(bits<float>(x[t].start)), sum);
-        sum = fmaD(__builtin_convertvector(dots[t][p].total(), F32xD),
-                   w[p].scale[run] * x[t].scale, sum);
-      }
+      for (int p = 0; p < panels; ++p)
+        sums[t][p] = w[p].extended(sums[t][p], dots[t][p].total(), run, x[t]);
   }
 }
 
@@ -346,6 +353,65 @@ LLAMAC_INLINE void extendAll(const Int8Weights<format> (&w)[panels],
     extendAll<rows / 2>(w, x, first, count, sums, panelStride, rowOf);
 }
 
+template <PanelFormat format>
+using Int8Tiles = AmxTiles<32 / Int8Format<format>::runs>;
+
+/// The same by tiles, for as many whole tiles of blocks as `count` blocks make;
+/// returns how many blocks those are. The integer sums are exact either way, so
+/// the results are the same bits.
+template <PanelFormat format, int panels, class RowOf>
+LLAMAC_INLINE long extendTiles(Int8Tiles<format> &tiles,
+                               const Int8Weights<format> (&w)[panels],
+                               const Int8Block *x, long count, float *sums,
+                               long panelStride, const RowOf &rowOf) {
+  static_assert(panels <= 2 && dotLanes == amxRows);
+  using Format = Int8Format<format>;
+  constexpr int groups = 8 / Format::runs;
+  const long whole = count / amxRows * amxRows;
+  if (!whole)
+    return 0;
+  for (int run = 0; run < Format::runs; ++run) {
+    alignas(64) U8 bytes[panels][groups * 64];
+    for (int p = 0; p < panels; ++p)
+      for (int g = 0; g < groups; ++g)
+        store(bytes[p] + 64 * g, w[p].q[run * groups + g]);
+    tiles.template loadWeights<0>(bytes[0]);
+    if constexpr (panels == 2)
+      tiles.template loadWeights<1>(bytes[1]);
+#pragma clang loop unroll(disable)
+    for (long first = 0; first < whole; first += amxRows) {
+      alignas(64) int dots[panels][amxRows * 16];
+      tiles.loadActivations(x[first].q + run * groups * 4, sizeof(Int8Block));
+      tiles.template multiply<0>(dots[0]);
+      if constexpr (panels == 2)
+        tiles.template multiply<1>(dots[1]);
+      for (int t = 0; t < amxRows; ++t) {
+        const Int8Block &block = x[first + t];
+        for (int p = 0; p < panels; ++p) {
+          float *to = sums + p * panelStride + rowOf(first + t) * panelRows;
+          const I32xD dot = load<I32xD>(dots[p] + 16 * t) +
+                            block.template startOf<format>(run);
+          store(to, w[p].extended(load<F32xD>(to), dot, run, block));
+        }
+      }
+    }
+  }
+  return whole;
+}
+
+/// extendRows() for `count` blocks, by tiles where there are any.
+template <PanelFormat format, int panels, class RowOf>
+LLAMAC_INLINE void extendBlocks([[maybe_unused]] Int8Tiles<format> &tiles,
+                                const Int8Weights<format> (&w)[panels],
+                                const Int8Block *x, long count, float *sums,
+                                long panelStride, const RowOf &rowOf) {
+  long first = 0;
+  if constexpr (hasAmx)
+    first = extendTiles(tiles, w, x, count, sums, panelStride, rowOf);
+  extendAll<Int8Format<format>::rows>(w, x, first, count, sums, panelStride,
+                                      rowOf);
+}
+
 /// Part `part` of a panel, counted from its start.
 template <PanelFormat format> struct PanelPart {
   using Format = Int8Format<format>;
@@ -372,6 +438,7 @@ template <PanelFormat format, long depth, int count>
 LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
                               const Int8Rows<depth> &x, float *sums) {
   const long rows = x.rows;
+  Int8Tiles<format> tiles;
   for (long i = 0; i < count * rows; ++i)
     store(sums + 16 * i, F32x16(0));
   for (long b = 0; b < depth / 32; ++b) {
@@ -383,11 +450,10 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
         PanelPart<format>(panels[p], b).read(weights[p], lane);
       float *to = sums + lane;
       const long stride = rows * panelRows, at = b * rows;
-      constexpr int most = Int8Format<format>::rows;
-      extendAll<most>(weights, x.blocks + at, 0, rows, to, stride,
-                      [](long t) { return t; });
-      extendAll<most>(weights, x.residuals + at, 0, x.counts[b], to, stride,
-                      [&](long t) { return long(x.residualRows[at + t]); });
+      extendBlocks(tiles, weights, x.blocks + at, rows, to, stride,
+                   [](long t) { return t; });
+      extendBlocks(tiles, weights, x.residuals + at, x.counts[b], to, stride,
+                   [&](long t) { return long(x.residualRows[at + t]); });
     }
   }
 }

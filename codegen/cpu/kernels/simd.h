@@ -9,8 +9,8 @@
 // Vector types of 16 lanes and what the kernels do with them. A lane is one of
 // the 16 rows of a weight panel. Clang splits a vector that is wider than the
 // machine's registers, so all but the few functions under "instruction sets"
-// are written once; those, and the tile sizes that depend on the number of
-// registers, are the only place that asks for the instruction set.
+// are written once; those, the tile sizes that depend on the number of
+// registers, and amx.h are the only places that ask for the instruction set.
 //
 //===----------------------------------------------------------------------===//
 

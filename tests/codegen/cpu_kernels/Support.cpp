@@ -28,7 +28,7 @@ std::vector<std::string> hostLevels() {
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
     levels.emplace_back("v4");
   if (levels.back() == "v4" && __builtin_cpu_supports("avx512vnni"))
-    levels.emplace_back("v4vnni");
+    levels.insert(levels.end(), {"v4vnni", "v4amxmodel"});
 #endif
   return levels;
 }

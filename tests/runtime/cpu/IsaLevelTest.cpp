@@ -72,8 +72,9 @@ TEST(IsaLevelTest, TheHostsLevelIsWhatTheKernelLists) {
     expected = IsaLevel::X86V3;
     if (has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl",
              "avx512_vnni"}))
-      expected =
-          has({"avx512_bf16"}) ? IsaLevel::X86V4Bf16 : IsaLevel::X86V4Vnni;
+      expected = !has({"avx512_bf16"})            ? IsaLevel::X86V4Vnni
+                 : !has({"amx_tile", "amx_int8"}) ? IsaLevel::X86V4Bf16
+                                                  : IsaLevel::X86V4Amx;
   }
   EXPECT_EQ(isaLevelName(hostIsaLevel()), isaLevelName(expected));
 }
