@@ -62,21 +62,27 @@ const CudaFamily *cudaFamilyOf(Operation *op) {
 /// more rows would make slower than reading it.
 static constexpr int64_t maxGemvRows = 4;
 
-/// The most rows of a step of the decode programs: two columns of tensor cores.
-static constexpr int64_t maxDecodeRows = 16;
+/// The most rows that gemv by tensor cores takes: two of their columns. Blocks
+/// of 16 outputs each read the whole input, which for more rows costs more than
+/// the weights do; tiles of prefill read it once for 64 outputs and more.
+static constexpr int64_t maxGemvMmaRows = 16;
+
+/// The most rows of a step of the decode programs.
+static constexpr int64_t maxDecodeRows = 32;
 
 std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
   return {{"decode", 1, 1},
           {"decode2", 2, 2},
           {"decode4", maxGemvRows, maxGemvRows},
-          {"decode16", maxDecodeRows, maxDecodeRows},
+          {"decode16", maxGemvMmaRows, maxGemvMmaRows},
+          {"decode32", maxDecodeRows, maxDecodeRows},
           {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
 }
 
 Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
-  const bool few = maxRows <= maxDecodeRows;
-  if (isa<kernel::MatmulOp, kernel::QkvOp>(op))
+  if (isa<kernel::MatmulOp, kernel::QkvOp>(op)) {
+    const bool few = maxRows <= maxGemvMmaRows;
     return kernel::MatmulConfigAttr::get(
         context,
         maxRows <= maxGemvRows          ? kernel::MatmulFamily::Gemv
@@ -84,11 +90,13 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
         : takesWgmma(op, targetOptions) ? kernel::MatmulFamily::Wgmma
                                         : kernel::MatmulFamily::Gemm,
         few ? maxRows : 0);
+  }
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (!attention)
     return {};
-  // Few rows fill a GPU only when their keys are dealt out.
-  if (!few)
+  // Few rows, which are mostly of as many sequences, fill a GPU only when their
+  // keys are dealt out.
+  if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
         context, kernel::AttentionFamily::Whole, 0, 0);
   auto kv = cast<llama::KVType>(attention.getKv().getType());

@@ -96,7 +96,7 @@ static std::vector<PlannedStep> planSteps(int64_t tokens,
 }
 
 /// The most tokens of all steps where the user gives none.
-static constexpr int64_t defaultTokens = 221;
+static constexpr int64_t defaultTokens = 278;
 
 //===----------------------------------------------------------------------===//
 // The observer

@@ -122,7 +122,7 @@ void registerOpTests(const std::vector<OpDeviceRow> &devices) {
                               return new OpTest(loader, test);
                             });
     }
-    // Of the same range of row counts on every target.
+    // Of row counts that have the same kernel on every target.
     static constexpr struct {
       const char *many, *few;
     } pairs[] = {
