@@ -197,7 +197,8 @@ template <AttentionConfig config> struct AttentionTile {
             I16x32 w[panels];
             for (int p = 0; p < panels; ++p) {
               const U8 *keys = page.keys(token + 16 * p, pair);
-              page.prefetchAfter(keys);
+              if (pair % 4 == 0) // Once for each 64 bytes.
+                page.prefetchAfter(keys);
               w[p] = __builtin_convertvector(load<I8x32>(keys), I16x32);
             }
             for (long v = 0; v < blockwise; ++v) {
@@ -236,6 +237,13 @@ template <AttentionConfig config> struct AttentionTile {
   //===--------------------------------------------------------------------===//
   // All formats
   //===--------------------------------------------------------------------===//
+
+  /// KvPage::prefetchAfter() for a value, once for each 64 bytes of Q8_0.
+  static LLAMAC_INLINE void prefetchAfter(const KvPage<kv> &page, long token,
+                                          long d) {
+    if (!isQ8 || d % 64 == 0)
+      page.prefetchAfter(page.value(token, d));
+  }
 
   /// Elements d .. d + 15 of the value of `token`.
   LLAMAC_INLINE F32x16 loadValue(const KvPage<kv> &page, long token,
@@ -326,7 +334,7 @@ template <AttentionConfig config> struct AttentionTile {
     for (long token = 0; token < tokens; token += tileDepth) {
       F32x16 w[panels][tileDepth];
       for (int j = 0; j < tileDepth; ++j)
-        page.prefetchAfter(page.value(token + j, d));
+        prefetchAfter(page, token + j, d);
       for (int p = 0; p < panels; ++p)
         for (int j = 0; j < tileDepth; ++j)
           // A slot that was never written may hold anything, even a NaN.
@@ -344,7 +352,7 @@ template <AttentionConfig config> struct AttentionTile {
     for (long v = 0; v < group; v += few)
       accumulateFew<few, panels>(
           [&](int p, long token) {
-            page.prefetchAfter(page.value(token, d + 16 * p));
+            prefetchAfter(page, token, d + 16 * p);
             return loadValue(page, token, d + 16 * p);
           },
           tokens, column + v * split, split, partial + v * padded + d, padded,

@@ -359,15 +359,26 @@ LLAMAC_INLINE I32x16 addPairs(I32x16 sum, I16x32 w, I16x32 x) {
 #elif defined(__AVX512BW__)
   using Vendor = I16 __attribute__((vector_size(64)));
   return sum + (I32x16)__builtin_ia32_pmaddwd512((Vendor)w, (Vendor)x);
-#elif defined(__AVX2__)
+#elif defined(__SSE2__)
+#if defined(__AVX2__)
   using Vendor = I16 __attribute__((vector_size(32)));
-  using I32x8 = int __attribute__((ext_vector_type(8)));
-  auto half = [](auto a, auto b) {
-    return (I32x8)__builtin_ia32_pmaddwd256((Vendor)a, (Vendor)b);
+  auto multiply = [](Vendor a, Vendor b) {
+    return (Vendor)__builtin_ia32_pmaddwd256(a, b);
   };
-  sum.lo += half(w.lo, x.lo);
-  sum.hi += half(w.hi, x.hi);
-  return sum;
+#else
+  using Vendor = I16 __attribute__((vector_size(16)));
+  auto multiply = [](Vendor a, Vendor b) {
+    return (Vendor)__builtin_ia32_pmaddwd128(a, b);
+  };
+#endif
+  struct Parts {
+    Vendor of[sizeof(w) / sizeof(Vendor)];
+  };
+  Parts a = bits<Parts>(w);
+  const Parts b = bits<Parts>(x);
+  for (unsigned long i = 0; i < sizeof(w) / sizeof(Vendor); ++i)
+    a.of[i] = multiply(a.of[i], b.of[i]);
+  return sum + bits<I32x16>(a);
 #else
   // The lower and the upper half of each 32 bits.
   const auto a = bits<I32x16>(w), b = bits<I32x16>(x);
