@@ -33,7 +33,8 @@ enum class IsaLevel {
   X86V4Amx,  ///< The same and AMX TILE and INT8.
 };
 
-/// "portable", "x86-64-v3", "x86-64-v4-vnni", "x86-64-v4-bf16".
+/// "portable", "x86-64-v3", "x86-64-v4-vnni", "x86-64-v4-bf16",
+/// "x86-64-v4-amx".
 absl::string_view isaLevelName(IsaLevel level);
 std::optional<IsaLevel> parseIsaLevel(absl::string_view name);
 

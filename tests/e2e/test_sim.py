@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The cuda target's kernels on the simulator, from a model to its tokens.
 
-test_sim.py            everything
-test_sim.py Tokens     greedy answers and logits against the reference
-test_sim.py Checked    every kernel variant in checked mode, two schedules
-test_sim.py Draws      drawn answers, sampled by the plan
-test_sim.py Plans      plans for sim, and what goes wrong
+    test_sim.py                   everything
+    test_sim.py Tokens            greedy answers and logits against the reference
+    test_sim.py CheckedFormats    every kernel variant in checked mode, two schedules
+    test_sim.py CheckedShapes     the same for every way that attention is cut
+    test_sim.py Draws             drawn answers, sampled by the plan
+    test_sim.py Plans             plans for sim, and what goes wrong
 """
 
 import unittest
