@@ -239,10 +239,14 @@ const json *JsonObject::member(absl::string_view key) const {
 absl::Status JsonObject::fail(absl::string_view key, absl::string_view expected,
                               absl::string_view got) const {
   const json *value = member(key);
-  return malformed(document->file(),
-                   value ? document->offsetOf(*value)
-                         : document->offsetOf(*object),
-                   key, expected, got);
+  uint64_t offset = document->offsetOf(value ? *value : *object);
+  // The item of an array is no member: its own first member says where it is.
+  if (!value && object != &document->root())
+    for (const json &own : *object)
+      if (const uint64_t at = document->offsetOf(own);
+          offset == 0 || at < offset)
+        offset = at;
+  return malformed(document->file(), offset, key, expected, got);
 }
 
 absl::Status JsonObject::unsupported(absl::string_view key,
@@ -376,6 +380,22 @@ JsonObject::strings(absl::string_view key) const {
     texts.push_back(item.get<std::string>());
   }
   return texts;
+}
+
+absl::StatusOr<std::vector<JsonObject>>
+JsonObject::objects(absl::string_view key) const {
+  std::vector<JsonObject> items;
+  const json *value = member(key);
+  if (!value)
+    return items;
+  if (!value->is_array())
+    return wrongType(key, "an array of objects", *value);
+  for (const json &item : *value) {
+    if (!item.is_object())
+      return wrongType(key, "an array of objects", *value);
+    items.push_back(JsonObject(*document, item));
+  }
+  return items;
 }
 
 } // namespace llamac

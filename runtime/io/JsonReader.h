@@ -128,6 +128,8 @@ public:
   absl::StatusOr<std::vector<int64_t>> intOrInts(absl::string_view key) const;
   /// A member that is an array of strings; empty when absent.
   absl::StatusOr<std::vector<std::string>> strings(absl::string_view key) const;
+  /// A member that is an array of objects; empty when absent.
+  absl::StatusOr<std::vector<JsonObject>> objects(absl::string_view key) const;
 
   /// The error `file:offset: key: expected ..., got ...` at member `key`.
   absl::Status fail(absl::string_view key, absl::string_view expected,

@@ -51,6 +51,30 @@ TEST(JsonReader, ErrorsSayWhereTheMemberIs) {
       {absl::StrCat(":", text.find("\"a\""), ": a: "), "true or false"});
 }
 
+TEST(JsonReader, ObjectsOfAnArrayKnowWhereTheyAre) {
+  const std::string text = R"({"rows": [{"z": 1, "a": 2}, {"z": 3}]})";
+  const auto document = parseJson("file", text);
+  const auto root = JsonObject::root(*document);
+  const auto rows = root->objects("rows");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 2U);
+  EXPECT_EQ(*(*rows)[0].requiredInt("a"), 2);
+  EXPECT_EQ(*(*rows)[1].requiredInt("z"), 3);
+  expectRefused((*rows)[1].requiredInt("a").status(), ExitCode::BadFile, "file",
+                {absl::StrCat(":", text.rfind("\"z\""), ": a: "), "an integer",
+                 "no such key"});
+  EXPECT_TRUE(root->objects("none")->empty());
+}
+
+TEST(JsonReader, RefusesWhatIsNoArrayOfObjects) {
+  for (const char *text : {R"({"k": {}})", R"({"k": [{}, 1]})"}) {
+    const auto document = parseJson("file", text);
+    const auto root = JsonObject::root(*document);
+    expectRefused(root->objects("k").status(), ExitCode::BadFile, "file",
+                  {"k", "an array of objects"});
+  }
+}
+
 struct BadMember {
   const char *name;
   const char *json;
