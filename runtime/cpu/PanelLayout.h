@@ -28,17 +28,22 @@
 //                   element is NaN: a block with a NaN has the scale NaN
 //
 // The others have 256 k. Their scales are GGUF's bytes, those of 16 rows side
-// by side, and so are their quants in units of four bytes: k = 4g + j of a part
-// of 32 k is in byte [g][r][j].
+// by side. A byte of quants holds four bits of a weight of part 2p, of 32 k, in
+// its low half and of one of part 2p + 1 in its high half, in units of four: k
+// = 4g + j of either is in byte [g][r][j].
 //
-//   Q4_K  f16 d[16]; f16 dmin[16]; u8 scales[12][16]; u8 q[4][8][16][4], parts
-//         2p and 2p + 1 in the low and high halves of q[p]
-//   Q5_K  f16 d[16]; f16 dmin[16]; u8 scales[12][16]; u8 h[8][16][4], bit p the
-//         fifth of part p; u8 q[4][8][16][4], as Q4_K
-//   Q6_K  f16 d[16]; i8 scales[16][16], for 16 k each; u8 low[2][2][8][16][4];
-//         u8 high[2][8][16][4]. Of the parts 4i .. 4i + 3, low[i] has the first
-//         two in its low halves and the others in its high halves, and high[i]
-//         the top two bits of each in turn
+//   Q4_K  f16 d[16]; f16 dmin[16]; u8 scales[12][16]; u8 q[4][8][16][4]
+//   Q5_K  f16 d[16]; f16 dmin[16]; u8 scales[12][16]; u32 h[8][16];
+//         u8 q[4][8][16][4]
+//   Q6_K  f16 d[16]; i8 scales[16][16], for 16 k each; u32 h[2][8][16];
+//         u8 q[4][8][16][4]
+//
+// What a weight has beyond four bits lies where one mask brings it beside them
+// (PairedParts of the kernels): a weight of part 2p has its low four bits in q,
+// one of part 2p + 1 its high four, and the rest of the two, the n = 1 or 2
+// high bits of the first at bit 4 and the n low ones of the second below them,
+// are a byte e. h has four of these bytes, rotated left by 2np in its 32 bits,
+// or'ed for all the p of a word: h[g] in Q5_K, h[p / 2][g] in Q6_K.
 //
 // So a packed weight has its format's own size but for the padding to 16 rows
 // and 64 bytes, and one layout serves every instruction set.

@@ -10,8 +10,10 @@
 // of `width` bytes at `offset` of a stored block; unit i of row r goes to
 // target + (i * 16 + r) * width of the panel's block. GGUF's bytes of quants
 // hold the pairs of k that the panel layout keeps, so four of them are one unit
-// and need not be taken apart. Only the fifth bits of Q5_0 and Q5_1 do: bit k
-// of GGUF's word is bit k / 4 of byte k % 4 in the panel's.
+// and need not be taken apart. The fifth bits of Q5_0 and Q5_1 do: bit k of
+// GGUF's word is bit k / 4 of byte k % 4 in the panel's. And so do the quants
+// of Q5_K and Q6_K, which are dealt out to bytes of four bits and what is
+// beyond them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +21,7 @@
 
 #include "runtime/io/Mxfp8.h"
 
+#include <bit>
 #include <cassert>
 #include <cstring>
 
@@ -36,6 +39,12 @@ struct Field {
 struct Layout {
   int storedBytes; ///< Of the elements of one panel block in one row.
   Field fields[5];
+  /// Of the weights of Q5_K and Q6_K, beyond four; their words of the panel's
+  /// block begin at `quants`.
+  int extraBits = 0;
+  int quants = 0;
+
+  int extraBytes() const { return 32 * extraBits * int(panelRows); }
 };
 } // namespace
 
@@ -53,15 +62,9 @@ static constexpr Layout layouts[] = {
     /*Q4_K*/
     {144, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}, {16, 4, 32, 256}}},
     /*Q5_K*/
-    {176,
-     {{0, 2, 1, 0},
-      {2, 2, 1, 32},
-      {4, 1, 12, 64},
-      {16, 4, 8, 256},
-      {48, 4, 32, 768}}},
+    {176, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}}, 1, 256},
     /*Q6_K*/
-    {210,
-     {{208, 2, 1, 0}, {192, 1, 16, 32}, {0, 4, 32, 288}, {128, 4, 16, 2336}}},
+    {210, {{208, 2, 1, 0}, {192, 1, 16, 32}}, 2, 288},
     /*MXFP8*/ {33, {{0, 1, 1, 0}, {1, 4, 8, 16}}},
 };
 
@@ -78,6 +81,8 @@ static constexpr bool layoutsAreWhole() {
     int bytes = 0;
     for (const Field &field : layout.fields)
       bytes += field.width * field.count;
+    if (layout.extraBits)
+      bytes += 128 + 32 * layout.extraBits;
     if (bytes != layout.storedBytes ||
         bytes * panelRows != panelBlock(PanelFormat(format)).bytes)
       return false;
@@ -95,6 +100,14 @@ int64_t packedBytes(DataType type, int64_t rows, int64_t cols) {
   return panelCount(rows) * panelBytes(panelFormat(type), cols);
 }
 
+static uint32_t loadWord(const uint8_t *from) {
+  uint32_t word;
+  std::memcpy(&word, from, 4);
+  return word;
+}
+
+static void storeWord(uint8_t *to, uint32_t word) { std::memcpy(to, &word, 4); }
+
 // The bits of `word`, bit k at bit k / 4 of byte k % 4.
 static uint32_t dealBits(uint32_t word) {
   uint32_t dealt = 0;
@@ -109,15 +122,6 @@ static uint32_t gatherBits(uint32_t dealt) {
   for (int k = 0; k < 32; ++k)
     word |= (dealt >> (k % 4 * 8 + k / 4) & 1) << k;
   return word;
-}
-
-// Moves the word of one row's block after `change`.
-template <class Change>
-static void moveWord(const uint8_t *from, uint8_t *to, const Change &change) {
-  uint32_t word;
-  std::memcpy(&word, from, 4);
-  word = change(word);
-  std::memcpy(to, &word, 4);
 }
 
 // Moves the units of one field of one row's block: `width` is a constant so
@@ -136,6 +140,100 @@ static void unpackField(const Field &field, const uint8_t *block,
   for (int i = 0; i < field.count; ++i)
     std::memcpy(stored + field.offset + i * width,
                 block + field.target + i * panelRows * width, width);
+}
+
+static constexpr uint32_t everyByte(uint32_t byte) { return byte * 0x01010101; }
+
+namespace {
+/// Where a stored block of Q5_K or Q6_K has k = 4 group .. 4 group + 3 of a
+/// part: four bits and one or two, in each byte of two words.
+struct StoredQuants {
+  int nibbles, nibbleShift;
+  int extra, extraShift;
+  uint32_t extraMask;
+
+  StoredQuants(int extraBits, int part, int group) {
+    if (extraBits == 1) {
+      nibbles = 48 + part / 2 * 32;
+      nibbleShift = part % 2 * 4;
+      extra = 16;
+      extraShift = part;
+    } else {
+      nibbles = part / 4 * 64 + part % 2 * 32;
+      nibbleShift = part % 4 / 2 * 4;
+      extra = 128 + part / 4 * 32;
+      extraShift = part % 4 * 2;
+    }
+    nibbles += 4 * group;
+    extra += 4 * group;
+    extraMask = everyByte((1 << extraBits) - 1);
+  }
+
+  /// The four weights, a byte each.
+  uint32_t read(const uint8_t *stored) const {
+    return (loadWord(stored + nibbles) >> nibbleShift & everyByte(15)) |
+           (loadWord(stored + extra) >> extraShift & extraMask) << 4;
+  }
+  /// Over zeros.
+  void write(uint8_t *stored, uint32_t weights) const {
+    storeWord(stored + nibbles, loadWord(stored + nibbles) |
+                                    (weights & everyByte(15)) << nibbleShift);
+    storeWord(stored + extra, loadWord(stored + extra) |
+                                  (weights >> 4 & extraMask) << extraShift);
+  }
+};
+
+/// Where a panel's block has them for parts 2 * pair and 2 * pair + 1, from one
+/// row's first word on.
+struct PackedQuants {
+  int nibbles;
+  int extra, rotation;
+
+  PackedQuants(const Layout &layout, int pair, int group) {
+    const int pairsOfWord = 4 / layout.extraBits;
+    const int word = 4 * panelRows;
+    nibbles = layout.extraBytes() + (pair * 8 + group) * word;
+    extra = (pair / pairsOfWord * 8 + group) * word;
+    rotation = pair % pairsOfWord * 2 * layout.extraBits;
+  }
+};
+} // namespace
+
+// The quants of one row's block of Q5_K or Q6_K; `lane` is its first word.
+static void packQuants(const Layout &layout, const uint8_t *stored,
+                       uint8_t *lane) {
+  const int bits = layout.extraBits;
+  const uint32_t low = everyByte((1 << bits) - 1);
+  for (int group = 0; group < 8; ++group)
+    for (int pair = 0; pair < 4; ++pair) {
+      const uint32_t first = StoredQuants(bits, 2 * pair, group).read(stored);
+      const uint32_t second =
+          StoredQuants(bits, 2 * pair + 1, group).read(stored);
+      const PackedQuants at(layout, pair, group);
+      storeWord(lane + at.nibbles, (first & everyByte(15)) |
+                                       (second >> bits & everyByte(15)) << 4);
+      const uint32_t rest = (first & ~everyByte(15)) | (second & low)
+                                                           << (4 - bits);
+      const uint32_t others = at.rotation ? loadWord(lane + at.extra) : 0;
+      storeWord(lane + at.extra, others | std::rotl(rest, at.rotation));
+    }
+}
+
+static void unpackQuants(const Layout &layout, const uint8_t *lane,
+                         uint8_t *stored) {
+  const int bits = layout.extraBits;
+  const uint32_t low = everyByte((1 << bits) - 1);
+  for (int group = 0; group < 8; ++group)
+    for (int pair = 0; pair < 4; ++pair) {
+      const PackedQuants at(layout, pair, group);
+      const uint32_t nibbles = loadWord(lane + at.nibbles);
+      const uint32_t rest = std::rotr(loadWord(lane + at.extra), at.rotation);
+      StoredQuants(bits, 2 * pair, group)
+          .write(stored, (nibbles & everyByte(15)) | (rest & low << 4));
+      StoredQuants(bits, 2 * pair + 1, group)
+          .write(stored, (nibbles >> 4 & everyByte(15)) << bits |
+                             (rest >> (4 - bits) & low));
+    }
 }
 
 void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
@@ -161,7 +259,8 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
         for (const Field &field : layout.fields) {
           uint8_t *lane = to + b * block.bytes + r * field.width;
           if (field.bits)
-            moveWord(stored + field.offset, lane + field.target, dealBits);
+            storeWord(lane + field.target,
+                      dealBits(loadWord(stored + field.offset)));
           else if (field.width == 4)
             packField<4>(field, stored, lane);
           else if (field.width == 2)
@@ -169,6 +268,9 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
           else if (field.width == 1)
             packField<1>(field, stored, lane);
         }
+        if (layout.extraBits)
+          packQuants(layout, stored,
+                     to + b * block.bytes + layout.quants + 4 * r);
         if (type == DataType::MXFP8)
           to[b * block.bytes + r] = mxfp8ScaleWithNan(stored);
       }
@@ -181,13 +283,20 @@ void unpackRow(DataType type, int64_t cols, const uint8_t *packed, int64_t row,
   PanelBlock block = panelBlock(panelFormat(type));
   const uint8_t *panel =
       packed + row / panelRows * panelBytes(panelFormat(type), cols);
-  for (int64_t b = 0; b < cols / block.depth; ++b)
+  for (int64_t b = 0; b < cols / block.depth; ++b) {
+    uint8_t *stored = out + b * layout.storedBytes;
+    if (layout.extraBits) {
+      std::memset(stored, 0, static_cast<size_t>(layout.storedBytes));
+      unpackQuants(
+          layout, panel + b * block.bytes + layout.quants + row % panelRows * 4,
+          stored);
+    }
     for (const Field &field : layout.fields) {
       const uint8_t *lane =
           panel + b * block.bytes + row % panelRows * field.width;
-      uint8_t *stored = out + b * layout.storedBytes;
       if (field.bits)
-        moveWord(lane + field.target, stored + field.offset, gatherBits);
+        storeWord(stored + field.offset,
+                  gatherBits(loadWord(lane + field.target)));
       else if (field.width == 4)
         unpackField<4>(field, lane, stored);
       else if (field.width == 2)
@@ -195,6 +304,7 @@ void unpackRow(DataType type, int64_t cols, const uint8_t *packed, int64_t row,
       else if (field.width == 1)
         unpackField<1>(field, lane, stored);
     }
+  }
 }
 
 } // namespace llamac

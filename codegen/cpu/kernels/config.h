@@ -86,7 +86,7 @@ constexpr long preparedBytes(const MatmulConfig &config, long rows) {
 }
 
 /// A thread's scratch: one row of f32, prepared rows, and accumulators of two
-/// panels.
+/// panels for them, or of the four that a single row takes side by side.
 struct MatmulScratch {
   long prepared;
   long accumulators;
@@ -96,7 +96,8 @@ struct MatmulScratch {
 constexpr MatmulScratch matmulScratch(const MatmulConfig &config, long rows) {
   long prepared = roundUp(config.depth * 4, 64);
   long accumulators = prepared + roundUp(preparedBytes(config, rows), 64);
-  return {prepared, accumulators, accumulators + rows * 2 * panelRows * 4};
+  long panels = rows == 1 ? 4 : 2;
+  return {prepared, accumulators, accumulators + rows * panels * panelRows * 4};
 }
 
 /// Rows that gemm takes through the weights together: enough to make reading

@@ -66,6 +66,12 @@ template <PanelFormat format> struct Int8Format {
                               : format != PanelFormat::Q8_0 ? (most + 1) / 2
                               : hasVnni                     ? 128
                                                             : 0;
+  /// Whether a byte holds weights of two parts (PairedParts).
+  static constexpr bool hasPairedParts = parts > 1;
+  /// Bits of a weight beyond the four that it has in that byte.
+  static constexpr int extraBits = format == PanelFormat::Q6_K ? 2
+                                   : hasFifthBits              ? 1
+                                                               : 0;
   /// Runs of k in a part, each with a scale of its own.
   static constexpr int runs = format == PanelFormat::Q6_K ? 2 : 1;
   /// Rows side by side: a scale for each run leaves registers for fewer.
@@ -191,9 +197,56 @@ template <long depth> struct Int8Rows {
 /// says which to keep there.
 LLAMAC_INLINE U8xD movedBits(U8xD v, long first, int to, int mask) {
   // In words: what comes in from a neighbour is not kept.
-  using U32xD = U32 __attribute__((ext_vector_type(dotLanes)));
   return bits<U8xD>(bits<U32xD>(v) >> U32(first) << U32(to) &
                     U32(mask) * 0x01010101u);
+}
+
+/// Four k of parts 2i and 2i + 1 of a K-quant, for `dotLanes` rows.
+template <PanelFormat format> struct PairedParts {
+  using Format = Int8Format<format>;
+  static constexpr int extraBits = Format::extraBits;
+  /// By how much second() has the weights of the second part to the left.
+  static constexpr int secondShift = 4 - extraBits;
+
+  U8xD nibbles;
+  U8xD extra; ///< What first() and second() have beside them.
+
+  /// Group `group` of parts 2 * pair and 2 * pair + 1.
+  LLAMAC_INLINE PairedParts(const U8 *block, long pair, int group, int lane) {
+    constexpr long header = format == PanelFormat::Q6_K ? 288 : 256;
+    constexpr long extraBytes = 512 * extraBits;
+    const U8 *words = block + header + group * 64 + 4 * lane;
+    nibbles = load<U8xD>(words + extraBytes + pair * 512);
+    if constexpr (extraBits > 0) {
+      constexpr long pairsOfWord = 4 / extraBits;
+      constexpr U32 mask =
+          (0x01010101u << (4 + extraBits)) - (0x01010101u << (4 - extraBits));
+      const auto word = load<U32xD>(words + pair / pairsOfWord * 512);
+      extra = bits<U8xD>(
+          rotatedRight(word, U32(pair % pairsOfWord) * 2 * extraBits) & mask);
+    }
+  }
+
+  /// The weights of the first part.
+  LLAMAC_INLINE U8xD first() const {
+    if constexpr (extraBits == 0)
+      return nibbles & 0x0f;
+    else
+      return mergedBits(nibbles, extra, 0x0f);
+  }
+
+  /// Those of the second, times 2^secondShift.
+  LLAMAC_INLINE U8xD second() const {
+    if constexpr (extraBits == 0)
+      return nibbles & 0xf0;
+    else
+      return mergedBits(nibbles, extra, 0xf0);
+  }
+};
+
+/// Every byte of v >> by, where none has bits that fall out.
+LLAMAC_INLINE U8xD shiftedRight(U8xD v, int by) {
+  return bits<U8xD>(bits<U32xD>(v) >> U32(by));
 }
 
 /// `dotLanes` rows of one part of a block of weights, in registers.
@@ -207,17 +260,16 @@ template <PanelFormat format> struct Int8Weights {
   /// Part `part` of `block`, lanes from `lane` on, a multiple of dotLanes.
   LLAMAC_INLINE void read(const U8 *block, long part, int lane) {
     readScales(block, part, lane);
-    // A lane holds four bytes of quants.
-    const U8 *words = block + 4 * lane;
-    if constexpr (format == PanelFormat::Q8_0)
-      readBytes(words + 32);
-    else if constexpr (format == PanelFormat::Q6_K)
-      readSixBits(words + 288 + part / 4 * 1024 + part % 2 * 512,
-                  words + 2336 + part / 4 * 512, part % 4);
-    else if constexpr (Format::parts == 1)
-      readPairs(words);
-    else
-      readHalves(words, part);
+    if constexpr (Format::hasPairedParts) {
+      if (part % 2)
+        readSecond(block, part / 2, lane);
+      else
+        readFirst(block, part / 2, lane);
+    } else if constexpr (format == PanelFormat::Q8_0) {
+      readBytes(block + 32 + 4 * lane);
+    } else {
+      readPairs(block + 4 * lane);
+    }
   }
 
   /// `sum` and what run `run` of `x` adds, of which `dots` are the integer
@@ -230,7 +282,6 @@ template <PanelFormat format> struct Int8Weights {
                 sum);
   }
 
-private:
   LLAMAC_INLINE void readScales(const U8 *block, long part, int lane) {
     const F32xD d = loadF16xD(block + 2 * lane);
     if constexpr (format == PanelFormat::Q6_K) {
@@ -248,6 +299,7 @@ private:
     }
   }
 
+private:
   LLAMAC_INLINE void readBytes(const U8 *words) {
     for (int g = 0; g < 8; ++g) {
       q[g] = load<U8xD>(words + 64 * g);
@@ -272,22 +324,16 @@ private:
     }
   }
 
-  /// Parts 2p and 2p + 1 of Q4_K and Q5_K are halves of the same bytes.
-  LLAMAC_INLINE void readHalves(const U8 *words, long part) {
-    constexpr int high = 256;
-    constexpr int low = high + (Format::hasFifthBits ? 512 : 0);
-    for (int g = 0; g < 8; ++g) {
-      q[g] = movedBits(load<U8xD>(words + low + part / 2 * 512 + 64 * g),
-                       part % 2 * 4, 0, 15);
-      if constexpr (Format::hasFifthBits)
-        q[g] |= movedBits(load<U8xD>(words + high + 64 * g), part, 4, 16);
-    }
+  LLAMAC_INLINE void readFirst(const U8 *block, long pair, int lane) {
+    for (int g = 0; g < 8; ++g)
+      q[g] = PairedParts<format>(block, pair, g, lane).first();
   }
 
-  LLAMAC_INLINE void readSixBits(const U8 *low, const U8 *high, long quarter) {
+  LLAMAC_INLINE void readSecond(const U8 *block, long pair, int lane) {
+    using Pair = PairedParts<format>;
     for (int g = 0; g < 8; ++g)
-      q[g] = movedBits(load<U8xD>(low + 64 * g), quarter / 2 * 4, 0, 15) |
-             movedBits(load<U8xD>(high + 64 * g), quarter * 2, 4, 48);
+      q[g] =
+          shiftedRight(Pair(block, pair, g, lane).second(), Pair::secondShift);
   }
 };
 
@@ -320,6 +366,72 @@ LLAMAC_INLINE void extend(const Int8Weights<format> (&w)[panels],
       for (int p = 0; p < panels; ++p)
         sums[t][p] = w[p].extended(sums[t][p], dots[t][p].total(), run, x[t]);
   }
+}
+
+/// Prefetches share `share` of `shares` of some bytes.
+template <long bytes, int shares>
+LLAMAC_INLINE void prefetchShare(const U8 *from, int share) {
+  constexpr long lines = (bytes + 63) / 64;
+  // A count that does not depend on `share`, so that loops unroll at once.
+#pragma clang loop unroll(full)
+  for (long i = 0; i < (lines + shares - 1) / shares; ++i)
+    if (const long line = lines * share / shares + i;
+        line < lines * (share + 1) / shares)
+      prefetch(from + 64 * line);
+}
+
+/// extend() for one row and two parts of `blocks`: `part`, an even one, by the
+/// activations x[0] and part + 1 by x[1], each with its residual where `terms`
+/// is 2. A byte is unpacked once for both, right where it is multiplied.
+template <int terms, PanelFormat format, int panels>
+LLAMAC_INLINE void extendPair(const U8 *const (&blocks)[panels],
+                              const U8 *const (&next)[panels], long part,
+                              int lane, const Int8Block *const (&x)[2][terms],
+                              F32xD (&sums)[panels]) {
+  using Format = Int8Format<format>;
+  using Pair = PairedParts<format>;
+  constexpr int runs = Format::runs, groups = 8 / runs;
+  // The second part's weights stay where they are if a product takes bytes
+  // above 127.
+  constexpr int secondShift = hasVnni ? Pair::secondShift : 0;
+  constexpr int shifts[] = {0, secondShift};
+
+  I32xD totals[2][runs][terms][panels];
+#pragma clang loop unroll(full)
+  for (int run = 0; run < runs; ++run) {
+    typename DotOf<format>::Type dots[2][terms][panels];
+    for (int i = 0; i < 2; ++i)
+      for (int t = 0; t < terms; ++t)
+        for (int p = 0; p < panels; ++p)
+          dots[i][t][p].start(x[i][t]->template startOf<format>(run) *
+                              (1 << shifts[i]));
+#pragma clang loop unroll(full)
+    for (int g = run * groups; g < (run + 1) * groups; ++g)
+      for (int p = 0; p < panels; ++p) {
+        prefetchShare<2 * Format::partBytes, 8 * panelRows / dotLanes>(
+            next[p], lane / dotLanes * 8 + g);
+        const Pair pair(blocks[p], part / 2, g, lane);
+        const U8xD w[] = {
+            pair.first(),
+            shiftedRight(pair.second(), Pair::secondShift - secondShift)};
+        for (int i = 0; i < 2; ++i)
+          for (int t = 0; t < terms; ++t)
+            dots[i][t][p].add(w[i], repeat4(x[i][t]->q + 4 * g));
+      }
+    for (int i = 0; i < 2; ++i)
+      for (int t = 0; t < terms; ++t)
+        for (int p = 0; p < panels; ++p)
+          totals[i][run][t][p] = dots[i][t][p].total() >> shifts[i];
+  }
+  for (int i = 0; i < 2; ++i)
+    for (int p = 0; p < panels; ++p) {
+      Int8Weights<format> weights;
+      weights.readScales(blocks[p], part + i, lane);
+      for (int t = 0; t < terms; ++t)
+        for (int run = 0; run < runs; ++run)
+          sums[p] =
+              weights.extended(sums[p], totals[i][run][t][p], run, *x[i][t]);
+    }
 }
 
 /// extend() for sums in memory, f32 [panels][panelStride]; the sums of x[t] are
@@ -423,10 +535,9 @@ template <PanelFormat format> struct PanelPart {
       : block(panel + part / Format::parts * Format::block.bytes),
         part(part % Format::parts) {}
 
-  /// An equal share of what lies `ahead` bytes after the block.
-  LLAMAC_INLINE void prefetchAhead(long ahead) const {
-    for (long i = 0; i < Format::partBytes; i += 64)
-      prefetch(block + part * Format::partBytes + ahead + i);
+  /// An equal share of the block.
+  LLAMAC_INLINE const U8 *bytes() const {
+    return block + part * Format::partBytes;
   }
   LLAMAC_INLINE void read(Int8Weights<format> &weights, int lane) const {
     weights.read(block, part, lane);
@@ -443,7 +554,8 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
     store(sums + 16 * i, F32x16(0));
   for (long b = 0; b < depth / 32; ++b) {
     for (int p = 0; p < count; ++p)
-      PanelPart<format>(panels[p], b).prefetchAhead(1024);
+      prefetchShare<Int8Format<format>::partBytes, 1>(
+          PanelPart<format>(panels[p], b).bytes() + 1024, 0);
     for (int lane = 0; lane < panelRows; lane += dotLanes) {
       Int8Weights<format> weights[count];
       for (int p = 0; p < count; ++p)
@@ -458,24 +570,55 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
   }
 }
 
-/// The same for one row, with the sums in registers.
+/// The same for one row, with the sums in registers. What will be read is asked
+/// for a little at a time, between the instructions that unpack, so that the
+/// two overlap; and past the end of a panel comes the start of the one taken
+/// after it, `stride` bytes on.
 template <PanelFormat format, long depth, int count>
-LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count],
+LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
                                  const Int8Rows<depth> &x, float *sums) {
+  using Format = Int8Format<format>;
+  using Part = PanelPart<format>;
   constexpr int slices = panelRows / dotLanes;
-  constexpr long block = panelBlock(format).bytes;
-  constexpr long ahead = block > 2048 ? block : 2048;
+  constexpr long size = panelBytes(format, depth);
+  constexpr long ahead = 2048;
+  constexpr long step = Format::hasPairedParts ? 2 : 1;
+  const Int8Block zeros = {};
   F32xD sum[slices][1][count] = {};
-  for (long b = 0; b < depth / 32; ++b) {
-    for (int p = 0; p < count; ++p)
-      PanelPart<format>(panels[p], b).prefetchAhead(ahead);
+  for (long b = 0; b < depth / 32; b += step) {
+    const U8 *next[count];
+    for (int p = 0; p < count; ++p) {
+      next[p] = Part(panels[p], b).bytes() + ahead;
+      if (next[p] >= panels[p] + size)
+        next[p] += stride - size;
+    }
     for (int i = 0; i < slices; ++i) {
-      Int8Weights<format> weights[count];
-      for (int p = 0; p < count; ++p)
-        PanelPart<format>(panels[p], b).read(weights[p], i * dotLanes);
-      extend(weights, x.blocks + b, sum[i]);
-      if (x.counts[b])
-        extend(weights, x.residuals + b, sum[i]);
+      const int lane = i * dotLanes;
+      if constexpr (Format::hasPairedParts) {
+        const U8 *blocks[count];
+        for (int p = 0; p < count; ++p)
+          blocks[p] = Part(panels[p], b).block;
+        const long part = b % Format::parts;
+        const Int8Block *at = x.blocks + b, *residuals = x.residuals + b;
+        if (x.counts[b] || x.counts[b + 1])
+          extendPair<2, format>(
+              blocks, next, part, lane,
+              {{at, x.counts[b] ? residuals : &zeros},
+               {at + 1, x.counts[b + 1] ? residuals + 1 : &zeros}},
+              sum[i][0]);
+        else
+          extendPair<1, format>(blocks, next, part, lane, {{at}, {at + 1}},
+                                sum[i][0]);
+      } else {
+        Int8Weights<format> weights[count];
+        for (int p = 0; p < count; ++p) {
+          prefetchShare<Format::partBytes, slices>(next[p], i);
+          Part(panels[p], b).read(weights[p], lane);
+        }
+        extend(weights, x.blocks + b, sum[i]);
+        if (x.counts[b])
+          extend(weights, x.residuals + b, sum[i]);
+      }
     }
   }
   for (int p = 0; p < count; ++p)

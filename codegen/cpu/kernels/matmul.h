@@ -163,7 +163,9 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
   float *sums = buffers.sums;
   if constexpr (single) {
     if constexpr (usesInt8(config.format)) {
-      int8PanelsRow<config.format>(panels, buffers.int8Rows(1), sums);
+      int8PanelsRow<config.format>(
+          panels, count * panelBytes(config.format, config.depth),
+          buffers.int8Rows(1), sums);
     } else {
       floatPanelsRow<config>(
           panels, reinterpret_cast<const float *>(buffers.prepared), sums);
@@ -198,12 +200,12 @@ LLAMAC_INLINE void matmulRange(const MatmulBuffers<config> &buffers,
                                long begin, long end, long first, long rows,
                                const Sink &sink) {
   long panel = begin;
+  for (; panel + wide <= end; panel += wide)
+    matmulPanels<config, wide, single>(buffers, weights, panel, first, rows,
+                                       sink);
   if constexpr (wide > 1)
-    for (; panel + wide <= end; panel += wide)
-      matmulPanels<config, wide, single>(buffers, weights, panel, first, rows,
-                                         sink);
-  for (; panel < end; ++panel)
-    matmulPanels<config, 1, single>(buffers, weights, panel, first, rows, sink);
+    matmulRange<config, wide / 2, single>(buffers, weights, panel, end, first,
+                                          rows, sink);
 }
 
 /// Panels of each weight that many rows take side by side.
@@ -212,7 +214,8 @@ constexpr int gemmWidth = config.weights == 2 ? 1 : tilePanels;
 
 /// Panels of each weight that one row takes side by side.
 template <MatmulConfig config>
-constexpr int gemvWidth = (usesInt8(config.format) ? 2 : 4) / config.weights;
+constexpr int gemvWidth =
+    (usesInt8(config.format) ? dotPanels : 4) / config.weights;
 
 /// One of the products of a launch, and what takes its results.
 template <MatmulConfig matmul, class Sink> struct Product {

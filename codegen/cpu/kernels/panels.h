@@ -198,9 +198,30 @@ LLAMAC_INLINE GroupScales partScales(const U8 *block, long k) {
           -(fromF16(load<U16x16>(block + 32)) * six.minimum)};
 }
 
-/// Four bits of element `at` of a Q4_K or Q5_K block whose pairs are at `q`.
-LLAMAC_INLINE U32x16 halfOfParts(const U8 *q, long at) {
-  return byteOfWords(q, at / 64 * 32 + at % 32) >> U32(at / 32 % 2 * 4) & 15;
+/// Element `at` of a K-quant's block, whose words begin at `words` and whose
+/// weights have `extraBits` beyond four.
+template <int extraBits>
+LLAMAC_INLINE U32x16 pairedQuant(const U8 *words, long at) {
+  const long part = at / 32, pair = part / 2, group = at % 32 / 4;
+  const U32 byte = U32(at % 4 * 8);
+  const auto four =
+      load<U32x16>(words + (8 * extraBits + at / 64 * 8 + group) * 64) >>
+          byte >> U32(part % 2 * 4) &
+      15;
+  if constexpr (extraBits == 0) {
+    return four;
+  } else {
+    constexpr long pairsOfWord = 4 / extraBits;
+    constexpr U32 low = (1 << extraBits) - 1;
+    const auto word =
+        load<U32x16>(words + (pair / pairsOfWord * 8 + group) * 64);
+    // The byte that the rotation brought elsewhere, from its bit 4 - extraBits.
+    const U32 by =
+        byte + 4 - extraBits + U32(pair % pairsOfWord) * 2 * extraBits & 31;
+    const U32x16 rest = word >> by | word << (-by & 31);
+    return part % 2 ? four << extraBits | (rest & low)
+                    : four | (rest >> extraBits & low) << 4;
+  }
 }
 
 template <> struct PanelReader<PanelFormat::Q4_K> {
@@ -210,8 +231,8 @@ template <> struct PanelReader<PanelFormat::Q4_K> {
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    U32x16 q = halfOfParts(panel + k / 256 * 2304 + 256, k % 256 + j);
-    return fma(toFloat(q), s.scale, s.offset);
+    const U8 *words = panel + k / 256 * 2304 + 256;
+    return fma(toFloat(pairedQuant<0>(words, k % 256 + j)), s.scale, s.offset);
   }
 };
 
@@ -222,11 +243,8 @@ template <> struct PanelReader<PanelFormat::Q5_K> {
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    const U8 *high = panel + k / 256 * 2816 + 256;
-    long at = k % 256 + j;
-    U32x16 fifth = byteOfWords(high, at % 32) >> U32(at / 32) & 1;
-    U32x16 q = halfOfParts(high + 512, at) | fifth << 4;
-    return fma(toFloat(q), s.scale, s.offset);
+    const U8 *words = panel + k / 256 * 2816 + 256;
+    return fma(toFloat(pairedQuant<1>(words, k % 256 + j)), s.scale, s.offset);
   }
 };
 
@@ -239,14 +257,8 @@ template <> struct PanelReader<PanelFormat::Q6_K> {
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    const U8 *low = panel + k / 256 * 3360 + 288;
-    long at = k % 256 + j, half = at / 128, quarter = at % 128 / 32;
-    U32x16 q = byteOfWords(low, half * 64 + quarter % 2 * 32 + at % 32) >>
-                   U32(quarter / 2 * 4) &
-               15;
-    U32x16 top =
-        byteOfWords(low + 2048, half * 32 + at % 32) >> U32(quarter * 2) & 3;
-    return (toFloat(q | top << 4) - 32.0f) * s.scale;
+    const U8 *words = panel + k / 256 * 3360 + 288;
+    return (toFloat(pairedQuant<2>(words, k % 256 + j)) - 32.0f) * s.scale;
   }
 };
 

@@ -191,6 +191,7 @@ constexpr int dotLanes = 16;
 
 using F32xD = float __attribute__((ext_vector_type(dotLanes)));
 using I32xD = int __attribute__((ext_vector_type(dotLanes)));
+using U32xD = U32 __attribute__((ext_vector_type(dotLanes)));
 using U8xD = U8 __attribute__((ext_vector_type(4 * dotLanes)));
 using I8xD = I8 __attribute__((ext_vector_type(4 * dotLanes)));
 
@@ -199,6 +200,28 @@ LLAMAC_INLINE F32xD fmaD(F32xD a, F32xD b, F32xD c) {
   return __builtin_elementwise_fma(a, b, c);
 #else
   return a * b + c;
+#endif
+}
+
+/// Every lane rotated, by less than 32.
+LLAMAC_INLINE U32xD rotatedRight(U32xD v, U32 by) {
+#if defined(__AVX512BW__)
+  using Vendor = int __attribute__((vector_size(64)));
+  return (U32xD)__builtin_ia32_prorvd512((Vendor)v, (Vendor)U32xD(by));
+#else
+  return v >> by | v << (-by & 31);
+#endif
+}
+
+/// The bits of `a` that `mask` has in every byte, and the others of `b`.
+LLAMAC_INLINE U8xD mergedBits(U8xD a, U8xD b, U8 mask) {
+#if defined(__AVX512BW__)
+  // Spelled out, the compiler takes what b is made of apart.
+  using Vendor = int __attribute__((vector_size(64)));
+  return (U8xD)__builtin_ia32_pternlogd512_mask(
+      (Vendor)a, (Vendor)b, (Vendor)U8xD(mask), /*c ? a : b*/ 0xe4, -1);
+#else
+  return (a & mask) | (b & U8(~mask));
 #endif
 }
 
@@ -225,6 +248,14 @@ constexpr int dotRows = 4;
 constexpr int dotRows = 2;
 #else
 constexpr int dotRows = 1;
+#endif
+
+/// Panels that one row's products in 8-bit integers take side by side: each is
+/// read by a stream of its own.
+#if defined(__AVX512BW__)
+constexpr int dotPanels = 4;
+#else
+constexpr int dotPanels = 2;
 #endif
 
 // DotUnsigned and DotI8 sum up to 32 products of weights and activations in
