@@ -8,6 +8,8 @@
 
 #include "codegen/cpu/CpuTarget.h"
 
+#include "mlir/IR/Builders.h"
+
 using namespace mlir;
 
 namespace llamac {
@@ -43,22 +45,55 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     const bool few = maxRows <= 8;
     return kernel::MatmulConfigAttr::get(
         context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
-        few ? maxRows : 0);
+        few ? maxRows : 0, /*tiles=*/{});
   }
   if (auto attention = dyn_cast<kernel::AttentionOp>(op)) {
     // Few rows leave threads without work unless the keys are split.
     const bool few = maxRows <= 8;
     if (!few)
       return kernel::AttentionConfigAttr::get(
-          context, kernel::AttentionFamily::Whole, 0, 0);
+          context, kernel::AttentionFamily::Whole, 0, 0, /*tiles=*/{});
     auto kv = cast<llama::KVType>(attention.getKv().getType());
     const cpu::AttentionConfig config{
         .kv = kvConfig(kv, targetOptions), .heads = kv.getHeads(), .scale = 1};
     return kernel::AttentionConfigAttr::get(
         context, kernel::AttentionFamily::Split, cpu::attentionSplits(config),
-        cpu::attentionPartialFloats(config));
+        cpu::attentionPartialFloats(config), /*tiles=*/{});
   }
   return {};
+}
+
+/// The config of `op` with `tiles` in the place of its own.
+static Attribute withTiles(Operation *op, const CpuTiles &tiles) {
+  Builder builder(op->getContext());
+  SmallVector<NamedAttribute> sizes;
+  for (const auto &[name, size] : tiles)
+    sizes.push_back(
+        builder.getNamedAttr(name, builder.getI64IntegerAttr(size)));
+  const DictionaryAttr all = builder.getDictionaryAttr(sizes);
+  const Attribute config = op->getAttr("config");
+  if (auto matmul = dyn_cast<kernel::MatmulConfigAttr>(config))
+    return kernel::MatmulConfigAttr::get(op->getContext(), matmul.getFamily(),
+                                         matmul.getRowBlock(), all);
+  auto attention = cast<kernel::AttentionConfigAttr>(config);
+  return kernel::AttentionConfigAttr::get(
+      op->getContext(), attention.getFamily(), attention.getSplits(),
+      attention.getPartial(), all);
+}
+
+std::vector<Attribute> CpuTarget::otherConfigs(Operation *op) const {
+  const CpuFamily *family = cpuFamilyOf(op);
+  std::vector<Attribute> configs;
+  if (family && family->tiles)
+    for (const CpuTiles &tiles : family->tiles(op, targetOptions))
+      configs.push_back(withTiles(op, tiles));
+  return configs;
+}
+
+kernel::TileModel CpuTarget::tileModel(Operation *op) const {
+  const CpuFamily *family = cpuFamilyOf(op);
+  return family && family->model ? family->model(op, targetOptions)
+                                 : kernel::TileModel{};
 }
 
 StringRef CpuTarget::familyName(Operation *op) const {

@@ -35,6 +35,10 @@ struct CpuTargetOptions {
 /// The layout of the KV cache for a model with `kv`.
 cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options);
 
+/// Sizes by the names of the members of the families' configs
+/// (kernels/config.h).
+using CpuTiles = std::vector<std::pair<llvm::StringRef, int64_t>>;
+
 /// One family of kernels; see Families.cpp for the list.
 struct CpuFamily {
   llvm::StringRef name;
@@ -44,6 +48,12 @@ struct CpuFamily {
   /// Writes the kernel named `symbol` that does what `op` says.
   void (*emit)(mlir::Operation *op, llvm::StringRef symbol,
                const CpuTargetOptions &, llvm::raw_ostream &);
+  /// Sizes to choose from, beside those that the op has; null: there are none.
+  std::vector<CpuTiles> (*tiles)(mlir::Operation *op,
+                                 const CpuTargetOptions &) = nullptr;
+  /// What decides the kernel's time; null: only what it moves and computes.
+  kernel::TileModel (*model)(mlir::Operation *op,
+                             const CpuTargetOptions &) = nullptr;
 };
 
 llvm::ArrayRef<CpuFamily> cpuFamilies();
@@ -61,6 +71,9 @@ public:
   std::vector<kernel::RowBucket> rowBuckets() const override;
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;
+  std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
+  bool otherConfigsAreExact() const override { return true; }
+  kernel::TileModel tileModel(mlir::Operation *op) const override;
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
 

@@ -72,6 +72,18 @@ static const FormatRow &formatRow(Value weight) {
 }
 
 //===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// The size that `config` has for `name`; `otherwise` when it leaves it open.
+template <typename Config>
+static int64_t tileOf(Config config, StringRef name, int64_t otherwise = 0) {
+  const DictionaryAttr tiles = config.getTiles();
+  auto size = tiles ? tiles.getAs<IntegerAttr>(name) : IntegerAttr();
+  return size ? size.getInt() : otherwise;
+}
+
+//===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
 
@@ -85,6 +97,9 @@ static cpu::MatmulConfig matmulConfig(Value weight, size_t weights,
                            .weights = static_cast<int>(weights)};
   if (attr.getFamily() == kernel::MatmulFamily::Gemv)
     config.maxRows = attr.getRowBlock();
+  config.panels = tileOf(attr, "panels");
+  config.ahead = tileOf(attr, "ahead");
+  config.rowBlock = tileOf(attr, "rowBlock");
   return config;
 }
 
@@ -110,6 +125,13 @@ static std::string matmulText(Value weight, const cpu::MatmulConfig &config,
     text += llvm::formatv(", .weights = {0}", config.weights);
   if (family == kernel::MatmulFamily::Gemv)
     text += llvm::formatv(", .maxRows = {0}", config.maxRows);
+  const std::pair<const char *, int64_t> tiles[] = {
+      {"panels", config.panels},
+      {"ahead", config.ahead},
+      {"rowBlock", config.rowBlock}};
+  for (const auto &[name, size] : tiles)
+    if (size)
+      text += llvm::formatv(", .{0} = {1}", name, size);
   return text + "}";
 }
 
@@ -200,18 +222,23 @@ static std::string kvText(const cpu::KvConfig &kv) {
 }
 
 static std::string attentionText(const cpu::AttentionConfig &config) {
-  return llvm::formatv("AttentionConfig{{.kv = {0}, .heads = {1}, .scale = "
-                       "{2}f}",
-                       kvText(config.kv), config.heads, literal(config.scale));
+  std::string text =
+      llvm::formatv("AttentionConfig{{.kv = {0}, .heads = {1}, .scale = {2}f",
+                    kvText(config.kv), config.heads, literal(config.scale));
+  if (config.vectors != cpu::AttentionConfig{}.vectors)
+    text += llvm::formatv(", .vectors = {0}", config.vectors);
+  return text + "}";
 }
 
 /// Of attention, or of the merge behind it.
 template <typename Op>
 static cpu::AttentionConfig configOf(Op op, const CpuTargetOptions &options) {
   const AttentionShape shape = attentionShapeOf(op);
-  return {.kv = kvConfig(shape.kv, options),
-          .heads = shape.heads,
-          .scale = shape.scale};
+  cpu::AttentionConfig config{.kv = kvConfig(shape.kv, options),
+                              .heads = shape.heads,
+                              .scale = shape.scale};
+  config.vectors = tileOf(op.getConfigAttr(), "vectors", config.vectors);
+  return config;
 }
 
 static cpu::LaunchShape wholeShape(Operation *op,
@@ -440,6 +467,125 @@ static void emitPointwise(Operation *operation, StringRef symbol,
 }
 
 //===----------------------------------------------------------------------===//
+// Tiles to choose from
+//===----------------------------------------------------------------------===//
+
+/// The most scratch that a choice may take of a thread.
+static constexpr int64_t mostScratch = 4 << 20;
+
+/// Of a launch of one row that multiplies by `weights` matrices at a time.
+/// `config` is what the op has.
+static std::vector<CpuTiles> gemvTiles(const cpu::MatmulConfig &config) {
+  std::vector<CpuTiles> choices;
+  // With more rows the tiles of prefill serve.
+  if (config.maxRows > 1)
+    return choices;
+  for (int64_t panels = 1; panels * config.weights <= cpu::mostPanels;
+       panels *= 2)
+    for (int64_t ahead : {0, 1024, 4096}) {
+      CpuTiles tiles{{"panels", panels}};
+      if (ahead)
+        tiles.emplace_back("ahead", ahead);
+      choices.push_back(std::move(tiles));
+    }
+  return choices;
+}
+
+/// Of a launch of many rows, of which it takes `rowBlock` together; `scratchOf`
+/// gives the scratch of another number.
+static std::vector<CpuTiles>
+gemmTiles(int64_t rowBlock, llvm::function_ref<int64_t(int64_t)> scratchOf) {
+  std::vector<CpuTiles> choices;
+  for (int64_t rows : {16, 32, 48, 64, 96, 128, 192, 256})
+    if (rows != rowBlock && scratchOf(rows) <= mostScratch)
+      choices.push_back({{"rowBlock", rows}});
+  return choices;
+}
+
+static kernel::TileModel gemvModel(const cpu::MatmulConfig &config) {
+  const int64_t panels =
+      config.panels ? config.panels * config.weights : cpu::mostPanels;
+  const int64_t ahead = config.ahead ? config.ahead : 2048;
+  return {.weightRows = 0,
+          .rowBytes = cpu::preparedRowBytes(config),
+          .flightBytes = panels * ahead,
+          .chains = panels};
+}
+
+static kernel::TileModel gemmModel(const cpu::MatmulConfig &config,
+                                   int64_t rowBlock) {
+  return {.weightRows = rowBlock, .rowBytes = cpu::preparedRowBytes(config)};
+}
+
+static std::vector<CpuTiles> matmulTiles(Operation *operation,
+                                         const CpuTargetOptions &) {
+  const cpu::MatmulConfig config =
+      matmulConfig(cast<kernel::MatmulOp>(operation));
+  if (hasFamily<kernel::MatmulOp, kernel::MatmulFamily::Gemv>(operation))
+    return gemvTiles(config);
+  return gemmTiles(cpu::gemmRowBlock(config), [&](int64_t rows) {
+    return cpu::gemmShape(config, rows).scratchBytes;
+  });
+}
+
+static kernel::TileModel matmulModel(Operation *operation,
+                                     const CpuTargetOptions &) {
+  const cpu::MatmulConfig config =
+      matmulConfig(cast<kernel::MatmulOp>(operation));
+  if (hasFamily<kernel::MatmulOp, kernel::MatmulFamily::Gemv>(operation))
+    return gemvModel(config);
+  return gemmModel(config, cpu::gemmRowBlock(config));
+}
+
+static std::vector<CpuTiles> qkvTiles(Operation *operation,
+                                      const CpuTargetOptions &options) {
+  const cpu::QkvConfig config =
+      qkvConfig(cast<kernel::QkvOp>(operation), options);
+  if (hasFamily<kernel::QkvOp, kernel::MatmulFamily::Gemv>(operation))
+    return gemvTiles(config.query);
+  return gemmTiles(cpu::gemmRowBlock(config), [&](int64_t rows) {
+    cpu::QkvConfig other = config;
+    other.query.rowBlock = other.key.rowBlock = other.value.rowBlock = rows;
+    return cpu::gemmShape(other).scratchBytes;
+  });
+}
+
+static kernel::TileModel qkvModel(Operation *operation,
+                                  const CpuTargetOptions &options) {
+  const cpu::QkvConfig config =
+      qkvConfig(cast<kernel::QkvOp>(operation), options);
+  if (hasFamily<kernel::QkvOp, kernel::MatmulFamily::Gemv>(operation))
+    return gemvModel(config.query);
+  return gemmModel(config.query, cpu::gemmRowBlock(config));
+}
+
+static std::vector<CpuTiles> wholeTiles(Operation *operation,
+                                        const CpuTargetOptions &options) {
+  const cpu::AttentionConfig config =
+      configOf(cast<kernel::AttentionOp>(operation), options);
+  std::vector<CpuTiles> choices;
+  int64_t before = 0;
+  for (int64_t vectors : {16, 32, 64, 128}) {
+    cpu::AttentionConfig other = config;
+    other.vectors = vectors;
+    // Large groups make the same tile of several sizes.
+    const int64_t rows = cpu::attentionTileRows(other);
+    if (rows != before && rows != cpu::attentionTileRows(config))
+      choices.push_back({{"vectors", vectors}});
+    before = rows;
+  }
+  return choices;
+}
+
+static kernel::TileModel wholeModel(Operation *operation,
+                                    const CpuTargetOptions &options) {
+  const cpu::AttentionConfig config =
+      configOf(cast<kernel::AttentionOp>(operation), options);
+  return {.weightRows = cpu::attentionTileRows(config),
+          .rowBytes = config.heads * config.kv.headSize * 4};
+}
+
+//===----------------------------------------------------------------------===//
 // The list
 //===----------------------------------------------------------------------===//
 
@@ -448,7 +594,7 @@ ArrayRef<CpuFamily> cpuFamilies() {
   static constexpr CpuFamily families[] = {
       {"attention", "attention.h",
        hasFamily<AttentionOp, AttentionFamily::Whole>, wholeShape,
-       emitAttention},
+       emitAttention, wholeTiles, wholeModel},
       {"attention_merge", "attention.h", isOp<AttentionMergeOp>, mergeShape,
        emitMerge},
       {"attention_split", "attention.h",
@@ -458,15 +604,15 @@ ArrayRef<CpuFamily> cpuFamilies() {
       {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,
        emitGatherRows},
       {"gemm", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemm>, gemmShape,
-       emitMatmul},
+       emitMatmul, matmulTiles, matmulModel},
       {"gemv", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemv>, gemvShape,
-       emitMatmul},
+       emitMatmul, matmulTiles, matmulModel},
       {"pointwise", "rowwise.h", isOp<PointwiseOp>, rowwiseShape,
        emitPointwise},
       {"qkv_gemm", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemm>, qkvGemmShape,
-       emitQkv},
+       emitQkv, qkvTiles, qkvModel},
       {"qkv_gemv", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemv>, qkvGemvShape,
-       emitQkv},
+       emitQkv, qkvTiles, qkvModel},
       {"rms_norm", "rowwise.h", isOp<RmsNormOp>, rowwiseShape, emitRmsNorm},
       {"rope_append", "rope.h", isOp<RopeAppendOp>, ropeAppendShape,
        emitRopeAppend},

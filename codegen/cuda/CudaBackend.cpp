@@ -58,6 +58,8 @@ schema::KvLayoutT CudaBackend::kvLayout(llama::KVType kv) const {
   layout.pageTokens = config.pageTokens;
   layout.pageBytes = cuda::kvPageBytes(config);
   layout.pagesPerSequence = config.pagesPerSequence;
+  layout.type = config.format == cuda::KvFormat::BF16 ? schema::DataType::BF16
+                                                      : schema::DataType::F16;
   return layout;
 }
 

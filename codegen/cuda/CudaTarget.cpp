@@ -89,7 +89,7 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
         : few                           ? kernel::MatmulFamily::GemvMma
         : takesWgmma(op, targetOptions) ? kernel::MatmulFamily::Wgmma
                                         : kernel::MatmulFamily::Gemm,
-        few ? maxRows : 0);
+        few ? maxRows : 0, /*tiles=*/{});
   }
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (!attention)
@@ -98,13 +98,13 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   // keys are dealt out.
   if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
-        context, kernel::AttentionFamily::Whole, 0, 0);
+        context, kernel::AttentionFamily::Whole, 0, 0, /*tiles=*/{});
   auto kv = cast<llama::KVType>(attention.getKv().getType());
   const cuda::AttentionConfig config =
       attentionConfig(kvConfig(kv, targetOptions), kv.getHeads(), 1);
   return kernel::AttentionConfigAttr::get(
       context, kernel::AttentionFamily::Joined, config.splits,
-      cuda::attentionPartialFloats(config));
+      cuda::attentionPartialFloats(config), /*tiles=*/{});
 }
 
 StringRef CudaTarget::familyName(Operation *op) const {

@@ -75,6 +75,7 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   plan.context = contents.context;
   plan.modelFingerprint = contents.fingerprint;
   plan.options = contents.options;
+  plan.generator = contents.generator;
   plan.kv = std::make_unique<schema::KvLayoutT>(contents.kv);
   if (contents.sampling)
     plan.sampling = std::make_unique<schema::SamplingT>(*contents.sampling);
@@ -86,14 +87,13 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   return std::move(plan);
 }
 
-/// The coefficients of what a launch of `op` costs in a plan for `context`
-/// tokens, from the costs of some steps: bytes are linear in the rows and the
-/// tokens (those of partial results nearly so: they grow by whole splits),
-/// operations in the rows and the keys, which a step of two rows at the end of
-/// two tokens has three of.
-static schema::LaunchCost costOf(Operation *op, const schema::KvLayoutT &kv,
-                                 int64_t longest) {
-  longest = std::max<int64_t>(longest, 2);
+// Costs of some steps give the coefficients: bytes are linear in the rows and
+// the tokens (those of partial results nearly so: they grow by whole splits),
+// operations in the rows and the keys, which a step of two rows at the end of
+// two tokens has three of.
+schema::LaunchCost launchCost(Operation *op, const schema::KvLayoutT &kv,
+                              int64_t context) {
+  const int64_t longest = std::max<int64_t>(context, 2);
   auto at = [&](int64_t rows, int64_t context) {
     return kernel::costOf(
         op, {.rows = rows,
@@ -118,10 +118,19 @@ void PlanBuilder::addKernels() {
   for (auto op : module.getOps<plan::KernelOp>()) {
     kernelNumbers[op.getSymName()] = plan.kernels.size();
     costs[op.getSymName()] =
-        costOf(&op.getPrototype(), *plan.kv, contents.context);
+        launchCost(&op.getPrototype(), *plan.kv, contents.context);
     auto kernel = std::make_unique<schema::KernelT>();
     kernel->symbol = op.getSymName().str();
     kernel->family = op.getFamily().str();
+    if (auto known = contents.tuning.find(op.getSymName());
+        known != contents.tuning.end()) {
+      const KernelTuning &tuning = known->second;
+      kernel->tuning = tuning.tuning;
+      kernel->tolerance = tuning.tolerance;
+      kernel->model = std::make_unique<schema::TileModel>(tuning.model);
+      for (const schema::VariantT &variant : tuning.variants)
+        kernel->variants.push_back(std::make_unique<schema::VariantT>(variant));
+    }
     plan.kernels.push_back(std::move(kernel));
   }
 }

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,14 @@ struct PlanCode {
   std::string elf;
 };
 
+/// What a plan says of a kernel for the tuner: variants with their symbols.
+struct KernelTuning {
+  std::string tuning;
+  double tolerance = 0;
+  schema::TileModel model;
+  std::vector<schema::VariantT> variants;
+};
+
 /// What a plan holds beside its programs.
 struct PlanContents {
   ModelConfig config;
@@ -41,8 +50,10 @@ struct PlanContents {
   std::string options;     ///< What the plan was compiled with, readable.
   schema::KvLayoutT kv;
   schema::WeightLayout matrixLayout = schema::WeightLayout::Panel16;
-  std::vector<PlanCode> code;                ///< Best level first.
-  std::string source;                        ///< The emitted unit.
+  std::vector<PlanCode> code;           ///< Best level first.
+  std::string source;                   ///< The emitted unit.
+  std::string generator;                ///< Hash of what kernels are made of.
+  llvm::StringMap<KernelTuning> tuning; ///< By kernel; of those with variants.
   std::optional<schema::SamplingT> sampling; ///< As the model's makers advise.
   std::string tokenizerKind;
   std::string tokenizerBlob;    ///< Empty: the model has no tokenizer.
@@ -50,6 +61,11 @@ struct PlanContents {
   bool embedWeights = true;     ///< Packed in the plan, or read at load.
   bool hasWeights = true;       ///< Else there are none, in either way.
 };
+
+/// The coefficients of what a launch of `op` costs in a plan for `context`
+/// tokens with a cache of `kv`.
+schema::LaunchCost launchCost(mlir::Operation *op, const schema::KvLayoutT &kv,
+                              int64_t context);
 
 /// Told how many of the weights' bytes are written.
 using PlanProgress = std::function<void(uint64_t done, uint64_t total)>;

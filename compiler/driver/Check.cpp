@@ -370,6 +370,7 @@ absl::Status Checker::checkTarget() {
   ModelOptions loading;
   loading.verify = !plan.verified;
   loading.simSchedule = options.simSchedule;
+  loading.tuned = false;
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
                           Model::load(plan.path, loading));
   LLAMAC_ASSIGN_OR_RETURN(

@@ -11,6 +11,7 @@
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimBackend.h"
+#include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanJson.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
@@ -422,6 +423,11 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.sampling = advisedSampling(checkpoint.generation);
   contents.embedWeights = compileOptions.embedWeights;
   contents.hasWeights = compileOptions.hasWeights;
+  contents.generator = generatorHash(backend->headers());
+  std::vector<std::string> edited;
+  for (const KernelOverride &override : compileOptions.overrides)
+    edited.push_back(override.kernel);
+  contents.tuning = listVariants(*graph, contents, *backend, edited);
   return writePlan(*graph, contents, checkpoint.weights, path, progress);
 }
 

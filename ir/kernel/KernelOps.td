@@ -67,10 +67,12 @@ def Kernel_MatmulConfigAttr : Kernel_Attr<"MatmulConfig", "matmul_config"> {
     `gemv` reads each weight once for all of a step's few rows, and so does
     `gemv_mma`, which multiplies on tensor cores, for more of them; `gemm` blocks
     rows by `rowBlock` so that a weight panel is read once for each block;
-    `wgmma` is `gemm` by the warpgroups of NVIDIA's sm_90a.
+    `wgmma` is `gemm` by the warpgroups of NVIDIA's sm_90a. `tiles` are sizes
+    that a target would choose otherwise, by the names it has for them.
   }];
   let parameters = (ins EnumParameter<Kernel_MatmulFamily>:$family,
-                        "int64_t":$rowBlock);
+                        "int64_t":$rowBlock,
+                        OptionalParameter<"::mlir::DictionaryAttr">:$tiles);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
@@ -90,10 +92,11 @@ def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_confi
     for each a partial result of `partial` numbers, which
     `kernel.attention_merge` joins; `joined` cuts them likewise, and the launch
     itself joins the parts, in ascending order; `whole` walks all keys of a row
-    in turn.
+    in turn. `tiles` are sizes that a target would choose otherwise.
   }];
   let parameters = (ins EnumParameter<Kernel_AttentionFamily>:$family,
-                        "int64_t":$splits, "int64_t":$partial);
+                        "int64_t":$splits, "int64_t":$partial,
+                        OptionalParameter<"::mlir::DictionaryAttr">:$tiles);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -57,6 +57,14 @@ struct LaunchGeometry {
   std::vector<TensorMapGeometry> maps = {};
 };
 
+/// What the cost model asks of a kernel's tiles (runtime/tune/CostModel.h).
+struct TileModel {
+  int64_t weightRows = 0; ///< Rows that share a reading of the weights; 0: all.
+  int64_t rowBytes = 0;   ///< Of an input row that every work item reads.
+  int64_t flightBytes = 0; ///< Of weights that an item has under way.
+  int64_t chains = 0;      ///< Sums that an item extends independently.
+};
+
 /// A range of row counts that a program is made for.
 struct RowBucket {
   llvm::StringRef name;
@@ -84,6 +92,19 @@ public:
   /// rows; null when ops of its kind have none.
   virtual mlir::Attribute chooseConfig(mlir::Operation *op,
                                        int64_t maxRows) const = 0;
+
+  /// Configs that `op`, which has one, may have in its place: legal ones that
+  /// take the same operands and give the same results, within tolerance.
+  virtual std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const {
+    return {};
+  }
+
+  /// Whether these give the same bits, in any order of a sum's terms.
+  virtual bool otherConfigsAreExact() const { return false; }
+
+  /// What decides the time that the kernel of `op` takes, with the config it
+  /// has, beside what it moves and computes.
+  virtual TileModel tileModel(mlir::Operation *op) const { return {}; }
 
   /// The family that implements `op` with the config it has, by name; empty
   /// when none does.

@@ -61,6 +61,20 @@ std::string CpuDevice::describe() const {
                       threads() == 1 ? " thread" : " threads");
 }
 
+absl::StatusOr<size_t> CpuDevice::chooseCode(const schema::PlanT &plan) const {
+  std::vector<std::string> levels;
+  levels.reserve(plan.code.size());
+  for (const auto &code : plan.code)
+    levels.push_back(code->isa);
+  return chooseIsaLevel(levels, limit);
+}
+
+std::string CpuDevice::identity(const schema::PlanT &plan) const {
+  const auto code = chooseCode(plan);
+  return absl::StrCat("cpu, ", processorName(), ", ", threads(), " threads, ",
+                      code.ok() ? plan.code[*code]->isa : "no code");
+}
+
 absl::StatusOr<std::optional<DeviceLimits>> CpuDevice::measureLimits() {
   LLAMAC_ASSIGN_OR_RETURN(const double bandwidth, readBandwidth(*this));
   return DeviceLimits{.bandwidth = bandwidth,

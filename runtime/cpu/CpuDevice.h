@@ -38,7 +38,12 @@ public:
 
   IsaLevel isaLimit() const { return limit; }
 
+  /// The number of the code object of `plan` that runs here. Device error when
+  /// there is none.
+  absl::StatusOr<size_t> chooseCode(const schema::PlanT &plan) const;
+
   std::string describe() const override;
+  std::string identity(const schema::PlanT &plan) const override;
   int threads() const override { return pool.size(); }
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
   absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;

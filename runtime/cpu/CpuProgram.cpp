@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <map>
 
 namespace llamac {
 
@@ -68,6 +69,8 @@ private:
   CpuDevice &device;
   std::shared_ptr<const PlanReader> plan;
   std::unique_ptr<CodeObject> object;
+  /// Of kernels that are variants, by their bytes.
+  std::map<const std::string *, std::unique_ptr<CodeObject>> variants;
   std::string level;
   std::vector<CpuKernel> kernels;               ///< By the plan's number.
   std::vector<std::unique_ptr<Buffer>> scratch; ///< By thread.
@@ -138,9 +141,22 @@ void CpuProgram::runShare(size_t launch, int64_t rows, int thread) {
 }
 
 absl::Status CpuCode::findKernels() {
-  for (const auto &kernel : plan->plan().kernels) {
+  const auto &all = plan->plan().kernels;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const CodeObject *from = object.get();
+    if (const std::string *code = plan->codeOf(i)) {
+      std::unique_ptr<CodeObject> &opened = variants[code];
+      if (!opened) {
+        LLAMAC_ASSIGN_OR_RETURN(
+            opened,
+            CodeObject::open(
+                {reinterpret_cast<const uint8_t *>(code->data()), code->size()},
+                absl::StrCat("code of tuned kernel ", all[i]->symbol)));
+      }
+      from = opened.get();
+    }
     LLAMAC_ASSIGN_OR_RETURN(kernels.emplace_back(),
-                            object->kernel(kernel->symbol));
+                            from->kernel(all[i]->symbol));
   }
   return absl::OkStatus();
 }
@@ -173,11 +189,7 @@ loadCpuCode(CpuDevice &device, const std::shared_ptr<const PlanReader> &plan) {
   if (manifest.target != "cpu")
     return deviceError(absl::StrCat(
         plan->path(), ": target: expected cpu, got ", manifest.target));
-  std::vector<std::string> levels;
-  levels.reserve(manifest.code.size());
-  for (const auto &code : manifest.code)
-    levels.push_back(code->isa);
-  auto choice = chooseIsaLevel(levels, device.isaLimit());
+  auto choice = device.chooseCode(manifest);
   if (!choice.ok())
     return withContext(choice.status(), plan->path());
   const schema::CodeObjectT &chosen = *manifest.code[*choice];

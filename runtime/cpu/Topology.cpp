@@ -8,11 +8,16 @@
 
 #include "runtime/cpu/Topology.h"
 
+#include "runtime/base/Progress.h"
+
+#include "absl/strings/str_cat.h"
+
 #include <algorithm>
 #include <fstream>
 #include <hwloc.h>
 #include <string>
 #include <thread>
+#include <unistd.h>
 
 namespace llamac {
 
@@ -41,6 +46,10 @@ static int coresOfAffinity() {
   return cores;
 }
 
+static int64_t cacheBytes(int name) {
+  return std::max<int64_t>(sysconf(name), 0);
+}
+
 // Processors that a control group (version 2) lets the process use, rounded
 // up; 0 when there is no limit. "cpu.max" holds "quota period" or "max period".
 static int coresOfQuota() {
@@ -50,6 +59,25 @@ static int coresOfQuota() {
   if (!(file >> quota >> period) || quota <= 0 || period <= 0)
     return 0;
   return static_cast<int>(std::min((quota + period - 1) / period, 1e6));
+}
+
+std::string processorName() {
+  // x86 has "model name : ..."; elsewhere the parts of a number must do.
+  std::ifstream file("/proc/cpuinfo");
+  std::string name, line;
+  while (name.empty() && std::getline(file, line))
+    for (const char *field : {"model name", "CPU part"})
+      if (line.rfind(field, 0) == 0 && line.find(": ") != std::string::npos)
+        name = line.substr(line.find(": ") + 2);
+  return absl::StrCat(name.empty() ? "unknown processor" : name, ", L2 ",
+                      formatBytes(coreCacheBytes()), ", L3 ",
+                      formatBytes(cacheBytes(_SC_LEVEL3_CACHE_SIZE)));
+}
+
+int64_t coreCacheBytes() {
+  constexpr int64_t guess = 1 << 20;
+  const int64_t known = cacheBytes(_SC_LEVEL2_CACHE_SIZE);
+  return known > 0 ? known : guess;
 }
 
 int usablePhysicalCores() {

@@ -9,11 +9,21 @@
 #ifndef LLAMAC_RUNTIME_CPU_TOPOLOGY_H
 #define LLAMAC_RUNTIME_CPU_TOPOLOGY_H
 
+#include <cstdint>
+#include <string>
+
 namespace llamac {
 
 /// Physical cores that threads started by the caller may run on: its affinity
 /// mask and its control group's processor quota are respected. At least 1.
 int usablePhysicalCores();
+
+/// The model of the processor, as the system names it, with the sizes of its
+/// caches: "Intel(R) Xeon(R) Processor, L2 2 MiB, L3 260 MiB".
+std::string processorName();
+
+/// Bytes of a core's own cache; a guess where the system does not say.
+int64_t coreCacheBytes();
 
 /// The most threads a user may ask for.
 inline constexpr int maxThreads = 1024;

@@ -265,8 +265,13 @@ sourcesOf(const PlanReader &plan) {
     if (!absl::EndsWith(file.name, ".cu"))
       headers.push_back({file.name, file.text});
   std::vector<CudaSource> sources;
-  for (const auto &kernel : plan.plan().kernels) {
-    const std::string name = absl::StrCat(kernel->symbol, ".cu");
+  const auto &kernels = plan.plan().kernels;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const std::string name = absl::StrCat(kernels[i]->symbol, ".cu");
+    if (const schema::VariantT *variant = plan.variantOf(i)) {
+      sources.push_back({name, variant->source, headers});
+      continue;
+    }
     auto file =
         std::find_if(files.begin(), files.end(), [&](const SourceFile &known) {
           return known.name == name;

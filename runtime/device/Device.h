@@ -210,6 +210,12 @@ public:
   /// For people: "cpu, 8 threads".
   virtual std::string describe() const = 0;
 
+  /// What decides how long the kernels of `plan` take on this device, in words:
+  /// tunings made under other words do not serve it.
+  virtual std::string identity(const schema::PlanT &plan) const {
+    return describe();
+  }
+
   /// Threads of the host that the device keeps busy.
   virtual int threads() const = 0;
 

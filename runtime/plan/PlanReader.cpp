@@ -60,6 +60,60 @@ absl::Status PlanReader::readManifest() {
   return absl::OkStatus();
 }
 
+/// A map of a variant, for a launch of at most `rows` rows.
+static schema::TensorMap boundMap(const schema::TensorMap &map, int64_t rows) {
+  return {map.operand(),  map.elementBytes(),
+          map.columns(),  map.rows() ? map.rows() : static_cast<uint64_t>(rows),
+          map.rowBytes(), map.boxColumns(),
+          map.boxRows(),  map.swizzleBytes()};
+}
+
+/// Gives `launch`, of at most `rows` rows, the geometry of `variant`.
+static void take(const schema::VariantT &variant, int64_t rows,
+                 schema::LaunchT &launch) {
+  launch.items = variant.items;
+  launch.rowBlock = variant.rowBlock;
+  launch.scratchBytes = variant.scratchBytes;
+  launch.threads = variant.threads;
+  launch.cluster = variant.cluster;
+  launch.dependent = variant.dependent;
+  launch.maps.clear();
+  for (const schema::TensorMap &map : variant.maps)
+    launch.maps.push_back(boundMap(map, rows));
+}
+
+absl::StatusOr<std::shared_ptr<const PlanReader>>
+PlanReader::withPicks(absl::Span<const KernelPick> picks) const {
+  if (picks.size() != manifest.kernels.size() || !picked.empty())
+    return internalError("picks are not one for each kernel of a plan as made");
+  std::shared_ptr<PlanReader> reader(new PlanReader);
+  reader->file = file;
+  reader->table = table;
+  reader->manifest = manifest;
+  reader->picked.assign(picks.begin(), picks.end());
+  for (size_t i = 0; i < picks.size(); ++i) {
+    schema::KernelT &kernel = *reader->manifest.kernels[i];
+    if (!picks[i].variant)
+      continue;
+    if (*picks[i].variant >= kernel.variants.size())
+      return internalError(
+          absl::StrCat("kernel ", kernel.symbol, " has no such variant"));
+    const schema::VariantT &variant = *kernel.variants[*picks[i].variant];
+    kernel.symbol = variant.symbol;
+    for (const auto &program : reader->manifest.programs)
+      for (const auto &launch : program->launches)
+        if (launch->kernel == i)
+          take(variant,
+               launch->rows == schema::RowSymbol::Tokens ? program->maxRows
+                                                         : program->maxWanted,
+               *launch);
+  }
+  const std::vector<PlanSection> before(table.begin(), table.end() - 1);
+  if (absl::Status status = verifyPlan(reader->manifest, before); !status.ok())
+    return withContext(status, path());
+  return reader;
+}
+
 absl::Status PlanReader::checkPiece(size_t section, size_t piece) const {
   const absl::Span<const uint8_t> all = bytes(static_cast<uint32_t>(section));
   const absl::Span<const uint8_t> part =

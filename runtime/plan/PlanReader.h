@@ -14,6 +14,8 @@
 #include "runtime/plan/plan_generated.h"
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace llamac {
@@ -24,6 +26,14 @@ struct PlanReadOptions {
   bool verify = true;
   /// Threads that verify.
   int threads = 2;
+};
+
+/// Which of its variants a kernel is: none, or one by its number; and, where
+/// the plan has no machine code of it but its device needs some, an ELF shared
+/// object that defines its symbol.
+struct KernelPick {
+  std::optional<size_t> variant = {};
+  std::shared_ptr<const std::string> code = {};
 };
 
 /// A plan file, mapped; what it gives lives as long as it does.
@@ -43,6 +53,26 @@ public:
 
   const std::vector<PlanSection> &sections() const { return table; }
 
+  /// The same plan with its kernels as `picks`, by the kernels' numbers, says:
+  /// the manifest has the variants' symbols and geometry. Errors: internal for
+  /// variants that it does not have, badPlan for what makes no sense.
+  absl::StatusOr<std::shared_ptr<const PlanReader>>
+  withPicks(absl::Span<const KernelPick> picks) const;
+
+  /// The variant that kernel `number` is; null when it is the plan's own.
+  const schema::VariantT *variantOf(size_t number) const {
+    return number < picked.size() && picked[number].variant
+               ? manifest.kernels[number]
+                     ->variants[*picked[number].variant]
+                     .get()
+               : nullptr;
+  }
+
+  /// Its code, where the pick came with some; else null.
+  const std::string *codeOf(size_t number) const {
+    return number < picked.size() ? picked[number].code.get() : nullptr;
+  }
+
   /// The bytes of section `number`, in the map.
   absl::Span<const uint8_t> bytes(uint32_t number) const {
     return file->span().subspan(table[number].offset, table[number].size);
@@ -58,6 +88,7 @@ private:
   std::shared_ptr<MappedFile> file;
   std::vector<PlanSection> table;
   schema::PlanT manifest;
+  std::vector<KernelPick> picked; ///< By kernel; empty: all are the plan's own.
 };
 
 /// Checks that the source files of `plan` are the ones it was compiled from

@@ -91,6 +91,8 @@ private:
                                 const std::string &field) const;
   absl::Status checkKv() const;
   absl::Status checkKernels() const;
+  static absl::Status checkVariant(const schema::VariantT &variant,
+                                   const std::string &field);
   absl::Status checkPrograms() const;
   absl::Status checkProgram(const schema::ProgramT &program,
                             const std::string &field) const;
@@ -346,6 +348,16 @@ absl::Status Verifier::checkKv() const {
   return absl::OkStatus();
 }
 
+// What a launch of it has is checked when one is launched.
+absl::Status Verifier::checkVariant(const schema::VariantT &variant,
+                                    const std::string &field) {
+  LLAMAC_RETURN_IF_ERROR(
+      checkText(absl::StrCat(field, ": symbol"), variant.symbol));
+  LLAMAC_RETURN_IF_ERROR(
+      checkText(absl::StrCat(field, ": tiles"), variant.tiles));
+  return checkText(absl::StrCat(field, ": source"), variant.source);
+}
+
 absl::Status Verifier::checkKernels() const {
   for (size_t i = 0; i < plan.kernels.size(); ++i) {
     const schema::KernelT &kernel = *plan.kernels[i];
@@ -353,6 +365,9 @@ absl::Status Verifier::checkKernels() const {
         checkText(absl::StrCat("kernel ", i, ": symbol"), kernel.symbol));
     LLAMAC_RETURN_IF_ERROR(
         checkText(absl::StrCat("kernel ", i, ": family"), kernel.family));
+    for (size_t v = 0; v < kernel.variants.size(); ++v)
+      LLAMAC_RETURN_IF_ERROR(checkVariant(
+          *kernel.variants[v], absl::StrCat("kernel ", i, ": variant ", v)));
   }
   return absl::OkStatus();
 }

@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 namespace llamac {
@@ -151,10 +152,10 @@ namespace {
 
 class SimProgram final : public PreparedProgram {
 public:
-  SimProgram(SimDevice &device, const SimModule &module,
+  SimProgram(SimDevice &device, const std::vector<const SimModule *> &modules,
              const schema::PlanT &plan, const schema::ProgramT &program,
              const ProgramBindings &bindings)
-      : PreparedProgram(program), device(device), module(module), plan(plan),
+      : PreparedProgram(program), device(device), modules(modules), plan(plan),
         bindings(bindings) {}
 
   /// Makes the tensor maps, once.
@@ -167,8 +168,12 @@ private:
   SimLaunch bind(size_t number, int64_t rows);
   absl::Status checkCounters() const;
 
+  const SimModule &moduleOf(size_t launch) const {
+    return *modules[program.launches[launch]->kernel];
+  }
+
   SimDevice &device;
-  const SimModule &module;
+  const std::vector<const SimModule *> &modules; ///< By kernel.
   const schema::PlanT &plan;
   ProgramBindings bindings;
   std::vector<std::vector<SimTensorMap>> maps; ///< By launch.
@@ -181,6 +186,8 @@ public:
       : device(device), plan(std::move(plan)), module(std::move(module)),
         flavour(std::move(flavour)) {}
 
+  absl::Status findKernels();
+
   std::string isa() const override { return flavour; }
   absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(size_t program, const ProgramBindings &bindings) override;
@@ -189,6 +196,9 @@ private:
   SimDevice &device;
   std::shared_ptr<const PlanReader> plan;
   std::unique_ptr<SimModule> module;
+  /// Of kernels that are variants, by their bytes.
+  std::map<const std::string *, std::unique_ptr<SimModule>> variants;
+  std::vector<const SimModule *> modules; ///< By kernel.
   std::string flavour;
 };
 
@@ -225,14 +235,19 @@ SimLaunch SimProgram::bind(size_t number, int64_t rows) {
 
 absl::Status SimProgram::run(const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-  std::vector<SimLaunch> launches;
-  for (size_t i = 0; i < program.launches.size(); ++i)
+  // A step finds nothing in the arena that the one before left there.
+  absl::Span<uint8_t> undefined(static_cast<uint8_t *>(bindings.arena),
+                                program.arenaBytes);
+  std::vector<SimLaunch> launches; // Of one module, which run together.
+  for (size_t i = 0; i < program.launches.size(); ++i) {
     if (const int64_t rows = rowsOf(*program.launches[i], shape); rows > 0)
       launches.push_back(bind(i, rows));
-  // A step finds nothing in the arena that the one before left there.
-  LLAMAC_RETURN_IF_ERROR(
-      device.run(module, launches,
-                 {static_cast<uint8_t *>(bindings.arena), program.arenaBytes}));
+    if (i + 1 < program.launches.size() && &moduleOf(i) == &moduleOf(i + 1))
+      continue;
+    LLAMAC_RETURN_IF_ERROR(device.run(moduleOf(i), launches, undefined));
+    launches.clear();
+    undefined = {};
+  }
   return checkCounters();
 }
 
@@ -251,8 +266,29 @@ absl::Status SimProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   const int64_t rows = rowsOf(*program.launches[launch], shape);
-  return rows > 0 ? device.run(module, {bind(launch, rows)}, {})
+  return rows > 0 ? device.run(moduleOf(launch), {bind(launch, rows)}, {})
                   : absl::OkStatus();
+}
+
+absl::Status SimCode::findKernels() {
+  const auto &kernels = plan->plan().kernels;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const SimModule *from = module.get();
+    if (const std::string *code = plan->codeOf(i)) {
+      std::unique_ptr<SimModule> &opened = variants[code];
+      if (!opened) {
+        LLAMAC_ASSIGN_OR_RETURN(
+            opened,
+            SimModule::open(
+                {reinterpret_cast<const uint8_t *>(code->data()), code->size()},
+                absl::StrCat("code of tuned kernel ", kernels[i]->symbol)));
+      }
+      from = opened.get();
+    }
+    LLAMAC_RETURN_IF_ERROR(from->kernel(kernels[i]->symbol).status());
+    modules.push_back(from);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<PreparedProgram>>
@@ -268,7 +304,7 @@ SimCode::prepare(size_t program, const ProgramBindings &bindings) {
     device.rename(bindings.inputs[i],
                   schema::EnumNameInputRole(static_cast<schema::InputRole>(i)));
   auto prepared = std::make_unique<SimProgram>(
-      device, *module, manifest, *manifest.programs[program], bindings);
+      device, modules, manifest, *manifest.programs[program], bindings);
   LLAMAC_RETURN_IF_ERROR(prepared->prepare());
   return prepared;
 }
@@ -291,10 +327,10 @@ SimDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
       std::unique_ptr<SimModule> module,
       SimModule::open(plan->bytes(section),
                       absl::StrCat(plan->path(), ": section ", section)));
-  for (const auto &kernel : manifest.kernels)
-    LLAMAC_RETURN_IF_ERROR(module->kernel(kernel->symbol).status());
-  return std::make_unique<SimCode>(*this, std::move(plan), std::move(module),
-                                   std::string(wanted));
+  auto loaded = std::make_unique<SimCode>(
+      *this, std::move(plan), std::move(module), std::string(wanted));
+  LLAMAC_RETURN_IF_ERROR(loaded->findKernels());
+  return loaded;
 }
 
 } // namespace llamac

@@ -44,7 +44,14 @@ struct MatmulConfig {
   long depth;
   int weights = 1;  ///< 1 or 2.
   long maxRows = 1; ///< gemv only: the most rows of a call, 1 to 8.
+  // Tiles, all of which give the same results; 0: what the format wants.
+  long panels = 0; ///< Of each weight that one row takes side by side, 1 to 4.
+  long ahead = 0;  ///< Bytes from what one row reads to what is prefetched.
+  long rowBlock = 0; ///< gemm only: rows that go through the weights together.
 };
+
+/// The most panels, of all weights together, that one row takes side by side.
+constexpr long mostPanels = 4;
 
 /// Whether products with `format` are taken in 8-bit integers, as those of all
 /// formats whose blocks hold integers are.
@@ -86,7 +93,7 @@ constexpr long preparedBytes(const MatmulConfig &config, long rows) {
 }
 
 /// A thread's scratch: one row of f32, prepared rows, and accumulators of two
-/// panels for them, or of the four that a single row takes side by side.
+/// panels for them, or of all that a single row takes side by side.
 struct MatmulScratch {
   long prepared;
   long accumulators;
@@ -96,13 +103,15 @@ struct MatmulScratch {
 constexpr MatmulScratch matmulScratch(const MatmulConfig &config, long rows) {
   long prepared = roundUp(config.depth * 4, 64);
   long accumulators = prepared + roundUp(preparedBytes(config, rows), 64);
-  long panels = rows == 1 ? 4 : 2;
+  long panels = rows == 1 ? mostPanels : 2;
   return {prepared, accumulators, accumulators + rows * panels * panelRows * 4};
 }
 
 /// Rows that gemm takes through the weights together: enough to make reading
 /// and widening them free, few enough that the rows stay in the L2 cache.
 constexpr long gemmRowBlock(const MatmulConfig &config) {
+  if (config.rowBlock)
+    return config.rowBlock;
   long bytes = preparedRowBytes(config);
   return bytes <= 8192 ? 128 : bytes <= 16384 ? 64 : 48;
 }
@@ -183,13 +192,14 @@ struct AttentionConfig {
   long heads;
   float scale;
   long splitTokens = 128; ///< Keys that are reduced together; see attention.h.
+  long vectors = 32; ///< About as many queries go through the keys together.
 };
 
-/// Rows whose query vectors go through the keys together: about 32 vectors, and
-/// a multiple of 4, as the inner loop takes them (tile.h).
+/// Rows whose query vectors go through the keys together: a multiple of 4, as
+/// the inner loop takes them (tile.h).
 constexpr long attentionTileRows(const AttentionConfig &config) {
   long group = config.heads / config.kv.kvHeads;
-  return group >= 32 ? 4 : roundUp(32 / group, 4);
+  return group >= config.vectors ? 4 : roundUp(config.vectors / group, 4);
 }
 
 constexpr long attentionSplits(const AttentionConfig &config) {

@@ -114,6 +114,7 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
   using Reader = PanelReader<config.format>;
   constexpr PanelBlock block = panelBlock(config.format);
   constexpr long stepBytes = block.bytes * 8 / block.depth;
+  constexpr long ahead = config.ahead ? config.ahead : 1024;
   F32x16 sum[count] = {};
   for (long first = 0; first < config.depth; first += Reader::group) {
     GroupScales scales[count];
@@ -123,7 +124,7 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
     for (long k = first; k < first + Reader::group; k += 8) {
       for (int p = 0; p < count; ++p)
         for (long i = 0; i < stepBytes; i += 64)
-          prefetch(panels[p] + k / 8 * stepBytes + 1024 + i);
+          prefetch(panels[p] + k / 8 * stepBytes + ahead + i);
       for (int part = 0; part < 8; part += tileDepth)
         for (int j = 0; j < tileDepth; ++j)
           for (int p = 0; p < count; ++p)
@@ -163,7 +164,7 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
   float *sums = buffers.sums;
   if constexpr (single) {
     if constexpr (usesInt8(config.format)) {
-      int8PanelsRow<config.format>(
+      int8PanelsRow<config.format, config.ahead>(
           panels, count * panelBytes(config.format, config.depth),
           buffers.int8Rows(1), sums);
     } else {
@@ -215,7 +216,8 @@ constexpr int gemmWidth = config.weights == 2 ? 1 : tilePanels;
 /// Panels of each weight that one row takes side by side.
 template <MatmulConfig config>
 constexpr int gemvWidth =
-    (usesInt8(config.format) ? dotPanels : 4) / config.weights;
+    config.panels ? config.panels
+                  : (usesInt8(config.format) ? dotPanels : 4) / config.weights;
 
 /// One of the products of a launch, and what takes its results.
 template <MatmulConfig matmul, class Sink> struct Product {

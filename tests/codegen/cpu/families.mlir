@@ -68,6 +68,23 @@ plan.kernel @gemv_wq family "gemv" serves ["layers.*.attention.wq", "layers.*.at
     : (tensor<?x96xf32>, tensor<64x96x!llama.quant<q4_1>>, tensor<96xf32>) -> tensor<?x64xf32>
 }
 
+// Tiles that were chosen stand in the config.
+//      CHECK:namespace gemv_tiles {
+// CHECK-NEXT:constexpr MatmulConfig config{.format = PanelFormat::Q4_1,
+// CHECK-NEXT:                              .outputs = 64,
+// CHECK-NEXT:                              .depth = 96,
+// CHECK-NEXT:                              .maxRows = 1,
+// CHECK-NEXT:                              .panels = 4,
+// CHECK-NEXT:                              .ahead = 4096};
+plan.kernel @gemv_tiles family "gemv" serves ["layers.*.attention.wq"] {
+^bb0(%x: tensor<?x96xf32>, %w: tensor<64x96x!llama.quant<q4_1>>):
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1, tiles = {ahead = 4096 : i64, panels = 4 : i64}>}
+    : (tensor<?x96xf32>, tensor<64x96x!llama.quant<q4_1>>) -> tensor<?x64xf32>
+}
+
 // Two accumulators and an extra operand: weights, extras, result.
 //      CHECK:namespace gemm_gate_up {
 // CHECK-NEXT:constexpr MatmulConfig config{

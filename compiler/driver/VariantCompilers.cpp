@@ -1,0 +1,47 @@
+//===- VariantCompilers.cpp - Machine code for the tuner ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/VariantCompilers.h"
+
+#include "codegen/cpu/CpuCompiler.h"
+#include "codegen/sim/SimCompiler.h"
+#include "compiler/driver/KernelVariants.h"
+#include "runtime/base/Status.h"
+#include "runtime/plan/SimCode.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace llamac {
+
+absl::StatusOr<std::string>
+ClangVariantCompiler::compile(const schema::VariantT &variant,
+                              const std::string &target,
+                              const std::string &isa) {
+  if (target == "sim")
+    return compileForSim({{variant.symbol + ".cu", variant.source}},
+                         isa == simCheckedCode ? SimFlavour::Checked
+                                               : SimFlavour::Fast);
+  const std::optional<IsaLevel> level = parseIsaLevel(isa);
+  if (!level)
+    return internalError(absl::StrCat("code of the level ", isa, " runs"));
+  return compileForCpu({variant.source}, *level);
+}
+
+absl::Status checkGenerator(const PlanReader &plan) {
+  const schema::PlanT &manifest = plan.plan();
+  const std::string own =
+      generatorHash(manifest.target == "cpu" ? kernelHeaders() : simHeaders());
+  if (manifest.generator == own)
+    return absl::OkStatus();
+  return badPlanError(
+      absl::StrCat(plan.path(), ": generator: expected ", own, ", got ",
+                   manifest.generator.empty() ? "none" : manifest.generator,
+                   "; another llamac compiled the plan: compile it again"));
+}
+
+} // namespace llamac

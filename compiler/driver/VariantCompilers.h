@@ -1,0 +1,32 @@
+//===- VariantCompilers.h - Machine code for the tuner ----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_VARIANTCOMPILERS_H
+#define LLAMAC_COMPILER_DRIVER_VARIANTCOMPILERS_H
+
+#include "runtime/tune/Tuner.h"
+
+#include <string>
+
+namespace llamac {
+
+/// By Clang, for cpu and sim.
+class ClangVariantCompiler final : public VariantCompiler {
+public:
+  absl::StatusOr<std::string> compile(const schema::VariantT &variant,
+                                      const std::string &target,
+                                      const std::string &isa) override;
+};
+
+/// Bad-plan error when the kernels of `plan` were made of other headers than
+/// this llamac has, with which its variants may not compile or work.
+absl::Status checkGenerator(const PlanReader &plan);
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_VARIANTCOMPILERS_H
