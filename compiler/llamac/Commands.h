@@ -30,6 +30,7 @@ void addLogitsCommand(CLI::App &app, absl::Status &status);
 void addPerplexityCommand(CLI::App &app, absl::Status &status);
 void addRunCommand(CLI::App &app, absl::Status &status);
 void addTokenizeCommand(CLI::App &app, absl::Status &status);
+void addTuneCommand(CLI::App &app, absl::Status &status);
 
 /// The flags of a compilation, as every verb that may compile takes them.
 struct CompileFlags {

@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
   llamac::addPerplexityCommand(app, status);
   llamac::addRunCommand(app, status);
   llamac::addTokenizeCommand(app, status);
+  llamac::addTuneCommand(app, status);
   if (const std::optional<int> code = llamac::parseCommandLine(app, argc, argv))
     return *code;
   return llamac::reportStatus("llamac", status);

@@ -16,6 +16,7 @@
 #include "compiler/driver/ReferenceLogits.h"
 #include "compiler/driver/ReferenceRun.h"
 #include "compiler/llamac/Commands.h"
+#include "compiler/llamac/ModelCommand.h"
 #include "runtime/base/Status.h"
 #include "runtime/tools/CommandLine.h"
 
@@ -23,37 +24,27 @@
 
 namespace llamac {
 
-namespace {
+void ModelCommand::addTo(CLI::App &verb, bool isRequired) {
+  verb.add_option("model", model, "A plan, model directory or .gguf file")
+      ->required(isRequired);
+  compile.addTo(verb);
+  addModelOptions(verb, runtime);
+}
 
-/// What every verb that runs a model has.
-struct ModelCommand {
-  std::string model;
-  CompileFlags compile;
-  ModelOptions runtime;
-
-  void addTo(CLI::App &verb) {
-    verb.add_option("model", model, "A plan, model directory or .gguf file")
-        ->required();
-    compile.addTo(verb);
-    addModelOptions(verb, runtime);
-  }
-
-  absl::StatusOr<std::shared_ptr<const Model>> load(bool quiet = false) const {
-    // A plan made on the way holds code for the level that is to run.
-    CompileFlags flags = compile;
-    flags.isa = runtime.isa;
-    LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
-    options.hasWeights = !runtime.randomWeights;
-    LLAMAC_ASSIGN_OR_RETURN(ResolvedPlan plan,
-                            resolvePlan(model, options, quiet));
-    ModelOptions loading = runtime;
-    loading.verify &= !plan.verified;
-    loading.quiet = quiet;
-    return Model::load(plan.path, loading);
-  }
-};
-
-} // namespace
+absl::StatusOr<std::shared_ptr<const Model>>
+ModelCommand::load(bool quiet) const {
+  // A plan made on the way holds code for the level that is to run.
+  CompileFlags flags = compile;
+  flags.isa = runtime.isa;
+  LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
+  options.hasWeights = !runtime.randomWeights;
+  LLAMAC_ASSIGN_OR_RETURN(ResolvedPlan plan,
+                          resolvePlan(model, options, quiet));
+  ModelOptions loading = runtime;
+  loading.verify &= !plan.verified;
+  loading.quiet = quiet;
+  return Model::load(plan.path, loading);
+}
 
 void addRunCommand(CLI::App &app, absl::Status &status) {
   struct Command : ModelCommand {

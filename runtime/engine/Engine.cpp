@@ -124,16 +124,15 @@ absl::Status Engine::allocate(const EngineOptions &options) {
                             device.allocate(inputBytes(plan, role)));
   }
 
-  ProgramBindings bindings;
-  bindings.arena = arena->address();
-  bindings.weights = shared->weightAddresses();
-  bindings.kv = addressesOf(kvPools);
-  bindings.inputs = addressesOf(inputs);
-  bindings.constants = shared->constantAddresses();
-  bindings.counters = counters->address();
+  bound.arena = arena->address();
+  bound.weights = shared->weightAddresses();
+  bound.kv = addressesOf(kvPools);
+  bound.inputs = addressesOf(inputs);
+  bound.constants = shared->constantAddresses();
+  bound.counters = counters->address();
   for (size_t i = 0; i < plan.programs.size(); ++i) {
     LLAMAC_ASSIGN_OR_RETURN(programs.emplace_back(),
-                            shared->code().prepare(i, bindings));
+                            shared->code().prepare(i, bound));
   }
   return absl::OkStatus();
 }

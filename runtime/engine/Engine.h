@@ -106,6 +106,12 @@ public:
 
   const Model &model() const { return *shared; }
 
+  /// Bytes of the pool of one layer's cache.
+  uint64_t poolBytes() const { return kvPools.front()->size(); }
+
+  /// What the programs are bound to.
+  const ProgramBindings &bindings() const { return bound; }
+
   /// An empty sequence. Memory error when the plan's number of sequences is
   /// in use.
   absl::StatusOr<Sequence> newSequence();
@@ -175,6 +181,7 @@ private:
   std::unique_ptr<Buffer> arena, counters;
   std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.
   std::vector<std::unique_ptr<Buffer>> inputs;  ///< By schema::InputRole.
+  ProgramBindings bound;
   std::vector<std::unique_ptr<PreparedProgram>> programs;
   std::vector<int32_t> inputStaging;
   std::vector<Draw> drawStaging;

@@ -18,11 +18,14 @@
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/SimCode.h"
 #include "runtime/sim/SimDevice.h"
+#include "runtime/tune/Candidates.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <utility>
 
 namespace llamac {
@@ -88,6 +91,33 @@ private:
 
 } // namespace
 
+static void warn(absl::string_view what) {
+  absl::FPrintF(stderr, "warning: %s\n", what);
+}
+
+std::shared_ptr<const PlanReader> Model::tunedPlan() const {
+  const auto &known = plan().kernels;
+  const auto path = tuningStorePath();
+  if (!path.ok() ||
+      std::all_of(known.begin(), known.end(),
+                  [](const auto &kernel) { return kernel->variants.empty(); }))
+    return nullptr;
+  const std::unique_ptr<TuningStore> store =
+      TuningStore::openExisting(*path, warn);
+  if (!store)
+    return nullptr;
+  const std::vector<KernelPick> picks =
+      storedPicks(plan(), runsOn->identity(plan()), *store);
+  if (picks.empty())
+    return nullptr;
+  auto tuned = reader->withPicks(picks);
+  if (tuned.ok())
+    return *std::move(tuned);
+  warn(absl::StrCat(tuned.status().message(),
+                    "; what was tuned for the plan is not used"));
+  return nullptr;
+}
+
 absl::StatusOr<std::shared_ptr<const Model>>
 Model::load(absl::string_view path, const ModelOptions &options) {
   LapClock clock;
@@ -98,16 +128,27 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(
       model->reader,
       PlanReader::open(path, {.verify = options.verify, .threads = threads}));
-  const schema::PlanT &plan = model->plan();
-  model->modelConfig = fromPlan(*plan.config);
+  model->modelConfig = fromPlan(*model->plan().config);
   times.plan = clock.lap();
-  LLAMAC_ASSIGN_OR_RETURN(model->runsOn, createDevice(plan, threads, options));
+  LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
+                          createDevice(model->plan(), threads, options));
   LLAMAC_RETURN_IF_ERROR(checkMemory(*model->reader, *model->runsOn));
   times.device = clock.lap();
   Progress progress(options.quiet);
   progress.stage("loading the kernels");
-  LLAMAC_ASSIGN_OR_RETURN(model->kernels,
-                          model->runsOn->loadCode(model->reader));
+  if (auto tuned = options.tuned ? model->tunedPlan() : nullptr) {
+    if (auto code = model->runsOn->loadCode(tuned); code.ok()) {
+      model->reader = std::move(tuned);
+      model->kernels = *std::move(code);
+    } else {
+      warn(absl::StrCat(code.status().message(),
+                        "; what was tuned for the plan is not used"));
+    }
+  }
+  if (!model->kernels) {
+    LLAMAC_ASSIGN_OR_RETURN(model->kernels,
+                            model->runsOn->loadCode(model->reader));
+  }
   times.kernels = clock.lap();
   LLAMAC_RETURN_IF_ERROR(
       model->runsOn->reserve(memoryNeeds(*model->reader).total()));

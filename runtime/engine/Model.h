@@ -29,6 +29,8 @@ struct ModelOptions {
   /// Makes weights up by this seed in place of the plan's.
   std::optional<uint64_t> randomWeights = {};
   bool quiet = false; ///< Whether a terminal is shown no progress.
+  /// Whether kernels have the tiles that `llamac tune` has kept for the device.
+  bool tuned = true;
 };
 
 /// Where the seconds of Model::load() went.
@@ -56,6 +58,7 @@ public:
   load(absl::string_view path, const ModelOptions &options = {});
 
   const schema::PlanT &plan() const { return reader->plan(); }
+  const std::shared_ptr<const PlanReader> &planReader() const { return reader; }
   const std::string &path() const { return reader->path(); }
   const ModelConfig &config() const { return modelConfig; }
 
@@ -92,6 +95,9 @@ public:
 
 private:
   Model() = default;
+
+  /// The plan with what was tuned for its device; null when there is nothing.
+  std::shared_ptr<const PlanReader> tunedPlan() const;
 
   std::shared_ptr<const PlanReader> reader;
   ModelConfig modelConfig;

@@ -29,6 +29,8 @@ void addModelOptions(CLI::App &app, ModelOptions &options) {
                  "random:SEED");
   app.add_option("--random-weights", options.randomWeights,
                  "Make weights up by this seed in place of the plan's");
+  app.add_flag("!--no-tuned", options.tuned,
+               "Run the plan's own tiles, whatever was tuned");
   app.add_flag("!--no-verify", options.verify,
                "Skip the checksums of the plan");
 }
@@ -104,6 +106,27 @@ void addPerplexityOptions(CLI::App &app, PerplexityOptions &options) {
   app.add_option("--window", options.window, "Tokens of a window")
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print one JSON object");
+}
+
+void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
+  app.add_option("--budget", options.budget, "Seconds to take at most")
+      ->capture_default_str();
+  app.add_option("--candidates", options.candidates,
+                 "Tiles to try for each kernel, those first that the model "
+                 "takes for the best")
+      ->capture_default_str();
+  app.add_flag("--list", options.list,
+               "Print the tiles of each kernel and the time that the model "
+               "gives them, and do nothing else");
+  app.add_flag("--explain-kernels", options.explain,
+               "Print the pick of each kernel, its predicted and measured "
+               "time, the limit and the runner-up, and do nothing else");
+  app.add_flag("--json", options.json, "Print all that was measured as JSON");
+  app.add_option("--export", options.exportTo,
+                 "A file to write all that is kept to, for other machines");
+  app.add_option("--import", options.importFrom,
+                 "A file of --export to take entries from; with a model, its "
+                 "picks are compiled");
 }
 
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {

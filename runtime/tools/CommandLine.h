@@ -13,6 +13,7 @@
 #include "runtime/tools/LogitsCommand.h"
 #include "runtime/tools/PerplexityCommand.h"
 #include "runtime/tools/RunCommand.h"
+#include "runtime/tools/TuneCommand.h"
 
 #include <CLI/CLI.hpp>
 #include <optional>
@@ -25,6 +26,7 @@ void addModelOptions(CLI::App &app, ModelOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);
 void addBenchOptions(CLI::App &app, BenchOptions &options);
 void addLogitsOptions(CLI::App &app, LogitsOptions &options);
+void addTuneOptions(CLI::App &app, TuneCommandOptions &options);
 void addPerplexityOptions(CLI::App &app, PerplexityOptions &options);
 
 /// Parses the command line. When the tool is to end at once (help, version, or

@@ -10,6 +10,7 @@
 // llamac-run bench PLAN              measures it
 // llamac-run logits PLAN ...         writes logits to a file
 // llamac-run perplexity PLAN FILE    scores a text
+// llamac-run tune PLAN               finds the fastest tiles of a plan for cuda
 //
 // The runtime alone: no compiler is linked.
 //
@@ -34,6 +35,7 @@ struct Invocation {
   BenchOptions bench;
   LogitsOptions logits;
   PerplexityOptions perplexity;
+  TuneCommandOptions tune;
 };
 
 } // namespace
@@ -53,6 +55,14 @@ static absl::Status execute(const Invocation &invocation,
     LLAMAC_RETURN_IF_ERROR(checkRunOptions(invocation.run));
   ModelOptions loading = invocation.model;
   loading.quiet = invocation.run.quiet;
+  if (command == "tune")
+    return tuneCommand(
+        [&]() -> absl::StatusOr<std::shared_ptr<const Model>> {
+          ModelOptions untuned = invocation.model;
+          untuned.tuned = false;
+          return Model::load(invocation.plan, untuned);
+        },
+        invocation.tune, /*compiler=*/nullptr, stdout);
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
                           Model::load(invocation.plan, loading));
   if (command == "bench")
@@ -82,6 +92,9 @@ static int runTool(int argc, char **argv) {
   addPerplexityOptions(
       *addCommand(app, invocation, "perplexity", "Score a text"),
       invocation.perplexity);
+  addTuneOptions(*addCommand(app, invocation, "tune",
+                             "Find the fastest tiles for this machine"),
+                 invocation.tune);
 
   if (const std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;

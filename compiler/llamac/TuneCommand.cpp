@@ -1,0 +1,45 @@
+//===- TuneCommand.cpp - The verb tune ------------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tools/TuneCommand.h"
+#include "compiler/driver/VariantCompilers.h"
+#include "compiler/llamac/ModelCommand.h"
+#include "runtime/base/Status.h"
+#include "runtime/tools/CommandLine.h"
+
+namespace llamac {
+
+void addTuneCommand(CLI::App &app, absl::Status &status) {
+  struct Command : ModelCommand {
+    TuneCommandOptions options;
+  };
+  auto command = std::make_shared<Command>();
+  CLI::App *verb = app.add_subcommand(
+      "tune", "Find the fastest tiles for this machine and keep them");
+  command->addTo(*verb, /*isRequired=*/false);
+  addTuneOptions(*verb, command->options);
+  verb->callback([command, &status] {
+    status = [&]() -> absl::Status {
+      command->runtime.tuned = false;
+      command->options.quiet = command->compile.quiet;
+      ClangVariantCompiler compiler;
+      return tuneCommand(
+          [&]() -> absl::StatusOr<std::shared_ptr<const Model>> {
+            if (command->model.empty())
+              return nullptr;
+            LLAMAC_ASSIGN_OR_RETURN(auto model,
+                                    command->load(command->compile.quiet));
+            LLAMAC_RETURN_IF_ERROR(checkGenerator(*model->planReader()));
+            return model;
+          },
+          command->options, &compiler, stdout);
+    }();
+  });
+}
+
+} // namespace llamac

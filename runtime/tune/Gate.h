@@ -1,0 +1,48 @@
+//===- Gate.h - Does a variant compute the same? ----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A launch of a plan's own kernel and one of a variant start from the same
+// memory; what either of them has written is compared.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_TUNE_GATE_H
+#define LLAMAC_RUNTIME_TUNE_GATE_H
+
+#include "runtime/plan/plan_generated.h"
+
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// Bytes that a launch may write, at one time: of the arena, and of the KV pool
+/// of its layer.
+struct LaunchMemory {
+  std::vector<uint8_t> arena;
+  std::vector<uint8_t> pool; ///< Empty for a launch that has none.
+};
+
+/// What is wrong with `got`, of a variant; empty when it is what `expected` is,
+/// of the plan's own kernel, to within `tolerance`. Both began with `before`.
+/// The arena is of f32, and a pool of elements of `poolType`, of which Q8_0
+/// must be the same bytes. A tolerance of 0 asks for the same bytes of all;
+/// else it is a normalised mean squared error that each of the two may have
+/// against the exact result, of all that was written and, with some room, of
+/// any part.
+std::string compareLaunches(const LaunchMemory &before,
+                            const LaunchMemory &expected,
+                            const LaunchMemory &got, schema::DataType poolType,
+                            double tolerance);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_TUNE_GATE_H

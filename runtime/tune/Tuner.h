@@ -1,0 +1,103 @@
+//===- Tuner.h - Finds the tiles for the machine at hand --------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For each program of a plan, from that of one row on:
+//
+//  1. the kernels' variants that the model ranks best are compiled;
+//  2. each runs beside the plan's own kernel, from the same memory, in steps of
+//     several shapes: one that gives something else is out (Gate.h);
+//  3. whole steps run, in each of which every kernel has another of its
+//     candidates, round by round (Trials.h): launches are timed where they
+//     stand, with caches as the launches before them leave them and the weights
+//     of all layers going by;
+//  4. steps with all picks together are compared with steps without: a program
+//     that is not faster as a whole keeps what it had;
+//  5. the picks are kept.
+//
+// Candidate number k of all kernels together make a slate: the plan with these
+// variants, loaded and bound to the engine's memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_TUNE_TUNER_H
+#define LLAMAC_RUNTIME_TUNE_TUNER_H
+
+#include "runtime/engine/Model.h"
+#include "runtime/tune/Candidates.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// Makes machine code of variants, for devices that need it (needsCode()).
+class VariantCompiler {
+public:
+  virtual ~VariantCompiler();
+
+  /// Code that defines the symbol of `variant`, of a plan for `target`, for the
+  /// level `isa` that the plan's code runs at. Called by several threads.
+  virtual absl::StatusOr<std::string> compile(const schema::VariantT &variant,
+                                              const std::string &target,
+                                              const std::string &isa) = 0;
+};
+
+struct TuneOptions {
+  double budget = 60; ///< Seconds, for all programs together.
+  /// Of a kernel, beside its own.
+  size_t candidates = 6;
+  /// May be null where none is needed.
+  VariantCompiler *compiler = nullptr;
+  /// Where picks are kept; may be null.
+  TuningStore *store = nullptr;
+  /// Set when it is to end soon with what it has; may be null.
+  const std::atomic<bool> *stop = nullptr;
+  /// Told what is being done; may be empty.
+  std::function<void(const std::string &what)> progress;
+};
+
+/// What was found for one kernel.
+struct KernelTuningResult {
+  std::string kernel; ///< The plan's name of it.
+  std::vector<Candidate> candidates;
+  /// By candidate; 0 for one that was not measured.
+  std::vector<double> seconds;
+  size_t pick = 0;
+  std::optional<size_t> runnerUp;
+  double ratio = 1; ///< Time with the pick by that of the plan's own.
+  double noise = 0; ///< Least difference of it from 1 that means anything.
+};
+
+struct ProgramTuningResult {
+  std::string program;
+  TunedStep step;
+  std::vector<KernelTuningResult> kernels;
+  /// Time of a step with the picks, by that of one without; 0: not measured.
+  double wholeRatio = 0;
+  bool kept = false;   ///< Whether the picks were kept.
+  std::string skipped; ///< Why nothing was tried; empty: it was.
+};
+
+/// Tunes the kernels of `model`, which was loaded without tunings. On a
+/// simulator, whose times are no GPU's, nothing is timed or kept. Errors: usage
+/// when code is needed and there is no compiler; those of the device.
+absl::StatusOr<std::vector<ProgramTuningResult>>
+tuneModel(const std::shared_ptr<const Model> &model,
+          const TuneOptions &options);
+
+/// Compiles what `store` has picked for the kernels of `model` but has no code
+/// of, as after an import; how many that were.
+absl::StatusOr<int> compileStored(const Model &model, TuningStore &store,
+                                  VariantCompiler &compiler);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_TUNE_TUNER_H

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What tuning brings on this machine: the tables of docs/autotuning.md.
+
+Each model is tuned twice, from an empty database and then again. Then llamac
+bench runs with what was tuned and without in turn, and a ratio is the median
+over rounds of the ratio in one round.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from performance import model_path  # The models of docs/performance.md.
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def run(args, cache, **options):
+    env = dict(os.environ, XDG_CACHE_HOME=cache)
+    result = subprocess.run(args, env=env, capture_output=True, text=True, **options)
+    if result.returncode:
+        sys.exit(f"{' '.join(args)}: {result.stderr}")
+    return result.stdout
+
+
+def tune(llamac, plan, cache, budget):
+    """What a tune measured, and the seconds it took."""
+    start = time.monotonic()
+    out = run([llamac, "tune", plan, "--budget", str(budget), "--json"], cache)
+    return json.loads(out), time.monotonic() - start
+
+
+def bench(llamac, plan, cache, *options):
+    """(prefill, decode) in tokens a second."""
+    out = run([llamac, "bench", plan, "--json", "--repeat", "1", "--gen-tokens", "48", *options], cache)
+    report = json.loads(out)
+    return report["prefill_tok_s"], report["decode_tok_s"]
+
+
+def kernels_of(report):
+    for program in report:
+        for kernel in program["kernels"]:
+            yield program["program"], kernel
+
+
+def picked(kernel):
+    return next(c for c in kernel["candidates"] if c["tiles"] == kernel["pick"])
+
+
+def near_best(report):
+    """Of how many kernels the plan's own tiles take at most 1.1 times what the
+    best takes, and of how many that were measured."""
+    near = count = 0
+    for _, kernel in kernels_of(report):
+        times = [c["step_s"] for c in kernel["candidates"] if c["step_s"] > 0]
+        if times:
+            count += 1
+            near += kernel["candidates"][0]["step_s"] <= 1.1 * min(times)
+    return near, count
+
+
+def disagreement(first, second):
+    """The largest share of its time by which a pick of one tune differs from that
+    of the other, both as the second measured them."""
+    before = {(program, kernel["kernel"]): kernel["pick"] for program, kernel in kernels_of(first)}
+    worst = 0
+    for program, kernel in kernels_of(second):
+        old = next((c for c in kernel["candidates"] if c["tiles"] == before.get((program, kernel["kernel"]))), None)
+        new = picked(kernel)
+        if old and old["step_s"] > 0 and new["step_s"] > 0:
+            worst = max(worst, abs(old["step_s"] / new["step_s"] - 1))
+    return worst
+
+
+def measure(llamac, name, model, budget, rounds):
+    folder = tempfile.mkdtemp(prefix="llamac-tuning-")
+    try:
+        plan = os.path.join(folder, "model.plan")
+        run([llamac, "compile", model, "-o", plan, "-q", "-c", "2048"], folder)
+        first, seconds = tune(llamac, plan, folder, budget)
+        second, _ = tune(llamac, plan, folder, budget)
+        prefill, decode = [], []
+        for _ in range(rounds):
+            untuned = bench(llamac, plan, folder, "--no-tuned")
+            tuned = bench(llamac, plan, folder)
+            prefill.append(tuned[0] / untuned[0])
+            decode.append(tuned[1] / untuned[1])
+        changed = sum(kernel["pick"] != "" for _, kernel in kernels_of(second))
+        near, count = near_best(first)
+        print(
+            f"| {name} | {seconds:.0f} of {budget:.0f} s | {statistics.median(prefill):.3f} | "
+            f"{statistics.median(decode):.3f} | {changed} of {count} | {near} of {count} | "
+            f"{100 * disagreement(first, second):.1f}% |",
+            flush=True,
+        )
+        return second
+    finally:
+        shutil.rmtree(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--llamac", default=os.path.join(ROOT, "build", "bin", "llamac"))
+    parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"), help="where models are, or are made")
+    parser.add_argument("--types", default="Q4_1,Q4_0,Q8_0,BF16,Q4_K,Q5_K,Q6_K", help="of the 1B shapes")
+    parser.add_argument("--budget", type=float, default=60)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    print(
+        "| model | tuning took | prefill, tuned / own | decode, tuned / own | kernels changed | own within 10% of best | "
+        "second tune differs by |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    names = ["SmolLM2 Q4_1"] + [f"1B {kind}" for kind in options.types.split(",") if kind]
+    reports = {}
+    for name in names:
+        model = model_path(name, options.models)
+        reports[name] = measure(options.llamac, name, model, options.budget, options.rounds)
+    print("\n| model | program | kernel | tiles | time by the plan's own |\n|---|---|---|---|---|")
+    for name, report in reports.items():
+        for program, kernel in kernels_of(report):
+            if kernel["pick"]:
+                ratio = picked(kernel)["step_s"] / kernel["candidates"][0]["step_s"]
+                print(f"| {name} | {program} | {kernel['kernel']} | {kernel['pick']} | {ratio:.3f} |")
+
+
+if __name__ == "__main__":
+    main()

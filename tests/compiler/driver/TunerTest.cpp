@@ -1,0 +1,308 @@
+//===- TunerTest.cpp - Plans of small models, tuned -----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A variant that computes something else, or does not run, is planted by a
+// compiler that edits the source of one of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tune/Tuner.h"
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/driver/PlanCache.h"
+#include "compiler/driver/VariantCompilers.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/Engine.h"
+#include "tests/runtime/io/TestFiles.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+
+namespace llamac {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr const char *modelConfig = R"({
+  "architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 331,
+  "max_position_embeddings": 1024, "rms_norm_eps": 1e-05,
+  "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false,
+  "torch_dtype": "bfloat16"})";
+
+/// Changes of the source of the variants whose symbol begins with a text.
+using Faults =
+    std::vector<std::pair<std::string, std::function<void(std::string &)>>>;
+
+/// Compiles variants, some of them after an edit.
+class PlantingCompiler final : public VariantCompiler {
+public:
+  explicit PlantingCompiler(Faults faults) : faults(std::move(faults)) {}
+
+  absl::StatusOr<std::string> compile(const schema::VariantT &variant,
+                                      const std::string &target,
+                                      const std::string &isa) override {
+    schema::VariantT edited = variant;
+    for (const auto &[symbol, edit] : faults)
+      if (absl::StartsWith(variant.symbol, symbol)) {
+        edit(edited.source);
+        EXPECT_NE(edited.source, variant.source) << variant.symbol;
+      }
+    return compiler.compile(edited, target, isa);
+  }
+
+private:
+  Faults faults;
+  ClangVariantCompiler compiler;
+};
+
+void insertBehind(std::string &source, const std::string &place,
+                  const std::string &text) {
+  const size_t at = source.find(place);
+  if (at != std::string::npos)
+    source.insert(at + place.size(), text);
+}
+
+constexpr const char *kernelStart = "(const CpuLaunch *launch) {\n";
+
+class TunerTest : public testing::Test {
+protected:
+  void SetUp() override {
+    setenv("XDG_CACHE_HOME", folder.path("cache").c_str(), /*overwrite=*/1);
+    const std::string config = folder.write("config.json", modelConfig);
+    path = folder.path("model.plan");
+    auto opened = openConfig(config);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    CompileOptions options;
+    options.context = 512;
+    options.hasWeights = false;
+    options.weightFormat = "q4_0";
+    auto compilation = Compilation::create(*opened, options);
+    ASSERT_TRUE(compilation.ok()) << compilation.status();
+    const auto times = compileToFile(**compilation, path, /*quiet=*/true);
+    ASSERT_TRUE(times.ok()) << times.status();
+  }
+
+  std::shared_ptr<const Model> load(bool tuned) const {
+    auto model = Model::load(
+        path,
+        {.threads = 2, .randomWeights = 7, .quiet = true, .tuned = tuned});
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *model : nullptr;
+  }
+
+  std::vector<ProgramTuningResult> tune(VariantCompiler *compiler) {
+    TuneOptions options;
+    options.budget = 60;
+    options.candidates = 2;
+    options.compiler = compiler;
+    options.store = &store();
+    auto results = tuneModel(load(false), options);
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? *std::move(results)
+                        : std::vector<ProgramTuningResult>();
+  }
+
+  TuningStore &store() {
+    if (!kept)
+      kept = TuningStore::open(*tuningStorePath(), nullptr);
+    return *kept;
+  }
+
+  /// The candidates of the kernels whose symbol begins with `symbol`, without
+  /// the plan's own.
+  static std::vector<Candidate>
+  candidatesOf(const std::vector<ProgramTuningResult> &results,
+               const std::string &symbol) {
+    std::vector<Candidate> all;
+    for (const ProgramTuningResult &result : results)
+      for (const KernelTuningResult &kernel : result.kernels)
+        if (absl::StartsWith(kernel.kernel, symbol))
+          all.insert(all.end(), kernel.candidates.begin() + 1,
+                     kernel.candidates.end());
+    return all;
+  }
+
+  /// Keeps a variant of every kernel as the pick.
+  void pickVariants(const std::string &code = "") {
+    const auto model = load(false);
+    const schema::PlanT &plan = model->plan();
+    ClangVariantCompiler compiler;
+    for (size_t i = 0; i < plan.kernels.size(); ++i) {
+      if (plan.kernels[i]->variants.empty())
+        continue;
+      const schema::VariantT &variant = *plan.kernels[i]->variants.back();
+      TuningEntry entry;
+      entry.tiles = variant.tiles;
+      entry.seconds = entry.firstSeconds = 1e-6;
+      entry.symbol = variant.symbol;
+      entry.code = code.empty()
+                       ? *compiler.compile(variant, "cpu", model->code().isa())
+                       : code;
+      ASSERT_TRUE(store().keep(
+          tuningKey(plan, i, model->device().identity(plan)), entry));
+    }
+  }
+
+  /// The logits behind each of 40 tokens, in one step, and of 3 more.
+  static std::vector<float>
+  logitsOf(const std::shared_ptr<const Model> &model) {
+    auto engine = *Engine::create(model);
+    Sequence sequence = *engine->newSequence();
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < 40; ++i)
+      tokens.push_back(i * 7 % 331);
+    std::vector<float> all;
+    const auto collect = [&](const LogitsRow &row) {
+      all.insert(all.end(), row.values.begin(), row.values.end());
+      return absl::OkStatus();
+    };
+    EXPECT_TRUE(engine->step({{&sequence, tokens, Wanted::All}}, collect).ok());
+    for (int32_t token : {3, 1, 4})
+      EXPECT_TRUE(
+          engine->step({{&sequence, {&token, 1}, Wanted::Last}}, collect).ok());
+    return all;
+  }
+
+  TestDirectory folder;
+  std::string path;
+  std::unique_ptr<TuningStore> kept;
+};
+
+TEST_F(TunerTest, EveryVariantComputesTheSameAndTheChoicesAreKept) {
+  ClangVariantCompiler compiler;
+  const auto results = tune(&compiler);
+  ASSERT_THAT(results, SizeIs(2));
+  EXPECT_THAT(
+      candidatesOf(results, ""),
+      AllOf(Not(IsEmpty()), Each(Field(&Candidate::rejected, IsEmpty()))));
+  const auto model = load(false);
+  size_t kernels = 0;
+  for (const ProgramTuningResult &result : results)
+    for (const KernelTuningResult &kernel : result.kernels) {
+      ++kernels;
+      EXPECT_GT(kernel.seconds[0], 0) << kernel.kernel;
+      EXPECT_GT(kernel.seconds[kernel.pick], 0) << kernel.kernel;
+    }
+  EXPECT_THAT(store().entries(model->device().identity(model->plan())),
+              SizeIs(kernels));
+}
+
+TEST_F(TunerTest, WrongVariantsAreRejectedHoweverFastTheyAre) {
+  const std::string sink = "int lanes) const {\n";
+  PlantingCompiler compiler({
+      {"gemv_feed_forward_w2",
+       [&](std::string &source) {
+         insertBehind(source, kernelStart, "return;\n");
+       }},
+      {"gemm_feed_forward_w1", // Without the last panel.
+       [&](std::string &source) {
+         insertBehind(source, sink,
+                      "if (column + 16 >= config.outputs) return;\n");
+       }},
+      {"gemm_attention_wo", // Wrong for one number of rows alone.
+       [&](std::string &source) {
+         insertBehind(source, sink, "if (row == 36) return;\n");
+       }},
+      {"qkv_gemv", // A wrong key.
+       [&](std::string &source) {
+         const std::string keys = ".key = operand<void>(*launch, 2)";
+         const size_t at = source.find(keys);
+         ASSERT_NE(at, std::string::npos);
+         source.replace(at, keys.size(), ".key = operand<void>(*launch, 3)");
+       }},
+      {"gemv_output",
+       [&](std::string &source) {
+         insertBehind(source, kernelStart, "not C++;\n");
+       }},
+  });
+  const auto results = tune(&compiler);
+  const auto expectRejected = [&](const std::string &kernel,
+                                  const std::string &why) {
+    EXPECT_THAT(
+        candidatesOf(results, kernel),
+        AllOf(Not(IsEmpty()),
+              Each(Field(&Candidate::rejected,
+                         why.empty() ? IsEmpty()
+                                     : testing::Matcher<const std::string &>(
+                                           HasSubstr(why))))))
+        << kernel;
+  };
+  expectRejected("gemv_feed_forward_w2", "the arena differs");
+  expectRejected("gemm_feed_forward_w1", "the arena differs");
+  expectRejected("gemm_attention_wo", "the arena differs");
+  expectRejected("qkv_gemv", "the cache differs");
+  expectRejected("gemv_output", "error");
+  for (const ProgramTuningResult &result : results)
+    for (const KernelTuningResult &kernel : result.kernels)
+      EXPECT_THAT(kernel.candidates[kernel.pick].rejected, IsEmpty());
+  for (const char *sound : {"gemv_attention_wo", "gemm_feed_forward_w2"})
+    EXPECT_THAT(candidatesOf(results, sound),
+                Each(Field(&Candidate::rejected, IsEmpty())));
+}
+
+TEST_F(TunerTest, WithoutACompilerOrTimeNothingIsKept) {
+  TuneOptions options;
+  options.store = &store();
+  const absl::Status status = tuneModel(load(false), options).status();
+  EXPECT_EQ(exitCode(status), ExitCode::Usage);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("llamac tune"));
+
+  ClangVariantCompiler compiler;
+  const std::atomic<bool> stop{true};
+  options.compiler = &compiler;
+  options.stop = &stop;
+  const auto results = tuneModel(load(false), options);
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_THAT(store().entries(), IsEmpty());
+}
+
+TEST_F(TunerTest, ARunTakesThePicksAndGivesTheSameLogits) {
+  pickVariants();
+  const auto untuned = load(false), tuned = load(true);
+  size_t picked = 0;
+  for (const auto &kernel : tuned->plan().kernels)
+    picked += absl::StrContains(kernel->symbol, "_v") ? 1 : 0;
+  EXPECT_EQ(picked, 11U);
+  for (const auto &kernel : untuned->plan().kernels)
+    EXPECT_THAT(kernel->symbol, Not(HasSubstr("_v")));
+  EXPECT_EQ(logitsOf(tuned), logitsOf(untuned));
+
+  // Another number of threads is another device.
+  const auto other =
+      Model::load(path, {.threads = 1, .randomWeights = 7, .quiet = true});
+  ASSERT_TRUE(other.ok()) << other.status();
+  for (const auto &kernel : (*other)->plan().kernels)
+    EXPECT_THAT(kernel->symbol, Not(HasSubstr("_v")));
+}
+
+TEST_F(TunerTest, PicksWhoseCodeCannotBeOpenedAreAWarning) {
+  pickVariants("no machine code");
+  testing::internal::CaptureStderr();
+  const auto model = load(true);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("warning: "),
+                    HasSubstr("what was tuned for the plan is not used")));
+  ASSERT_TRUE(model);
+  EXPECT_EQ(logitsOf(model), logitsOf(load(false)));
+}
+
+} // namespace
+} // namespace llamac
