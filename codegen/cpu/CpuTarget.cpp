@@ -8,8 +8,6 @@
 
 #include "codegen/cpu/CpuTarget.h"
 
-#include "mlir/IR/Builders.h"
-
 using namespace mlir;
 
 namespace llamac {
@@ -63,29 +61,11 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   return {};
 }
 
-/// The config of `op` with `tiles` in the place of its own.
-static Attribute withTiles(Operation *op, const CpuTiles &tiles) {
-  Builder builder(op->getContext());
-  SmallVector<NamedAttribute> sizes;
-  for (const auto &[name, size] : tiles)
-    sizes.push_back(
-        builder.getNamedAttr(name, builder.getI64IntegerAttr(size)));
-  const DictionaryAttr all = builder.getDictionaryAttr(sizes);
-  const Attribute config = op->getAttr("config");
-  if (auto matmul = dyn_cast<kernel::MatmulConfigAttr>(config))
-    return kernel::MatmulConfigAttr::get(op->getContext(), matmul.getFamily(),
-                                         matmul.getRowBlock(), all);
-  auto attention = cast<kernel::AttentionConfigAttr>(config);
-  return kernel::AttentionConfigAttr::get(
-      op->getContext(), attention.getFamily(), attention.getSplits(),
-      attention.getPartial(), all);
-}
-
 std::vector<Attribute> CpuTarget::otherConfigs(Operation *op) const {
   const CpuFamily *family = cpuFamilyOf(op);
   std::vector<Attribute> configs;
   if (family && family->tiles)
-    for (const CpuTiles &tiles : family->tiles(op, targetOptions))
+    for (const Tiles &tiles : family->tiles(op, targetOptions))
       configs.push_back(withTiles(op, tiles));
   return configs;
 }

@@ -15,6 +15,7 @@
 #ifndef LLAMAC_CODEGEN_CPU_CPUTARGET_H
 #define LLAMAC_CODEGEN_CPU_CPUTARGET_H
 
+#include "codegen/Tiles.h"
 #include "ir/kernel/Kernel.h"
 #include "ir/kernel/Target.h"
 
@@ -35,10 +36,6 @@ struct CpuTargetOptions {
 /// The layout of the KV cache for a model with `kv`.
 cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options);
 
-/// Sizes by the names of the members of the families' configs
-/// (kernels/config.h).
-using CpuTiles = std::vector<std::pair<llvm::StringRef, int64_t>>;
-
 /// One family of kernels; see Families.cpp for the list.
 struct CpuFamily {
   llvm::StringRef name;
@@ -48,9 +45,10 @@ struct CpuFamily {
   /// Writes the kernel named `symbol` that does what `op` says.
   void (*emit)(mlir::Operation *op, llvm::StringRef symbol,
                const CpuTargetOptions &, llvm::raw_ostream &);
-  /// Sizes to choose from, beside those that the op has; null: there are none.
-  std::vector<CpuTiles> (*tiles)(mlir::Operation *op,
-                                 const CpuTargetOptions &) = nullptr;
+  /// Sizes of kernels/config.h to choose from, beside those that the op has;
+  /// null: there are none.
+  std::vector<Tiles> (*tiles)(mlir::Operation *op,
+                              const CpuTargetOptions &) = nullptr;
   /// What decides the kernel's time; null: only what it moves and computes.
   kernel::TileModel (*model)(mlir::Operation *op,
                              const CpuTargetOptions &) = nullptr;

@@ -72,18 +72,6 @@ static const FormatRow &formatRow(Value weight) {
 }
 
 //===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
-/// The size that `config` has for `name`; `otherwise` when it leaves it open.
-template <typename Config>
-static int64_t tileOf(Config config, StringRef name, int64_t otherwise = 0) {
-  const DictionaryAttr tiles = config.getTiles();
-  auto size = tiles ? tiles.getAs<IntegerAttr>(name) : IntegerAttr();
-  return size ? size.getInt() : otherwise;
-}
-
-//===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
 
@@ -475,15 +463,15 @@ static constexpr int64_t mostScratch = 4 << 20;
 
 /// Of a launch of one row that multiplies by `weights` matrices at a time.
 /// `config` is what the op has.
-static std::vector<CpuTiles> gemvTiles(const cpu::MatmulConfig &config) {
-  std::vector<CpuTiles> choices;
+static std::vector<Tiles> gemvTiles(const cpu::MatmulConfig &config) {
+  std::vector<Tiles> choices;
   // With more rows the tiles of prefill serve.
   if (config.maxRows > 1)
     return choices;
   for (int64_t panels = 1; panels * config.weights <= cpu::mostPanels;
        panels *= 2)
     for (int64_t ahead : {0, 1024, 4096}) {
-      CpuTiles tiles{{"panels", panels}};
+      Tiles tiles{{"panels", panels}};
       if (ahead)
         tiles.emplace_back("ahead", ahead);
       choices.push_back(std::move(tiles));
@@ -493,9 +481,9 @@ static std::vector<CpuTiles> gemvTiles(const cpu::MatmulConfig &config) {
 
 /// Of a launch of many rows, of which it takes `rowBlock` together; `scratchOf`
 /// gives the scratch of another number.
-static std::vector<CpuTiles>
+static std::vector<Tiles>
 gemmTiles(int64_t rowBlock, llvm::function_ref<int64_t(int64_t)> scratchOf) {
-  std::vector<CpuTiles> choices;
+  std::vector<Tiles> choices;
   for (int64_t rows : {16, 32, 48, 64, 96, 128, 192, 256})
     if (rows != rowBlock && scratchOf(rows) <= mostScratch)
       choices.push_back({{"rowBlock", rows}});
@@ -517,7 +505,7 @@ static kernel::TileModel gemmModel(const cpu::MatmulConfig &config,
   return {.weightRows = rowBlock, .rowBytes = cpu::preparedRowBytes(config)};
 }
 
-static std::vector<CpuTiles> matmulTiles(Operation *operation,
+static std::vector<Tiles> matmulTiles(Operation *operation,
                                          const CpuTargetOptions &) {
   const cpu::MatmulConfig config =
       matmulConfig(cast<kernel::MatmulOp>(operation));
@@ -537,7 +525,7 @@ static kernel::TileModel matmulModel(Operation *operation,
   return gemmModel(config, cpu::gemmRowBlock(config));
 }
 
-static std::vector<CpuTiles> qkvTiles(Operation *operation,
+static std::vector<Tiles> qkvTiles(Operation *operation,
                                       const CpuTargetOptions &options) {
   const cpu::QkvConfig config =
       qkvConfig(cast<kernel::QkvOp>(operation), options);
@@ -559,11 +547,11 @@ static kernel::TileModel qkvModel(Operation *operation,
   return gemmModel(config.query, cpu::gemmRowBlock(config));
 }
 
-static std::vector<CpuTiles> wholeTiles(Operation *operation,
+static std::vector<Tiles> wholeTiles(Operation *operation,
                                         const CpuTargetOptions &options) {
   const cpu::AttentionConfig config =
       configOf(cast<kernel::AttentionOp>(operation), options);
-  std::vector<CpuTiles> choices;
+  std::vector<Tiles> choices;
   int64_t before = 0;
   for (int64_t vectors : {16, 32, 64, 128}) {
     cpu::AttentionConfig other = config;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/CudaTarget.h"
+#include "codegen/cuda/Candidates.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -105,6 +106,17 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   return kernel::AttentionConfigAttr::get(
       context, kernel::AttentionFamily::Joined, config.splits,
       cuda::attentionPartialFloats(config), /*tiles=*/{});
+}
+
+std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
+  std::vector<Attribute> configs;
+  for (const Tiles &tiles : candidatesOf(op, targetOptions))
+    configs.push_back(withTiles(op, tiles));
+  return configs;
+}
+
+kernel::TileModel CudaTarget::tileModel(Operation *op) const {
+  return tileModelOf(op, targetOptions);
 }
 
 StringRef CudaTarget::familyName(Operation *op) const {

@@ -108,6 +108,8 @@ public:
   std::vector<kernel::RowBucket> rowBuckets() const override;
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;
+  std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
+  kernel::TileModel tileModel(mlir::Operation *op) const override;
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
 

@@ -16,7 +16,7 @@
 #include "codegen/OpShapes.h"
 #include "codegen/ScalarRenderer.h"
 #include "codegen/SourceText.h"
-#include "codegen/cuda/WgmmaTiles.h"
+#include "codegen/cuda/Configs.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -28,51 +28,8 @@ namespace llamac {
 using Parameter = CudaKernelText::Parameter;
 
 //===----------------------------------------------------------------------===//
-// Formats
-//===----------------------------------------------------------------------===//
-
-static constexpr FormatRow formatRows[] = {
-    {"f16", cuda::WeightFormat::F16, "F16"},
-    {"bf16", cuda::WeightFormat::BF16, "BF16"},
-    {"q8_0", cuda::WeightFormat::Q8_0, "Q8_0"},
-    {"q4_0", cuda::WeightFormat::Q4_0, "Q4_0"},
-    {"q4_1", cuda::WeightFormat::Q4_1, "Q4_1"},
-    {"mxfp8", cuda::WeightFormat::MXFP8, "MXFP8"},
-};
-
-const FormatRow &formatRow(Value weight) {
-  auto type = cast<RankedTensorType>(weight.getType());
-  StringRef name = llama::elementTypeName(type.getElementType());
-  for (const FormatRow &row : formatRows)
-    if (row.element == name)
-      return row;
-  // Any other is uploaded as bf16.
-  return formatRows[1];
-}
-
-bool isPackable(Value weight) {
-  return cuda::isPackableDepth(formatRow(weight).format, widthOf(weight));
-}
-
-int64_t rowsOf(Value weight) {
-  return cast<RankedTensorType>(weight.getType()).getDimSize(0);
-}
-
-//===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
-
-static SmallVector<Value> weightsOf(kernel::MatmulOp op) {
-  return llvm::to_vector(op.getWeights());
-}
-static SmallVector<Value> weightsOf(kernel::QkvOp op) {
-  return {op.getQueryWeight(), op.getKeyWeight(), op.getValueWeight()};
-}
-
-static bool areOfOneFormat(ArrayRef<Value> weights) {
-  return llvm::all_equal(llvm::map_range(
-      weights, [](Value weight) { return formatRow(weight).format; }));
-}
 
 /// True of a product, or the products of query, key and value, of the family
 /// `family` that the skeletons take.
@@ -80,102 +37,6 @@ template <typename Op, kernel::MatmulFamily family>
 static bool isProduct(Operation *op) {
   return hasFamily<Op, family>(op) &&
          llvm::all_of(weightsOf(cast<Op>(op)), isPackable);
-}
-
-/// Rows x weights x loads in flight of a warp that no GPU spills (the compile
-/// gate).
-static constexpr int maxUnrolledSums = 32;
-
-/// More rows or weights keep more sums in registers, which leaves fewer for
-/// loads in flight.
-static cuda::GemvConfig gemvConfig(Value weight, size_t weights,
-                                   kernel::MatmulConfigAttr attr) {
-  cuda::GemvConfig config{.format = formatRow(weight).format,
-                          .outputs = rowsOf(weight),
-                          .depth = widthOf(weight),
-                          .weights = static_cast<int>(weights),
-                          .maxRows = static_cast<int>(attr.getRowBlock())};
-  while (config.unroll > 1 &&
-         config.maxRows * config.weights * config.unroll > maxUnrolledSums)
-    config.unroll /= 2;
-  return config;
-}
-
-/// Whether weights of few rows stream through shared memory, by instructions of
-/// sm_90. Later GPUs have them too, but nobody has tried what is best there.
-static bool streams(kernel::MatmulConfigAttr attr,
-                    const CudaTargetOptions &options) {
-  return options.gpu.tier == KernelTier::Sm90 &&
-         attr.getFamily() == kernel::MatmulFamily::Gemv &&
-         attr.getRowBlock() <= cuda::streamMaxRows;
-}
-
-/// Of matrices that share their input and are all of one format: `weights` of
-/// the same shape, or parts that lie apart.
-static cuda::StreamConfig streamConfig(ArrayRef<Value> parts, size_t weights,
-                                       kernel::MatmulConfigAttr attr,
-                                       const CudaTargetOptions &options) {
-  cuda::StreamConfig config{.product = gemvConfig(parts.front(), weights, attr),
-                            .parts = {},
-                            .blocks = options.gpu.multiprocessors};
-  config.product.outputs = 0;
-  for (auto [i, part] : llvm::enumerate(parts)) {
-    config.parts[i] = rowsOf(part);
-    config.product.outputs += rowsOf(part);
-  }
-  config.product.warps = cuda::streamWarps;
-  // Lanes read the input once for all rows of weights that they have: of few
-  // bits a weight that takes longer than the weights do.
-  const bool isNarrow = cuda::hasScales(config.product.format);
-  if (isNarrow && weights == 1 && config.product.maxRows <= 2)
-    config.product.outputsPerWarp = 4;
-  return config;
-}
-
-/// Two weights halve the loads in flight: as many bytes are under way.
-static cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
-                                         kernel::MatmulConfigAttr attr) {
-  return {.format = formatRow(weight).format,
-          .outputs = rowsOf(weight),
-          .depth = widthOf(weight),
-          .weights = static_cast<int>(weights),
-          .maxRows = static_cast<int>(attr.getRowBlock()),
-          .unroll = static_cast<int>(4 / weights)};
-}
-
-static cuda::GemmConfig gemmConfig(Value weight, size_t weights) {
-  return {.format = formatRow(weight).format,
-          .outputs = rowsOf(weight),
-          .depth = widthOf(weight),
-          .weights = static_cast<int>(weights)};
-}
-
-bool takesWgmma(Operation *op, const CudaTargetOptions &options) {
-  const auto product = dyn_cast<kernel::MatmulOp>(op);
-  const SmallVector<Value> weights =
-      product ? weightsOf(product) : weightsOf(cast<kernel::QkvOp>(op));
-  return options.gpu.tier == KernelTier::Sm90 &&
-         llvm::all_of(weights, isPackable) && areOfOneFormat(weights);
-}
-
-static cuda::WgmmaConfig wgmmaConfig(kernel::MatmulOp op,
-                                     const CudaTargetOptions &options) {
-  Value weight = op.getWeights()[0];
-  return chooseWgmmaTiles(formatRow(weight).format, {rowsOf(weight)},
-                          widthOf(weight),
-                          static_cast<int>(op.getWeights().size()),
-                          options.maxPrefill, options.gpu);
-}
-
-static cuda::WgmmaConfig wgmmaConfig(kernel::QkvOp op,
-                                     const CudaTargetOptions &options) {
-  const SmallVector<Value> weights = weightsOf(op);
-  SmallVector<int64_t> outputs;
-  for (Value weight : weights)
-    outputs.push_back(rowsOf(weight));
-  return chooseWgmmaTiles(formatRow(weights[0]).format, outputs,
-                          widthOf(op.getInput()), 1, options.maxPrefill,
-                          options.gpu);
 }
 
 /// The config of a product as a designated initialiser.
@@ -248,7 +109,7 @@ static ProductText productText(Value weight, size_t weights,
             gemvMmaText(weight, gemvMmaConfig(weight, weights, attr))};
   case kernel::MatmulFamily::Gemm:
     return {"gemm", "qkvGemm", "GemmConfig",
-            gemmText(weight, gemmConfig(weight, weights))};
+            gemmText(weight, gemmConfig(weight, weights, attr))};
   case kernel::MatmulFamily::Wgmma:
     break;
   }
@@ -291,16 +152,10 @@ static std::string sinkText(kernel::MatmulOp op, StringRef outputs) {
   return text;
 }
 
-static cuda::StreamConfig streamConfig(kernel::MatmulOp op,
-                                       const CudaTargetOptions &options) {
-  return streamConfig(op.getWeights()[0], op.getWeights().size(),
-                      op.getConfigAttr(), options);
-}
-
 static cuda::LaunchShape gemvShape(Operation *op,
                                    const CudaTargetOptions &options) {
   auto product = cast<kernel::MatmulOp>(op);
-  if (streams(product.getConfigAttr(), options))
+  if (streams(product, options))
     return cuda::streamShape(streamConfig(product, options));
   return cuda::gemvShape(gemvConfig(product.getWeights()[0],
                                     product.getWeights().size(),
@@ -317,8 +172,9 @@ static cuda::LaunchShape gemvMmaShape(Operation *op,
 
 static cuda::LaunchShape gemmShape(Operation *op, const CudaTargetOptions &) {
   auto product = cast<kernel::MatmulOp>(op);
-  return cuda::gemmShape(
-      gemmConfig(product.getWeights()[0], product.getWeights().size()));
+  return cuda::gemmShape(gemmConfig(product.getWeights()[0],
+                                    product.getWeights().size(),
+                                    product.getConfigAttr()));
 }
 
 static cuda::LaunchShape wgmmaShape(Operation *op,
@@ -356,7 +212,7 @@ static CudaKernelText matmulText(Operation *operation,
   auto op = cast<kernel::MatmulOp>(operation);
   const size_t count = op.getWeights().size();
   Value weight = op.getWeights()[0];
-  const bool stream = streams(op.getConfigAttr(), options);
+  const bool stream = streams(op, options);
   const bool wgmma =
       op.getConfigAttr().getFamily() == kernel::MatmulFamily::Wgmma;
   CudaKernelText text;
@@ -415,33 +271,6 @@ static std::string kvText(const cuda::KvConfig &kv) {
       kv.format == cuda::KvFormat::F16 ? "F16" : "BF16");
 }
 
-static cuda::QkvConfig<cuda::GemvConfig>
-qkvGemvConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
-  auto product = [&](Value weight) {
-    return gemvConfig(weight, 1, op.getConfigAttr());
-  };
-  return {product(op.getQueryWeight()), product(op.getKeyWeight()),
-          product(op.getValueWeight()),
-          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
-}
-
-static cuda::QkvConfig<cuda::GemvMmaConfig>
-qkvGemvMmaConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
-  auto product = [&](Value weight) {
-    return gemvMmaConfig(weight, 1, op.getConfigAttr());
-  };
-  return {product(op.getQueryWeight()), product(op.getKeyWeight()),
-          product(op.getValueWeight()),
-          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
-}
-
-static cuda::QkvConfig<cuda::GemmConfig>
-qkvGemmConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
-  return {gemmConfig(op.getQueryWeight(), 1), gemmConfig(op.getKeyWeight(), 1),
-          gemmConfig(op.getValueWeight(), 1),
-          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
-}
-
 static cuda::LaunchShape qkvWgmmaShape(Operation *op,
                                        const CudaTargetOptions &options) {
   return cuda::wgmmaShape(wgmmaConfig(cast<kernel::QkvOp>(op), options));
@@ -456,16 +285,6 @@ qkvWgmmaMaps(Operation *op, const CudaTargetOptions &options) {
   for (int part = 0; part < 3; ++part)
     maps.push_back(cuda::wgmmaWeightMap(config, part, 1 + part));
   return maps;
-}
-
-/// Whether the three stream as one: products of several formats do not.
-static bool streams(kernel::QkvOp op, const CudaTargetOptions &options) {
-  return streams(op.getConfigAttr(), options) && areOfOneFormat(weightsOf(op));
-}
-
-static cuda::StreamConfig streamConfig(kernel::QkvOp op,
-                                       const CudaTargetOptions &options) {
-  return streamConfig(weightsOf(op), 1, op.getConfigAttr(), options);
 }
 
 static cuda::LaunchShape qkvGemvShape(Operation *operation,
@@ -547,12 +366,6 @@ static CudaKernelText qkvText(Operation *operation,
 // Attention
 //===----------------------------------------------------------------------===//
 
-static cuda::AttentionConfig configOf(kernel::AttentionOp op,
-                                      const CudaTargetOptions &options) {
-  const AttentionShape shape = attentionShapeOf(op);
-  return attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
-}
-
 static std::string attentionParts(const cuda::AttentionConfig &config) {
   return llvm::formatv(
       "constexpr AttentionConfig config{{.kv = {0}, .heads = {1}, .scale = "
@@ -561,18 +374,10 @@ static std::string attentionParts(const cuda::AttentionConfig &config) {
       config.minSplitTokens, config.stages);
 }
 
-/// On sm_90a, attention of many rows by wgmma.
-static bool attendsByWgmma(kernel::AttentionOp op,
-                           const CudaTargetOptions &options) {
-  return options.gpu.tier == KernelTier::Sm90 &&
-         op.getConfigAttr().getFamily() == kernel::AttentionFamily::Whole &&
-         cuda::takesWgmmaAttention(configOf(op, options));
-}
-
 static cuda::LaunchShape wholeShape(Operation *operation,
                                     const CudaTargetOptions &options) {
   auto op = cast<kernel::AttentionOp>(operation);
-  const cuda::AttentionConfig config = configOf(op, options);
+  const cuda::AttentionConfig config = attentionConfigOf(op, options);
   return attendsByWgmma(op, options) ? cuda::wgmmaAttentionShape(config)
                                      : cuda::attentionShape(config);
 }
@@ -583,13 +388,13 @@ static std::vector<cuda::MapShape> wholeMaps(Operation *operation,
   auto op = cast<kernel::AttentionOp>(operation);
   if (!attendsByWgmma(op, options))
     return {};
-  return {cuda::wgmmaPoolMap(configOf(op, options), 1)};
+  return {cuda::wgmmaPoolMap(attentionConfigOf(op, options), 1)};
 }
 
 static cuda::LaunchShape splitShape(Operation *op,
                                     const CudaTargetOptions &options) {
   return cuda::attentionSplitShape(
-      configOf(cast<kernel::AttentionOp>(op), options));
+      attentionConfigOf(cast<kernel::AttentionOp>(op), options));
 }
 static CudaKernelText attentionText(Operation *operation,
                                     const CudaTargetOptions &options) {
@@ -602,7 +407,7 @@ static CudaKernelText attentionText(Operation *operation,
     text.header = "attention_sm90a.cuh";
     text.maps.push_back("poolMap");
   }
-  text.parts = attentionParts(configOf(op, options));
+  text.parts = attentionParts(attentionConfigOf(op, options));
   text.parameters = {{floats, "query"},
                      {packed, "pool"},
                      {numbers, "positions"},

@@ -9,6 +9,7 @@
 #ifndef LLAMAC_CODEGEN_CUDA_FAMILIES_H
 #define LLAMAC_CODEGEN_CUDA_FAMILIES_H
 
+#include "codegen/cuda/Configs.h"
 #include "codegen/cuda/CudaTarget.h"
 
 namespace llamac {
@@ -18,22 +19,6 @@ inline constexpr const char *floats = "const float *";
 inline constexpr const char *packed = "const void *";
 inline constexpr const char *numbers = "const int *";
 inline constexpr const char *results = "float *";
-
-/// How a weight of an element type is packed; see config.h.
-struct FormatRow {
-  llvm::StringRef element;
-  cuda::WeightFormat format;
-  llvm::StringRef enumerator;
-};
-
-/// Of the element type of `weight`.
-const FormatRow &formatRow(mlir::Value weight);
-
-/// Whether the kernels take a matrix of the width of `weight`.
-bool isPackable(mlir::Value weight);
-
-/// Of a matrix.
-int64_t rowsOf(mlir::Value weight);
 
 /// The kernels that take a row by itself: a part of cudaFamilies().
 llvm::ArrayRef<CudaFamily> rowwiseFamilies();

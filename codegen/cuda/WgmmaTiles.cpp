@@ -63,12 +63,22 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
       bestTime = time;
     }
   }
-  const int64_t tiles = cuda::wgmmaTiles(best);
-  best.cluster = tiles > 1 ? 2 : 1;
-  best.blocks = static_cast<int>(std::min<int64_t>(
-      gpu.multiprocessors, rowBlocks * cuda::roundUp(tiles, best.cluster)));
-  best.stages = stagesOf(best, gpu);
+  best.cluster = cuda::wgmmaTiles(best) > 1 ? 2 : 1;
+  dealWgmmaTiles(best, rows, gpu);
   return best;
+}
+
+void dealWgmmaTiles(cuda::WgmmaConfig &config, int64_t rows,
+                    const GpuSpec &gpu) {
+  const int64_t tiles = cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
+  config.blocks = static_cast<int>(std::min<int64_t>(
+      gpu.multiprocessors, cuda::divideUp(rows, cuda::wgmmaRows) * tiles));
+  config.stages = stagesOf(config, gpu);
+}
+
+bool isLegalWgmma(const cuda::WgmmaConfig &config) {
+  return config.stages >= fewestStages &&
+         (config.cluster == 1 || cuda::wgmmaTiles(config) > 1);
 }
 
 } // namespace llamac

@@ -25,6 +25,15 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
                                    int64_t depth, int weights, int64_t rows,
                                    const GpuSpec &gpu);
 
+/// Gives `config` the stages that its panels leave room for, and the blocks
+/// that its tiles of at most `rows` rows are dealt to.
+void dealWgmmaTiles(cuda::WgmmaConfig &config, int64_t rows,
+                    const GpuSpec &gpu);
+
+/// Whether the kernel takes such tiles: stages enough for a ring, and a
+/// neighbour for each block of a cluster.
+bool isLegalWgmma(const cuda::WgmmaConfig &config);
+
 } // namespace llamac
 
 #endif // LLAMAC_CODEGEN_CUDA_WGMMATILES_H

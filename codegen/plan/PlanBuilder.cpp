@@ -182,6 +182,12 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
   for (Value arg : op.getArgs()) {
     LLAMAC_ASSIGN_OR_RETURN(schema::Operand operand, operandOf(arg));
     launch->operands.push_back(operand);
+    // What only one launch names is its workspace.
+    if (auto buffer = arg.getDefiningOp<plan::BufferOp>();
+        buffer && arg.hasOneUse()) {
+      launch->workspaceOffset = operand.offset();
+      launch->workspaceBytes = buffer.getBytes();
+    }
   }
   if (const ArrayAttr maps = op.getMapsAttr())
     for (auto map : maps.getAsRange<plan::TensorMapAttr>()) {

@@ -13,6 +13,7 @@
 #include "codegen/sim/SimBackend.h"
 #include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanJson.h"
+#include "compiler/driver/VariantCompilers.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
 #include "runtime/cuda/Driver.h"
@@ -423,7 +424,7 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.sampling = advisedSampling(checkpoint.generation);
   contents.embedWeights = compileOptions.embedWeights;
   contents.hasWeights = compileOptions.hasWeights;
-  contents.generator = generatorHash(backend->headers());
+  contents.generator = generatorOf(contents.target);
   std::vector<std::string> edited;
   for (const KernelOverride &override : compileOptions.overrides)
     edited.push_back(override.kernel);

@@ -122,7 +122,12 @@ static schema::TileModel toSchema(const kernel::TileModel &model) {
   return {static_cast<uint64_t>(model.weightRows),
           static_cast<uint64_t>(model.rowBytes),
           static_cast<uint64_t>(model.flightBytes),
-          static_cast<uint64_t>(model.chains)};
+          static_cast<uint64_t>(model.chains),
+          static_cast<uint64_t>(model.resident),
+          static_cast<uint64_t>(model.tiles),
+          static_cast<uint64_t>(model.itemKeys),
+          static_cast<uint64_t>(model.localBytes),
+          model.usesMatrixUnits};
 }
 
 static void takeGeometry(const kernel::LaunchGeometry &geometry,

@@ -9,6 +9,7 @@
 #include "compiler/driver/VariantCompilers.h"
 
 #include "codegen/cpu/CpuCompiler.h"
+#include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimCompiler.h"
 #include "compiler/driver/KernelVariants.h"
 #include "runtime/base/Status.h"
@@ -32,10 +33,17 @@ ClangVariantCompiler::compile(const schema::VariantT &variant,
   return compileForCpu({variant.source}, *level);
 }
 
+std::string generatorOf(llvm::StringRef target) {
+  if (target == "cpu")
+    return generatorHash(kernelHeaders());
+  if (target == "sim")
+    return generatorHash(simHeaders());
+  return generatorHash(CudaBackend({}).headers());
+}
+
 absl::Status checkGenerator(const PlanReader &plan) {
   const schema::PlanT &manifest = plan.plan();
-  const std::string own =
-      generatorHash(manifest.target == "cpu" ? kernelHeaders() : simHeaders());
+  const std::string own = generatorOf(manifest.target);
   if (manifest.generator == own)
     return absl::OkStatus();
   return badPlanError(

@@ -11,6 +11,8 @@
 
 #include "runtime/tune/Tuner.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <string>
 
 namespace llamac {
@@ -22,6 +24,10 @@ public:
                                       const std::string &target,
                                       const std::string &isa) override;
 };
+
+/// The generator of plans for `target`: generatorHash() of the headers that its
+/// variants are compiled with here, by this compiler or by NVRTC.
+std::string generatorOf(llvm::StringRef target);
 
 /// Bad-plan error when the kernels of `plan` were made of other headers than
 /// this llamac has, with which its variants may not compile or work.

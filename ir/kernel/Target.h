@@ -63,6 +63,14 @@ struct TileModel {
   int64_t rowBytes = 0;   ///< Of an input row that every work item reads.
   int64_t flightBytes = 0; ///< Of weights that an item has under way.
   int64_t chains = 0;      ///< Sums that an item extends independently.
+  /// On a GPU, items that a multiprocessor has at a time; elsewhere 0.
+  int64_t resident = 0;
+  /// Where the launch deals out its work to its items: the pieces of it, or,
+  /// where it deals out keys, the items that it would need without.
+  int64_t tiles = 0;
+  int64_t itemKeys = 0;  ///< The fewest keys that are worth an item; 0: all.
+  int64_t localBytes = 0; ///< From shared memory, for each 1024 operations.
+  bool usesMatrixUnits = false;
 };
 
 /// A range of row counts that a program is made for.

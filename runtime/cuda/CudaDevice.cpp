@@ -97,6 +97,22 @@ std::string CudaDevice::describe() const {
   return absl::StrCat("cuda, ", name);
 }
 
+std::string CudaDevice::identity(const schema::PlanT &) const {
+  // What a driver does not say counts as 0.
+  auto attribute = [&](cuda::DeviceAttribute which) {
+    int value = 0;
+    functions->cuDeviceGetAttribute(&value, which, device);
+    return value;
+  };
+  const auto nvrtc = Nvrtc::open();
+  return absl::StrCat(
+      describe(), ", ", attribute(cuda::MultiprocessorCount),
+      " multiprocessors, ", attribute(cuda::ClockRate) / 1000, " MHz, memory ",
+      attribute(cuda::MemoryClockRate) / 1000, " MHz, driver for CUDA ",
+      driverVersion / 1000, ".", driverVersion % 1000 / 10,
+      nvrtc.ok() ? absl::StrCat(", NVRTC ", nvrtc->version()) : "");
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

@@ -42,6 +42,8 @@ public:
   ~CudaDevice() override;
 
   std::string describe() const override;
+  /// Its name, multiprocessors and clocks, the driver and the compiler.
+  std::string identity(const schema::PlanT &plan) const override;
   int threads() const override { return hostThreads; }
   absl::StatusOr<std::optional<DeviceMemory>> memory() override;
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;

@@ -38,7 +38,9 @@ using GraphExec = struct GraphExecTag *;
 
 /// CU_DEVICE_ATTRIBUTE_...
 enum DeviceAttribute : int {
+  ClockRate = 13, ///< kHz, at most.
   MultiprocessorCount = 16,
+  MemoryClockRate = 36, ///< kHz, at most.
   CapabilityMajor = 75,
   CapabilityMinor = 76,
 };

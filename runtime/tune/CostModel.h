@@ -11,6 +11,11 @@
 // and computing. Tiles decide how often weights are read, how much of the input
 // must stay in the core's cache, and how much is under way at a time.
 //
+// On a GPU blocks hide latency for each other: what is under way is that of all
+// blocks at work, which by Little's law is bandwidth times latency or leaves
+// bandwidth unused. Blocks that do not fill the last round of all
+// multiprocessors leave some of them idle.
+//
 // The compiler ranks the tiles of a kernel by a machine of its kind, the tuner
 // by what the machine at hand was measured to do. The model need not be right
 // about seconds: it must put the best among the first few.
@@ -37,6 +42,10 @@ struct MachineSpec {
   int64_t unitBytes = 0;      ///< Of a unit's own cache.
   int64_t units = 1;
   double launchSeconds = 0; ///< That a launch takes at least.
+  /// Of GPUs: in bf16 a second on tensor cores, and bytes a second from shared
+  /// memory, all units.
+  double matrixOperations = 0;
+  double localBandwidth = 0;
 };
 
 /// A machine as plans for `target` run on them, before any was measured.

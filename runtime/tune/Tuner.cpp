@@ -365,6 +365,10 @@ ProgramTuner::readMemory(const schema::LaunchT &launch,
       absl::Span<const uint8_t> bytes,
       memory.read(arenaStart(), 0, launches().arenaBytes, staging));
   copy.arena.assign(bytes.begin(), bytes.end());
+  // What blocks leave each other is theirs.
+  std::fill_n(copy.arena.begin() +
+                  static_cast<ptrdiff_t>(launch.workspaceOffset),
+              launch.workspaceBytes, uint8_t{0});
   if (const schema::Operand *pool = poolOf(launch)) {
     LLAMAC_ASSIGN_OR_RETURN(
         bytes, memory.read(*pool, 0, engine->poolBytes(), staging));

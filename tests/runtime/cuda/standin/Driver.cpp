@@ -357,6 +357,12 @@ Result cuDeviceGetAttribute(int *value, int attribute, DeviceId) {
   case MultiprocessorCount:
     *value = 132;
     return success;
+  case ClockRate:
+    *value = 1980000;
+    return success;
+  case MemoryClockRate:
+    *value = 3201000;
+    return success;
   default:
     return invalidValue;
   }
