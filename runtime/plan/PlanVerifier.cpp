@@ -441,6 +441,12 @@ absl::Status Verifier::checkLaunch(const schema::ProgramT &program,
   for (size_t i = 0; i < launch.operands.size(); ++i)
     LLAMAC_RETURN_IF_ERROR(checkOperand(program, launch.operands[i],
                                         absl::StrCat(field, ": operand ", i)));
+  if (!isInside(launch.workspaceOffset, launch.workspaceBytes,
+                program.arenaBytes))
+    return wrong(absl::StrCat(field, ": workspace"),
+                 absl::StrCat("a place for ", launch.workspaceBytes,
+                              " bytes in the arena of ", program.arenaBytes),
+                 absl::StrCat("offset ", launch.workspaceOffset));
   if (!hasBlocks && !launch.maps.empty())
     return wrong(absl::StrCat(field, ": tensor maps"),
                  absl::StrCat("none for target ", plan.target),

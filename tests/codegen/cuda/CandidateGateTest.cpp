@@ -19,7 +19,9 @@
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/plan/PlanReader.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include <gtest/gtest.h>
 

@@ -272,6 +272,12 @@ const Nonsense all[] = {
     {"ProgramsOutOfOrder",
      [](PlanT &p) { std::swap(p.programs[0], p.programs[1]); },
      "program 1 (rows1): rows: expected at least the 4 of the program before"},
+    {"WorkspaceOutside",
+     [](PlanT &p) {
+       p.programs[0]->launches[0]->workspaceOffset = hugeUnsigned;
+       p.programs[0]->launches[0]->workspaceBytes = 16;
+     },
+     "workspace: expected a place for 16 bytes in the arena of"},
     {"ArenaHuge", [](PlanT &p) { p.programs[1]->arenaBytes = hugeUnsigned; },
      "arena: expected at most"},
     {"LogitsPastTheArena", [](PlanT &p) { p.programs[1]->logitsOffset += 4; },

@@ -1,0 +1,90 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The tiles that cuda's kernels may have, on the simulator: what they give is what
+the plan's own kernels give. And under which name a GPU's choices are kept.
+
+    test_cuda_tune.py Variants    every variant of small models
+    test_cuda_tune.py Checked     some, with every access to memory checked
+    test_cuda_tune.py Identity    what a GPU is called
+"""
+
+import os
+import re
+import unittest
+
+import support
+
+support.require("numpy", "gguf", "safetensors")
+
+from llama_numpy import Config
+from make_model import random_weights, write_meta
+
+STANDIN = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "cuda-standin")
+
+
+class SimCase(support.TestCase):
+    # Rows long enough for loads in flight; an odd vocabulary.
+    CONFIG = Config(256, 1, 4, 2, vocab=261)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model = cls.path("model")
+        write_meta(cls.model, cls.CONFIG, random_weights(cls.CONFIG, "bf16", 4), "bf16")
+
+    def tune(self, gpu, candidates, *flags):
+        """Compares variants with the plan's own kernels, and returns the families
+        that had some."""
+        plan = self.path(f"{gpu}.plan")
+        self.llamac("compile", self.model, "--target", "sim", "--gpu", gpu, "-c", 192, "--parallel", 8, "-o", plan, "-q", *flags)
+        out = self.llamac("tune", plan, "--budget", 600, "--candidates", candidates).stdout
+        self.assertNotIn("rejected", out)
+        listed = self.llamac("tune", plan, "--list").stdout
+        counts = [int(count) for count in re.findall(r"\((\d+) candidates\)", listed)]
+        self.assertGreater(sum(counts), 5 * len(counts))
+        return {re.match(r"(qkv_)?(gemv_mma|gemv|gemm|gemm_wgmma|wgmma|attention_split|attention)_", name)[0] for name in re.findall(r"^  (\w+) +own", out, re.M)}
+
+
+class Variants(SimCase):
+    def test_of_hopper_in_bf16(self):
+        families = self.tune("sm_90a", 40)
+        self.assertLessEqual({"gemv_", "gemv_mma_", "attention_split_", "qkv_gemv_"}, families)
+
+    def test_of_hopper_in_4_bits(self):
+        self.tune("sm_90a", 40, "--weights", "q4_0")
+
+    def test_of_other_gpus_in_bf16(self):
+        families = self.tune("sm_80", 40)
+        self.assertLessEqual({"gemv_", "gemv_mma_", "gemm_", "attention_", "attention_split_"}, families)
+
+    def test_of_other_gpus_in_4_bits(self):
+        self.tune("sm_89", 40, "--weights", "q4_0")
+
+
+class Checked(SimCase):
+    CONFIG = Config(128, 1, 4, 2, vocab=132)
+
+    def test_of_hopper(self):
+        self.tune("sm_90a", 3, "--sim-check")
+
+    def test_of_other_gpus(self):
+        self.tune("sm_80", 3, "--sim-check")
+
+
+class Identity(SimCase):
+    def test_names_the_gpu_its_clocks_and_what_compiles(self):
+        plan = self.path("cuda.plan")
+        self.llamac("compile", self.model, "--target", "cuda", "--gpu", "sm_90a", "-c", 128, "-o", plan, "-q")
+        env = dict(os.environ, LD_LIBRARY_PATH=STANDIN, LLAMAC_NVRTC_PATH=STANDIN, XDG_CACHE_HOME=self.cache)
+        result = support.run([support.LLAMAC_RUN, "tune", plan, "--explain-kernels"], env=env)
+        self.assertEqual(result.returncode, support.OK, result.stderr)
+        device = re.search(r"^device  (.*)$", result.stdout, re.M)[1]
+        self.assertRegex(
+            device,
+            r"^cuda, Stand-in, 132 multiprocessors, 1980 MHz, memory 3201 MHz, driver for CUDA 13\.0, NVRTC \d+\.\d+$",
+        )
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
