@@ -506,7 +506,7 @@ static kernel::TileModel gemmModel(const cpu::MatmulConfig &config,
 }
 
 static std::vector<Tiles> matmulTiles(Operation *operation,
-                                         const CpuTargetOptions &) {
+                                      const CpuTargetOptions &) {
   const cpu::MatmulConfig config =
       matmulConfig(cast<kernel::MatmulOp>(operation));
   if (hasFamily<kernel::MatmulOp, kernel::MatmulFamily::Gemv>(operation))
@@ -526,7 +526,7 @@ static kernel::TileModel matmulModel(Operation *operation,
 }
 
 static std::vector<Tiles> qkvTiles(Operation *operation,
-                                      const CpuTargetOptions &options) {
+                                   const CpuTargetOptions &options) {
   const cpu::QkvConfig config =
       qkvConfig(cast<kernel::QkvOp>(operation), options);
   if (hasFamily<kernel::QkvOp, kernel::MatmulFamily::Gemv>(operation))
@@ -548,7 +548,7 @@ static kernel::TileModel qkvModel(Operation *operation,
 }
 
 static std::vector<Tiles> wholeTiles(Operation *operation,
-                                        const CpuTargetOptions &options) {
+                                     const CpuTargetOptions &options) {
   const cpu::AttentionConfig config =
       configOf(cast<kernel::AttentionOp>(operation), options);
   std::vector<Tiles> choices;

@@ -68,7 +68,7 @@ struct TileModel {
   /// Where the launch deals out its work to its items: the pieces of it, or,
   /// where it deals out keys, the items that it would need without.
   int64_t tiles = 0;
-  int64_t itemKeys = 0;  ///< The fewest keys that are worth an item; 0: all.
+  int64_t itemKeys = 0;   ///< The fewest keys that are worth an item; 0: all.
   int64_t localBytes = 0; ///< From shared memory, for each 1024 operations.
   bool usesMatrixUnits = false;
 };

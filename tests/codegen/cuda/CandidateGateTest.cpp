@@ -143,6 +143,43 @@ TEST_P(CandidateGateTest, EveryVariantCompilesWithoutSpilling) {
         << job.kernel->symbol << " " << job.variant->tiles;
 }
 
+/// {"unroll", "2"} of "unroll=2 warps=8", and so on.
+std::vector<std::pair<std::string, std::string>>
+sizesOf(const std::string &tiles) {
+  std::vector<std::pair<std::string, std::string>> sizes;
+  for (absl::string_view size : absl::StrSplit(tiles, ' '))
+    sizes.push_back(absl::StrSplit(size, '='));
+  return sizes;
+}
+
+TEST_P(CandidateGateTest, SourceAndGeometryAreThoseOfTheTiles) {
+  const auto reader = planOf(GetParam());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const GpuSpec &gpu = *findGpuSpec(GetParam().architecture);
+  for (const auto &kernel : (*reader)->plan().kernels)
+    for (const auto &variant : kernel->variants) {
+      SCOPED_TRACE(variant->symbol + " " + variant->tiles);
+      for (const auto &[name, size] : sizesOf(variant->tiles)) {
+        if (name == "stream") {
+          EXPECT_FALSE(absl::StrContains(variant->source, "stream.cuh"));
+          continue;
+        }
+        EXPECT_TRUE(absl::StrContains(variant->source,
+                                      absl::StrCat(".", name, " = ", size)));
+        if (name == "blockRows") {
+          EXPECT_EQ(absl::StrCat(variant->rowBlock), size);
+        }
+      }
+      EXPECT_LE(variant->scratchBytes,
+                static_cast<uint64_t>(gpu.blockSharedBytes));
+      EXPECT_TRUE(absl::StrContains(
+          variant->source,
+          absl::StrCat("__launch_bounds__(", variant->threads, ",")));
+      ASSERT_TRUE(variant->model);
+      EXPECT_GE(variant->model->resident(), 1u);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, CandidateGateTest, testing::ValuesIn([] {
                            std::vector<GateCase> all;
                            for (const char *gpu :

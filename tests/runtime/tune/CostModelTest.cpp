@@ -142,7 +142,8 @@ TEST(CostModelTest, SmallTilesWaitForTheSharedCacheOrSharedMemory) {
 }
 
 TEST(CostModelTest, KeysThatAreDealtOutFillTheGpu) {
-  Blocks blocks{.weightRows = 1, .tiles = 8, .itemKeys = 4096};
+  Blocks blocks{
+      .weightRows = 1, .flightBytes = 16 << 10, .tiles = 8, .itemKeys = 4096};
   const double few = predictOnGpu(blocks, 128, 1, 32768, true).seconds;
   blocks.itemKeys = 256;
   EXPECT_LT(predictOnGpu(blocks, 128, 1, 32768, true).seconds, few);
