@@ -69,9 +69,10 @@ class Checked(SimCase):
 
 class Identity(SimCase):
     def test_names_the_gpu_its_clocks_and_what_compiles(self):
-        plan = self.path("cuda.plan")
-        self.llamac("compile", self.model, "--target", "cuda", "--gpu", "sm_90a", "-c", 128, "-o", plan, "-q")
-        env = dict(os.environ, LD_LIBRARY_PATH=STANDIN, LLAMAC_NVRTC_PATH=STANDIN, XDG_CACHE_HOME=self.cache)
+        plan, kernels = self.path("cuda.plan"), self.path("sim.plan")
+        for target, path in (("cuda", plan), ("sim", kernels)):
+            self.llamac("compile", self.model, "--target", target, "--gpu", "sm_90a", "-c", 128, "-o", path, "-q")
+        env = dict(os.environ, LD_LIBRARY_PATH=STANDIN, LLAMAC_NVRTC_PATH=STANDIN, LLAMAC_STANDIN_PLAN=kernels, XDG_CACHE_HOME=self.cache)
         result = support.run([support.LLAMAC_RUN, "tune", plan, "--explain-kernels"], env=env)
         self.assertEqual(result.returncode, support.OK, result.stderr)
         device = re.search(r"^device  (.*)$", result.stdout, re.M)[1]
