@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Of each family a grid of sizes, of which those stay that its skeleton takes,
-// that make another kernel, that fit into the GPU's shared memory, and that no
-// GPU spills. What spills was found by compiling all of the grid
-// (tests/codegen/cuda/CandidateGateTest.cpp).
+// that make another kernel, that fit into the GPU's shared memory, and whose
+// sums and loads in flight fit into registers. The limits of these are careful
+// guesses, which tests/codegen/cuda/CandidateGateTest.cpp checks by compiling.
 //
 //===----------------------------------------------------------------------===//
 
