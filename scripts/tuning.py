@@ -61,10 +61,10 @@ def near_best(report):
     best takes, and of how many that were measured."""
     near = count = 0
     for _, kernel in kernels_of(report):
-        times = [c["step_s"] for c in kernel["candidates"] if c["step_s"] > 0]
+        times = [c["launch_s"] for c in kernel["candidates"] if c["launch_s"] > 0]
         if times:
             count += 1
-            near += kernel["candidates"][0]["step_s"] <= 1.1 * min(times)
+            near += kernel["candidates"][0]["launch_s"] <= 1.1 * min(times)
     return near, count
 
 
@@ -76,8 +76,8 @@ def disagreement(first, second):
     for program, kernel in kernels_of(second):
         old = next((c for c in kernel["candidates"] if c["tiles"] == before.get((program, kernel["kernel"]))), None)
         new = picked(kernel)
-        if old and old["step_s"] > 0 and new["step_s"] > 0:
-            worst = max(worst, abs(old["step_s"] / new["step_s"] - 1))
+        if old and old["launch_s"] > 0 and new["launch_s"] > 0:
+            worst = max(worst, abs(old["launch_s"] / new["launch_s"] - 1))
     return worst
 
 
@@ -129,7 +129,7 @@ def main():
     for name, report in reports.items():
         for program, kernel in kernels_of(report):
             if kernel["pick"]:
-                ratio = picked(kernel)["step_s"] / kernel["candidates"][0]["step_s"]
+                ratio = picked(kernel)["launch_s"] / kernel["candidates"][0]["launch_s"]
                 print(f"| {name} | {program} | {kernel['kernel']} | {kernel['pick']} | {ratio:.3f} |")
 
 

@@ -83,8 +83,7 @@ static void listCandidates(const Model &model, TuningStore &store,
   size_t kernels = 0, all = 0;
   for (size_t program = 0; program < plan.programs.size(); ++program)
     for (const TunedKernel &kernel :
-         candidatesOf(plan, program, widestStep(plan, program), machine,
-                      plan.kernels.size() + 1000)) {
+         candidatesOf(plan, program, widestStep(plan, program), machine)) {
       ++kernels;
       all += kernel.candidates.size();
       absl::FPrintF(
@@ -109,8 +108,8 @@ static void explainKernels(const Model &model, TuningStore &store,
                 device, 1e-9 * machine.bandwidth, 1e-9 * machine.operations);
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     const TunedStep step = widestStep(plan, program);
-    for (const TunedKernel &kernel : candidatesOf(plan, program, step, machine,
-                                                  plan.kernels.size() + 1000)) {
+    for (const TunedKernel &kernel :
+         candidatesOf(plan, program, step, machine)) {
       const schema::KernelT &of = *plan.kernels[kernel.number];
       const auto entry = store.find(tuningKey(plan, kernel.number, device));
       const std::string pick = entry ? entry->tiles : "";
@@ -187,7 +186,7 @@ static void printJson(const std::vector<ProgramTuningResult> &results,
         candidates.push_back(
             {{"tiles", kernel.candidates[i].tiles},
              {"predicted_s", kernel.candidates[i].prediction.seconds},
-             {"step_s", kernel.seconds[i]},
+             {"launch_s", kernel.seconds[i]},
              {"rejected", kernel.candidates[i].rejected}});
       kernels.push_back({{"kernel", kernel.kernel},
                          {"pick", kernel.candidates[kernel.pick].tiles},

@@ -10,9 +10,12 @@
 
 #include "runtime/cpu/Topology.h"
 
+#include "absl/strings/str_split.h"
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace llamac {
 
@@ -31,7 +34,7 @@ firstLaunches(const schema::ProgramT &program) {
 
 std::vector<TunedKernel> candidatesOf(const schema::PlanT &plan, size_t program,
                                       const TunedStep &step,
-                                      const MachineSpec &machine, size_t most) {
+                                      const MachineSpec &machine) {
   std::vector<TunedKernel> kernels;
   for (const auto &[number, launch] : firstLaunches(*plan.programs[program])) {
     const schema::KernelT &kernel = *plan.kernels[number];
@@ -53,8 +56,6 @@ std::vector<TunedKernel> candidatesOf(const schema::PlanT &plan, size_t program,
                 return std::pair(a.prediction.seconds, a.variant) <
                        std::pair(b.prediction.seconds, b.variant);
               });
-    if (tuned.candidates.size() > most)
-      tuned.candidates.resize(most);
     const Candidate own{
         .prediction =
             predict({tuned.cost, *kernel.model, launch->items}, step, machine)};
@@ -62,6 +63,17 @@ std::vector<TunedKernel> candidatesOf(const schema::PlanT &plan, size_t program,
     kernels.push_back(std::move(tuned));
   }
   return kernels;
+}
+
+size_t tilesApart(const std::string &a, const std::string &b) {
+  const std::set<std::string> ofA = absl::StrSplit(a, ' ', absl::SkipEmpty());
+  const std::set<std::string> ofB = absl::StrSplit(b, ' ', absl::SkipEmpty());
+  std::set<std::string> names;
+  for (const auto *from : {&ofA, &ofB})
+    for (const std::string &tile : *from)
+      if (!ofA.contains(tile) || !ofB.contains(tile))
+        names.insert(tile.substr(0, tile.find('=')));
+  return names.size();
 }
 
 //===----------------------------------------------------------------------===//

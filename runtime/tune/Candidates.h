@@ -35,12 +35,15 @@ struct TunedKernel {
   std::vector<Candidate> candidates; ///< The own, then others, best first.
 };
 
-/// The kernels of program number `program` that have variants, each with at
-/// most `most` candidates beside its own, as the model ranks them for a step of
-/// `step` on `machine`.
+/// The kernels of program number `program` that have variants, as the model
+/// ranks them for a step of `step` on `machine`.
 std::vector<TunedKernel> candidatesOf(const schema::PlanT &plan, size_t program,
                                       const TunedStep &step,
-                                      const MachineSpec &machine, size_t most);
+                                      const MachineSpec &machine);
+
+/// In how many tiles "a=1 b=2" and "b=3" differ. One that is not named is as
+/// the plan's own kernel has it.
+size_t tilesApart(const std::string &a, const std::string &b);
 
 /// What `device` does at most: as `store` has it, which may be null, else
 /// measured, which takes seconds, and kept there.

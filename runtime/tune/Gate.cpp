@@ -8,6 +8,7 @@
 
 #include "runtime/tune/Gate.h"
 
+#include "runtime/base/Status.h"
 #include "runtime/io/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,54 @@
 #include <cstring>
 
 namespace llamac {
+
+//===----------------------------------------------------------------------===//
+// The memory of a launch
+//===----------------------------------------------------------------------===//
+
+/// The layer whose cache `launch` has as an operand; none when it has none.
+static const schema::Operand *poolOf(const schema::LaunchT &launch) {
+  auto pool = std::find_if(launch.operands.begin(), launch.operands.end(),
+                           [](const schema::Operand &operand) {
+                             return operand.kind() == schema::OperandKind::Kv;
+                           });
+  return pool == launch.operands.end() ? nullptr : &*pool;
+}
+
+static schema::Operand arenaStart() {
+  return {schema::OperandKind::Arena, 0, 0};
+}
+
+absl::Status readLaunch(const schema::ProgramT &program,
+                        const schema::LaunchT &launch, size_t poolBytes,
+                        StepMemory &memory, LaunchMemory &copy) {
+  std::vector<uint8_t> staging;
+  LLAMAC_ASSIGN_OR_RETURN(
+      absl::Span<const uint8_t> bytes,
+      memory.read(arenaStart(), 0, program.arenaBytes, staging));
+  copy.arena.assign(bytes.begin(), bytes.end());
+  std::fill_n(copy.arena.begin() +
+                  static_cast<ptrdiff_t>(launch.workspaceOffset),
+              launch.workspaceBytes, uint8_t{0});
+  copy.pool.clear();
+  if (const schema::Operand *pool = poolOf(launch)) {
+    LLAMAC_ASSIGN_OR_RETURN(bytes, memory.read(*pool, 0, poolBytes, staging));
+    copy.pool.assign(bytes.begin(), bytes.end());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status writeLaunch(const schema::LaunchT &launch,
+                         const LaunchMemory &from, StepMemory &memory) {
+  LLAMAC_RETURN_IF_ERROR(memory.write(arenaStart(), 0, from.arena));
+  if (const schema::Operand *pool = poolOf(launch))
+    LLAMAC_RETURN_IF_ERROR(memory.write(*pool, 0, from.pool));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Comparing
+//===----------------------------------------------------------------------===//
 
 namespace {
 

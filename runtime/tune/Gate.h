@@ -14,6 +14,7 @@
 #ifndef LLAMAC_RUNTIME_TUNE_GATE_H
 #define LLAMAC_RUNTIME_TUNE_GATE_H
 
+#include "runtime/engine/LaunchObserver.h"
 #include "runtime/plan/plan_generated.h"
 
 #include "absl/types/span.h"
@@ -30,6 +31,16 @@ struct LaunchMemory {
   std::vector<uint8_t> arena;
   std::vector<uint8_t> pool; ///< Empty for a launch that has none.
 };
+
+/// Reads what `launch` of `program` may write into `copy`, but for its
+/// workspace, which blocks leave each other; pools are of `poolBytes`.
+absl::Status readLaunch(const schema::ProgramT &program,
+                        const schema::LaunchT &launch, size_t poolBytes,
+                        StepMemory &memory, LaunchMemory &copy);
+
+/// Puts back what readLaunch() has read.
+absl::Status writeLaunch(const schema::LaunchT &launch,
+                         const LaunchMemory &from, StepMemory &memory);
 
 /// What is wrong with `got`, of a variant; empty when it is what `expected` is,
 /// of the plan's own kernel, to within `tolerance`. Both began with `before`.

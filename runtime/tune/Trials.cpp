@@ -16,6 +16,8 @@ namespace llamac {
 
 /// What nobody would notice.
 static constexpr double leastGain = 0.01;
+/// Rounds that a candidate must win.
+static constexpr size_t leastRounds = 3;
 
 double medianOf(std::vector<double> values) {
   if (values.empty())
@@ -26,6 +28,10 @@ double medianOf(std::vector<double> values) {
   if (values.size() % 2 != 0)
     return *middle;
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+void Trials::setCandidates(size_t count) {
+  seconds.resize(count, std::vector<std::optional<double>>(rounds()));
 }
 
 void Trials::addRound(absl::Span<const std::optional<double>> values) {
@@ -47,7 +53,7 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
     if (seconds[candidate][round] && seconds[other][round])
       ratios.push_back(*seconds[candidate][round] / *seconds[other][round]);
   if (ratios.empty())
-    return {std::numeric_limits<double>::infinity(), leastGain};
+    return {std::numeric_limits<double>::infinity(), leastGain, 0};
   const double median = medianOf(ratios);
   std::vector<double> deviations;
   deviations.reserve(ratios.size());
@@ -56,9 +62,17 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
   // Of a normal distribution: the standard deviation is 1.4826 times the
   // median deviation, and the standard error of a median 1.2533 times that of
   // a mean.
-  const double error = 1.2533 * 1.4826 * medianOf(std::move(deviations)) /
-                       std::sqrt(static_cast<double>(ratios.size()));
-  return {median, std::max(leastGain, 3 * error)};
+  double error = 1.2533 * 1.4826 * medianOf(std::move(deviations)) /
+                 std::sqrt(static_cast<double>(ratios.size()));
+  // Of few rounds a median deviation says little; all of them count.
+  constexpr size_t few = 10;
+  if (ratios.size() < few) {
+    const auto [least, most] =
+        std::minmax_element(ratios.begin(), ratios.end());
+    error = std::max(error, (*most - *least) / 2 /
+                                std::sqrt(static_cast<double>(ratios.size())));
+  }
+  return {median, std::max(leastGain, 3 * error), ratios.size()};
 }
 
 std::vector<size_t> Trials::contenders() const {
@@ -80,8 +94,8 @@ std::vector<size_t> Trials::contenders() const {
 }
 
 bool Trials::isDecided(size_t pick) const {
-  constexpr size_t leastRounds = 7;
-  if (rounds() < leastRounds)
+  constexpr size_t fewest = 7;
+  if (rounds() < fewest)
     return false;
   for (size_t i = 0; i < seconds.size(); ++i) {
     const Ratio ratio = ratioOf(i, pick);
@@ -97,7 +111,8 @@ size_t Trials::pick(size_t kept) const {
   double least = 1;
   for (size_t i = 0; i < seconds.size(); ++i) {
     const Ratio ratio = ratioOf(i, kept);
-    if (ratio.median < least && ratio.median < 1 - ratio.noise) {
+    if (ratio.rounds >= leastRounds && ratio.median < least &&
+        ratio.median < 1 - ratio.noise) {
       best = i;
       least = ratio.median;
     }

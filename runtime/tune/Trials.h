@@ -31,6 +31,9 @@ class Trials {
 public:
   explicit Trials(size_t candidates) : seconds(candidates) {}
 
+  /// Makes room for candidates that join later.
+  void setCandidates(size_t count);
+
   /// `values` has a time for each candidate that is still in.
   void addRound(absl::Span<const std::optional<double>> values);
 
@@ -45,6 +48,7 @@ public:
   struct Ratio {
     double median = 1;
     double noise = 0;
+    size_t rounds = 0;
   };
   Ratio ratioOf(size_t candidate, size_t other = 0) const;
 
@@ -58,7 +62,8 @@ public:
   bool isDecided(size_t pick) const;
 
   /// The fastest. One that is faster than `kept` (what was chosen before, or
-  /// the first) by no more than noise does not take its place.
+  /// the first) by no more than noise, or in too few rounds, does not take its
+  /// place.
   size_t pick(size_t kept = 0) const;
 
   /// The fastest beside `pick`; none when it is the only one.

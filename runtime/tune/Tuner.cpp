@@ -12,12 +12,16 @@
 #include "runtime/engine/Engine.h"
 #include "runtime/tune/Gate.h"
 #include "runtime/tune/Trials.h"
+#include "runtime/tune/TunedSteps.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <functional>
+#include <iterator>
+#include <set>
 #include <thread>
 
 namespace llamac {
@@ -31,16 +35,6 @@ static double seconds() {
 }
 
 namespace {
-
-/// A step that makes the engine run one program: some sequences that have
-/// `before` tokens each get `tokens` more.
-struct StepPlan {
-  int64_t sequences = 1;
-  int64_t before = 0;
-  int64_t tokens = 1;
-
-  TunedStep tuned() const { return {sequences * tokens, before + tokens}; }
-};
 
 /// A plan with one candidate of each kernel, bound to the engine's memory.
 struct Slate {
@@ -58,7 +52,9 @@ public:
   absl::StatusOr<ProgramTuningResult> run();
 
   absl::Status before(const LaunchSite &site, StepMemory &memory) override;
-  absl::Status after(const LaunchSite &site, StepMemory &memory) override;
+  absl::Status after(const LaunchSite &, StepMemory &) override {
+    return absl::OkStatus();
+  }
 
 private:
   enum class Phase { Idle, Gate, Trials };
@@ -69,19 +65,20 @@ private:
   bool isStopped() const;
   bool isOver() const;
   void tell(const std::string &what) const;
-  std::vector<StepPlan> gateSteps() const;
   absl::Status compileCandidates();
   absl::StatusOr<Slate> makeSlate(absl::Span<const size_t> choice);
   absl::StatusOr<Slate> makeSoundSlate(std::vector<size_t> &choice);
   absl::Status makeGateSlates();
+  absl::Status gateCandidates();
+  void takeCandidates();
+  bool takeNeighbours();
   absl::Status runStep(const StepPlan &step, Phase during);
-  absl::StatusOr<LaunchMemory> readMemory(const schema::LaunchT &launch,
-                                          StepMemory &memory) const;
-  absl::Status writeMemory(const schema::LaunchT &launch,
-                           const LaunchMemory &from, StepMemory &memory) const;
-  TunedKernel *kernelOf(size_t launch);
+  std::optional<size_t> kernelOf(size_t launch) const;
   bool isGated(size_t launch) const;
   absl::Status measure(const StepShape &shape);
+  absl::StatusOr<std::vector<double>> timeStep(const Slate &slate,
+                                               const StepShape &shape);
+  absl::Status chooseTimedLaunches(const StepShape &shape);
   std::vector<std::vector<size_t>> roundCandidates() const;
   absl::Status measureRound(const StepShape &shape, size_t round);
   absl::Status measureWhole(const StepShape &shape);
@@ -95,24 +92,32 @@ private:
   double deadline; ///< The same.
   StepPlan timed;
   std::vector<TunedKernel> kernels;
-  std::vector<Trials> trials; ///< By kernel.
-  std::vector<size_t> picks;  ///< By kernel.
+  // By kernel:
+  std::vector<std::vector<Candidate>> further; ///< What may yet be tried.
+  std::vector<size_t> ungated; ///< The first candidate not yet compared.
+  std::vector<Trials> trials;
+  std::vector<size_t> picks;
+  size_t turn = 0;
+  bool hasMore = false; ///< Whether there are candidates yet to be compared.
   ProgramTuningResult result;
 
   std::unique_ptr<Engine> engine;
   Phase phase = Phase::Idle;
   std::vector<Slate> slates; ///< For the gate.
-  bool isShortStep = false;  ///< Of those that are timed.
-  /// While a launch is gated: the memory before it, and what each slate's
-  /// variant made of it.
-  LaunchMemory start;
-  std::vector<std::pair<Candidate *, LaunchMemory>> outcomes;
+  double wholeSeconds = 0;   ///< Of the step that is timed.
+  double stepSeconds = 0;    ///< Of what of it is timed.
+  std::vector<size_t> timedLaunches;
+  /// While a launch is gated: the memory before it, behind the plan's own
+  /// kernel, and behind a variant.
+  LaunchMemory start, expected, got;
 };
 
 } // namespace
 
-/// What compiling may take of a program's time.
+/// What compiling may take of the time that is left.
 static constexpr double compileShare = 0.4;
+/// Rounds in which whole steps are compared at least.
+static constexpr size_t leastWholeRounds = 5;
 static constexpr const char *outOfTime = "not tried: no time was left";
 
 /// Tokens before a step of decode that is timed.
@@ -121,31 +126,6 @@ static constexpr int64_t timedContext = 512;
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
-
-/// The most rows of the program before number `program`.
-static int64_t fewerRows(const schema::PlanT &plan, size_t program) {
-  return program == 0 ? 0 : plan.programs[program - 1]->maxRows;
-}
-
-/// A step of about `rows` rows, each with `before` tokens ahead of it, that
-/// runs program number `program`; none when the plan keeps too few sequences.
-static std::optional<StepPlan> stepOf(const schema::PlanT &plan, size_t program,
-                                      int64_t rows, int64_t before) {
-  const int64_t least = fewerRows(plan, program) + 1;
-  const int64_t most = plan.programs[program]->maxRows;
-  rows = std::clamp(rows, least, most);
-  // The last program's rows are tokens of one prompt.
-  if (program + 1 == plan.programs.size() && program != 0) {
-    rows = std::min(rows, plan.context);
-    if (rows < least)
-      return std::nullopt;
-    return StepPlan{1, std::min(before, plan.context - rows), rows};
-  }
-  rows = std::min(rows, plan.kv->maxSequences);
-  if (rows < least)
-    return std::nullopt;
-  return StepPlan{rows, std::min(before, plan.context - 1), 1};
-}
 
 ProgramTuner::ProgramTuner(std::shared_ptr<const Model> model, size_t program,
                            const TuneOptions &options,
@@ -162,28 +142,6 @@ bool ProgramTuner::isOver() const {
 void ProgramTuner::tell(const std::string &what) const {
   if (options.progress)
     options.progress(absl::StrCat(launches().name, ": ", what));
-}
-
-/// Whole tiles and ragged ones, with and without a past.
-std::vector<StepPlan> ProgramTuner::gateSteps() const {
-  std::vector<StepPlan> steps;
-  const int64_t most = launches().maxRows;
-  const std::pair<int64_t, int64_t> shapes[] = {
-      {most, 0}, {std::min<int64_t>(most, 37), 70}, {most - 1, 300}};
-  for (const auto &[rows, before] : shapes)
-    if (const auto step = stepOf(plan(), program, rows, before))
-      steps.push_back(*step);
-  return steps;
-}
-
-/// Ids spread over the vocabulary, the same in every run.
-static std::vector<int32_t> tokensOf(int64_t count, int64_t vocab,
-                                     int64_t salt) {
-  std::vector<int32_t> ids(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i)
-    ids[static_cast<size_t>(i)] =
-        static_cast<int32_t>((7919 * (i + 31 * salt) + 11) % vocab);
-  return ids;
 }
 
 /// Runs `step`; its last part, which runs the program, with `during`.
@@ -232,8 +190,9 @@ absl::Status ProgramTuner::compileCandidates() {
   for (TunedKernel &kernel : kernels) {
     const auto &variants = plan().kernels[kernel.number]->variants;
     for (size_t i = 1; i < kernel.candidates.size(); ++i)
-      jobs.push_back({i, &kernel.candidates[i],
-                      variants[*kernel.candidates[i].variant].get()});
+      if (Candidate &candidate = kernel.candidates[i];
+          !candidate.code && candidate.rejected.empty())
+        jobs.push_back({i, &candidate, variants[*candidate.variant].get()});
   }
   // The best of every kernel come first, in case that time runs out.
   std::sort(jobs.begin(), jobs.end(), [](const Job &a, const Job &b) {
@@ -241,7 +200,8 @@ absl::Status ProgramTuner::compileCandidates() {
   });
   std::atomic<size_t> next{0};
   const std::string isa = model->code().isa();
-  const double end = begin + compileShare * (deadline - begin);
+  const double now = seconds();
+  const double end = now + compileShare * (deadline - now);
   auto work = [&] {
     for (size_t i = next++; i < jobs.size(); i = next++) {
       if (isStopped() || seconds() > end) {
@@ -305,30 +265,34 @@ ProgramTuner::makeSoundSlate(std::vector<size_t> &choice) {
 // The gate
 //===----------------------------------------------------------------------===//
 
-/// Slate k has candidate k + 1 of every kernel that has so many.
+/// Slate 0 has the plan's own kernels, slate k + 1 the candidates number
+/// ungated + k of the kernels that have so many.
 absl::Status ProgramTuner::makeGateSlates() {
   size_t most = 0;
-  for (const TunedKernel &kernel : kernels)
-    most = std::max(most, kernel.candidates.size());
+  for (size_t i = 0; i < kernels.size(); ++i)
+    most = std::max(most, kernels[i].candidates.size() - ungated[i]);
   slates.clear();
-  for (size_t number = 1; number < most; ++number) {
-    std::vector<size_t> choice;
-    for (const TunedKernel &kernel : kernels)
-      choice.push_back(number < kernel.candidates.size() &&
-                               kernel.candidates[number].rejected.empty()
-                           ? number
-                           : 0);
+  LLAMAC_ASSIGN_OR_RETURN(slates.emplace_back(),
+                          makeSlate(std::vector<size_t>(kernels.size())));
+  for (size_t k = 0; k < most; ++k) {
+    std::vector<size_t> choice(kernels.size());
+    for (size_t i = 0; i < kernels.size(); ++i)
+      if (const size_t number = ungated[i] + k;
+          number < kernels[i].candidates.size() &&
+          kernels[i].candidates[number].rejected.empty())
+        choice[i] = number;
     LLAMAC_ASSIGN_OR_RETURN(slates.emplace_back(), makeSoundSlate(choice));
   }
   return absl::OkStatus();
 }
 
-TunedKernel *ProgramTuner::kernelOf(size_t launch) {
+/// The number in `kernels` of the one that `launch` runs.
+std::optional<size_t> ProgramTuner::kernelOf(size_t launch) const {
   const size_t number = launches().launches[launch]->kernel;
-  auto known = std::find_if(
-      kernels.begin(), kernels.end(),
-      [&](const TunedKernel &kernel) { return kernel.number == number; });
-  return known == kernels.end() ? nullptr : &*known;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    if (kernels[i].number == number)
+      return i;
+  return std::nullopt;
 }
 
 /// The first and the last launch of a kernel are compared: those between differ
@@ -343,90 +307,62 @@ bool ProgramTuner::isGated(size_t launch) const {
          std::none_of(at + 1, all.end(), isSame);
 }
 
-/// The layer whose cache `launch` has as an operand; none when it has none.
-static const schema::Operand *poolOf(const schema::LaunchT &launch) {
-  auto pool = std::find_if(launch.operands.begin(), launch.operands.end(),
-                           [](const schema::Operand &operand) {
-                             return operand.kind() == schema::OperandKind::Kv;
-                           });
-  return pool == launch.operands.end() ? nullptr : &*pool;
-}
-
-static schema::Operand arenaStart() {
-  return {schema::OperandKind::Arena, 0, 0};
-}
-
-absl::StatusOr<LaunchMemory>
-ProgramTuner::readMemory(const schema::LaunchT &launch,
-                         StepMemory &memory) const {
-  LaunchMemory copy;
-  std::vector<uint8_t> staging;
-  LLAMAC_ASSIGN_OR_RETURN(
-      absl::Span<const uint8_t> bytes,
-      memory.read(arenaStart(), 0, launches().arenaBytes, staging));
-  copy.arena.assign(bytes.begin(), bytes.end());
-  // What blocks leave each other is theirs.
-  std::fill_n(copy.arena.begin() +
-                  static_cast<ptrdiff_t>(launch.workspaceOffset),
-              launch.workspaceBytes, uint8_t{0});
-  if (const schema::Operand *pool = poolOf(launch)) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        bytes, memory.read(*pool, 0, engine->poolBytes(), staging));
-    copy.pool.assign(bytes.begin(), bytes.end());
-  }
-  return copy;
-}
-
-absl::Status ProgramTuner::writeMemory(const schema::LaunchT &launch,
-                                       const LaunchMemory &from,
-                                       StepMemory &memory) const {
-  LLAMAC_RETURN_IF_ERROR(memory.write(arenaStart(), 0, from.arena));
-  if (const schema::Operand *pool = poolOf(launch))
-    LLAMAC_RETURN_IF_ERROR(memory.write(*pool, 0, from.pool));
-  return absl::OkStatus();
-}
-
 absl::Status ProgramTuner::before(const LaunchSite &site, StepMemory &memory) {
   if (site.program != program)
     return absl::OkStatus();
   if (phase == Phase::Trials && site.launch == 0)
     return measure(site.shape);
-  if (phase != Phase::Gate)
-    return absl::OkStatus();
-  outcomes.clear();
-  TunedKernel *kernel = kernelOf(site.launch);
+  const std::optional<size_t> number = kernelOf(site.launch);
   const schema::LaunchT &launch = *launches().launches[site.launch];
-  if (!kernel || !isGated(site.launch) || rowsOf(launch, site.shape) == 0)
+  if (phase != Phase::Gate || !number || !isGated(site.launch) ||
+      rowsOf(launch, site.shape) == 0)
     return absl::OkStatus();
-  LLAMAC_ASSIGN_OR_RETURN(start, readMemory(launch, memory));
-  for (size_t i = 1; i < kernel->candidates.size(); ++i) {
-    Candidate &candidate = kernel->candidates[i];
-    if (!candidate.rejected.empty())
+  const size_t first = ungated[*number], poolBytes = engine->poolBytes();
+  std::vector<Candidate> &candidates = kernels[*number].candidates;
+  LLAMAC_RETURN_IF_ERROR(
+      readLaunch(launches(), launch, poolBytes, memory, start));
+  LLAMAC_RETURN_IF_ERROR(slates[0].program->runLaunch(site.launch, site.shape));
+  LLAMAC_RETURN_IF_ERROR(
+      readLaunch(launches(), launch, poolBytes, memory, expected));
+  for (size_t i = first; i < candidates.size(); ++i) {
+    if (!candidates[i].rejected.empty())
       continue;
+    LLAMAC_RETURN_IF_ERROR(writeLaunch(launch, start, memory));
     const absl::Status status =
-        slates[i - 1].program->runLaunch(site.launch, site.shape);
-    if (status.ok()) {
-      LLAMAC_ASSIGN_OR_RETURN(LaunchMemory made, readMemory(launch, memory));
-      outcomes.emplace_back(&candidate, std::move(made));
-    } else {
-      candidate.rejected = std::string(status.message());
+        slates[i - first + 1].program->runLaunch(site.launch, site.shape);
+    if (!status.ok()) {
+      candidates[i].rejected = std::string(status.message());
+      continue;
     }
-    LLAMAC_RETURN_IF_ERROR(writeMemory(launch, start, memory));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ProgramTuner::after(const LaunchSite &site, StepMemory &memory) {
-  if (outcomes.empty())
-    return absl::OkStatus();
-  const schema::LaunchT &launch = *launches().launches[site.launch];
-  LLAMAC_ASSIGN_OR_RETURN(const LaunchMemory expected,
-                          readMemory(launch, memory));
-  for (auto &[candidate, got] : outcomes)
-    candidate->rejected =
+    LLAMAC_RETURN_IF_ERROR(
+        readLaunch(launches(), launch, poolBytes, memory, got));
+    candidates[i].rejected =
         compareLaunches(start, expected, got, plan().kv->type,
                         plan().kernels[launch.kernel]->tolerance);
-  outcomes.clear();
+  }
+  return writeLaunch(launch, start, memory);
+}
+
+/// Compares the candidates that were not yet compared.
+absl::Status ProgramTuner::gateCandidates() {
+  LLAMAC_RETURN_IF_ERROR(makeGateSlates());
+  for (const StepPlan &each : gateSteps(plan(), program)) {
+    if (isOver()) {
+      for (size_t i = 0; i < kernels.size(); ++i)
+        for (size_t c = ungated[i]; c < kernels[i].candidates.size(); ++c)
+          kernels[i].candidates[c].rejected = outOfTime;
+      break;
+    }
+    tell(absl::StrCat("comparing candidates with the plan's own kernels, ",
+                      each.sequences * each.tokens, " rows"));
+    LLAMAC_RETURN_IF_ERROR(runStep(each, Phase::Gate));
+  }
+  slates.clear();
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    ungated[i] = kernels[i].candidates.size();
+    if (!kernels[i].candidates[picks[i]].rejected.empty())
+      picks[i] = 0;
+  }
   return absl::OkStatus();
 }
 
@@ -438,13 +374,10 @@ absl::Status ProgramTuner::after(const LaunchSite &site, StepMemory &memory) {
 std::vector<std::vector<size_t>> ProgramTuner::roundCandidates() const {
   std::vector<std::vector<size_t>> all;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    std::vector<size_t> of;
-    if (trials[i].rounds() == 0) {
-      for (size_t c = 1; c < kernels[i].candidates.size(); ++c)
+    std::vector<size_t> of = trials[i].contenders();
+    for (size_t c = 1; c < kernels[i].candidates.size(); ++c)
+      if (trials[i].secondsOf(c) == 0)
         of.push_back(c);
-    } else {
-      of = trials[i].contenders();
-    }
     std::erase_if(of, [&](size_t c) {
       return !kernels[i].candidates[c].rejected.empty();
     });
@@ -452,6 +385,44 @@ std::vector<std::vector<size_t>> ProgramTuner::roundCandidates() const {
     all.push_back(std::move(of));
   }
   return all;
+}
+
+/// Seconds of each of the launches that are timed.
+absl::StatusOr<std::vector<double>>
+ProgramTuner::timeStep(const Slate &slate, const StepShape &shape) {
+  if (timedLaunches.size() == launches().launches.size())
+    return slate.program->runTimed(shape);
+  std::vector<double> times;
+  for (const size_t launch : timedLaunches) {
+    const double start = seconds();
+    LLAMAC_RETURN_IF_ERROR(slate.program->runLaunch(launch, shape));
+    times.push_back(seconds() - start);
+  }
+  return times;
+}
+
+/// Sets which launches are timed: all of a short step; of a long one as many as
+/// take long enough to be told apart, which are some layers, and one at least
+/// of each kernel.
+absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
+  constexpr double longEnough = 0.3;
+  LLAMAC_ASSIGN_OR_RETURN(const Slate own,
+                          makeSlate(std::vector<size_t>(kernels.size())));
+  const double start = seconds();
+  LLAMAC_RETURN_IF_ERROR(own.program->run(shape));
+  wholeSeconds = seconds() - start;
+  const double share =
+      wholeSeconds < 2 * longEnough ? 1 : longEnough / wholeSeconds;
+  const std::vector<std::unique_ptr<schema::LaunchT>> &all =
+      launches().launches;
+  std::set<uint32_t> seen;
+  timedLaunches.clear();
+  for (size_t launch = 0; launch < all.size(); ++launch)
+    if (seen.insert(all[launch]->kernel).second ||
+        static_cast<double>(launch) < share * static_cast<double>(all.size()))
+      timedLaunches.push_back(launch);
+  stepSeconds = share * wholeSeconds;
+  return absl::OkStatus();
 }
 
 /// Times some steps of every slate. As many slates as the kernel with most
@@ -473,27 +444,34 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
     LLAMAC_ASSIGN_OR_RETURN(timed.emplace_back(), makeSoundSlate(choice));
   }
 
-  // Of a candidate's times in the round, of all the kernel's launches together,
-  // the least: what comes on top is not the kernel's. Short steps are timed
-  // more often, after one that brings code and scratch to where they are used.
+  // Of a candidate's times in the round, of a launch in the mean, the least:
+  // what comes on top is not the kernel's. Short steps are timed more often,
+  // after one that brings code and scratch to where they are used.
+  constexpr double mostOfShort = 0.1;
   constexpr size_t passesOfShort = 4;
   std::vector<std::vector<std::optional<double>>> times;
   for (const TunedKernel &kernel : kernels)
     times.emplace_back(kernel.candidates.size());
+  const bool isShortStep = stepSeconds < mostOfShort;
   if (isShortStep)
     for (const Slate &slate : timed)
       LLAMAC_RETURN_IF_ERROR(slate.program->run(shape));
   for (size_t pass = 0; pass < (isShortStep ? passesOfShort : 1); ++pass)
     for (size_t number = 0; number < count; ++number) {
       LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> launchSeconds,
-                              timed[number].program->runTimed(shape));
+                              timeStep(timed[number], shape));
       for (size_t i = 0; i < kernels.size(); ++i) {
         double sum = 0;
-        for (size_t launch = 0; launch < launchSeconds.size(); ++launch)
-          if (launches().launches[launch]->kernel == kernels[i].number)
-            sum += launchSeconds[launch];
+        size_t of = 0;
+        for (size_t k = 0; k < timedLaunches.size(); ++k)
+          if (launches().launches[timedLaunches[k]]->kernel ==
+              kernels[i].number) {
+            sum += launchSeconds[k];
+            ++of;
+          }
+        const double mean = sum / static_cast<double>(of);
         std::optional<double> &least = times[i][choices[number][i]];
-        least = std::min(least.value_or(sum), sum);
+        least = std::min(least.value_or(mean), mean);
       }
     }
   for (size_t i = 0; i < kernels.size(); ++i)
@@ -501,35 +479,36 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
   return absl::OkStatus();
 }
 
-/// Takes rounds until all kernels are decided, or time is up.
+/// Takes rounds until all kernels are decided, or time is up. Then, when there
+/// are no more candidates to try, compares whole steps.
 absl::Status ProgramTuner::measure(const StepShape &shape) {
-  constexpr size_t leastRounds = 5, mostRounds = 100;
-  // The last part of the time is for comparing whole steps.
+  constexpr size_t leastRounds = 3, mostRounds = 100;
+  if (timedLaunches.empty())
+    LLAMAC_RETURN_IF_ERROR(chooseTimedLaunches(shape));
+  // What is left then is for comparing whole steps.
   const double start = seconds();
-  const double end = start + 0.75 * (deadline - start);
-  constexpr double mostOfShort = 0.1;
-  LLAMAC_ASSIGN_OR_RETURN(const Slate own,
-                          makeSlate(std::vector<size_t>(kernels.size())));
-  LLAMAC_RETURN_IF_ERROR(own.program->run(shape));
-  isShortStep = seconds() - start < mostOfShort;
+  const double end = std::min(start + 0.75 * (deadline - start),
+                              deadline - 2 * leastWholeRounds * wholeSeconds);
+  double roundSeconds = 0;
   for (size_t round = 0; round < mostRounds; ++round) {
-    if (isStopped() || (round >= leastRounds && seconds() > end) ||
-        (round >= 2 && seconds() > deadline))
+    const double now = seconds();
+    if (isStopped() || now + roundSeconds > deadline ||
+        (round >= leastRounds && now + roundSeconds > end))
       break;
     LLAMAC_RETURN_IF_ERROR(measureRound(shape, round));
+    roundSeconds = seconds() - now;
     size_t open = 0;
     for (size_t i = 0; i < kernels.size(); ++i)
       open += trials[i].isDecided(trials[i].pick(picks[i])) ? 0 : 1;
     tell(absl::StrCat("round ", round + 1, ", ", open, " of ", kernels.size(),
                       " kernels undecided"));
-    if (open == 0)
+    if (open == 0 && round + 1 >= leastRounds)
       break;
   }
-  if (trials.empty() || trials.front().rounds() < 3)
-    return absl::OkStatus(); // Too little to choose by.
   for (size_t i = 0; i < kernels.size(); ++i)
     picks[i] = trials[i].pick(picks[i]);
-  return measureWhole(shape);
+  hasMore = takeNeighbours();
+  return hasMore ? absl::OkStatus() : measureWhole(shape);
 }
 
 /// Compares whole steps with the picks and without.
@@ -543,9 +522,9 @@ absl::Status ProgramTuner::measureWhole(const StepShape &shape) {
   LLAMAC_ASSIGN_OR_RETURN(const Slate tuned, makeSoundSlate(chosen));
   LLAMAC_ASSIGN_OR_RETURN(const Slate untuned, makeSlate(own));
   Trials whole(2);
-  constexpr size_t leastRounds = 5, mostRounds = 41;
+  constexpr size_t mostRounds = 41;
   for (size_t round = 0; round < mostRounds; ++round) {
-    if (round >= leastRounds && isOver())
+    if (round >= leastWholeRounds && isOver())
       break;
     tell(absl::StrCat("all picks together, round ", round + 1));
     std::optional<double> times[2];
@@ -567,6 +546,65 @@ absl::Status ProgramTuner::measureWhole(const StepShape &shape) {
 }
 
 //===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+/// Leaves of the candidates of each kernel the best by the model, and what was
+/// chosen before, which is only given up for more than noise.
+void ProgramTuner::takeCandidates() {
+  const std::string device = model->device().identity(plan());
+  for (TunedKernel &kernel : kernels) {
+    std::vector<Candidate> &all = kernel.candidates;
+    const auto known =
+        options.store
+            ? options.store->find(tuningKey(plan(), kernel.number, device))
+            : std::nullopt;
+    const auto isKnown = [&](const Candidate &candidate) {
+      return known && candidate.tiles == known->tiles;
+    };
+    const auto mid =
+        all.begin() +
+        static_cast<ptrdiff_t>(std::min(all.size(), options.candidates + 1));
+    further.emplace_back();
+    std::copy_if(mid, all.end(), std::back_inserter(further.back()),
+                 std::not_fn(isKnown));
+    all.erase(std::remove_if(mid, all.end(), std::not_fn(isKnown)), all.end());
+    const auto pick = std::find_if(all.begin(), all.end(), isKnown);
+    picks.push_back(
+        pick == all.end() ? 0 : static_cast<size_t>(pick - all.begin()));
+    trials.emplace_back(all.size());
+    ungated.push_back(1);
+  }
+}
+
+/// Takes what differs in one tile from a pick and was not tried. False when
+/// there is none, or hardly time for it.
+bool ProgramTuner::takeNeighbours() {
+  if (isStopped() || ++turn >= options.turns ||
+      seconds() > begin + 0.5 * (deadline - begin))
+    return false;
+  bool any = false;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    std::vector<Candidate> &all = kernels[i].candidates;
+    const std::string pick = all[picks[i]].tiles;
+    const auto isNear = [&](const Candidate &candidate) {
+      return tilesApart(candidate.tiles, pick) == 1;
+    };
+    for (size_t taken = 0; taken < options.candidates; ++taken) {
+      const auto near =
+          std::find_if(further[i].begin(), further[i].end(), isNear);
+      if (near == further[i].end())
+        break;
+      all.push_back(std::move(*near));
+      further[i].erase(near);
+      any = true;
+    }
+    trials[i].setCandidates(all.size());
+  }
+  return any;
+}
+
+//===----------------------------------------------------------------------===//
 // The whole
 //===----------------------------------------------------------------------===//
 
@@ -578,17 +616,12 @@ void ProgramTuner::keep() const {
     const schema::KernelT &kernel = *plan().kernels[kernels[i].number];
     TuningEntry entry;
     entry.tiles = pick.tiles;
-    const auto count = static_cast<double>(
-        std::count_if(launches().launches.begin(), launches().launches.end(),
-                      [&](const auto &launch) {
-                        return launch->kernel == kernels[i].number;
-                      }));
-    entry.seconds = trials[i].secondsOf(picks[i]) / count;
-    entry.firstSeconds = trials[i].secondsOf(0) / count;
+    entry.seconds = trials[i].secondsOf(picks[i]);
+    entry.firstSeconds = trials[i].secondsOf(0);
     entry.predicted = pick.prediction.seconds;
     if (const auto second = trials[i].runnerUp(picks[i])) {
       entry.runnerUp = candidates[*second].tiles;
-      entry.runnerUpSeconds = trials[i].secondsOf(*second) / count;
+      entry.runnerUpSeconds = trials[i].secondsOf(*second);
     }
     entry.origin = TuningOrigin::Measured;
     entry.time = std::time(nullptr);
@@ -612,31 +645,16 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
   }
   timed = *step;
   result.step = timed.tuned();
-  kernels =
-      candidatesOf(plan(), program, result.step, machine, options.candidates);
+  kernels = candidatesOf(plan(), program, result.step, machine);
   if (kernels.empty()) {
     result.skipped = "no kernel of it has variants";
     return result;
   }
-  // What was chosen before is only given up for more than noise.
-  const std::string device = model->device().identity(plan());
-  for (const TunedKernel &kernel : kernels) {
-    trials.emplace_back(kernel.candidates.size());
-    picks.push_back(0);
-    const auto known =
-        options.store
-            ? options.store->find(tuningKey(plan(), kernel.number, device))
-            : std::nullopt;
-    for (size_t i = 1; known && i < kernel.candidates.size(); ++i)
-      if (kernel.candidates[i].tiles == known->tiles)
-        picks.back() = i;
-  }
+  takeCandidates();
 
-  tell("compiling candidates");
-  LLAMAC_RETURN_IF_ERROR(compileCandidates());
   // Pages for the longest of the steps.
   int64_t pages = 0;
-  std::vector<StepPlan> steps = gateSteps();
+  std::vector<StepPlan> steps = gateSteps(plan(), program);
   steps.push_back(timed);
   for (const StepPlan &each : steps)
     pages = std::max(
@@ -646,28 +664,16 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
       std::min(pages, plan().kv->pagesPerSequence * plan().kv->maxSequences);
   LLAMAC_ASSIGN_OR_RETURN(
       engine, Engine::create(model, {.kvPages = pages, .observer = this}));
-  LLAMAC_RETURN_IF_ERROR(makeGateSlates());
-  for (const StepPlan &each : gateSteps()) {
-    if (isOver()) {
-      for (TunedKernel &kernel : kernels)
-        for (size_t i = 1; i < kernel.candidates.size(); ++i)
-          kernel.candidates[i].rejected = outOfTime;
-      break;
-    }
-    tell(absl::StrCat("comparing candidates with the plan's own kernels, ",
-                      each.sequences * each.tokens, " rows"));
-    LLAMAC_RETURN_IF_ERROR(runStep(each, Phase::Gate));
-  }
-  slates.clear();
-  for (size_t i = 0; i < kernels.size(); ++i)
-    if (!kernels[i].candidates[picks[i]].rejected.empty())
-      picks[i] = 0;
-
-  if (plan().target != "sim") {
-    LLAMAC_RETURN_IF_ERROR(runStep(timed, Phase::Trials));
-    if (options.store && trials.front().rounds() >= 3)
-      keep();
-  }
+  do {
+    hasMore = false;
+    tell("compiling candidates");
+    LLAMAC_RETURN_IF_ERROR(compileCandidates());
+    LLAMAC_RETURN_IF_ERROR(gateCandidates());
+    if (plan().target != "sim")
+      LLAMAC_RETURN_IF_ERROR(runStep(timed, Phase::Trials));
+  } while (hasMore);
+  if (options.store && trials.front().rounds() > 0)
+    keep();
   for (size_t i = 0; i < kernels.size(); ++i) {
     KernelTuningResult of;
     of.kernel = plan().kernels[kernels[i].number]->symbol;
@@ -721,10 +727,15 @@ tuneModel(const std::shared_ptr<const Model> &model,
   for (size_t program = 0; program < count; ++program) {
     if (options.stop && *options.stop)
       break;
-    // What the programs before did not take is shared by those that follow.
+    // What the programs before did not take is shared by those that follow. The
+    // last one's steps, of many rows, take longest.
+    constexpr size_t sharesOfLast = 3;
     const double left = options.budget - (seconds() - start);
     const double deadline =
-        seconds() + left / static_cast<double>(count - program);
+        seconds() +
+        (program + 1 == count
+             ? left
+             : left / static_cast<double>(count - program - 1 + sharesOfLast));
     LLAMAC_ASSIGN_OR_RETURN(
         results.emplace_back(),
         ProgramTuner(model, program, options, machine, deadline).run());

@@ -15,9 +15,10 @@
 //     candidates, round by round (Trials.h): launches are timed where they
 //     stand, with caches as the launches before them leave them and the weights
 //     of all layers going by;
-//  4. steps with all picks together are compared with steps without: a program
-//     that is not faster as a whole keeps what it had;
-//  5. the picks are kept.
+//  4. while there is time, what differs from a pick in one tile is next;
+//  5. steps with all picks together are compared with steps without: a program
+//     that is not faster as a whole keeps its own tiles;
+//  6. the picks are kept.
 //
 // Candidate number k of all kernels together make a slate: the plan with these
 // variants, loaded and bound to the engine's memory.
@@ -52,8 +53,10 @@ public:
 
 struct TuneOptions {
   double budget = 60; ///< Seconds, for all programs together.
-  /// Of a kernel, beside its own.
+  /// Of a kernel, beside its own, in a turn: in the first one the best by the
+  /// model, then what differs in one tile from the fastest so far.
   size_t candidates = 6;
+  size_t turns = 4;
   /// May be null where none is needed.
   VariantCompiler *compiler = nullptr;
   /// Where picks are kept; may be null.
@@ -68,7 +71,7 @@ struct TuneOptions {
 struct KernelTuningResult {
   std::string kernel; ///< The plan's name of it.
   std::vector<Candidate> candidates;
-  /// By candidate; 0 for one that was not measured.
+  /// By candidate, of a launch in the mean; 0 for one that was not measured.
   std::vector<double> seconds;
   size_t pick = 0;
   std::optional<size_t> runnerUp;

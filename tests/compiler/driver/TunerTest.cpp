@@ -22,6 +22,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,12 +87,16 @@ class TunerTest : public testing::Test {
 protected:
   void SetUp() override {
     setenv("XDG_CACHE_HOME", folder.path("cache").c_str(), /*overwrite=*/1);
-    const std::string config = folder.write("config.json", modelConfig);
     path = folder.path("model.plan");
-    auto opened = openConfig(config);
-    ASSERT_TRUE(opened.ok()) << opened.status();
     CompileOptions options;
     options.context = 512;
+    compile(options);
+  }
+
+  void compile(CompileOptions options, const std::string &model = modelConfig) {
+    const std::string config = folder.write("config.json", model);
+    auto opened = openConfig(config);
+    ASSERT_TRUE(opened.ok()) << opened.status();
     options.hasWeights = false;
     options.weightFormat = "q4_0";
     auto compilation = Compilation::create(*opened, options);
@@ -108,10 +113,12 @@ protected:
     return model.ok() ? *model : nullptr;
   }
 
-  std::vector<ProgramTuningResult> tune(VariantCompiler *compiler) {
+  std::vector<ProgramTuningResult>
+  tune(VariantCompiler *compiler, size_t candidates = 2, size_t turns = 1) {
     TuneOptions options;
-    options.budget = 60;
-    options.candidates = 2;
+    options.budget = 1000; // Never reached, however slow the machine.
+    options.candidates = candidates;
+    options.turns = turns;
     options.compiler = compiler;
     options.store = &store();
     auto results = tuneModel(load(false), options);
@@ -205,6 +212,20 @@ TEST_F(TunerTest, EveryVariantComputesTheSameAndTheChoicesAreKept) {
               SizeIs(kernels));
 }
 
+TEST_F(TunerTest, LaterTurnsTryWhatDiffersFromThePickInOneTile) {
+  ClangVariantCompiler compiler;
+  for (const ProgramTuningResult &result : tune(&compiler, 1, 2))
+    for (const KernelTuningResult &kernel : result.kernels) {
+      // Of one tile there are neighbours left: two candidates beside the own.
+      ASSERT_THAT(kernel.candidates, SizeIs(3)) << kernel.kernel;
+      EXPECT_GT(kernel.seconds[2], 0) << kernel.kernel;
+      const std::string &last = kernel.candidates[2].tiles;
+      EXPECT_TRUE(tilesApart(last, "") == 1 ||
+                  tilesApart(last, kernel.candidates[1].tiles) == 1)
+          << kernel.kernel << " " << last;
+    }
+}
+
 TEST_F(TunerTest, WrongVariantsAreRejectedHoweverFastTheyAre) {
   const std::string sink = "int lanes) const {\n";
   PlantingCompiler compiler({
@@ -256,6 +277,40 @@ TEST_F(TunerTest, WrongVariantsAreRejectedHoweverFastTheyAre) {
   for (const char *sound : {"gemv_attention_wo", "gemm_feed_forward_w2"})
     EXPECT_THAT(candidatesOf(results, sound),
                 Each(Field(&Candidate::rejected, IsEmpty())));
+}
+
+TEST_F(TunerTest, AVariantThatRacesIsRejectedWhereAccessesAreChecked) {
+  for (const bool isChecked : {false, true}) {
+    CompileOptions options;
+    options.target = "sim";
+    options.gpu = "sm_80";
+    options.simCheck = isChecked;
+    options.context = 64;
+    options.maxSequences = 1;
+    compile(options,
+            absl::StrReplaceAll(modelConfig, {{"256", "128"},
+                                              {"512", "256"},
+                                              {"_layers\": 2", "_layers\": 1"},
+                                              {"heads\": 4", "heads\": 2"},
+                                              {"heads\": 2", "heads\": 1"}}));
+    // All threads of a block write to one place. The result is right.
+    PlantingCompiler compiler({{"gemv_output", [](std::string &source) {
+                                  insertBehind(source, "int rows) {\n",
+                                               "LLAMAC_SHARED(raced, int);\n"
+                                               "raced = int(threadIdx.x);\n");
+                                }}});
+    const auto results = tune(&compiler, 1);
+    EXPECT_THAT(
+        candidatesOf(results, "gemv_output"),
+        AllOf(Not(IsEmpty()),
+              Each(Field(&Candidate::rejected,
+                         isChecked ? testing::Matcher<const std::string &>(
+                                         HasSubstr("race"))
+                                   : IsEmpty()))));
+    EXPECT_THAT(
+        candidatesOf(results, "gemv_feed_forward"),
+        AllOf(Not(IsEmpty()), Each(Field(&Candidate::rejected, IsEmpty()))));
+  }
 }
 
 TEST_F(TunerTest, WithoutACompilerOrTimeNothingIsKept) {

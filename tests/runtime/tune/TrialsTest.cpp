@@ -101,6 +101,18 @@ TEST(TrialsTest, ACandidateThatIsOutKeepsItsEarlierRounds) {
   EXPECT_EQ(trials.runnerUp(1), 0U);
 }
 
+TEST(TrialsTest, ACandidateThatJoinsLaterNeedsThreeRounds) {
+  Trials trials(1);
+  trials.addRound({1.0});
+  trials.setCandidates(2);
+  for (size_t round = 0; round < 3; ++round) {
+    EXPECT_EQ(trials.pick(), 0U) << round;
+    trials.addRound({1.0, 0.5});
+  }
+  EXPECT_EQ(trials.pick(), 1U);
+  EXPECT_EQ(trials.ratioOf(1).rounds, 3U);
+}
+
 TEST(TrialsTest, OneThatWasNeverMeasuredIsNotPicked) {
   Trials trials(2);
   trials.addRound({1.0, std::nullopt});

@@ -1,0 +1,45 @@
+//===- TunedSteps.h - Steps by which a program is tuned ---------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_TUNE_TUNEDSTEPS_H
+#define LLAMAC_RUNTIME_TUNE_TUNEDSTEPS_H
+
+#include "runtime/plan/plan_generated.h"
+#include "runtime/tune/CostModel.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace llamac {
+
+/// A step that makes the engine run one program: some sequences that have
+/// `before` tokens each get `tokens` more.
+struct StepPlan {
+  int64_t sequences = 1;
+  int64_t before = 0;
+  int64_t tokens = 1;
+
+  TunedStep tuned() const { return {sequences * tokens, before + tokens}; }
+};
+
+/// A step of about `rows` rows, each with `before` tokens ahead of it, that
+/// runs program number `program`; none when the plan keeps too few sequences.
+std::optional<StepPlan> stepOf(const schema::PlanT &plan, size_t program,
+                               int64_t rows, int64_t before);
+
+/// Steps that show what variants compute: whole tiles and ragged ones, with and
+/// without a past.
+std::vector<StepPlan> gateSteps(const schema::PlanT &plan, size_t program);
+
+/// Ids spread over the vocabulary, the same in every run; others by `salt`.
+std::vector<int32_t> tokensOf(int64_t count, int64_t vocab, int64_t salt);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_TUNE_TUNEDSTEPS_H
