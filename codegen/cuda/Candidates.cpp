@@ -128,14 +128,15 @@ static bool isLegal(const cuda::GemvConfig &config) {
   const int loads = config.weights * config.outputsPerWarp * config.unroll;
   return config.maxRows * config.outputsPerWarp / 2 <= 32 &&
          config.maxRows * loads <= 2 * maxUnrolledSums && loads <= 32 &&
-         (config.unroll == 1 || 32 * config.unroll <= chunksOf(config));
+         (config.unroll == 1 ||
+          int64_t{32} * config.unroll <= chunksOf(config));
 }
 
 static bool isLegal(const cuda::GemvMmaConfig &config) {
   const int loads = config.weights * config.unroll;
   return loads <= 8 && (config.warps <= 8 || loads <= 4) &&
          (config.unroll == 1 ||
-          4 * config.warps * config.unroll <= chunksOf(config));
+          int64_t{4} * config.warps * config.unroll <= chunksOf(config));
 }
 
 /// A warp's sums leave registers for the fragments and, of weights that are not
@@ -335,7 +336,7 @@ static kernel::TileModel gemvModel(const cuda::GemvConfig &config,
   const int sums = config.maxRows * config.weights * config.outputsPerWarp;
   const int held = static_cast<int>(loads) * chunkRegisters;
   return {.rowBytes = config.depth * 4,
-          .flightBytes = config.warps * 32 * 16 * loads,
+          .flightBytes = int64_t{config.warps} * 32 * 16 * loads,
           .resident = residentOf(shape, plainRegisters + sums + held, gpu)};
 }
 
@@ -397,14 +398,14 @@ static kernel::TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
   const int64_t outputs = int64_t{config.panels} * config.panelOutputs;
   // A warpgroup reads 64 rows of f32 and all outputs; a cluster's blocks copy
   // the rows together.
-  return {.weightRows = cuda::wgmmaRows,
-          .rowBytes = config.depth * 4 / config.cluster,
-          .flightBytes =
-              int64_t{config.stages - 1} * cuda::wgmmaStageBytes(config),
-          .resident = 1,
-          .tiles = cuda::wgmmaTiles(config),
-          .localBytes = 1024 * (64 * 64 + 32 * outputs) / (2048 * outputs),
-          .usesMatrixUnits = true};
+  return {
+      .weightRows = cuda::wgmmaRows,
+      .rowBytes = config.depth * 4 / config.cluster,
+      .flightBytes = int64_t{config.stages - 1} * cuda::wgmmaStageBytes(config),
+      .resident = 1,
+      .tiles = cuda::wgmmaTiles(config),
+      .localBytes = 1024 * (int64_t{64} * 64 + 32 * outputs) / (2048 * outputs),
+      .usesMatrixUnits = true};
 }
 
 static kernel::TileModel attentionModel(kernel::AttentionOp op,

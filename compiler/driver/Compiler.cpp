@@ -200,6 +200,8 @@ std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
     return std::make_unique<CpuBackend>(
         CpuTargetOptions{.context = options.context, .kvFormat = kv.cpu},
         options.isaLevels);
+  if (!kv.cuda)
+    llvm_unreachable("settleOptions() refuses a cache that cuda has not");
   const CudaTargetOptions cuda{.gpu = *findGpuSpec(options.gpu),
                                .context = options.context,
                                .kvFormat = *kv.cuda};
@@ -426,6 +428,7 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.hasWeights = compileOptions.hasWeights;
   contents.generator = generatorOf(contents.target);
   std::vector<std::string> edited;
+  edited.reserve(compileOptions.overrides.size());
   for (const KernelOverride &override : compileOptions.overrides)
     edited.push_back(override.kernel);
   contents.tuning = listVariants(*graph, contents, *backend, edited);

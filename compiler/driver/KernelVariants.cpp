@@ -199,6 +199,7 @@ ranked(std::vector<schema::VariantT> variants, const schema::LaunchCost &cost,
         i);
   llvm::sort(order);
   std::vector<schema::VariantT> sorted;
+  sorted.reserve(order.size());
   for (const auto &[seconds, number] : order)
     sorted.push_back(std::move(variants[number]));
   return sorted;

@@ -11,6 +11,8 @@
 #include "runtime/base/Status.h"
 #include "runtime/tools/CommandLine.h"
 
+// An option that is declared twice ends the program.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char **argv) {
   CLI::App app("Compiles Llama models into plans and runs them.", "llamac");
   app.set_version_flag("--version", LLAMAC_VERSION);

@@ -129,7 +129,7 @@ static uint32_t gatherBits(uint32_t dealt) {
 template <int width>
 static void packField(const Field &field, const uint8_t *stored,
                       uint8_t *block) {
-  for (int i = 0; i < field.count; ++i)
+  for (ptrdiff_t i = 0; i < field.count; ++i)
     std::memcpy(block + field.target + i * panelRows * width,
                 stored + field.offset + i * width, width);
 }
@@ -137,7 +137,7 @@ static void packField(const Field &field, const uint8_t *stored,
 template <int width>
 static void unpackField(const Field &field, const uint8_t *block,
                         uint8_t *stored) {
-  for (int i = 0; i < field.count; ++i)
+  for (ptrdiff_t i = 0; i < field.count; ++i)
     std::memcpy(stored + field.offset + i * width,
                 block + field.target + i * panelRows * width, width);
 }

@@ -127,6 +127,8 @@ class CudaBuffer final : public Buffer {
 public:
   CudaBuffer(const CudaDevice &device, CudaMemory &blocks,
              cuda::Address address, uint64_t size)
+      // The driver's addresses are numbers.
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
       : Buffer(reinterpret_cast<void *>(address), size), device(device),
         blocks(blocks) {}
   ~CudaBuffer() override {
@@ -311,7 +313,7 @@ public:
   absl::StatusOr<std::string> image(const CudaSource &source);
 
 private:
-  absl::Status open();
+  absl::StatusOr<const Nvrtc *> open();
 
   const std::string &architecture;
   int driverVersion;
@@ -324,10 +326,10 @@ private:
 
 /// A driver loads code of the compilers of its own major version, and of those
 /// before.
-absl::Status KernelCompiler::open() {
+absl::StatusOr<const Nvrtc *> KernelCompiler::open() {
   const std::lock_guard<std::mutex> lock(opening);
   if (nvrtc)
-    return absl::OkStatus();
+    return &*nvrtc;
   LLAMAC_ASSIGN_OR_RETURN(Nvrtc opened, Nvrtc::open());
   int major = 0;
   if (absl::SimpleAtoi(opened.version().substr(0, opened.version().find('.')),
@@ -338,16 +340,15 @@ absl::Status KernelCompiler::open() {
         opened.path(), " is, got one for CUDA ", driverVersion / 1000,
         "; update the driver or name an older NVRTC's "
         "folder in LLAMAC_NVRTC_PATH"));
-  nvrtc = std::move(opened);
-  return absl::OkStatus();
+  return &nvrtc.emplace(std::move(opened));
 }
 
 absl::StatusOr<std::string> KernelCompiler::image(const CudaSource &source) {
-  LLAMAC_RETURN_IF_ERROR(open());
-  const std::string key = cubinKey(source, architecture, nvrtc->version());
+  LLAMAC_ASSIGN_OR_RETURN(const Nvrtc *compiler, open());
+  const std::string key = cubinKey(source, architecture, compiler->version());
   if (std::optional<std::string> known = findCubin(key))
     return *std::move(known);
-  auto cubin = nvrtc->compile(source, architecture);
+  auto cubin = compiler->compile(source, architecture);
   if (!cubin.ok())
     return deviceError(cubin.status().message());
   if (const absl::Status kept = keepCubin(key, cubin->image);

@@ -28,12 +28,14 @@ Driver::open(const std::string &library) {
   std::shared_ptr<Driver> driver(new Driver);
   driver->library = library;
   const char *missing = nullptr;
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define LLAMAC_DRIVER_RESOLVE(name, result, parameters)                        \
   driver->name = reinterpret_cast<result(*) parameters>(dlsym(handle, #name)); \
   if (!driver->name && !missing)                                               \
     missing = #name;
   LLAMAC_DRIVER_FUNCTIONS(LLAMAC_DRIVER_RESOLVE)
 #undef LLAMAC_DRIVER_RESOLVE
+  // NOLINTEND(bugprone-macro-parentheses)
   if (missing)
     return deviceError(absl::StrCat(
         library, ": expected NVIDIA's driver, got a library without ", missing,

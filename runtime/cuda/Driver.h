@@ -151,10 +151,12 @@ public:
   absl::StatusOr<DeviceId> firstDevice() const;
   absl::StatusOr<ComputeCapability> capabilityOf(DeviceId device) const;
 
+// NOLINTBEGIN(bugprone-macro-parentheses, readability-identifier-naming)
 #define LLAMAC_DRIVER_MEMBER(name, result, parameters)                         \
   result(*name) parameters = nullptr;
   LLAMAC_DRIVER_FUNCTIONS(LLAMAC_DRIVER_MEMBER)
 #undef LLAMAC_DRIVER_MEMBER
+  // NOLINTEND(bugprone-macro-parentheses, readability-identifier-naming)
 
 private:
   Driver() = default;

@@ -78,11 +78,14 @@ namespace {
 // Lets the lexer report how far it has read.
 class CountingIterator {
 public:
+  // Names that std::iterator_traits asks for.
+  // NOLINTBEGIN(readability-identifier-naming)
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
   using difference_type = std::ptrdiff_t;
   using pointer = const char *;
   using reference = const char &;
+  // NOLINTEND(readability-identifier-naming)
 
   CountingIterator(const char *at, uint64_t *consumed)
       : at(at), consumed(consumed) {}

@@ -93,12 +93,13 @@ PlanReader::withPicks(absl::Span<const KernelPick> picks) const {
   reader->picked.assign(picks.begin(), picks.end());
   for (size_t i = 0; i < picks.size(); ++i) {
     schema::KernelT &kernel = *reader->manifest.kernels[i];
-    if (!picks[i].variant)
+    const std::optional<size_t> &pick = picks[i].variant;
+    if (!pick)
       continue;
-    if (*picks[i].variant >= kernel.variants.size())
+    if (*pick >= kernel.variants.size())
       return internalError(
           absl::StrCat("kernel ", kernel.symbol, " has no such variant"));
-    const schema::VariantT &variant = *kernel.variants[*picks[i].variant];
+    const schema::VariantT &variant = *kernel.variants[*pick];
     kernel.symbol = variant.symbol;
     for (const auto &program : reader->manifest.programs)
       for (const auto &launch : program->launches)

@@ -61,11 +61,11 @@ public:
 
   /// The variant that kernel `number` is; null when it is the plan's own.
   const schema::VariantT *variantOf(size_t number) const {
-    return number < picked.size() && picked[number].variant
-               ? manifest.kernels[number]
-                     ->variants[*picked[number].variant]
-                     .get()
-               : nullptr;
+    if (number >= picked.size())
+      return nullptr;
+    const std::optional<size_t> &variant = picked[number].variant;
+    return variant ? manifest.kernels[number]->variants[*variant].get()
+                   : nullptr;
   }
 
   /// Its code, where the pick came with some; else null.

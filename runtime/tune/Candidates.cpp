@@ -97,14 +97,15 @@ limitsOf(Device &device, const std::string &identity, TuningStore *store) {
   if (const auto kept = store ? store->findProbe(identity) : std::nullopt)
     if (std::optional<DeviceLimits> limits = parseLimits(*kept))
       return limits;
-  const auto measured = device.measureLimits();
-  if (!measured.ok() || !*measured)
+  const std::optional<DeviceLimits> measured =
+      device.measureLimits().value_or(std::nullopt);
+  if (!measured)
     return std::nullopt;
-  const nlohmann::json json = {{"bandwidth", (*measured)->bandwidth},
-                               {"operations", (*measured)->f32Operations}};
+  const nlohmann::json json = {{"bandwidth", measured->bandwidth},
+                               {"operations", measured->f32Operations}};
   if (store)
     store->keepProbe(identity, json.dump());
-  return *measured;
+  return measured;
 }
 
 MachineSpec machineOf(Device &device, const schema::PlanT &plan,

@@ -165,8 +165,9 @@ static std::string compareElements(absl::Span<const uint8_t> before,
                         all.error / std::max(all.expected, 1e-30),
                         " against the plan's own kernel, at most ", allowed,
                         " is rounding");
-  const double ofPart = all.expected / std::max<double>(1, all.count) *
-                        std::min(partElements, all.count);
+  const double share = static_cast<double>(std::min(partElements, all.count)) /
+                       static_cast<double>(std::max<size_t>(1, all.count));
+  const double ofPart = all.expected * share;
   if (worst > partRoom * allowed * ofPart)
     return absl::StrCat(what, ": some ", partElements,
                         " elements, the first that differs at byte ", worstAt,

@@ -49,9 +49,12 @@ double Trials::secondsOf(size_t candidate) const {
 
 Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
   std::vector<double> ratios;
-  for (size_t round = 0; round < rounds(); ++round)
-    if (seconds[candidate][round] && seconds[other][round])
-      ratios.push_back(*seconds[candidate][round] / *seconds[other][round]);
+  for (size_t round = 0; round < rounds(); ++round) {
+    const std::optional<double> &time = seconds[candidate][round];
+    const std::optional<double> &otherTime = seconds[other][round];
+    if (time && otherTime)
+      ratios.push_back(*time / *otherTime);
+  }
   if (ratios.empty())
     return {std::numeric_limits<double>::infinity(), leastGain, 0};
   const double median = medianOf(ratios);

@@ -160,6 +160,7 @@ absl::Status ProgramTuner::runStep(const StepPlan &step, Phase during) {
     tokens.push_back(tokensOf(step.tokens, vocab, i + step.sequences));
   }
   std::vector<SequenceTokens> batch;
+  batch.reserve(sequences.size());
   for (size_t i = 0; i < sequences.size(); ++i)
     batch.push_back({&sequences[i], tokens[i], Wanted::Last});
   phase = during;
@@ -191,7 +192,7 @@ absl::Status ProgramTuner::compileCandidates() {
     const auto &variants = plan().kernels[kernel.number]->variants;
     for (size_t i = 1; i < kernel.candidates.size(); ++i)
       if (Candidate &candidate = kernel.candidates[i];
-          !candidate.code && candidate.rejected.empty())
+          candidate.variant && !candidate.code && candidate.rejected.empty())
         jobs.push_back({i, &candidate, variants[*candidate.variant].get()});
   }
   // The best of every kernel come first, in case that time runs out.
@@ -450,6 +451,7 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
   constexpr double mostOfShort = 0.1;
   constexpr size_t passesOfShort = 4;
   std::vector<std::vector<std::optional<double>>> times;
+  times.reserve(kernels.size());
   for (const TunedKernel &kernel : kernels)
     times.emplace_back(kernel.candidates.size());
   const bool isShortStep = stepSeconds < mostOfShort;

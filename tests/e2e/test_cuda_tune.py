@@ -7,6 +7,9 @@ the plan's own kernels give. And under which name a GPU's choices are kept.
     test_cuda_tune.py Variants    the first few variants of every kernel of a small model
     test_cuda_tune.py Checked     some, with every access to memory checked
     test_cuda_tune.py Identity    what a GPU is called
+
+With LLAMAC_ALL_CANDIDATES in the environment Variants takes all variants, and more
+GPUs and formats.
 """
 
 import os
@@ -38,7 +41,7 @@ class SimCase(support.TestCase):
         that had some."""
         plan = self.path(f"{gpu}.plan")
         self.llamac("compile", self.model, "--target", "sim", "--gpu", gpu, "-c", 192, "--parallel", 8, "-o", plan, "-q", *flags)
-        out = self.llamac("tune", plan, "--budget", 600, "--candidates", candidates).stdout
+        out = self.llamac("tune", plan, "--budget", 6000, "--candidates", candidates, timeout=6000).stdout
         self.assertNotIn("rejected", out)
         listed = self.llamac("tune", plan, "--list").stdout
         counts = [int(count) for count in re.findall(r"\((\d+) candidates\)", listed)]
@@ -48,13 +51,25 @@ class SimCase(support.TestCase):
 
 
 class Variants(SimCase):
+    ALL = "LLAMAC_ALL_CANDIDATES" in os.environ
+
+    def tune_some(self, gpu, *flags):
+        return self.tune(gpu, 1000 if self.ALL else 4, *flags)
+
     def test_of_hopper_in_bf16(self):
-        families = self.tune("sm_90a", 4)
+        families = self.tune_some("sm_90a")
         self.assertLessEqual({"gemv", "gemv_mma", "attention_split", "gemm_wgmma"}, families)
 
     def test_of_other_gpus_in_4_bits(self):
-        families = self.tune("sm_80", 4, "--weights", "q4_0")
+        families = self.tune_some("sm_80", "--weights", "q4_0")
         self.assertLessEqual({"gemv", "gemv_mma", "gemm", "attention", "attention_split"}, families)
+
+    @unittest.skipUnless(ALL, "LLAMAC_ALL_CANDIDATES is not set")
+    def test_of_all_gpus_and_formats(self):
+        for gpu in ("sm_80", "sm_89", "sm_90a", "sm_120a"):
+            for weights in ("keep", "q4_0", "q8_0"):
+                with self.subTest(gpu=gpu, weights=weights):
+                    self.tune_some(gpu, "--weights", weights)
 
 
 class Checked(SimCase):
