@@ -23,52 +23,62 @@
 
 namespace llamac::cpu {
 
+using F32x8 = float __attribute__((ext_vector_type(8)));
+using F64x8 = double __attribute__((ext_vector_type(8)));
+using I64x8 = long __attribute__((ext_vector_type(8)));
+
 struct SineCosine {
-  double sine;
-  double cosine;
+  F64x8 sine;
+  F64x8 cosine;
 };
 
 /// sin x and cos x for |x| up to 2^20, within 1e-15: x = n pi/2 + r with
 /// |r| <= pi/4, where pi/2 is split so that n times its first two parts is
 /// exact, then the Taylor series up to r^17 and r^16, whose next terms are
 /// below 1e-17.
-LLAMAC_INLINE SineCosine sineCosine(double x) {
-  double quarters = x * 0x1.45f306dc9c883p-1;
-  auto n = long(quarters + (quarters < 0 ? -0.5 : 0.5));
-  double r = x - double(n) * 0x1.921fb54p+0;
-  r -= double(n) * 0x1.10b46118p-30;
-  r -= double(n) * 0x1.313198a2e037p-61;
+LLAMAC_INLINE SineCosine sineCosine(F64x8 x) {
+  constexpr double magic = 0x1.8p52; // Adding it rounds to an integer.
+  F64x8 shifted = x * 0x1.45f306dc9c883p-1 + magic;
+  auto quarters = bits<I64x8>(shifted); // Its lowest bits are those of n.
+  F64x8 n = shifted - magic;
+  F64x8 r = x - n * 0x1.921fb54p+0;
+  r -= n * 0x1.10b46118p-30;
+  r -= n * 0x1.313198a2e037p-61;
 
-  double square = r * r;
-  double sine = 0, cosine = 0; // Of (sin r) / r and cos r, by Horner's rule.
+  F64x8 square = r * r;
+  F64x8 sine = 0, cosine = 0; // Of (sin r) / r and cos r, by Horner's rule.
+#pragma clang loop unroll(full)
   for (int k = 16; k > 0; k -= 2) {
-    sine = (sine + 1) * -square / double(k * (k + 1));
-    cosine = (cosine + 1) * -square / double(k * (k - 1));
+    sine = (sine + 1) * (square * (-1.0 / double(k * (k + 1))));
+    cosine = (cosine + 1) * (square * (-1.0 / double(k * (k - 1))));
   }
   sine = r * (1 + sine);
   cosine = 1 + cosine;
 
-  switch (n & 3) {
-  case 0:
-    return {sine, cosine};
-  case 1:
-    return {cosine, -sine};
-  case 2:
-    return {-sine, -cosine};
-  default:
-    return {-cosine, sine};
-  }
+  // A quarter turn makes a cosine of a sine, two turn both signs.
+  I64x8 isOdd = (quarters & 1) != 0;
+  F64x8 ofSine = isOdd ? cosine : sine, ofCosine = isOdd ? sine : cosine;
+  return {bits<F64x8>(bits<I64x8>(ofSine) ^ (quarters & 2) << 62),
+          bits<F64x8>(bits<I64x8>(ofCosine) ^ ((quarters + 1) & 2) << 62)};
 }
 
 /// out: f32 [rows][headSize / 2][cos, sin]; frequencies: f64 [headSize / 2].
 template <long headSize>
 LLAMAC_INLINE void ropeTable(const CpuLaunch &launch, const int *positions,
                              const double *frequencies, float *out) {
+  constexpr long pairs = headSize / 2, lanes = 8;
   forEachRow(launch, ropeTableShape().rowBlock, [&](long row) {
-    for (long i = 0; i < headSize / 2; ++i) {
-      SineCosine turn = sineCosine(double(positions[row]) * frequencies[i]);
-      out[row * headSize + 2 * i] = float(turn.cosine);
-      out[row * headSize + 2 * i + 1] = float(turn.sine);
+    for (long i = 0; i < pairs; i += lanes) {
+      F64x8 of = 0;
+      const int count = int(pairs - i < lanes ? pairs - i : lanes);
+      __builtin_memcpy(&of, frequencies + i, count * sizeof(double));
+      SineCosine turn = sineCosine(double(positions[row]) * of);
+      store16(out + row * headSize + 2 * i,
+              __builtin_shufflevector(
+                  __builtin_convertvector(turn.cosine, F32x8),
+                  __builtin_convertvector(turn.sine, F32x8), 0, 8, 1, 9, 2, 10,
+                  3, 11, 4, 12, 5, 13, 6, 14, 7, 15),
+              2 * count);
     }
   });
 }
@@ -82,8 +92,6 @@ struct AppendArgs {
   const int *positions; ///< [rows].
   const int *sequences; ///< [rows].
 };
-
-using F32x8 = float __attribute__((ext_vector_type(8)));
 
 /// Elements column .. column + 15 of a row of heads, their pairs turned by the
 /// row's angles. Halves go by themselves, since 16 elements may reach into the
