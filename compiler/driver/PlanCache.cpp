@@ -71,7 +71,7 @@ compileToFile(Compilation &compilation, const std::string &path, bool quiet) {
   return times;
 }
 
-/// Where cached plans lie; made when it is not there.
+/// What a cached plan is called.
 static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
                                             const CompileOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(std::string model, checkpoint.fingerprint());
@@ -84,6 +84,22 @@ static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
       absl::StrCat(model, "\n", build, "\n", settled.describe());
   const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
   return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
+}
+
+/// Plans of models that nobody runs any more, and of other builds of llamac,
+/// would fill the disk.
+static void removeUnusedPlans(const std::string &folder) {
+  namespace fs = std::filesystem;
+  constexpr std::chrono::hours unusedFor(24 * 30);
+  const auto oldest = fs::file_time_type::clock::now() - unusedFor;
+  std::error_code error;
+  for (fs::directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
+    std::error_code ofFile;
+    const auto used = file->last_write_time(ofFile);
+    if (!ofFile && used < oldest && file->path().extension() == ".plan")
+      fs::remove(file->path(), ofFile);
+  }
 }
 
 bool namesPlan(const std::string &path) {
@@ -109,13 +125,18 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
     reading.threads =
         static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const absl::Status status = PlanReader::open(path, reading).status();
-    if (status.ok())
+    if (status.ok()) {
+      std::error_code error; // Kept all the same where it may not be written.
+      std::filesystem::last_write_time(
+          path, std::filesystem::file_time_type::clock::now(), error);
       return ResolvedPlan{path, true};
+    }
     std::fprintf(stderr, "warning: %s; the cached plan is made again\n",
                  std::string(status.message()).c_str());
   }
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, options));
+  removeUnusedPlans(folder);
   LLAMAC_RETURN_IF_ERROR(compileToFile(*compilation, path, quiet).status());
   return ResolvedPlan{path, false};
 }

@@ -44,6 +44,7 @@ struct ResolvedPlan {
 /// ~/.cache). One that is there is verified; it is made when there is none, or,
 /// with a warning on stderr, when the one there is corrupt. Its name hashes the
 /// model's contents, `options`, the host's instruction set and this program.
+/// When a plan is made, those there that were not used for 30 days are removed.
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet);

@@ -112,8 +112,12 @@ void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
   app.add_option("--budget", options.budget, "Seconds to take at most")
       ->capture_default_str();
   app.add_option("--candidates", options.candidates,
-                 "Tiles to try for each kernel, those first that the model "
-                 "takes for the best")
+                 "Tiles to try for each kernel in a turn, in the first those "
+                 "that the model takes for the best")
+      ->capture_default_str();
+  app.add_option("--turns", options.turns,
+                 "Turns at most; from the second on, while half of the time is "
+                 "left, with what differs from the fastest in one tile")
       ->capture_default_str();
   app.add_flag("--list", options.list,
                "Print the tiles of each kernel and the time that the model "

@@ -223,6 +223,7 @@ static absl::Status tune(const std::shared_ptr<const Model> &model,
   TuneOptions tuning;
   tuning.budget = options.budget;
   tuning.candidates = static_cast<size_t>(options.candidates);
+  tuning.turns = static_cast<size_t>(options.turns);
   tuning.compiler = compiler;
   tuning.store = &store;
   tuning.stop = &interrupted();
@@ -248,9 +249,12 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
   if (!(options.budget > 0))
     return usageError(absl::StrCat("--budget: expected seconds over 0, got ",
                                    options.budget));
-  if (options.candidates < 1)
-    return usageError(absl::StrCat("--candidates: expected at least 1, got ",
-                                   options.candidates));
+  for (const auto &[name, value] :
+       {std::pair("--candidates", options.candidates),
+        std::pair("--turns", options.turns)})
+    if (value < 1)
+      return usageError(
+          absl::StrCat(name, ": expected at least 1, got ", value));
   LLAMAC_ASSIGN_OR_RETURN(const std::string path, tuningStorePath());
   const std::unique_ptr<TuningStore> store =
       TuningStore::open(path, [](absl::string_view what) {

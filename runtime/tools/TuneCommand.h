@@ -22,7 +22,8 @@ namespace llamac {
 
 struct TuneCommandOptions {
   double budget = 60;        ///< Seconds.
-  int64_t candidates = 6;    ///< Of a kernel, beside its own.
+  int64_t candidates = 6;    ///< Of a kernel in a turn, beside its own.
+  int64_t turns = 4;         ///< At most.
   bool list = false;         ///< Print candidates, and do nothing else.
   bool explain = false;      ///< Print what is known of each kernel.
   std::string exportTo = {}; ///< A file.

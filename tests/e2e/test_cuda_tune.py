@@ -41,7 +41,7 @@ class SimCase(support.TestCase):
         that had some."""
         plan = self.path(f"{gpu}.plan")
         self.llamac("compile", self.model, "--target", "sim", "--gpu", gpu, "-c", 192, "--parallel", 8, "-o", plan, "-q", *flags)
-        out = self.llamac("tune", plan, "--budget", 6000, "--candidates", candidates, timeout=6000).stdout
+        out = self.llamac("tune", plan, "--budget", 6000, "--candidates", candidates, "--turns", 1, timeout=6000).stdout
         self.assertNotIn("rejected", out)
         listed = self.llamac("tune", plan, "--list").stdout
         counts = [int(count) for count in re.findall(r"\((\d+) candidates\)", listed)]

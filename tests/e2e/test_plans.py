@@ -149,10 +149,10 @@ class CachedPlans(PlanCase):
         plans = self.cached()
         self.assertEqual(len(plans), 1)
         (plan,) = plans
-        made = os.stat(plan).st_mtime_ns
+        made = os.stat(plan).st_ino
         self.assertEqual(self.generate(self.models[0]).stdout, first)
         self.assertEqual(self.cached(), plans)
-        self.assertEqual(os.stat(plan).st_mtime_ns, made)
+        self.assertEqual(os.stat(plan).st_ino, made)
 
     def test_another_model_or_option_makes_another_plan(self):
         first = self.generate(self.models[0]).stdout
@@ -160,6 +160,24 @@ class CachedPlans(PlanCase):
         self.assertEqual(len(self.cached()), 2)
         self.generate(self.models[0], "-c", "64")
         self.assertEqual(len(self.cached()), 3)
+
+    def test_plans_that_were_not_used_for_30_days_make_room(self):
+        def age(plan, days):
+            then = time.time() - days * 24 * 3600
+            os.utime(plan, (then, then))
+
+        self.generate(self.models[0])
+        (used,) = self.cached()
+        self.generate(self.models[1])
+        (unused,) = self.cached() - {used}
+        age(used, 31)
+        age(unused, 29)
+        self.generate(self.models[0])  # Using one makes it new.
+        self.generate(self.models[0], "-c", "64")
+        self.assertLessEqual({used, unused}, self.cached())
+        age(unused, 31)
+        self.generate(self.models[0], "-c", "32")
+        self.assertEqual(self.cached() & {used, unused}, {used})
 
     def test_a_changed_model_is_compiled_anew(self):
         model = self.path("changing")

@@ -71,7 +71,7 @@ class TuneCase(support.TestCase):
 
 class Keeping(TuneCase):
     def test_it_names_each_kernel_and_keeps_a_pick_of_each(self):
-        out = self.tune("--budget", "600", "--candidates", "2").stdout
+        out = self.tune("--budget", "600", "--candidates", "2", "--turns", "1").stdout
         self.assertIn("decode, steps of 1 rows", out)
         self.assertIn("prefill, steps of 512 rows", out)
         self.assertNotIn("differs", out)
@@ -83,7 +83,7 @@ class Keeping(TuneCase):
 
     def test_runs_with_what_was_tuned_give_the_same_answer(self):
         before = self.answer()[0]
-        self.tune("--budget", "600", "--candidates", "1")
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
         self.assertEqual(self.answer(), (before, ""))
         self.assertEqual(self.answer("--no-tuned"), (before, ""))
 
@@ -98,7 +98,7 @@ class Keeping(TuneCase):
         modelled = self.tune("--explain-kernels").stdout
         self.assertIn("(modelled)", modelled)
         self.assertNotIn("(measured)", modelled)
-        self.tune("--budget", "600", "--candidates", "1")
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
         measured = self.tune("--explain-kernels").stdout
         for text in ["(measured)", "predicted", "limited by", "% of a read", "own tiles", "runner-up"]:
             self.assertIn(text, measured)
@@ -113,7 +113,7 @@ class Keeping(TuneCase):
         self.assertFalse(self.picks())
 
     def test_what_is_exported_can_be_imported_and_is_run(self):
-        self.tune("--budget", "600", "--candidates", "1")
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
         kept = self.picks()
         file = os.path.join(self.cache, "kept.json")
         elsewhere = self.path("elsewhere")
@@ -128,7 +128,7 @@ class Keeping(TuneCase):
             self.assertEqual(size > 0, tiles != "")
 
     def test_wrong_options_are_one_line(self):
-        for options in (["--budget", "0"], ["--budget", "-3"], ["--candidates", "0"]):
+        for options in (["--budget", "0"], ["--budget", "-3"], ["--candidates", "0"], ["--turns", "0"]):
             result = self.tune(*options, expect=USAGE)
             self.assertIn(options[0], result.stderr)
             self.assertEqual(len(result.stderr.splitlines()), 1)
@@ -158,14 +158,14 @@ class Trouble(TuneCase):
     def test_killed_at_any_moment_it_leaves_a_database_that_works(self):
         expected = self.answer("--no-tuned")[0]
         for seconds in (0.1, 0.7, 2, 4):
-            process = self.start("--budget", "20", "--candidates", "2")
+            process = self.start("--budget", "20", "--candidates", "2", "--turns", "1")
             time.sleep(seconds)
             process.kill()
             process.communicate()
             if os.path.exists(self.database()):
                 self.picks()
             self.assertEqual(self.answer(), (expected, ""))
-        self.tune("--budget", "600", "--candidates", "1")
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
         self.assertTrue(self.picks())
 
     def test_interrupted_it_ends_soon_and_says_so(self):
@@ -177,7 +177,7 @@ class Trouble(TuneCase):
         self.assertIn("interrupted after", out)
 
     def test_eight_at_once_lose_nothing(self):
-        processes = [self.start("--budget", "900", "--candidates", "1") for _ in range(8)]
+        processes = [self.start("--budget", "900", "--candidates", "1", "--turns", "1") for _ in range(8)]
         kernels = set()
         for process in processes:
             out, err = process.communicate(timeout=600)
@@ -189,7 +189,7 @@ class Trouble(TuneCase):
 
     def test_a_damaged_database_is_a_warning_and_begun_anew(self):
         expected = self.answer("--no-tuned")[0]
-        self.tune("--budget", "600", "--candidates", "1")
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
         with open(self.database(), "r+b") as file:
             file.write(b"no database at all" * 100)
         for name in ("-wal", "-shm"):
@@ -198,7 +198,7 @@ class Trouble(TuneCase):
         out, err = self.answer()
         self.assertEqual(out, expected)
         self.assertIn("warning: ", err)
-        result = self.tune("--budget", "600", "--candidates", "1")
+        result = self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
         self.assertIn("warning: ", result.stderr)
         self.assertTrue(self.picks())
         self.assertEqual(self.answer(), (expected, ""))
