@@ -41,14 +41,14 @@ std::string generatorOf(llvm::StringRef target) {
   return generatorHash(CudaBackend({}).headers());
 }
 
-absl::Status checkGenerator(const PlanReader &plan) {
-  const schema::PlanT &manifest = plan.plan();
-  const std::string own = generatorOf(manifest.target);
-  if (manifest.generator == own)
+absl::Status checkGenerator(const std::string &path,
+                            const schema::PlanT &plan) {
+  const std::string own = generatorOf(plan.target);
+  if (plan.generator == own)
     return absl::OkStatus();
   return badPlanError(
-      absl::StrCat(plan.path(), ": generator: expected ", own, ", got ",
-                   manifest.generator.empty() ? "none" : manifest.generator,
+      absl::StrCat(path, ": generator: expected ", own, ", got ",
+                   plan.generator.empty() ? "none" : plan.generator,
                    "; another llamac compiled the plan: compile it again"));
 }
 

@@ -29,9 +29,10 @@ public:
 /// variants are compiled with here, by this compiler or by NVRTC.
 std::string generatorOf(llvm::StringRef target);
 
-/// Bad-plan error when the kernels of `plan` were made of other headers than
-/// this llamac has, with which its variants may not compile or work.
-absl::Status checkGenerator(const PlanReader &plan);
+/// Bad-plan error when the kernels of `plan`, of the file `path`, were made of
+/// other headers than this llamac has, with which its variants may not compile
+/// or work.
+absl::Status checkGenerator(const std::string &path, const schema::PlanT &plan);
 
 } // namespace llamac
 

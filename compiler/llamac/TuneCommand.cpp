@@ -34,7 +34,8 @@ void addTuneCommand(CLI::App &app, absl::Status &status) {
               return nullptr;
             LLAMAC_ASSIGN_OR_RETURN(auto model,
                                     command->load(command->compile.quiet));
-            LLAMAC_RETURN_IF_ERROR(checkGenerator(*model->planReader()));
+            LLAMAC_RETURN_IF_ERROR(
+                checkGenerator(model->path(), model->plan()));
             return model;
           },
           command->options, &compiler, stdout);

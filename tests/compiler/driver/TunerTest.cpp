@@ -313,6 +313,25 @@ TEST_F(TunerTest, AVariantThatRacesIsRejectedWhereAccessesAreChecked) {
   }
 }
 
+TEST(VariantCompilersTest, APlanOfAnotherGeneratorIsABadPlan) {
+  for (const char *target : {"cpu", "sim", "cuda"}) {
+    schema::PlanT plan;
+    plan.target = target;
+    plan.generator = generatorOf(target);
+    EXPECT_TRUE(checkGenerator("m.plan", plan).ok()) << target;
+    for (const std::string &other : {std::string(), std::string("0123abcd")}) {
+      plan.generator = other;
+      const absl::Status status = checkGenerator("m.plan", plan);
+      EXPECT_EQ(exitCode(status), ExitCode::BadPlan) << target;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr("m.plan: generator: expected "),
+                        HasSubstr(other.empty() ? "got none" : other),
+                        HasSubstr("compile it again")));
+    }
+  }
+  EXPECT_NE(generatorOf("cpu"), generatorOf("cuda"));
+}
+
 TEST_F(TunerTest, WithoutACompilerOrTimeNothingIsKept) {
   TuneOptions options;
   options.store = &store();
