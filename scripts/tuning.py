@@ -61,23 +61,23 @@ def near_best(report):
     best takes, and of how many that were measured."""
     near = count = 0
     for _, kernel in kernels_of(report):
-        times = [c["launch_s"] for c in kernel["candidates"] if c["launch_s"] > 0]
-        if times:
+        ratios = [c["ratio"] for c in kernel["candidates"] if c["ratio"] > 0]
+        if ratios:
             count += 1
-            near += kernel["candidates"][0]["launch_s"] <= 1.1 * min(times)
+            near += min(ratios) >= 1 / 1.1
     return near, count
 
 
 def disagreement(first, second):
     """The largest share of its time by which a pick of one tune differs from that
-    of the other, both as the second measured them."""
+    of the other, both as the second measured them in the same rounds."""
     before = {(program, kernel["kernel"]): kernel["pick"] for program, kernel in kernels_of(first)}
     worst = 0
     for program, kernel in kernels_of(second):
         old = next((c for c in kernel["candidates"] if c["tiles"] == before.get((program, kernel["kernel"]))), None)
         new = picked(kernel)
-        if old and old["launch_s"] > 0 and new["launch_s"] > 0:
-            worst = max(worst, abs(old["launch_s"] / new["launch_s"] - 1))
+        if old and old["ratio"] > 0 and new["ratio"] > 0:
+            worst = max(worst, abs(old["ratio"] / new["ratio"] - 1))
     return worst
 
 
@@ -129,8 +129,7 @@ def main():
     for name, report in reports.items():
         for program, kernel in kernels_of(report):
             if kernel["pick"]:
-                ratio = picked(kernel)["launch_s"] / kernel["candidates"][0]["launch_s"]
-                print(f"| {name} | {program} | {kernel['kernel']} | {kernel['pick']} | {ratio:.3f} |")
+                print(f"| {name} | {program} | {kernel['kernel']} | {kernel['pick']} | {kernel['ratio']:.3f} |")
 
 
 if __name__ == "__main__":

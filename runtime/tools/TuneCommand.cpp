@@ -187,6 +187,7 @@ static void printJson(const std::vector<ProgramTuningResult> &results,
             {{"tiles", kernel.candidates[i].tiles},
              {"predicted_s", kernel.candidates[i].prediction.seconds},
              {"launch_s", kernel.seconds[i]},
+             {"ratio", kernel.ratios[i]},
              {"rejected", kernel.candidates[i].rejected}});
       kernels.push_back({{"kernel", kernel.kernel},
                          {"pick", kernel.candidates[kernel.pick].tiles},

@@ -686,8 +686,11 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
       of.ratio = trials[i].ratioOf(picks[i]).median;
       of.noise = trials[i].ratioOf(picks[i]).noise;
     }
-    for (size_t c = 0; c < of.candidates.size(); ++c)
+    for (size_t c = 0; c < of.candidates.size(); ++c) {
+      const Trials::Ratio ratio = trials[i].ratioOf(c);
       of.seconds.push_back(trials[i].secondsOf(c));
+      of.ratios.push_back(ratio.rounds > 0 ? ratio.median : 0);
+    }
     result.kernels.push_back(std::move(of));
   }
   return result;

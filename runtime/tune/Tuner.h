@@ -73,6 +73,9 @@ struct KernelTuningResult {
   std::vector<Candidate> candidates;
   /// By candidate, of a launch in the mean; 0 for one that was not measured.
   std::vector<double> seconds;
+  /// By candidate: its time by that of the plan's own in the same rounds; 0 for
+  /// one that was not measured.
+  std::vector<double> ratios;
   size_t pick = 0;
   std::optional<size_t> runnerUp;
   double ratio = 1; ///< Time with the pick by that of the plan's own.
