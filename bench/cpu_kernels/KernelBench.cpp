@@ -217,7 +217,7 @@ static void addAttention(const Bench &bench, const std::string &format,
                                        (static_cast<double>(past) + 256.5));
           });
   if (const CpuKernel kernel = bench.find("attentionSplit" + suffix))
-    for (const int64_t past : {int64_t(511), context - 1})
+    for (const int64_t past : {int64_t(511), context - 1, int64_t(7999)})
       add("attentionSplit" + suffix + "/after:" + std::to_string(past),
           [=, &bench](benchmark::State &state) {
             run(state, kernel, attentionSplitShape(config), 1, past,

@@ -85,6 +85,7 @@ LLAMAC_INLINE void joinSplit(float *sums, SoftmaxState &state, const float *o,
 /// The largest divisor of `number` that is at most `most`.
 constexpr long divisorUpTo(long number, long most) {
   long count = number < most ? number : most;
+  count = count < 1 ? 1 : count;
   while (number % count != 0)
     --count;
   return count;
@@ -104,6 +105,7 @@ template <AttentionConfig config> struct AttentionTile {
   static constexpr long head = kv.headSize;
   static constexpr long padded = paddedHead(head);
   static constexpr long split = config.splitTokens;
+  static constexpr long pages = split / kv.pageTokens;
   static constexpr long stride = config.heads * head;
   static constexpr bool isQ8 = kv.format == KvFormat::Q8_0;
   static_assert(config.heads % kv.kvHeads == 0 && head % 8 == 0);
@@ -184,23 +186,27 @@ template <AttentionConfig config> struct AttentionTile {
                                                           : 1;
 
   /// Computes scores of `tokens` keys of one page for `vectors` query vectors,
-  /// a multiple of `blockwise`; `column` points at the page's scores.
+  /// a multiple of `blockwise`; `column` points at the page's scores. `used` is
+  /// called as in scoreFew().
+  template <class Used>
   LLAMAC_INLINE void scoreBlocks(const KvPage<kv> &page, long tokens,
-                                 long vectors, float *column) {
+                                 long vectors, float *column,
+                                 const Used &used) {
     constexpr int panels = blockwisePanels;
+    constexpr long scaled = kvBlock + 2; // Bytes of a block and its scale.
     for (long token = 0; token < tokens; token += 16 * panels)
       for (long first = 0; first < vectors; first += blockwise) {
         F32x16 score[blockwise][panels] = {};
         for (long d = 0; d < head; d += kvBlock) {
+          if (first == 0)
+            used((token * head + 16 * panels * d) / kvBlock * scaled,
+                 16 * panels * scaled);
           I32x16 sum[blockwise][panels] = {};
           for (long pair = d; pair < d + kvBlock; pair += 2) {
             I16x32 w[panels];
-            for (int p = 0; p < panels; ++p) {
-              const U8 *keys = page.keys(token + 16 * p, pair);
-              if (pair % 4 == 0) // Once for each 64 bytes.
-                page.prefetchAfter(keys);
-              w[p] = __builtin_convertvector(load<I8x32>(keys), I16x32);
-            }
+            for (int p = 0; p < panels; ++p)
+              w[p] = __builtin_convertvector(
+                  load<I8x32>(page.keys(token + 16 * p, pair)), I16x32);
             for (long v = 0; v < blockwise; ++v) {
               const auto x = bits<I16x32>(
                   I32x16(load<int>(roundedQuery(first + v) + pair)));
@@ -226,24 +232,14 @@ template <AttentionConfig config> struct AttentionTile {
   /// Widens the scales of the values of a page.
   LLAMAC_INLINE void widenValueScales(const KvPage<kv> &page) {
     for (long d = 0; d < head; d += kvBlock)
-      for (long token = 0; token < kv.pageTokens; token += 16) {
-        const U8 *from = page.valueScale(token, d);
-        page.prefetchAfter(from);
+      for (long token = 0; token < kv.pageTokens; token += 16)
         store(valueScales + d / kvBlock * kv.pageTokens + token,
-              fromBF16(load<U16x16>(from)));
-      }
+              fromBF16(load<U16x16>(page.valueScale(token, d))));
   }
 
   //===--------------------------------------------------------------------===//
   // All formats
   //===--------------------------------------------------------------------===//
-
-  /// KvPage::prefetchAfter() for a value, once for each 64 bytes of Q8_0.
-  static LLAMAC_INLINE void prefetchAfter(const KvPage<kv> &page, long token,
-                                          long d) {
-    if (!isQ8 || d % 64 == 0)
-      page.prefetchAfter(page.value(token, d));
-  }
 
   /// Elements d .. d + 15 of the value of `token`.
   LLAMAC_INLINE F32x16 loadValue(const KvPage<kv> &page, long token,
@@ -283,10 +279,17 @@ template <AttentionConfig config> struct AttentionTile {
                                    : fewSums >= 2 * few ? 2
                                                         : 1;
 
-  /// scorePage() for the vectors of one row.
+  /// About as many bytes are read between two calls of `used`.
+  static constexpr long usedBytes = 256;
+
+  /// scorePage() for the vectors of one row. used(begin, bytes) is called as
+  /// bytes of the page's keys are read, in the order of their use, once each.
+  template <class Used>
   LLAMAC_INLINE void scoreFew(const KvPage<kv> &page, long tokens,
-                              float *column) {
+                              float *column, const Used &used) {
     constexpr int panels = kv.pageTokens / 16 % fewPanels == 0 ? fewPanels : 2;
+    constexpr long step = 16 * panels * KvPage<kv>::element;
+    constexpr long often = divisorUpTo(head, usedBytes / step);
     for (long token = 0; token < tokens; token += 16 * panels)
       for (long v = 0; v < group; v += few) {
         float *to = column + v * split + token;
@@ -294,36 +297,54 @@ template <AttentionConfig config> struct AttentionTile {
           clear(to + i * split, 16 * panels);
         accumulateFew<few, panels>(
             [&](int p, long d) {
-              const U8 *keys = page.keys(token + 16 * p, d);
-              page.prefetchAfter(keys);
-              return loadKv<kv.format>(keys);
+              if (v == 0 && p == 0 && d % often == 0)
+                used((token / (16 * panels) * head + d) * step, often * step);
+              return loadKv<kv.format>(page.keys(token + 16 * p, d));
             },
             head, queries + v * head, head, to, split, 16);
       }
   }
 
-  /// Turns the scores of one vector into weights: keys at and after `limit`
-  /// get none. Writes columns up to `tokens`, rounded up.
-  LLAMAC_INLINE SoftmaxState softmax(float *row, long limit, long tokens) {
+  /// Turns the scores of `count` vectors from `first` on into weights and sets
+  /// their states: keys at and after `limit` get none. Writes columns up to
+  /// `tokens`, rounded up. On the way step(n) is called with a growing n, up to
+  /// twice the limit.
+  template <int count, class Step>
+  LLAMAC_INLINE void softmax(long first, long limit, long tokens,
+                             const Step &step) {
     I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     constexpr float lowest = -__builtin_inff();
-    F32x16 largest = lowest;
-    for (long t = 0; t < limit; t += 16)
-      largest =
-          max(lane < int(limit - t) ? load<F32x16>(row + t) : lowest, largest);
-    float maximum = maxLanes(largest);
-    float base = baseOf(maximum);
-    F32x16 sum = 0;
-    for (long t = 0; t < tokens; t += 16) {
-      F32x16 weight = 0;
-      if (t < limit) {
-        weight = exp(load<F32x16>(row + t) - base);
-        weight = lane < int(limit - t) ? weight : F32x16(0);
-        sum += weight;
+    float *rows = scores + first * split;
+    F32x16 largest[count];
+    for (int v = 0; v < count; ++v)
+      largest[v] = lowest;
+    for (long t = 0; t < limit; t += 16) {
+      step(t);
+      for (int v = 0; v < count; ++v) {
+        auto score = load<F32x16>(rows + v * split + t);
+        largest[v] = max(lane < int(limit - t) ? score : lowest, largest[v]);
       }
-      store(row + t, weight);
     }
-    return {maximum, sumLanes(sum)};
+    float base[count];
+    F32x16 sum[count] = {};
+    for (int v = 0; v < count; ++v) {
+      states[first + v].maximum = maxLanes(largest[v]);
+      base[v] = baseOf(states[first + v].maximum);
+    }
+    for (long t = 0; t < tokens; t += 16) {
+      step(limit + t);
+      for (int v = 0; v < count; ++v) {
+        F32x16 weight = 0;
+        if (t < limit) {
+          weight = exp(load<F32x16>(rows + v * split + t) - base[v]);
+          weight = lane < int(limit - t) ? weight : F32x16(0);
+          sum[v] += weight;
+        }
+        store(rows + v * split + t, weight);
+      }
+    }
+    for (int v = 0; v < count; ++v)
+      states[first + v].sum = sumLanes(sum[v]);
   }
 
   /// partial[.][d ..] += weights x values for tokens of one page, `panels`
@@ -334,7 +355,8 @@ template <AttentionConfig config> struct AttentionTile {
     for (long token = 0; token < tokens; token += tileDepth) {
       F32x16 w[panels][tileDepth];
       for (int j = 0; j < tileDepth; ++j)
-        prefetchAfter(page, token + j, d);
+        if (!isQ8 || d % 64 == 0) // Once for each 64 bytes.
+          page.prefetchAfter(page.value(token + j, d));
       for (int p = 0; p < panels; ++p)
         for (int j = 0; j < tileDepth; ++j)
           // A slot that was never written may hold anything, even a NaN.
@@ -345,14 +367,17 @@ template <AttentionConfig config> struct AttentionTile {
   }
 
   /// addValues() for the vectors of one row, which weigh no slot but those that
-  /// were written.
-  template <int panels>
+  /// were written. `used` is called as in scoreFew().
+  template <int panels, class Used>
   LLAMAC_INLINE void addFew(const KvPage<kv> &page, long tokens,
-                            const float *column, long d) {
+                            const float *column, long d, const Used &used) {
+    constexpr long element = KvPage<kv>::element, step = 16 * panels * element;
+    constexpr long often = divisorUpTo(kv.pageTokens, usedBytes / step);
     for (long v = 0; v < group; v += few)
       accumulateFew<few, panels>(
           [&](int p, long token) {
-            prefetchAfter(page, token, d + 16 * p);
+            if (v == 0 && p == 0 && token % often == 0)
+              used(kv.pageTokens * d * element + token * step, often * step);
             return loadValue(page, token, d + 16 * p);
           },
           tokens, column + v * split, split, partial + v * padded + d, padded,
@@ -371,42 +396,119 @@ template <AttentionConfig config> struct AttentionTile {
         body(Panels<1>(), d);
   }
 
-  /// (partial, states) of split `number`, whose first `tokens` keys some of
-  /// the vectors see: vector v those before limit(v).
-  /// Of one row if `single`.
-  template <bool single, class Limit>
-  LLAMAC_INLINE void computeSplit(const AttentionArgs &args, long sequence,
-                                  long kvHead, long number, long tokens,
-                                  long vectors, const Limit &limit) {
-    auto forEachPage = [&](auto body) {
-      for (long first = 0; first < tokens; first += kv.pageTokens) {
-        KvPage<kv> page(args.pool, args.pageTable, sequence,
-                        (number * split + first) / kv.pageTokens, kvHead);
-        long left = tokens - first;
-        body(page, left < kv.pageTokens ? left : kv.pageTokens, scores + first);
-      }
-    };
-    forEachPage([&](const KvPage<kv> &page, long count, float *column) {
-      if constexpr (isQ8)
-        scoreBlocks(page, count, vectors, column);
-      else if constexpr (single)
-        scoreFew(page, count, column);
-      else
-        scorePage(page, count, vectors, column);
-    });
+  /// A split of a kv head's keys and values.
+  struct Split {
+    long sequence;
+    long kvHead;
+    long number;
+  };
+
+  static LLAMAC_INLINE KvPage<kv> pageOf(const AttentionArgs &args,
+                                         const Split &of, long page) {
+    return {args.pool, args.pageTable, of.sequence, of.number * pages + page,
+            of.kvHead};
+  }
+
+  /// Calls body(page, number, tokens) for the pages of a split, of which
+  /// `tokens` tokens are taken.
+  template <class Body>
+  static LLAMAC_INLINE void forEachPage(const AttentionArgs &args,
+                                        const Split &of, long tokens,
+                                        const Body &body) {
+    for (long page = 0; page * kv.pageTokens < tokens; ++page) {
+      long left = tokens - page * kv.pageTokens;
+      body(pageOf(args, of, page), page,
+           left < kv.pageTokens ? left : kv.pageTokens);
+    }
+  }
+
+  /// (partial, states) of a split, whose first `tokens` keys some of the
+  /// vectors see: vector v those before limit(v).
+  template <class Limit>
+  LLAMAC_INLINE void computeSplit(const AttentionArgs &args, const Split &of,
+                                  long tokens, long vectors,
+                                  const Limit &limit) {
+    forEachPage(args, of, tokens,
+                [&](const KvPage<kv> &page, long number, long count) {
+                  float *column = scores + number * kv.pageTokens;
+                  if constexpr (isQ8)
+                    scoreBlocks(page, count, vectors, column,
+                                [&](long begin, long bytes) {
+                                  page.prefetchAfter(page.base + begin, bytes);
+                                });
+                  else
+                    scorePage(page, count, vectors, column);
+                });
     for (long v = 0; v < vectors; ++v)
-      states[v] = softmax(scores + v * split, limit(v), tokens);
+      softmax<1>(v, limit(v), tokens, [](long) {});
     clear(partial, vectors * padded);
-    forEachPage([&](const KvPage<kv> &page, long count, float *column) {
-      if constexpr (isQ8)
-        widenValueScales(page);
-      forEachPanels<single ? fewPanels : tilePanels>([&](auto panels, long d) {
-        if constexpr (single)
-          addFew<panels.count>(page, count, column, d);
-        else
-          addValues<panels.count>(page, count, vectors, column, d);
+    forEachPage(args, of, tokens,
+                [&](const KvPage<kv> &page, long number, long count) {
+                  if constexpr (isQ8)
+                    widenValueScales(page);
+                  forEachPanels<tilePanels>([&](auto panels, long d) {
+                    addValues<panels.count>(page, count, vectors,
+                                            scores + number * kv.pageTokens, d);
+                  });
+                });
+  }
+
+  using Ahead = KvAhead<kv, pages>;
+
+  /// The places `offset` bytes from the start of a split's head. In place of a
+  /// page that is past `tokens`, the first.
+  static LLAMAC_INLINE typename Ahead::Places
+  placesOf(const AttentionArgs &args, const Split &of, long tokens,
+           long offset) {
+    typename Ahead::Places places;
+    for (long page = 0; page < pages; ++page)
+      places.begins[page] =
+          pageOf(args, of, page * kv.pageTokens < tokens ? page : 0).base +
+          offset;
+    return places;
+  }
+
+  /// computeSplit() for one row, which sees `tokens` keys. What `ahead` brings
+  /// in is asked for in step with the work, so that memory is never idle.
+  LLAMAC_INLINE void computeRow(const AttentionArgs &args, const Split &of,
+                                long tokens, Ahead &ahead) {
+    constexpr long keyBytes = kvKeyBytes(kv);
+    constexpr long valueBytes = kvHeadBytes(kv) - keyBytes;
+    // The softmax takes about an eighth of the time.
+    constexpr long before = Ahead::rows - Ahead::rows / 8;
+    constexpr long after = Ahead::rows + Ahead::rows / 8;
+    forEachPage(args, of, tokens,
+                [&](const KvPage<kv> &page, long number, long count) {
+                  float *column = scores + number * kv.pageTokens;
+                  auto used = [&](long begin, long bytes) {
+                    ahead.askUntil((number * keyBytes + begin + bytes) *
+                                   before / (pages * keyBytes));
+                  };
+                  if constexpr (isQ8)
+                    scoreBlocks(page, count, group, column, used);
+                  else
+                    scoreFew(page, count, column, used);
+                });
+    constexpr int together = divisorUpTo(group, 4);
+    for (long v = 0; v < group; v += together)
+      softmax<together>(v, tokens, tokens, [&](long n) {
+        ahead.askUntil(before + n * (after - before) / (2 * split));
       });
-    });
+    clear(partial, group * padded);
+    forEachPage(
+        args, of, tokens, [&](const KvPage<kv> &page, long number, long count) {
+          auto used = [&](long begin, long bytes) {
+            ahead.askUntil(after + (number * valueBytes + begin + bytes) *
+                                       before / (pages * valueBytes));
+          };
+          if constexpr (isQ8)
+            widenValueScales(page);
+          forEachPanels<fewPanels>([&](auto panels, long d) {
+            addFew<panels.count>(page, count, scores + number * kv.pageTokens,
+                                 d, used);
+          });
+        });
+    ahead.askUntil(2 * Ahead::rows);
   }
 
   /// Attention of rows that belong to one sequence.
@@ -425,8 +527,8 @@ template <AttentionConfig config> struct AttentionTile {
         long seen = args.positions[first + v / group] + 1 - number * split;
         return seen < split ? seen : split;
       };
-      computeSplit<false>(args, args.sequences[first], kvHead, number,
-                          tokens < split ? tokens : split, vectors, limit);
+      computeSplit(args, {args.sequences[first], kvHead, number},
+                   tokens < split ? tokens : split, vectors, limit);
       for (long v = 0; v < vectors; ++v) {
         if (number == 0) {
           totals[v] = states[v];
@@ -453,19 +555,33 @@ template <AttentionConfig config> struct AttentionTile {
     });
   }
 
-  /// One split of one row; the triples go to args.out.
+  /// Keys of split `number` that a row sees; not positive past its last split.
+  static LLAMAC_INLINE long tokensOf(const AttentionArgs &args, long row,
+                                     long number) {
+    long seen = args.positions[row] + 1 - number * split;
+    return seen < split ? seen : split;
+  }
+
+  /// One split of one row; the triples go to args.out. `ahead` was asked for
+  /// its keys, and is asked for its values and the next split's keys.
   LLAMAC_INLINE void storeSplit(const AttentionArgs &args, long row,
-                                long kvHead, long number) {
+                                const Split &of, Ahead &ahead) {
     constexpr long size = attentionPartialFloats(config);
     constexpr long splits = attentionSplits(config);
-    loadQueries(args.q, row, 1, kvHead);
-    long seen = args.positions[row] + 1 - number * split;
-    long tokens = seen < split ? seen : split;
-    computeSplit<true>(args, args.sequences[row], kvHead, number, tokens, group,
-                       [&](long) { return tokens; });
+    const long tokens = tokensOf(args, row, of.number);
+    // After the row's last split, the same one again.
+    Split next = {of.sequence, of.kvHead + 1, of.number};
+    if (next.kvHead == kv.kvHeads)
+      next = {of.sequence, 0, of.number + 1};
+    if (tokensOf(args, row, next.number) <= 0)
+      next = of;
+    ahead.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
+                placesOf(args, next, tokensOf(args, row, next.number), 0));
+    loadQueries(args.q, row, 1, of.kvHead);
+    computeRow(args, of, tokens, ahead);
     for (long j = 0; j < group; ++j) {
-      long queryHead = row * config.heads + kvHead * group + j;
-      float *to = args.out + (queryHead * splits + number) * size;
+      long queryHead = row * config.heads + of.kvHead * group + j;
+      float *to = args.out + (queryHead * splits + of.number) * size;
       for (long d = 0; d < padded; d += 16)
         store(to + d, load<F32x16>(partial + j * padded + d));
       to[padded] = states[j].maximum;
@@ -513,13 +629,23 @@ LLAMAC_INLINE void attentionSplit(const CpuLaunch &launch,
   long unit = launch.begin * units / shape.items;
   long end = launch.end * units / shape.items;
 
-  AttentionTile<config> tile(launch.scratch);
+  using Tile = AttentionTile<config>;
+  Tile tile(launch.scratch);
   long first = 0; // The first unit of the row.
   for (long row = 0; row < launch.rows && unit < end; ++row) {
     long next = first + unitsOf(row);
-    for (; unit < next && unit < end; ++unit)
-      tile.storeSplit(args, row, (unit - first) % config.kv.kvHeads,
-                      (unit - first) / config.kv.kvHeads);
+    auto splitOf = [&](long number) {
+      return typename Tile::Split{args.sequences[row],
+                                  (number - first) % config.kv.kvHeads,
+                                  (number - first) / config.kv.kvHeads};
+    };
+    if (unit < next) {
+      const auto of = splitOf(unit);
+      typename Tile::Ahead ahead(
+          Tile::placesOf(args, of, Tile::tokensOf(args, row, of.number), 0));
+      for (; unit < next && unit < end; ++unit)
+        tile.storeSplit(args, row, splitOf(unit), ahead);
+    }
     first = next;
   }
 }

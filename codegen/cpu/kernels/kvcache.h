@@ -103,11 +103,83 @@ template <KvConfig kv> struct KvPage {
     return keyScale(token, d) + kvKeyBytes(kv);
   }
 
-  /// Asks for what is read half of a head's page after `at`: values while the
-  /// keys before them are used, and then the next head's keys.
-  static LLAMAC_INLINE void prefetchAfter(const U8 *at) {
-    prefetch(at + kvHeadBytes(kv) / 2);
+  /// Asks for what is read half of a head's page after the `bytes` bytes at
+  /// `at`: values while the keys before them are used, and then the next head's
+  /// keys.
+  static LLAMAC_INLINE void prefetchAfter(const U8 *at, long bytes = 1) {
+    for (long i = 0; i < bytes; i += 64)
+      prefetch(at + kvHeadBytes(kv) / 2 + i);
   }
+};
+
+/// Asks for the keys and values of splits ahead of their use: while the keys of
+/// one are used its values come in, and then the keys of the next.
+///
+/// A processor finds streams by itself, each within 4 KiB, and reads ahead in
+/// all of them. So the pages, or parts of them, are asked for side by side, a
+/// row of lines at a time. The parts start one after another, since a stream is
+/// slow at first.
+template <KvConfig kv, long pages> class KvAhead {
+  static constexpr long keyBytes = kvKeyBytes(kv);
+  static constexpr long valueBytes = kvHeadBytes(kv) - keyBytes;
+  static constexpr long parts = pages < 4 ? 4 / pages : 1; // Of a page.
+  static constexpr long streams = pages * parts;
+
+public:
+  /// Where a split's keys, or values, begin in each page.
+  struct Places {
+    const U8 *begins[pages];
+  };
+
+  /// The rows of a split's values, and those of the next one's keys.
+  static constexpr long rows =
+      (largest(keyBytes, valueBytes, 0) + 64 * parts - 1) / (64 * parts);
+
+  /// Asks for half of the first split's keys; by then the others come in.
+  LLAMAC_INLINE explicit KvAhead(const Places &keys) {
+    for (long stream = 0; stream < streams; ++stream)
+      from[stream] =
+          partOf(keys, keyBytes, stream) - (rows + stream * stagger) * 64;
+    for (long row = 0; row < rows / 2; ++row)
+      for (long stream = 0; stream < streams; ++stream)
+        prefetch(partOf(keys, keyBytes, stream) + row * 64);
+  }
+
+  /// Turns to a split with `values`, and `keys` of the one after it.
+  LLAMAC_INLINE void start(const Places &values, const Places &keys) {
+    for (long stream = 0; stream < streams; ++stream) {
+      starts[0][stream] = partOf(values, valueBytes, stream);
+      starts[1][stream] = partOf(keys, keyBytes, stream);
+      from[stream] += 2 * rows * 64;
+    }
+    asked = 0;
+  }
+
+  /// Asks for those rows before `row` that were not asked for, of 2 * rows.
+  LLAMAC_INLINE void askUntil(unsigned long row) {
+#pragma clang loop unroll(disable)
+    for (; asked < row; ++asked) {
+      const unsigned long kind = asked / rows, at = asked % rows;
+      if (at % stagger == 0 && at / stagger < streams)
+        from[at / stagger] = starts[kind][at / stagger] - asked * 64;
+      for (long stream = 0; stream < streams; ++stream)
+        prefetch(from[stream] + asked * 64);
+    }
+  }
+
+private:
+  /// Rows between the starts of two streams.
+  static constexpr long stagger = rows / streams;
+  static_assert(stagger > 0);
+
+  static LLAMAC_INLINE const U8 *partOf(const Places &places, long bytes,
+                                        long stream) {
+    return places.begins[stream / parts] + stream % parts * (bytes / parts);
+  }
+
+  const U8 *starts[2][streams]; ///< Of the values, and of the keys.
+  const U8 *from[streams];      ///< Where row 0 of each stream would be.
+  unsigned long asked;          ///< Rows.
 };
 
 } // namespace llamac::cpu
