@@ -155,7 +155,8 @@ static void readBlock(const CacheRun &run, const uint8_t *page, float *row) {
   std::memcpy(&scale, page + run.scale, sizeof scale);
   for (int64_t i = 0; i < run.count; ++i)
     row[run.first + i] =
-        bf16ToF32(scale) * static_cast<int8_t>(page[codeAt(run, i)]);
+        bf16ToF32(scale) *
+        static_cast<float>(static_cast<int8_t>(page[codeAt(run, i)]));
 }
 
 /// As toKvBlock() of kernels/kvcache.h.
