@@ -26,8 +26,7 @@ namespace llamac {
 static absl::Status writeTokenizerFiles(const TokenizerSource &tokenizer,
                                         const std::string &directory) {
   if (tokenizer.kind == TokenizerFormat::Gguf) {
-    const absl::Status status =
-        writeHuggingFaceTokenizer(*tokenizer.gguf, directory);
+    absl::Status status = writeHuggingFaceTokenizer(*tokenizer.gguf, directory);
     if (exitCode(status) != ExitCode::Unsupported)
       return status;
     // The weights are of use without it, to whoever has the tokenizer's file.
