@@ -191,7 +191,7 @@ struct AttentionConfig {
   KvConfig kv;
   long heads;
   float scale;
-  long splitTokens = 128; ///< Keys that are reduced together; see attention.h.
+  long splitTokens = 256; ///< Keys that are reduced together; see attention.h.
   long vectors = 32; ///< About as many queries go through the keys together.
 };
 

@@ -294,7 +294,7 @@ TEST_P(Attention, RowsDoNotDependOnFormBatchOrRanges) {
   EXPECT_EQ(out, again);
 
   // Rows taken three at a time, split and merged.
-  for (long first : {0L, 63L, 64L, 127L, 128L, 131L, 263L, 447L}) {
+  for (long first : {0L, 63L, 64L, 127L, 128L, 131L, 255L, 256L, 263L, 447L}) {
     long rows = std::min(3L, step.rows() - first);
     Step part = step;
     part.positions.erase(part.positions.begin(),
