@@ -16,8 +16,6 @@ namespace llamac {
 
 /// What nobody would notice.
 static constexpr double leastGain = 0.01;
-/// Rounds that a candidate must win.
-static constexpr size_t leastRounds = 3;
 
 double medianOf(std::vector<double> values) {
   if (values.empty())

@@ -29,6 +29,9 @@ double medianOf(std::vector<double> values);
 /// with and takes part in every round.
 class Trials {
 public:
+  /// Rounds that a candidate must have been timed in to be picked.
+  static constexpr size_t leastRounds = 3;
+
   explicit Trials(size_t candidates) : seconds(candidates) {}
 
   /// Makes room for candidates that join later.

@@ -85,6 +85,7 @@ private:
   void keep() const;
 
   std::shared_ptr<const Model> model;
+  std::string device; ///< What the choices are kept for.
   size_t program;
   const TuneOptions &options;
   MachineSpec machine;
@@ -130,8 +131,10 @@ static constexpr int64_t timedContext = 512;
 ProgramTuner::ProgramTuner(std::shared_ptr<const Model> model, size_t program,
                            const TuneOptions &options,
                            const MachineSpec &machine, double deadline)
-    : model(std::move(model)), program(program), options(options),
-      machine(machine), begin(seconds()), deadline(deadline) {}
+    : model(std::move(model)),
+      device(this->model->device().identity(this->model->plan())),
+      program(program), options(options), machine(machine), begin(seconds()),
+      deadline(deadline) {}
 
 bool ProgramTuner::isStopped() const { return options.stop && *options.stop; }
 
@@ -484,7 +487,7 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
 /// Takes rounds until all kernels are decided, or time is up. Then, when there
 /// are no more candidates to try, compares whole steps.
 absl::Status ProgramTuner::measure(const StepShape &shape) {
-  constexpr size_t leastRounds = 3, mostRounds = 100;
+  constexpr size_t mostRounds = 100;
   if (timedLaunches.empty())
     LLAMAC_RETURN_IF_ERROR(chooseTimedLaunches(shape));
   // What is left then is for comparing whole steps.
@@ -495,7 +498,7 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
   for (size_t round = 0; round < mostRounds; ++round) {
     const double now = seconds();
     if (isStopped() || now + roundSeconds > deadline ||
-        (round >= leastRounds && now + roundSeconds > end))
+        (round >= Trials::leastRounds && now + roundSeconds > end))
       break;
     LLAMAC_RETURN_IF_ERROR(measureRound(shape, round));
     roundSeconds = seconds() - now;
@@ -504,9 +507,11 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
       open += trials[i].isDecided(trials[i].pick(picks[i])) ? 0 : 1;
     tell(absl::StrCat("round ", round + 1, ", ", open, " of ", kernels.size(),
                       " kernels undecided"));
-    if (open == 0 && round + 1 >= leastRounds)
+    if (open == 0 && round + 1 >= Trials::leastRounds)
       break;
   }
+  if (trials.front().rounds() < Trials::leastRounds)
+    return absl::OkStatus(); // Too little to choose by.
   for (size_t i = 0; i < kernels.size(); ++i)
     picks[i] = trials[i].pick(picks[i]);
   hasMore = takeNeighbours();
@@ -554,7 +559,6 @@ absl::Status ProgramTuner::measureWhole(const StepShape &shape) {
 /// Leaves of the candidates of each kernel the best by the model, and what was
 /// chosen before, which is only given up for more than noise.
 void ProgramTuner::takeCandidates() {
-  const std::string device = model->device().identity(plan());
   for (TunedKernel &kernel : kernels) {
     std::vector<Candidate> &all = kernel.candidates;
     const auto known =
@@ -611,7 +615,6 @@ bool ProgramTuner::takeNeighbours() {
 //===----------------------------------------------------------------------===//
 
 void ProgramTuner::keep() const {
-  const std::string device = model->device().identity(plan());
   for (size_t i = 0; i < kernels.size(); ++i) {
     const std::vector<Candidate> &candidates = kernels[i].candidates;
     const Candidate &pick = candidates[picks[i]];
@@ -674,7 +677,7 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
     if (plan().target != "sim")
       LLAMAC_RETURN_IF_ERROR(runStep(timed, Phase::Trials));
   } while (hasMore);
-  if (options.store && trials.front().rounds() > 0)
+  if (options.store && trials.front().rounds() >= Trials::leastRounds)
     keep();
   for (size_t i = 0; i < kernels.size(); ++i) {
     KernelTuningResult of;
@@ -683,8 +686,9 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
     of.pick = picks[i];
     if (trials[i].rounds() > 0) {
       of.runnerUp = trials[i].runnerUp(picks[i]);
-      of.ratio = trials[i].ratioOf(picks[i]).median;
-      of.noise = trials[i].ratioOf(picks[i]).noise;
+      const Trials::Ratio ratio = trials[i].ratioOf(picks[i]);
+      of.ratio = ratio.median;
+      of.noise = ratio.noise;
     }
     for (size_t c = 0; c < of.candidates.size(); ++c) {
       const Trials::Ratio ratio = trials[i].ratioOf(c);

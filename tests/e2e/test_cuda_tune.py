@@ -27,6 +27,7 @@ STANDIN = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "cuda-standin"
 
 
 class SimCase(support.TestCase):
+    ALL = "LLAMAC_ALL_CANDIDATES" in os.environ
     # Rows long enough for loads in flight; an odd vocabulary.
     CONFIG = Config(256, 1, 4, 2, vocab=261)
 
@@ -41,7 +42,8 @@ class SimCase(support.TestCase):
         that had some."""
         plan = self.path(f"{gpu}.plan")
         self.llamac("compile", self.model, "--target", "sim", "--gpu", gpu, "-c", 192, "--parallel", 8, "-o", plan, "-q", *flags)
-        out = self.llamac("tune", plan, "--budget", 6000, "--candidates", candidates, "--turns", 1, timeout=6000).stdout
+        budget, timeout = (6000, 6000) if self.ALL else (600, 300)
+        out = self.llamac("tune", plan, "--budget", budget, "--candidates", candidates, "--turns", 1, timeout=timeout).stdout
         self.assertNotIn("rejected", out)
         listed = self.llamac("tune", plan, "--list").stdout
         counts = [int(count) for count in re.findall(r"\((\d+) candidates\)", listed)]
@@ -51,8 +53,6 @@ class SimCase(support.TestCase):
 
 
 class Variants(SimCase):
-    ALL = "LLAMAC_ALL_CANDIDATES" in os.environ
-
     def tune_some(self, gpu, *flags):
         return self.tune(gpu, 1000 if self.ALL else 4, *flags)
 
@@ -64,7 +64,7 @@ class Variants(SimCase):
         families = self.tune_some("sm_80", "--weights", "q4_0")
         self.assertLessEqual({"gemv", "gemv_mma", "gemm", "attention", "attention_split"}, families)
 
-    @unittest.skipUnless(ALL, "LLAMAC_ALL_CANDIDATES is not set")
+    @unittest.skipUnless(SimCase.ALL, "LLAMAC_ALL_CANDIDATES is not set")
     def test_of_all_gpus_and_formats(self):
         for gpu in ("sm_80", "sm_89", "sm_90a", "sm_120a"):
             for weights in ("keep", "q4_0", "q8_0"):
