@@ -36,14 +36,32 @@ std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
           {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
 }
 
+/// The tiles of a product of one row that reads from at most `streams` places
+/// of `weights` matrices at a time, one of each at least; none where that is
+/// what it does anyway.
+static DictionaryAttr streamTiles(MLIRContext *context, int64_t streams,
+                                  int64_t weights) {
+  if (streams >= cpu::mostPanels)
+    return {};
+  Builder builder(context);
+  return builder.getDictionaryAttr(builder.getNamedAttr(
+      "panels",
+      builder.getI64IntegerAttr(std::max<int64_t>(1, streams / weights))));
+}
+
 Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
   if (isa<kernel::MatmulOp, kernel::QkvOp>(op)) {
     // gemv keeps the rows' accumulators in registers: at most eight rows.
     const bool few = maxRows <= 8;
+    auto product = dyn_cast<kernel::MatmulOp>(op);
+    const auto weights =
+        static_cast<int64_t>(product ? product.getWeights().size() : 1);
     return kernel::MatmulConfigAttr::get(
         context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
-        few ? maxRows : 0, /*tiles=*/{});
+        few ? maxRows : 0,
+        maxRows == 1 ? streamTiles(context, targetOptions.readStreams, weights)
+                     : DictionaryAttr());
   }
   if (auto attention = dyn_cast<kernel::AttentionOp>(op)) {
     // Few rows leave threads without work unless the keys are split.

@@ -31,6 +31,8 @@ struct CpuTargetOptions {
   int64_t maxPrefill = 512; ///< Rows of the largest step.
   int64_t maxWanted = 64;   ///< Rows of it that may reach lm_head.
   cpu::KvFormat kvFormat = cpu::KvFormat::F16;
+  /// Streams of weights that a core reads side by side; see bestReadStreams().
+  int readStreams = 4;
 };
 
 /// The layout of the KV cache for a model with `kv`.

@@ -471,6 +471,8 @@ static std::vector<Tiles> gemvTiles(const cpu::MatmulConfig &config) {
   for (int64_t panels = 1; panels * config.weights <= cpu::mostPanels;
        panels *= 2)
     for (int64_t ahead : {0, 1024, 4096}) {
+      if (panels == config.panels && ahead == config.ahead)
+        continue;
       Tiles tiles{{"panels", panels}};
       if (ahead)
         tiles.emplace_back("ahead", ahead);

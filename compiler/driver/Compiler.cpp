@@ -16,6 +16,7 @@
 #include "compiler/driver/VariantCompilers.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
+#include "runtime/cpu/Topology.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/io/AtomicFile.h"
 
@@ -45,8 +46,9 @@ std::string CompileOptions::describe() const {
   return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
                       " weights=", weightFormat, " kv=", kvFormat,
                       " isa=", absl::StrJoin(levels, ","),
-                      simCheck ? " checked" : "", " embed=", embedWeights,
-                      hasWeights ? "" : " bare", " sequences=", maxSequences,
+                      " streams=", readStreams, simCheck ? " checked" : "",
+                      " embed=", embedWeights, hasWeights ? "" : " bare",
+                      " sequences=", maxSequences,
                       " skip=", absl::StrJoin(skipPasses, ","),
                       " override=", absl::StrJoin(edited, ","));
 }
@@ -198,7 +200,9 @@ std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
   const KvFormatRow &kv = *findKvFormat(options.kvFormat);
   if (options.target == "cpu")
     return std::make_unique<CpuBackend>(
-        CpuTargetOptions{.context = options.context, .kvFormat = kv.cpu},
+        CpuTargetOptions{.context = options.context,
+                         .kvFormat = kv.cpu,
+                         .readStreams = options.readStreams},
         options.isaLevels);
   if (!kv.cuda)
     llvm_unreachable("settleOptions() refuses a cache that cuda has not");
@@ -239,7 +243,14 @@ absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
   if (options.maxSequences < 1 || options.maxSequences > sequencesLimit)
     return usageError(absl::StrCat("--parallel: expected 1 to ", sequencesLimit,
                                    " sequences, got ", options.maxSequences));
+  if (!llvm::is_contained({0, 1, 2, 4}, options.readStreams) ||
+      (options.readStreams && options.target != "cpu"))
+    return usageError(
+        absl::StrCat("--read-streams: expected 1, 2 or 4 for target cpu, got ",
+                     options.readStreams, " for ", options.target));
   CompileOptions settled = options;
+  if (options.target == "cpu" && options.readStreams == 0)
+    settled.readStreams = bestReadStreams();
   LLAMAC_ASSIGN_OR_RETURN(settled.gpu, gpuFor(options));
   if (settled.context == 0)
     settled.context = std::min(config.maxContext, defaultContext);

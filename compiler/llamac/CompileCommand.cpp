@@ -45,6 +45,9 @@ void CompileFlags::addTo(CLI::App &command) {
       .add_option("--kv-type", options.kvFormat,
                   "Format of the KV cache: f16, bf16 or, on cpu, f32 or q8_0")
       ->capture_default_str();
+  command.add_option("--read-streams", options.readStreams,
+                     "On cpu: places in memory that a core reads weights from "
+                     "at a time, 1, 2 or 4 (default: as suits this machine)");
   command.add_flag("--sim-check", options.simCheck,
                    "On sim: check every access to memory for races, bounds "
                    "and bytes that nobody wrote");

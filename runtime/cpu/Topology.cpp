@@ -80,6 +80,8 @@ int64_t coreCacheBytes() {
   return known > 0 ? known : guess;
 }
 
+int bestReadStreams() { return processorName().rfind("AMD", 0) == 0 ? 1 : 4; }
+
 int usablePhysicalCores() {
   int cores = coresOfAffinity();
   if (cores == 0)

@@ -123,6 +123,9 @@ MachineSpec machineOf(Device &device, const schema::PlanT &plan,
   if (plan.target == "cpu") {
     machine.units = device.threads();
     machine.unitBytes = coreCacheBytes();
+    machine.readStreams = bestReadStreams();
+    // One stream is one panel, whose sums follow each other.
+    machine.busyChains = std::min(machine.busyChains, machine.readStreams);
   }
   return machine;
 }

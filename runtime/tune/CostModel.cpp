@@ -211,16 +211,19 @@ Prediction predict(const TiledLaunch &launch, const TunedStep &step,
       model.flightBytes() == 0
           ? 1
           : std::min(1.0, static_cast<double>(model.flightBytes()) / needed);
+  // Each doubling of the streams beyond what suits a unit costs a quarter.
+  const double streams =
+      std::max(1.0, static_cast<double>(model.chains()) / machine.readStreams);
   const double fromMemory =
-      leastBytes(launch.cost, step) / (machine.bandwidth * flowing);
+      leastBytes(launch.cost, step) /
+      (machine.bandwidth * flowing * std::pow(0.75, std::log2(streams)));
 
   // A unit finishes some sums a cycle when enough of them are independent; a
   // block of few rows has less to do for what it brings in.
-  constexpr double enoughChains = 2;
-  const double busy =
-      model.chains() == 0
-          ? 1
-          : std::min(1.0, static_cast<double>(model.chains()) / enoughChains);
+  const double busy = model.chains() == 0
+                          ? 1
+                          : std::min(1.0, static_cast<double>(model.chains()) /
+                                              machine.busyChains);
   const double reuse = model.weightRows() == 0 ? 1 : shared / (shared + 4);
   return slowestOf({.fromMemory = fromMemory,
                     .fromShared = fromShared,
