@@ -22,12 +22,22 @@
 
 #include "llamac/ptx_sm90.cuh"
 
+// When a kernel lets the next launch begin: the numbers of schema::Overlap in
+// runtime/plan/plan.fbs. Whoever compiles the kernel may say so.
+#define LLAMAC_FROM_START 0
+#define LLAMAC_AFTER_WAIT 1
+#define LLAMAC_AT_END 2
+#ifndef LLAMAC_OVERLAP
+#define LLAMAC_OVERLAP LLAMAC_FROM_START
+#endif
+
 namespace llamac::cuda {
 
 /// Lets the next launch begin, once all blocks of this one have come here or
-/// are done: then none of its blocks takes the place of one of these.
+/// are done: then none of its blocks takes the place of one of these. The first
+/// statement of a kernel; it may be compiled to let it begin later.
 LLAMAC_DEVICE void letNextLaunchBegin() {
-#if LLAMAC_HAS_SM90
+#if LLAMAC_HAS_SM90 && LLAMAC_OVERLAP == LLAMAC_FROM_START
   gridDependencyTrigger();
 #endif
 }
@@ -37,6 +47,9 @@ LLAMAC_DEVICE void letNextLaunchBegin() {
 LLAMAC_DEVICE void waitForLaunches() {
 #if LLAMAC_HAS_SM90
   gridDependencyWait();
+#if LLAMAC_OVERLAP == LLAMAC_AFTER_WAIT
+  gridDependencyTrigger();
+#endif
 #endif
 }
 

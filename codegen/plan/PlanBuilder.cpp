@@ -41,8 +41,11 @@ public:
   absl::StatusOr<schema::PlanT> build();
 
 private:
+  schema::KernelT kernelOf(plan::KernelOp op,
+                           const llvm::StringMap<KernelTuning> &tuning) const;
   void addKernels();
-  absl::Status addProgram(plan::ProgramOp op);
+  absl::StatusOr<schema::ProgramT> programOf(plan::ProgramOp op);
+  absl::StatusOr<schema::ScheduleT> scheduleOf(const PlanSchedule &schedule);
   absl::Status addLaunch(plan::LaunchOp op, schema::ProgramT &program);
   absl::StatusOr<schema::Operand> operandOf(Value memory);
   absl::StatusOr<uint32_t> weightNumber(plan::WeightOp op);
@@ -80,8 +83,17 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   if (contents.sampling)
     plan.sampling = std::make_unique<schema::SamplingT>(*contents.sampling);
   addKernels();
-  for (auto program : module.getOps<plan::ProgramOp>())
-    LLAMAC_RETURN_IF_ERROR(addProgram(program));
+  for (auto op : module.getOps<plan::ProgramOp>()) {
+    LLAMAC_ASSIGN_OR_RETURN(schema::ProgramT program, programOf(op));
+    program.tuning = contents.programTuning.lookup(op.getSymName());
+    plan.programs.push_back(
+        std::make_unique<schema::ProgramT>(std::move(program)));
+  }
+  for (const PlanSchedule &schedule : contents.schedules) {
+    LLAMAC_ASSIGN_OR_RETURN(schema::ScheduleT made, scheduleOf(schedule));
+    plan.schedules.push_back(
+        std::make_unique<schema::ScheduleT>(std::move(made)));
+  }
   LLAMAC_RETURN_IF_ERROR(addWeightContents());
   LLAMAC_RETURN_IF_ERROR(addCode());
   return std::move(plan);
@@ -114,51 +126,85 @@ schema::LaunchCost launchCost(Operation *op, const schema::KvLayoutT &kv,
                             one.flops - keyFlops, keyFlops);
 }
 
+schema::KernelT
+PlanBuilder::kernelOf(plan::KernelOp op,
+                      const llvm::StringMap<KernelTuning> &tuning) const {
+  schema::KernelT kernel;
+  kernel.symbol = op.getSymName().str();
+  kernel.family = op.getFamily().str();
+  const auto known = tuning.find(op.getSymName());
+  if (known == tuning.end())
+    return kernel;
+  kernel.tuning = known->second.tuning;
+  kernel.tolerance = known->second.tolerance;
+  kernel.model = std::make_unique<schema::TileModel>(known->second.model);
+  for (const schema::VariantT &variant : known->second.variants)
+    kernel.variants.push_back(std::make_unique<schema::VariantT>(variant));
+  return kernel;
+}
+
 void PlanBuilder::addKernels() {
   for (auto op : module.getOps<plan::KernelOp>()) {
     kernelNumbers[op.getSymName()] = plan.kernels.size();
     costs[op.getSymName()] =
         launchCost(&op.getPrototype(), *plan.kv, contents.context);
-    auto kernel = std::make_unique<schema::KernelT>();
-    kernel->symbol = op.getSymName().str();
-    kernel->family = op.getFamily().str();
-    if (auto known = contents.tuning.find(op.getSymName());
-        known != contents.tuning.end()) {
-      const KernelTuning &tuning = known->second;
-      kernel->tuning = tuning.tuning;
-      kernel->tolerance = tuning.tolerance;
-      kernel->model = std::make_unique<schema::TileModel>(tuning.model);
-      for (const schema::VariantT &variant : tuning.variants)
-        kernel->variants.push_back(std::make_unique<schema::VariantT>(variant));
-    }
-    plan.kernels.push_back(std::move(kernel));
+    plan.kernels.push_back(
+        std::make_unique<schema::KernelT>(kernelOf(op, contents.tuning)));
   }
 }
 
-absl::Status PlanBuilder::addProgram(plan::ProgramOp op) {
-  auto program = std::make_unique<schema::ProgramT>();
-  program->name = op.getSymName().str();
-  program->maxRows = op.getMaxRowsAttr().getInt();
-  program->maxWanted = op.getMaxWantedAttr().getInt();
-  program->arenaBytes = op.getArenaBytes().value_or(0);
+absl::StatusOr<schema::ScheduleT>
+PlanBuilder::scheduleOf(const PlanSchedule &schedule) {
+  schema::ScheduleT made;
+  made.name = schedule.name;
+  made.tolerance = schedule.tolerance;
+  ModuleOp other = *schedule.module;
+  for (auto op : other.getOps<plan::KernelOp>()) {
+    const auto source = schedule.sources.find(op.getSymName());
+    if (source == schedule.sources.end())
+      continue;
+    kernelNumbers[op.getSymName()] = plan.kernels.size() + made.kernels.size();
+    costs[op.getSymName()] =
+        launchCost(&op.getPrototype(), *plan.kv, contents.context);
+    made.kernels.push_back(
+        std::make_unique<schema::KernelT>(kernelOf(op, schedule.tuning)));
+    made.kernels.back()->source = source->second;
+  }
+  const size_t weightCount = plan.weights.size();
+  for (auto op : other.getOps<plan::ProgramOp>()) {
+    LLAMAC_ASSIGN_OR_RETURN(schema::ProgramT program, programOf(op));
+    made.programs.push_back(
+        std::make_unique<schema::ProgramT>(std::move(program)));
+  }
+  if (plan.weights.size() != weightCount)
+    return internalError(absl::StrCat("schedule ", schedule.name,
+                                      " has weights that the plan has not"));
+  return made;
+}
+
+absl::StatusOr<schema::ProgramT> PlanBuilder::programOf(plan::ProgramOp op) {
+  schema::ProgramT program;
+  program.name = op.getSymName().str();
+  program.maxRows = op.getMaxRowsAttr().getInt();
+  program.maxWanted = op.getMaxWantedAttr().getInt();
+  program.arenaBytes = op.getArenaBytes().value_or(0);
   for (Operation &inner : op.getBody().front()) {
     if (auto launch = dyn_cast<plan::LaunchOp>(inner)) {
-      LLAMAC_RETURN_IF_ERROR(addLaunch(launch, *program));
+      LLAMAC_RETURN_IF_ERROR(addLaunch(launch, program));
     } else if (auto logits = dyn_cast<plan::LogitsOp>(inner)) {
       LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
                               operandOf(logits.getMemory()));
-      program->logitsOffset = memory.offset();
+      program.logitsOffset = memory.offset();
     } else if (auto tokens = dyn_cast<plan::TokensOp>(inner)) {
       LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
                               operandOf(tokens.getMemory()));
-      program->tokensOffset = static_cast<int64_t>(memory.offset());
+      program.tokensOffset = static_cast<int64_t>(memory.offset());
     } else if (auto counters = dyn_cast<plan::CountersOp>(inner)) {
       plan.counterBytes =
           std::max<uint64_t>(plan.counterBytes, counters.getBytes());
     }
   }
-  plan.programs.push_back(std::move(program));
-  return absl::OkStatus();
+  return program;
 }
 
 absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,

@@ -24,7 +24,7 @@ using namespace mlir;
 
 namespace llamac {
 
-static std::string hashOf(StringRef text) {
+std::string textHash(StringRef text) {
   return absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size()));
 }
 
@@ -32,7 +32,7 @@ std::string generatorHash(ArrayRef<KernelHeader> headers) {
   std::string all = LLAMAC_VERSION;
   for (const KernelHeader &header : headers)
     all += (header.name + "\n" + header.text).str();
-  return hashOf(all);
+  return textHash(all);
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,7 +110,7 @@ static std::string tuningText(plan::KernelOp kernel, StringRef source,
   return (kernel.getFamily() + " of at most " + llvm::Twine(maxRows) +
           (maxRows == 1 ? " row: " : " rows: ") + typesOf(op.getOperands()) +
           " -> " + typesOf(op.getResults()) + " #" +
-          hashOf(namelessSource(source, kernel.getSymName())))
+          textHash(namelessSource(source, kernel.getSymName())))
       .str();
 }
 
@@ -144,10 +144,8 @@ static void takeGeometry(const kernel::LaunchGeometry &geometry,
                               map.boxColumns, map.boxRows, map.swizzleBytes);
 }
 
-/// The source of `kernel` alone; none, without a diagnostic, when the device
-/// has no room for it.
-static std::optional<std::string> sourceOf(plan::KernelOp kernel,
-                                           const Backend &backend) {
+std::optional<std::string> kernelSource(plan::KernelOp kernel,
+                                        const Backend &backend) {
   ScopedDiagnosticHandler quiet(kernel.getContext(),
                                 [](Diagnostic &) { return success(); });
   auto files = backend.emit({kernel}, {});
@@ -175,7 +173,7 @@ makeVariant(plan::KernelOp kernel, Attribute config, size_t number,
   if (geometry.workspace > own.workspace || geometry.counters > own.counters ||
       !isFree)
     return std::nullopt;
-  std::optional<std::string> source = sourceOf(clone, backend);
+  std::optional<std::string> source = kernelSource(clone, backend);
   if (!source)
     return std::nullopt;
   schema::VariantT variant;
@@ -224,7 +222,7 @@ llvm::StringMap<KernelTuning> listVariants(ModuleOp plan,
       if (std::optional<schema::VariantT> variant =
               makeVariant(kernel, config, i + 1, *scratch, backend))
         tuning.variants.push_back(*std::move(variant));
-    const std::optional<std::string> source = sourceOf(kernel, backend);
+    const std::optional<std::string> source = kernelSource(kernel, backend);
     if (tuning.variants.empty() || !source)
       continue;
     const int64_t rows = maxRowsOf(kernel, plan);

@@ -20,6 +20,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <optional>
 #include <string>
 
 namespace llamac {
@@ -27,6 +28,14 @@ namespace llamac {
 /// Hash of what kernels are made of beside their own source: the headers that
 /// they include, and llamac's version.
 std::string generatorHash(llvm::ArrayRef<KernelHeader> headers);
+
+/// A short hash of `text`, for names.
+std::string textHash(llvm::StringRef text);
+
+/// The source of `kernel` alone; none, without a diagnostic, when the device
+/// has no room for it.
+std::optional<std::string> kernelSource(plan::KernelOp kernel,
+                                        const Backend &backend);
 
 /// The variants of the kernels of `plan`, which is to hold `contents`, best
 /// first by the cost model, by the kernels' names; none of one that is in

@@ -20,17 +20,23 @@
 namespace llamac {
 
 absl::StatusOr<std::string>
-ClangVariantCompiler::compile(const schema::VariantT &variant,
+ClangVariantCompiler::compile(absl::Span<const KernelSource> kernels,
                               const std::string &target,
                               const std::string &isa) {
-  if (target == "sim")
-    return compileForSim({{variant.symbol + ".cu", variant.source}},
-                         isa == simCheckedCode ? SimFlavour::Checked
-                                               : SimFlavour::Fast);
+  if (target == "sim") {
+    std::vector<SourceFile> files;
+    for (const KernelSource &kernel : kernels)
+      files.push_back({kernel.symbol + ".cu", kernel.text});
+    return compileForSim(files, isa == simCheckedCode ? SimFlavour::Checked
+                                                      : SimFlavour::Fast);
+  }
   const std::optional<IsaLevel> level = parseIsaLevel(isa);
   if (!level)
     return internalError(absl::StrCat("code of the level ", isa, " runs"));
-  return compileForCpu({variant.source}, *level);
+  std::vector<std::string> units;
+  for (const KernelSource &kernel : kernels)
+    units.push_back(kernel.text);
+  return compileForCpu(units, *level);
 }
 
 std::string generatorOf(llvm::StringRef target) {

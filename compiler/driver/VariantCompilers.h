@@ -20,7 +20,7 @@ namespace llamac {
 /// By Clang, for cpu and sim.
 class ClangVariantCompiler final : public VariantCompiler {
 public:
-  absl::StatusOr<std::string> compile(const schema::VariantT &variant,
+  absl::StatusOr<std::string> compile(absl::Span<const KernelSource> kernels,
                                       const std::string &target,
                                       const std::string &isa) override;
 };

@@ -30,6 +30,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -143,6 +144,17 @@ static absl::StatusOr<Json> inspectModel(const std::string &path,
   return json;
 }
 
+static Json programJson(const schema::ProgramT &program) {
+  const int64_t barriers =
+      std::count_if(program.launches.begin(), program.launches.end(),
+                    [](const auto &launch) { return launch->barrier; });
+  return {{"name", program.name},
+          {"max_rows", program.maxRows},
+          {"launches", program.launches.size()},
+          {"barriers", barriers},
+          {"workspace", program.arenaBytes}};
+}
+
 static absl::StatusOr<Json> inspectPlan(const std::string &path) {
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const PlanReader> reader,
                           PlanReader::open(path));
@@ -165,16 +177,14 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
         {{"name", kernel->symbol}, {"family", kernel->family}});
   uint64_t workspace = 0;
   for (const auto &program : plan.programs) {
-    int64_t barriers = 0;
-    for (const auto &launch : program->launches)
-      barriers += launch->barrier;
-    json["programs"].push_back({{"name", program->name},
-                                {"max_rows", program->maxRows},
-                                {"launches", program->launches.size()},
-                                {"barriers", barriers},
-                                {"workspace", program->arenaBytes}});
+    json["programs"].push_back(programJson(*program));
     workspace = std::max(workspace, program->arenaBytes);
   }
+  for (const auto &schedule : plan.schedules)
+    for (const auto &program : schedule->programs) {
+      json["schedules"].push_back({{"schedule", schedule->name}});
+      json["schedules"].back().update(programJson(*program));
+    }
   for (const auto &code : plan.code)
     json["code"].push_back(
         {{"isa", code->isa}, {"bytes", reader->bytes(code->section).size()}});
@@ -278,6 +288,8 @@ static void printTables(const Json &json) {
     printFields("graph", json["graph"]);
   printRows("kernels", json["kernels"]);
   printRows("programs", json["programs"]);
+  if (json.contains("schedules"))
+    printRows("schedules", json["schedules"]);
   if (json.contains("code"))
     printRows("code", json["code"]);
   Json memory = Json::object();

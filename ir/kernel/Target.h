@@ -107,7 +107,8 @@ public:
     return {};
   }
 
-  /// Whether these give the same bits, in any order of a sum's terms.
+  /// Whether these, and the kernels of a step made by other passes, give the
+  /// same bits, in any order of a sum's terms.
   virtual bool otherConfigsAreExact() const { return false; }
 
   /// What decides the time that the kernel of `op` takes, with the config it

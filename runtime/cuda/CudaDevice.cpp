@@ -286,18 +286,18 @@ sourcesOf(const PlanReader &plan) {
   const auto &kernels = plan.plan().kernels;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const std::string name = absl::StrCat(kernels[i]->symbol, ".cu");
-    if (const schema::VariantT *variant = plan.variantOf(i)) {
-      sources.push_back({name, variant->source, headers});
-      continue;
+    const schema::VariantT *variant = plan.variantOf(i);
+    std::string text = variant ? variant->source : kernels[i]->source;
+    if (text.empty()) {
+      auto file = std::find_if(
+          files.begin(), files.end(),
+          [&](const SourceFile &known) { return known.name == name; });
+      if (file == files.end())
+        return badPlanError(absl::StrCat(plan.path(), ": expected the source ",
+                                         name, ", got none; compile it again"));
+      text = file->text;
     }
-    auto file =
-        std::find_if(files.begin(), files.end(), [&](const SourceFile &known) {
-          return known.name == name;
-        });
-    if (file == files.end())
-      return badPlanError(absl::StrCat(plan.path(), ": expected the source ",
-                                       name, ", got none; compile it again"));
-    sources.push_back({name, file->text, headers});
+    sources.push_back({name, withOverlap(text, kernels[i]->overlap), headers});
   }
   return sources;
 }

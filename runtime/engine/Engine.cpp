@@ -105,7 +105,8 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   Device &device = shared->device();
   cache = std::make_unique<KvCache>(*plan.kv, options.kvPages);
 
-  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
+  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(std::max(
+                                     arenaBytes(plan), options.arenaBytes)));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
 
   const uint64_t poolBytes =

@@ -27,6 +27,8 @@ struct EngineOptions {
   /// Pages of the KV pool; 0 for as many as all sequences of the plan can use.
   /// Memory is taken as pages are first written.
   int64_t kvPages = 0;
+  /// Bytes of the arena at least: for programs that others bind to it.
+  uint64_t arenaBytes = 0;
   /// Sees every launch of every step; outlives the engine. Null: nobody does,
   /// and a program runs as a whole.
   LaunchObserver *observer = nullptr;

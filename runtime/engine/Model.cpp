@@ -18,7 +18,7 @@
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/SimCode.h"
 #include "runtime/sim/SimDevice.h"
-#include "runtime/tune/Candidates.h"
+#include "runtime/tune/ProgramWays.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 namespace llamac {
@@ -95,22 +96,13 @@ static void warn(absl::string_view what) {
   absl::FPrintF(stderr, "warning: %s\n", what);
 }
 
-std::shared_ptr<const PlanReader> Model::tunedPlan() const {
-  const auto &known = plan().kernels;
+std::shared_ptr<const PlanReader> Model::planAsTuned() const {
   const auto path = tuningStorePath();
-  if (!path.ok() ||
-      std::all_of(known.begin(), known.end(),
-                  [](const auto &kernel) { return kernel->variants.empty(); }))
-    return nullptr;
   const std::unique_ptr<TuningStore> store =
-      TuningStore::openExisting(*path, warn);
+      path.ok() ? TuningStore::openExisting(*path, warn) : nullptr;
   if (!store)
     return nullptr;
-  const std::vector<KernelPick> picks =
-      storedPicks(plan(), runsOn->identity(plan()), *store);
-  if (picks.empty())
-    return nullptr;
-  auto tuned = reader->withPicks(picks);
+  auto tuned = tunedPlan(*reader, runsOn->identity(plan()), *store);
   if (tuned.ok())
     return *std::move(tuned);
   warn(absl::StrCat(tuned.status().message(),
@@ -136,7 +128,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   times.device = clock.lap();
   Progress progress(options.quiet);
   progress.stage("loading the kernels");
-  if (auto tuned = options.tuned ? model->tunedPlan() : nullptr) {
+  if (auto tuned = options.tuned ? model->planAsTuned() : nullptr) {
     if (auto code = model->runsOn->loadCode(tuned); code.ok()) {
       model->reader = std::move(tuned);
       model->kernels = *std::move(code);
@@ -153,9 +145,11 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   LLAMAC_RETURN_IF_ERROR(
       model->runsOn->reserve(memoryNeeds(*model->reader).total()));
   times.memory = clock.lap();
-  LLAMAC_ASSIGN_OR_RETURN(model->weights,
+  LLAMAC_ASSIGN_OR_RETURN(auto weights,
                           loadWeights(*model->reader, *model->runsOn,
                                       {options.randomWeights, &progress}));
+  model->weights.assign(std::make_move_iterator(weights.begin()),
+                        std::make_move_iterator(weights.end()));
   const std::vector<PlanSection> &sections = model->reader->sections();
   model->constants.resize(sections.size());
   for (uint32_t i = 0; i < sections.size(); ++i) {
@@ -167,6 +161,14 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   times.weights = clock.lap();
   LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
   times.tokenizer = clock.lap();
+  return model;
+}
+
+absl::StatusOr<std::shared_ptr<const Model>>
+Model::withPlan(std::shared_ptr<const PlanReader> other) const {
+  std::shared_ptr<Model> model(new Model(*this));
+  model->reader = std::move(other);
+  LLAMAC_ASSIGN_OR_RETURN(model->kernels, runsOn->loadCode(model->reader));
   return model;
 }
 

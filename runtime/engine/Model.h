@@ -93,19 +93,24 @@ public:
 
   const LoadTimes &loadTimes() const { return times; }
 
+  /// The same model, its weights shared, run by `other`, which differs from its
+  /// plan in kernels and launches alone. Errors: those of the device.
+  absl::StatusOr<std::shared_ptr<const Model>>
+  withPlan(std::shared_ptr<const PlanReader> other) const;
+
 private:
   Model() = default;
 
   /// The plan with what was tuned for its device; null when there is nothing.
-  std::shared_ptr<const PlanReader> tunedPlan() const;
+  std::shared_ptr<const PlanReader> planAsTuned() const;
 
   std::shared_ptr<const PlanReader> reader;
   ModelConfig modelConfig;
   std::shared_ptr<Device> runsOn;
-  std::vector<std::unique_ptr<Buffer>> weights;
-  std::vector<std::unique_ptr<Buffer>> constants; ///< Null for other sections.
-  std::unique_ptr<LoadedCode> kernels;
-  std::unique_ptr<Tokenizer> text;
+  std::vector<std::shared_ptr<Buffer>> weights;
+  std::vector<std::shared_ptr<Buffer>> constants; ///< Null for other sections.
+  std::shared_ptr<LoadedCode> kernels;
+  std::shared_ptr<const Tokenizer> text;
   LoadTimes times;
 };
 

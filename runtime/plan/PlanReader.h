@@ -36,6 +36,15 @@ struct KernelPick {
   std::shared_ptr<const std::string> code = {};
 };
 
+/// How the steps of a program run: by one of the plan's schedules, or as the
+/// plan has them; and how their launches overlap.
+struct ProgramPick {
+  std::optional<size_t> schedule = {};
+  schema::Overlap overlap = schema::Overlap::FromStart;
+
+  friend bool operator==(const ProgramPick &, const ProgramPick &) = default;
+};
+
 /// A plan file, mapped; what it gives lives as long as it does.
 class PlanReader {
 public:
@@ -59,6 +68,14 @@ public:
   absl::StatusOr<std::shared_ptr<const PlanReader>>
   withPicks(absl::Span<const KernelPick> picks) const;
 
+  /// The same plan with its programs as `picks`, by their numbers, says.
+  /// Kernels that only these launch follow the plan's own in the manifest, and
+  /// need code by withPicks() where a device does not compile their source.
+  /// Errors: internal for a schedule that does not have the program, badPlan
+  /// for what makes no sense.
+  absl::StatusOr<std::shared_ptr<const PlanReader>>
+  withSchedules(absl::Span<const ProgramPick> picks) const;
+
   /// The variant that kernel `number` is; null when it is the plan's own.
   const schema::VariantT *variantOf(size_t number) const {
     if (number >= picked.size())
@@ -81,7 +98,9 @@ public:
 private:
   PlanReader() = default;
 
+  std::shared_ptr<PlanReader> copy() const;
   absl::Status readManifest();
+  absl::Status verifyCopy() const;
   absl::Status verifyChecksums(size_t firstSection, int threads) const;
   absl::Status checkPiece(size_t section, size_t piece) const;
 

@@ -41,4 +41,11 @@ std::vector<SourceFile> splitSources(absl::string_view text) {
   return files;
 }
 
+std::string withOverlap(const std::string &source, schema::Overlap overlap) {
+  if (overlap == schema::Overlap::FromStart)
+    return source;
+  return absl::StrCat("#define LLAMAC_OVERLAP ", static_cast<int>(overlap),
+                      "\n", source);
+}
+
 } // namespace llamac

@@ -13,6 +13,8 @@
 #ifndef LLAMAC_RUNTIME_PLAN_SOURCEBUNDLE_H
 #define LLAMAC_RUNTIME_PLAN_SOURCEBUNDLE_H
 
+#include "runtime/plan/plan_generated.h"
+
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -32,6 +34,10 @@ std::string joinSources(absl::Span<const SourceFile> files);
 
 /// The files that joinSources() made `text` of; none for a single one.
 std::vector<SourceFile> splitSources(absl::string_view text);
+
+/// The CUDA source of a kernel made to let the next launch begin as `overlap`
+/// says (codegen/device/chain.cuh).
+std::string withOverlap(const std::string &source, schema::Overlap overlap);
 
 } // namespace llamac
 

@@ -115,6 +115,8 @@ void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
                  "Tiles to try for each kernel in a turn, in the first those "
                  "that the model takes for the best")
       ->capture_default_str();
+  app.add_flag("--tiles-only", options.tilesOnly,
+               "Try other tiles of kernels, but no other ways to run a step");
   app.add_option("--turns", options.turns,
                  "Turns at most; from the second on, while half of the time is "
                  "left, with what differs from the fastest in one tile")

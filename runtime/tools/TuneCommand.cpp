@@ -57,6 +57,7 @@ private:
 // Tables
 //===----------------------------------------------------------------------===//
 
+/// Tiles, or a way to run a step, by name.
 static std::string tilesText(const std::string &tiles) {
   return tiles.empty() ? "own" : tiles;
 }
@@ -80,8 +81,19 @@ static void listCandidates(const Model &model, TuningStore &store,
                            std::FILE *out) {
   const schema::PlanT &plan = model.plan();
   const MachineSpec machine = machineOf(model.device(), plan, &store);
-  size_t kernels = 0, all = 0;
-  for (size_t program = 0; program < plan.programs.size(); ++program)
+  size_t kernels = 0, all = 0, ways = 0;
+  for (size_t program = 0; program < plan.programs.size(); ++program) {
+    const std::vector<ProgramPick> schedules =
+        schedulesOf(plan, program, schema::Overlap::FromStart);
+    const std::vector<ProgramPick> overlaps = overlapsOf(plan, program, {});
+    ways += schedules.size() * overlaps.size();
+    absl::FPrintF(out, "%s  (%d schedules in %d overlaps)\n",
+                  plan.programs[program]->name, schedules.size(),
+                  overlaps.size());
+    for (const auto *picks : {&schedules, &overlaps})
+      for (const ProgramPick &way : *picks)
+        if (way != ProgramPick{})
+          absl::FPrintF(out, "  %s\n", wayName(plan, way));
     for (const TunedKernel &kernel :
          candidatesOf(plan, program, widestStep(plan, program), machine)) {
       ++kernels;
@@ -95,18 +107,59 @@ static void listCandidates(const Model &model, TuningStore &store,
                       timeText(candidate.prediction.seconds),
                       limitName(candidate.prediction.limit));
     }
-  absl::FPrintF(out, "%d candidates of %d kernels\n", all, kernels);
+  }
+  absl::FPrintF(out, "%d candidates of %d kernels, %d ways of %d programs\n",
+                all, kernels, ways, plan.programs.size());
 }
 
-/// What is known of each kernel: what was tuned, else what the model says.
-static void explainKernels(const Model &model, TuningStore &store,
-                           std::FILE *out) {
-  const schema::PlanT &plan = model.plan();
-  const std::string device = model.device().identity(plan);
-  const MachineSpec machine = machineOf(model.device(), plan, &store);
+static const char *originName(const std::optional<TuningEntry> &entry) {
+  if (!entry)
+    return "modelled";
+  switch (entry->origin) {
+  case TuningOrigin::Measured:
+    return "measured";
+  case TuningOrigin::Imported:
+    return "imported";
+  case TuningOrigin::Modelled:
+    return "modelled";
+  }
+  return "modelled";
+}
+
+/// What `entry` says of the plan's own choice, which `own` is called, and of
+/// the second best.
+static void explainOthers(const TuningEntry &entry, const char *own,
+                          std::FILE *out) {
+  absl::FPrintF(out, "  %-9s  %s, %.1f %% slower\n", own,
+                timeText(entry.firstSeconds),
+                100 * (entry.firstSeconds / entry.seconds - 1));
+  if (entry.runnerUpSeconds > 0)
+    absl::FPrintF(out, "  runner-up  %s: %s, %.1f %% slower\n",
+                  tilesText(entry.runnerUp), timeText(entry.runnerUpSeconds),
+                  100 * (entry.runnerUpSeconds / entry.seconds - 1));
+}
+
+/// What is known of each program and kernel: what was tuned, else what the
+/// model says.
+static absl::Status explainKernels(const Model &model, TuningStore &store,
+                                   std::FILE *out) {
+  const schema::PlanT &made = model.plan();
+  const std::string device = model.device().identity(made);
+  const MachineSpec machine = machineOf(model.device(), made, &store);
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const PlanReader> run,
+                          model.planReader()->withSchedules(
+                              storedWays(made, device, store).programs));
+  const schema::PlanT &plan = run->plan();
   absl::FPrintF(out, "device  %s\nread    %.1f GB/s, %.1f Gop/s in f32\n",
                 device, 1e-9 * machine.bandwidth, 1e-9 * machine.operations);
   for (size_t program = 0; program < plan.programs.size(); ++program) {
+    const std::string &name = plan.programs[program]->name;
+    if (const auto entry = store.find(wayKey(made, program, device))) {
+      absl::FPrintF(out, "%s  whole step\n  pick       %s  (%s)\n", name,
+                    tilesText(entry->tiles), originName(entry));
+      absl::FPrintF(out, "  measured   %s\n", timeText(entry->seconds));
+      explainOthers(*entry, "own way", out);
+    }
     const TunedStep step = widestStep(plan, program);
     for (const TunedKernel &kernel :
          candidatesOf(plan, program, step, machine)) {
@@ -118,13 +171,8 @@ static void explainKernels(const Model &model, TuningStore &store,
           [&](const Candidate &candidate) { return candidate.tiles == pick; });
       if (chosen == kernel.candidates.end())
         chosen = kernel.candidates.begin();
-      absl::FPrintF(out, "%s  %s\n  pick       %s  (%s)\n",
-                    plan.programs[program]->name, of.symbol,
-                    tilesText(chosen->tiles),
-                    !entry                                    ? "modelled"
-                    : entry->origin == TuningOrigin::Measured ? "measured"
-                    : entry->origin == TuningOrigin::Imported ? "imported"
-                                                              : "modelled");
+      absl::FPrintF(out, "%s  %s\n  pick       %s  (%s)\n", name, of.symbol,
+                    tilesText(chosen->tiles), originName(entry));
       absl::FPrintF(out, "  predicted  %s, limited by %s\n",
                     timeText(chosen->prediction.seconds),
                     limitName(chosen->prediction.limit));
@@ -134,16 +182,24 @@ static void explainKernels(const Model &model, TuningStore &store,
       absl::FPrintF(out, "  measured   %s, %.1f GB/s, %.0f %% of a read\n",
                     timeText(entry->seconds), 1e-9 * bytes / entry->seconds,
                     100 * bytes / entry->seconds / machine.bandwidth);
-      absl::FPrintF(out, "  own tiles  %s, %.1f %% slower\n",
-                    timeText(entry->firstSeconds),
-                    100 * (entry->firstSeconds / entry->seconds - 1));
-      if (entry->runnerUpSeconds > 0)
-        absl::FPrintF(out, "  runner-up  %s: %s, %.1f %% slower\n",
-                      tilesText(entry->runnerUp),
-                      timeText(entry->runnerUpSeconds),
-                      100 * (entry->runnerUpSeconds / entry->seconds - 1));
+      explainOthers(*entry, "own tiles", out);
     }
   }
+  return absl::OkStatus();
+}
+
+/// The ways that were compared, behind the one that was chosen.
+static void printWays(const ProgramTuningResult &result, std::FILE *out) {
+  if (result.ways.empty())
+    return;
+  absl::FPrintF(out, "  %-44s %s\n", result.program + ": whole step",
+                tilesText(result.way));
+  for (const WayTuningResult &way : result.ways)
+    if (!way.rejected.empty())
+      absl::FPrintF(out, "    rejected %s: %s\n", way.way, way.rejected);
+    else if (way.ratio > 0 && way.ratio != 1)
+      absl::FPrintF(out, "    %-42s %.3f of the time\n", tilesText(way.way),
+                    way.ratio);
 }
 
 static void printResults(const std::vector<ProgramTuningResult> &results,
@@ -160,6 +216,7 @@ static void printResults(const std::vector<ProgramTuningResult> &results,
       absl::FPrintF(out, ": %.1f %% less time%s", 100 * (1 - result.wholeRatio),
                     result.kept ? "" : ", so nothing was changed");
     absl::FPrintF(out, "\n");
+    printWays(result, out);
     for (const KernelTuningResult &kernel : result.kernels) {
       const Candidate &pick = kernel.candidates[kernel.pick];
       absl::FPrintF(out, "  %-44s %-24s", kernel.kernel, tilesText(pick.tiles));
@@ -195,11 +252,19 @@ static void printJson(const std::vector<ProgramTuningResult> &results,
                          {"noise", kernel.noise},
                          {"candidates", std::move(candidates)}});
     }
+    nlohmann::ordered_json ways = nlohmann::ordered_json::array();
+    for (const WayTuningResult &way : result.ways)
+      ways.push_back({{"way", way.way},
+                      {"step_s", way.seconds},
+                      {"ratio", way.ratio},
+                      {"rejected", way.rejected}});
     report.push_back({{"program", result.program},
                       {"rows", result.step.rows},
                       {"context", result.step.context},
                       {"skipped", result.skipped},
                       {"ratio", result.wholeRatio},
+                      {"way", result.way},
+                      {"ways", std::move(ways)},
                       {"kernels", std::move(kernels)}});
   }
   absl::FPrintF(out, "%s\n", report.dump(1));
@@ -225,6 +290,7 @@ static absl::Status tune(const std::shared_ptr<const Model> &model,
   tuning.budget = options.budget;
   tuning.candidates = static_cast<size_t>(options.candidates);
   tuning.turns = static_cast<size_t>(options.turns);
+  tuning.triesWays = !options.tilesOnly;
   tuning.compiler = compiler;
   tuning.store = &store;
   tuning.stop = &interrupted();
@@ -278,7 +344,7 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
   else if (model && !moves && !options.explain)
     LLAMAC_RETURN_IF_ERROR(tune(model, options, compiler, *store, out));
   if (model && options.explain)
-    explainKernels(*model, *store, out);
+    LLAMAC_RETURN_IF_ERROR(explainKernels(*model, *store, out));
   if (options.exportTo.empty())
     return absl::OkStatus();
   return store->exportTo(options.exportTo);

@@ -24,6 +24,7 @@ struct TuneCommandOptions {
   double budget = 60;        ///< Seconds.
   int64_t candidates = 6;    ///< Of a kernel in a turn, beside its own.
   int64_t turns = 4;         ///< At most.
+  bool tilesOnly = false;    ///< Try no other ways to run a program.
   bool list = false;         ///< Print candidates, and do nothing else.
   bool explain = false;      ///< Print what is known of each kernel.
   std::string exportTo = {}; ///< A file.

@@ -153,7 +153,6 @@ std::vector<KernelPick> storedPicks(const schema::PlanT &plan,
                                     const std::string &device,
                                     TuningStore &store) {
   std::vector<KernelPick> picks(plan.kernels.size());
-  bool any = false;
   for (size_t i = 0; i < picks.size(); ++i) {
     const schema::KernelT &kernel = *plan.kernels[i];
     if (kernel.variants.empty())
@@ -172,9 +171,8 @@ std::vector<KernelPick> storedPicks(const schema::PlanT &plan,
     if (needsCode(plan.target))
       picks[i].code =
           std::make_shared<const std::string>(std::move(entry->code));
-    any = true;
   }
-  return any ? picks : std::vector<KernelPick>();
+  return picks;
 }
 
 } // namespace llamac

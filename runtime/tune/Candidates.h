@@ -64,7 +64,7 @@ std::optional<size_t> findVariant(const schema::KernelT &kernel,
 bool needsCode(const std::string &target);
 
 /// What `store` has for the kernels of `plan` on the device called `device`, by
-/// kernel; empty when it has nothing but the plan's own choices.
+/// kernel.
 std::vector<KernelPick> storedPicks(const schema::PlanT &plan,
                                     const std::string &device,
                                     TuningStore &store);

@@ -177,24 +177,26 @@ static std::string compareElements(absl::Span<const uint8_t> before,
   return {};
 }
 
+std::string compareValues(absl::Span<const uint8_t> before,
+                          absl::Span<const uint8_t> expected,
+                          absl::Span<const uint8_t> got, schema::DataType type,
+                          double tolerance, absl::string_view what) {
+  if (tolerance == 0 || type == schema::DataType::Q8_0)
+    return compareBytes(expected, got, what);
+  return compareElements(before, expected, got, elementsOf(type), tolerance,
+                         what);
+}
+
 std::string compareLaunches(const LaunchMemory &before,
                             const LaunchMemory &expected,
                             const LaunchMemory &got, schema::DataType poolType,
                             double tolerance) {
-  if (tolerance == 0) {
-    std::string wrong = compareBytes(expected.arena, got.arena, "the arena");
-    return wrong.empty() ? compareBytes(expected.pool, got.pool, "the cache")
-                         : wrong;
-  }
-  std::string wrong = compareElements(before.arena, expected.arena, got.arena,
-                                      elementsOf(schema::DataType::F32),
-                                      tolerance, "the arena");
-  if (!wrong.empty())
-    return wrong;
-  if (poolType == schema::DataType::Q8_0)
-    return compareBytes(expected.pool, got.pool, "the cache");
-  return compareElements(before.pool, expected.pool, got.pool,
-                         elementsOf(poolType), tolerance, "the cache");
+  std::string wrong =
+      compareValues(before.arena, expected.arena, got.arena,
+                    schema::DataType::F32, tolerance, "the arena");
+  return wrong.empty() ? compareValues(before.pool, expected.pool, got.pool,
+                                       poolType, tolerance, "the cache")
+                       : wrong;
 }
 
 } // namespace llamac

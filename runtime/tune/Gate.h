@@ -17,6 +17,7 @@
 #include "runtime/engine/LaunchObserver.h"
 #include "runtime/plan/plan_generated.h"
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 #include <cstdint>
@@ -41,6 +42,15 @@ absl::Status readLaunch(const schema::ProgramT &program,
 /// Puts back what readLaunch() has read.
 absl::Status writeLaunch(const schema::LaunchT &launch,
                          const LaunchMemory &from, StepMemory &memory);
+
+/// What is wrong with `got`; empty when it is what `expected` is to within
+/// `tolerance`. All three are elements of `type`, as they were `before`, as the
+/// plan's own kernels left them, and as others did; `what` is their name. See
+/// compareLaunches() for the tolerance.
+std::string compareValues(absl::Span<const uint8_t> before,
+                          absl::Span<const uint8_t> expected,
+                          absl::Span<const uint8_t> got, schema::DataType type,
+                          double tolerance, absl::string_view what);
 
 /// What is wrong with `got`, of a variant; empty when it is what `expected` is,
 /// of the plan's own kernel, to within `tolerance`. Both began with `before`.

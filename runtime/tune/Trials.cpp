@@ -9,6 +9,7 @@
 #include "runtime/tune/Trials.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -16,6 +17,12 @@ namespace llamac {
 
 /// What nobody would notice.
 static constexpr double leastGain = 0.01;
+
+double steadySeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 double medianOf(std::vector<double> values) {
   if (values.empty())

@@ -23,6 +23,9 @@
 
 namespace llamac {
 
+/// Seconds on a clock that never goes back.
+double steadySeconds();
+
 double medianOf(std::vector<double> values);
 
 /// Seconds of candidates in rounds. Candidate 0 is what all others are compared

@@ -8,6 +8,8 @@
 
 #include "runtime/tune/TunedSteps.h"
 
+#include "runtime/base/Status.h"
+
 #include <algorithm>
 
 namespace llamac {
@@ -46,6 +48,38 @@ std::vector<StepPlan> gateSteps(const schema::PlanT &plan, size_t program) {
     if (const auto step = stepOf(plan, program, rows, before))
       steps.push_back(*step);
   return steps;
+}
+
+absl::Status runStep(Engine &engine, const StepPlan &step,
+                     absl::FunctionRef<void()> atLast) {
+  const auto ignore = [](const LogitsRow &) { return absl::OkStatus(); };
+  const int64_t vocab = engine.model().config().vocabSize;
+  std::vector<Sequence> sequences;
+  std::vector<std::vector<int32_t>> tokens;
+  for (int64_t i = 0; i < step.sequences; ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
+    sequences.push_back(std::move(sequence));
+    const std::vector<int32_t> past = tokensOf(step.before, vocab, i);
+    if (!past.empty())
+      LLAMAC_RETURN_IF_ERROR(
+          engine.step({{&sequences.back(), past, Wanted::None}}, ignore));
+    tokens.push_back(tokensOf(step.tokens, vocab, i + step.sequences));
+  }
+  std::vector<SequenceTokens> batch;
+  batch.reserve(sequences.size());
+  for (size_t i = 0; i < sequences.size(); ++i)
+    batch.push_back({&sequences[i], tokens[i], Wanted::Last});
+  atLast();
+  return engine.step(batch, ignore);
+}
+
+int64_t pagesFor(const schema::PlanT &plan, absl::Span<const StepPlan> steps) {
+  int64_t pages = 0;
+  for (const StepPlan &each : steps)
+    pages = std::max(
+        pages, each.sequences *
+                   ((each.before + each.tokens) / plan.kv->pageTokens + 2));
+  return std::min(pages, plan.kv->pagesPerSequence * plan.kv->maxSequences);
 }
 
 std::vector<int32_t> tokensOf(int64_t count, int64_t vocab, int64_t salt) {

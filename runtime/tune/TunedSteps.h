@@ -9,8 +9,13 @@
 #ifndef LLAMAC_RUNTIME_TUNE_TUNEDSTEPS_H
 #define LLAMAC_RUNTIME_TUNE_TUNEDSTEPS_H
 
+#include "runtime/engine/Engine.h"
 #include "runtime/plan/plan_generated.h"
 #include "runtime/tune/CostModel.h"
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
 
 #include <cstdint>
 #include <optional>
@@ -36,6 +41,14 @@ std::optional<StepPlan> stepOf(const schema::PlanT &plan, size_t program,
 /// Steps that show what variants compute: whole tiles and ragged ones, with and
 /// without a past.
 std::vector<StepPlan> gateSteps(const schema::PlanT &plan, size_t program);
+
+/// Runs `step` on `engine`, `atLast` being called before its last part, which
+/// runs the program.
+absl::Status runStep(Engine &engine, const StepPlan &step,
+                     absl::FunctionRef<void()> atLast);
+
+/// Pages of the cache for the longest of `steps`.
+int64_t pagesFor(const schema::PlanT &plan, absl::Span<const StepPlan> steps);
 
 /// Ids spread over the vocabulary, the same in every run; others by `salt`.
 std::vector<int32_t> tokensOf(int64_t count, int64_t vocab, int64_t salt);

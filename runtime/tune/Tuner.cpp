@@ -13,6 +13,7 @@
 #include "runtime/tune/Gate.h"
 #include "runtime/tune/Trials.h"
 #include "runtime/tune/TunedSteps.h"
+#include "runtime/tune/WayChooser.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -21,18 +22,13 @@
 #include <ctime>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <set>
 #include <thread>
 
 namespace llamac {
 
 VariantCompiler::~VariantCompiler() = default;
-
-static double seconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 namespace {
 
@@ -47,7 +43,7 @@ class ProgramTuner final : public LaunchObserver {
 public:
   ProgramTuner(std::shared_ptr<const Model> model, size_t program,
                const TuneOptions &options, const MachineSpec &machine,
-               double deadline);
+               ScheduleCompiler &schedules, double deadline);
 
   absl::StatusOr<ProgramTuningResult> run();
 
@@ -59,12 +55,15 @@ public:
 private:
   enum class Phase { Idle, Gate, Trials };
 
-  const schema::PlanT &plan() const { return model->plan(); }
+  /// As the program runs, in the way that is chosen.
+  const schema::PlanT &plan() const { return scheduled->plan(); }
   const schema::ProgramT &launches() const { return *plan().programs[program]; }
 
   bool isStopped() const;
   bool isOver() const;
   void tell(const std::string &what) const;
+  absl::Status takeSchedule();
+  absl::Status chooseOverlap();
   absl::Status compileCandidates();
   absl::StatusOr<Slate> makeSlate(absl::Span<const size_t> choice);
   absl::StatusOr<Slate> makeSoundSlate(std::vector<size_t> &choice);
@@ -84,12 +83,16 @@ private:
   absl::Status measureWhole(const StepShape &shape);
   void keep() const;
 
-  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Model> model; ///< Runs the program in its way.
+  std::shared_ptr<const PlanReader>
+      scheduled;      ///< The same, of no tiles chosen.
   std::string device; ///< What the choices are kept for.
   size_t program;
   const TuneOptions &options;
   MachineSpec machine;
-  double begin;    ///< On seconds()'s clock.
+  ScheduleCompiler &schedules;
+  std::unique_ptr<WayChooser> ways;
+  double begin;    ///< On steadySeconds()'s clock.
   double deadline; ///< The same.
   StepPlan timed;
   std::vector<TunedKernel> kernels;
@@ -119,7 +122,6 @@ private:
 static constexpr double compileShare = 0.4;
 /// Rounds in which whole steps are compared at least.
 static constexpr size_t leastWholeRounds = 5;
-static constexpr const char *outOfTime = "not tried: no time was left";
 
 /// Tokens before a step of decode that is timed.
 static constexpr int64_t timedContext = 512;
@@ -130,16 +132,17 @@ static constexpr int64_t timedContext = 512;
 
 ProgramTuner::ProgramTuner(std::shared_ptr<const Model> model, size_t program,
                            const TuneOptions &options,
-                           const MachineSpec &machine, double deadline)
-    : model(std::move(model)),
+                           const MachineSpec &machine,
+                           ScheduleCompiler &schedules, double deadline)
+    : model(std::move(model)), scheduled(this->model->planReader()),
       device(this->model->device().identity(this->model->plan())),
-      program(program), options(options), machine(machine), begin(seconds()),
-      deadline(deadline) {}
+      program(program), options(options), machine(machine),
+      schedules(schedules), begin(steadySeconds()), deadline(deadline) {}
 
 bool ProgramTuner::isStopped() const { return options.stop && *options.stop; }
 
 bool ProgramTuner::isOver() const {
-  return isStopped() || seconds() > deadline;
+  return isStopped() || steadySeconds() > deadline;
 }
 
 void ProgramTuner::tell(const std::string &what) const {
@@ -149,25 +152,8 @@ void ProgramTuner::tell(const std::string &what) const {
 
 /// Runs `step`; its last part, which runs the program, with `during`.
 absl::Status ProgramTuner::runStep(const StepPlan &step, Phase during) {
-  const auto ignore = [](const LogitsRow &) { return absl::OkStatus(); };
-  const int64_t vocab = model->config().vocabSize;
-  std::vector<Sequence> sequences;
-  std::vector<std::vector<int32_t>> tokens;
-  for (int64_t i = 0; i < step.sequences; ++i) {
-    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine->newSequence());
-    sequences.push_back(std::move(sequence));
-    const std::vector<int32_t> past = tokensOf(step.before, vocab, i);
-    if (!past.empty())
-      LLAMAC_RETURN_IF_ERROR(
-          engine->step({{&sequences.back(), past, Wanted::None}}, ignore));
-    tokens.push_back(tokensOf(step.tokens, vocab, i + step.sequences));
-  }
-  std::vector<SequenceTokens> batch;
-  batch.reserve(sequences.size());
-  for (size_t i = 0; i < sequences.size(); ++i)
-    batch.push_back({&sequences[i], tokens[i], Wanted::Last});
-  phase = during;
-  const absl::Status status = engine->step(batch, ignore);
+  const absl::Status status =
+      llamac::runStep(*engine, step, [&] { phase = during; });
   phase = Phase::Idle;
   return status;
 }
@@ -179,12 +165,6 @@ absl::Status ProgramTuner::runStep(const StepPlan &step, Phase during) {
 absl::Status ProgramTuner::compileCandidates() {
   if (!needsCode(plan().target))
     return absl::OkStatus();
-  if (!options.compiler)
-    return usageError(absl::StrCat(
-        model->path(),
-        ": expected a plan for cuda, whose kernels are compiled "
-        "at load, got one for ",
-        plan().target, "; llamac tune, which has a compiler, tunes it"));
   struct Job {
     size_t rank; ///< Among the candidates of its kernel.
     Candidate *candidate;
@@ -204,16 +184,16 @@ absl::Status ProgramTuner::compileCandidates() {
   });
   std::atomic<size_t> next{0};
   const std::string isa = model->code().isa();
-  const double now = seconds();
+  const double now = steadySeconds();
   const double end = now + compileShare * (deadline - now);
   auto work = [&] {
     for (size_t i = next++; i < jobs.size(); i = next++) {
-      if (isStopped() || seconds() > end) {
+      if (isStopped() || steadySeconds() > end) {
         jobs[i].candidate->rejected = outOfTime;
         continue;
       }
-      auto code =
-          options.compiler->compile(*jobs[i].variant, plan().target, isa);
+      auto code = options.compiler->compile(sourcesOf(*jobs[i].variant),
+                                            plan().target, isa);
       if (code.ok())
         jobs[i].candidate->code =
             std::make_shared<const std::string>(*std::move(code));
@@ -232,12 +212,12 @@ absl::Status ProgramTuner::compileCandidates() {
 
 /// The slate of candidate `choice[i]` of kernel number i of the program.
 absl::StatusOr<Slate> ProgramTuner::makeSlate(absl::Span<const size_t> choice) {
-  std::vector<KernelPick> chosen(plan().kernels.size());
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const Candidate &candidate = kernels[i].candidates[choice[i]];
-    chosen[kernels[i].number] = {candidate.variant, candidate.code};
-  }
-  LLAMAC_ASSIGN_OR_RETURN(auto reader, model->planReader()->withPicks(chosen));
+  std::vector<KernelPick> chosen = ways->kernelCode(plan());
+  for (size_t i = 0; i < kernels.size(); ++i)
+    if (const Candidate &candidate = kernels[i].candidates[choice[i]];
+        candidate.variant)
+      chosen[kernels[i].number] = {candidate.variant, candidate.code};
+  LLAMAC_ASSIGN_OR_RETURN(auto reader, scheduled->withPicks(chosen));
   Slate slate;
   LLAMAC_ASSIGN_OR_RETURN(slate.code, model->device().loadCode(reader));
   LLAMAC_ASSIGN_OR_RETURN(slate.program,
@@ -398,9 +378,9 @@ ProgramTuner::timeStep(const Slate &slate, const StepShape &shape) {
     return slate.program->runTimed(shape);
   std::vector<double> times;
   for (const size_t launch : timedLaunches) {
-    const double start = seconds();
+    const double start = steadySeconds();
     LLAMAC_RETURN_IF_ERROR(slate.program->runLaunch(launch, shape));
-    times.push_back(seconds() - start);
+    times.push_back(steadySeconds() - start);
   }
   return times;
 }
@@ -412,9 +392,9 @@ absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
   constexpr double longEnough = 0.3;
   LLAMAC_ASSIGN_OR_RETURN(const Slate own,
                           makeSlate(std::vector<size_t>(kernels.size())));
-  const double start = seconds();
+  const double start = steadySeconds();
   LLAMAC_RETURN_IF_ERROR(own.program->run(shape));
-  wholeSeconds = seconds() - start;
+  wholeSeconds = steadySeconds() - start;
   const double share =
       wholeSeconds < 2 * longEnough ? 1 : longEnough / wholeSeconds;
   const std::vector<std::unique_ptr<schema::LaunchT>> &all =
@@ -491,17 +471,17 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
   if (timedLaunches.empty())
     LLAMAC_RETURN_IF_ERROR(chooseTimedLaunches(shape));
   // What is left then is for comparing whole steps.
-  const double start = seconds();
+  const double start = steadySeconds();
   const double end = std::min(start + 0.75 * (deadline - start),
                               deadline - 2 * leastWholeRounds * wholeSeconds);
   double roundSeconds = 0;
   for (size_t round = 0; round < mostRounds; ++round) {
-    const double now = seconds();
+    const double now = steadySeconds();
     if (isStopped() || now + roundSeconds > deadline ||
         (round >= Trials::leastRounds && now + roundSeconds > end))
       break;
     LLAMAC_RETURN_IF_ERROR(measureRound(shape, round));
-    roundSeconds = seconds() - now;
+    roundSeconds = steadySeconds() - now;
     size_t open = 0;
     for (size_t i = 0; i < kernels.size(); ++i)
       open += trials[i].isDecided(trials[i].pick(picks[i])) ? 0 : 1;
@@ -538,10 +518,10 @@ absl::Status ProgramTuner::measureWhole(const StepShape &shape) {
     // Whichever comes second finds the caches warmer.
     for (size_t k = 0; k < 2; ++k) {
       const size_t which = (round + k) % 2;
-      const double start = seconds();
+      const double start = steadySeconds();
       LLAMAC_RETURN_IF_ERROR(
           (which == 0 ? untuned : tuned).program->run(shape));
-      times[which] = seconds() - start;
+      times[which] = steadySeconds() - start;
     }
     whole.addRound(times);
   }
@@ -587,7 +567,7 @@ void ProgramTuner::takeCandidates() {
 /// there is none, or hardly time for it.
 bool ProgramTuner::takeNeighbours() {
   if (isStopped() || ++turn >= options.turns ||
-      seconds() > begin + 0.5 * (deadline - begin))
+      steadySeconds() > begin + 0.5 * (deadline - begin))
     return false;
   bool any = false;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -613,6 +593,36 @@ bool ProgramTuner::takeNeighbours() {
 //===----------------------------------------------------------------------===//
 // The whole
 //===----------------------------------------------------------------------===//
+
+/// Chooses the schedule; what follows is of it.
+absl::Status ProgramTuner::takeSchedule() {
+  // What comparing may take of the program's time.
+  constexpr double share = 0.2;
+  ways =
+      std::make_unique<WayChooser>(model, program, timed, options, schedules);
+  LLAMAC_RETURN_IF_ERROR(ways->chooseSchedule(share, deadline));
+  if (ways->isOwn())
+    return absl::OkStatus();
+  LLAMAC_ASSIGN_OR_RETURN(scheduled, ways->plan());
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::shared_ptr<const PlanReader> run,
+      scheduled->withPicks(ways->kernelCode(scheduled->plan())));
+  LLAMAC_ASSIGN_OR_RETURN(model, model->withPlan(std::move(run)));
+  return absl::OkStatus();
+}
+
+/// Chooses how launches overlap, with the picks.
+absl::Status ProgramTuner::chooseOverlap() {
+  std::map<std::string, KernelPick> tiles;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const Candidate &pick = kernels[i].candidates[picks[i]];
+    tiles[plan().kernels[kernels[i].number]->symbol] = {pick.variant,
+                                                        pick.code};
+  }
+  slates.clear();
+  engine.reset(); // The comparison has one of its own.
+  return ways->chooseOverlap(tiles, deadline);
+}
 
 void ProgramTuner::keep() const {
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -650,6 +660,7 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
   }
   timed = *step;
   result.step = timed.tuned();
+  LLAMAC_RETURN_IF_ERROR(takeSchedule());
   kernels = candidatesOf(plan(), program, result.step, machine);
   if (kernels.empty()) {
     result.skipped = "no kernel of it has variants";
@@ -657,18 +668,11 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
   }
   takeCandidates();
 
-  // Pages for the longest of the steps.
-  int64_t pages = 0;
   std::vector<StepPlan> steps = gateSteps(plan(), program);
   steps.push_back(timed);
-  for (const StepPlan &each : steps)
-    pages = std::max(
-        pages, each.sequences *
-                   ((each.before + each.tokens) / plan().kv->pageTokens + 2));
-  pages =
-      std::min(pages, plan().kv->pagesPerSequence * plan().kv->maxSequences);
   LLAMAC_ASSIGN_OR_RETURN(
-      engine, Engine::create(model, {.kvPages = pages, .observer = this}));
+      engine, Engine::create(model, {.kvPages = pagesFor(plan(), steps),
+                                     .observer = this}));
   do {
     hasMore = false;
     tell("compiling candidates");
@@ -677,8 +681,14 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
     if (plan().target != "sim")
       LLAMAC_RETURN_IF_ERROR(runStep(timed, Phase::Trials));
   } while (hasMore);
-  if (options.store && trials.front().rounds() >= Trials::leastRounds)
-    keep();
+  LLAMAC_RETURN_IF_ERROR(chooseOverlap());
+  result.ways = ways->results();
+  result.way = ways->name();
+  if (options.store) {
+    ways->keep();
+    if (trials.front().rounds() >= Trials::leastRounds)
+      keep();
+  }
   for (size_t i = 0; i < kernels.size(); ++i) {
     KernelTuningResult of;
     of.kernel = plan().kernels[kernels[i].number]->symbol;
@@ -706,20 +716,42 @@ absl::StatusOr<int> compileStored(const Model &model, TuningStore &store,
   int count = 0;
   if (!needsCode(plan.target))
     return count;
-  for (size_t i = 0; i < plan.kernels.size(); ++i) {
-    const schema::KernelT &kernel = *plan.kernels[i];
-    const TuningKey key = tuningKey(plan, i, model.device().identity(plan));
-    if (kernel.variants.empty())
-      continue;
-    std::optional<TuningEntry> entry = store.find(key);
+  const std::string device = model.device().identity(plan);
+  const std::string isa = model.code().isa();
+  const auto complete = [&](const schema::KernelT &kernel,
+                            const TuningKey &key) -> absl::Status {
+    std::optional<TuningEntry> entry =
+        kernel.variants.empty() ? std::nullopt : store.find(key);
     const auto variant =
         entry ? findVariant(kernel, entry->tiles) : std::nullopt;
     if (!variant || !entry->code.empty())
+      return absl::OkStatus();
+    const schema::VariantT &chosen = *kernel.variants[*variant];
+    LLAMAC_ASSIGN_OR_RETURN(
+        entry->code, compiler.compile(sourcesOf(chosen), plan.target, isa));
+    entry->symbol = chosen.symbol;
+    count += store.keep(key, *entry) ? 1 : 0;
+    return absl::OkStatus();
+  };
+  for (const auto &kernel : plan.kernels)
+    LLAMAC_RETURN_IF_ERROR(
+        complete(*kernel, {device, plan.generator, kernel->tuning}));
+  for (const auto &schedule : plan.schedules)
+    for (const auto &kernel : schedule->kernels)
+      LLAMAC_RETURN_IF_ERROR(
+          complete(*kernel, {device, plan.generator, kernel->tuning}));
+  for (size_t i = 0; i < plan.programs.size(); ++i) {
+    if (plan.programs[i]->tuning.empty())
       continue;
-    LLAMAC_ASSIGN_OR_RETURN(entry->code,
-                            compiler.compile(*kernel.variants[*variant],
-                                             plan.target, model.code().isa()));
-    entry->symbol = kernel.variants[*variant]->symbol;
+    const TuningKey key = wayKey(plan, i, device);
+    std::optional<TuningEntry> entry = store.find(key);
+    const auto way = entry ? findWay(plan, i, entry->tiles) : std::nullopt;
+    if (!way || !way->schedule || !entry->code.empty())
+      continue;
+    const schema::ScheduleT &schedule = *plan.schedules[*way->schedule];
+    LLAMAC_ASSIGN_OR_RETURN(
+        entry->code, compiler.compile(sourcesOf(schedule), plan.target, isa));
+    entry->symbol = schedule.name;
     count += store.keep(key, *entry) ? 1 : 0;
   }
   return count;
@@ -728,10 +760,18 @@ absl::StatusOr<int> compileStored(const Model &model, TuningStore &store,
 absl::StatusOr<std::vector<ProgramTuningResult>>
 tuneModel(const std::shared_ptr<const Model> &model,
           const TuneOptions &options) {
-  const double start = seconds();
+  const double start = steadySeconds();
   const MachineSpec machine =
       machineOf(model->device(), model->plan(), options.store);
-  const size_t count = model->plan().programs.size();
+  const schema::PlanT &plan = model->plan();
+  if (needsCode(plan.target) && !options.compiler)
+    return usageError(absl::StrCat(
+        model->path(),
+        ": expected a plan for cuda, whose kernels are compiled "
+        "at load, got one for ",
+        plan.target, "; llamac tune, which has a compiler, tunes it"));
+  ScheduleCompiler schedules(*model, options.compiler);
+  const size_t count = plan.programs.size();
   std::vector<ProgramTuningResult> results;
   for (size_t program = 0; program < count; ++program) {
     if (options.stop && *options.stop)
@@ -739,15 +779,16 @@ tuneModel(const std::shared_ptr<const Model> &model,
     // What the programs before did not take is shared by those that follow. The
     // last one's steps, of many rows, take longest.
     constexpr size_t sharesOfLast = 3;
-    const double left = options.budget - (seconds() - start);
+    const double left = options.budget - (steadySeconds() - start);
     const double deadline =
-        seconds() +
+        steadySeconds() +
         (program + 1 == count
              ? left
              : left / static_cast<double>(count - program - 1 + sharesOfLast));
     LLAMAC_ASSIGN_OR_RETURN(
         results.emplace_back(),
-        ProgramTuner(model, program, options, machine, deadline).run());
+        ProgramTuner(model, program, options, machine, schedules, deadline)
+            .run());
   }
   return results;
 }

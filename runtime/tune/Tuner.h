@@ -8,17 +8,20 @@
 //
 // For each program of a plan, from that of one row on:
 //
-//  1. the kernels' variants that the model ranks best are compiled;
-//  2. each runs beside the plan's own kernel, from the same memory, in steps of
+//  1. the plan's other schedules are compared with its own in whole steps
+//     (WayTrials.h); what follows is of the one that is chosen;
+//  2. the kernels' variants that the model ranks best are compiled;
+//  3. each runs beside the plan's own kernel, from the same memory, in steps of
 //     several shapes: one that gives something else is out (Gate.h);
-//  3. whole steps run, in each of which every kernel has another of its
+//  4. whole steps run, in each of which every kernel has another of its
 //     candidates, round by round (Trials.h): launches are timed where they
 //     stand, with caches as the launches before them leave them and the weights
 //     of all layers going by;
-//  4. while there is time, what differs from a pick in one tile is next;
-//  5. steps with all picks together are compared with steps without: a program
+//  5. while there is time, what differs from a pick in one tile is next;
+//  6. steps with all picks together are compared with steps without: a program
 //     that is not faster as a whole keeps its own tiles;
-//  6. the picks are kept.
+//  7. on a GPU, how launches overlap is compared in whole steps with the picks;
+//  8. the picks are kept.
 //
 // Candidate number k of all kernels together make a slate: the plan with these
 // variants, loaded and bound to the engine's memory.
@@ -30,6 +33,9 @@
 
 #include "runtime/engine/Model.h"
 #include "runtime/tune/Candidates.h"
+#include "runtime/tune/ProgramWays.h"
+
+#include "absl/types/span.h"
 
 #include <atomic>
 #include <functional>
@@ -39,17 +45,27 @@
 
 namespace llamac {
 
-/// Makes machine code of variants, for devices that need it (needsCode()).
+/// A kernel that is not yet machine code.
+struct KernelSource {
+  std::string symbol; ///< That the source defines.
+  std::string text;
+};
+
+/// Makes machine code of kernels, for devices that need it (needsCode()).
 class VariantCompiler {
 public:
   virtual ~VariantCompiler();
 
-  /// Code that defines the symbol of `variant`, of a plan for `target`, for the
-  /// level `isa` that the plan's code runs at. Called by several threads.
-  virtual absl::StatusOr<std::string> compile(const schema::VariantT &variant,
-                                              const std::string &target,
-                                              const std::string &isa) = 0;
+  /// One object that defines the symbols of `kernels`, of a plan for `target`,
+  /// for the level `isa` that the plan's code runs at. Called by several
+  /// threads.
+  virtual absl::StatusOr<std::string>
+  compile(absl::Span<const KernelSource> kernels, const std::string &target,
+          const std::string &isa) = 0;
 };
+
+/// Why a candidate that there was no time for is out.
+inline constexpr const char *outOfTime = "not tried: no time was left";
 
 struct TuneOptions {
   double budget = 60; ///< Seconds, for all programs together.
@@ -57,6 +73,8 @@ struct TuneOptions {
   /// model, then what differs in one tile from the fastest so far.
   size_t candidates = 6;
   size_t turns = 4;
+  /// Whether other ways to run a program are tried, beside other tiles.
+  bool triesWays = true;
   /// May be null where none is needed.
   VariantCompiler *compiler = nullptr;
   /// Where picks are kept; may be null.
@@ -82,9 +100,21 @@ struct KernelTuningResult {
   double noise = 0; ///< Least difference of it from 1 that means anything.
 };
 
+/// A way to run a program that was compared with others.
+struct WayTuningResult {
+  std::string way;      ///< See ProgramWays.h; empty: the plan's own.
+  double seconds = 0;   ///< Of what was timed; 0: it was not.
+  double ratio = 0;     ///< By the plan's own in the same rounds; 0: the same.
+  std::string rejected; ///< Why it is out; empty: it is not.
+};
+
 struct ProgramTuningResult {
   std::string program;
   TunedStep step;
+  /// First the plan's own schedule and the others, then the overlaps of the one
+  /// that was chosen.
+  std::vector<WayTuningResult> ways;
+  std::string way; ///< That was chosen; empty: the plan's own.
   std::vector<KernelTuningResult> kernels;
   /// Time of a step with the picks, by that of one without; 0: not measured.
   double wholeRatio = 0;
@@ -99,8 +129,8 @@ absl::StatusOr<std::vector<ProgramTuningResult>>
 tuneModel(const std::shared_ptr<const Model> &model,
           const TuneOptions &options);
 
-/// Compiles what `store` has picked for the kernels of `model` but has no code
-/// of, as after an import; how many that were.
+/// Compiles what `store` has picked for the kernels and programs of `model` but
+/// has no code of, as after an import; how many that were.
 absl::StatusOr<int> compileStored(const Model &model, TuningStore &store,
                                   VariantCompiler &compiler);
 

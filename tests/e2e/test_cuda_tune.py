@@ -6,12 +6,14 @@ the plan's own kernels give. And under which name a GPU's choices are kept.
 
     test_cuda_tune.py Variants    the first few variants of every kernel of a small model
     test_cuda_tune.py Checked     some, with every access to memory checked
+    test_cuda_tune.py Overlaps    how launches overlap
     test_cuda_tune.py Identity    what a GPU is called
 
 With LLAMAC_ALL_CANDIDATES in the environment Variants takes all variants, and more
 GPUs and formats.
 """
 
+import json
 import os
 import re
 import unittest
@@ -20,6 +22,7 @@ import support
 
 support.require("numpy", "gguf", "safetensors")
 
+import test_cuda
 from llama_numpy import Config
 from make_model import random_weights, write_meta
 
@@ -80,6 +83,45 @@ class Checked(SimCase):
 
     def test_of_other_gpus(self):
         self.tune("sm_80", 3, "--sim-check")
+
+
+class Overlaps(test_cuda.CudaCase):
+    """How launches overlap, on a driver that stands in for a GPU's and compiles
+    nothing: its kernels are those of a plan for sim, so schedules find none."""
+
+    def test_are_compared_in_whole_steps_and_taken_up_by_a_run(self):
+        before = self.run_plan(self.plan, "-n", 12, *self.PROMPT, "--no-tuned").stdout
+        # The simulator is slow: time for the first program is enough.
+        options = ("--budget", 200, "--candidates", 1, "--turns", 1, "--json")
+        decode = json.loads(self.run_plan("tune", self.plan, *options).stdout)[0]
+        names = {"", "overlap=after-wait", "overlap=at-end", "overlap=none"}
+        overlaps = [way for way in decode["ways"] if way["way"] in names]
+        self.assertEqual({way["way"] for way in overlaps}, names)
+        for way in overlaps:
+            self.assertEqual(way["rejected"], "")
+            self.assertGreater(way["ratio"], 0)
+        for way in decode["ways"]:
+            if "apart" in way["way"]:
+                self.assertIn("cuModuleLoadData", way["rejected"])
+
+        path = self.path("kept.json")
+        self.run_plan("tune", "--export", path, tool=support.LLAMAC)
+        with open(path) as file:
+            kept = json.load(file)
+        for overlap in ("after-wait", "at-end", "none"):
+            ways = [entry for entry in kept["entries"] if entry["kernel"].startswith("step of at most")]
+            self.assertTrue(ways)
+            for entry in ways:
+                entry["tiles"] = f"overlap={overlap}"
+            with open(path, "w") as file:
+                json.dump({**kept, "entries": ways}, file)
+            folder = os.path.join(self.cache, "llamac", "tuning")
+            for name in os.listdir(folder):
+                os.remove(os.path.join(folder, name))
+            self.run_plan("tune", "--import", path, tool=support.LLAMAC)
+            explained = self.run_plan("tune", self.plan, "--explain-kernels").stdout
+            self.assertIn(f"overlap={overlap}  (imported)", explained)
+            self.assertEqual(self.run_plan(self.plan, "-n", 12, *self.PROMPT).stdout, before)
 
 
 class Identity(SimCase):

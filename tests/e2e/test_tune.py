@@ -83,9 +83,28 @@ class Keeping(TuneCase):
 
     def test_runs_with_what_was_tuned_give_the_same_answer(self):
         before = self.answer()[0]
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only")
         self.assertEqual(self.answer(), (before, ""))
         self.assertEqual(self.answer("--no-tuned"), (before, ""))
+
+    def test_a_run_takes_the_way_that_is_kept(self):
+        before = self.answer()[0]
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
+        kept = self.picks()
+        ways = [entry for entry in kept if entry["kernel"].startswith("step of at most")]
+        self.assertEqual(len(ways), 2)
+        for entry in ways:
+            entry["tiles"] = "norm-apart"
+        file = self.path("ways.json")
+        with open(os.path.join(self.cache, "kept.json")) as opened:
+            exported = json.load(opened)
+        with open(file, "w") as opened:
+            json.dump({**exported, "entries": kept}, opened)
+        os.remove(self.database())
+        result = support.run([LLAMAC, "tune", self.plan, "--import", file], cache=self.cache)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("norm-apart  (imported)", self.tune("--explain-kernels").stdout)
+        self.assertEqual(self.answer(), (before, ""))
 
     def test_it_ends_when_its_budget_does(self):
         # What comes before the first look at the clock takes a moment, more on
@@ -100,8 +119,21 @@ class Keeping(TuneCase):
         self.assertNotIn("(measured)", modelled)
         self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
         measured = self.tune("--explain-kernels").stdout
-        for text in ["(measured)", "predicted", "limited by", "% of a read", "own tiles", "runner-up"]:
+        for text in ["(measured)", "predicted", "limited by", "% of a read", "own tiles", "own way", "runner-up"]:
             self.assertIn(text, measured)
+        self.assertEqual(len(re.findall(r"^(decode|prefill)  whole step$", measured, re.M)), 2)
+
+    def test_it_compares_the_ways_to_run_a_step_unless_told_not_to(self):
+        out = self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--json").stdout
+        for program in json.loads(out):
+            self.assertEqual([way["way"] for way in program["ways"]], ["", "norm-apart", "qkv-apart"])
+            for way in program["ways"]:
+                self.assertEqual(way["rejected"], "")
+                self.assertGreater(way["step_s"], 0)
+                self.assertGreater(way["ratio"], 0)
+        out = self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only", "--json").stdout
+        for program in json.loads(out):
+            self.assertEqual(program["ways"], [])
 
     def test_it_lists_and_counts_candidates_without_running_them(self):
         out = self.tune("--list").stdout
@@ -157,7 +189,7 @@ class Trouble(TuneCase):
 
     def test_killed_at_any_moment_it_leaves_a_database_that_works(self):
         expected = self.answer("--no-tuned")[0]
-        for seconds in (0.1, 0.7, 2, 4):
+        for seconds in (0.1, 0.7, 2, 4, 7):
             process = self.start("--budget", "20", "--candidates", "2", "--turns", "1")
             time.sleep(seconds)
             process.kill()
@@ -189,7 +221,7 @@ class Trouble(TuneCase):
 
     def test_a_damaged_database_is_a_warning_and_begun_anew(self):
         expected = self.answer("--no-tuned")[0]
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only")
         with open(self.database(), "r+b") as file:
             file.write(b"no database at all" * 100)
         for name in ("-wal", "-shm"):
@@ -198,7 +230,7 @@ class Trouble(TuneCase):
         out, err = self.answer()
         self.assertEqual(out, expected)
         self.assertIn("warning: ", err)
-        result = self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
+        result = self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only")
         self.assertIn("warning: ", result.stderr)
         self.assertTrue(self.picks())
         self.assertEqual(self.answer(), (expected, ""))

@@ -18,6 +18,7 @@
 #include "compiler/driver/VariantCompilers.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/plan/SourceBundle.h"
 #include "tests/runtime/io/TestFiles.h"
 
 #include "absl/strings/match.h"
@@ -57,15 +58,17 @@ class PlantingCompiler final : public VariantCompiler {
 public:
   explicit PlantingCompiler(Faults faults) : faults(std::move(faults)) {}
 
-  absl::StatusOr<std::string> compile(const schema::VariantT &variant,
+  absl::StatusOr<std::string> compile(absl::Span<const KernelSource> kernels,
                                       const std::string &target,
                                       const std::string &isa) override {
-    schema::VariantT edited = variant;
-    for (const auto &[symbol, edit] : faults)
-      if (absl::StartsWith(variant.symbol, symbol)) {
-        edit(edited.source);
-        EXPECT_NE(edited.source, variant.source) << variant.symbol;
-      }
+    std::vector<KernelSource> edited(kernels.begin(), kernels.end());
+    for (KernelSource &kernel : edited)
+      for (const auto &[symbol, edit] : faults)
+        if (absl::StartsWith(kernel.symbol, symbol)) {
+          const std::string before = kernel.text;
+          edit(kernel.text);
+          EXPECT_NE(kernel.text, before) << kernel.symbol;
+        }
     return compiler.compile(edited, target, isa);
   }
 
@@ -113,12 +116,14 @@ protected:
     return model.ok() ? *model : nullptr;
   }
 
-  std::vector<ProgramTuningResult>
-  tune(VariantCompiler *compiler, size_t candidates = 2, size_t turns = 1) {
+  std::vector<ProgramTuningResult> tune(VariantCompiler *compiler,
+                                        size_t candidates = 2, size_t turns = 1,
+                                        bool triesWays = true) {
     TuneOptions options;
     options.budget = 1000; // Never reached, however slow the machine.
     options.candidates = candidates;
     options.turns = turns;
+    options.triesWays = triesWays;
     options.compiler = compiler;
     options.store = &store();
     auto results = tuneModel(load(false), options);
@@ -161,7 +166,8 @@ protected:
       entry.seconds = entry.firstSeconds = 1e-6;
       entry.symbol = variant.symbol;
       entry.code = code.empty()
-                       ? *compiler.compile(variant, "cpu", model->code().isa())
+                       ? *compiler.compile({{variant.symbol, variant.source}},
+                                           "cpu", model->code().isa())
                        : code;
       ASSERT_TRUE(store().keep(
           tuningKey(plan, i, model->device().identity(plan)), entry));
@@ -208,8 +214,41 @@ TEST_F(TunerTest, EveryVariantComputesTheSameAndTheChoicesAreKept) {
       EXPECT_GT(kernel.seconds[0], 0) << kernel.kernel;
       EXPECT_GT(kernel.seconds[kernel.pick], 0) << kernel.kernel;
     }
+  // One for each kernel and one for the way to run each program.
   EXPECT_THAT(store().entries(model->device().identity(model->plan())),
-              SizeIs(kernels));
+              SizeIs(kernels + results.size()));
+}
+
+TEST_F(TunerTest, EveryScheduleGivesTheSameBitsAndIsTimed) {
+  ClangVariantCompiler compiler;
+  for (const ProgramTuningResult &result : tune(&compiler, 1)) {
+    std::vector<std::string> names;
+    for (const WayTuningResult &way : result.ways) {
+      names.push_back(way.way);
+      EXPECT_THAT(way.rejected, IsEmpty()) << result.program << " " << way.way;
+      EXPECT_GT(way.seconds, 0) << result.program << " " << way.way;
+      EXPECT_GT(way.ratio, 0) << result.program << " " << way.way;
+    }
+    EXPECT_THAT(names, testing::ElementsAre("", "norm-apart", "qkv-apart"))
+        << result.program;
+    EXPECT_THAT(names, testing::Contains(result.way));
+  }
+}
+
+TEST_F(TunerTest, AWrongScheduleIsRejected) {
+  PlantingCompiler compiler({{"rms_norm",
+                              [&](std::string &source) {
+                                insertBehind(source, kernelStart, "return;\n");
+                              }},
+                             {"rope_append", [&](std::string &source) {
+                                insertBehind(source, kernelStart, "not C++;\n");
+                              }}});
+  for (const ProgramTuningResult &result : tune(&compiler, 1)) {
+    ASSERT_THAT(result.ways, SizeIs(3)) << result.program;
+    EXPECT_THAT(result.ways[1].rejected, HasSubstr("the logits differ"));
+    EXPECT_THAT(result.ways[2].rejected, HasSubstr("error"));
+    EXPECT_EQ(result.way, "");
+  }
 }
 
 TEST_F(TunerTest, LaterTurnsTryWhatDiffersFromThePickInOneTile) {
@@ -299,7 +338,7 @@ TEST_F(TunerTest, AVariantThatRacesIsRejectedWhereAccessesAreChecked) {
                                                "LLAMAC_SHARED(raced, int);\n"
                                                "raced = int(threadIdx.x);\n");
                                 }}});
-    const auto results = tune(&compiler, 1);
+    const auto results = tune(&compiler, 1, 1, /*triesWays=*/false);
     EXPECT_THAT(
         candidatesOf(results, "gemv_output"),
         AllOf(Not(IsEmpty()),
@@ -366,6 +405,133 @@ TEST_F(TunerTest, ARunTakesThePicksAndGivesTheSameLogits) {
   for (const auto &kernel : (*other)->plan().kernels)
     EXPECT_THAT(kernel->symbol, Not(HasSubstr("_v")));
 }
+
+/// Keeps `way` for every program of `model`, with `code` of its kernels.
+void keepWay(TuningStore &store, const Model &model, const std::string &way,
+             const std::string &code) {
+  const schema::PlanT &plan = model.plan();
+  for (size_t i = 0; i < plan.programs.size(); ++i) {
+    TuningEntry entry;
+    entry.tiles = way;
+    entry.seconds = entry.firstSeconds = 1e-3;
+    entry.symbol = way;
+    entry.code = code;
+    ASSERT_TRUE(
+        store.keep(wayKey(plan, i, model.device().identity(plan)), entry));
+  }
+}
+
+size_t launchesOf(const Model &model) {
+  size_t count = 0;
+  for (const auto &program : model.plan().programs)
+    count += program->launches.size();
+  return count;
+}
+
+TEST_F(TunerTest, ARunTakesTheScheduleAndGivesTheSameLogits) {
+  const auto untuned = load(false);
+  const schema::ScheduleT &schedule = *untuned->plan().schedules.front();
+  ASSERT_EQ(schedule.name, "norm-apart");
+  std::vector<KernelSource> sources;
+  for (const auto &kernel : schedule.kernels)
+    sources.push_back({kernel->symbol, kernel->source});
+  ClangVariantCompiler compiler;
+  keepWay(store(), *untuned, "norm-apart",
+          *compiler.compile(sources, "cpu", untuned->code().isa()));
+  const auto tuned = load(true);
+  // Two norms for each layer and one for the head, in both programs.
+  EXPECT_EQ(launchesOf(*tuned), launchesOf(*untuned) + 2 * (2 * 2 + 1));
+  EXPECT_EQ(logitsOf(tuned), logitsOf(untuned));
+
+  // With tiles besides: the kernels that both have, and those of the schedule.
+  pickVariants();
+  EXPECT_EQ(logitsOf(load(true)), logitsOf(untuned));
+}
+
+TEST_F(TunerTest, AScheduleWithoutCodeIsCompiledAfterAnImport) {
+  const auto untuned = load(false);
+  keepWay(store(), *untuned, "qkv-apart", "");
+  EXPECT_EQ(launchesOf(*load(true)), launchesOf(*untuned));
+  ClangVariantCompiler compiler;
+  const auto count = compileStored(*untuned, store(), compiler);
+  ASSERT_TRUE(count.ok()) << count.status();
+  EXPECT_EQ(*count, 2);
+  const auto tuned = load(true);
+  EXPECT_GT(launchesOf(*tuned), launchesOf(*untuned));
+  EXPECT_EQ(logitsOf(tuned), logitsOf(untuned));
+}
+
+TEST_F(TunerTest, AScheduleThatThePlanDoesNotHaveIsNotTaken) {
+  const auto untuned = load(false);
+  keepWay(store(), *untuned, "head-apart", "code");
+  EXPECT_EQ(launchesOf(*load(true)), launchesOf(*untuned));
+}
+
+/// A model for sim whose launches depend on each other.
+class OverlapTest : public TunerTest,
+                    public testing::WithParamInterface<schema::Overlap> {};
+
+TEST_P(OverlapTest, GivesTheSameLogitsInAnyOrderOnTheSimulator) {
+  CompileOptions options;
+  options.target = "sim";
+  options.simCheck = true;
+  options.context = 64;
+  options.maxSequences = 1;
+  compile(options,
+          absl::StrReplaceAll(modelConfig, {{"256", "128"},
+                                            {"512", "256"},
+                                            {"_layers\": 2", "_layers\": 1"},
+                                            {"heads\": 4", "heads\": 2"},
+                                            {"heads\": 2", "heads\": 1"}}));
+  const auto own = Model::load(path, {.threads = 2,
+                                      .simSchedule = "random:3",
+                                      .randomWeights = 7,
+                                      .quiet = true,
+                                      .tuned = false});
+  ASSERT_TRUE(own.ok()) << own.status();
+  const schema::PlanT &plan = (*own)->plan();
+  const std::vector<ProgramPick> picks(plan.programs.size(),
+                                       {std::nullopt, GetParam()});
+  const auto run = (*own)->planReader()->withSchedules(picks);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const auto &kernels = (*run)->plan().kernels;
+
+  // Where the next launch begins elsewhere, all kernels are compiled anew.
+  std::vector<KernelPick> code(kernels.size());
+  if (GetParam() == schema::Overlap::None) {
+    EXPECT_EQ(kernels.size(), plan.kernels.size());
+  } else {
+    EXPECT_GT(kernels.size(), plan.kernels.size());
+    std::vector<KernelSource> sources;
+    for (const SourceFile &file : splitSources((*own)->source()))
+      if (absl::EndsWith(file.name, ".cu"))
+        sources.push_back({file.name.substr(0, file.name.size() - 3),
+                           withOverlap(file.text, GetParam())});
+    ClangVariantCompiler compiler;
+    auto compiled = compiler.compile(sources, "sim", (*own)->code().isa());
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    const auto shared =
+        std::make_shared<const std::string>(*std::move(compiled));
+    for (size_t i = plan.kernels.size(); i < kernels.size(); ++i) {
+      EXPECT_EQ(kernels[i]->overlap, GetParam());
+      code[i].code = shared;
+    }
+  }
+  const auto coded = (*run)->withPicks(code);
+  ASSERT_TRUE(coded.ok()) << coded.status();
+  const auto other = (*own)->withPlan(*coded);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(logitsOf(*other), logitsOf(*own));
+}
+
+INSTANTIATE_TEST_SUITE_P(Overlaps, OverlapTest,
+                         testing::Values(schema::Overlap::AfterWait,
+                                         schema::Overlap::AtEnd,
+                                         schema::Overlap::None),
+                         [](const auto &info) {
+                           return std::string(
+                               schema::EnumNameOverlap(info.param));
+                         });
 
 TEST_F(TunerTest, PicksWhoseCodeCannotBeOpenedAreAWarning) {
   pickVariants("no machine code");

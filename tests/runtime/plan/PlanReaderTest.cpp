@@ -17,6 +17,7 @@
 
 #include <cstring>
 #include <fcntl.h>
+#include <tuple>
 #include <unistd.h>
 
 namespace llamac {
@@ -179,6 +180,134 @@ TEST_F(ManyPieces, TheFirstDamagedOneIsNamedByAnyNumberOfThreads) {
   }
   EXPECT_TRUE(
       PlanReader::open(file.path(), {.verify = false, .threads = 1}).ok());
+}
+
+/// Two schedules: "swapped", of the last two programs, has a kernel of its own,
+/// "other", of the last one, two.
+void addSchedules(toy::ToyPlan &toy) {
+  for (const auto &[name, kernels, first] :
+       {std::tuple("swapped", 1, 1), std::tuple("other", 2, 2)}) {
+    auto schedule = std::make_unique<schema::ScheduleT>();
+    schedule->name = name;
+    for (int i = 0; i < kernels; ++i) {
+      auto kernel = std::make_unique<schema::KernelT>();
+      kernel->symbol = std::string(name) + std::to_string(i);
+      kernel->family = "toy";
+      kernel->source = "// " + kernel->symbol;
+      schedule->kernels.push_back(std::move(kernel));
+    }
+    for (size_t i = first; i < toy.plan.programs.size(); ++i) {
+      auto program = std::make_unique<schema::ProgramT>(*toy.plan.programs[i]);
+      program->launches[0]->kernel = 2 + kernels; // The last of its own.
+      program->arenaBytes += 128;
+      schedule->programs.push_back(std::move(program));
+    }
+    toy.plan.schedules.push_back(std::move(schedule));
+  }
+  for (const auto &program : toy.plan.programs)
+    program->tuning = "step " + program->name;
+}
+
+std::vector<uint32_t> kernelsOf(const schema::ProgramT &program) {
+  std::vector<uint32_t> numbers;
+  for (const auto &launch : program.launches)
+    numbers.push_back(launch->kernel);
+  return numbers;
+}
+
+using testing::ElementsAre;
+
+TEST(PlanSchedulesTest, ProgramsTakeTheLaunchesOfTheirSchedules) {
+  const toy::ToyPlanFile file(addSchedules);
+  const auto made = PlanReader::open(file.path());
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::vector<ProgramPick> picks = {{}, {0}, {1}};
+  const auto run = (*made)->withSchedules(picks);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const schema::PlanT &plan = (*run)->plan();
+  std::vector<std::string> symbols;
+  for (const auto &kernel : plan.kernels)
+    symbols.push_back(kernel->symbol);
+  EXPECT_THAT(symbols, ElementsAre("toyRemember", "toyHash", "toyLogits",
+                                   "swapped0", "other0", "other1"));
+  EXPECT_THAT(kernelsOf(*plan.programs[0]), ElementsAre(0, 0, 1, 2));
+  EXPECT_THAT(kernelsOf(*plan.programs[1]), ElementsAre(3, 0, 1, 2));
+  EXPECT_THAT(kernelsOf(*plan.programs[2]), ElementsAre(5, 0, 1, 2));
+  EXPECT_EQ(plan.programs[1]->arenaBytes,
+            (*made)->plan().programs[1]->arenaBytes + 128);
+  EXPECT_EQ(plan.programs[2]->tuning, "step rows8");
+  EXPECT_TRUE(plan.schedules.empty());
+  // Both programs of one schedule share its kernels.
+  const std::vector<ProgramPick> same = {{}, {0}, {0}};
+  EXPECT_EQ((*(*made)->withSchedules(same))->plan().kernels.size(), 4u);
+}
+
+TEST(PlanSchedulesTest, AScheduleWithoutTheProgramIsRefused) {
+  const toy::ToyPlanFile file(addSchedules);
+  const auto made = PlanReader::open(file.path());
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::vector<ProgramPick> absent = {{}, {1}, {}}, none = {{}, {2}, {}};
+  EXPECT_THAT(std::string((*made)->withSchedules(absent).status().message()),
+              HasSubstr("schedule other has no program rows4"));
+  EXPECT_FALSE((*made)->withSchedules(none).ok());
+  EXPECT_FALSE((*made)->withSchedules({}).ok());
+}
+
+/// A plan for sim whose launches but the first depend on the one before, of
+/// which the last kernel has a variant.
+void makeDependent(toy::ToyPlan &toy) {
+  toy.plan.target = "sim";
+  for (const auto &program : toy.plan.programs)
+    for (size_t i = 0; i < program->launches.size(); ++i) {
+      program->launches[i]->threads = 32;
+      program->launches[i]->dependent = i > 0;
+    }
+  auto variant = std::make_unique<schema::VariantT>();
+  variant->tiles = "wide=1";
+  variant->symbol = "toyLogits_v1";
+  variant->source = "// wide";
+  variant->items = 1;
+  variant->threads = 64;
+  variant->dependent = true;
+  toy.plan.kernels[2]->variants.push_back(std::move(variant));
+}
+
+TEST(PlanSchedulesTest, KernelsThatLetTheNextBeginElsewhereAreCopies) {
+  const toy::ToyPlanFile file(makeDependent);
+  const auto made = PlanReader::open(file.path());
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::vector<ProgramPick> picks = {
+      {std::nullopt, schema::Overlap::AtEnd}, {}, {}};
+  const auto run = (*made)->withSchedules(picks);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const schema::PlanT &plan = (*run)->plan();
+  // The first launch waits for nothing: nobody sees when what is ahead ends.
+  EXPECT_THAT(kernelsOf(*plan.programs[0]), ElementsAre(0, 3, 4, 5));
+  EXPECT_THAT(kernelsOf(*plan.programs[1]), ElementsAre(0, 0, 1, 2));
+  for (size_t i = 0; i < plan.kernels.size(); ++i)
+    EXPECT_EQ(plan.kernels[i]->overlap,
+              i < 3 ? schema::Overlap::FromStart : schema::Overlap::AtEnd);
+  EXPECT_EQ(plan.kernels[5]->symbol, "toyLogits");
+  EXPECT_EQ(plan.kernels[5]->variants.size(), 1u);
+}
+
+TEST(PlanSchedulesTest, WhatMustNotOverlapDoesNotWithOtherTilesEither) {
+  const toy::ToyPlanFile file(makeDependent);
+  const auto made = PlanReader::open(file.path());
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::vector<ProgramPick> picks = {
+      {std::nullopt, schema::Overlap::None}, {}, {}};
+  const auto run = (*made)->withSchedules(picks);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const std::vector<KernelPick> tiles = {{}, {}, {0}};
+  const auto tiled = (*run)->withPicks(tiles);
+  ASSERT_TRUE(tiled.ok()) << tiled.status();
+  const schema::PlanT &plan = (*tiled)->plan();
+  EXPECT_EQ(plan.kernels.size(), 3u);
+  for (const auto &launch : plan.programs[0]->launches)
+    EXPECT_FALSE(launch->dependent) << launch->label;
+  EXPECT_EQ(plan.programs[0]->launches[3]->threads, 64);
+  EXPECT_TRUE(plan.programs[1]->launches[3]->dependent);
 }
 
 } // namespace
