@@ -111,7 +111,8 @@ StoredWays storedWays(const schema::PlanT &plan, const std::string &device,
     const auto way = entry ? findWay(plan, i, entry->tiles) : std::nullopt;
     if (!way)
       continue;
-    if (way->schedule && needsCode(plan.target)) {
+    if (way->schedule && needsCode(plan.target) &&
+        !plan.schedules[*way->schedule]->kernels.empty()) {
       if (entry->code.empty())
         continue;
       addScheduleCode(

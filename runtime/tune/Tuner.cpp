@@ -101,6 +101,7 @@ private:
   std::vector<size_t> ungated; ///< The first candidate not yet compared.
   std::vector<Trials> trials;
   std::vector<size_t> picks;
+  std::vector<size_t> earlier; ///< The picks of an earlier run.
   size_t turn = 0;
   bool hasMore = false; ///< Whether there are candidates yet to be compared.
   ProgramTuningResult result;
@@ -525,8 +526,10 @@ absl::Status ProgramTuner::measureWhole(const StepShape &shape) {
     }
     whole.addRound(times);
   }
-  result.wholeRatio = whole.ratioOf(1).median;
-  result.kept = result.wholeRatio <= 1;
+  const Trials::Ratio ratio = whole.ratioOf(1);
+  result.wholeRatio = ratio.median;
+  // What an earlier run chose is given up for more than noise only.
+  result.kept = ratio.median <= 1 + (picks == earlier ? ratio.noise : 0);
   if (!result.kept)
     picks = own;
   return absl::OkStatus();
@@ -561,6 +564,7 @@ void ProgramTuner::takeCandidates() {
     trials.emplace_back(all.size());
     ungated.push_back(1);
   }
+  earlier = picks;
 }
 
 /// Takes what differs in one tile from a pick and was not tried. False when

@@ -32,6 +32,11 @@ std::vector<KernelSource> sourcesOf(const schema::ScheduleT &schedule) {
   return sources;
 }
 
+/// Whether `schedule` launches kernels that the plan itself does not.
+static bool hasKernels(const schema::ScheduleT &schedule) {
+  return !schedule.kernels.empty();
+}
+
 //===----------------------------------------------------------------------===//
 // Code of schedules
 //===----------------------------------------------------------------------===//
@@ -48,7 +53,10 @@ void ScheduleCompiler::compile(const std::set<size_t> &numbers) {
     return;
   std::vector<size_t> missing;
   std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(missing),
-               [&](size_t number) { return !codes.contains(number); });
+               [&](size_t number) {
+                 return !codes.contains(number) &&
+                        hasKernels(*plan.schedules[number]);
+               });
   struct Job {
     size_t schedule;
     absl::StatusOr<std::string> code;
@@ -113,21 +121,22 @@ WayChooser::kernelCode(const schema::PlanT &plan) const {
 
 /// The way of `pick`, with the tiles that are known.
 absl::StatusOr<Way> WayChooser::wayOf(const ProgramPick &pick) const {
-  Way made = {.name = wayName(this->made(), pick)};
+  Way tried = {.name = wayName(made(), pick)};
   ScheduleCode code;
   if (pick.schedule) {
-    made.tolerance = this->made().schedules[*pick.schedule]->tolerance;
+    const schema::ScheduleT &schedule = *made().schedules[*pick.schedule];
+    tried.tolerance = schedule.tolerance;
     const auto compiled = schedules.codeOf(*pick.schedule);
     if (!compiled.ok())
-      made.rejected = std::string(compiled.status().message());
-    else if (!*compiled && needsCode(this->made().target))
-      made.rejected = outOfTime;
+      tried.rejected = std::string(compiled.status().message());
+    else if (!*compiled && needsCode(made().target) && hasKernels(schedule))
+      tried.rejected = outOfTime;
     else
-      addScheduleCode(this->made(), *pick.schedule, *compiled, code);
+      addScheduleCode(made(), *pick.schedule, *compiled, code);
   }
-  LLAMAC_ASSIGN_OR_RETURN(made.plan, applyWays(*model->planReader(), all(pick),
-                                               code, device, options.store));
-  return made;
+  LLAMAC_ASSIGN_OR_RETURN(tried.plan, applyWays(*model->planReader(), all(pick),
+                                                code, device, options.store));
+  return tried;
 }
 
 /// Compares `ways`, which are those of `picks`, and takes one.
@@ -172,19 +181,20 @@ absl::Status WayChooser::choose(const std::vector<ProgramPick> &picks,
   if (way.schedule && needsCode(made().target)) {
     LLAMAC_ASSIGN_OR_RETURN(const auto code, schedules.codeOf(*way.schedule));
     entry->symbol = made().schedules[*way.schedule]->name;
-    entry->code = *code;
+    entry->code = code ? *code : "";
   }
   return absl::OkStatus();
 }
 
 absl::Status WayChooser::chooseSchedule(double share, double deadline) {
   if (options.store) {
-    StoredWays stored = storedWays(made(), device, *options.store);
+    const StoredWays stored = storedWays(made(), device, *options.store);
     way = stored.programs[program];
-    if (way.schedule && needsCode(made().target))
-      schedules.add(
-          *way.schedule,
-          stored.code[made().schedules[*way.schedule]->kernels[0]->symbol]);
+    if (way.schedule)
+      for (const auto &kernel : made().schedules[*way.schedule]->kernels)
+        if (const auto code = stored.code.find(kernel->symbol);
+            code != stored.code.end())
+          schedules.add(*way.schedule, code->second);
   }
   const std::vector<ProgramPick> picks =
       schedulesOf(made(), program, way.overlap);
@@ -215,8 +225,8 @@ WayChooser::chooseOverlap(const std::map<std::string, KernelPick> &tiles,
     return absl::OkStatus();
   std::vector<Way> ways;
   for (const ProgramPick &pick : picks) {
-    Way &made = ways.emplace_back();
-    made.name = wayName(this->made(), pick);
+    Way &tried = ways.emplace_back();
+    tried.name = wayName(made(), pick);
     LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const PlanReader> run,
                             model->planReader()->withSchedules(all(pick)));
     // Copies of kernels, which let launches begin elsewhere, have their
@@ -227,7 +237,7 @@ WayChooser::chooseOverlap(const std::map<std::string, KernelPick> &tiles,
       if (const auto known = tiles.find(kernels[i]->symbol);
           known != tiles.end())
         chosen[i] = known->second;
-    LLAMAC_ASSIGN_OR_RETURN(made.plan, run->withPicks(chosen));
+    LLAMAC_ASSIGN_OR_RETURN(tried.plan, run->withPicks(chosen));
   }
   return choose(picks, ways, end);
 }

@@ -255,13 +255,14 @@ absl::StatusOr<double> WayTrial::time(size_t way, const StepShape &shape) {
 /// Sets what is timed: of a step that takes long, some layers.
 absl::Status WayTrial::chooseLayers(const StepShape &shape) {
   constexpr double longEnough = 0.25;
-  LLAMAC_RETURN_IF_ERROR(time(0, shape).status()); // Brings pages and code.
-  LLAMAC_ASSIGN_OR_RETURN(const double whole, time(0, shape));
-  timedSeconds = whole;
-  if (whole < 2 * longEnough)
+  LLAMAC_ASSIGN_OR_RETURN(timedSeconds, time(0, shape));
+  if (timedSeconds < 2 * longEnough) {
+    // The first run brought pages and code.
+    LLAMAC_ASSIGN_OR_RETURN(timedSeconds, time(0, shape));
     return absl::OkStatus();
+  }
   const auto all = static_cast<double>(model->config().numLayers);
-  layers = static_cast<int64_t>(std::max(1.0, all * longEnough / whole));
+  layers = static_cast<int64_t>(std::max(1.0, all * longEnough / timedSeconds));
   LLAMAC_ASSIGN_OR_RETURN(timedSeconds, time(0, shape));
   return absl::OkStatus();
 }
