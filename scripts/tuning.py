@@ -130,6 +130,13 @@ def main():
         for program, kernel in kernels_of(report):
             if kernel["pick"]:
                 print(f"| {name} | {program} | {kernel['kernel']} | {kernel['pick']} | {kernel['ratio']:.3f} |")
+    print("\n| model | program | way to run a step | time by the plan's own |\n|---|---|---|---|")
+    for name, report in reports.items():
+        for program in report:
+            for way in program["ways"][1:]:
+                if way["ratio"] > 0:
+                    taken = " (taken)" if way["way"] == program["way"] else ""
+                    print(f"| {name} | {program['program']} | {way['way']}{taken} | {way['ratio']:.3f} |")
 
 
 if __name__ == "__main__":

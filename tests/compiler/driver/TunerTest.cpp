@@ -108,6 +108,19 @@ protected:
     ASSERT_TRUE(times.ok()) << times.status();
   }
 
+  /// A smaller model, as the simulator takes its time.
+  void compileForSim(CompileOptions options) {
+    options.target = "sim";
+    options.context = 64;
+    options.maxSequences = 1;
+    compile(options,
+            absl::StrReplaceAll(modelConfig, {{"256", "128"},
+                                              {"512", "256"},
+                                              {"_layers\": 2", "_layers\": 1"},
+                                              {"heads\": 4", "heads\": 2"},
+                                              {"heads\": 2", "heads\": 1"}}));
+  }
+
   std::shared_ptr<const Model> load(bool tuned) const {
     auto model = Model::load(
         path,
@@ -321,17 +334,9 @@ TEST_F(TunerTest, WrongVariantsAreRejectedHoweverFastTheyAre) {
 TEST_F(TunerTest, AVariantThatRacesIsRejectedWhereAccessesAreChecked) {
   for (const bool isChecked : {false, true}) {
     CompileOptions options;
-    options.target = "sim";
     options.gpu = "sm_80";
     options.simCheck = isChecked;
-    options.context = 64;
-    options.maxSequences = 1;
-    compile(options,
-            absl::StrReplaceAll(modelConfig, {{"256", "128"},
-                                              {"512", "256"},
-                                              {"_layers\": 2", "_layers\": 1"},
-                                              {"heads\": 4", "heads\": 2"},
-                                              {"heads\": 2", "heads\": 1"}}));
+    compileForSim(options);
     // All threads of a block write to one place. The result is right.
     PlantingCompiler compiler({{"gemv_output", [](std::string &source) {
                                   insertBehind(source, "int rows) {\n",
@@ -473,16 +478,8 @@ class OverlapTest : public TunerTest,
 
 TEST_P(OverlapTest, GivesTheSameLogitsInAnyOrderOnTheSimulator) {
   CompileOptions options;
-  options.target = "sim";
   options.simCheck = true;
-  options.context = 64;
-  options.maxSequences = 1;
-  compile(options,
-          absl::StrReplaceAll(modelConfig, {{"256", "128"},
-                                            {"512", "256"},
-                                            {"_layers\": 2", "_layers\": 1"},
-                                            {"heads\": 4", "heads\": 2"},
-                                            {"heads\": 2", "heads\": 1"}}));
+  compileForSim(options);
   const auto own = Model::load(path, {.threads = 2,
                                       .simSchedule = "random:3",
                                       .randomWeights = 7,
