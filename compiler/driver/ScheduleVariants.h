@@ -27,8 +27,9 @@ namespace llamac {
 
 /// The other schedules of `plan`, which is to hold `contents` and was made with
 /// `options` from `unfused`, the graph as Phase::Graph leaves it. Programs that
-/// come out as in the plan are left out, and schedules that have no other. On a
-/// pass that fails the schedule is left out.
+/// come out as in the plan are left out, and schedules that have no other. A
+/// schedule is left out, too, when a pass fails or the target has no kernel for
+/// one of its ops.
 std::vector<PlanSchedule> listSchedules(mlir::ModuleOp unfused,
                                         mlir::ModuleOp plan,
                                         const PlanContents &contents,

@@ -79,7 +79,11 @@ private:
                                                const StepShape &shape);
   absl::Status chooseTimedLaunches(const StepShape &shape);
   std::vector<std::vector<size_t>> roundCandidates() const;
+  absl::StatusOr<std::vector<std::vector<std::optional<double>>>>
+  timeSlates(const StepShape &shape,
+             const std::vector<std::vector<size_t>> &choices);
   absl::Status measureRound(const StepShape &shape, size_t round);
+  absl::Status confirm(const StepShape &shape);
   absl::Status measureWhole(const StepShape &shape);
   void keep() const;
 
@@ -345,8 +349,9 @@ absl::Status ProgramTuner::gateCandidates() {
   slates.clear();
   for (size_t i = 0; i < kernels.size(); ++i) {
     ungated[i] = kernels[i].candidates.size();
-    if (!kernels[i].candidates[picks[i]].rejected.empty())
-      picks[i] = 0;
+    for (size_t *pick : {&picks[i], &earlier[i]})
+      if (!kernels[i].candidates[*pick].rejected.empty())
+        *pick = 0;
   }
   return absl::OkStatus();
 }
@@ -410,28 +415,21 @@ absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
   return absl::OkStatus();
 }
 
-/// Times some steps of every slate. As many slates as the kernel with most
-/// candidates has are made anew for each round, so that it is chance where
-/// their code and scratch lie; which candidates of two kernels meet in one, and
-/// which slate comes first, is another in each round.
-absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
-  const std::vector<std::vector<size_t>> candidates = roundCandidates();
-  size_t count = 1;
-  for (const std::vector<size_t> &of : candidates)
-    count = std::max(count, of.size());
-  std::vector<Slate> timed;
-  std::vector<std::vector<size_t>> choices;
-  for (size_t number = 0; number < count; ++number) {
-    std::vector<size_t> &choice = choices.emplace_back();
-    for (size_t i = 0; i < kernels.size(); ++i)
-      choice.push_back(
-          candidates[i][(number + round * (i + 1)) % candidates[i].size()]);
-    LLAMAC_ASSIGN_OR_RETURN(timed.emplace_back(), makeSoundSlate(choice));
+/// Times some steps of the slates of `choices`, made anew so that it is chance
+/// where their code and scratch lie. Gives for each kernel, by candidate, the
+/// seconds of a launch in the mean. A candidate that cannot be loaded has no
+/// time.
+absl::StatusOr<std::vector<std::vector<std::optional<double>>>>
+ProgramTuner::timeSlates(const StepShape &shape,
+                         const std::vector<std::vector<size_t>> &choices) {
+  std::vector<Slate> slates;
+  std::vector<std::vector<size_t>> loaded = choices;
+  for (std::vector<size_t> &choice : loaded) {
+    LLAMAC_ASSIGN_OR_RETURN(slates.emplace_back(), makeSoundSlate(choice));
   }
-
-  // Of a candidate's times in the round, of a launch in the mean, the least:
-  // what comes on top is not the kernel's. Short steps are timed more often,
-  // after one that brings code and scratch to where they are used.
+  // Of a candidate's times the least: what comes on top is not the kernel's.
+  // Short steps are timed more often, after one that brings code and scratch to
+  // where they are used.
   constexpr double mostOfShort = 0.1;
   constexpr size_t passesOfShort = 4;
   std::vector<std::vector<std::optional<double>>> times;
@@ -440,12 +438,12 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
     times.emplace_back(kernel.candidates.size());
   const bool isShortStep = stepSeconds < mostOfShort;
   if (isShortStep)
-    for (const Slate &slate : timed)
+    for (const Slate &slate : slates)
       LLAMAC_RETURN_IF_ERROR(slate.program->run(shape));
   for (size_t pass = 0; pass < (isShortStep ? passesOfShort : 1); ++pass)
-    for (size_t number = 0; number < count; ++number) {
+    for (size_t number = 0; number < slates.size(); ++number) {
       LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> launchSeconds,
-                              timeStep(timed[number], shape));
+                              timeStep(slates[number], shape));
       for (size_t i = 0; i < kernels.size(); ++i) {
         double sum = 0;
         size_t of = 0;
@@ -456,12 +454,59 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
             ++of;
           }
         const double mean = sum / static_cast<double>(of);
-        std::optional<double> &least = times[i][choices[number][i]];
+        std::optional<double> &least = times[i][loaded[number][i]];
         least = std::min(least.value_or(mean), mean);
       }
     }
+  return times;
+}
+
+/// Times as many slates as the kernel with most candidates has. Which
+/// candidates of two kernels meet in one, and which slate comes first, is
+/// another in each round.
+absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
+  const std::vector<std::vector<size_t>> candidates = roundCandidates();
+  size_t count = 1;
+  for (const std::vector<size_t> &of : candidates)
+    count = std::max(count, of.size());
+  std::vector<std::vector<size_t>> choices(count);
+  for (size_t number = 0; number < count; ++number)
+    for (size_t i = 0; i < kernels.size(); ++i)
+      choices[number].push_back(
+          candidates[i][(number + round * (i + 1)) % candidates[i].size()]);
+  LLAMAC_ASSIGN_OR_RETURN(const auto times, timeSlates(shape, choices));
   for (size_t i = 0; i < kernels.size(); ++i)
     trials[i].addRound(times[i]);
+  return absl::OkStatus();
+}
+
+/// Measures the picks that are new once more, beside what they take the place
+/// of: the fastest of many is fast by chance, too, and is so only once.
+absl::Status ProgramTuner::confirm(const StepShape &shape) {
+  constexpr size_t mostRounds = 15;
+  if (picks == earlier)
+    return absl::OkStatus();
+  std::vector<Trials> again;
+  for (const TunedKernel &kernel : kernels)
+    again.emplace_back(kernel.candidates.size());
+  const double end = deadline - 2 * leastWholeRounds * wholeSeconds;
+  for (size_t round = 0; round < mostRounds; ++round) {
+    if (isStopped() || (round >= leastWholeRounds && steadySeconds() > end))
+      break;
+    tell(absl::StrCat("the picks once more, round ", round + 1));
+    const bool isEven = round % 2 == 0;
+    LLAMAC_ASSIGN_OR_RETURN(const auto times,
+                            timeSlates(shape, {isEven ? earlier : picks,
+                                               isEven ? picks : earlier}));
+    for (size_t i = 0; i < kernels.size(); ++i)
+      again[i].addRound(times[i]);
+  }
+  for (size_t i = 0; i < kernels.size(); ++i)
+    if (picks[i] != earlier[i]) {
+      const Trials::Ratio ratio = again[i].ratioOf(picks[i], earlier[i]);
+      if (ratio.rounds < Trials::leastRounds || ratio.median >= 1 - ratio.noise)
+        picks[i] = earlier[i];
+    }
   return absl::OkStatus();
 }
 
@@ -471,10 +516,11 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
   constexpr size_t mostRounds = 100;
   if (timedLaunches.empty())
     LLAMAC_RETURN_IF_ERROR(chooseTimedLaunches(shape));
-  // What is left then is for comparing whole steps.
+  // What is left then is for the picks once more, and for whole steps.
   const double start = steadySeconds();
-  const double end = std::min(start + 0.75 * (deadline - start),
-                              deadline - 2 * leastWholeRounds * wholeSeconds);
+  const double end =
+      std::min(start + 0.75 * (deadline - start),
+               deadline - 2 * leastWholeRounds * (stepSeconds + wholeSeconds));
   double roundSeconds = 0;
   for (size_t round = 0; round < mostRounds; ++round) {
     const double now = steadySeconds();
@@ -496,7 +542,10 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
   for (size_t i = 0; i < kernels.size(); ++i)
     picks[i] = trials[i].pick(picks[i]);
   hasMore = takeNeighbours();
-  return hasMore ? absl::OkStatus() : measureWhole(shape);
+  if (hasMore)
+    return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(confirm(shape));
+  return measureWhole(shape);
 }
 
 /// Compares whole steps with the picks and without.

@@ -18,10 +18,11 @@
 //     stand, with caches as the launches before them leave them and the weights
 //     of all layers going by;
 //  5. while there is time, what differs from a pick in one tile is next;
-//  6. steps with all picks together are compared with steps without: a program
+//  6. new picks are measured once more, alone, beside what they replace;
+//  7. steps with all picks together are compared with steps without: a program
 //     that is not faster as a whole keeps its own tiles;
-//  7. on a GPU, how launches overlap is compared in whole steps with the picks;
-//  8. the picks are kept.
+//  8. on a GPU, how launches overlap is compared in whole steps with the picks;
+//  9. the picks are kept.
 //
 // Candidate number k of all kernels together make a slate: the plan with these
 // variants, loaded and bound to the engine's memory.

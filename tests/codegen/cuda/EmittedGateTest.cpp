@@ -15,6 +15,7 @@
 #include "frontends/Checkpoint.h"
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/cuda/Nvrtc.h"
+#include "runtime/plan/SourceBundle.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -35,6 +36,9 @@ struct GateCase {
   const char *file;
   const char *weights;
   const char *architecture;
+  /// A pass that the kernels are made without, as those of other schedules.
+  const char *withoutPass = nullptr;
+  schema::Overlap overlap = schema::Overlap::FromStart;
 };
 
 std::string read(const std::filesystem::path &path) {
@@ -45,7 +49,9 @@ std::string read(const std::filesystem::path &path) {
 }
 
 void PrintTo(const GateCase &gate, std::ostream *out) {
-  *out << gate.shape << " " << gate.weights << " " << gate.architecture;
+  *out << gate.shape << " " << gate.weights << " " << gate.architecture << " "
+       << (gate.withoutPass ? gate.withoutPass : "") << " "
+       << schema::EnumNameOverlap(gate.overlap);
 }
 
 class EmittedGateTest : public testing::TestWithParam<GateCase> {};
@@ -62,13 +68,17 @@ TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
   options.target = "cuda";
   options.gpu = gate.architecture;
   options.weightFormat = gate.weights;
+  if (gate.withoutPass)
+    options.skipPasses = {gate.withoutPass};
   auto compilation = Compilation::create(*checkpoint, options);
   ASSERT_TRUE(compilation.ok()) << compilation.status().ToString();
   ASSERT_TRUE((*compilation)->runTo(Phase::Emit).ok());
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) /
       absl::StrCat("emitted-", gate.shape, "-", gate.weights, "-",
-                   gate.architecture);
+                   gate.architecture, "-",
+                   gate.withoutPass ? gate.withoutPass : "", "-",
+                   schema::EnumNameOverlap(gate.overlap));
   std::filesystem::remove_all(folder);
   ASSERT_TRUE((*compilation)->writeSourceFiles(folder.string()).ok());
 
@@ -81,8 +91,9 @@ TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
   std::vector<CudaSource> sources;
   for (const auto &entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".cu")
-      sources.push_back(
-          {entry.path().filename().string(), read(entry.path()), headers});
+      sources.push_back({entry.path().filename().string(),
+                         withOverlap(read(entry.path()), gate.overlap),
+                         headers});
   ASSERT_GT(sources.size(), 20u);
 
   std::vector<std::string> found(sources.size());
@@ -131,20 +142,33 @@ std::vector<GateCase> cases() {
     // The most that is unpacked for one sum, by the kernels of each tier.
     if (gpu.tier == KernelTier::Sm90 || &gpu == &gpuSpecs().front())
       all.push_back({"llama-3.1-8b", "params.json", "q4_0", gpu.name});
+    // What the tuner may choose for whole steps. Without fuse-qkv there is no
+    // plan: no family here turns and keeps queries and keys alone.
+    all.push_back(
+        {"llama-3.2-1b", "params.json", "keep", gpu.name, "fuse-norm"});
+    if (gpu.tier == KernelTier::Sm90)
+      for (const schema::Overlap overlap :
+           {schema::Overlap::AfterWait, schema::Overlap::AtEnd})
+        all.push_back({"llama-3.2-1b", "params.json", "q4_0", gpu.name, nullptr,
+                       overlap});
   }
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, EmittedGateTest, testing::ValuesIn(cases()),
-                         [](const auto &info) {
-                           std::string name = absl::StrCat(
-                               info.param.shape, "_", info.param.weights, "_",
-                               info.param.architecture);
-                           for (char &c : name)
-                             if (!isalnum(static_cast<unsigned char>(c)))
-                               c = '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, EmittedGateTest, testing::ValuesIn(cases()), [](const auto &info) {
+      std::string name = absl::StrCat(info.param.shape, "_", info.param.weights,
+                                      "_", info.param.architecture);
+      if (info.param.withoutPass)
+        absl::StrAppend(&name, "_without_", info.param.withoutPass);
+      if (info.param.overlap != schema::Overlap::FromStart)
+        absl::StrAppend(&name, "_",
+                        schema::EnumNameOverlap(info.param.overlap));
+      for (char &c : name)
+        if (!isalnum(static_cast<unsigned char>(c)))
+          c = '_';
+      return name;
+    });
 
 } // namespace
 } // namespace llamac
