@@ -41,8 +41,8 @@ public:
   absl::StatusOr<schema::PlanT> build();
 
 private:
-  schema::KernelT kernelOf(plan::KernelOp op,
-                           const llvm::StringMap<KernelTuning> &tuning) const;
+  schema::KernelT addKernel(plan::KernelOp op, size_t number,
+                            const llvm::StringMap<KernelTuning> &tuning);
   void addKernels();
   absl::StatusOr<schema::ProgramT> programOf(plan::ProgramOp op);
   absl::StatusOr<schema::ScheduleT> scheduleOf(const PlanSchedule &schedule);
@@ -126,9 +126,13 @@ schema::LaunchCost launchCost(Operation *op, const schema::KvLayoutT &kv,
                             one.flops - keyFlops, keyFlops);
 }
 
+/// Makes `op` the kernel that launches call `number`.
 schema::KernelT
-PlanBuilder::kernelOf(plan::KernelOp op,
-                      const llvm::StringMap<KernelTuning> &tuning) const {
+PlanBuilder::addKernel(plan::KernelOp op, size_t number,
+                       const llvm::StringMap<KernelTuning> &tuning) {
+  kernelNumbers[op.getSymName()] = static_cast<uint32_t>(number);
+  costs[op.getSymName()] =
+      launchCost(&op.getPrototype(), *plan.kv, contents.context);
   schema::KernelT kernel;
   kernel.symbol = op.getSymName().str();
   kernel.family = op.getFamily().str();
@@ -144,13 +148,9 @@ PlanBuilder::kernelOf(plan::KernelOp op,
 }
 
 void PlanBuilder::addKernels() {
-  for (auto op : module.getOps<plan::KernelOp>()) {
-    kernelNumbers[op.getSymName()] = plan.kernels.size();
-    costs[op.getSymName()] =
-        launchCost(&op.getPrototype(), *plan.kv, contents.context);
-    plan.kernels.push_back(
-        std::make_unique<schema::KernelT>(kernelOf(op, contents.tuning)));
-  }
+  for (auto op : module.getOps<plan::KernelOp>())
+    plan.kernels.push_back(std::make_unique<schema::KernelT>(
+        addKernel(op, plan.kernels.size(), contents.tuning)));
 }
 
 absl::StatusOr<schema::ScheduleT>
@@ -163,11 +163,8 @@ PlanBuilder::scheduleOf(const PlanSchedule &schedule) {
     const auto source = schedule.sources.find(op.getSymName());
     if (source == schedule.sources.end())
       continue;
-    kernelNumbers[op.getSymName()] = plan.kernels.size() + made.kernels.size();
-    costs[op.getSymName()] =
-        launchCost(&op.getPrototype(), *plan.kv, contents.context);
-    made.kernels.push_back(
-        std::make_unique<schema::KernelT>(kernelOf(op, schedule.tuning)));
+    made.kernels.push_back(std::make_unique<schema::KernelT>(addKernel(
+        op, plan.kernels.size() + made.kernels.size(), schedule.tuning)));
     made.kernels.back()->source = source->second;
   }
   const size_t weightCount = plan.weights.size();

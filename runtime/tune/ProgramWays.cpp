@@ -101,26 +101,33 @@ void addScheduleCode(const schema::PlanT &plan, size_t schedule,
     all[kernel->symbol] = code;
 }
 
+bool scheduleNeedsCode(const schema::PlanT &plan, size_t schedule) {
+  return needsCode(plan.target) && !plan.schedules[schedule]->kernels.empty();
+}
+
+StoredWay storedWay(const schema::PlanT &plan, size_t program,
+                    const std::string &device, TuningStore &store) {
+  if (plan.programs[program]->tuning.empty())
+    return {};
+  std::optional<TuningEntry> entry = store.find(wayKey(plan, program, device));
+  const auto way = entry ? findWay(plan, program, entry->tiles) : std::nullopt;
+  if (!way)
+    return {};
+  if (!way->schedule || !scheduleNeedsCode(plan, *way->schedule))
+    return {*way, nullptr};
+  if (entry->code.empty())
+    return {};
+  return {*way, std::make_shared<const std::string>(std::move(entry->code))};
+}
+
 StoredWays storedWays(const schema::PlanT &plan, const std::string &device,
                       TuningStore &store) {
-  StoredWays stored{std::vector<ProgramPick>(plan.programs.size()), {}};
+  StoredWays stored;
   for (size_t i = 0; i < plan.programs.size(); ++i) {
-    if (plan.programs[i]->tuning.empty())
-      continue;
-    std::optional<TuningEntry> entry = store.find(wayKey(plan, i, device));
-    const auto way = entry ? findWay(plan, i, entry->tiles) : std::nullopt;
-    if (!way)
-      continue;
-    if (way->schedule && needsCode(plan.target) &&
-        !plan.schedules[*way->schedule]->kernels.empty()) {
-      if (entry->code.empty())
-        continue;
-      addScheduleCode(
-          plan, *way->schedule,
-          std::make_shared<const std::string>(std::move(entry->code)),
-          stored.code);
-    }
-    stored.programs[i] = *way;
+    const StoredWay one = storedWay(plan, i, device, store);
+    stored.programs.push_back(one.way);
+    if (one.code)
+      addScheduleCode(plan, *one.way.schedule, one.code, stored.code);
   }
   return stored;
 }

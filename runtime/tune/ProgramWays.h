@@ -56,8 +56,20 @@ void addScheduleCode(const schema::PlanT &plan, size_t schedule,
                      std::shared_ptr<const std::string> code,
                      ScheduleCode &all);
 
-/// What `store` has for the programs of `plan` on the device called `device`,
-/// by program, and the code that this needs.
+/// Whether kernels of schedule number `schedule` run only by machine code that
+/// the tuner brings.
+bool scheduleNeedsCode(const schema::PlanT &plan, size_t schedule);
+
+/// What `store` has for program number `program` of `plan` on the device called
+/// `device`: the plan's own way when it has nothing, or no code that is needed.
+struct StoredWay {
+  ProgramPick way;
+  std::shared_ptr<const std::string> code; ///< Null where none is needed.
+};
+StoredWay storedWay(const schema::PlanT &plan, size_t program,
+                    const std::string &device, TuningStore &store);
+
+/// The same for all programs.
 struct StoredWays {
   std::vector<ProgramPick> programs;
   ScheduleCode code;

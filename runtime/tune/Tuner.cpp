@@ -18,17 +18,13 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <set>
-#include <thread>
 
 namespace llamac {
-
-VariantCompiler::~VariantCompiler() = default;
 
 namespace {
 
@@ -187,31 +183,22 @@ absl::Status ProgramTuner::compileCandidates() {
   std::sort(jobs.begin(), jobs.end(), [](const Job &a, const Job &b) {
     return std::pair(a.rank, a.candidate) < std::pair(b.rank, b.candidate);
   });
-  std::atomic<size_t> next{0};
   const std::string isa = model->code().isa();
   const double now = steadySeconds();
   const double end = now + compileShare * (deadline - now);
-  auto work = [&] {
-    for (size_t i = next++; i < jobs.size(); i = next++) {
-      if (isStopped() || steadySeconds() > end) {
-        jobs[i].candidate->rejected = outOfTime;
-        continue;
-      }
-      auto code = options.compiler->compile(sourcesOf(*jobs[i].variant),
-                                            plan().target, isa);
-      if (code.ok())
-        jobs[i].candidate->code =
-            std::make_shared<const std::string>(*std::move(code));
-      else
-        jobs[i].candidate->rejected = std::string(code.status().message());
+  runJobs(model->device().threads(), jobs.size(), [&](size_t i) {
+    if (isStopped() || steadySeconds() > end) {
+      jobs[i].candidate->rejected = outOfTime;
+      return;
     }
-  };
-  std::vector<std::thread> helpers;
-  for (int i = 1; i < model->device().threads(); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread &helper : helpers)
-    helper.join();
+    auto code = options.compiler->compile(sourcesOf(*jobs[i].variant),
+                                          plan().target, isa);
+    if (code.ok())
+      jobs[i].candidate->code =
+          std::make_shared<const std::string>(*std::move(code));
+    else
+      jobs[i].candidate->rejected = std::string(code.status().message());
+  });
   return absl::OkStatus();
 }
 
@@ -763,59 +750,10 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
   return result;
 }
 
-absl::StatusOr<int> compileStored(const Model &model, TuningStore &store,
-                                  VariantCompiler &compiler) {
-  const schema::PlanT &plan = model.plan();
-  int count = 0;
-  if (!needsCode(plan.target))
-    return count;
-  const std::string device = model.device().identity(plan);
-  const std::string isa = model.code().isa();
-  const auto complete = [&](const schema::KernelT &kernel,
-                            const TuningKey &key) -> absl::Status {
-    std::optional<TuningEntry> entry =
-        kernel.variants.empty() ? std::nullopt : store.find(key);
-    const auto variant =
-        entry ? findVariant(kernel, entry->tiles) : std::nullopt;
-    if (!variant || !entry->code.empty())
-      return absl::OkStatus();
-    const schema::VariantT &chosen = *kernel.variants[*variant];
-    LLAMAC_ASSIGN_OR_RETURN(
-        entry->code, compiler.compile(sourcesOf(chosen), plan.target, isa));
-    entry->symbol = chosen.symbol;
-    count += store.keep(key, *entry) ? 1 : 0;
-    return absl::OkStatus();
-  };
-  for (const auto &kernel : plan.kernels)
-    LLAMAC_RETURN_IF_ERROR(
-        complete(*kernel, {device, plan.generator, kernel->tuning}));
-  for (const auto &schedule : plan.schedules)
-    for (const auto &kernel : schedule->kernels)
-      LLAMAC_RETURN_IF_ERROR(
-          complete(*kernel, {device, plan.generator, kernel->tuning}));
-  for (size_t i = 0; i < plan.programs.size(); ++i) {
-    if (plan.programs[i]->tuning.empty())
-      continue;
-    const TuningKey key = wayKey(plan, i, device);
-    std::optional<TuningEntry> entry = store.find(key);
-    const auto way = entry ? findWay(plan, i, entry->tiles) : std::nullopt;
-    if (!way || !way->schedule || !entry->code.empty())
-      continue;
-    const schema::ScheduleT &schedule = *plan.schedules[*way->schedule];
-    LLAMAC_ASSIGN_OR_RETURN(
-        entry->code, compiler.compile(sourcesOf(schedule), plan.target, isa));
-    entry->symbol = schedule.name;
-    count += store.keep(key, *entry) ? 1 : 0;
-  }
-  return count;
-}
-
 absl::StatusOr<std::vector<ProgramTuningResult>>
 tuneModel(const std::shared_ptr<const Model> &model,
           const TuneOptions &options) {
   const double start = steadySeconds();
-  const MachineSpec machine =
-      machineOf(model->device(), model->plan(), options.store);
   const schema::PlanT &plan = model->plan();
   if (needsCode(plan.target) && !options.compiler)
     return usageError(absl::StrCat(
@@ -823,6 +761,7 @@ tuneModel(const std::shared_ptr<const Model> &model,
         ": expected a plan for cuda, whose kernels are compiled "
         "at load, got one for ",
         plan.target, "; llamac tune, which has a compiler, tunes it"));
+  const MachineSpec machine = machineOf(model->device(), plan, options.store);
   ScheduleCompiler schedules(*model, options.compiler);
   const size_t count = plan.programs.size();
   std::vector<ProgramTuningResult> results;

@@ -34,6 +34,7 @@
 
 #include "runtime/engine/Model.h"
 #include "runtime/tune/Candidates.h"
+#include "runtime/tune/KernelCode.h"
 #include "runtime/tune/ProgramWays.h"
 
 #include "absl/types/span.h"
@@ -45,25 +46,6 @@
 #include <vector>
 
 namespace llamac {
-
-/// A kernel that is not yet machine code.
-struct KernelSource {
-  std::string symbol; ///< That the source defines.
-  std::string text;
-};
-
-/// Makes machine code of kernels, for devices that need it (needsCode()).
-class VariantCompiler {
-public:
-  virtual ~VariantCompiler();
-
-  /// One object that defines the symbols of `kernels`, of a plan for `target`,
-  /// for the level `isa` that the plan's code runs at. Called by several
-  /// threads.
-  virtual absl::StatusOr<std::string>
-  compile(absl::Span<const KernelSource> kernels, const std::string &target,
-          const std::string &isa) = 0;
-};
 
 /// Why a candidate that there was no time for is out.
 inline constexpr const char *outOfTime = "not tried: no time was left";
@@ -129,11 +111,6 @@ struct ProgramTuningResult {
 absl::StatusOr<std::vector<ProgramTuningResult>>
 tuneModel(const std::shared_ptr<const Model> &model,
           const TuneOptions &options);
-
-/// Compiles what `store` has picked for the kernels and programs of `model` but
-/// has no code of, as after an import; how many that were.
-absl::StatusOr<int> compileStored(const Model &model, TuningStore &store,
-                                  VariantCompiler &compiler);
 
 } // namespace llamac
 

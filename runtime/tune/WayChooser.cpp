@@ -13,87 +13,10 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <atomic>
 #include <ctime>
-#include <iterator>
-#include <thread>
+#include <set>
 
 namespace llamac {
-
-std::vector<KernelSource> sourcesOf(const schema::VariantT &variant) {
-  return {{variant.symbol, variant.source}};
-}
-
-std::vector<KernelSource> sourcesOf(const schema::ScheduleT &schedule) {
-  std::vector<KernelSource> sources;
-  sources.reserve(schedule.kernels.size());
-  for (const auto &kernel : schedule.kernels)
-    sources.push_back({kernel->symbol, kernel->source});
-  return sources;
-}
-
-/// Whether `schedule` launches kernels that the plan itself does not.
-static bool hasKernels(const schema::ScheduleT &schedule) {
-  return !schedule.kernels.empty();
-}
-
-//===----------------------------------------------------------------------===//
-// Code of schedules
-//===----------------------------------------------------------------------===//
-
-void ScheduleCompiler::add(size_t schedule,
-                           std::shared_ptr<const std::string> known) {
-  if (known)
-    codes.insert_or_assign(schedule, std::move(known));
-}
-
-void ScheduleCompiler::compile(const std::set<size_t> &numbers) {
-  const schema::PlanT &plan = model.plan();
-  if (!needsCode(plan.target))
-    return;
-  std::vector<size_t> missing;
-  std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(missing),
-               [&](size_t number) {
-                 return !codes.contains(number) &&
-                        hasKernels(*plan.schedules[number]);
-               });
-  struct Job {
-    size_t schedule;
-    absl::StatusOr<std::string> code;
-  };
-  std::vector<Job> jobs;
-  for (const size_t number : missing)
-    jobs.push_back({number, std::string()});
-  const std::string isa = model.code().isa();
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i = next++; i < jobs.size(); i = next++)
-      jobs[i].code = compiler->compile(
-          sourcesOf(*plan.schedules[jobs[i].schedule]), plan.target, isa);
-  };
-  std::vector<std::thread> helpers;
-  for (int i = 1; i < model.device().threads(); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread &helper : helpers)
-    helper.join();
-  for (Job &job : jobs)
-    if (job.code.ok())
-      add(job.schedule,
-          std::make_shared<const std::string>(*std::move(job.code)));
-    else
-      codes.insert_or_assign(job.schedule, job.code.status());
-}
-
-absl::StatusOr<std::shared_ptr<const std::string>>
-ScheduleCompiler::codeOf(size_t schedule) const {
-  const auto known = codes.find(schedule);
-  return known == codes.end() ? nullptr : known->second;
-}
-
-//===----------------------------------------------------------------------===//
-// Ways
-//===----------------------------------------------------------------------===//
 
 WayChooser::WayChooser(std::shared_ptr<const Model> model, size_t program,
                        const StepPlan &timed, const TuneOptions &options,
@@ -124,12 +47,11 @@ absl::StatusOr<Way> WayChooser::wayOf(const ProgramPick &pick) const {
   Way tried = {.name = wayName(made(), pick)};
   ScheduleCode code;
   if (pick.schedule) {
-    const schema::ScheduleT &schedule = *made().schedules[*pick.schedule];
-    tried.tolerance = schedule.tolerance;
+    tried.tolerance = made().schedules[*pick.schedule]->tolerance;
     const auto compiled = schedules.codeOf(*pick.schedule);
     if (!compiled.ok())
       tried.rejected = std::string(compiled.status().message());
-    else if (!*compiled && needsCode(made().target) && hasKernels(schedule))
+    else if (!*compiled && scheduleNeedsCode(made(), *pick.schedule))
       tried.rejected = outOfTime;
     else
       addScheduleCode(made(), *pick.schedule, *compiled, code);
@@ -182,23 +104,20 @@ absl::Status WayChooser::choose(const std::vector<ProgramPick> &picks,
     entry->runnerUpSeconds = trials.secondsOf(*second);
   }
   entry->time = std::time(nullptr);
-  if (way.schedule && needsCode(made().target)) {
+  if (way.schedule && scheduleNeedsCode(made(), *way.schedule)) {
     LLAMAC_ASSIGN_OR_RETURN(const auto code, schedules.codeOf(*way.schedule));
     entry->symbol = made().schedules[*way.schedule]->name;
-    entry->code = code ? *code : "";
+    entry->code = *code;
   }
   return absl::OkStatus();
 }
 
 absl::Status WayChooser::chooseSchedule(double share, double deadline) {
   if (options.store) {
-    const StoredWays stored = storedWays(made(), device, *options.store);
-    way = stored.programs[program];
+    const StoredWay stored = storedWay(made(), program, device, *options.store);
+    way = stored.way;
     if (way.schedule)
-      for (const auto &kernel : made().schedules[*way.schedule]->kernels)
-        if (const auto code = stored.code.find(kernel->symbol);
-            code != stored.code.end())
-          schedules.add(*way.schedule, code->second);
+      schedules.add(*way.schedule, stored.code);
   }
   const std::vector<ProgramPick> picks =
       schedulesOf(made(), program, way.overlap);

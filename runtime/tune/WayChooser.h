@@ -14,39 +14,10 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 namespace llamac {
-
-/// What a VariantCompiler is given for a variant, and for all kernels of a
-/// schedule.
-std::vector<KernelSource> sourcesOf(const schema::VariantT &variant);
-std::vector<KernelSource> sourcesOf(const schema::ScheduleT &schedule);
-
-/// Gives the code of schedules' kernels, each compiled once for all programs.
-class ScheduleCompiler {
-public:
-  ScheduleCompiler(const Model &model, VariantCompiler *compiler)
-      : model(model), compiler(compiler) {}
-
-  /// Takes `known`, compiled by an earlier run.
-  void add(size_t schedule, std::shared_ptr<const std::string> known);
-
-  /// Compiles those of `numbers` that are not, on several threads. What cannot
-  /// be compiled has an error.
-  void compile(const std::set<size_t> &numbers);
-
-  /// Null where the device compiles kernels itself. Errors: the compiler's.
-  absl::StatusOr<std::shared_ptr<const std::string>>
-  codeOf(size_t schedule) const;
-
-private:
-  const Model &model;
-  VariantCompiler *compiler;
-  std::map<size_t, absl::StatusOr<std::shared_ptr<const std::string>>> codes;
-};
 
 /// Chooses how one program runs: first by which schedule, then, when the tiles
 /// of its kernels are chosen, how its launches overlap.
