@@ -186,6 +186,11 @@ absl::Status Engine::reserve(absl::Span<const SequenceTokens> batch) {
   return absl::OkStatus();
 }
 
+void Engine::truncate(Sequence &sequence, int64_t tokens) {
+  sequence.tokens = tokens;
+  cache->trim(sequence.slot, tokens);
+}
+
 size_t Engine::programFor(const StepShape &shape) const {
   const auto &plans = shared->plan().programs;
   size_t program = 0;

@@ -125,12 +125,16 @@ public:
   /// and, with both numbers, for more tokens than the context holds; memory
   /// when the KV pool is used up. Later: a device error, an accuracy error for
   /// logits that are not finite, or what `sink` gives; the sequences are then
-  /// of no more use.
+  /// of no more use until truncate().
   absl::Status step(absl::Span<const SequenceTokens> batch, LogitsSink sink);
 
-  /// The same; gives the token that follows each item. The device chooses where
-  /// the plan does, else the host: with one seed the same tokens, but for a
-  /// draw within rounding of the border between two.
+  /// Forgets all but the first `tokens` tokens of `sequence`, which has seen at
+  /// least so many, and what a step left behind that ended with an error.
+  void truncate(Sequence &sequence, int64_t tokens);
+
+  /// As step(); gives the token that follows each item. The device chooses
+  /// where the plan does, else the host: with one seed the same tokens, but for
+  /// a draw within rounding of the border between two.
   absl::StatusOr<std::vector<int32_t>>
   sample(absl::Span<const SampledTokens> batch);
 

@@ -86,8 +86,7 @@ void Group::complete(Thread &thread, const AsyncCopy &copy) {
     setState(*thread.block, copy.to, copy.size, ByteState::Defined);
     for (uint32_t i = 0; i < copy.size; ++i)
       thread.block->sharedShadow.at(reinterpret_cast<uintptr_t>(copy.to) + i)
-          .write = {thread.clock, thread.block->index, thread.index, false,
-                    copy.site};
+          .write = {thread.clock, thread.block->index, copy.site, thread.index};
   }
   std::memcpy(copy.to, sourceOf(copy), copy.valid);
   std::memset(copy.to + copy.valid, 0, copy.size - copy.valid);

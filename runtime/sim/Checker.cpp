@@ -268,9 +268,8 @@ bool Group::knows(const Thread &thread, const Epoch &epoch) const {
 
 void Group::checkRace(Thread &thread, Cell &cell, Access access,
                       const void *address, const void *site) {
-  const Epoch now{thread.clock, thread.block->index, thread.index,
-                  access == Access::Atomic || access == Access::AtomicStore,
-                  site};
+  const Epoch now{thread.clock, thread.block->index, site, thread.index,
+                  access == Access::Atomic || access == Access::AtomicStore};
   auto isNow = [&](const Epoch &epoch) {
     return epoch.clock == now.clock && epoch.thread == now.thread &&
            epoch.block == now.block;

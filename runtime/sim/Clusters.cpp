@@ -40,7 +40,7 @@ void Group::noteReached(Block &block, const void *site) {
   const Thread &self = *running;
   if (!checked() || &block == self.block)
     return;
-  const Epoch now{self.clock, self.block->index, self.index, false, site};
+  const Epoch now{self.clock, self.block->index, site, self.index};
   for (Epoch &known : block.reached)
     if (known.block == now.block && known.thread == now.thread) {
       known = now;

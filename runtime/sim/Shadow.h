@@ -9,13 +9,14 @@
 #ifndef LLAMAC_RUNTIME_SIM_SHADOW_H
 #define LLAMAC_RUNTIME_SIM_SHADOW_H
 
+#include "absl/container/inlined_vector.h"
+
 #include <algorithm>
 #include <array>
 #include <bitset>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
-#include <vector>
 
 namespace llamac::sim {
 
@@ -23,9 +24,9 @@ namespace llamac::sim {
 struct Epoch {
   uint32_t clock = 0; ///< 0: there was none.
   uint32_t block = 0;
+  const void *site = nullptr;
   uint32_t thread = 0;
   bool isAtomic = false;
-  const void *site = nullptr;
   bool isCopy = false; ///< A bulk copy's, which no fence has to order.
 };
 
@@ -36,9 +37,9 @@ struct Reads {
   struct OfBlock {
     uint32_t block;
     size_t limit; ///< Of epochs, before those that are not needed go.
-    std::vector<Epoch> epochs;
+    absl::InlinedVector<Epoch, 8> epochs;
   };
-  std::vector<OfBlock> blocks;
+  absl::InlinedVector<OfBlock, 1> blocks;
   size_t count = 0; ///< Of all blocks.
   /// Whether there was a read, and an atomic.
   bool hasReads = false, hasAtomics = false;
@@ -51,13 +52,16 @@ struct Reads {
       // Of one thread the last of its kind stands for all.
       std::bitset<2 * blockThreads> seen;
       std::reverse(of.epochs.begin(), of.epochs.end());
-      count -= std::erase_if(of.epochs, [&](const Epoch &epoch) {
-        const size_t kind = 2 * epoch.thread + epoch.isAtomic;
-        if (seen[kind] || isReplaced(epoch))
-          return true;
-        seen.set(kind);
-        return false;
-      });
+      const auto kept = std::remove_if(
+          of.epochs.begin(), of.epochs.end(), [&](const Epoch &epoch) {
+            const size_t kind = 2 * epoch.thread + epoch.isAtomic;
+            if (seen[kind] || isReplaced(epoch))
+              return true;
+            seen.set(kind);
+            return false;
+          });
+      count -= static_cast<size_t>(of.epochs.end() - kept);
+      of.epochs.erase(kept, of.epochs.end());
       std::reverse(of.epochs.begin(), of.epochs.end());
       of.limit = std::max(least, 2 * of.epochs.size());
     };

@@ -12,9 +12,6 @@
 #include "runtime/tune/Candidates.h"
 #include "runtime/tune/ProgramWays.h"
 
-#include <algorithm>
-#include <atomic>
-#include <iterator>
 #include <thread>
 
 namespace llamac {
@@ -51,32 +48,34 @@ void runJobs(int threads, size_t count, absl::FunctionRef<void(size_t)> job) {
 // Code of schedules
 //===----------------------------------------------------------------------===//
 
-void ScheduleCompiler::add(size_t schedule,
-                           std::shared_ptr<const std::string> known) {
-  if (known)
-    codes.insert_or_assign(schedule, std::move(known));
+void ScheduleCompiler::takeStored(TuningStore &store) {
+  const schema::PlanT &plan = model.plan();
+  const std::string device = model.device().identity(plan);
+  for (size_t program = 0; program < plan.programs.size(); ++program)
+    if (StoredWay stored = storedWay(plan, program, device, store); stored.code)
+      codes.insert_or_assign(*stored.way.schedule, std::move(stored.code));
 }
 
-void ScheduleCompiler::compile(const std::set<size_t> &numbers) {
+void ScheduleCompiler::compileRest(const std::atomic<bool> *stop) {
   const schema::PlanT &plan = model.plan();
   std::vector<size_t> missing;
-  std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(missing),
-               [&](size_t number) {
-                 return !codes.contains(number) &&
-                        scheduleNeedsCode(plan, number);
-               });
+  for (size_t number = 0; number < plan.schedules.size(); ++number)
+    if (!codes.contains(number) && scheduleNeedsCode(plan, number))
+      missing.push_back(number);
   const std::string isa = model.code().isa();
-  std::vector<absl::StatusOr<std::string>> compiled(missing.size());
+  std::vector<absl::StatusOr<std::string>> compiled(missing.size(),
+                                                    std::string());
   runJobs(model.device().threads(), missing.size(), [&](size_t i) {
-    compiled[i] = compiler->compile(sourcesOf(*plan.schedules[missing[i]]),
-                                    plan.target, isa);
+    if (!(stop && *stop))
+      compiled[i] = compiler->compile(sourcesOf(*plan.schedules[missing[i]]),
+                                      plan.target, isa);
   });
   for (size_t i = 0; i < missing.size(); ++i)
-    if (compiled[i].ok())
-      add(missing[i],
-          std::make_shared<const std::string>(*std::move(compiled[i])));
-    else
+    if (!compiled[i].ok())
       codes.insert_or_assign(missing[i], compiled[i].status());
+    else if (!compiled[i]->empty())
+      codes.insert_or_assign(missing[i], std::make_shared<const std::string>(
+                                             *std::move(compiled[i])));
 }
 
 absl::StatusOr<std::shared_ptr<const std::string>>

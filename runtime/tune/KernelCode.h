@@ -15,9 +15,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -56,14 +56,15 @@ public:
   ScheduleCompiler(const Model &model, VariantCompiler *compiler)
       : model(model), compiler(compiler) {}
 
-  /// Takes `known`, compiled by an earlier run.
-  void add(size_t schedule, std::shared_ptr<const std::string> known);
+  /// Takes what earlier runs chose, and compiled, from `store`.
+  void takeStored(TuningStore &store);
 
-  /// Compiles those of `numbers` that are not, on several threads. What cannot
-  /// be compiled has an error.
-  void compile(const std::set<size_t> &numbers);
+  /// Compiles the others, on several threads, until `stop`, which may be null,
+  /// is set. What cannot be compiled has an error.
+  void compileRest(const std::atomic<bool> *stop);
 
-  /// Null where the device compiles kernels itself. Errors: the compiler's.
+  /// Null for a schedule that needs no code, or was not compiled. Errors: the
+  /// compiler's.
   absl::StatusOr<std::shared_ptr<const std::string>>
   codeOf(size_t schedule) const;
 

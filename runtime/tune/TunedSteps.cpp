@@ -50,36 +50,50 @@ std::vector<StepPlan> gateSteps(const schema::PlanT &plan, size_t program) {
   return steps;
 }
 
-absl::Status runStep(Engine &engine, const StepPlan &step,
-                     absl::FunctionRef<void()> atLast) {
+absl::Status seenEnough() { return absl::CancelledError("seen enough"); }
+
+absl::Status StepRunner::run(const StepPlan &step,
+                             absl::FunctionRef<void()> atLast) {
   const auto ignore = [](const LogitsRow &) { return absl::OkStatus(); };
   const int64_t vocab = engine.model().config().vocabSize;
-  std::vector<Sequence> sequences;
-  std::vector<std::vector<int32_t>> tokens;
-  for (int64_t i = 0; i < step.sequences; ++i) {
+  std::vector<std::vector<int32_t>> tokens; ///< Those before, then its own.
+  std::vector<SequenceTokens> batch;
+  tokens.reserve(static_cast<size_t>(step.sequences));
+  while (static_cast<int64_t>(sequences.size()) < step.sequences) {
     LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
     sequences.push_back(std::move(sequence));
-    const std::vector<int32_t> past = tokensOf(step.before, vocab, i);
-    if (!past.empty())
-      LLAMAC_RETURN_IF_ERROR(
-          engine.step({{&sequences.back(), past, Wanted::None}}, ignore));
-    tokens.push_back(tokensOf(step.tokens, vocab, i + step.sequences));
   }
-  std::vector<SequenceTokens> batch;
-  batch.reserve(sequences.size());
-  for (size_t i = 0; i < sequences.size(); ++i)
-    batch.push_back({&sequences[i], tokens[i], Wanted::Last});
+  for (int64_t i = 0; i < step.sequences; ++i) {
+    Sequence &sequence = sequences[static_cast<size_t>(i)];
+    const absl::Span<const int32_t> all =
+        tokens.emplace_back(tokensOf(step.before + step.tokens, vocab, i));
+    const auto before = static_cast<size_t>(step.before);
+    if (sequence.length() > step.before)
+      engine.truncate(sequence, step.before);
+    const auto known = static_cast<size_t>(sequence.length());
+    if (known < before)
+      LLAMAC_RETURN_IF_ERROR(engine.step(
+          {{&sequence, all.subspan(known, before - known), Wanted::None}},
+          ignore));
+    batch.push_back({&sequence, all.subspan(before), Wanted::Last});
+  }
   atLast();
-  return engine.step(batch, ignore);
+  const absl::Status status = engine.step(batch, ignore);
+  if (status.ok())
+    return status;
+  for (const SequenceTokens &item : batch)
+    engine.truncate(*item.sequence, step.before);
+  return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
 int64_t pagesFor(const schema::PlanT &plan, absl::Span<const StepPlan> steps) {
-  int64_t pages = 0;
-  for (const StepPlan &each : steps)
-    pages = std::max(
-        pages, each.sequences *
-                   ((each.before + each.tokens) / plan.kv->pageTokens + 2));
-  return std::min(pages, plan.kv->pagesPerSequence * plan.kv->maxSequences);
+  int64_t sequences = 0, tokens = 0;
+  for (const StepPlan &each : steps) {
+    sequences = std::max(sequences, each.sequences);
+    tokens = std::max(tokens, each.before + each.tokens);
+  }
+  return std::min(sequences * (tokens / plan.kv->pageTokens + 2),
+                  plan.kv->pagesPerSequence * plan.kv->maxSequences);
 }
 
 std::vector<int32_t> tokensOf(int64_t count, int64_t vocab, int64_t salt) {

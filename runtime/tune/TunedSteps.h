@@ -42,12 +42,25 @@ std::optional<StepPlan> stepOf(const schema::PlanT &plan, size_t program,
 /// without a past.
 std::vector<StepPlan> gateSteps(const schema::PlanT &plan, size_t program);
 
-/// Runs `step` on `engine`, `atLast` being called before its last part, which
-/// runs the program.
-absl::Status runStep(Engine &engine, const StepPlan &step,
-                     absl::FunctionRef<void()> atLast);
+/// What an observer ends a step with that has seen all it wants of it.
+absl::Status seenEnough();
 
-/// Pages of the cache for the longest of `steps`.
+/// Runs steps on an engine. Each sequence has the same tokens in all of them,
+/// so what a step finds before it is what earlier ones have left, as far as
+/// that goes, and computed otherwise.
+class StepRunner {
+public:
+  explicit StepRunner(Engine &engine) : engine(engine) {}
+
+  /// `atLast` is called before the last part of `step`, which runs the program.
+  absl::Status run(const StepPlan &step, absl::FunctionRef<void()> atLast);
+
+private:
+  Engine &engine;
+  std::vector<Sequence> sequences;
+};
+
+/// Pages of the cache that a StepRunner takes for all of `steps`.
 int64_t pagesFor(const schema::PlanT &plan, absl::Span<const StepPlan> steps);
 
 /// Ids spread over the vocabulary, the same in every run; others by `salt`.

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
 #include "runtime/tune/Gate.h"
+#include "runtime/tune/StepTimer.h"
 #include "runtime/tune/Trials.h"
 #include "runtime/tune/TunedSteps.h"
 #include "runtime/tune/WayChooser.h"
@@ -80,7 +81,7 @@ private:
              const std::vector<std::vector<size_t>> &choices);
   absl::Status measureRound(const StepShape &shape, size_t round);
   absl::Status confirm(const StepShape &shape);
-  absl::Status measureWhole(const StepShape &shape);
+  absl::Status measureWhole();
   void keep() const;
 
   std::shared_ptr<const Model> model; ///< Runs the program in its way.
@@ -107,10 +108,10 @@ private:
   ProgramTuningResult result;
 
   std::unique_ptr<Engine> engine;
+  std::optional<StepRunner> steps; ///< Of `engine`.
   Phase phase = Phase::Idle;
   std::vector<Slate> slates; ///< For the gate.
-  double wholeSeconds = 0;   ///< Of the step that is timed.
-  double stepSeconds = 0;    ///< Of what of it is timed.
+  std::optional<StepTimer> timer;
   std::vector<size_t> timedLaunches;
   /// While a launch is gated: the memory before it, behind the plan's own
   /// kernel, and behind a variant.
@@ -153,8 +154,7 @@ void ProgramTuner::tell(const std::string &what) const {
 
 /// Runs `step`; its last part, which runs the program, with `during`.
 absl::Status ProgramTuner::runStep(const StepPlan &step, Phase during) {
-  const absl::Status status =
-      llamac::runStep(*engine, step, [&] { phase = during; });
+  const absl::Status status = steps->run(step, [&] { phase = during; });
   phase = Phase::Idle;
   return status;
 }
@@ -286,8 +286,10 @@ bool ProgramTuner::isGated(size_t launch) const {
 absl::Status ProgramTuner::before(const LaunchSite &site, StepMemory &memory) {
   if (site.program != program)
     return absl::OkStatus();
-  if (phase == Phase::Trials && site.launch == 0)
-    return measure(site.shape);
+  if (phase == Phase::Trials) {
+    LLAMAC_RETURN_IF_ERROR(measure(site.shape));
+    return seenEnough();
+  }
   const std::optional<size_t> number = kernelOf(site.launch);
   const schema::LaunchT &launch = *launches().launches[site.launch];
   if (phase != Phase::Gate || !number || !isGated(site.launch) ||
@@ -378,27 +380,22 @@ ProgramTuner::timeStep(const Slate &slate, const StepShape &shape) {
   return times;
 }
 
-/// Sets which launches are timed: all of a short step; of a long one as many as
-/// take long enough to be told apart, which are some layers, and one at least
+/// Sets which launches are timed: those of the timer's layers, and one at least
 /// of each kernel.
 absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
-  constexpr double longEnough = 0.3;
   LLAMAC_ASSIGN_OR_RETURN(const Slate own,
                           makeSlate(std::vector<size_t>(kernels.size())));
-  const double start = steadySeconds();
-  LLAMAC_RETURN_IF_ERROR(own.program->run(shape));
-  wholeSeconds = steadySeconds() - start;
-  const double share =
-      wholeSeconds < 2 * longEnough ? 1 : longEnough / wholeSeconds;
-  const std::vector<std::unique_ptr<schema::LaunchT>> &all =
-      launches().launches;
+  LLAMAC_ASSIGN_OR_RETURN(timer,
+                          StepTimer::create(*own.program, launches(),
+                                            model->config().numLayers, shape));
+  const auto [begin, end] = timer->span(launches());
   std::set<uint32_t> seen;
-  timedLaunches.clear();
-  for (size_t launch = 0; launch < all.size(); ++launch)
-    if (seen.insert(all[launch]->kernel).second ||
-        static_cast<double>(launch) < share * static_cast<double>(all.size()))
+  for (size_t launch = begin; launch < end; ++launch)
+    seen.insert(launches().launches[launch]->kernel);
+  for (size_t launch = 0; launch < launches().launches.size(); ++launch)
+    if ((launch >= begin && launch < end) ||
+        seen.insert(launches().launches[launch]->kernel).second)
       timedLaunches.push_back(launch);
-  stepSeconds = share * wholeSeconds;
   return absl::OkStatus();
 }
 
@@ -423,7 +420,7 @@ ProgramTuner::timeSlates(const StepShape &shape,
   times.reserve(kernels.size());
   for (const TunedKernel &kernel : kernels)
     times.emplace_back(kernel.candidates.size());
-  const bool isShortStep = stepSeconds < mostOfShort;
+  const bool isShortStep = timer->seconds() < mostOfShort;
   if (isShortStep)
     for (const Slate &slate : slates)
       LLAMAC_RETURN_IF_ERROR(slate.program->run(shape));
@@ -476,7 +473,7 @@ absl::Status ProgramTuner::confirm(const StepShape &shape) {
   std::vector<Trials> again;
   for (const TunedKernel &kernel : kernels)
     again.emplace_back(kernel.candidates.size());
-  const double end = deadline - 2 * leastWholeRounds * wholeSeconds;
+  const double end = deadline - 2 * leastWholeRounds * timer->seconds();
   for (size_t round = 0; round < mostRounds; ++round) {
     if (isStopped() || (round >= leastWholeRounds && steadySeconds() > end))
       break;
@@ -501,13 +498,13 @@ absl::Status ProgramTuner::confirm(const StepShape &shape) {
 /// are no more candidates to try, compares whole steps.
 absl::Status ProgramTuner::measure(const StepShape &shape) {
   constexpr size_t mostRounds = 100;
-  if (timedLaunches.empty())
+  if (!timer)
     LLAMAC_RETURN_IF_ERROR(chooseTimedLaunches(shape));
   // What is left then is for the picks once more, and for whole steps.
   const double start = steadySeconds();
   const double end =
       std::min(start + 0.75 * (deadline - start),
-               deadline - 2 * leastWholeRounds * (stepSeconds + wholeSeconds));
+               deadline - 4 * leastWholeRounds * timer->seconds());
   double roundSeconds = 0;
   for (size_t round = 0; round < mostRounds; ++round) {
     const double now = steadySeconds();
@@ -532,11 +529,11 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
   if (hasMore)
     return absl::OkStatus();
   LLAMAC_RETURN_IF_ERROR(confirm(shape));
-  return measureWhole(shape);
+  return measureWhole();
 }
 
 /// Compares whole steps with the picks and without.
-absl::Status ProgramTuner::measureWhole(const StepShape &shape) {
+absl::Status ProgramTuner::measureWhole() {
   std::vector<size_t> chosen = picks, own(kernels.size());
   if (chosen == own) {
     result.wholeRatio = 1;
@@ -555,10 +552,9 @@ absl::Status ProgramTuner::measureWhole(const StepShape &shape) {
     // Whichever comes second finds the caches warmer.
     for (size_t k = 0; k < 2; ++k) {
       const size_t which = (round + k) % 2;
-      const double start = steadySeconds();
-      LLAMAC_RETURN_IF_ERROR(
-          (which == 0 ? untuned : tuned).program->run(shape));
-      times[which] = steadySeconds() - start;
+      const Slate &slate = which == 0 ? untuned : tuned;
+      LLAMAC_ASSIGN_OR_RETURN(times[which],
+                              timer->time(*slate.program, launches()));
     }
     whole.addRound(times);
   }
@@ -637,10 +633,11 @@ bool ProgramTuner::takeNeighbours() {
 /// Chooses the schedule; what follows is of it.
 absl::Status ProgramTuner::takeSchedule() {
   // What comparing may take of the program's time.
-  constexpr double share = 0.2;
+  constexpr double share = 0.25;
   ways =
       std::make_unique<WayChooser>(model, program, timed, options, schedules);
-  LLAMAC_RETURN_IF_ERROR(ways->chooseSchedule(share, deadline));
+  LLAMAC_RETURN_IF_ERROR(
+      ways->chooseSchedule(begin + share * (deadline - begin)));
   if (ways->isOwn())
     return absl::OkStatus();
   LLAMAC_ASSIGN_OR_RETURN(scheduled, ways->plan());
@@ -660,6 +657,7 @@ absl::Status ProgramTuner::chooseOverlap() {
                                                         pick.code};
   }
   slates.clear();
+  steps.reset();
   engine.reset(); // The comparison has one of its own.
   return ways->chooseOverlap(tiles, deadline);
 }
@@ -708,11 +706,12 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
   }
   takeCandidates();
 
-  std::vector<StepPlan> steps = gateSteps(plan(), program);
-  steps.push_back(timed);
+  std::vector<StepPlan> run = gateSteps(plan(), program);
+  run.push_back(timed);
   LLAMAC_ASSIGN_OR_RETURN(
-      engine, Engine::create(model, {.kvPages = pagesFor(plan(), steps),
-                                     .observer = this}));
+      engine, Engine::create(
+                  model, {.kvPages = pagesFor(plan(), run), .observer = this}));
+  steps.emplace(*engine);
   do {
     hasMore = false;
     tell("compiling candidates");
@@ -763,6 +762,13 @@ tuneModel(const std::shared_ptr<const Model> &model,
         plan.target, "; llamac tune, which has a compiler, tunes it"));
   const MachineSpec machine = machineOf(model->device(), plan, options.store);
   ScheduleCompiler schedules(*model, options.compiler);
+  if (options.store)
+    schedules.takeStored(*options.store);
+  if (options.triesWays) {
+    if (options.progress)
+      options.progress("compiling other schedules");
+    schedules.compileRest(options.stop);
+  }
   const size_t count = plan.programs.size();
   std::vector<ProgramTuningResult> results;
   for (size_t program = 0; program < count; ++program) {

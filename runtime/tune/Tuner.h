@@ -19,8 +19,9 @@
 //     of all layers going by;
 //  5. while there is time, what differs from a pick in one tile is next;
 //  6. new picks are measured once more, alone, beside what they replace;
-//  7. steps with all picks together are compared with steps without: a program
-//     that is not faster as a whole keeps its own tiles;
+//  7. steps with all picks together, or of long ones whole layers, are compared
+//     with steps without: a program that is not faster as a whole keeps its own
+//     tiles;
 //  8. on a GPU, how launches overlap is compared in whole steps with the picks;
 //  9. the picks are kept.
 //

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <set>
 
 namespace llamac {
 
@@ -112,31 +111,18 @@ absl::Status WayChooser::choose(const std::vector<ProgramPick> &picks,
   return absl::OkStatus();
 }
 
-absl::Status WayChooser::chooseSchedule(double share, double deadline) {
-  if (options.store) {
-    const StoredWay stored = storedWay(made(), program, device, *options.store);
-    way = stored.way;
-    if (way.schedule)
-      schedules.add(*way.schedule, stored.code);
-  }
+absl::Status WayChooser::chooseSchedule(double end) {
+  if (options.store)
+    way = storedWay(made(), program, device, *options.store).way;
   const std::vector<ProgramPick> picks =
       schedulesOf(made(), program, way.overlap);
   if (picks.size() == 1 || !options.triesWays)
     return absl::OkStatus();
-  std::set<size_t> numbers;
-  for (const ProgramPick &pick : picks)
-    if (pick.schedule)
-      numbers.insert(*pick.schedule);
-  if (options.progress)
-    options.progress("compiling other schedules");
-  if (steadySeconds() < deadline && !(options.stop && *options.stop))
-    schedules.compile(numbers);
   std::vector<Way> ways;
   for (const ProgramPick &pick : picks) {
     LLAMAC_ASSIGN_OR_RETURN(ways.emplace_back(), wayOf(pick));
   }
-  const double now = steadySeconds();
-  return choose(picks, ways, now + share * (deadline - now));
+  return choose(picks, ways, end);
 }
 
 absl::Status

@@ -30,13 +30,11 @@ public:
              ScheduleCompiler &schedules);
 
   /// What was chosen by an earlier run is given up only for a schedule that is
-  /// faster by more than noise. When the schedules are compiled, comparing
-  /// takes at most `share` of the time that is left until `deadline`, on
-  /// steadySeconds()'s clock. Errors: those of the device with the plan's own
-  /// way.
-  absl::Status chooseSchedule(double share, double deadline);
+  /// faster by more than noise. Takes until `end`, on steadySeconds()'s
+  /// clock. Errors: those of the device with the plan's own way.
+  absl::Status chooseSchedule(double end);
 
-  /// The same for overlaps, until `end`. Kernels are as `tiles` says, by their
+  /// The same for overlaps. Kernels are as `tiles` says, by their
   /// own symbols.
   absl::Status chooseOverlap(const std::map<std::string, KernelPick> &tiles,
                              double end);

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
 #include "runtime/tune/Gate.h"
+#include "runtime/tune/StepTimer.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -63,8 +64,6 @@ private:
   absl::StatusOr<StepResult> resultOf(size_t way, const StepShape &shape,
                                       StepMemory &memory);
   absl::Status compare(const StepShape &shape, StepMemory &memory);
-  absl::StatusOr<double> time(size_t way, const StepShape &shape);
-  absl::Status chooseLayers(const StepShape &shape);
   absl::Status measure(const StepShape &shape);
 
   std::shared_ptr<const Model> model;
@@ -73,34 +72,12 @@ private:
   const WayTrialOptions &options;
   Trials trials;
   std::unique_ptr<Engine> engine;
+  std::optional<StepRunner> steps; ///< Of `engine`.
   std::vector<LoadedWay> loaded;
   Phase phase = Phase::Idle;
-  std::optional<int64_t> layers; ///< That are timed; none: whole steps.
-  double timedSeconds = 0;       ///< Of what is timed, the own way.
 };
 
 } // namespace
-
-std::pair<size_t, size_t> launchesOfLayers(const schema::ProgramT &program,
-                                           int64_t layers) {
-  const auto &launches = program.launches;
-  const auto firstOf = [&](int64_t layer) -> size_t {
-    const auto at =
-        std::find_if(launches.begin(), launches.end(), [&](const auto &launch) {
-          return std::any_of(
-              launch->operands.begin(), launch->operands.end(),
-              [&](const schema::Operand &operand) {
-                return operand.kind() == schema::OperandKind::Kv &&
-                       operand.index() == static_cast<uint32_t>(layer);
-              });
-        });
-    return static_cast<size_t>(at - launches.begin());
-  };
-  const size_t end = firstOf(layers);
-  if (end == launches.size())
-    return {0, launches.size()};
-  return {firstOf(0), end};
-}
 
 //===----------------------------------------------------------------------===//
 // Steps
@@ -131,18 +108,18 @@ absl::Status WayTrial::load() {
 }
 
 absl::Status WayTrial::runStep(const StepPlan &step, Phase during) {
-  const absl::Status status =
-      llamac::runStep(*engine, step, [&] { phase = during; });
+  const absl::Status status = steps->run(step, [&] { phase = during; });
   phase = Phase::Idle;
   return status;
 }
 
 absl::Status WayTrial::before(const LaunchSite &site, StepMemory &memory) {
-  if (site.program != program || site.launch != 0 || phase == Phase::Idle)
+  if (site.program != program || phase == Phase::Idle)
     return absl::OkStatus();
-  // What runs here runs in full; the engine's own step then runs once more.
-  return phase == Phase::Gate ? compare(site.shape, memory)
-                              : measure(site.shape);
+  // What runs here runs in full.
+  LLAMAC_RETURN_IF_ERROR(phase == Phase::Gate ? compare(site.shape, memory)
+                                              : measure(site.shape));
+  return seenEnough();
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,47 +214,19 @@ absl::Status WayTrial::compare(const StepShape &shape, StepMemory &memory) {
 // Times
 //===----------------------------------------------------------------------===//
 
-/// Seconds of what is timed, run by `way`.
-absl::StatusOr<double> WayTrial::time(size_t way, const StepShape &shape) {
-  PreparedProgram &run = *loaded[way].program;
-  if (!layers) {
-    const double start = steadySeconds();
-    LLAMAC_RETURN_IF_ERROR(run.run(shape));
-    return steadySeconds() - start;
-  }
-  const auto [begin, end] = launchesOfLayers(launchesOf(way), *layers);
-  const double start = steadySeconds();
-  for (size_t launch = begin; launch < end; ++launch)
-    LLAMAC_RETURN_IF_ERROR(run.runLaunch(launch, shape));
-  return steadySeconds() - start;
-}
-
-/// Sets what is timed: of a step that takes long, some layers.
-absl::Status WayTrial::chooseLayers(const StepShape &shape) {
-  constexpr double longEnough = 0.25;
-  LLAMAC_ASSIGN_OR_RETURN(timedSeconds, time(0, shape));
-  if (timedSeconds < 2 * longEnough) {
-    // The first run brought pages and code.
-    LLAMAC_ASSIGN_OR_RETURN(timedSeconds, time(0, shape));
-    return absl::OkStatus();
-  }
-  const auto all = static_cast<double>(model->config().numLayers);
-  layers = static_cast<int64_t>(std::max(1.0, all * longEnough / timedSeconds));
-  LLAMAC_ASSIGN_OR_RETURN(timedSeconds, time(0, shape));
-  return absl::OkStatus();
-}
-
 absl::Status WayTrial::measure(const StepShape &shape) {
   constexpr size_t fewestRounds = 5, mostRounds = 41;
   // Of a short step a round takes the least of some times.
   constexpr double shortStep = 0.1;
   constexpr size_t passesOfShort = 4;
-  LLAMAC_RETURN_IF_ERROR(chooseLayers(shape));
+  LLAMAC_ASSIGN_OR_RETURN(const StepTimer timer,
+                          StepTimer::create(*loaded[0].program, launchesOf(0),
+                                            model->config().numLayers, shape));
   std::vector<size_t> in;
   for (size_t i = 0; i < ways.size(); ++i)
     if (ways[i].rejected.empty())
       in.push_back(i);
-  const size_t passes = timedSeconds < shortStep ? passesOfShort : 1;
+  const size_t passes = timer.seconds() < shortStep ? passesOfShort : 1;
   for (size_t round = 0; round < mostRounds; ++round) {
     if (options.isOver() ||
         (round >= fewestRounds && trials.isDecided(trials.pick(options.kept))))
@@ -289,7 +238,9 @@ absl::Status WayTrial::measure(const StepShape &shape) {
       for (size_t k = 0; k < in.size(); ++k) {
         // Whichever comes first finds other caches than the rest.
         const size_t way = in[(k + round) % in.size()];
-        LLAMAC_ASSIGN_OR_RETURN(const double seconds, time(way, shape));
+        LLAMAC_ASSIGN_OR_RETURN(
+            const double seconds,
+            timer.time(*loaded[way].program, launchesOf(way)));
         times[way] = std::min(times[way].value_or(seconds), seconds);
       }
     trials.addRound(times);
@@ -301,12 +252,13 @@ absl::StatusOr<WayTrialResult> WayTrial::run() {
   uint64_t arenaBytes = 0;
   for (size_t i = 0; i < ways.size(); ++i)
     arenaBytes = std::max(arenaBytes, launchesOf(i).arenaBytes);
-  std::vector<StepPlan> steps = options.gateSteps;
-  steps.push_back(options.timed);
+  std::vector<StepPlan> run = options.gateSteps;
+  run.push_back(options.timed);
   LLAMAC_ASSIGN_OR_RETURN(
-      engine, Engine::create(model, {.kvPages = pagesFor(model->plan(), steps),
+      engine, Engine::create(model, {.kvPages = pagesFor(model->plan(), run),
                                      .arenaBytes = arenaBytes,
                                      .observer = this}));
+  steps.emplace(*engine);
   LLAMAC_RETURN_IF_ERROR(load());
   for (const StepPlan &step : options.gateSteps) {
     if (options.isOver())

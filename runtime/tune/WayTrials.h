@@ -8,8 +8,7 @@
 //
 // Ways are compared in whole steps, in turn, round by round: what a launch
 // gains by beginning early, or loses to the work of the one before it, no
-// launch shows alone. Of steps that take long whole layers are run, as many as
-// can be told apart.
+// launch shows alone. Of steps that take long whole layers do (StepTimer.h).
 //
 // A way is out when it gives other logits than the plan's own, or leaves
 // something else in the cache, in steps of several shapes.
@@ -27,7 +26,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -60,12 +58,6 @@ struct WayTrialResult {
 absl::StatusOr<WayTrialResult>
 tryWays(const std::shared_ptr<const Model> &model, size_t program,
         std::vector<Way> &ways, const WayTrialOptions &options);
-
-/// The launches of `program` that `layers` layers take, from where the first
-/// layer touches its cache to where the layer behind the last one does: the
-/// same work in every schedule. All launches where there are no more layers.
-std::pair<size_t, size_t> launchesOfLayers(const schema::ProgramT &program,
-                                           int64_t layers);
 
 } // namespace llamac
 

@@ -92,7 +92,7 @@ class Overlaps(test_cuda.CudaCase):
     def test_are_compared_in_whole_steps_and_taken_up_by_a_run(self):
         before = self.run_plan(self.plan, "-n", 12, *self.PROMPT, "--no-tuned").stdout
         # The simulator is slow: time for the first program is enough.
-        options = ("--budget", 200, "--candidates", 1, "--turns", 1, "--json")
+        options = ("--budget", 100, "--candidates", 1, "--turns", 1, "--json")
         decode = json.loads(self.run_plan("tune", self.plan, *options).stdout)[0]
         names = {"", "overlap=after-wait", "overlap=at-end", "overlap=none"}
         overlaps = [way for way in decode["ways"] if way["way"] in names]

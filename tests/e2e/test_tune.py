@@ -7,6 +7,7 @@ answers, and that nothing that happens to it or to its database stops a run."""
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -36,10 +37,22 @@ class TuneCase(support.TestCase):
             cache=cls.path("cache"),
         )
         assert result.returncode == 0, result.stderr
+        # What a whole tune says, and leaves in its cache.
+        cls.tuned_cache = cls.path("tuned")
+        result = support.run(
+            [LLAMAC, "tune", cls.plan, "--budget", "600", "--candidates", "2", "--turns", "1"], cache=cls.tuned_cache
+        )
+        assert result.returncode == 0, result.stderr
+        cls.told = result.stdout
 
     def setUp(self):
         # Each test has a database of its own.
         self.cache = self.path(f"cache-{self.id()}")
+
+    def take_tuned(self):
+        """Begins with the database of the whole tune."""
+        shutil.rmtree(self.cache, ignore_errors=True)
+        shutil.copytree(self.tuned_cache, self.cache)
 
     def database(self):
         return os.path.join(self.cache, "llamac", "tuning", "tuning.db")
@@ -71,25 +84,25 @@ class TuneCase(support.TestCase):
 
 class Keeping(TuneCase):
     def test_it_names_each_kernel_and_keeps_a_pick_of_each(self):
-        out = self.tune("--budget", "600", "--candidates", "2", "--turns", "1").stdout
-        self.assertIn("decode, steps of 1 rows", out)
-        self.assertIn("prefill, steps of 512 rows", out)
-        self.assertNotIn("differs", out)
+        self.take_tuned()
+        self.assertIn("decode, steps of 1 rows", self.told)
+        self.assertIn("prefill, steps of 512 rows", self.told)
+        self.assertNotIn("differs", self.told)
         kept = self.picks()
-        self.assertEqual(len(kept), len(re.findall(r"^  \S", out, re.M)))
+        self.assertEqual(len(kept), len(re.findall(r"^  \S", self.told, re.M)))
         for entry in kept:
             self.assertGreater(entry["seconds"], 0)
             self.assertEqual(entry["origin"], "measured")
 
     def test_runs_with_what_was_tuned_give_the_same_answer(self):
         before = self.answer()[0]
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only")
+        self.take_tuned()
         self.assertEqual(self.answer(), (before, ""))
         self.assertEqual(self.answer("--no-tuned"), (before, ""))
 
     def test_a_run_takes_the_way_that_is_kept(self):
         before = self.answer()[0]
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
+        self.take_tuned()
         kept = self.picks()
         ways = [entry for entry in kept if entry["kernel"].startswith("step of at most")]
         self.assertEqual(len(ways), 2)
@@ -117,7 +130,7 @@ class Keeping(TuneCase):
         modelled = self.tune("--explain-kernels").stdout
         self.assertIn("(modelled)", modelled)
         self.assertNotIn("(measured)", modelled)
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
+        self.take_tuned()
         measured = self.tune("--explain-kernels").stdout
         for text in ["(measured)", "predicted", "limited by", "% of a read", "own tiles", "own way", "runner-up"]:
             self.assertIn(text, measured)
@@ -131,7 +144,7 @@ class Keeping(TuneCase):
                 self.assertEqual(way["rejected"], "")
                 self.assertGreater(way["step_s"], 0)
                 self.assertGreater(way["ratio"], 0)
-        out = self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only", "--json").stdout
+        out = self.tune("--budget", "1", "--tiles-only", "--json").stdout
         for program in json.loads(out):
             self.assertEqual(program["ways"], [])
 
@@ -145,7 +158,7 @@ class Keeping(TuneCase):
         self.assertFalse(self.picks())
 
     def test_what_is_exported_can_be_imported_and_is_run(self):
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
+        self.take_tuned()
         kept = self.picks()
         file = os.path.join(self.cache, "kept.json")
         elsewhere = self.path("elsewhere")
@@ -197,7 +210,7 @@ class Trouble(TuneCase):
             if os.path.exists(self.database()):
                 self.picks()
             self.assertEqual(self.answer(), (expected, ""))
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1")
+        self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only")
         self.assertTrue(self.picks())
 
     def test_interrupted_it_ends_soon_and_says_so(self):
@@ -209,7 +222,8 @@ class Trouble(TuneCase):
         self.assertIn("interrupted after", out)
 
     def test_eight_at_once_lose_nothing(self):
-        processes = [self.start("--budget", "900", "--candidates", "1", "--turns", "1") for _ in range(8)]
+        options = ["--budget", "900", "--candidates", "1", "--turns", "1", "--tiles-only"]
+        processes = [self.start(*options) for _ in range(8)]
         kernels = set()
         for process in processes:
             out, err = process.communicate(timeout=600)
@@ -221,7 +235,7 @@ class Trouble(TuneCase):
 
     def test_a_damaged_database_is_a_warning_and_begun_anew(self):
         expected = self.answer("--no-tuned")[0]
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only")
+        self.take_tuned()
         with open(self.database(), "r+b") as file:
             file.write(b"no database at all" * 100)
         for name in ("-wal", "-shm"):

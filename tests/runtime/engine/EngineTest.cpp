@@ -220,6 +220,29 @@ TEST_P(EngineTest, PagesComeBackWhenASequenceGoes) {
   }
 }
 
+TEST_P(EngineTest, ATruncatedSequenceGoesOnAsIfTheRestHadNotBeen) {
+  start(GetParam(), {.kvPages = 6}); // 24 tokens in all.
+  std::vector<int> prompt = cleanTokens(16, 4);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt}}).ok());
+  engine->truncate(one, 6);
+  EXPECT_EQ(one.length(), 6);
+  prompt = firstOf(prompt, 6);
+  while (prompt.size() < 10)
+    prompt.push_back(toy::likeliestAfter(prompt));
+  ASSERT_FALSE(toy::isPoisoned(prompt));
+  ASSERT_TRUE(step({{&one, {&prompt[6], 4}}}).ok());
+  expectLogits(given.at(0), prompt, 1);
+  // The pages behind are free again.
+  const std::vector<int> other = cleanTokens(12, 50);
+  Sequence two = sequence();
+  ASSERT_TRUE(step({{&two, other}}).ok());
+  expectLogits(given.at(0), other, 1);
+  engine->truncate(one, 0);
+  ASSERT_TRUE(step({{&one, firstOf(other, 8)}}).ok());
+  expectLogits(given.at(0), firstOf(other, 8), 2);
+}
+
 /// Notes what it sees, and calls `change` after each launch.
 class Watcher : public LaunchObserver {
 public:
@@ -413,6 +436,24 @@ TEST_P(EngineErrors, AnObserverReachesNoWeightsAndNothingOutside) {
   EXPECT_EQ(exitCode(status), ExitCode::Internal);
   EXPECT_THAT(std::string(status.message()), HasSubstr("stay within"));
   EXPECT_EQ(watcher.seen.size(), 1u);
+}
+
+TEST_P(EngineErrors, ATruncatedSequenceIsOfUseAfterAStepThatFailed) {
+  Watcher watcher;
+  start(GetParam(), {.observer = &watcher});
+  const std::vector<int> prompt = cleanTokens(17, 4);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, firstOf(prompt, 5)}}).ok());
+  // The first 8 rows of the step run, the rest does not.
+  watcher.change = [&](const LaunchSite &site, StepMemory &) {
+    return site.shape.rows == 8 ? absl::OkStatus() : memoryError("enough");
+  };
+  const absl::Status failed = step({{&one, {&prompt[5], 12}}});
+  EXPECT_EQ(exitCode(failed), ExitCode::Memory) << failed;
+  watcher.change = nullptr;
+  engine->truncate(one, 5);
+  ASSERT_TRUE(step({{&one, {&prompt[5], 12}}}).ok());
+  expectLogits(given.at(0), prompt, 1);
 }
 
 TEST_P(EngineErrors, AnErrorOfTheSinkIsPassedOn) {

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/tune/ProgramWays.h"
-#include "runtime/tune/WayTrials.h"
+#include "runtime/tune/StepTimer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
