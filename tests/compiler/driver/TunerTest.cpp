@@ -472,11 +472,40 @@ TEST_F(TunerTest, AScheduleThatThePlanDoesNotHaveIsNotTaken) {
   EXPECT_EQ(launchesOf(*load(true)), launchesOf(*untuned));
 }
 
-/// A model for sim whose launches depend on each other.
-class OverlapTest : public TunerTest,
-                    public testing::WithParamInterface<schema::Overlap> {};
+/// The plan of `model`, whose launches begin as `overlap` says, with the code
+/// that this takes.
+static absl::StatusOr<std::shared_ptr<const PlanReader>>
+withOverlaps(const Model &model, schema::Overlap overlap) {
+  const std::vector<ProgramPick> picks(model.plan().programs.size(),
+                                       {std::nullopt, overlap});
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const PlanReader> run,
+                          model.planReader()->withSchedules(picks));
+  const size_t own = model.plan().kernels.size();
+  const auto &kernels = run->plan().kernels;
+  std::vector<KernelPick> code(kernels.size());
+  if (overlap == schema::Overlap::None) {
+    EXPECT_EQ(kernels.size(), own);
+    return run->withPicks(code);
+  }
+  // Where the next launch begins elsewhere, all kernels are compiled anew.
+  EXPECT_GT(kernels.size(), own);
+  std::vector<KernelSource> sources;
+  for (const SourceFile &file : splitSources(model.source()))
+    if (absl::EndsWith(file.name, ".cu"))
+      sources.push_back({file.name.substr(0, file.name.size() - 3),
+                         withOverlap(file.text, overlap)});
+  ClangVariantCompiler compiler;
+  LLAMAC_ASSIGN_OR_RETURN(std::string compiled,
+                          compiler.compile(sources, "sim", model.code().isa()));
+  const auto shared = std::make_shared<const std::string>(std::move(compiled));
+  for (size_t i = own; i < kernels.size(); ++i) {
+    EXPECT_EQ(kernels[i]->overlap, overlap);
+    code[i].code = shared;
+  }
+  return run->withPicks(code);
+}
 
-TEST_P(OverlapTest, GivesTheSameLogitsInAnyOrderOnTheSimulator) {
+TEST_F(TunerTest, EveryOverlapGivesTheSameLogitsInAnyOrderOnTheSimulator) {
   CompileOptions options;
   options.simCheck = true;
   compileForSim(options);
@@ -486,49 +515,17 @@ TEST_P(OverlapTest, GivesTheSameLogitsInAnyOrderOnTheSimulator) {
                                       .quiet = true,
                                       .tuned = false});
   ASSERT_TRUE(own.ok()) << own.status();
-  const schema::PlanT &plan = (*own)->plan();
-  const std::vector<ProgramPick> picks(plan.programs.size(),
-                                       {std::nullopt, GetParam()});
-  const auto run = (*own)->planReader()->withSchedules(picks);
-  ASSERT_TRUE(run.ok()) << run.status();
-  const auto &kernels = (*run)->plan().kernels;
-
-  // Where the next launch begins elsewhere, all kernels are compiled anew.
-  std::vector<KernelPick> code(kernels.size());
-  if (GetParam() == schema::Overlap::None) {
-    EXPECT_EQ(kernels.size(), plan.kernels.size());
-  } else {
-    EXPECT_GT(kernels.size(), plan.kernels.size());
-    std::vector<KernelSource> sources;
-    for (const SourceFile &file : splitSources((*own)->source()))
-      if (absl::EndsWith(file.name, ".cu"))
-        sources.push_back({file.name.substr(0, file.name.size() - 3),
-                           withOverlap(file.text, GetParam())});
-    ClangVariantCompiler compiler;
-    auto compiled = compiler.compile(sources, "sim", (*own)->code().isa());
-    ASSERT_TRUE(compiled.ok()) << compiled.status();
-    const auto shared =
-        std::make_shared<const std::string>(*std::move(compiled));
-    for (size_t i = plan.kernels.size(); i < kernels.size(); ++i) {
-      EXPECT_EQ(kernels[i]->overlap, GetParam());
-      code[i].code = shared;
-    }
+  const auto expected = logitsOf(*own);
+  for (const auto overlap : {schema::Overlap::AfterWait, schema::Overlap::AtEnd,
+                             schema::Overlap::None}) {
+    SCOPED_TRACE(schema::EnumNameOverlap(overlap));
+    const auto run = withOverlaps(**own, overlap);
+    ASSERT_TRUE(run.ok()) << run.status();
+    const auto other = (*own)->withPlan(*run);
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_EQ(logitsOf(*other), expected);
   }
-  const auto coded = (*run)->withPicks(code);
-  ASSERT_TRUE(coded.ok()) << coded.status();
-  const auto other = (*own)->withPlan(*coded);
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_EQ(logitsOf(*other), logitsOf(*own));
 }
-
-INSTANTIATE_TEST_SUITE_P(Overlaps, OverlapTest,
-                         testing::Values(schema::Overlap::AfterWait,
-                                         schema::Overlap::AtEnd,
-                                         schema::Overlap::None),
-                         [](const auto &info) {
-                           return std::string(
-                               schema::EnumNameOverlap(info.param));
-                         });
 
 TEST_F(TunerTest, PicksWhoseCodeCannotBeOpenedAreAWarning) {
   pickVariants("no machine code");
