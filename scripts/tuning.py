@@ -6,7 +6,7 @@
 
 Each model is tuned twice, from an empty database and then again. Then llamac
 bench runs with what was tuned and without in turn, and a ratio is the median
-over rounds of the ratio in one round.
+over rounds of the ratio in one round, with three standard errors of it.
 """
 
 import argparse
@@ -81,6 +81,21 @@ def disagreement(first, second):
     return worst
 
 
+def median_and_noise(ratios):
+    """The median, and three standard errors of it; spread is taken from the median
+    deviation, so that a round with other work beside it does not count more."""
+    median = statistics.median(ratios)
+    deviation = 1.4826 * statistics.median(abs(ratio - median) for ratio in ratios)
+    return f"{median:.3f} ± {3 * 1.2533 * deviation / len(ratios) ** 0.5:.3f}"
+
+
+def changes(report, program):
+    """Whether what was tuned runs `program` in another way than the plan does."""
+    return any(
+        of["way"] or any(kernel["pick"] for kernel in of["kernels"]) for of in report if of["program"] == program
+    )
+
+
 def measure(llamac, name, model, budget, rounds):
     folder = tempfile.mkdtemp(prefix="llamac-tuning-")
     try:
@@ -89,16 +104,19 @@ def measure(llamac, name, model, budget, rounds):
         first, seconds = tune(llamac, plan, folder, budget)
         second, _ = tune(llamac, plan, folder, budget)
         prefill, decode = [], []
-        for _ in range(rounds):
-            untuned = bench(llamac, plan, folder, "--no-tuned")
-            tuned = bench(llamac, plan, folder)
-            prefill.append(tuned[0] / untuned[0])
-            decode.append(tuned[1] / untuned[1])
+        for number in range(rounds):
+            # Whichever comes second finds the machine as the first has left it.
+            given = {}
+            for option in [["--no-tuned"], []] if number % 2 == 0 else [[], ["--no-tuned"]]:
+                given[not option] = bench(llamac, plan, folder, *option)
+            prefill.append(given[True][0] / given[False][0])
+            decode.append(given[True][1] / given[False][1])
         changed = sum(kernel["pick"] != "" for _, kernel in kernels_of(second))
         near, count = near_best(first)
+        same = {of: "" if changes(second, of) else ", same code" for of in ("prefill", "decode")}
         print(
-            f"| {name} | {seconds:.0f} of {budget:.0f} s | {statistics.median(prefill):.3f} | "
-            f"{statistics.median(decode):.3f} | {changed} of {count} | {near} of {count} | "
+            f"| {name} | {seconds:.0f} of {budget:.0f} s | {median_and_noise(prefill)}{same['prefill']} | "
+            f"{median_and_noise(decode)}{same['decode']} | {changed} of {count} | {near} of {count} | "
             f"{100 * disagreement(first, second):.1f}% |",
             flush=True,
         )
@@ -113,7 +131,7 @@ def main():
     parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"), help="where models are, or are made")
     parser.add_argument("--types", default="Q4_1,Q4_0,Q8_0,BF16,Q4_K,Q5_K,Q6_K", help="of the 1B shapes")
     parser.add_argument("--budget", type=float, default=60)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=11)
     options = parser.parse_args()
     print(
         "| model | tuning took | prefill, tuned / own | decode, tuned / own | kernels changed | own within 10% of best | "
