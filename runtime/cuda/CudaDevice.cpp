@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/CudaDevice.h"
 
+#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CubinCache.h"
 #include "runtime/cuda/CudaProgram.h"
@@ -364,17 +365,8 @@ CudaDevice::compileKernels(const PlanReader &plan) const {
                           sourcesOf(plan));
   KernelCompiler compiler(target, driverVersion);
   std::vector<absl::StatusOr<std::string>> images(sources.size());
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t i = next++; i < sources.size(); i = next++)
-      images[i] = compiler.image(sources[i]);
-  };
-  std::vector<std::thread> team;
-  for (int i = 1; i < hostThreads; ++i)
-    team.emplace_back(work);
-  work();
-  for (std::thread &member : team)
-    member.join();
+  parallelFor(hostThreads, sources.size(),
+              [&](size_t i) { images[i] = compiler.image(sources[i]); });
   std::vector<std::string> result;
   for (auto &image : images) {
     LLAMAC_ASSIGN_OR_RETURN(result.emplace_back(), std::move(image));

@@ -8,6 +8,7 @@
 
 #include "runtime/plan/PlanReader.h"
 
+#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanVerifier.h"
 
@@ -17,7 +18,6 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <thread>
 
 namespace llamac {
 
@@ -226,26 +226,14 @@ absl::Status PlanReader::verifyChecksums(size_t firstSection,
     for (size_t piece = 0; piece < table[section].pieces.size(); ++piece)
       pieces.emplace_back(section, piece);
 
-  std::atomic<size_t> next{0};
   std::atomic<size_t> firstBad{pieces.size()};
-  auto work = [&] {
-    for (size_t i = next++; i < pieces.size(); i = next++) {
-      if (checkPiece(pieces[i].first, pieces[i].second).ok())
-        continue;
-      size_t known = firstBad.load();
-      while (i < known && !firstBad.compare_exchange_weak(known, i))
-        ;
-    }
-  };
-  const auto helpers = std::min<size_t>(std::max(threads, 1) - 1,
-                                        pieces.empty() ? 0 : pieces.size() - 1);
-  std::vector<std::thread> pool;
-  pool.reserve(helpers);
-  for (size_t i = 0; i < helpers; ++i)
-    pool.emplace_back(work);
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  parallelFor(threads, pieces.size(), [&](size_t i) {
+    if (checkPiece(pieces[i].first, pieces[i].second).ok())
+      return;
+    size_t known = firstBad.load();
+    while (i < known && !firstBad.compare_exchange_weak(known, i))
+      ;
+  });
   if (firstBad == pieces.size())
     return absl::OkStatus();
   return checkPiece(pieces[firstBad].first, pieces[firstBad].second);

@@ -8,11 +8,10 @@
 
 #include "runtime/tune/KernelCode.h"
 
+#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/tune/Candidates.h"
 #include "runtime/tune/ProgramWays.h"
-
-#include <thread>
 
 namespace llamac {
 
@@ -28,20 +27,6 @@ std::vector<KernelSource> sourcesOf(const schema::ScheduleT &schedule) {
   for (const auto &kernel : schedule.kernels)
     sources.push_back({kernel->symbol, kernel->source});
   return sources;
-}
-
-void runJobs(int threads, size_t count, absl::FunctionRef<void(size_t)> job) {
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i = next++; i < count; i = next++)
-      job(i);
-  };
-  std::vector<std::thread> helpers;
-  for (int i = 1; i < threads; ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread &helper : helpers)
-    helper.join();
 }
 
 //===----------------------------------------------------------------------===//
@@ -65,7 +50,7 @@ void ScheduleCompiler::compileRest(const std::atomic<bool> *stop) {
   const std::string isa = model.code().isa();
   std::vector<absl::StatusOr<std::string>> compiled(missing.size(),
                                                     std::string());
-  runJobs(model.device().threads(), missing.size(), [&](size_t i) {
+  parallelFor(model.device().threads(), missing.size(), [&](size_t i) {
     if (!(stop && *stop))
       compiled[i] = compiler->compile(sourcesOf(*plan.schedules[missing[i]]),
                                       plan.target, isa);

@@ -12,7 +12,6 @@
 #include "runtime/engine/Model.h"
 #include "runtime/tune/TuningStore.h"
 
-#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
 #include <atomic>
@@ -46,9 +45,6 @@ public:
 /// schedule.
 std::vector<KernelSource> sourcesOf(const schema::VariantT &variant);
 std::vector<KernelSource> sourcesOf(const schema::ScheduleT &schedule);
-
-/// Calls job(0) to job(count - 1), in this order, by `threads` threads.
-void runJobs(int threads, size_t count, absl::FunctionRef<void(size_t)> job);
 
 /// Gives the code of schedules' kernels, each compiled once for all programs.
 class ScheduleCompiler {

@@ -8,6 +8,7 @@
 
 #include "runtime/tune/Tuner.h"
 
+#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
 #include "runtime/tune/Gate.h"
@@ -186,7 +187,7 @@ absl::Status ProgramTuner::compileCandidates() {
   const std::string isa = model->code().isa();
   const double now = steadySeconds();
   const double end = now + compileShare * (deadline - now);
-  runJobs(model->device().threads(), jobs.size(), [&](size_t i) {
+  parallelFor(model->device().threads(), jobs.size(), [&](size_t i) {
     if (isStopped() || steadySeconds() > end) {
       jobs[i].candidate->rejected = outOfTime;
       return;

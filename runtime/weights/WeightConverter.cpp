@@ -8,16 +8,15 @@
 
 #include "runtime/weights/WeightConverter.h"
 
+#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/cpu/WeightPacking.h"
 #include "runtime/cuda/WeightPacking.h"
 #include "runtime/io/Dequantize.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -83,19 +82,11 @@ absl::Status WeightPacker::pack(int64_t first, int64_t count, uint8_t *out) {
 static void
 shareOut(int threads, int64_t count, int64_t share,
          absl::FunctionRef<void(int64_t first, int64_t count)> work) {
-  std::atomic<int64_t> next = 0;
-  auto run = [&] {
-    for (int64_t first = next.fetch_add(share); first < count;
-         first = next.fetch_add(share))
-      work(first, std::min(share, count - first));
-  };
-  std::vector<std::thread> team;
   const int64_t parts = count == 0 ? 0 : (count - 1) / share + 1;
-  for (int64_t member = 1; member < std::min<int64_t>(threads, parts); ++member)
-    team.emplace_back(run);
-  run();
-  for (std::thread &member : team)
-    member.join();
+  parallelFor(threads, static_cast<size_t>(parts), [&](size_t part) {
+    const int64_t first = static_cast<int64_t>(part) * share;
+    work(first, std::min(share, count - first));
+  });
 }
 
 absl::Status WeightPacker::packOnThreads(int threads, int64_t first,
