@@ -34,6 +34,10 @@ namespace llamac {
 using SourceEdit =
     std::function<std::string(llvm::StringRef file, std::string text)>;
 
+/// How emitted source is laid out: formatted for people, or as it is written,
+/// which takes a fraction of the time, for source that nobody reads.
+enum class SourceLayout { Formatted, AsWritten };
+
 class Backend {
 public:
   virtual ~Backend() = default;
@@ -52,12 +56,11 @@ public:
   /// How the KV cache lies in memory; for how many sequences is not said.
   virtual schema::KvLayoutT kvLayout(llama::KVType kv) const = 0;
 
-  /// The source of `kernels`, formatted: files that compile with headers() in
-  /// the same folder. Fails with a diagnostic at the kernel that no family
-  /// implements.
+  /// The source of `kernels`: files that compile with headers() in the same
+  /// folder. Fails with a diagnostic at the kernel that no family implements.
   virtual mlir::FailureOr<std::vector<SourceFile>>
-  emit(llvm::ArrayRef<plan::KernelOp> kernels,
-       const SourceEdit &edit) const = 0;
+  emit(llvm::ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
+       SourceLayout layout) const = 0;
 
   virtual llvm::ArrayRef<KernelHeader> headers() const = 0;
 

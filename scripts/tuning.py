@@ -5,15 +5,15 @@
 """What tuning brings on this machine: the tables of docs/autotuning.md.
 
 Each model is tuned twice, from an empty database and then again. Then llamac
-bench runs with what was tuned and without in turn, and a ratio is the median
-over rounds of the ratio in one round, with three standard errors of it.
+bench --compare-untuned runs it with what was tuned and without in turn, prompt
+by prompt and token by token: how many times as fast it is, the median over
+turns, with three standard errors of it (1 % at least).
 """
 
 import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -39,11 +39,10 @@ def tune(llamac, plan, cache, budget):
     return json.loads(out), time.monotonic() - start
 
 
-def bench(llamac, plan, cache, *options):
-    """(prefill, decode) in tokens a second."""
-    out = run([llamac, "bench", plan, "--json", "--repeat", "1", "--gen-tokens", "48", *options], cache)
-    report = json.loads(out)
-    return report["prefill_tok_s"], report["decode_tok_s"]
+def compare(llamac, plan, cache, rounds):
+    """What llamac bench says of the plan with what was tuned by the plan without."""
+    options = ["--compare-untuned", "--json", "--repeat", str(rounds), "--gen-tokens", "48"]
+    return json.loads(run([llamac, "bench", plan, *options], cache))
 
 
 def kernels_of(report):
@@ -82,14 +81,6 @@ def disagreement(first, second):
     return worst
 
 
-def median_and_noise(ratios):
-    """The median, and three standard errors of it; spread is taken from the median
-    deviation, so that a round with other work beside it does not count more."""
-    median = statistics.median(ratios)
-    deviation = 1.4826 * statistics.median(abs(ratio - median) for ratio in ratios)
-    return f"{median:.3f} ± {3 * 1.2533 * deviation / len(ratios) ** 0.5:.3f}"
-
-
 def changes(report, program):
     """Whether what was tuned runs `program` in another way than the plan does."""
     return any(
@@ -104,20 +95,17 @@ def measure(llamac, name, model, budget, rounds):
         run([llamac, "compile", model, "-o", plan, "-q", "-c", "2048"], folder)
         first, seconds = tune(llamac, plan, folder, budget)
         second, _ = tune(llamac, plan, folder, budget)
-        prefill, decode = [], []
-        for number in range(rounds):
-            # Whichever comes second finds the machine as the first has left it.
-            given = {}
-            for option in [["--no-tuned"], []] if number % 2 == 0 else [[], ["--no-tuned"]]:
-                given[not option] = bench(llamac, plan, folder, *option)
-            prefill.append(given[True][0] / given[False][0])
-            decode.append(given[True][1] / given[False][1])
+        compared = compare(llamac, plan, folder, rounds)
         changed = sum(kernel["pick"] != "" for _, kernel in kernels_of(second))
         near, count = near_best(first)
-        same = {of: "" if changes(second, of) else ", same code" for of in ("prefill", "decode")}
+        speed = {
+            of: f"{compared[of]['speedup']:.3f} ± {compared[of]['noise']:.3f}"
+            + ("" if changes(second, of) else ", same code")
+            for of in ("prefill", "decode")
+        }
         print(
-            f"| {name} | {seconds:.0f} of {budget:.0f} s | {median_and_noise(prefill)}{same['prefill']} | "
-            f"{median_and_noise(decode)}{same['decode']} | {changed} of {count} | {near} of {count} | "
+            f"| {name} | {seconds:.0f} of {budget:.0f} s | {speed['prefill']} | "
+            f"{speed['decode']} | {changed} of {count} | {near} of {count} | "
             f"{100 * disagreement(first, second):.1f}% |",
             flush=True,
         )
@@ -132,7 +120,7 @@ def main():
     parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"), help="where models are, or are made")
     parser.add_argument("--types", default="Q4_1,Q4_0,Q8_0,BF16,Q4_K,Q5_K,Q6_K", help="of the 1B shapes")
     parser.add_argument("--budget", type=float, default=60)
-    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--rounds", type=int, default=24, help="prompts that are compared")
     options = parser.parse_args()
     print(
         "| model | tuning took | prefill, tuned / own | decode, tuned / own | kernels changed | own within 10% of best | "

@@ -14,7 +14,10 @@
 
 #include "codegen/clang/ClangCompiler.h"
 
+#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/CacheFolder.h"
+#include "runtime/io/KeptFiles.h"
 
 #include "absl/strings/str_cat.h"
 #include "lld/Common/CommonLinkerContext.h"
@@ -25,6 +28,7 @@
 #include "clang/Frontend/CompilerInvocation.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Parallel.h"
@@ -33,7 +37,10 @@
 #include "llvm/Support/VirtualFileSystem.h"
 #include "llvm/TargetParser/Host.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 LLD_HAS_DRIVER(elf)
@@ -108,6 +115,58 @@ static absl::StatusOr<std::string> compileObject(const ClangJob &job,
   return std::string(object.data(), object.size());
 }
 
+/// Where objects are kept; none where they cannot be, or shall not.
+static std::optional<std::string> objectFolder() {
+  if (const char *named = std::getenv("LLAMAC_OBJECT_CACHE")) {
+    if (!*named || llvm::sys::fs::create_directories(named))
+      return std::nullopt;
+    return named;
+  }
+  absl::StatusOr<std::string> folder = cacheFolder("objects");
+  if (!folder.ok())
+    return std::nullopt;
+  return *std::move(folder);
+}
+
+static std::optional<KeptFiles> objectFiles() {
+  std::optional<std::string> folder = objectFolder();
+  if (!folder)
+    return std::nullopt;
+  return KeptFiles(*std::move(folder), ".o");
+}
+
+/// Of all that decides the object of `unit`.
+static std::string objectKey(const ClangJob &job, const ClangUnit &unit) {
+  const std::string triple = llvm::sys::getDefaultTargetTriple();
+  std::vector<absl::string_view> parts = {LLVM_VERSION_STRING, triple,
+                                          job.settings, unit.source.name,
+                                          unit.source.text};
+  parts.insert(parts.end(), job.args.begin(), job.args.end());
+  parts.emplace_back("of the unit");
+  parts.insert(parts.end(), unit.args.begin(), unit.args.end());
+  for (const KernelHeader &header : job.headers) {
+    parts.emplace_back(header.name.data(), header.name.size());
+    parts.emplace_back(header.text.data(), header.text.size());
+  }
+  return keyOf(parts);
+}
+
+/// The object of `unit`, compiled now or before.
+static absl::StatusOr<std::string>
+objectOf(const ClangJob &job, const ClangUnit &unit,
+         const std::optional<KeptFiles> &files) {
+  if (!files)
+    return compileObject(job, unit);
+  const std::string key = objectKey(job, unit);
+  if (std::optional<std::string> known = files->find(key))
+    return *std::move(known);
+  LLAMAC_ASSIGN_OR_RETURN(std::string object, compileObject(job, unit));
+  // What is not kept is compiled again.
+  const absl::Status ignored = files->keep(key, object);
+  (void)ignored;
+  return object;
+}
+
 static absl::Status writeFile(const std::string &path, llvm::StringRef bytes) {
   std::error_code error;
   llvm::raw_fd_ostream file(path, error);
@@ -177,13 +236,12 @@ absl::StatusOr<std::string> compileSharedObject(const ClangJob &job) {
   });
   std::vector<absl::StatusOr<std::string>> results(
       job.units.size(), internalError("not compiled"));
-  std::vector<std::thread> threads;
-  threads.reserve(job.units.size());
-  for (size_t i = 0; i < job.units.size(); ++i)
-    threads.emplace_back(
-        [&, i] { results[i] = compileObject(job, job.units[i]); });
-  for (std::thread &thread : threads)
-    thread.join();
+  const std::optional<KeptFiles> files = objectFiles();
+  const int threads =
+      static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  parallelFor(threads, job.units.size(), [&](size_t i) {
+    results[i] = objectOf(job, job.units[i], files);
+  });
   std::vector<std::string> objects;
   for (absl::StatusOr<std::string> &result : results) {
     LLAMAC_RETURN_IF_ERROR(result.status());

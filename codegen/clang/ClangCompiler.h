@@ -31,11 +31,18 @@ struct ClangJob {
   std::vector<ClangUnit> units;
   std::vector<std::string> args;     ///< Of cc1, for every unit.
   std::vector<std::string> linkArgs; ///< Of the linker.
+  /// What else decides the objects: options of LLVM itself.
+  std::string settings = {};
 };
 
 /// Compiles C++ units for the host, side by side, and links them to one ELF
 /// shared object, whose bytes are the result. A unit sees the job's headers and
 /// no other file. Errors are internal and hold Clang's messages.
+///
+/// Objects are kept in LLAMAC_OBJECT_CACHE or, where that is not set, in
+/// llamac/objects of the user's cache folder, and used again for a unit that
+/// would give the same; where they cannot be kept, or it is set to nothing,
+/// every unit is compiled.
 absl::StatusOr<std::string> compileSharedObject(const ClangJob &job);
 
 } // namespace llamac

@@ -65,12 +65,15 @@ FailureOr<std::string> CpuBackend::emitUnit(ArrayRef<plan::KernelOp> kernels,
 }
 
 FailureOr<std::vector<SourceFile>>
-CpuBackend::emit(ArrayRef<plan::KernelOp> kernels,
-                 const SourceEdit &edit) const {
+CpuBackend::emit(ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
+                 SourceLayout layout) const {
   FailureOr<std::string> unit = emitUnit(kernels, edit);
   if (failed(unit))
     return failure();
-  return std::vector<SourceFile>{{unitName, formatSource(unit.value_or(""))}};
+  std::string text = std::move(unit).value_or("");
+  if (layout == SourceLayout::Formatted)
+    text = formatSource(text);
+  return std::vector<SourceFile>{{unitName, std::move(text)}};
 }
 
 ArrayRef<KernelHeader> CpuBackend::headers() const { return kernelHeaders(); }

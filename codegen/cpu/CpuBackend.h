@@ -32,8 +32,8 @@ public:
   }
   schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>
-  emit(llvm::ArrayRef<plan::KernelOp> kernels,
-       const SourceEdit &edit) const override;
+  emit(llvm::ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
+       SourceLayout layout) const override;
   llvm::ArrayRef<KernelHeader> headers() const override;
   SourceFile kernelSource(llvm::StringRef source,
                           llvm::StringRef symbol) const override;

@@ -132,8 +132,8 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
 }
 
 FailureOr<std::vector<SourceFile>>
-CudaBackend::emit(ArrayRef<plan::KernelOp> kernels,
-                  const SourceEdit &edit) const {
+CudaBackend::emit(ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
+                  SourceLayout layout) const {
   std::vector<SourceFile> files;
   for (plan::KernelOp kernel : kernels) {
     Operation &op = kernel.getPrototype();
@@ -154,8 +154,9 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels,
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " touches " << touched->name
              << " before it waits for the launches ahead";
-    std::string text =
-        formatSource(kernelFile(kernel, *family, parts, shape, options));
+    std::string text = kernelFile(kernel, *family, parts, shape, options);
+    if (layout == SourceLayout::Formatted)
+      text = formatSource(text);
     std::string name = fileOf(kernel.getSymName());
     if (edit)
       text = edit(name, std::move(text));

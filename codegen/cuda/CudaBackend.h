@@ -31,8 +31,8 @@ public:
   }
   schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>
-  emit(llvm::ArrayRef<plan::KernelOp> kernels,
-       const SourceEdit &edit) const override;
+  emit(llvm::ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
+       SourceLayout layout) const override;
   llvm::ArrayRef<KernelHeader> headers() const override;
   std::string planSource(const std::vector<SourceFile> &files) const override;
   SourceFile kernelSource(llvm::StringRef source,

@@ -18,7 +18,9 @@ namespace llamac {
 absl::StatusOr<std::vector<PlanCode>>
 SimBackend::compile(ArrayRef<plan::KernelOp> kernels,
                     const SourceEdit &edit) const {
-  FailureOr<std::vector<SourceFile>> files = emit(kernels, edit);
+  // What it says of a kernel names lines of the source as people see it.
+  FailureOr<std::vector<SourceFile>> files =
+      emit(kernels, edit, SourceLayout::Formatted);
   if (failed(files))
     return internalError("a kernel that was emitted is so no more");
   LLAMAC_ASSIGN_OR_RETURN(

@@ -38,6 +38,21 @@ static constexpr KernelHeader headers[] = {
 
 llvm::ArrayRef<KernelHeader> simHeaders() { return headers; }
 
+namespace {
+
+struct LlvmOption {
+  llvm::StringRef name;
+  bool value;
+};
+
+} // namespace
+
+static constexpr LlvmOption instrumentation[] = {
+    {"tsan-instrument-func-entry-exit", false},
+    // A read before a write to the same place may be of undefined bytes.
+    {"tsan-instrument-read-before-write", true},
+};
+
 /// What the instrumentation shall do is said only by options of LLVM itself.
 /// The linker sets them all back to what they were at first, so this changes
 /// that.
@@ -46,15 +61,12 @@ static void setInstrumentation() {
   std::call_once(set, [] {
     llvm::StringMap<llvm::cl::Option *> &options =
         llvm::cl::getRegisteredOptions();
-    auto setBool = [&](llvm::StringRef name, bool value) {
+    for (const auto &[name, value] : instrumentation) {
       auto option = options.find(name);
       assert(option != options.end() && "LLVM's options have changed");
       static_cast<llvm::cl::opt<bool> *>(option->second)
           ->setInitialValue(value);
-    };
-    setBool("tsan-instrument-func-entry-exit", false);
-    // A read before a write to the same place may be of undefined bytes.
-    setBool("tsan-instrument-read-before-write", true);
+    }
   });
 }
 
@@ -137,6 +149,8 @@ absl::StatusOr<std::string> compileForSim(llvm::ArrayRef<SourceFile> units,
               "-Wno-unknown-pragmas",
               "-Wno-pass-failed"};
   job.linkArgs = {"-Bsymbolic"};
+  for (const auto &[name, value] : instrumentation)
+    absl::StrAppend(&job.settings, name.str(), "=", value, "\n");
   for (const SourceFile &unit : units) {
     job.units.push_back({unit, {}});
     if (flavour == SimFlavour::Checked)

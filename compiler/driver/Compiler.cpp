@@ -350,7 +350,8 @@ std::string Compilation::text() const {
 absl::Status Compilation::emit() {
   DiagnosticText diagnostics(context.get());
   SmallVector<plan::KernelOp> kernels(graph->getOps<plan::KernelOp>());
-  FailureOr<std::vector<SourceFile>> files = backend->emit(kernels, sourceEdit);
+  FailureOr<std::vector<SourceFile>> files =
+      backend->emit(kernels, sourceEdit, SourceLayout::Formatted);
   if (failed(files))
     return diagnostics.error("the kernels cannot be emitted");
   sources = std::move(files).value_or(std::vector<SourceFile>());

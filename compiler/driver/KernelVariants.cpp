@@ -148,7 +148,7 @@ std::optional<std::string> kernelSource(plan::KernelOp kernel,
                                         const Backend &backend) {
   ScopedDiagnosticHandler quiet(kernel.getContext(),
                                 [](Diagnostic &) { return success(); });
-  auto files = backend.emit({kernel}, {});
+  auto files = backend.emit({kernel}, {}, SourceLayout::AsWritten);
   if (failed(files))
     return std::nullopt;
   return files.value_or(std::vector<SourceFile>()).front().text;

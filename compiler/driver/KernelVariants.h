@@ -32,8 +32,8 @@ std::string generatorHash(llvm::ArrayRef<KernelHeader> headers);
 /// A short hash of `text`, for names.
 std::string textHash(llvm::StringRef text);
 
-/// The source of `kernel` alone; none, without a diagnostic, when the device
-/// has no room for it.
+/// The source of `kernel` alone, as it is written; none, without a diagnostic,
+/// when the device has no room for it.
 std::optional<std::string> kernelSource(plan::KernelOp kernel,
                                         const Backend &backend);
 

@@ -12,17 +12,16 @@
 #include "runtime/base/Status.h"
 #include "runtime/engine/tokenizer/TokenizerSources.h"
 #include "runtime/io/CacheFolder.h"
+#include "runtime/io/KeptFiles.h"
 #include "runtime/io/MappedFile.h"
 #include "runtime/plan/PlanReader.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <thread>
-#include <xxhash.h>
 
 namespace llamac {
 
@@ -82,24 +81,7 @@ static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
                           settleOptions(options, checkpoint.config));
   const std::string key =
       absl::StrCat(model, "\n", build, "\n", settled.describe());
-  const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
-  return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
-}
-
-/// Plans of models that nobody runs any more, and of other builds of llamac,
-/// would fill the disk.
-static void removeUnusedPlans(const std::string &folder) {
-  namespace fs = std::filesystem;
-  constexpr std::chrono::hours unusedFor(24 * 30);
-  const auto oldest = fs::file_time_type::clock::now() - unusedFor;
-  std::error_code error;
-  for (fs::directory_iterator file(folder, error), end; !error && file != end;
-       file.increment(error)) {
-    std::error_code ofFile;
-    const auto used = file->last_write_time(ofFile);
-    if (!ofFile && used < oldest && file->path().extension() == ".plan")
-      fs::remove(file->path(), ofFile);
-  }
+  return keyOf({key});
 }
 
 bool namesPlan(const std::string &path) {
@@ -136,7 +118,9 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
   }
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, options));
-  removeUnusedPlans(folder);
+  // Plans of models that nobody runs any more, and of other builds of llamac,
+  // would fill the disk.
+  removeUnusedFiles(folder, ".plan");
   LLAMAC_RETURN_IF_ERROR(compileToFile(*compilation, path, quiet).status());
   return ResolvedPlan{path, false};
 }

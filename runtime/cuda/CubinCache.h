@@ -17,10 +17,10 @@
 #define LLAMAC_RUNTIME_CUDA_CUBINCACHE_H
 
 #include "runtime/cuda/Nvrtc.h"
+#include "runtime/io/KeptFiles.h"
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
-#include <optional>
 #include <string>
 
 namespace llamac {
@@ -30,11 +30,8 @@ namespace llamac {
 std::string cubinKey(const CudaSource &source, const std::string &architecture,
                      const std::string &version);
 
-/// The image that was kept; none when there is none, or a damaged one.
-std::optional<std::string> findCubin(const std::string &key);
-
-/// Keeps `image`. An error says why it cannot be kept; nothing else is lost.
-absl::Status keepCubin(const std::string &key, const std::string &image);
+/// Where cubins are kept. Errors: those of cacheFolder().
+absl::StatusOr<KeptFiles> cubinFiles();
 
 } // namespace llamac
 

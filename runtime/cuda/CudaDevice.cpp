@@ -347,12 +347,15 @@ absl::StatusOr<const Nvrtc *> KernelCompiler::open() {
 absl::StatusOr<std::string> KernelCompiler::image(const CudaSource &source) {
   LLAMAC_ASSIGN_OR_RETURN(const Nvrtc *compiler, open());
   const std::string key = cubinKey(source, architecture, compiler->version());
-  if (std::optional<std::string> known = findCubin(key))
-    return *std::move(known);
+  const absl::StatusOr<KeptFiles> files = cubinFiles();
+  if (files.ok())
+    if (std::optional<std::string> known = files->find(key))
+      return *std::move(known);
   auto cubin = compiler->compile(source, architecture);
   if (!cubin.ok())
     return deviceError(cubin.status().message());
-  if (const absl::Status kept = keepCubin(key, cubin->image);
+  if (const absl::Status kept =
+          files.ok() ? files->keep(key, cubin->image) : files.status();
       !kept.ok() && !warned.exchange(true))
     std::fprintf(stderr, "warning: compiled kernels are not kept: %s\n",
                  std::string(kept.message()).c_str());

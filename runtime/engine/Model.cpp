@@ -120,6 +120,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(
       model->reader,
       PlanReader::open(path, {.verify = options.verify, .threads = threads}));
+  model->compiled = model->reader;
   model->modelConfig = fromPlan(*model->plan().config);
   times.plan = clock.lap();
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
@@ -162,6 +163,12 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
   times.tokenizer = clock.lap();
   return model;
+}
+
+absl::StatusOr<std::shared_ptr<const Model>> Model::asCompiled() const {
+  if (reader == compiled)
+    return std::shared_ptr<const Model>(new Model(*this));
+  return withPlan(compiled);
 }
 
 absl::StatusOr<std::shared_ptr<const Model>>

@@ -93,6 +93,10 @@ public:
 
   const LoadTimes &loadTimes() const { return times; }
 
+  /// The same model, its weights shared, as compiled: without what was tuned.
+  /// Itself where nothing is. Errors: those of the device.
+  absl::StatusOr<std::shared_ptr<const Model>> asCompiled() const;
+
   /// The same model, its weights shared, run by `other`, which differs from its
   /// plan in kernels and launches alone. Errors: those of the device.
   absl::StatusOr<std::shared_ptr<const Model>>
@@ -105,6 +109,7 @@ private:
   std::shared_ptr<const PlanReader> planAsTuned() const;
 
   std::shared_ptr<const PlanReader> reader;
+  std::shared_ptr<const PlanReader> compiled; ///< Without what was tuned.
   ModelConfig modelConfig;
   std::shared_ptr<Device> runsOn;
   std::vector<std::shared_ptr<Buffer>> weights;

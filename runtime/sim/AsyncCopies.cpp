@@ -84,9 +84,12 @@ void Group::complete(Thread &thread, const AsyncCopy &copy) {
     if (copy.taken.empty())
       check(thread, copy.from, copy.valid, Access::Read, copy.site);
     setState(*thread.block, copy.to, copy.size, ByteState::Defined);
-    for (uint32_t i = 0; i < copy.size; ++i)
-      thread.block->sharedShadow.at(reinterpret_cast<uintptr_t>(copy.to) + i)
-          .write = {thread.clock, thread.block->index, copy.site, thread.index};
+    thread.block->sharedShadow.forCells(
+        reinterpret_cast<uintptr_t>(copy.to), copy.size,
+        [&](Cell &cell, uintptr_t /*address*/) {
+          cell.write = {thread.clock, thread.block->index, copy.site,
+                        thread.index};
+        });
   }
   std::memcpy(copy.to, sourceOf(copy), copy.valid);
   std::memset(copy.to + copy.valid, 0, copy.size - copy.valid);
@@ -172,7 +175,7 @@ void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
     return;
   for (uint64_t i = 0; i < size; ++i) {
     const Epoch &write =
-        block.sharedShadow.at(reinterpret_cast<uintptr_t>(at + i)).write;
+        block.sharedShadow.lastWrite(reinterpret_cast<uintptr_t>(at + i));
     if (write.clock == 0 || write.isCopy)
       continue;
     const std::vector<uint32_t> &fences =
@@ -196,9 +199,9 @@ void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
 void Group::markCopied(Block &block, const std::byte *at, uint64_t size) {
   if (!checked())
     return;
-  for (uint64_t i = 0; i < size; ++i)
-    block.sharedShadow.at(reinterpret_cast<uintptr_t>(at + i)).write.isCopy =
-        true;
+  block.sharedShadow.forCells(
+      reinterpret_cast<uintptr_t>(at), size,
+      [](Cell &cell, uintptr_t /*address*/) { cell.write.isCopy = true; });
 }
 
 void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {

@@ -133,26 +133,33 @@ void Group::checkShared(Thread &thread, Block &block, const void *address,
              absl::StrCat("uninitialised: reads ", bytes(size), " of ",
                           describeShared(block, byte),
                           ", which nobody has written"));
-    checkRace(thread, block.sharedShadow.at(toInteger(byte)), access, byte,
-              site);
     if (!isRead(access))
       state = ByteState::Defined;
   }
+  checkRaces(thread, block.sharedShadow, address, size, access, site);
+}
+
+Group::FoundBuffer Group::findBuffer(const void *address) {
+  constexpr uintptr_t pageBytes = 4096;
+  FoundBuffer &last =
+      lastBuffers[toInteger(address) / pageBytes % lastBuffers.size()];
+  if (!last.buffer || toInteger(address) - last.start >= last.buffer->size)
+    last.buffer = launch.memory.find(address, last.start);
+  return last;
 }
 
 void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
                         Access access, const void *site) {
-  if (!lastBuffer || toInteger(address) - lastBufferStart >= lastBuffer->size)
-    lastBuffer = launch.memory.find(address, lastBufferStart);
-  const uint64_t offset = toInteger(address) - lastBufferStart;
-  if (!lastBuffer || size > lastBuffer->size - offset) {
+  const FoundBuffer found = findBuffer(address);
+  const uint64_t offset = toInteger(address) - found.start;
+  if (!found.buffer || size > found.buffer->size - offset) {
     if (isRead(access) && launch.module.contains(address))
       return;
     failIn(thread, site,
            absl::StrCat("out of bounds: ", verb(access), bytes(size), " of ",
                         launch.memory.describe(address)));
   }
-  SimMemory::Buffer &buffer = *lastBuffer;
+  SimMemory::Buffer &buffer = *found.buffer;
   const bool early = isEarly(thread);
   if (early && !isRead(access))
     failIn(thread, site,
@@ -179,9 +186,8 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
                             early ? " before gridDependencyWait" : ""));
       defined |= !isRead(access);
     }
-    checkRace(thread, launch.globalShadow.at(toInteger(byte)), access, byte,
-              site);
   }
+  checkRaces(thread, launch.globalShadow, address, size, access, site);
 }
 
 void Group::checkReadOnly(const void *address, uint64_t size,
@@ -189,7 +195,7 @@ void Group::checkReadOnly(const void *address, uint64_t size,
   if (!checked())
     return;
   for (uint64_t i = 0; i < size; ++i) {
-    const Epoch &write = launch.globalShadow.at(toInteger(address) + i).write;
+    const Epoch &write = launch.globalShadow.lastWrite(toInteger(address) + i);
     if (write.clock)
       fail(site, absl::StrCat("race: loadReadOnly of ",
                               launch.memory.describe(
@@ -266,7 +272,16 @@ bool Group::knows(const Thread &thread, const Epoch &epoch) const {
          (*clocks->second)[epoch.thread] >= epoch.clock;
 }
 
-void Group::checkRace(Thread &thread, Cell &cell, Access access,
+void Group::checkRaces(const Thread &thread, Shadow &shadow,
+                       const void *address, uint64_t size, Access access,
+                       const void *site) {
+  shadow.forCells(toInteger(address), size, [&](Cell &cell, uintptr_t first) {
+    checkRace(thread, cell, access, reinterpret_cast<const void *>(first),
+              site);
+  });
+}
+
+void Group::checkRace(const Thread &thread, Cell &cell, Access access,
                       const void *address, const void *site) {
   const Epoch now{thread.clock, thread.block->index, site, thread.index,
                   access == Access::Atomic || access == Access::AtomicStore};

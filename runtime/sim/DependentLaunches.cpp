@@ -31,7 +31,7 @@ namespace llamac::sim {
 void ChainWrites::add(Launch &launch) {
   kernels.push_back(launch.launch.kernel);
   const auto number = static_cast<uint32_t>(kernels.size());
-  launch.globalShadow.forEach([&](uintptr_t address, const Cell &cell) {
+  launch.globalShadow.forEachByte([&](const Cell &cell, uintptr_t address) {
     const Epoch &write = cell.write;
     const bool isAtomic = cell.read.clock != 0 && cell.read.isAtomic;
     if (write.clock == 0 && !isAtomic)
@@ -89,7 +89,7 @@ void Group::resume() {
 void Group::checkEarlyReads(const ChainWrites &written) {
   if (!checked() || launch.failed)
     return;
-  launch.globalShadow.forEach([&](uintptr_t address, const Cell &cell) {
+  launch.globalShadow.forEachByte([&](const Cell &cell, uintptr_t address) {
     if (cell.read.clock == 0 || launch.failed)
       return;
     const ChainWrites::Writer writer = written.find(address);

@@ -116,6 +116,14 @@ struct Products {
   uint64_t done = 0;
   bool fenced = false; ///< Ever.
   std::vector<ProductRegisters> registers;
+
+  void clear() {
+    underWay.clear();
+    groupEnds.clear();
+    done = 0;
+    fenced = false;
+    registers.clear();
+  }
 };
 
 struct Thread {
@@ -459,8 +467,10 @@ private:
                    Access access, const void *site);
   /// Whether `thread` is ordered behind the access `epoch`.
   bool knows(const Thread &thread, const Epoch &epoch) const;
-  void checkRace(Thread &thread, Cell &cell, Access access, const void *address,
-                 const void *site);
+  void checkRaces(const Thread &thread, Shadow &shadow, const void *address,
+                  uint64_t size, Access access, const void *site);
+  void checkRace(const Thread &thread, Cell &cell, Access access,
+                 const void *address, const void *site);
   [[noreturn]] void failRace(const Thread &thread, const Epoch &other,
                              const char *otherDid, Access access,
                              const void *address, const void *site);
@@ -481,8 +491,15 @@ private:
   std::map<uint32_t, ClusterBarrier> clusterBarriers; ///< By cluster.
   std::vector<SharedVariable> variables;
   uint32_t staticBytes = 0;
-  uintptr_t lastBufferStart = 0;
-  SimMemory::Buffer *lastBuffer = nullptr;
+
+  struct FoundBuffer {
+    uintptr_t start = 0;
+    SimMemory::Buffer *buffer = nullptr; ///< Null: none.
+  };
+  /// The buffer that `address` is in.
+  FoundBuffer findBuffer(const void *address);
+  /// Those found last, by the address's page.
+  std::array<FoundBuffer, 64> lastBuffers;
 };
 
 } // namespace llamac::sim

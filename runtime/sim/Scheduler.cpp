@@ -142,7 +142,7 @@ void Group::prepare(Block &block, uint32_t index) {
     thread.copies.clear();
     thread.groupEnds.clear();
     thread.copiesDone = 0;
-    thread.products = {};
+    thread.products.clear();
     thread.hasArrivedAtCluster = false;
     thread.clusterPhase = 0;
     thread.clock = 1;

@@ -28,6 +28,8 @@ struct Epoch {
   uint32_t thread = 0;
   bool isAtomic = false;
   bool isCopy = false; ///< A bulk copy's, which no fence has to order.
+
+  bool operator==(const Epoch &other) const = default;
 };
 
 /// Reads and atomics of one byte that no later one is ordered behind, and some
@@ -98,12 +100,76 @@ struct Cell {
   Epoch write;
   Epoch read;
   std::unique_ptr<Reads> moreReads;
+
+  Cell copy() const {
+    return {write, read,
+            moreReads ? std::make_unique<Reads>(*moreReads) : nullptr};
+  }
 };
 
-/// The cells of addresses, made when they are first asked for.
+/// The cells of addresses, made when they are first asked for. Most accesses
+/// are of aligned words and more, so one cell stands for all bytes of a word
+/// until one of them is touched alone.
 class Shadow {
 public:
-  Cell &at(uintptr_t address) {
+  static constexpr uintptr_t pageBytes = 1024;
+
+  /// Calls visit(cell, address) for the cells of `size` bytes from `address`
+  /// on, each with the first address it stands for; it may change them.
+  template <class Visit>
+  void forCells(uintptr_t address, uint64_t size, const Visit &visit) {
+    const uintptr_t end = address + size;
+    while (address < end) {
+      Word &word = at(address);
+      const uintptr_t start = address % wordBytes;
+      const uintptr_t stop = std::min(wordBytes, start + (end - address));
+      const bool whole = stop - start == wordBytes;
+      if (whole && !word.bytes) {
+        visit(word.all, address);
+      } else {
+        if (!word.bytes)
+          split(word);
+        for (uintptr_t byte = start; byte < stop; ++byte)
+          visit((*word.bytes)[byte], address - start + byte);
+        if (whole)
+          uniteIfEqual(word);
+      }
+      address += stop - start;
+    }
+  }
+
+  /// The last plain write of the byte at `address`.
+  const Epoch &lastWrite(uintptr_t address) {
+    const Word &word = at(address);
+    return (word.bytes ? (*word.bytes)[address % wordBytes] : word.all).write;
+  }
+
+  /// Calls visit(cell, address) for every byte that was asked for, and others.
+  template <class Visit> void forEachByte(const Visit &visit) const {
+    for (const auto &[page, words] : pages)
+      for (uintptr_t i = 0; i < pageBytes; ++i) {
+        const Word &word = (*words)[i / wordBytes];
+        visit(word.bytes ? (*word.bytes)[i % wordBytes] : word.all,
+              page * pageBytes + i);
+      }
+  }
+
+  void clear() {
+    pages.clear();
+    last = nullptr;
+  }
+
+private:
+  static constexpr uintptr_t wordBytes = 4;
+
+  struct Word {
+    Cell all;
+    /// In place of `all`, once they differ.
+    std::unique_ptr<std::array<Cell, wordBytes>> bytes;
+  };
+  using Page = std::array<Word, pageBytes / wordBytes>;
+
+  Word &at(uintptr_t address) {
     const uintptr_t page = address / pageBytes;
     if (page != lastPage || !last) {
       std::unique_ptr<Page> &slot = pages[page];
@@ -112,25 +178,25 @@ public:
       last = slot.get();
       lastPage = page;
     }
-    return (*last)[address % pageBytes];
+    return (*last)[address % pageBytes / wordBytes];
   }
 
-  void clear() {
-    pages.clear();
-    last = nullptr;
+  static void split(Word &word) {
+    word.bytes = std::make_unique<std::array<Cell, wordBytes>>();
+    for (Cell &byte : *word.bytes)
+      byte = word.all.copy();
+    word.all = {};
   }
 
-  static constexpr uintptr_t pageBytes = 1024;
-
-  /// Calls visit(address, cell) for every byte that was asked for, and others.
-  template <class Visit> void forEach(const Visit &visit) {
-    for (auto &[page, cells] : pages)
-      for (uintptr_t i = 0; i < pageBytes; ++i)
-        visit(page * pageBytes + i, (*cells)[i]);
+  static void uniteIfEqual(Word &word) {
+    const Cell &first = word.bytes->front();
+    for (const Cell &byte : *word.bytes)
+      if (byte.moreReads || byte.write != first.write ||
+          byte.read != first.read)
+        return;
+    word.all = first.copy();
+    word.bytes = nullptr;
   }
-
-private:
-  using Page = std::array<Cell, pageBytes>;
 
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
   Page *last = nullptr;

@@ -9,11 +9,13 @@
 #include "runtime/tools/BenchCommand.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/tune/Trials.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -109,10 +111,20 @@ absl::Status Run::decodeGiven(absl::Span<const int32_t> tokens) {
 }
 
 // Code and weights come into memory before anything is measured.
-static absl::Status warmUp(Engine &engine, absl::Span<const int32_t> tokens) {
-  Run run(engine, 1);
-  LLAMAC_RETURN_IF_ERROR(run.prefill(tokens.first(16)));
-  return run.decode(tokens.last(1));
+static absl::StatusOr<std::unique_ptr<Engine>>
+warmEngine(const std::shared_ptr<const Model> &model) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                          Engine::create(model));
+  constexpr int64_t promptTokens = 16;
+  if (model->context() > promptTokens) {
+    const std::vector<int32_t> tokens =
+        madeUpTokens(promptTokens + 1, model->config().vocabSize);
+    Run run(*engine, 1);
+    LLAMAC_RETURN_IF_ERROR(
+        run.prefill(absl::MakeConstSpan(tokens).first(promptTokens)));
+    LLAMAC_RETURN_IF_ERROR(run.decode(absl::MakeConstSpan(tokens).last(1)));
+  }
+  return engine;
 }
 
 namespace {
@@ -198,6 +210,106 @@ static void print(const Model &model, const BenchOptions &options,
                 options.genTokens, 1e3 * step, load.all(), first,
                 static_cast<double>(peak) / (1 << 20),
                 model.device().describe(), model.code().isa());
+}
+
+// Seconds of the model as compiled, and of the same work with what was tuned.
+static constexpr size_t untuned = 0, tuned = 1;
+
+namespace {
+
+struct Comparison {
+  Trials prefill{2}; // A round is a prompt.
+  Trials decode{2};  // A round is a turn of steps.
+};
+
+} // namespace
+
+// Runs `work(which)` for both; `first` goes ahead.
+template <typename Work>
+static absl::Status timeBoth(size_t first, Trials &trials, Work work) {
+  std::array<std::optional<double>, 2> seconds;
+  for (const size_t which : {first, 1 - first}) {
+    LLAMAC_ASSIGN_OR_RETURN(seconds[which], timed([&] { return work(which); }));
+  }
+  trials.addRound(seconds);
+  return absl::OkStatus();
+}
+
+static absl::StatusOr<Comparison>
+compare(const std::array<std::shared_ptr<const Model>, 2> &models,
+        const BenchOptions &options, int64_t promptTokens, int64_t batch) {
+  // Where a device queues steps, a turn is long enough to fill the queue.
+  const int64_t turn =
+      std::min<int64_t>(options.genTokens, models[tuned]->samples() ? 16 : 1);
+  const std::vector<int32_t> tokens = madeUpTokens(
+      promptTokens + options.genTokens, models[tuned]->config().vocabSize);
+  const auto prompt = absl::MakeConstSpan(tokens).first(promptTokens);
+  Comparison measured;
+  for (int64_t round = -options.warmUps; round < options.repeat; ++round) {
+    if (round == 0)
+      measured = {};
+    // Which goes ahead alternates, and so does whose memory comes first.
+    size_t first = round % 2 == 0 ? untuned : tuned;
+    std::array<std::unique_ptr<Engine>, 2> engines;
+    for (const size_t which : {first, 1 - first}) {
+      LLAMAC_ASSIGN_OR_RETURN(engines[which], warmEngine(models[which]));
+    }
+    std::array<Run, 2> runs = {Run(*engines[untuned], batch),
+                               Run(*engines[tuned], batch)};
+    LLAMAC_RETURN_IF_ERROR(timeBoth(first, measured.prefill, [&](size_t which) {
+      return runs[which].prefill(prompt);
+    }));
+    for (int64_t step = 0; step + turn <= options.genTokens; step += turn) {
+      const auto next =
+          absl::MakeConstSpan(tokens).subspan(promptTokens + step, turn);
+      LLAMAC_RETURN_IF_ERROR(
+          timeBoth(first, measured.decode,
+                   [&](size_t which) { return runs[which].decode(next); }));
+      first = 1 - first;
+    }
+  }
+  return measured;
+}
+
+static void print(const Comparison &measured, const BenchOptions &options,
+                  int64_t promptTokens, int64_t batch, bool same,
+                  std::FILE *out) {
+  nlohmann::ordered_json report = {{"batch", batch},
+                                   {"prompt_tokens", promptTokens},
+                                   {"gen_tokens", options.genTokens},
+                                   {"repeat", options.repeat},
+                                   {"same", same}};
+  for (const auto &[name, trials] : {std::pair{"prefill", &measured.prefill},
+                                     std::pair{"decode", &measured.decode}}) {
+    const Trials::Ratio speed = trials->ratioOf(untuned, tuned);
+    report[name] = {{"speedup", speed.median},
+                    {"noise", speed.noise},
+                    {"turns", speed.rounds},
+                    {"tuned_s", trials->secondsOf(tuned)},
+                    {"untuned_s", trials->secondsOf(untuned)}};
+    if (!options.json)
+      absl::FPrintF(out, "%-8s %8.3f x as compiled, +- %.3f  (%d turns)\n",
+                    name, speed.median, speed.noise, speed.rounds);
+  }
+  if (options.json)
+    absl::FPrintF(out, "%s\n", report.dump());
+  else if (same)
+    absl::FPrintF(out, "nothing was tuned that runs otherwise than compiled\n");
+}
+
+static absl::Status benchTuned(const std::shared_ptr<const Model> &model,
+                               const BenchOptions &options, std::FILE *out) {
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const Model> compiled,
+                          model->asCompiled());
+  const bool same = compiled->planReader() == model->planReader();
+  for (const int64_t promptTokens : options.promptTokens)
+    for (const int64_t batch : options.batch) {
+      LLAMAC_ASSIGN_OR_RETURN(
+          const Comparison measured,
+          compare({compiled, model}, options, promptTokens, batch));
+      print(measured, options, promptTokens, batch, same, out);
+    }
+  return absl::OkStatus();
 }
 
 // A line of JSON for what ran, or a table.
@@ -299,11 +411,10 @@ absl::Status benchCommand(const std::shared_ptr<const Model> &model,
   LLAMAC_RETURN_IF_ERROR(checkOptions(*model, options));
   if (options.kernels)
     return benchKernels(model, options, out);
+  if (options.compareUntuned)
+    return benchTuned(model, options, out);
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model));
-  if (model->context() > 16)
-    LLAMAC_RETURN_IF_ERROR(
-        warmUp(*engine, madeUpTokens(17, model->config().vocabSize)));
+                          warmEngine(model));
   for (const int64_t promptTokens : options.promptTokens)
     for (const int64_t batch : options.batch) {
       LLAMAC_ASSIGN_OR_RETURN(const Point point,

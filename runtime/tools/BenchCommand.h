@@ -23,6 +23,8 @@ struct BenchOptions {
   int64_t warmUps = 0;                       ///< Runs that are not counted.
   int64_t repeat = 1;                        ///< Runs whose median is given.
   bool kernels = false; ///< Times each kernel in place of the whole.
+  /// Compares with the plan as compiled, without what was tuned.
+  bool compareUntuned = false;
   bool json = false;
 };
 
@@ -35,8 +37,12 @@ struct BenchOptions {
 /// process's peak memory. With `kernels`, the launches of prefill and of decode
 /// are timed one by one instead: for each kernel the time, bytes and operations
 /// a second, and their shares of what the device was measured to do at most, in
-/// the same process. Usage error when the tokens exceed the context, or
-/// the batch the plan's sequences.
+/// the same process. With `compareUntuned`, the plan with what was tuned and as
+/// compiled run in turn, prompt by prompt and step by step, so that what slows
+/// the machine for a while weighs on both: the median over turns of how many
+/// times as fast the tuned one is, and the least difference from 1 that is more
+/// than noise (1 %, or three standard errors). Usage error when the tokens
+/// exceed the context, or the batch the plan's sequences.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 

@@ -85,10 +85,14 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
       ->capture_default_str();
   app.add_option("--repeat", options.repeat, "Runs whose median is printed")
       ->capture_default_str();
-  app.add_flag(
+  CLI::Option *kernels = app.add_flag(
       "--kernels", options.kernels,
       "Time, bandwidth and operations of each kernel, and their shares "
       "of what is measured to be possible");
+  app.add_flag("--compare-untuned", options.compareUntuned,
+               "Run with and without what was tuned in turn, and print how "
+               "many times as fast it is")
+      ->excludes(kernels);
   app.add_flag("--json", options.json, "Print a JSON object for each");
 }
 

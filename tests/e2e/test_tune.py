@@ -71,6 +71,14 @@ class TuneCase(support.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout, result.stderr
 
+    def compare_untuned(self, *options):
+        options = ["--prompt-tokens", "64", "--gen-tokens", "8", "--repeat", "3", *options]
+        result = support.run(
+            [LLAMAC_RUN, "bench", self.plan, "--compare-untuned", "--json", *options], cache=self.cache
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
     def picks(self):
         """Tiles that are kept, by kernel; for one device."""
         connection = sqlite3.connect(self.database())
@@ -118,6 +126,13 @@ class Keeping(TuneCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("norm-apart  (imported)", self.tune("--explain-kernels").stdout)
         self.assertEqual(self.answer(), (before, ""))
+        for options, same in ([], False), (["--no-tuned"], True):
+            compared = self.compare_untuned(*options)
+            self.assertEqual(compared["same"], same)
+            self.assertEqual((compared["prefill"]["turns"], compared["decode"]["turns"]), (3, 24))
+            for work in "prefill", "decode":
+                self.assertGreater(compared[work]["speedup"], 0.1)
+                self.assertLess(compared[work]["speedup"], 10)
 
     def test_it_ends_when_its_budget_does(self):
         # What comes before the first look at the clock takes a moment, more on

@@ -244,8 +244,6 @@ constexpr bool hasVnni = false;
 /// Rows that products in 8-bit integers take side by side, as tileRows.
 #if defined(__AVX512VNNI__)
 constexpr int dotRows = 4;
-#elif defined(__AVX512BW__)
-constexpr int dotRows = 2;
 #else
 constexpr int dotRows = 1;
 #endif
@@ -287,39 +285,22 @@ template <int most> using DotUnsigned = DotBytes;
 
 #elif defined(__AVX2__)
 
-#if defined(__AVX512BW__)
-using VendorI8 = char __attribute__((vector_size(64)));
-using VendorI16 = short __attribute__((vector_size(64)));
-#else
 using VendorI8 = char __attribute__((vector_size(32)));
 using VendorI16 = short __attribute__((vector_size(32)));
-#endif
 
 /// u8 times i8, neighbours added in 16 bits.
 LLAMAC_INLINE VendorI16 multiplyPairs(U8xD w, I8xD x) {
-#if defined(__AVX512BW__)
-  return (VendorI16)__builtin_ia32_pmaddubsw512((VendorI8)w, (VendorI8)x);
-#else
   return (VendorI16)__builtin_ia32_pmaddubsw256((VendorI8)w, (VendorI8)x);
-#endif
 }
 
 LLAMAC_INLINE I32xD sumPairs(VendorI16 pairs) {
   auto ones = VendorI16{} + 1;
-#if defined(__AVX512BW__)
-  return (I32xD)__builtin_ia32_pmaddwd512(pairs, ones);
-#else
   return (I32xD)__builtin_ia32_pmaddwd256(pairs, ones);
-#endif
 }
 
 /// x with the signs of w; where w is 0, anything.
 LLAMAC_INLINE I8xD withSigns(I8xD x, I8xD w) {
-#if defined(__AVX512BW__)
-  return w < 0 ? -x : x;
-#else
   return (I8xD)__builtin_ia32_psignb256((VendorI8)x, (VendorI8)w);
-#endif
 }
 
 // A pair of products is at most 2 x most x 127, and as many are added in 16
@@ -387,9 +368,6 @@ LLAMAC_INLINE I32x16 addPairs(I32x16 sum, I16x32 w, I16x32 x) {
 #if defined(__AVX512VNNI__)
   using Vendor = int __attribute__((vector_size(64)));
   return (I32x16)__builtin_ia32_vpdpwssd512((Vendor)sum, (Vendor)w, (Vendor)x);
-#elif defined(__AVX512BW__)
-  using Vendor = I16 __attribute__((vector_size(64)));
-  return sum + (I32x16)__builtin_ia32_pmaddwd512((Vendor)w, (Vendor)x);
 #elif defined(__SSE2__)
 #if defined(__AVX2__)
   using Vendor = I16 __attribute__((vector_size(32)));

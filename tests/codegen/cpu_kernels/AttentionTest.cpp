@@ -500,7 +500,10 @@ static std::vector<AttentionCase> attentionCases() {
 #define LLAMAC_CASE(heads, kvHeads, headSize, format, pageTokens)              \
   all.push_back(                                                               \
       {level, heads, kvHeads, headSize, cpu::KvFormat::format, pageTokens});
-    LLAMAC_ATTENTION_CASES(LLAMAC_CASE)
+    LLAMAC_SOME_ATTENTION_CASES(LLAMAC_CASE)
+    if (level != amxModel) {
+      LLAMAC_OTHER_ATTENTION_CASES(LLAMAC_CASE)
+    }
 #undef LLAMAC_CASE
   }
   return all;

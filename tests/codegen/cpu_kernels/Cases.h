@@ -16,8 +16,9 @@
 #include "llamac/cpu/config.h"
 
 /// CASE(format, outputs, depth): gemv_*, gemm_*, gemv2_* and gemm2_* (two
-/// weights, RMSNorm before, silu(a) * b after), and embed_*.
-#define LLAMAC_MATMUL_CASES(CASE)                                              \
+/// weights, RMSNorm before, silu(a) * b after), and embed_*. Of formats that
+/// are multiplied as floats, and as bytes.
+#define LLAMAC_FLOAT_MATMUL_CASES(CASE)                                        \
   CASE(F32, 1, 8)                                                              \
   CASE(F32, 15, 48)                                                            \
   CASE(F32, 33, 104)                                                           \
@@ -29,6 +30,9 @@
   CASE(BF16, 15, 48)                                                           \
   CASE(BF16, 33, 104)                                                          \
   CASE(BF16, 100, 576)                                                         \
+  CASE(MXFP8, 17, 96)                                                          \
+  CASE(MXFP8, 100, 576)
+#define LLAMAC_BYTE_MATMUL_CASES(CASE)                                         \
   CASE(Q8_0, 1, 32)                                                            \
   CASE(Q8_0, 17, 96)                                                           \
   CASE(Q8_0, 100, 576)                                                         \
@@ -47,20 +51,19 @@
   CASE(Q5_K, 17, 256)                                                          \
   CASE(Q5_K, 33, 512)                                                          \
   CASE(Q6_K, 17, 256)                                                          \
-  CASE(Q6_K, 33, 512)                                                          \
-  CASE(MXFP8, 17, 96)                                                          \
-  CASE(MXFP8, 100, 576)
+  CASE(Q6_K, 33, 512)
 
 /// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,
 /// attentionSplit_*, attentionMerge_*, ropeAppend_*,
 /// qkvGemm_* and qkvGemv_*, and the products of the latter: queryProduct_*,
 /// keyProduct_* and valueProduct_*.
-#define LLAMAC_ATTENTION_CASES(CASE)                                           \
-  CASE(1, 1, 8, F16, 64)                                                       \
+#define LLAMAC_SOME_ATTENTION_CASES(CASE)                                      \
   CASE(3, 1, 16, F16, 32)                                                      \
+  CASE(9, 3, 64, F16, 64)
+#define LLAMAC_OTHER_ATTENTION_CASES(CASE)                                     \
+  CASE(1, 1, 8, F16, 64)                                                       \
   CASE(8, 1, 24, F32, 64)                                                      \
   CASE(4, 4, 64, F16, 128)                                                     \
-  CASE(9, 3, 64, F16, 64)                                                      \
   CASE(8, 2, 80, BF16, 64)                                                     \
   CASE(4, 1, 128, F16, 64)                                                     \
   CASE(2, 2, 16, Q8_0, 32)                                                     \

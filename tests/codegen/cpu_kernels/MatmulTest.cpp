@@ -273,7 +273,10 @@ static std::vector<MatmulCase> matmulCases() {
   for (const std::string &level : hostLevels()) {
 #define LLAMAC_CASE(format, n, k)                                              \
   all.push_back({level, DataType::format, #format, n, k});
-    LLAMAC_MATMUL_CASES(LLAMAC_CASE)
+    LLAMAC_BYTE_MATMUL_CASES(LLAMAC_CASE)
+    if (level != amxModel) {
+      LLAMAC_FLOAT_MATMUL_CASES(LLAMAC_CASE)
+    }
 #undef LLAMAC_CASE
   }
   return all;

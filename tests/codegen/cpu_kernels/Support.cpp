@@ -25,10 +25,10 @@ std::vector<std::string> hostLevels() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     levels.emplace_back("v3");
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-    levels.emplace_back("v4");
-  if (levels.back() == "v4" && __builtin_cpu_supports("avx512vnni"))
-    levels.insert(levels.end(), {"v4vnni", "v4amxmodel"});
+  if (__builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512vnni"))
+    levels.insert(levels.end(), {"v4vnni", amxModel});
 #endif
   return levels;
 }

@@ -25,6 +25,10 @@
 
 namespace llamac::testing {
 
+/// The level with a model of AMX in it: its unit has kernels of bytes, and a
+/// few of attention.
+inline constexpr const char *amxModel = "v4amxmodel";
+
 /// The levels whose unit was built and that this host can run.
 std::vector<std::string> hostLevels();
 

@@ -88,7 +88,10 @@ template <long width> struct Exp {
         *launch, operand<int>(*launch, 0), operand<void>(*launch, 1),          \
         operand<float>(*launch, 2));                                           \
   }
-LLAMAC_MATMUL_CASES(MATMUL)
+LLAMAC_BYTE_MATMUL_CASES(MATMUL)
+#ifndef LLAMAC_AMX_MODEL // Its tiles are of bytes.
+LLAMAC_FLOAT_MATMUL_CASES(MATMUL)
+#endif
 
 // Operands: q, pool, page table, positions, sequences, out.
 static inline AttentionArgs attentionArgs(const CpuLaunch &launch) {
@@ -158,7 +161,10 @@ static inline QkvArgs qkvArgs(const CpuLaunch &launch) {
   QKV_PART(query, h, g, s)                                                     \
   QKV_PART(key, h, g, s)                                                       \
   QKV_PART(value, h, g, s)
-LLAMAC_ATTENTION_CASES(ATTENTION)
+LLAMAC_SOME_ATTENTION_CASES(ATTENTION)
+#ifndef LLAMAC_AMX_MODEL
+LLAMAC_OTHER_ATTENTION_CASES(ATTENTION)
+#endif
 
 #define ROWWISE(w)                                                             \
   LLAMAC_KERNEL(rmsNorm_##w) {                                                 \

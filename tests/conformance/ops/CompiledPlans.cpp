@@ -244,7 +244,8 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
 
   PlanContents contents;
   const SmallVector<plan::KernelOp> kernels(module->getOps<plan::KernelOp>());
-  FailureOr<std::vector<SourceFile>> files = backend->emit(kernels, {});
+  FailureOr<std::vector<SourceFile>> files =
+      backend->emit(kernels, {}, SourceLayout::Formatted);
   if (failed(files))
     return errors.status("the kernels are not emitted");
   contents.source =

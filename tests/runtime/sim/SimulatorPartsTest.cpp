@@ -1,4 +1,4 @@
-//===- SimulatorPartsTest.cpp - Fibers, clocks, memory, modules -----------===//
+//===- SimulatorPartsTest.cpp - Fibers, clocks, shadow, memory, modules ---===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,6 +14,7 @@
 #include "runtime/plan/SimCode.h"
 #include "runtime/sim/Clocks.h"
 #include "runtime/sim/Fiber.h"
+#include "runtime/sim/Shadow.h"
 #include "runtime/sim/Simulator.h"
 
 #include <gmock/gmock.h>
@@ -89,6 +90,80 @@ TEST(SimClocks, KnowledgeReachesOtherBlocksByBlock) {
   const auto back = sim::asGridClocks(there, 6);
   EXPECT_EQ(sim::received(knowing({0, 0}), 4, back)->own,
             (sim::ClockVector{9, 2}));
+}
+
+//===----------------------------------------------------------------------===//
+// Shadow
+//===----------------------------------------------------------------------===//
+
+/// Writes `size` bytes from `address` on at `clock`; the addresses of the cells
+/// that this came to.
+static std::vector<uintptr_t> write(sim::Shadow &shadow, uintptr_t address,
+                                    uint64_t size, uint32_t clock) {
+  std::vector<uintptr_t> addresses;
+  shadow.forCells(address, size, [&](sim::Cell &cell, uintptr_t first) {
+    cell.write = {.clock = clock};
+    addresses.push_back(first);
+  });
+  return addresses;
+}
+
+static std::vector<uint32_t> clocks(sim::Shadow &shadow, uintptr_t address,
+                                    uint64_t size) {
+  std::vector<uint32_t> result;
+  for (uintptr_t i = 0; i < size; ++i)
+    result.push_back(shadow.lastWrite(address + i).clock);
+  return result;
+}
+
+TEST(SimShadow, OneCellStandsForAWordUntilAByteOfItIsTouchedAlone) {
+  sim::Shadow shadow;
+  constexpr uintptr_t at = 64;
+  using Addresses = std::vector<uintptr_t>;
+  using Clocks = std::vector<uint32_t>;
+  EXPECT_EQ(write(shadow, at, 12, 1), (Addresses{at, at + 4, at + 8}));
+  EXPECT_EQ(write(shadow, at + 2, 3, 2), (Addresses{at + 2, at + 3, at + 4}));
+  EXPECT_EQ(clocks(shadow, at - 1, 11),
+            (Clocks{0, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1}));
+  // The first two words have cells by byte, the third has one.
+  EXPECT_EQ(write(shadow, at + 4, 8, 3),
+            (Addresses{at + 4, at + 5, at + 6, at + 7, at + 8}));
+  EXPECT_EQ(clocks(shadow, at, 8), (Clocks{1, 1, 2, 2, 3, 3, 3, 3}));
+  // All of the second is the same again.
+  EXPECT_EQ(write(shadow, at + 4, 4, 4), (Addresses{at + 4}));
+}
+
+TEST(SimShadow, EachByteOfASplitWordKeepsTheReadsOfTheWord) {
+  sim::Shadow shadow;
+  auto countReads = [&](uintptr_t address, uint64_t size) {
+    std::vector<size_t> counts;
+    shadow.forCells(address, size, [&](sim::Cell &cell, uintptr_t) {
+      counts.push_back(cell.moreReads ? cell.moreReads->count : 0);
+    });
+    return counts;
+  };
+  shadow.forCells(8, 4, [](sim::Cell &cell, uintptr_t) {
+    cell.moreReads = std::make_unique<sim::Reads>();
+    cell.moreReads->add(
+        {.clock = 1}, [](const sim::Epoch &) { return false; }, false);
+  });
+  EXPECT_EQ(countReads(8, 4), (std::vector<size_t>{1}));
+  EXPECT_EQ(countReads(9, 1), (std::vector<size_t>{1}));
+  EXPECT_EQ(countReads(8, 4), (std::vector<size_t>{1, 1, 1, 1}))
+      << "what has more reads stays apart";
+}
+
+TEST(SimShadow, VisitsEveryByte) {
+  sim::Shadow shadow;
+  write(shadow, 4, 4, 1);
+  write(shadow, 9, 1, 2);
+  std::vector<uintptr_t> ones, twos;
+  shadow.forEachByte([&](const sim::Cell &cell, uintptr_t address) {
+    if (cell.write.clock)
+      (cell.write.clock == 1 ? ones : twos).push_back(address);
+  });
+  EXPECT_EQ(ones, (std::vector<uintptr_t>{4, 5, 6, 7}));
+  EXPECT_EQ(twos, (std::vector<uintptr_t>{9}));
 }
 
 //===----------------------------------------------------------------------===//

@@ -293,6 +293,37 @@ TEST_F(CommandsTest, BenchMeasuresEveryLengthWithEveryBatch) {
   EXPECT_FALSE(std::getline(lines, line));
 }
 
+TEST_F(CommandsTest, BenchComparesPromptByPromptAndStepByStep) {
+  const absl::Status status = benchCommand(model,
+                                           {.promptTokens = {2, 3},
+                                            .genTokens = 4,
+                                            .warmUps = 1,
+                                            .repeat = 3,
+                                            .compareUntuned = true,
+                                            .json = true},
+                                           out);
+  if (exitCode(status) == ExitCode::Accuracy)
+    GTEST_SKIP() << status;
+  ASSERT_TRUE(status.ok()) << status;
+  std::istringstream lines(contents(out));
+  std::string line;
+  for (const int tokens : {2, 3}) {
+    ASSERT_TRUE(std::getline(lines, line));
+    const auto report = nlohmann::json::parse(line);
+    EXPECT_EQ(report.at("prompt_tokens"), tokens);
+    EXPECT_EQ(report.at("same"), true); // Nothing was tuned for it.
+    EXPECT_EQ(report.at("prefill").at("turns"), 3);
+    EXPECT_EQ(report.at("decode").at("turns"), 3 * 4);
+    for (const char *work : {"prefill", "decode"}) {
+      EXPECT_GT(report.at(work).at("tuned_s"), 0);
+      EXPECT_GT(report.at(work).at("untuned_s"), 0);
+      EXPECT_GT(report.at(work).at("speedup"), 0);
+      EXPECT_GE(report.at(work).at("noise"), 0.01);
+    }
+  }
+  EXPECT_FALSE(std::getline(lines, line));
+}
+
 TEST_F(CommandsTest, BenchRefusesWhatThePlanDoesNotHold) {
   const struct {
     BenchOptions options;

@@ -1,0 +1,133 @@
+//===- ClangCompilerTest.cpp - Objects compiled and kept ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/clang/ClangCompiler.h"
+#include "tests/runtime/io/TestFiles.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace llamac {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class KeptObjects : public testing::Test {
+protected:
+  KeptObjects() {
+    setenv("LLAMAC_OBJECT_CACHE", folder.path("objects").c_str(),
+           /*overwrite=*/1);
+  }
+  ~KeptObjects() override { unsetenv("LLAMAC_OBJECT_CACHE"); }
+
+  /// A shared object with the bytes of `text` in it.
+  static ClangJob job(const std::string &text) {
+    ClangJob job;
+    job.what = "a test";
+    job.headers = {{"word.h", "#define WORD \"\"\n"}};
+    job.units = {
+        {{"unit.cpp", absl::StrCat("#include \"word.h\"\n"
+                                   "extern \"C\" const char text[] = \"",
+                                   text, "\" WORD;\n")},
+         {}}};
+    return job;
+  }
+
+  static std::string compile(const ClangJob &job) {
+    const absl::StatusOr<std::string> object = compileSharedObject(job);
+    EXPECT_TRUE(object.ok()) << object.status();
+    return object.value_or("");
+  }
+
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> found;
+    const std::filesystem::path in = folder.path("objects");
+    if (std::filesystem::exists(in))
+      for (const auto &file : std::filesystem::directory_iterator(in))
+        found.push_back(file.path());
+    return found;
+  }
+
+  TestDirectory folder;
+};
+
+TEST_F(KeptObjects, TheSameUnitIsCompiledOnce) {
+  compile(job("first words"));
+  ASSERT_EQ(files().size(), 1u);
+  const std::filesystem::path first = files().front();
+  std::filesystem::rename(first, folder.path("first"));
+  compile(job("other words"));
+  ASSERT_EQ(files().size(), 1u);
+  // What is kept for the first is now the object of the other.
+  std::filesystem::rename(files().front(), first);
+  EXPECT_THAT(compile(job("first words")), HasSubstr("other words"));
+}
+
+TEST_F(KeptObjects, ADamagedOneIsMadeAgain) {
+  const std::string before = compile(job("some words"));
+  ASSERT_EQ(files().size(), 1u);
+  const std::filesystem::path kept = files().front();
+  {
+    std::fstream file(kept, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);
+    file.put('x');
+  }
+  EXPECT_EQ(compile(job("some words")), before);
+  std::filesystem::resize_file(kept, 3);
+  EXPECT_EQ(compile(job("some words")), before);
+  EXPECT_GT(std::filesystem::file_size(kept), 100u) << "it was kept again";
+}
+
+TEST_F(KeptObjects, WhateverDecidesAnObjectNamesIt) {
+  const ClangJob plain = job("words");
+  compile(plain);
+  std::vector<ClangJob> others(6, plain);
+  others[0].headers = {{"word.h", "#define WORD \" and more\"\n"}};
+  others[1].args = {"-O1"};
+  others[2].units.front().args = {"-O1"};
+  others[3].units.front().source.name = "other.cpp";
+  others[4].settings = "an option of LLVM";
+  others[5] = job("more words");
+  for (size_t i = 0; i < others.size(); ++i) {
+    compile(others[i]);
+    EXPECT_EQ(files().size(), i + 2);
+  }
+  EXPECT_THAT(compile(others[0]), HasSubstr("words and more"));
+  EXPECT_THAT(compile(plain), Not(HasSubstr("words and more")));
+  EXPECT_EQ(files().size(), others.size() + 1);
+}
+
+TEST_F(KeptObjects, AUnitThatDoesNotCompileIsNotKept) {
+  ClangJob wrong = job("words");
+  wrong.units.front().source.text += "int x = nothing;\n";
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(std::string(compileSharedObject(wrong).status().message()),
+                HasSubstr("'nothing'"));
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(KeptObjects, NothingIsKeptWhereThatIsNotWantedOrNotPossible) {
+  const std::string before = compile(job("words"));
+  setenv("LLAMAC_OBJECT_CACHE", "", 1);
+  EXPECT_EQ(compile(job("words")), before);
+  // A folder cannot be made below a file.
+  setenv("LLAMAC_OBJECT_CACHE", folder.write("file", "x").append("/x").c_str(),
+         1);
+  EXPECT_EQ(compile(job("words")), before);
+  EXPECT_EQ(files().size(), 1u);
+}
+
+} // namespace
+} // namespace llamac
