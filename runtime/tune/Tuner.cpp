@@ -466,15 +466,22 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
 }
 
 /// Measures the picks that are new once more, beside what they take the place
-/// of: the fastest of many is fast by chance, too, and is so only once.
+/// of: the fastest of many is fast by chance, too, and is so only once. Those
+/// that there is no time for are given up.
 absl::Status ProgramTuner::confirm(const StepShape &shape) {
   constexpr size_t mostRounds = 15;
   if (picks == earlier)
     return absl::OkStatus();
+  // As much again is for whole steps.
+  const double least = 2 * leastWholeRounds * timer->seconds();
+  if (steadySeconds() + 2 * least > deadline) {
+    picks = earlier;
+    return absl::OkStatus();
+  }
   std::vector<Trials> again;
   for (const TunedKernel &kernel : kernels)
     again.emplace_back(kernel.candidates.size());
-  const double end = deadline - 2 * leastWholeRounds * timer->seconds();
+  const double end = deadline - least;
   for (size_t round = 0; round < mostRounds; ++round) {
     if (isStopped() || (round >= leastWholeRounds && steadySeconds() > end))
       break;
