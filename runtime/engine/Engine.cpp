@@ -168,27 +168,58 @@ absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
   return absl::OkStatus();
 }
 
-absl::Status Engine::reserve(absl::Span<const SequenceTokens> batch) {
-  for (const SequenceTokens &item : batch) {
-    const int64_t length =
-        item.sequence->length() + static_cast<int64_t>(item.tokens.size());
-    LLAMAC_ASSIGN_OR_RETURN(const bool changed,
-                            cache->reserve(item.sequence->slot, length));
-    if (!changed)
-      continue;
-    const absl::Span<const int32_t> row = cache->row(item.sequence->slot);
-    Buffer &table = *inputs[static_cast<size_t>(schema::InputRole::PageTable)];
-    LLAMAC_RETURN_IF_ERROR(shared->device().write(
-        table, item.sequence->slot * row.size() * sizeof(int32_t),
-        {reinterpret_cast<const uint8_t *>(row.data()),
-         row.size() * sizeof(int32_t)}));
-  }
-  return absl::OkStatus();
+/// Gives `sequence` the pages that `tokens` tokens in all need.
+absl::Status Engine::reserve(const Sequence &sequence, int64_t tokens) {
+  LLAMAC_ASSIGN_OR_RETURN(const bool changed,
+                          cache->reserve(sequence.slot, tokens));
+  if (!changed)
+    return absl::OkStatus();
+  const absl::Span<const int32_t> row = cache->row(sequence.slot);
+  Buffer &table = *inputs[static_cast<size_t>(schema::InputRole::PageTable)];
+  return shared->device().write(table,
+                                sequence.slot * row.size() * sizeof(int32_t),
+                                {reinterpret_cast<const uint8_t *>(row.data()),
+                                 row.size() * sizeof(int32_t)});
 }
 
 void Engine::truncate(Sequence &sequence, int64_t tokens) {
   sequence.tokens = tokens;
   cache->trim(sequence.slot, tokens);
+}
+
+size_t Engine::pagesOf(int64_t tokens) const {
+  const int64_t each = shared->plan().kv->pageTokens;
+  return static_cast<size_t>((tokens + each - 1) / each);
+}
+
+absl::StatusOr<CachedTokens> Engine::copyOf(const Sequence &sequence) const {
+  const uint64_t pageBytes = shared->plan().kv->pageBytes;
+  CachedTokens copy = {.tokens = sequence.length(), .pages = {}};
+  std::vector<uint8_t> staging;
+  for (const auto &pool : kvPools)
+    for (const int32_t page :
+         cache->row(sequence.slot).first(pagesOf(copy.tokens))) {
+      LLAMAC_ASSIGN_OR_RETURN(
+          const absl::Span<const uint8_t> bytes,
+          shared->device().read(*pool, page * pageBytes, pageBytes, staging));
+      copy.pages.insert(copy.pages.end(), bytes.begin(), bytes.end());
+    }
+  return copy;
+}
+
+absl::Status Engine::restore(Sequence &sequence, const CachedTokens &from,
+                             int64_t tokens) {
+  LLAMAC_RETURN_IF_ERROR(reserve(sequence, tokens));
+  const uint64_t pageBytes = shared->plan().kv->pageBytes;
+  const size_t given = pagesOf(from.tokens);
+  for (size_t layer = 0; layer < kvPools.size(); ++layer)
+    for (size_t i = 0; i < pagesOf(tokens); ++i)
+      LLAMAC_RETURN_IF_ERROR(shared->device().write(
+          *kvPools[layer], cache->row(sequence.slot)[i] * pageBytes,
+          absl::MakeConstSpan(from.pages)
+              .subspan((layer * given + i) * pageBytes, pageBytes)));
+  sequence.tokens = tokens;
+  return absl::OkStatus();
 }
 
 size_t Engine::programFor(const StepShape &shape) const {
@@ -236,7 +267,10 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
 absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
                               absl::Span<const Draw> draws, ChunkSink sink) {
   LLAMAC_RETURN_IF_ERROR(checkBatch(batch));
-  LLAMAC_RETURN_IF_ERROR(reserve(batch));
+  for (const SequenceTokens &item : batch)
+    LLAMAC_RETURN_IF_ERROR(
+        reserve(*item.sequence, item.sequence->length() +
+                                    static_cast<int64_t>(item.tokens.size())));
   // An observer sees every launch.
   const bool samples = shared->samples() && (observer || !draws.empty());
 

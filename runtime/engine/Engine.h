@@ -62,6 +62,12 @@ private:
   int64_t tokens = 0;
 };
 
+/// What a cache holds of the first tokens of a sequence, in the host's memory.
+struct CachedTokens {
+  int64_t tokens = 0;
+  std::vector<uint8_t> pages; ///< Whole ones: by layer, then by position.
+};
+
 /// Which of the tokens given to a step have their logits computed.
 enum class Wanted { None, Last, All };
 
@@ -132,6 +138,16 @@ public:
   /// least so many, and what a step left behind that ended with an error.
   void truncate(Sequence &sequence, int64_t tokens);
 
+  /// What the cache holds of all tokens of `sequence`. Errors: the device's.
+  absl::StatusOr<CachedTokens> copyOf(const Sequence &sequence) const;
+
+  /// Makes `sequence`, which is empty, one that has seen the first `tokens`
+  /// tokens, of which `from` has at least as many, copied from an engine with
+  /// the same model and layout of the cache. Errors: memory when the KV pool is
+  /// used up; the device's.
+  absl::Status restore(Sequence &sequence, const CachedTokens &from,
+                       int64_t tokens);
+
   /// As step(); gives the token that follows each item. The device chooses
   /// where the plan does, else the host: with one seed the same tokens, but for
   /// a draw within rounding of the border between two.
@@ -159,7 +175,8 @@ private:
 
   absl::Status allocate(const EngineOptions &options);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
-  absl::Status reserve(absl::Span<const SequenceTokens> batch);
+  absl::Status reserve(const Sequence &sequence, int64_t tokens);
+  size_t pagesOf(int64_t tokens) const;
   size_t programFor(const StepShape &shape) const;
   static absl::Status notFinite(int64_t position);
   /// Whether steps of `rows` sequences are queued, in a queue that is then

@@ -52,38 +52,83 @@ std::vector<StepPlan> gateSteps(const schema::PlanT &plan, size_t program) {
 
 absl::Status seenEnough() { return absl::CancelledError("seen enough"); }
 
+static absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
+
+/// Opens sequences until there are `count`.
+absl::Status StepRunner::open(int64_t count) {
+  while (static_cast<int64_t>(sequences.size()) < count) {
+    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
+    sequences.push_back(std::move(sequence));
+  }
+  return absl::OkStatus();
+}
+
+/// Makes sequence number `number` one of `tokens`.
+absl::Status StepRunner::begin(size_t number,
+                               absl::Span<const int32_t> tokens) {
+  Sequence &sequence = sequences[number];
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (sequence.length() > count)
+    engine.truncate(sequence, count);
+  const int64_t kept = number == 0 ? std::min(first.tokens, count) : 0;
+  if (sequence.length() < kept) {
+    engine.truncate(sequence, 0);
+    LLAMAC_RETURN_IF_ERROR(engine.restore(sequence, first, kept));
+  }
+  if (sequence.length() == count)
+    return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(engine.step(
+      {{&sequence, tokens.subspan(static_cast<size_t>(sequence.length())),
+        Wanted::None}},
+      ignoreLogits));
+  if (number == 0) {
+    LLAMAC_ASSIGN_OR_RETURN(first, engine.copyOf(sequence));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::begin(int64_t tokens) {
+  LLAMAC_RETURN_IF_ERROR(open(1));
+  return begin(0, tokensOf(tokens, engine.model().config().vocabSize, 0));
+}
+
 absl::Status StepRunner::run(const StepPlan &step,
                              absl::FunctionRef<void()> atLast) {
-  const auto ignore = [](const LogitsRow &) { return absl::OkStatus(); };
   const int64_t vocab = engine.model().config().vocabSize;
   std::vector<std::vector<int32_t>> tokens; ///< Those before, then its own.
   std::vector<SequenceTokens> batch;
   tokens.reserve(static_cast<size_t>(step.sequences));
-  while (static_cast<int64_t>(sequences.size()) < step.sequences) {
-    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
-    sequences.push_back(std::move(sequence));
-  }
+  LLAMAC_RETURN_IF_ERROR(open(step.sequences));
   for (int64_t i = 0; i < step.sequences; ++i) {
-    Sequence &sequence = sequences[static_cast<size_t>(i)];
     const absl::Span<const int32_t> all =
         tokens.emplace_back(tokensOf(step.before + step.tokens, vocab, i));
+    const auto number = static_cast<size_t>(i);
     const auto before = static_cast<size_t>(step.before);
-    if (sequence.length() > step.before)
-      engine.truncate(sequence, step.before);
-    const auto known = static_cast<size_t>(sequence.length());
-    if (known < before)
-      LLAMAC_RETURN_IF_ERROR(engine.step(
-          {{&sequence, all.subspan(known, before - known), Wanted::None}},
-          ignore));
-    batch.push_back({&sequence, all.subspan(before), Wanted::Last});
+    LLAMAC_RETURN_IF_ERROR(begin(number, all.first(before)));
+    batch.push_back({&sequences[number], all.subspan(before), Wanted::Last});
   }
   atLast();
-  const absl::Status status = engine.step(batch, ignore);
+  const absl::Status status = engine.step(batch, ignoreLogits);
   if (status.ok())
     return status;
   for (const SequenceTokens &item : batch)
     engine.truncate(*item.sequence, step.before);
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
+absl::StatusOr<CachedTokens>
+computeFirst(const std::shared_ptr<const Model> &model, int64_t tokens,
+             absl::FunctionRef<bool()> isOver) {
+  constexpr int64_t chunk = 128;
+  CachedTokens first;
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      Engine::create(
+          model, {.kvPages = pagesFor(model->plan(), {{.before = tokens}})}));
+  StepRunner steps(*engine, first);
+  while (first.tokens < tokens && !isOver())
+    LLAMAC_RETURN_IF_ERROR(steps.begin(std::min(first.tokens + chunk, tokens)));
+  return first;
 }
 
 int64_t pagesFor(const schema::PlanT &plan, absl::Span<const StepPlan> steps) {

@@ -15,9 +15,11 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -50,15 +52,32 @@ absl::Status seenEnough();
 /// that goes, and computed otherwise.
 class StepRunner {
 public:
-  explicit StepRunner(Engine &engine) : engine(engine) {}
+  /// `first` is what the first sequence begins with: what is longer is put
+  /// there, for the engines that follow.
+  StepRunner(Engine &engine, CachedTokens &first)
+      : engine(engine), first(first) {}
+
+  /// Makes the first sequence one of `tokens` tokens.
+  absl::Status begin(int64_t tokens);
 
   /// `atLast` is called before the last part of `step`, which runs the program.
   absl::Status run(const StepPlan &step, absl::FunctionRef<void()> atLast);
 
 private:
+  absl::Status open(int64_t count);
+  absl::Status begin(size_t number, absl::Span<const int32_t> tokens);
+
   Engine &engine;
+  CachedTokens &first;
   std::vector<Sequence> sequences;
 };
+
+/// What a StepRunner's first sequence begins with, `tokens` or, once `isOver`,
+/// fewer: for programs that are tuned one after the other. Errors: the
+/// device's, with the model.
+absl::StatusOr<CachedTokens>
+computeFirst(const std::shared_ptr<const Model> &model, int64_t tokens,
+             absl::FunctionRef<bool()> isOver);
 
 /// Pages of the cache that a StepRunner takes for all of `steps`.
 int64_t pagesFor(const schema::PlanT &plan, absl::Span<const StepPlan> steps);

@@ -41,7 +41,8 @@ class ProgramTuner final : public LaunchObserver {
 public:
   ProgramTuner(std::shared_ptr<const Model> model, size_t program,
                const TuneOptions &options, const MachineSpec &machine,
-               ScheduleCompiler &schedules, double deadline);
+               ScheduleCompiler &schedules, CachedTokens &first,
+               double deadline);
 
   absl::StatusOr<ProgramTuningResult> run();
 
@@ -93,6 +94,7 @@ private:
   const TuneOptions &options;
   MachineSpec machine;
   ScheduleCompiler &schedules;
+  CachedTokens &first; ///< See StepRunner.
   std::unique_ptr<WayChooser> ways;
   double begin;    ///< On steadySeconds()'s clock.
   double deadline; ///< The same.
@@ -136,11 +138,13 @@ static constexpr int64_t timedContext = 512;
 ProgramTuner::ProgramTuner(std::shared_ptr<const Model> model, size_t program,
                            const TuneOptions &options,
                            const MachineSpec &machine,
-                           ScheduleCompiler &schedules, double deadline)
+                           ScheduleCompiler &schedules, CachedTokens &first,
+                           double deadline)
     : model(std::move(model)), scheduled(this->model->planReader()),
       device(this->model->device().identity(this->model->plan())),
       program(program), options(options), machine(machine),
-      schedules(schedules), begin(steadySeconds()), deadline(deadline) {}
+      schedules(schedules), first(first), begin(steadySeconds()),
+      deadline(deadline) {}
 
 bool ProgramTuner::isStopped() const { return options.stop && *options.stop; }
 
@@ -642,8 +646,8 @@ bool ProgramTuner::takeNeighbours() {
 absl::Status ProgramTuner::takeSchedule() {
   // What comparing may take of the program's time.
   constexpr double share = 0.25;
-  ways =
-      std::make_unique<WayChooser>(model, program, timed, options, schedules);
+  ways = std::make_unique<WayChooser>(model, program, timed, options, schedules,
+                                      first);
   LLAMAC_RETURN_IF_ERROR(
       ways->chooseSchedule(begin + share * (deadline - begin)));
   if (ways->isOwn())
@@ -719,7 +723,7 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
   LLAMAC_ASSIGN_OR_RETURN(
       engine, Engine::create(
                   model, {.kvPages = pagesFor(plan(), run), .observer = this}));
-  steps.emplace(*engine);
+  steps.emplace(*engine, first);
   do {
     hasMore = false;
     tell("compiling candidates");
@@ -778,6 +782,18 @@ tuneModel(const std::shared_ptr<const Model> &model,
     schedules.compileRest(options.stop);
   }
   const size_t count = plan.programs.size();
+  CachedTokens first;
+  if (plan.target != "sim") { // Whose steps are not timed.
+    constexpr double shareOfBudget = 0.25;
+    if (options.progress)
+      options.progress("computing what steps begin with");
+    const double end = start + shareOfBudget * options.budget;
+    LLAMAC_ASSIGN_OR_RETURN(
+        first,
+        computeFirst(model, std::min(timedContext, plan.context - 1), [&] {
+          return (options.stop && *options.stop) || steadySeconds() > end;
+        }));
+  }
   std::vector<ProgramTuningResult> results;
   for (size_t program = 0; program < count; ++program) {
     if (options.stop && *options.stop)
@@ -791,10 +807,10 @@ tuneModel(const std::shared_ptr<const Model> &model,
         (program + 1 == count
              ? left
              : left / static_cast<double>(count - program - 1 + sharesOfLast));
-    LLAMAC_ASSIGN_OR_RETURN(
-        results.emplace_back(),
-        ProgramTuner(model, program, options, machine, schedules, deadline)
-            .run());
+    LLAMAC_ASSIGN_OR_RETURN(results.emplace_back(),
+                            ProgramTuner(model, program, options, machine,
+                                         schedules, first, deadline)
+                                .run());
   }
   return results;
 }

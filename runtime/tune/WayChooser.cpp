@@ -19,9 +19,10 @@ namespace llamac {
 
 WayChooser::WayChooser(std::shared_ptr<const Model> model, size_t program,
                        const StepPlan &timed, const TuneOptions &options,
-                       ScheduleCompiler &schedules)
+                       ScheduleCompiler &schedules, CachedTokens &first)
     : model(std::move(model)), program(program), timed(timed), options(options),
-      schedules(schedules), device(this->model->device().identity(made())) {}
+      schedules(schedules), first(first),
+      device(this->model->device().identity(made())) {}
 
 /// How each program of the plan runs: this one in `of`, others as made.
 std::vector<ProgramPick> WayChooser::all(const ProgramPick &of) const {
@@ -83,6 +84,7 @@ absl::Status WayChooser::choose(const std::vector<ProgramPick> &picks,
                .timed = timed,
                .kept = static_cast<size_t>(before - picks.begin()),
                .measures = made().target != "sim",
+               .first = first,
                .isOver = isOver,
                .tell = tell}));
   const Trials &trials = found.trials;

@@ -24,10 +24,10 @@ namespace llamac {
 class WayChooser {
 public:
   /// Of program number `program` of `model`, which was loaded without tunings,
-  /// by steps of `timed`.
+  /// by steps of `timed`. `first` is a StepRunner's.
   WayChooser(std::shared_ptr<const Model> model, size_t program,
              const StepPlan &timed, const TuneOptions &options,
-             ScheduleCompiler &schedules);
+             ScheduleCompiler &schedules, CachedTokens &first);
 
   /// What was chosen by an earlier run is given up only for a schedule that is
   /// faster by more than noise. Takes until `end`, on steadySeconds()'s
@@ -67,6 +67,7 @@ private:
   StepPlan timed;
   const TuneOptions &options;
   ScheduleCompiler &schedules;
+  CachedTokens &first;
   std::string device;
   ProgramPick way;
   std::vector<WayTuningResult> compared;

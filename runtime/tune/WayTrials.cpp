@@ -258,7 +258,7 @@ absl::StatusOr<WayTrialResult> WayTrial::run() {
       engine, Engine::create(model, {.kvPages = pagesFor(model->plan(), run),
                                      .arenaBytes = arenaBytes,
                                      .observer = this}));
-  steps.emplace(*engine);
+  steps.emplace(*engine, options.first);
   LLAMAC_RETURN_IF_ERROR(load());
   for (const StepPlan &step : options.gateSteps) {
     if (options.isOver())

@@ -43,6 +43,7 @@ struct WayTrialOptions {
   StepPlan timed;
   size_t kept = 0;      ///< The way that was chosen before.
   bool measures = true; ///< Whether times mean anything on the device.
+  CachedTokens &first;  ///< See StepRunner.
   absl::FunctionRef<bool()> isOver;
   absl::FunctionRef<void(const std::string &what)> tell;
 };

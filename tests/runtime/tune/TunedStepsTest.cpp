@@ -35,7 +35,7 @@ protected:
     auto created = Engine::create(model, {.observer = this});
     ASSERT_TRUE(created.ok()) << created.status();
     engine = *std::move(created);
-    runner.emplace(*engine);
+    runner.emplace(*engine, first);
   }
 
   absl::Status before(const LaunchSite &site, StepMemory &) override {
@@ -57,6 +57,7 @@ protected:
   toy::ToyPlanFile file;
   std::shared_ptr<const Model> model;
   std::unique_ptr<Engine> engine;
+  CachedTokens first;
   std::optional<StepRunner> runner;
   bool isLast = false;
   absl::Status atLast;
@@ -82,6 +83,48 @@ TEST_F(StepRunnerTest, OtherSequencesGetWhatTheyMiss) {
   EXPECT_THAT(last, ElementsAre(3));
 }
 
+TEST_F(StepRunnerTest, AnotherEngineTakesWhatTheFirstSequenceBeginsWith) {
+  ASSERT_TRUE(run({.sequences = 2, .before = 7, .tokens = 1}).ok());
+  EXPECT_THAT(past, ElementsAre(7, 7));
+  runner.reset();
+  auto other = Engine::create(model, {.observer = this});
+  ASSERT_TRUE(other.ok()) << other.status();
+  engine = *std::move(other);
+  runner.emplace(*engine, first);
+  ASSERT_TRUE(run({.sequences = 2, .before = 5, .tokens = 1}).ok());
+  EXPECT_THAT(past, ElementsAre(5)); // The second's.
+  ASSERT_TRUE(run({.sequences = 1, .before = 9, .tokens = 1}).ok());
+  EXPECT_THAT(past, ElementsAre(2));
+  EXPECT_EQ(first.tokens, 9);
+}
+
+TEST_F(StepRunnerTest, TheFirstSequenceGrowsAheadOfSteps) {
+  ASSERT_TRUE(runner->begin(6).ok());
+  EXPECT_EQ(first.tokens, 6);
+  ASSERT_TRUE(runner->begin(11).ok());
+  EXPECT_EQ(first.tokens, 11);
+  EXPECT_THAT(past, ElementsAre(6, 5));
+  ASSERT_TRUE(run({.sequences = 1, .before = 9, .tokens = 2}).ok());
+  EXPECT_THAT(past, IsEmpty());
+  EXPECT_THAT(last, ElementsAre(2));
+}
+
+TEST_F(StepRunnerTest, WhatIsComputedAheadServesAnotherEngine) {
+  auto computed = computeFirst(model, 12, [] { return false; });
+  ASSERT_TRUE(computed.ok()) << computed.status();
+  EXPECT_EQ(computed->tokens, 12);
+  first = *std::move(computed);
+  ASSERT_TRUE(run({.sequences = 1, .before = 12, .tokens = 2}).ok());
+  EXPECT_THAT(past, IsEmpty());
+  EXPECT_THAT(last, ElementsAre(2));
+}
+
+TEST_F(StepRunnerTest, NothingIsComputedAheadWhenTimeIsUp) {
+  const auto computed = computeFirst(model, 12, [] { return true; });
+  ASSERT_TRUE(computed.ok()) << computed.status();
+  EXPECT_EQ(computed->tokens, 0);
+}
+
 TEST_F(StepRunnerTest, AnObserverThatHasSeenEnoughEndsAStep) {
   atLast = seenEnough();
   ASSERT_TRUE(run({.sequences = 2, .before = 4, .tokens = 1}).ok());
@@ -105,7 +148,8 @@ TEST_F(StepRunnerTest, PagesAreEnoughForAllSteps) {
   auto small = Engine::create(
       model, {.kvPages = pagesFor(model->plan(), steps), .observer = this});
   ASSERT_TRUE(small.ok()) << small.status();
-  StepRunner inIt(**small);
+  CachedTokens none;
+  StepRunner inIt(**small, none);
   for (const StepPlan &step : steps)
     EXPECT_TRUE(inIt.run(step, [] {}).ok());
   for (const StepPlan &step : steps)
