@@ -23,7 +23,8 @@ fi
 # The compiler cannot be changed in a folder that is configured already.
 if [ ! -f build/CMakeCache.txt ]; then
   options+=(-DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19
-    -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld)
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld
+    -DLLAMAC_PRECOMPILED_HEADERS=ON)
 fi
 cmake -G Ninja -S . -B build "${options[@]}" -Wno-dev --log-level=WARNING
 cmake --build build --parallel "$(nproc)" ${targets[@]:+--target "${targets[@]}"}

@@ -25,6 +25,9 @@
 
 namespace llamac {
 
+/// Tokens before a step of decode that is timed.
+inline constexpr int64_t timedContext = 512;
+
 /// A step that makes the engine run one program: some sequences that have
 /// `before` tokens each get `tokens` more.
 struct StepPlan {
