@@ -184,23 +184,74 @@ bool ProgramTuner::isGated(size_t launch) const {
          std::none_of(at + 1, all.end(), isSame);
 }
 
+/// Whether `a` and `b` run the same kernel on the same places of the arena.
+static bool areAlike(const schema::LaunchT &a, const schema::LaunchT &b) {
+  const auto isSame = [](const schema::Operand &one,
+                         const schema::Operand &other) {
+    return one.kind() == other.kind() &&
+           (one.kind() != schema::OperandKind::Arena ||
+            one.offset() == other.offset());
+  };
+  return a.kernel == b.kernel &&
+         std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(),
+                    b.operands.end(), isSame);
+}
+
+/// The launches that a step needs not run for the gate, from the first to
+/// before the second: those of the layers from the second to the last but two,
+/// when the last but one, whose rows are still all, finds in the arena what the
+/// second would.
+std::pair<size_t, size_t> ProgramTuner::launchesLeftOut() const {
+  const int64_t layers = model->config().numLayers;
+  if (layers < 4)
+    return {0, 0};
+  const auto beginOf = [&](int64_t layer) {
+    return launchesOfLayers(launches(), layer).second;
+  };
+  const size_t second = beginOf(1), lastButOne = beginOf(layers - 2);
+  for (size_t i = 0; i < beginOf(2) - second; ++i)
+    if (!areAlike(*launches().launches[second + i],
+                  *launches().launches[lastButOne + i]))
+      return {0, 0};
+  return {second, lastButOne};
+}
+
 absl::Status ProgramTuner::before(const LaunchSite &site, StepMemory &memory) {
-  if (site.program != program)
+  if (site.program != program || phase == Phase::Idle)
     return absl::OkStatus();
-  if (phase == Phase::Trials) {
-    LLAMAC_RETURN_IF_ERROR(measure(site.shape));
-    return seenEnough();
+  // What runs here runs in full.
+  LLAMAC_RETURN_IF_ERROR(phase == Phase::Gate ? gateStep(site.shape, memory)
+                                              : measure(site.shape));
+  return seenEnough();
+}
+
+/// Runs a step with the plan's own kernels, and compares candidates on the way.
+absl::Status ProgramTuner::gateStep(const StepShape &shape,
+                                    StepMemory &memory) {
+  const auto [begin, end] = launchesLeftOut();
+  for (size_t i = 0; i < launches().launches.size(); ++i) {
+    if (i >= begin && i < end)
+      continue;
+    if (rowsOf(*launches().launches[i], shape) != 0 && isGated(i))
+      LLAMAC_RETURN_IF_ERROR(gateLaunch(i, shape, memory));
+    LLAMAC_RETURN_IF_ERROR(slates[0].program->runLaunch(i, shape));
   }
-  const std::optional<size_t> number = kernelOf(site.launch);
-  const schema::LaunchT &launch = *launches().launches[site.launch];
-  if (phase != Phase::Gate || !number || !isGated(site.launch) ||
-      rowsOf(launch, site.shape) == 0)
+  return absl::OkStatus();
+}
+
+/// Compares what candidates of launch number `number` leave in memory with what
+/// the plan's own kernel does, and leaves memory as it was.
+absl::Status ProgramTuner::gateLaunch(size_t number, const StepShape &shape,
+                                      StepMemory &memory) {
+  const std::optional<size_t> kernel = kernelOf(number);
+  if (!kernel)
     return absl::OkStatus();
-  const size_t first = ungated[*number], poolBytes = engine->poolBytes();
-  std::vector<Candidate> &candidates = kernels[*number].candidates;
+  const schema::LaunchT &launch = *launches().launches[number];
+  const size_t first = ungated[*kernel], poolBytes = engine->poolBytes();
+  std::vector<Candidate> &candidates = kernels[*kernel].candidates;
   LLAMAC_RETURN_IF_ERROR(
       readLaunch(launches(), launch, poolBytes, memory, start));
-  LLAMAC_RETURN_IF_ERROR(slates[0].program->runLaunch(site.launch, site.shape));
+  LLAMAC_RETURN_IF_ERROR(slates[0].program->runLaunch(number, shape));
   LLAMAC_RETURN_IF_ERROR(
       readLaunch(launches(), launch, poolBytes, memory, expected));
   for (size_t i = first; i < candidates.size(); ++i) {
@@ -208,7 +259,7 @@ absl::Status ProgramTuner::before(const LaunchSite &site, StepMemory &memory) {
       continue;
     LLAMAC_RETURN_IF_ERROR(writeLaunch(launch, start, memory));
     const absl::Status status =
-        slates[i - first + 1].program->runLaunch(site.launch, site.shape);
+        slates[i - first + 1].program->runLaunch(number, shape);
     if (!status.ok()) {
       candidates[i].rejected = std::string(status.message());
       continue;
@@ -369,7 +420,7 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
 /// of: the fastest of many is fast by chance, too, and is so only once. Those
 /// that there is no time for are given up.
 absl::Status ProgramTuner::confirm(const StepShape &shape) {
-  constexpr size_t mostRounds = 15;
+  constexpr size_t fewestRounds = 15, mostRounds = 100;
   if (picks == earlier)
     return absl::OkStatus();
   // As much again is for whole steps.
@@ -381,9 +432,18 @@ absl::Status ProgramTuner::confirm(const StepShape &shape) {
   std::vector<Trials> again;
   for (const TunedKernel &kernel : kernels)
     again.emplace_back(kernel.candidates.size());
+  const auto isDecided = [&](size_t i) {
+    return picks[i] == earlier[i] || again[i].isDecided(picks[i]);
+  };
   const double end = deadline - least;
   for (size_t round = 0; round < mostRounds; ++round) {
     if (isStopped() || (round >= leastWholeRounds && steadySeconds() > end))
+      break;
+    // Where noise hides what a pick gains, the next tune would find it.
+    size_t decided = 0;
+    for (size_t i = 0; i < kernels.size(); ++i)
+      decided += isDecided(i) ? 1 : 0;
+    if (round >= fewestRounds && decided == kernels.size())
       break;
     tell(absl::StrCat("the picks once more, round ", round + 1));
     const bool isEven = round % 2 == 0;

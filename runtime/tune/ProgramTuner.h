@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -79,6 +80,10 @@ private:
   absl::Status runStep(const StepPlan &step, Phase during);
   std::optional<size_t> kernelOf(size_t launch) const;
   bool isGated(size_t launch) const;
+  std::pair<size_t, size_t> launchesLeftOut() const;
+  absl::Status gateStep(const StepShape &shape, StepMemory &memory);
+  absl::Status gateLaunch(size_t number, const StepShape &shape,
+                          StepMemory &memory);
   absl::Status measure(const StepShape &shape);
   absl::StatusOr<std::vector<double>> timeStep(const Slate &slate,
                                                const StepShape &shape);

@@ -58,7 +58,7 @@ tuneModel(const std::shared_ptr<const Model> &model,
       break;
     // What the programs before did not take is shared by those that follow. The
     // last one's steps, of many rows, take longest.
-    constexpr size_t sharesOfLast = 3;
+    constexpr size_t sharesOfLast = 2;
     const double left = options.budget - (steadySeconds() - start);
     const double deadline =
         steadySeconds() +

@@ -279,6 +279,11 @@ TEST_F(TunerTest, LaterTurnsTryWhatDiffersFromThePickInOneTile) {
 }
 
 TEST_F(TunerTest, WrongVariantsAreRejectedHoweverFastTheyAre) {
+  // So many layers that the gate leaves some out.
+  CompileOptions options;
+  options.context = 512;
+  compile(options,
+          absl::StrReplaceAll(modelConfig, {{"_layers\": 2", "_layers\": 4"}}));
   const std::string sink = "int lanes) const {\n";
   PlantingCompiler compiler({
       {"gemv_feed_forward_w2",
