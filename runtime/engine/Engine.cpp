@@ -187,18 +187,13 @@ void Engine::truncate(Sequence &sequence, int64_t tokens) {
   cache->trim(sequence.slot, tokens);
 }
 
-size_t Engine::pagesOf(int64_t tokens) const {
-  const int64_t each = shared->plan().kv->pageTokens;
-  return static_cast<size_t>((tokens + each - 1) / each);
-}
-
 absl::StatusOr<CachedTokens> Engine::copyOf(const Sequence &sequence) const {
   const uint64_t pageBytes = shared->plan().kv->pageBytes;
   CachedTokens copy = {.tokens = sequence.length(), .pages = {}};
   std::vector<uint8_t> staging;
   for (const auto &pool : kvPools)
     for (const int32_t page :
-         cache->row(sequence.slot).first(pagesOf(copy.tokens))) {
+         cache->row(sequence.slot).first(cache->pagesOf(copy.tokens))) {
       LLAMAC_ASSIGN_OR_RETURN(
           const absl::Span<const uint8_t> bytes,
           shared->device().read(*pool, page * pageBytes, pageBytes, staging));
@@ -211,9 +206,10 @@ absl::Status Engine::restore(Sequence &sequence, const CachedTokens &from,
                              int64_t tokens) {
   LLAMAC_RETURN_IF_ERROR(reserve(sequence, tokens));
   const uint64_t pageBytes = shared->plan().kv->pageBytes;
-  const size_t given = pagesOf(from.tokens);
+  const auto given = static_cast<size_t>(cache->pagesOf(from.tokens));
+  const auto needed = static_cast<size_t>(cache->pagesOf(tokens));
   for (size_t layer = 0; layer < kvPools.size(); ++layer)
-    for (size_t i = 0; i < pagesOf(tokens); ++i)
+    for (size_t i = 0; i < needed; ++i)
       LLAMAC_RETURN_IF_ERROR(shared->device().write(
           *kvPools[layer], cache->row(sequence.slot)[i] * pageBytes,
           absl::MakeConstSpan(from.pages)

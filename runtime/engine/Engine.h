@@ -176,7 +176,6 @@ private:
   absl::Status allocate(const EngineOptions &options);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
   absl::Status reserve(const Sequence &sequence, int64_t tokens);
-  size_t pagesOf(int64_t tokens) const;
   size_t programFor(const StepShape &shape) const;
   static absl::Status notFinite(int64_t position);
   /// Whether steps of `rows` sequences are queued, in a queue that is then

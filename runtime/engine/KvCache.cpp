@@ -46,7 +46,7 @@ void KvCache::close(int32_t slot) {
 }
 
 void KvCache::trim(int32_t slot, int64_t tokens) {
-  const int64_t needed = (tokens + pageTokens - 1) / pageTokens;
+  const int64_t needed = pagesOf(tokens);
   int32_t *pages = table.data() + slot * pagesPerSequence;
   for (; used[slot] > needed; --used[slot]) {
     int32_t &page = pages[used[slot] - 1];
@@ -56,7 +56,7 @@ void KvCache::trim(int32_t slot, int64_t tokens) {
 }
 
 absl::StatusOr<bool> KvCache::reserve(int32_t slot, int64_t tokens) {
-  const int64_t needed = (tokens + pageTokens - 1) / pageTokens;
+  const int64_t needed = pagesOf(tokens);
   const int64_t more = needed - used[slot];
   if (more <= 0)
     return false;

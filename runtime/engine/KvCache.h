@@ -33,6 +33,12 @@ public:
   explicit KvCache(const schema::KvLayoutT &layout, int64_t pages = 0);
 
   int64_t pages() const { return pageCount; }
+
+  /// Pages that `tokens` tokens of a sequence take.
+  int64_t pagesOf(int64_t tokens) const {
+    return (tokens + pageTokens - 1) / pageTokens;
+  }
+
   int64_t freePages() const { return static_cast<int64_t>(freeList.size()); }
 
   /// A row of the page table for a new sequence. Memory error when all are

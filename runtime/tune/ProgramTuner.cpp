@@ -42,10 +42,8 @@ ProgramTuner::ProgramTuner(std::shared_ptr<const Model> model, size_t program,
       schedules(schedules), first(first), begin(steadySeconds()),
       deadline(deadline) {}
 
-bool ProgramTuner::isStopped() const { return options.stop && *options.stop; }
-
 bool ProgramTuner::isOver() const {
-  return isStopped() || steadySeconds() > deadline;
+  return options.isStopped() || steadySeconds() > deadline;
 }
 
 void ProgramTuner::tell(const std::string &what) const {
@@ -88,7 +86,7 @@ absl::Status ProgramTuner::compileCandidates() {
   const double now = steadySeconds();
   const double end = now + compileShare * (deadline - now);
   parallelFor(model->device().threads(), jobs.size(), [&](size_t i) {
-    if (isStopped() || steadySeconds() > end) {
+    if (options.isStopped() || steadySeconds() > end) {
       jobs[i].candidate->rejected = outOfTime;
       return;
     }
@@ -104,25 +102,23 @@ absl::Status ProgramTuner::compileCandidates() {
 }
 
 /// The slate of candidate `choice[i]` of kernel number i of the program.
-absl::StatusOr<Slate> ProgramTuner::makeSlate(absl::Span<const size_t> choice) {
+absl::StatusOr<BoundProgram>
+ProgramTuner::makeSlate(absl::Span<const size_t> choice) {
   std::vector<KernelPick> chosen = ways->kernelCode(plan());
   for (size_t i = 0; i < kernels.size(); ++i)
     if (const Candidate &candidate = kernels[i].candidates[choice[i]];
         candidate.variant)
       chosen[kernels[i].number] = {candidate.variant, candidate.code};
   LLAMAC_ASSIGN_OR_RETURN(auto reader, scheduled->withPicks(chosen));
-  Slate slate;
-  LLAMAC_ASSIGN_OR_RETURN(slate.code, model->device().loadCode(reader));
-  LLAMAC_ASSIGN_OR_RETURN(slate.program,
-                          slate.code->prepare(program, engine->bindings()));
-  return slate;
+  return BoundProgram::load(model->device(), reader, program,
+                            engine->bindings());
 }
 
 /// The same. A candidate that cannot be loaded is rejected, and its kernel's
 /// own takes its place in `choice`.
-absl::StatusOr<Slate>
+absl::StatusOr<BoundProgram>
 ProgramTuner::makeSoundSlate(std::vector<size_t> &choice) {
-  absl::StatusOr<Slate> whole = makeSlate(choice);
+  absl::StatusOr<BoundProgram> whole = makeSlate(choice);
   if (whole.ok())
     return whole;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -320,7 +316,7 @@ std::vector<std::vector<size_t>> ProgramTuner::roundCandidates() const {
 
 /// Seconds of each of the launches that are timed.
 absl::StatusOr<std::vector<double>>
-ProgramTuner::timeStep(const Slate &slate, const StepShape &shape) {
+ProgramTuner::timeStep(const BoundProgram &slate, const StepShape &shape) {
   if (timedLaunches.size() == launches().launches.size())
     return slate.program->runTimed(shape);
   std::vector<double> times;
@@ -335,7 +331,7 @@ ProgramTuner::timeStep(const Slate &slate, const StepShape &shape) {
 /// Sets which launches are timed: those of the timer's layers, and one at least
 /// of each kernel.
 absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
-  LLAMAC_ASSIGN_OR_RETURN(const Slate own,
+  LLAMAC_ASSIGN_OR_RETURN(const BoundProgram own,
                           makeSlate(std::vector<size_t>(kernels.size())));
   LLAMAC_ASSIGN_OR_RETURN(timer,
                           StepTimer::create(*own.program, launches(),
@@ -358,7 +354,7 @@ absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
 absl::StatusOr<std::vector<std::vector<std::optional<double>>>>
 ProgramTuner::timeSlates(const StepShape &shape,
                          const std::vector<std::vector<size_t>> &choices) {
-  std::vector<Slate> slates;
+  std::vector<BoundProgram> slates;
   std::vector<std::vector<size_t>> loaded = choices;
   for (std::vector<size_t> &choice : loaded) {
     LLAMAC_ASSIGN_OR_RETURN(slates.emplace_back(), makeSoundSlate(choice));
@@ -374,7 +370,7 @@ ProgramTuner::timeSlates(const StepShape &shape,
     times.emplace_back(kernel.candidates.size());
   const bool isShortStep = timer->seconds() < mostOfShort;
   if (isShortStep)
-    for (const Slate &slate : slates)
+    for (const BoundProgram &slate : slates)
       LLAMAC_RETURN_IF_ERROR(slate.program->run(shape));
   for (size_t pass = 0; pass < (isShortStep ? passesOfShort : 1); ++pass)
     for (size_t number = 0; number < slates.size(); ++number) {
@@ -432,18 +428,19 @@ absl::Status ProgramTuner::confirm(const StepShape &shape) {
   std::vector<Trials> again;
   for (const TunedKernel &kernel : kernels)
     again.emplace_back(kernel.candidates.size());
-  const auto isDecided = [&](size_t i) {
-    return picks[i] == earlier[i] || again[i].isDecided(picks[i]);
+  const auto areDecided = [&] {
+    for (size_t i = 0; i < kernels.size(); ++i)
+      if (picks[i] != earlier[i] && !again[i].isDecided(picks[i]))
+        return false;
+    return true;
   };
   const double end = deadline - least;
   for (size_t round = 0; round < mostRounds; ++round) {
-    if (isStopped() || (round >= leastWholeRounds && steadySeconds() > end))
+    if (options.isStopped() ||
+        (round >= leastWholeRounds && steadySeconds() > end))
       break;
     // Where noise hides what a pick gains, the next tune would find it.
-    size_t decided = 0;
-    for (size_t i = 0; i < kernels.size(); ++i)
-      decided += isDecided(i) ? 1 : 0;
-    if (round >= fewestRounds && decided == kernels.size())
+    if (round >= fewestRounds && areDecided())
       break;
     tell(absl::StrCat("the picks once more, round ", round + 1));
     const bool isEven = round % 2 == 0;
@@ -476,7 +473,7 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
   double roundSeconds = 0;
   for (size_t round = 0; round < mostRounds; ++round) {
     const double now = steadySeconds();
-    if (isStopped() || now + roundSeconds > deadline ||
+    if (options.isStopped() || now + roundSeconds > deadline ||
         (round >= Trials::leastRounds && now + roundSeconds > end))
       break;
     LLAMAC_RETURN_IF_ERROR(measureRound(shape, round));
@@ -508,8 +505,8 @@ absl::Status ProgramTuner::measureWhole() {
     result.kept = true;
     return absl::OkStatus();
   }
-  LLAMAC_ASSIGN_OR_RETURN(const Slate tuned, makeSoundSlate(chosen));
-  LLAMAC_ASSIGN_OR_RETURN(const Slate untuned, makeSlate(own));
+  LLAMAC_ASSIGN_OR_RETURN(const BoundProgram tuned, makeSoundSlate(chosen));
+  LLAMAC_ASSIGN_OR_RETURN(const BoundProgram untuned, makeSlate(own));
   Trials whole(2);
   constexpr size_t mostRounds = 41;
   for (size_t round = 0; round < mostRounds; ++round) {
@@ -520,7 +517,7 @@ absl::Status ProgramTuner::measureWhole() {
     // Whichever comes second finds the caches warmer.
     for (size_t k = 0; k < 2; ++k) {
       const size_t which = (round + k) % 2;
-      const Slate &slate = which == 0 ? untuned : tuned;
+      const BoundProgram &slate = which == 0 ? untuned : tuned;
       LLAMAC_ASSIGN_OR_RETURN(times[which],
                               timer->time(*slate.program, launches()));
     }
@@ -570,7 +567,7 @@ void ProgramTuner::takeCandidates() {
 /// Takes what differs in one tile from a pick and was not tried. False when
 /// there is none, or hardly time for it.
 bool ProgramTuner::takeNeighbours() {
-  if (isStopped() || ++turn >= options.turns ||
+  if (options.isStopped() || ++turn >= options.turns ||
       steadySeconds() > begin + 0.5 * (deadline - begin))
     return false;
   bool any = false;

@@ -30,12 +30,6 @@
 
 namespace llamac {
 
-/// A plan with one candidate of each kernel, bound to the engine's memory.
-struct Slate {
-  std::unique_ptr<LoadedCode> code;
-  std::unique_ptr<PreparedProgram> program;
-};
-
 /// Tunes one program: first its schedule, then the tiles of its kernels, then
 /// how its launches overlap.
 class ProgramTuner final : public LaunchObserver {
@@ -65,14 +59,13 @@ private:
   const schema::PlanT &plan() const { return scheduled->plan(); }
   const schema::ProgramT &launches() const { return *plan().programs[program]; }
 
-  bool isStopped() const;
   bool isOver() const;
   void tell(const std::string &what) const;
   absl::Status takeSchedule();
   absl::Status chooseOverlap();
   absl::Status compileCandidates();
-  absl::StatusOr<Slate> makeSlate(absl::Span<const size_t> choice);
-  absl::StatusOr<Slate> makeSoundSlate(std::vector<size_t> &choice);
+  absl::StatusOr<BoundProgram> makeSlate(absl::Span<const size_t> choice);
+  absl::StatusOr<BoundProgram> makeSoundSlate(std::vector<size_t> &choice);
   absl::Status makeGateSlates();
   absl::Status gateCandidates();
   void takeCandidates();
@@ -85,7 +78,7 @@ private:
   absl::Status gateLaunch(size_t number, const StepShape &shape,
                           StepMemory &memory);
   absl::Status measure(const StepShape &shape);
-  absl::StatusOr<std::vector<double>> timeStep(const Slate &slate,
+  absl::StatusOr<std::vector<double>> timeStep(const BoundProgram &slate,
                                                const StepShape &shape);
   absl::Status chooseTimedLaunches(const StepShape &shape);
   std::vector<std::vector<size_t>> roundCandidates() const;
@@ -124,7 +117,8 @@ private:
   std::unique_ptr<Engine> engine;
   std::optional<StepRunner> steps; ///< Of `engine`.
   Phase phase = Phase::Idle;
-  std::vector<Slate> slates; ///< For the gate.
+  /// For the gate; each of a plan with one candidate of every kernel.
+  std::vector<BoundProgram> slates;
   std::optional<StepTimer> timer;
   std::vector<size_t> timedLaunches;
   /// While a launch is gated: the memory before it, behind the plan's own

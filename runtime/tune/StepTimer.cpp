@@ -36,6 +36,16 @@ std::pair<size_t, size_t> launchesOfLayers(const schema::ProgramT &program,
   return {firstOf(0), end};
 }
 
+absl::StatusOr<BoundProgram>
+BoundProgram::load(Device &device,
+                   const std::shared_ptr<const PlanReader> &plan, size_t number,
+                   const ProgramBindings &bindings) {
+  BoundProgram bound;
+  LLAMAC_ASSIGN_OR_RETURN(bound.code, device.loadCode(plan));
+  LLAMAC_ASSIGN_OR_RETURN(bound.program, bound.code->prepare(number, bindings));
+  return bound;
+}
+
 absl::StatusOr<StepTimer> StepTimer::create(PreparedProgram &run,
                                             const schema::ProgramT &program,
                                             int64_t numLayers,

@@ -10,11 +10,13 @@
 #define LLAMAC_RUNTIME_TUNE_STEPTIMER_H
 
 #include "runtime/device/Device.h"
+#include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan_generated.h"
 
 #include "absl/status/statusor.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -25,6 +27,17 @@ namespace llamac {
 /// same work in every schedule. All launches where there are no more layers.
 std::pair<size_t, size_t> launchesOfLayers(const schema::ProgramT &program,
                                            int64_t layers);
+
+/// A program of a plan that is loaded for it, bound to an engine's memory.
+struct BoundProgram {
+  /// Program number `number` of `plan`. Errors: the device's.
+  static absl::StatusOr<BoundProgram>
+  load(Device &device, const std::shared_ptr<const PlanReader> &plan,
+       size_t number, const ProgramBindings &bindings);
+
+  std::unique_ptr<LoadedCode> code;
+  std::unique_ptr<PreparedProgram> program;
+};
 
 /// Times one step of a program as different plans run it: all of a short step,
 /// of one that takes long whole layers, as many as can be told apart.

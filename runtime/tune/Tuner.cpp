@@ -49,12 +49,12 @@ tuneModel(const std::shared_ptr<const Model> &model,
     LLAMAC_ASSIGN_OR_RETURN(
         first,
         computeFirst(model, std::min(timedContext, plan.context - 1), [&] {
-          return (options.stop && *options.stop) || steadySeconds() > end;
+          return options.isStopped() || steadySeconds() > end;
         }));
   }
   std::vector<ProgramTuningResult> results;
   for (size_t program = 0; program < count; ++program) {
-    if (options.stop && *options.stop)
+    if (options.isStopped())
       break;
     // What the programs before did not take is shared by those that follow. The
     // last one's steps, of many rows, take longest.

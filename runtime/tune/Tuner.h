@@ -65,6 +65,7 @@ struct TuneOptions {
   TuningStore *store = nullptr;
   /// Set when it is to end soon with what it has; may be null.
   const std::atomic<bool> *stop = nullptr;
+  bool isStopped() const { return stop && *stop; }
   /// Told what is being done; may be empty.
   std::function<void(const std::string &what)> progress;
 };

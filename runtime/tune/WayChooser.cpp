@@ -65,7 +65,7 @@ absl::StatusOr<Way> WayChooser::wayOf(const ProgramPick &pick) const {
 absl::Status WayChooser::choose(const std::vector<ProgramPick> &picks,
                                 std::vector<Way> &ways, double end) {
   const auto isOver = [&] {
-    return (options.stop && *options.stop) || steadySeconds() > end;
+    return options.isStopped() || steadySeconds() > end;
   };
   const auto tell = [&](const std::string &what) {
     if (options.progress)

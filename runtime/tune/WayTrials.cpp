@@ -22,12 +22,6 @@ namespace llamac {
 
 namespace {
 
-/// A way, loaded and bound to the engine's memory.
-struct LoadedWay {
-  std::unique_ptr<LoadedCode> code;
-  std::unique_ptr<PreparedProgram> program;
-};
-
 /// What a step gives: logits of the wanted rows, and the cache of all layers.
 struct StepResult {
   std::vector<uint8_t> logits;
@@ -72,8 +66,8 @@ private:
   const WayTrialOptions &options;
   Trials trials;
   std::unique_ptr<Engine> engine;
-  std::optional<StepRunner> steps; ///< Of `engine`.
-  std::vector<LoadedWay> loaded;
+  std::optional<StepRunner> steps;  ///< Of `engine`.
+  std::vector<BoundProgram> loaded; ///< By way.
   Phase phase = Phase::Idle;
 };
 
@@ -86,23 +80,17 @@ private:
 /// Loads the ways. One that cannot be is out, but for the first.
 absl::Status WayTrial::load() {
   for (Way &way : ways) {
-    LoadedWay &bound = loaded.emplace_back();
+    BoundProgram &bound = loaded.emplace_back();
     if (!way.rejected.empty())
       continue;
-    absl::StatusOr<std::unique_ptr<LoadedCode>> code =
-        model->device().loadCode(way.plan);
-    if (code.ok()) {
-      bound.code = *std::move(code);
-      auto prepared = bound.code->prepare(program, engine->bindings());
-      if (prepared.ok()) {
-        bound.program = *std::move(prepared);
-        continue;
-      }
-      code = prepared.status();
-    }
-    if (&way == &ways.front())
-      return code.status();
-    way.rejected = std::string(code.status().message());
+    auto result = BoundProgram::load(model->device(), way.plan, program,
+                                     engine->bindings());
+    if (result.ok())
+      bound = *std::move(result);
+    else if (&way == &ways.front())
+      return result.status();
+    else
+      way.rejected = std::string(result.status().message());
   }
   return absl::OkStatus();
 }
