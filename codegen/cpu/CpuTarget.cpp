@@ -37,16 +37,18 @@ std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
 }
 
 /// The tiles of a product of one row that reads from at most `streams` places
-/// of `weights` matrices at a time, one of each at least; none where that is
-/// what it does anyway.
+/// of `weights` matrices at a time, one of each at least, and prefetches
+/// further ahead in them; none where all that is what it does anyway.
 static DictionaryAttr streamTiles(MLIRContext *context, int64_t streams,
                                   int64_t weights) {
   if (streams >= cpu::mostPanels)
     return {};
+  constexpr int64_t ahead = 4096; // docs/performance.md has the figures.
+  const int64_t panels = std::max<int64_t>(1, streams / weights);
   Builder builder(context);
-  return builder.getDictionaryAttr(builder.getNamedAttr(
-      "panels",
-      builder.getI64IntegerAttr(std::max<int64_t>(1, streams / weights))));
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("panels", builder.getI64IntegerAttr(panels)),
+       builder.getNamedAttr("ahead", builder.getI64IntegerAttr(ahead))});
 }
 
 Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {

@@ -470,14 +470,9 @@ static std::vector<Tiles> gemvTiles(const cpu::MatmulConfig &config) {
     return choices;
   for (int64_t panels = 1; panels * config.weights <= cpu::mostPanels;
        panels *= 2)
-    for (int64_t ahead : {0, 1024, 4096}) {
-      if (panels == config.panels && ahead == config.ahead)
-        continue;
-      Tiles tiles{{"panels", panels}};
-      if (ahead)
-        tiles.emplace_back("ahead", ahead);
-      choices.push_back(std::move(tiles));
-    }
+    for (int64_t ahead : {1024, 2048, 4096})
+      if (panels != config.panels || ahead != cpu::prefetchDistance(config))
+        choices.push_back({{"panels", panels}, {"ahead", ahead}});
   return choices;
 }
 
@@ -495,10 +490,9 @@ gemmTiles(int64_t rowBlock, llvm::function_ref<int64_t(int64_t)> scratchOf) {
 static kernel::TileModel gemvModel(const cpu::MatmulConfig &config) {
   const int64_t panels =
       config.panels ? config.panels * config.weights : cpu::mostPanels;
-  const int64_t ahead = config.ahead ? config.ahead : 2048;
   return {.weightRows = 0,
           .rowBytes = cpu::preparedRowBytes(config),
-          .flightBytes = panels * ahead,
+          .flightBytes = panels * cpu::prefetchDistance(config),
           .chains = panels};
 }
 

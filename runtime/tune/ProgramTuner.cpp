@@ -297,7 +297,7 @@ absl::Status ProgramTuner::gateCandidates() {
 // Times
 //===----------------------------------------------------------------------===//
 
-/// The candidates of each kernel that the next round measures, the own last.
+/// The candidates of each kernel that the next round measures.
 std::vector<std::vector<size_t>> ProgramTuner::roundCandidates() const {
   std::vector<std::vector<size_t>> all;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -394,18 +394,19 @@ ProgramTuner::timeSlates(const StepShape &shape,
 }
 
 /// Times as many slates as the kernel with most candidates has. Which
-/// candidates of two kernels meet in one, and which slate comes first, is
-/// another in each round.
-absl::Status ProgramTuner::measureRound(const StepShape &shape, size_t round) {
-  const std::vector<std::vector<size_t>> candidates = roundCandidates();
+/// candidates of two kernels meet in one, and which comes first, is chance: the
+/// first step after a pause may be faster than the others, or slower.
+absl::Status ProgramTuner::measureRound(const StepShape &shape) {
+  std::vector<std::vector<size_t>> candidates = roundCandidates();
   size_t count = 1;
-  for (const std::vector<size_t> &of : candidates)
+  for (std::vector<size_t> &of : candidates) {
     count = std::max(count, of.size());
+    std::shuffle(of.begin(), of.end(), order);
+  }
   std::vector<std::vector<size_t>> choices(count);
   for (size_t number = 0; number < count; ++number)
     for (size_t i = 0; i < kernels.size(); ++i)
-      choices[number].push_back(
-          candidates[i][(number + round * (i + 1)) % candidates[i].size()]);
+      choices[number].push_back(candidates[i][number % candidates[i].size()]);
   LLAMAC_ASSIGN_OR_RETURN(const auto times, timeSlates(shape, choices));
   for (size_t i = 0; i < kernels.size(); ++i)
     trials[i].addRound(times[i]);
@@ -476,7 +477,7 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
     if (options.isStopped() || now + roundSeconds > deadline ||
         (round >= Trials::leastRounds && now + roundSeconds > end))
       break;
-    LLAMAC_RETURN_IF_ERROR(measureRound(shape, round));
+    LLAMAC_RETURN_IF_ERROR(measureRound(shape));
     roundSeconds = steadySeconds() - now;
     size_t open = 0;
     for (size_t i = 0; i < kernels.size(); ++i)
@@ -707,7 +708,7 @@ absl::StatusOr<ProgramTuningResult> ProgramTuner::run() {
     for (size_t c = 0; c < of.candidates.size(); ++c) {
       const Trials::Ratio ratio = trials[i].ratioOf(c);
       of.seconds.push_back(trials[i].secondsOf(c));
-      of.ratios.push_back(ratio.rounds > 0 ? ratio.median : 0);
+      of.ratios.push_back(ratio.rounds > 0 ? ratio : Trials::Ratio{0, 0, 0});
     }
     result.kernels.push_back(std::move(of));
   }

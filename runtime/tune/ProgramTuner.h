@@ -24,6 +24,7 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,7 +86,7 @@ private:
   absl::StatusOr<std::vector<std::vector<std::optional<double>>>>
   timeSlates(const StepShape &shape,
              const std::vector<std::vector<size_t>> &choices);
-  absl::Status measureRound(const StepShape &shape, size_t round);
+  absl::Status measureRound(const StepShape &shape);
   absl::Status confirm(const StepShape &shape);
   absl::Status measureWhole();
   void keep() const;
@@ -108,6 +109,7 @@ private:
   std::vector<std::vector<Candidate>> further; ///< What may yet be tried.
   std::vector<size_t> ungated; ///< The first candidate not yet compared.
   std::vector<Trials> trials;
+  std::mt19937 order; ///< Of candidates in a round.
   std::vector<size_t> picks;
   std::vector<size_t> earlier; ///< The picks of an earlier run.
   size_t turn = 0;

@@ -17,6 +17,8 @@ namespace llamac {
 
 /// What nobody would notice.
 static constexpr double leastGain = 0.01;
+/// Before there are rounds enough to know the noise.
+static constexpr double unknownNoise = 0.3;
 
 double steadySeconds() {
   return std::chrono::duration<double>(
@@ -61,7 +63,7 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
       ratios.push_back(*time / *otherTime);
   }
   if (ratios.empty())
-    return {std::numeric_limits<double>::infinity(), leastGain, 0};
+    return {std::numeric_limits<double>::infinity(), unknownNoise, 0};
   const double median = medianOf(ratios);
   std::vector<double> deviations;
   deviations.reserve(ratios.size());
@@ -72,15 +74,17 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
   // a mean.
   double error = 1.2533 * 1.4826 * medianOf(std::move(deviations)) /
                  std::sqrt(static_cast<double>(ratios.size()));
-  // Of few rounds a median deviation says little; all of them count.
-  constexpr size_t few = 10;
+  // Of few rounds a median deviation says little; all of them count. The range
+  // of n normal values is about sqrt(n) standard deviations, up to n = 10.
+  constexpr size_t few = 7;
   if (ratios.size() < few) {
     const auto [least, most] =
         std::minmax_element(ratios.begin(), ratios.end());
-    error = std::max(error, (*most - *least) / 2 /
-                                std::sqrt(static_cast<double>(ratios.size())));
+    error = std::max(error, 1.2533 * (*most - *least) /
+                                static_cast<double>(ratios.size()));
   }
-  return {median, std::max(leastGain, 3 * error), ratios.size()};
+  const double least = ratios.size() < leastRounds ? unknownNoise : leastGain;
+  return {median, std::max(least, 3 * error), ratios.size()};
 }
 
 std::vector<size_t> Trials::contenders() const {

@@ -50,7 +50,7 @@ public:
 
   /// The time of a candidate by that of another in the same rounds, and the
   /// least difference from 1 that is more than noise: 1 %, or three standard
-  /// errors.
+  /// errors; 30 % as long as there are fewer than leastRounds.
   struct Ratio {
     double median = 1;
     double noise = 0;

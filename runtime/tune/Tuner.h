@@ -37,6 +37,7 @@
 #include "runtime/tune/Candidates.h"
 #include "runtime/tune/KernelCode.h"
 #include "runtime/tune/ProgramWays.h"
+#include "runtime/tune/Trials.h"
 
 #include "absl/types/span.h"
 
@@ -76,9 +77,9 @@ struct KernelTuningResult {
   std::vector<Candidate> candidates;
   /// By candidate, of a launch in the mean; 0 for one that was not measured.
   std::vector<double> seconds;
-  /// By candidate: its time by that of the plan's own in the same rounds; 0 for
-  /// one that was not measured.
-  std::vector<double> ratios;
+  /// By candidate: its time by that of the plan's own in the same rounds; all 0
+  /// for one that was not measured.
+  std::vector<Trials::Ratio> ratios;
   size_t pick = 0;
   std::optional<size_t> runnerUp;
   double ratio = 1; ///< Time with the pick by that of the plan's own.

@@ -59,6 +59,14 @@ constexpr bool usesInt8(PanelFormat format) {
   return format >= PanelFormat::Q8_0 && format <= PanelFormat::Q6_K;
 }
 
+/// Bytes from what one row reads to what it prefetches. Where no tile says so
+/// it is what suits mostPanels side by side.
+constexpr long prefetchDistance(const MatmulConfig &config) {
+  if (config.ahead)
+    return config.ahead;
+  return usesInt8(config.format) ? 2048 : 1024;
+}
+
 /// Bytes of one 32-element block of activations in 8 bits.
 constexpr long int8BlockBytes = 40;
 

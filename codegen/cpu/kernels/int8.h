@@ -570,19 +570,17 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
   }
 }
 
-/// The same for one row, with the sums in registers. What will be read is asked
-/// for a little at a time, between the instructions that unpack, so that the
-/// two overlap, `distance` bytes ahead, or as far as is best for most; and past
-/// the end of a panel comes the start of the one taken after it, `stride` bytes
-/// on.
-template <PanelFormat format, long distance, long depth, int count>
+/// The same for one row, with the sums in registers. What will be read, `ahead`
+/// bytes on, is asked for a little at a time, between the instructions that
+/// unpack, so that the two overlap; and past the end of a panel comes the start
+/// of the one taken after it, `stride` bytes on.
+template <PanelFormat format, long ahead, long depth, int count>
 LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
                                  const Int8Rows<depth> &x, float *sums) {
   using Format = Int8Format<format>;
   using Part = PanelPart<format>;
   constexpr int slices = panelRows / dotLanes;
   constexpr long size = panelBytes(format, depth);
-  constexpr long ahead = distance ? distance : 2048;
   constexpr long step = Format::hasPairedParts ? 2 : 1;
   const Int8Block zeros = {};
   F32xD sum[slices][1][count] = {};

@@ -114,7 +114,7 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
   using Reader = PanelReader<config.format>;
   constexpr PanelBlock block = panelBlock(config.format);
   constexpr long stepBytes = block.bytes * 8 / block.depth;
-  constexpr long ahead = config.ahead ? config.ahead : 1024;
+  constexpr long ahead = prefetchDistance(config);
   F32x16 sum[count] = {};
   for (long first = 0; first < config.depth; first += Reader::group) {
     GroupScales scales[count];
@@ -164,7 +164,7 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
   float *sums = buffers.sums;
   if constexpr (single) {
     if constexpr (usesInt8(config.format)) {
-      int8PanelsRow<config.format, config.ahead>(
+      int8PanelsRow<config.format, prefetchDistance(config)>(
           panels, count * panelBytes(config.format, config.depth),
           buffers.int8Rows(1), sums);
     } else {

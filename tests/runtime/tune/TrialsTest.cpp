@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -89,6 +90,26 @@ TEST(TrialsTest, ContendersAreThoseNearTheBestWithoutTheFirst) {
   EXPECT_THAT(makeTrials({1, 0.91, 0.9, 1.5}, 0, 3, 1).contenders(),
               ElementsAre(2, 1));
   EXPECT_THAT(makeTrials({1, 1.2, 1.3}, 0, 3, 1).contenders(), IsEmpty());
+}
+
+TEST(TrialsTest, AnUnluckyFirstRoundPutsNothingOutThatIsNotFarOff) {
+  Trials trials(3);
+  trials.addRound({1.0, 1.2, 1.4});
+  EXPECT_THAT(trials.contenders(), ElementsAre(1));
+  trials.addRound({1.0, 0.9, std::nullopt});
+  EXPECT_THAT(trials.contenders(), ElementsAre(1));
+}
+
+TEST(TrialsTest, TheFastestIsRarelyOutWhileNoiseHidesIt) {
+  // The noise is twice the difference.
+  size_t out = 0;
+  for (unsigned seed = 0; seed < 100; ++seed)
+    for (size_t rounds = 1; rounds < 10; ++rounds) {
+      const auto in =
+          makeTrials({1, 0.95, 1.05}, 0.1, rounds, seed).contenders();
+      out += std::find(in.begin(), in.end(), 1U) == in.end() ? 1 : 0;
+    }
+  EXPECT_LT(out, 9U);
 }
 
 TEST(TrialsTest, ACandidateThatIsOutKeepsItsEarlierRounds) {
