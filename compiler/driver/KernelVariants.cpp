@@ -53,18 +53,22 @@ static std::string typeText(Type type) {
   return text + "[" + llvm::join(sizes, "x") + "]";
 }
 
-/// "panels=4 ahead=4096".
-static std::string tilesText(Attribute config) {
-  DictionaryAttr tiles;
+static DictionaryAttr tilesOf(Attribute config) {
   if (auto matmul = dyn_cast<kernel::MatmulConfigAttr>(config))
-    tiles = matmul.getTiles();
-  else
-    tiles = cast<kernel::AttentionConfigAttr>(config).getTiles();
-  auto texts = llvm::map_range(tiles, [](NamedAttribute size) {
-    return (size.getName().strref() + "=" +
-            llvm::Twine(cast<IntegerAttr>(size.getValue()).getInt()))
-        .str();
-  });
+    return matmul.getTiles();
+  return cast<kernel::AttentionConfigAttr>(config).getTiles();
+}
+
+/// The tiles of `config` that `own` does not have: "ahead=2048 panels=4". So
+/// the kernel's own are "", and variants of one tile differ from it in one.
+static std::string tilesText(Attribute config, Attribute own) {
+  const DictionaryAttr ownTiles = tilesOf(own);
+  std::vector<std::string> texts;
+  for (NamedAttribute size : tilesOf(config))
+    if (!ownTiles || ownTiles.get(size.getName()) != size.getValue())
+      texts.push_back((size.getName().strref() + "=" +
+                       llvm::Twine(cast<IntegerAttr>(size.getValue()).getInt()))
+                          .str());
   return llvm::join(texts, " ");
 }
 
@@ -177,7 +181,7 @@ makeVariant(plan::KernelOp kernel, Attribute config, size_t number,
   if (!source)
     return std::nullopt;
   schema::VariantT variant;
-  variant.tiles = tilesText(config);
+  variant.tiles = tilesText(config, kernel.getPrototype().getAttr("config"));
   variant.symbol = clone.getSymName().str();
   variant.source = *std::move(source);
   takeGeometry(geometry, variant);
