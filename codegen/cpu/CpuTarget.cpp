@@ -36,19 +36,25 @@ std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
           {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
 }
 
-/// The tiles of a product of one row that reads from at most `streams` places
-/// of `weights` matrices at a time, one of each at least, and prefetches
-/// further ahead in them; none where all that is what it does anyway.
+/// The tiles of a product of one row by `weights` matrices of `format` at a
+/// time, on a processor that is to read few `streams`; none where it is to read
+/// all panels side by side. Such a processor fetches a stream by itself, and is
+/// fastest with a prefetch that stays within the block being read. Q5_K and
+/// Q6_K, whose blocks are read in two places, are fastest otherwise.
+/// docs/performance.md has the figures.
 static DictionaryAttr streamTiles(MLIRContext *context, int64_t streams,
-                                  int64_t weights) {
+                                  PanelFormat format, int64_t weights) {
   if (streams >= cpu::mostPanels)
     return {};
-  constexpr int64_t ahead = 4096; // docs/performance.md has the figures.
-  const int64_t panels = std::max<int64_t>(1, streams / weights);
   Builder builder(context);
+  auto tile = [&](StringRef name, int64_t value) {
+    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+  };
+  if (format == PanelFormat::Q5_K || format == PanelFormat::Q6_K)
+    return builder.getDictionaryAttr({tile("ahead", 1024)});
   return builder.getDictionaryAttr(
-      {builder.getNamedAttr("panels", builder.getI64IntegerAttr(panels)),
-       builder.getNamedAttr("ahead", builder.getI64IntegerAttr(ahead))});
+      {tile("panels", std::max<int64_t>(1, streams / weights)),
+       tile("ahead", 128)});
 }
 
 Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
@@ -59,10 +65,13 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     auto product = dyn_cast<kernel::MatmulOp>(op);
     const auto weights =
         static_cast<int64_t>(product ? product.getWeights().size() : 1);
+    Value weight = product ? Value(product.getWeights().front())
+                           : cast<kernel::QkvOp>(op).getQueryWeight();
     return kernel::MatmulConfigAttr::get(
         context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
         few ? maxRows : 0,
-        maxRows == 1 ? streamTiles(context, targetOptions.readStreams, weights)
+        maxRows == 1 ? streamTiles(context, targetOptions.readStreams,
+                                   panelFormatOf(weight), weights)
                      : DictionaryAttr());
   }
   if (auto attention = dyn_cast<kernel::AttentionOp>(op)) {

@@ -38,6 +38,9 @@ struct CpuTargetOptions {
 /// The layout of the KV cache for a model with `kv`.
 cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options);
 
+/// What the panels of `weight` hold.
+PanelFormat panelFormatOf(mlir::Value weight);
+
 /// One family of kernels; see Families.cpp for the list.
 struct CpuFamily {
   llvm::StringRef name;

@@ -71,6 +71,8 @@ static const FormatRow &formatRow(Value weight) {
   llvm_unreachable("the verifier admits no other element type");
 }
 
+PanelFormat panelFormatOf(Value weight) { return formatRow(weight).format; }
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
@@ -470,7 +472,7 @@ static std::vector<Tiles> gemvTiles(const cpu::MatmulConfig &config) {
     return choices;
   for (int64_t panels = 1; panels * config.weights <= cpu::mostPanels;
        panels *= 2)
-    for (int64_t ahead : {1024, 2048, 4096})
+    for (int64_t ahead : {128, 1024, 2048})
       if (panels != config.panels || ahead != cpu::prefetchDistance(config))
         choices.push_back({{"panels", panels}, {"ahead", ahead}});
   return choices;

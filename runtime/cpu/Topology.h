@@ -27,8 +27,8 @@ int64_t coreCacheBytes();
 
 /// From how many places in memory a core of this machine reads fastest at a
 /// time, 1 to 4. Measured (docs/performance.md): 4 on Sapphire Rapids; 1 on
-/// Zen 4, whose prefetcher follows one stream of weights, and takes 1.3 to 1.7
-/// times as long for the same bytes from two or four.
+/// Zen 4, which takes 1.3 to 1.7 times as long for the same bytes from two or
+/// four.
 int bestReadStreams();
 
 /// The most threads a user may ask for.

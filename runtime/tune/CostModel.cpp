@@ -207,8 +207,10 @@ Prediction predict(const TiledLaunch &launch, const TunedStep &step,
 
   const double needed =
       machine.bandwidth * machine.latency / static_cast<double>(machine.units);
+  // A unit that reads few streams fetches them by itself.
+  const bool fetches = machine.readStreams < MachineSpec::mostStreams;
   const double flowing =
-      model.flightBytes() == 0
+      model.flightBytes() == 0 || fetches
           ? 1
           : std::min(1.0, static_cast<double>(model.flightBytes()) / needed);
   // Each doubling of the streams beyond what suits a unit costs a quarter.

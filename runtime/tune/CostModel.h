@@ -42,9 +42,11 @@ struct MachineSpec {
   int64_t unitBytes = 0;      ///< Of a unit's own cache.
   int64_t units = 1;
   double launchSeconds = 0; ///< That a launch takes at least.
-  /// Of cpus: streams that a unit reads side by side without slowing down, and
-  /// the independent sums that keep it busy.
-  double readStreams = 4;
+  /// Of cpus: streams that a unit reads side by side without slowing down,
+  /// which it fetches by itself where they are fewer than mostStreams, and the
+  /// independent sums that keep it busy.
+  static constexpr double mostStreams = 4;
+  double readStreams = mostStreams;
   double busyChains = 2;
   /// Of GPUs: in bf16 a second on tensor cores, and bytes a second from shared
   /// memory, all units.

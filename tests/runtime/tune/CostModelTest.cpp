@@ -48,6 +48,18 @@ TEST(CostModelTest, TooLittleUnderWayWaitsForMemory) {
             2 * secondsOf(onCore(0, 8192, 4096, 4), 1));
 }
 
+TEST(CostModelTest, AUnitThatReadsOneStreamFetchesItByItself) {
+  MachineSpec one = machine;
+  one.readStreams = one.busyChains = 1;
+  auto seconds = [&](uint64_t flightBytes, uint64_t chains) {
+    return predict({product, onCore(0, 8192, flightBytes, chains), 128}, {1, 1},
+                   one)
+        .seconds;
+  };
+  EXPECT_EQ(seconds(128, 1), seconds(4096, 1));
+  EXPECT_GT(seconds(8192, 4), 1.5 * seconds(128, 1));
+}
+
 TEST(CostModelTest, ManyRowsTakeAsLongAsTheArithmetic) {
   const schema::TileModel model = onCore(64, 2560, 0, 0);
   EXPECT_EQ(predict({product, model, 128}, {512, 512}, machine).limit,
