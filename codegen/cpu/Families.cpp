@@ -464,17 +464,29 @@ static void emitPointwise(Operation *operation, StringRef symbol,
 static constexpr int64_t mostScratch = 4 << 20;
 
 /// Of a launch of one row that multiplies by `weights` matrices at a time.
-/// `config` is what the op has.
+/// `config` is what the op has. A choice names only what sets it apart: what
+/// the op does not name, neither does a choice of the size that stands without
+/// (with AVX-512).
 static std::vector<Tiles> gemvTiles(const cpu::MatmulConfig &config) {
   std::vector<Tiles> choices;
   // With more rows the tiles of prefill serve.
   if (config.maxRows > 1)
     return choices;
-  for (int64_t panels = 1; panels * config.weights <= cpu::mostPanels;
-       panels *= 2)
-    for (int64_t ahead : {128, 1024, 2048})
-      if (panels != config.panels || ahead != cpu::prefetchDistance(config))
-        choices.push_back({{"panels", panels}, {"ahead", ahead}});
+  const int64_t all = cpu::mostPanels / config.weights;
+  cpu::MatmulConfig unnamed = config;
+  unnamed.ahead = 0;
+  for (int64_t panels = 1; panels <= all; panels *= 2)
+    for (int64_t ahead : {128, 1024, 2048}) {
+      Tiles tiles;
+      if (config.panels != 0 || panels != all)
+        tiles.push_back({"panels", panels});
+      if (config.ahead != 0 || ahead != cpu::prefetchDistance(unnamed))
+        tiles.push_back({"ahead", ahead});
+      const bool isOwn = panels == (config.panels ? config.panels : all) &&
+                         ahead == cpu::prefetchDistance(config);
+      if (!isOwn)
+        choices.push_back(std::move(tiles));
+    }
   return choices;
 }
 

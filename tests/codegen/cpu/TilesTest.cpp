@@ -12,14 +12,18 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace llamac {
 namespace {
 
-/// Products of weights of one format, for a processor that follows `streams`.
+using testing::UnorderedElementsAre;
+
+/// Products of weights of one format.
 class TilesTest : public testing::Test {
 protected:
   TilesTest() {
@@ -27,9 +31,13 @@ protected:
                         mlir::func::FuncDialect>();
   }
 
-  /// The tiles of a step of at most `rows` rows: "ahead=128 panels=1".
-  std::string tiles(const std::string &format, int weights, int streams,
-                    int rows = 1) {
+  /// The target for a processor that follows `streams`.
+  static CpuTarget targetOf(int streams) {
+    return CpuTarget({.context = 1024, .readStreams = streams});
+  }
+
+  /// A product by `weights` matrices of `format`.
+  mlir::Operation *product(const std::string &format, int weights) {
     const std::string weight = "tensor<64x256x" + format + ">";
     std::string arguments = "%x: tensor<?x256xf32>", inputs = "%x";
     std::string types = "tensor<?x256xf32>", elements;
@@ -45,21 +53,37 @@ protected:
             " epilogue {\n^bb0(" + elements + "):\nkernel.yield %a0\n} : (" +
             types + ") -> tensor<?x64xf32>\nreturn\n}",
         &context);
-    if (!module) {
-      ADD_FAILURE() << "the test's IR does not parse";
-      return "";
-    }
     auto func = *module->getOps<mlir::func::FuncOp>().begin();
-    const CpuTarget target({.context = 1024, .readStreams = streams});
-    auto config = cast<kernel::MatmulConfigAttr>(
-        target.chooseConfig(&func.getBody().front().front(), rows));
+    return &func.getBody().front().front();
+  }
+
+  static std::string textOf(mlir::Attribute config) {
     std::string text;
-    if (mlir::DictionaryAttr chosen = config.getTiles())
-      for (mlir::NamedAttribute tile : chosen)
+    if (auto tiles = cast<kernel::MatmulConfigAttr>(config).getTiles())
+      for (mlir::NamedAttribute tile : tiles)
         text +=
             (text.empty() ? "" : " ") + tile.getName().str() + "=" +
             std::to_string(cast<mlir::IntegerAttr>(tile.getValue()).getInt());
     return text;
+  }
+
+  /// The tiles of a step of at most `rows` rows: "ahead=128 panels=1".
+  std::string tiles(const std::string &format, int weights, int streams,
+                    int rows = 1) {
+    return textOf(
+        targetOf(streams).chooseConfig(product(format, weights), rows));
+  }
+
+  /// The others that a step of one row may have.
+  std::vector<std::string> others(const std::string &format, int weights,
+                                  int streams) {
+    const CpuTarget target = targetOf(streams);
+    mlir::Operation *op = product(format, weights);
+    op->setAttr("config", target.chooseConfig(op, 1));
+    std::vector<std::string> texts;
+    for (mlir::Attribute config : target.otherConfigs(op))
+      texts.push_back(textOf(config));
+    return texts;
   }
 
   mlir::MLIRContext context;
@@ -85,6 +109,25 @@ TEST_F(TilesTest, NoneAreChosenForFourStreamsOrMoreRows) {
   EXPECT_EQ(tiles("!llama.quant<q6_k>", 1, 4), "");
   EXPECT_EQ(tiles("!llama.quant<q4_0>", 1, 1, 8), "");
   EXPECT_EQ(tiles("!llama.quant<q6_k>", 1, 1, 512), "");
+}
+
+TEST_F(TilesTest, OtherTilesNameWhatSetsThemApartFromTheOwn) {
+  EXPECT_THAT(others("!llama.quant<q4_0>", 2, 4), // Own: ahead=2048 panels=2.
+              UnorderedElementsAre("panels=1", "ahead=128", "ahead=1024",
+                                   "ahead=128 panels=1",
+                                   "ahead=1024 panels=1"));
+  EXPECT_THAT(others("bf16", 2, 4), // Own: ahead=1024 panels=2.
+              UnorderedElementsAre("panels=1", "ahead=128", "ahead=2048",
+                                   "ahead=128 panels=1",
+                                   "ahead=2048 panels=1"));
+  EXPECT_THAT(others("!llama.quant<q4_0>", 2, 1), // Own: ahead=128 panels=1.
+              UnorderedElementsAre("ahead=128 panels=2", "ahead=1024 panels=1",
+                                   "ahead=1024 panels=2", "ahead=2048 panels=1",
+                                   "ahead=2048 panels=2"));
+  EXPECT_THAT(others("!llama.quant<q6_k>", 2, 1), // Own: ahead=1024 panels=2.
+              UnorderedElementsAre("ahead=128", "ahead=2048",
+                                   "ahead=128 panels=1", "ahead=1024 panels=1",
+                                   "ahead=2048 panels=1"));
 }
 
 } // namespace
