@@ -36,25 +36,42 @@ std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
           {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
 }
 
-/// The tiles of a product of one row by `weights` matrices of `format` at a
-/// time, on a processor that is to read few `streams`; none where it is to read
-/// all panels side by side. Such a processor fetches a stream by itself, and is
-/// fastest with a prefetch that stays within the block being read. Q5_K and
-/// Q6_K, whose blocks are read in two places, are fastest otherwise.
-/// docs/performance.md has the figures.
-static DictionaryAttr streamTiles(MLIRContext *context, int64_t streams,
-                                  PanelFormat format, int64_t weights) {
-  if (streams >= cpu::mostPanels)
-    return {};
+/// The tiles of a product of one row by `weights` matrices at a time, each of
+/// panels of `format` and `depth`: how many of the panels are read side by side
+/// and how far ahead. docs/performance.md has the figures that decide.
+static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
+                               PanelFormat format, int64_t depth,
+                               int64_t weights) {
   Builder builder(context);
   auto tile = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
   };
-  if (format == PanelFormat::Q5_K || format == PanelFormat::Q6_K)
-    return builder.getDictionaryAttr({tile("ahead", 1024)});
-  return builder.getDictionaryAttr(
-      {tile("panels", std::max<int64_t>(1, streams / weights)),
-       tile("ahead", 128)});
+  auto tiles = [&](int64_t panels, int64_t ahead) {
+    return builder.getDictionaryAttr(
+        {tile("panels", std::max<int64_t>(1, panels / weights)),
+         tile("ahead", ahead)});
+  };
+  // Each block in two places, which are two streams.
+  const bool inTwoPlaces =
+      format == PanelFormat::Q5_K || format == PanelFormat::Q6_K;
+  switch (processor) {
+  case Processor::Generic:
+    return {};
+  case Processor::Zen3: {
+    if (!cpu::usesInt8(format))
+      return tiles(cpu::mostPanels, 128);
+    // One panel at a time goes on into the next, two begin anew with each.
+    constexpr int64_t shortPanel = 12 << 10;
+    const bool single = inTwoPlaces || panelBytes(format, depth) < shortPanel;
+    return tiles(single ? 1 : 2, 2048);
+  }
+  case Processor::Zen4:
+    // It fetches a stream by itself: a prefetch is best that stays within the
+    // block being read.
+    return inTwoPlaces ? builder.getDictionaryAttr({tile("ahead", 1024)})
+                       : tiles(1, 128);
+  }
+  llvm_unreachable("no such processor");
 }
 
 Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
@@ -70,9 +87,11 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     return kernel::MatmulConfigAttr::get(
         context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
         few ? maxRows : 0,
-        maxRows == 1 ? streamTiles(context, targetOptions.readStreams,
-                                   panelFormatOf(weight), weights)
-                     : DictionaryAttr());
+        maxRows == 1
+            ? rowTiles(context, targetOptions.tuneFor, panelFormatOf(weight),
+                       cast<ShapedType>(weight.getType()).getDimSize(1),
+                       weights)
+            : DictionaryAttr());
   }
   if (auto attention = dyn_cast<kernel::AttentionOp>(op)) {
     // Few rows leave threads without work unless the keys are split.

@@ -18,6 +18,7 @@
 #include "codegen/Tiles.h"
 #include "ir/kernel/Kernel.h"
 #include "ir/kernel/Target.h"
+#include "runtime/cpu/Processor.h"
 
 #include "llamac/cpu/config.h"
 
@@ -31,8 +32,7 @@ struct CpuTargetOptions {
   int64_t maxPrefill = 512; ///< Rows of the largest step.
   int64_t maxWanted = 64;   ///< Rows of it that may reach lm_head.
   cpu::KvFormat kvFormat = cpu::KvFormat::F16;
-  /// Streams of weights that a core reads side by side; see bestReadStreams().
-  int readStreams = 4;
+  Processor tuneFor = Processor::Generic; ///< Decides tiles, and no result.
 };
 
 /// The layout of the KV cache for a model with `kv`.

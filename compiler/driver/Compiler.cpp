@@ -17,7 +17,7 @@
 #include "compiler/driver/VariantCompilers.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
-#include "runtime/cpu/Topology.h"
+#include "runtime/cpu/Processor.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/io/AtomicFile.h"
 
@@ -46,10 +46,9 @@ std::string CompileOptions::describe() const {
         absl::Hex(XXH3_64bits(kernel.text.data(), kernel.text.size()))));
   return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
                       " weights=", weightFormat, " kv=", kvFormat,
-                      " isa=", absl::StrJoin(levels, ","),
-                      " streams=", readStreams, simCheck ? " checked" : "",
-                      " embed=", embedWeights, hasWeights ? "" : " bare",
-                      " sequences=", maxSequences,
+                      " isa=", absl::StrJoin(levels, ","), " tune=", tuneCpu,
+                      simCheck ? " checked" : "", " embed=", embedWeights,
+                      hasWeights ? "" : " bare", " sequences=", maxSequences,
                       " skip=", absl::StrJoin(skipPasses, ","),
                       " override=", absl::StrJoin(edited, ","));
 }
@@ -115,6 +114,22 @@ static absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
     return usageError(absl::StrCat("--gpu: expected one of ", gpuNames(),
                                    ", got ", options.gpu));
   return options.gpu;
+}
+
+static absl::StatusOr<std::string> processorFor(const CompileOptions &options) {
+  if (options.target != "cpu") {
+    if (options.tuneCpu.empty())
+      return std::string();
+    return usageError(absl::StrCat("--tune-cpu: expected --target cpu, got ",
+                                   options.target));
+  }
+  if (options.tuneCpu.empty())
+    return std::string(processorName(hostProcessor()));
+  if (!parseProcessor(options.tuneCpu))
+    return usageError(absl::StrCat("--tune-cpu: expected one of ",
+                                   processorNames(), ", got ",
+                                   options.tuneCpu));
+  return options.tuneCpu;
 }
 
 std::unique_ptr<MLIRContext> createContext() {
@@ -203,7 +218,7 @@ std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
     return std::make_unique<CpuBackend>(
         CpuTargetOptions{.context = options.context,
                          .kvFormat = kv.cpu,
-                         .readStreams = options.readStreams},
+                         .tuneFor = *parseProcessor(options.tuneCpu)},
         options.isaLevels);
   if (!kv.cuda)
     llvm_unreachable("settleOptions() refuses a cache that cuda has not");
@@ -244,14 +259,8 @@ absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
   if (options.maxSequences < 1 || options.maxSequences > sequencesLimit)
     return usageError(absl::StrCat("--parallel: expected 1 to ", sequencesLimit,
                                    " sequences, got ", options.maxSequences));
-  if (!llvm::is_contained({0, 1, 2, 4}, options.readStreams) ||
-      (options.readStreams && options.target != "cpu"))
-    return usageError(
-        absl::StrCat("--read-streams: expected 1, 2 or 4 for target cpu, got ",
-                     options.readStreams, " for ", options.target));
   CompileOptions settled = options;
-  if (options.target == "cpu" && options.readStreams == 0)
-    settled.readStreams = bestReadStreams();
+  LLAMAC_ASSIGN_OR_RETURN(settled.tuneCpu, processorFor(options));
   LLAMAC_ASSIGN_OR_RETURN(settled.gpu, gpuFor(options));
   if (settled.context == 0)
     settled.context = std::min(config.maxContext, defaultContext);

@@ -59,7 +59,7 @@ struct CompileOptions {
   std::string weightFormat = "keep"; ///< keep, bf16, mxfp8, q8_0 or q4_0.
   std::string kvFormat = "f16";      ///< Of the KV cache; --kv-type.
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: the host's.
-  int readStreams = 0;   ///< Of cpu; 0: as suits the host. bestReadStreams().
+  std::string tuneCpu;   ///< Of cpu: a processorName(). Empty: the host's.
   bool simCheck = false; ///< Of sim: whether accesses are checked.
   bool embedWeights = true;
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.

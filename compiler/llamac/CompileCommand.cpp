@@ -11,6 +11,7 @@
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/cpu/Processor.h"
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/AtomicFile.h"
 
@@ -45,9 +46,11 @@ void CompileFlags::addTo(CLI::App &command) {
       .add_option("--kv-type", options.kvFormat,
                   "Format of the KV cache: f16, bf16 or, on cpu, f32 or q8_0")
       ->capture_default_str();
-  command.add_option("--read-streams", options.readStreams,
-                     "On cpu: places in memory that a core reads weights from "
-                     "at a time, 1, 2 or 4 (default: as suits this machine)");
+  command.add_option("--tune-cpu", options.tuneCpu,
+                     "On cpu: processor whose way of reading memory the plan "
+                     "suits, which changes no result: " +
+                         processorNames() +
+                         " (default: the most like this machine's)");
   command.add_flag("--sim-check", options.simCheck,
                    "On sim: check every access to memory for races, bounds "
                    "and bytes that nobody wrote");

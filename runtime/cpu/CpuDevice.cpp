@@ -71,7 +71,8 @@ absl::StatusOr<size_t> CpuDevice::chooseCode(const schema::PlanT &plan) const {
 
 std::string CpuDevice::identity(const schema::PlanT &plan) const {
   const auto code = chooseCode(plan);
-  return absl::StrCat("cpu, ", processorName(), ", ", threads(), " threads, ",
+  return absl::StrCat("cpu, ", processorDescription(), ", ", threads(),
+                      " threads, ",
                       code.ok() ? plan.code[*code]->isa : "no code");
 }
 

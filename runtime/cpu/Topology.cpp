@@ -61,7 +61,7 @@ static int coresOfQuota() {
   return static_cast<int>(std::min((quota + period - 1) / period, 1e6));
 }
 
-std::string processorName() {
+std::string processorDescription() {
   // x86 has "model name : ..."; elsewhere the parts of a number must do.
   std::ifstream file("/proc/cpuinfo");
   std::string name, line;
@@ -79,8 +79,6 @@ int64_t coreCacheBytes() {
   const int64_t known = cacheBytes(_SC_LEVEL2_CACHE_SIZE);
   return known > 0 ? known : guess;
 }
-
-int bestReadStreams() { return processorName().rfind("AMD", 0) == 0 ? 1 : 4; }
 
 int usablePhysicalCores() {
   int cores = coresOfAffinity();

@@ -20,16 +20,10 @@ int usablePhysicalCores();
 
 /// The model of the processor, as the system names it, with the sizes of its
 /// caches: "Intel(R) Xeon(R) Processor, L2 2 MiB, L3 260 MiB".
-std::string processorName();
+std::string processorDescription();
 
 /// Bytes of a core's own cache; a guess where the system does not say.
 int64_t coreCacheBytes();
-
-/// From how many places in memory a core of this machine reads fastest at a
-/// time, 1 to 4. Measured (docs/performance.md): 4 on Sapphire Rapids; 1 on
-/// Zen 4, which takes 1.3 to 1.7 times as long for the same bytes from two or
-/// four.
-int bestReadStreams();
 
 /// The most threads a user may ask for.
 inline constexpr int maxThreads = 1024;

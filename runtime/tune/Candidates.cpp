@@ -8,6 +8,7 @@
 
 #include "runtime/tune/Candidates.h"
 
+#include "runtime/cpu/Processor.h"
 #include "runtime/cpu/Topology.h"
 
 #include "absl/strings/str_split.h"
@@ -123,7 +124,7 @@ MachineSpec machineOf(Device &device, const schema::PlanT &plan,
   if (plan.target == "cpu") {
     machine.units = device.threads();
     machine.unitBytes = coreCacheBytes();
-    machine.readStreams = bestReadStreams();
+    machine.readStreams = readStreams(hostProcessor());
     // One stream is one panel, whose sums follow each other.
     machine.busyChains = std::min(machine.busyChains, machine.readStreams);
   }

@@ -31,16 +31,17 @@ protected:
                         mlir::func::FuncDialect>();
   }
 
-  /// The target for a processor that follows `streams`.
-  static CpuTarget targetOf(int streams) {
-    return CpuTarget({.context = 1024, .readStreams = streams});
+  static CpuTarget targetOf(Processor processor) {
+    return CpuTarget({.context = 1024, .tuneFor = processor});
   }
 
-  /// A product by `weights` matrices of `format`.
-  mlir::Operation *product(const std::string &format, int weights) {
-    const std::string weight = "tensor<64x256x" + format + ">";
-    std::string arguments = "%x: tensor<?x256xf32>", inputs = "%x";
-    std::string types = "tensor<?x256xf32>", elements;
+  /// A product by `weights` matrices of `format`, each of 64 rows of `depth`.
+  mlir::Operation *product(const std::string &format, int weights,
+                           int64_t depth) {
+    const std::string row = "x" + std::to_string(depth) + "x";
+    const std::string weight = "tensor<64" + row + format + ">";
+    std::string arguments = "%x: tensor<?" + row + "f32>", inputs = "%x";
+    std::string types = "tensor<?" + row + "f32>", elements;
     for (int i = 0; i < weights; ++i) {
       const std::string number = std::to_string(i);
       arguments += ", %w" + number + ": " + weight;
@@ -68,17 +69,17 @@ protected:
   }
 
   /// The tiles of a step of at most `rows` rows: "ahead=128 panels=1".
-  std::string tiles(const std::string &format, int weights, int streams,
-                    int rows = 1) {
-    return textOf(
-        targetOf(streams).chooseConfig(product(format, weights), rows));
+  std::string tiles(const std::string &format, int weights, Processor processor,
+                    int rows = 1, int64_t depth = 2048) {
+    return textOf(targetOf(processor).chooseConfig(
+        product(format, weights, depth), rows));
   }
 
   /// The others that a step of one row may have.
   std::vector<std::string> others(const std::string &format, int weights,
-                                  int streams) {
-    const CpuTarget target = targetOf(streams);
-    mlir::Operation *op = product(format, weights);
+                                  Processor processor) {
+    const CpuTarget target = targetOf(processor);
+    mlir::Operation *op = product(format, weights, 2048);
     op->setAttr("config", target.chooseConfig(op, 1));
     std::vector<std::string> texts;
     for (mlir::Attribute config : target.otherConfigs(op))
@@ -90,41 +91,75 @@ protected:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-TEST_F(TilesTest, OneRowReadsAsManyStreamsAsTheProcessorFollows) {
-  EXPECT_EQ(tiles("!llama.quant<q4_0>", 1, 1), "ahead=128 panels=1");
-  EXPECT_EQ(tiles("!llama.quant<q4_0>", 2, 1), "ahead=128 panels=1");
-  EXPECT_EQ(tiles("!llama.quant<q4_0>", 1, 2), "ahead=128 panels=2");
-  EXPECT_EQ(tiles("!llama.quant<q4_0>", 2, 2), "ahead=128 panels=1");
-  EXPECT_EQ(tiles("bf16", 1, 1), "ahead=128 panels=1");
+TEST_F(TilesTest, Zen4ReadsOneStream) {
+  EXPECT_EQ(tiles("!llama.quant<q4_0>", 1, Processor::Zen4),
+            "ahead=128 panels=1");
+  EXPECT_EQ(tiles("!llama.quant<q4_0>", 2, Processor::Zen4),
+            "ahead=128 panels=1");
+  EXPECT_EQ(tiles("bf16", 1, Processor::Zen4), "ahead=128 panels=1");
+  EXPECT_EQ(tiles("!llama.quant<q4_k>", 2, Processor::Zen4),
+            "ahead=128 panels=1");
 }
 
-TEST_F(TilesTest, BlocksInTwoPlacesKeepAllPanels) {
-  EXPECT_EQ(tiles("!llama.quant<q5_k>", 1, 1), "ahead=1024");
-  EXPECT_EQ(tiles("!llama.quant<q6_k>", 2, 1), "ahead=1024");
-  EXPECT_EQ(tiles("!llama.quant<q4_k>", 2, 1), "ahead=128 panels=1");
+TEST_F(TilesTest, OnZen4BlocksInTwoPlacesKeepAllPanels) {
+  EXPECT_EQ(tiles("!llama.quant<q5_k>", 1, Processor::Zen4), "ahead=1024");
+  EXPECT_EQ(tiles("!llama.quant<q6_k>", 2, Processor::Zen4), "ahead=1024");
 }
 
-TEST_F(TilesTest, NoneAreChosenForFourStreamsOrMoreRows) {
-  EXPECT_EQ(tiles("!llama.quant<q4_0>", 2, 4), "");
-  EXPECT_EQ(tiles("!llama.quant<q6_k>", 1, 4), "");
-  EXPECT_EQ(tiles("!llama.quant<q4_0>", 1, 1, 8), "");
-  EXPECT_EQ(tiles("!llama.quant<q6_k>", 1, 1, 512), "");
+TEST_F(TilesTest, Zen3ReadsTwoStreams) {
+  EXPECT_EQ(tiles("!llama.quant<q4_0>", 1, Processor::Zen3),
+            "ahead=2048 panels=2");
+  EXPECT_EQ(tiles("!llama.quant<q4_0>", 2, Processor::Zen3),
+            "ahead=2048 panels=1");
+  EXPECT_EQ(tiles("!llama.quant<q4_k>", 1, Processor::Zen3),
+            "ahead=2048 panels=2");
+}
+
+TEST_F(TilesTest, OnZen3BlocksInTwoPlacesAreTwoStreams) {
+  EXPECT_EQ(tiles("!llama.quant<q5_k>", 1, Processor::Zen3),
+            "ahead=2048 panels=1");
+  EXPECT_EQ(tiles("!llama.quant<q6_k>", 2, Processor::Zen3),
+            "ahead=2048 panels=1");
+}
+
+TEST_F(TilesTest, Zen3ReadsShortPanelsOneByOne) {
+  // SmolLM2's; 15 KiB and 9.6 KiB.
+  EXPECT_EQ(tiles("!llama.quant<q4_1>", 1, Processor::Zen3, 1, 1536),
+            "ahead=2048 panels=2");
+  EXPECT_EQ(tiles("!llama.quant<q8_0>", 1, Processor::Zen3, 1, 576),
+            "ahead=2048 panels=1");
+}
+
+TEST_F(TilesTest, Zen3ReadsWeightsThatAreNotBytesInFourStreams) {
+  EXPECT_EQ(tiles("bf16", 1, Processor::Zen3), "ahead=128 panels=4");
+  EXPECT_EQ(tiles("bf16", 2, Processor::Zen3), "ahead=128 panels=2");
+}
+
+TEST_F(TilesTest, NoneAreChosenForOtherProcessorsOrMoreRows) {
+  EXPECT_EQ(tiles("!llama.quant<q4_0>", 2, Processor::Generic), "");
+  EXPECT_EQ(tiles("!llama.quant<q6_k>", 1, Processor::Generic), "");
+  EXPECT_EQ(tiles("!llama.quant<q4_0>", 1, Processor::Zen4, 8), "");
+  EXPECT_EQ(tiles("!llama.quant<q6_k>", 1, Processor::Zen3, 512), "");
 }
 
 TEST_F(TilesTest, OtherTilesNameWhatSetsThemApartFromTheOwn) {
-  EXPECT_THAT(others("!llama.quant<q4_0>", 2, 4), // Own: ahead=2048 panels=2.
+  // Own: ahead=2048 panels=2.
+  EXPECT_THAT(others("!llama.quant<q4_0>", 2, Processor::Generic),
               UnorderedElementsAre("panels=1", "ahead=128", "ahead=1024",
                                    "ahead=128 panels=1",
                                    "ahead=1024 panels=1"));
-  EXPECT_THAT(others("bf16", 2, 4), // Own: ahead=1024 panels=2.
+  // Own: ahead=1024 panels=2.
+  EXPECT_THAT(others("bf16", 2, Processor::Generic),
               UnorderedElementsAre("panels=1", "ahead=128", "ahead=2048",
                                    "ahead=128 panels=1",
                                    "ahead=2048 panels=1"));
-  EXPECT_THAT(others("!llama.quant<q4_0>", 2, 1), // Own: ahead=128 panels=1.
+  // Own: ahead=128 panels=1.
+  EXPECT_THAT(others("!llama.quant<q4_0>", 2, Processor::Zen4),
               UnorderedElementsAre("ahead=128 panels=2", "ahead=1024 panels=1",
                                    "ahead=1024 panels=2", "ahead=2048 panels=1",
                                    "ahead=2048 panels=2"));
-  EXPECT_THAT(others("!llama.quant<q6_k>", 2, 1), // Own: ahead=1024 panels=2.
+  // Own: ahead=1024 panels=2.
+  EXPECT_THAT(others("!llama.quant<q6_k>", 2, Processor::Zen4),
               UnorderedElementsAre("ahead=128", "ahead=2048",
                                    "ahead=128 panels=1", "ahead=1024 panels=1",
                                    "ahead=2048 panels=1"));

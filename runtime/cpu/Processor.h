@@ -1,0 +1,47 @@
+//===- Processor.h - Processors that plans are laid out for -----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Cores differ in how they read memory fastest, beyond the instructions that
+// they run. A plan for one processor runs on all others, but slower.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CPU_PROCESSOR_H
+#define LLAMAC_RUNTIME_CPU_PROCESSOR_H
+
+#include "absl/strings/string_view.h"
+
+#include <optional>
+#include <string>
+
+namespace llamac {
+
+/// Those whose ways of reading were measured (docs/performance.md).
+enum class Processor {
+  Generic, ///< Sapphire Rapids, and what was not measured.
+  Zen3,    ///< And AMD's before it.
+  Zen4,    ///< And AMD's after it.
+};
+
+/// As compilers call them: "generic", "znver3", "znver4".
+absl::string_view processorName(Processor processor);
+std::optional<Processor> parseProcessor(absl::string_view name);
+
+/// The names of all: "generic, znver3, znver4".
+std::string processorNames();
+
+/// The one that is most like this machine's.
+Processor hostProcessor();
+
+/// From how many places in memory a core reads side by side without slowing
+/// down, 1 to 4.
+int readStreams(Processor processor);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CPU_PROCESSOR_H
