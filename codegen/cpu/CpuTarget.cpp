@@ -46,6 +46,7 @@ static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
   auto tile = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
   };
+  // Of all weights together `panels`.
   auto tiles = [&](int64_t panels, int64_t ahead) {
     return builder.getDictionaryAttr(
         {tile("panels", std::max<int64_t>(1, panels / weights)),

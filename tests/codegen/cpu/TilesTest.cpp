@@ -130,7 +130,7 @@ TEST_F(TilesTest, Zen3ReadsShortPanelsOneByOne) {
             "ahead=2048 panels=1");
 }
 
-TEST_F(TilesTest, Zen3ReadsWeightsThatAreNotBytesInFourStreams) {
+TEST_F(TilesTest, Zen3ReadsFloatsInFourStreams) {
   EXPECT_EQ(tiles("bf16", 1, Processor::Zen3), "ahead=128 panels=4");
   EXPECT_EQ(tiles("bf16", 2, Processor::Zen3), "ahead=128 panels=2");
 }
