@@ -380,14 +380,15 @@ LLAMAC_INLINE void prefetchShare(const U8 *from, int share) {
       prefetch(from + 64 * line);
 }
 
-/// extend() for one row and two parts of `blocks`: `part`, an even one, by the
-/// activations x[0] and part + 1 by x[1], each with its residual where `terms`
-/// is 2. A byte is unpacked once for both, right where it is multiplied.
-template <int terms, PanelFormat format, int panels>
+/// extend() for one row and two parts of `blocks`, of their rows slices
+/// slice .. slice + slices - 1: `part`, an even one, by the activations x[0]
+/// and part + 1 by x[1], each with its residual where `terms` is 2. A byte is
+/// unpacked once for both, right where it is multiplied.
+template <int terms, int slices, PanelFormat format, int panels>
 LLAMAC_INLINE void extendPair(const U8 *const (&blocks)[panels],
                               const U8 *const (&next)[panels], long part,
-                              int lane, const Int8Block *const (&x)[2][terms],
-                              F32xD (&sums)[panels]) {
+                              int slice, const Int8Block *const (&x)[2][terms],
+                              F32xD (&sums)[dotSlices][1][panels]) {
   using Format = Int8Format<format>;
   using Pair = PairedParts<format>;
   constexpr int runs = Format::runs, groups = 8 / runs;
@@ -396,42 +397,51 @@ LLAMAC_INLINE void extendPair(const U8 *const (&blocks)[panels],
   constexpr int secondShift = hasVnni ? Pair::secondShift : 0;
   constexpr int shifts[] = {0, secondShift};
 
-  I32xD totals[2][runs][terms][panels];
+  I32xD totals[2][runs][terms][slices][panels];
 #pragma clang loop unroll(full)
   for (int run = 0; run < runs; ++run) {
-    typename DotOf<format>::Type dots[2][terms][panels];
-    for (int i = 0; i < 2; ++i)
-      for (int t = 0; t < terms; ++t)
-        for (int p = 0; p < panels; ++p)
-          dots[i][t][p].start(x[i][t]->template startOf<format>(run) *
-                              (1 << shifts[i]));
+    typename DotOf<format>::Type dots[2][terms][slices][panels];
+    const auto each = [&](auto apply) {
+      for (int i = 0; i < 2; ++i)
+        for (int t = 0; t < terms; ++t)
+          for (int s = 0; s < slices; ++s)
+            for (int p = 0; p < panels; ++p)
+              apply(i, t, s, p);
+    };
+    each([&](int i, int t, int s, int p) {
+      dots[i][t][s][p].start(x[i][t]->template startOf<format>(run) *
+                             (1 << shifts[i]));
+    });
 #pragma clang loop unroll(full)
-    for (int g = run * groups; g < (run + 1) * groups; ++g)
-      for (int p = 0; p < panels; ++p) {
-        prefetchShare<2 * Format::partBytes, 8 * panelRows / dotLanes>(
-            next[p], lane / dotLanes * 8 + g);
-        const Pair pair(blocks[p], part / 2, g, lane);
-        const U8xD w[] = {
-            pair.first(),
-            shiftedRight(pair.second(), Pair::secondShift - secondShift)};
-        for (int i = 0; i < 2; ++i)
-          for (int t = 0; t < terms; ++t)
-            dots[i][t][p].add(w[i], repeat4(x[i][t]->q + 4 * g));
-      }
-    for (int i = 0; i < 2; ++i)
-      for (int t = 0; t < terms; ++t)
-        for (int p = 0; p < panels; ++p)
-          totals[i][run][t][p] = dots[i][t][p].total() >> shifts[i];
+    for (int g = run * groups; g < (run + 1) * groups; ++g) {
+      for (int s = 0; s < slices; ++s)
+        for (int p = 0; p < panels; ++p) {
+          prefetchShare<2 * Format::partBytes, 8 * dotSlices>(
+              next[p], (slice + s) * 8 + g);
+          const Pair pair(blocks[p], part / 2, g, (slice + s) * dotLanes);
+          const U8xD w[] = {
+              pair.first(),
+              shiftedRight(pair.second(), Pair::secondShift - secondShift)};
+          for (int i = 0; i < 2; ++i)
+            for (int t = 0; t < terms; ++t)
+              dots[i][t][s][p].add(w[i], repeat4(x[i][t]->q + 4 * g));
+        }
+      each([&](int i, int t, int s, int p) { dots[i][t][s][p].settle(); });
+    }
+    each([&](int i, int t, int s, int p) {
+      totals[i][run][t][s][p] = dots[i][t][s][p].total() >> shifts[i];
+    });
   }
   for (int i = 0; i < 2; ++i)
-    for (int p = 0; p < panels; ++p) {
-      Int8Weights<format> weights;
-      weights.readScales(blocks[p], part + i, lane);
-      for (int t = 0; t < terms; ++t)
-        for (int run = 0; run < runs; ++run)
-          sums[p] =
-              weights.extended(sums[p], totals[i][run][t][p], run, *x[i][t]);
-    }
+    for (int s = 0; s < slices; ++s)
+      for (int p = 0; p < panels; ++p) {
+        Int8Weights<format> weights;
+        weights.readScales(blocks[p], part + i, (slice + s) * dotLanes);
+        for (int t = 0; t < terms; ++t)
+          for (int run = 0; run < runs; ++run)
+            sums[slice + s][0][p] = weights.extended(
+                sums[slice + s][0][p], totals[i][run][t][s][p], run, *x[i][t]);
+      }
 }
 
 /// extend() for sums in memory, f32 [panels][panelStride]; the sums of x[t] are
@@ -579,11 +589,10 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
                                  const Int8Rows<depth> &x, float *sums) {
   using Format = Int8Format<format>;
   using Part = PanelPart<format>;
-  constexpr int slices = panelRows / dotLanes;
   constexpr long size = panelBytes(format, depth);
   constexpr long step = Format::hasPairedParts ? 2 : 1;
   const Int8Block zeros = {};
-  F32xD sum[slices][1][count] = {};
+  F32xD sum[dotSlices][1][count] = {};
   for (long b = 0; b < depth / 32; b += step) {
     const U8 *next[count];
     for (int p = 0; p < count; ++p) {
@@ -591,28 +600,33 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
       if (next[p] >= panels[p] + size)
         next[p] += stride - size;
     }
-    for (int i = 0; i < slices; ++i) {
-      const int lane = i * dotLanes;
-      if constexpr (Format::hasPairedParts) {
-        const U8 *blocks[count];
-        for (int p = 0; p < count; ++p)
-          blocks[p] = Part(panels[p], b).block;
-        const long part = b % Format::parts;
-        const Int8Block *at = x.blocks + b, *residuals = x.residuals + b;
+    if constexpr (Format::hasPairedParts) {
+      const U8 *blocks[count];
+      for (int p = 0; p < count; ++p)
+        blocks[p] = Part(panels[p], b).block;
+      const long part = b % Format::parts;
+      const Int8Block *at = x.blocks + b, *residuals = x.residuals + b;
+      // What is multiplied by the same activations, as much as the registers
+      // have room for.
+      constexpr int together = count == 1 ? dotSlices : 1;
+#pragma clang loop unroll(full)
+      for (int i = 0; i < dotSlices; i += together) {
         if (x.counts[b] || x.counts[b + 1])
-          extendPair<2, format>(
-              blocks, next, part, lane,
+          extendPair<2, together, format>(
+              blocks, next, part, i,
               {{at, x.counts[b] ? residuals : &zeros},
                {at + 1, x.counts[b + 1] ? residuals + 1 : &zeros}},
-              sum[i][0]);
+              sum);
         else
-          extendPair<1, format>(blocks, next, part, lane, {{at}, {at + 1}},
-                                sum[i][0]);
-      } else {
+          extendPair<1, together, format>(blocks, next, part, i,
+                                          {{at}, {at + 1}}, sum);
+      }
+    } else {
+      for (int i = 0; i < dotSlices; ++i) {
         Int8Weights<format> weights[count];
         for (int p = 0; p < count; ++p) {
-          prefetchShare<Format::partBytes, slices>(next[p], i);
-          Part(panels[p], b).read(weights[p], lane);
+          prefetchShare<Format::partBytes, dotSlices>(next[p], i);
+          Part(panels[p], b).read(weights[p], i * dotLanes);
         }
         extend(weights, x.blocks + b, sum[i]);
         if (x.counts[b])
@@ -621,7 +635,7 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
     }
   }
   for (int p = 0; p < count; ++p)
-    for (int i = 0; i < slices; ++i)
+    for (int i = 0; i < dotSlices; ++i)
       store(sums + p * panelRows + i * dotLanes, sum[i][0][p]);
 }
 

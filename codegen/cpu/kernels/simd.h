@@ -182,12 +182,14 @@ constexpr int tilePanels = 1, tileDepth = 4, tileRows = 2, fewSums = 4;
 constexpr int tilePanels = 1, tileDepth = 2, tileRows = 1, fewSums = 2;
 #endif
 
-/// Lanes of a panel that a product in 8-bit integers takes at a time.
+/// Lanes of a panel that a product in 8-bit integers takes at a time, and how
+/// many times it does.
 #if defined(__AVX2__) && !defined(__AVX512BW__)
 constexpr int dotLanes = 8;
 #else
 constexpr int dotLanes = 16;
 #endif
+constexpr int dotSlices = panelRows / dotLanes;
 
 using F32xD = float __attribute__((ext_vector_type(dotLanes)));
 using I32xD = int __attribute__((ext_vector_type(dotLanes)));
@@ -262,6 +264,9 @@ constexpr int dotPanels = 2;
 //   DotUnsigned<most>   u8 up to `most`, 127 at most
 //   DotI8               8 bits: offset by 128, so unsigned, where hasVnni; else
 //                       signed
+// DotUnsigned::settle() has what was added so far computed where it stands.
+// LLVM keeps loads and prefetches in order but puts arithmetic off, and what it
+// is of goes to the stack where there are few registers.
 
 /// Four activations in every lane.
 LLAMAC_INLINE I32xD repeat4(const I8 *x) { return load<int>(x); }
@@ -277,6 +282,7 @@ struct DotBytes {
   LLAMAC_INLINE void add(U8xD w, I32xD x) {
     sum = __builtin_ia32_vpdpbusd512(sum, (VendorI32)w, (VendorI32)x);
   }
+  LLAMAC_INLINE void settle() const {}
   LLAMAC_INLINE I32xD total() const { return (I32xD)sum; }
 };
 
@@ -329,6 +335,7 @@ template <int most> struct DotUnsigned {
     pairs += multiplyPairs(w, (I8xD)x);
     ++held;
   }
+  LLAMAC_INLINE void settle() { asm volatile("" : "+x"(pairs)); }
   LLAMAC_INLINE I32xD total() const { return sum + sumPairs(pairs) + first; }
 };
 
@@ -355,6 +362,7 @@ struct DotI8 {
     for (int j = 0; j < 4; ++j)
       sum += (bits<I32xD>(w) << (24 - 8 * j) >> 24) * (x << (24 - 8 * j) >> 24);
   }
+  LLAMAC_INLINE void settle() const {}
   LLAMAC_INLINE I32xD total() const { return sum; }
 };
 
