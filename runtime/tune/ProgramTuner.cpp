@@ -350,8 +350,9 @@ absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
 /// Times some steps of the slates of `choices`, made anew so that it is chance
 /// where their code and scratch lie. Gives for each kernel, by candidate, the
 /// seconds of a launch in the mean. A candidate that cannot be loaded has no
-/// time.
-absl::StatusOr<std::vector<std::vector<std::optional<double>>>>
+/// time. None where time is up before the last step: a round's steps are many,
+/// and no forecast of a noisy machine holds.
+absl::StatusOr<std::optional<ProgramTuner::RoundTimes>>
 ProgramTuner::timeSlates(const StepShape &shape,
                          const std::vector<std::vector<size_t>> &choices) {
   std::vector<BoundProgram> slates;
@@ -364,7 +365,7 @@ ProgramTuner::timeSlates(const StepShape &shape,
   // where they are used.
   constexpr double mostOfShort = 0.1;
   constexpr size_t passesOfShort = 4;
-  std::vector<std::vector<std::optional<double>>> times;
+  RoundTimes times;
   times.reserve(kernels.size());
   for (const TunedKernel &kernel : kernels)
     times.emplace_back(kernel.candidates.size());
@@ -374,6 +375,8 @@ ProgramTuner::timeSlates(const StepShape &shape,
       LLAMAC_RETURN_IF_ERROR(slate.program->run(shape));
   for (size_t pass = 0; pass < (isShortStep ? passesOfShort : 1); ++pass)
     for (size_t number = 0; number < slates.size(); ++number) {
+      if (isOver())
+        return std::nullopt;
       LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> launchSeconds,
                               timeStep(slates[number], shape));
       for (size_t i = 0; i < kernels.size(); ++i) {
@@ -407,9 +410,10 @@ absl::Status ProgramTuner::measureRound(const StepShape &shape) {
   for (size_t number = 0; number < count; ++number)
     for (size_t i = 0; i < kernels.size(); ++i)
       choices[number].push_back(candidates[i][number % candidates[i].size()]);
-  LLAMAC_ASSIGN_OR_RETURN(const auto times, timeSlates(shape, choices));
-  for (size_t i = 0; i < kernels.size(); ++i)
-    trials[i].addRound(times[i]);
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<RoundTimes> times,
+                          timeSlates(shape, choices));
+  for (size_t i = 0; times && i < kernels.size(); ++i)
+    trials[i].addRound((*times)[i]);
   return absl::OkStatus();
 }
 
@@ -437,19 +441,20 @@ absl::Status ProgramTuner::confirm(const StepShape &shape) {
   };
   const double end = deadline - least;
   for (size_t round = 0; round < mostRounds; ++round) {
-    if (options.isStopped() ||
-        (round >= leastWholeRounds && steadySeconds() > end))
+    if (isOver() || (round >= leastWholeRounds && steadySeconds() > end))
       break;
     // Where noise hides what a pick gains, the next tune would find it.
     if (round >= fewestRounds && areDecided())
       break;
     tell(absl::StrCat("the picks once more, round ", round + 1));
     const bool isEven = round % 2 == 0;
-    LLAMAC_ASSIGN_OR_RETURN(const auto times,
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<RoundTimes> times,
                             timeSlates(shape, {isEven ? earlier : picks,
                                                isEven ? picks : earlier}));
+    if (!times)
+      break;
     for (size_t i = 0; i < kernels.size(); ++i)
-      again[i].addRound(times[i]);
+      again[i].addRound((*times)[i]);
   }
   for (size_t i = 0; i < kernels.size(); ++i)
     if (picks[i] != earlier[i]) {
@@ -498,7 +503,8 @@ absl::Status ProgramTuner::measure(const StepShape &shape) {
   return measureWhole();
 }
 
-/// Compares whole steps with the picks and without.
+/// Compares whole steps with the picks and without. New picks that there is no
+/// time for are given up.
 absl::Status ProgramTuner::measureWhole() {
   std::vector<size_t> chosen = picks, own(kernels.size());
   if (chosen == own) {
@@ -511,7 +517,7 @@ absl::Status ProgramTuner::measureWhole() {
   Trials whole(2);
   constexpr size_t mostRounds = 41;
   for (size_t round = 0; round < mostRounds; ++round) {
-    if (round >= leastWholeRounds && isOver())
+    if (isOver())
       break;
     tell(absl::StrCat("all picks together, round ", round + 1));
     std::optional<double> times[2];
@@ -523,6 +529,11 @@ absl::Status ProgramTuner::measureWhole() {
                               timer->time(*slate.program, launches()));
     }
     whole.addRound(times);
+  }
+  if (whole.rounds() < leastWholeRounds) {
+    picks = earlier;
+    result.kept = true;
+    return absl::OkStatus();
   }
   const Trials::Ratio ratio = whole.ratioOf(1);
   result.wholeRatio = ratio.median;

@@ -60,6 +60,9 @@ private:
   const schema::PlanT &plan() const { return scheduled->plan(); }
   const schema::ProgramT &launches() const { return *plan().programs[program]; }
 
+  /// For each kernel, by candidate, the seconds of a launch.
+  using RoundTimes = std::vector<std::vector<std::optional<double>>>;
+
   bool isOver() const;
   void tell(const std::string &what) const;
   absl::Status takeSchedule();
@@ -83,7 +86,7 @@ private:
                                                const StepShape &shape);
   absl::Status chooseTimedLaunches(const StepShape &shape);
   std::vector<std::vector<size_t>> roundCandidates() const;
-  absl::StatusOr<std::vector<std::vector<std::optional<double>>>>
+  absl::StatusOr<std::optional<RoundTimes>>
   timeSlates(const StepShape &shape,
              const std::vector<std::vector<size_t>> &choices);
   absl::Status measureRound(const StepShape &shape);

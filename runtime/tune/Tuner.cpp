@@ -39,13 +39,16 @@ tuneModel(const std::shared_ptr<const Model> &model,
       options.progress("compiling other schedules");
     schedules.compileRest(options.stop);
   }
+  // The rest is for loading the plan, and for the end of the last step.
+  constexpr double shareOfTuning = 0.97;
+  const double budget = shareOfTuning * options.budget;
   const size_t count = plan.programs.size();
   CachedTokens first;
   if (plan.target != "sim") { // Whose steps are not timed.
-    constexpr double shareOfBudget = 0.25;
+    constexpr double shareOfFirst = 0.25;
     if (options.progress)
       options.progress("computing what steps begin with");
-    const double end = start + shareOfBudget * options.budget;
+    const double end = start + shareOfFirst * budget;
     LLAMAC_ASSIGN_OR_RETURN(
         first,
         computeFirst(model, std::min(timedContext, plan.context - 1), [&] {
@@ -59,7 +62,7 @@ tuneModel(const std::shared_ptr<const Model> &model,
     // What the programs before did not take is shared by those that follow. The
     // last one's steps, of many rows, take longest.
     constexpr size_t sharesOfLast = 2;
-    const double left = options.budget - (steadySeconds() - start);
+    const double left = budget - (steadySeconds() - start);
     const double deadline =
         steadySeconds() +
         (program + 1 == count
