@@ -10,8 +10,8 @@
 #define LLAMAC_FRONTENDS_CONVERTCOMMON_H
 
 #include "frontends/Convert.h"
+#include "frontends/TensorStream.h"
 #include "frontends/WeightTable.h"
-#include "runtime/io/TensorStream.h"
 
 #include "absl/status/statusor.h"
 

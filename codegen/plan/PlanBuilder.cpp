@@ -8,6 +8,7 @@
 
 #include "codegen/plan/PlanBuilder.h"
 
+#include "codegen/plan/PlanWriter.h"
 #include "codegen/plan/WeightSections.h"
 #include "ir/kernel/Cost.h"
 #include "ir/llama/Llama.h"
@@ -16,7 +17,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/MappedFile.h"
 #include "runtime/plan/PlanConfig.h"
-#include "runtime/plan/PlanWriter.h"
 
 #include "absl/strings/str_cat.h"
 #include "llvm/ADT/StringMap.h"

@@ -8,12 +8,63 @@
 
 #include "codegen/plan/WeightSections.h"
 
+#include "runtime/base/Status.h"
+#include "runtime/io/Dequantize.h"
 #include "runtime/plan/PlanConfig.h"
-#include "runtime/weights/WeightConverter.h"
+#include "runtime/weights/WeightPacker.h"
 
 #include <thread>
 
 namespace llamac {
+
+// Rows [firstRow, firstRow + numRows) of `source` as `type`, row-major, to
+// `out`: the stored bytes when the checkpoint holds that type, else converted
+// through fp32. `type` is the stored one or one that quantizeRow writes.
+static absl::Status convertRows(const WeightMap &weights,
+                                const WeightSource &source, DataType type,
+                                int64_t firstRow, int64_t numRows,
+                                uint8_t *out) {
+  if (type == source.type)
+    return weights.readRows(source, firstRow, numRows, out);
+  std::vector<float> values(numRows * source.cols);
+  LLAMAC_RETURN_IF_ERROR(
+      weights.readRowsAsF32(source, firstRow, numRows, values.data()));
+  const uint64_t rowBytes = dataTypeBytes(type, source.cols);
+  for (int64_t row = 0; row < numRows; ++row)
+    quantizeRow(type, values.data() + row * source.cols, source.cols,
+                out + row * rowBytes);
+  return absl::OkStatus();
+}
+
+// The whole of `source` as `type` in `layout`, packedBytes() of it, made by
+// `threads` threads and given to `sink` in order, in pieces of a few MiB for
+// each thread. Scales that a layout has behind all values are held until then.
+// Errors: those of the reader and of `sink`.
+static absl::Status
+packWeight(const WeightMap &weights, const WeightSource &source, DataType type,
+           schema::WeightLayout layout, int threads,
+           absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink) {
+  WeightPacker packer(
+      [&](int64_t first, int64_t count, uint8_t *out) {
+        return convertRows(weights, source, type, first, count, out);
+      },
+      type, source.rows, source.cols, layout);
+  // A round: every thread packs a few MiB, then all are given on.
+  constexpr uint64_t shareBytes = uint64_t{4} << 20;
+  const uint64_t unitBytes = packer.unitBytes();
+  const int64_t units = packer.units();
+  const int64_t round = std::clamp<int64_t>(
+      static_cast<int64_t>(threads * shareBytes / unitBytes), 1, units);
+  std::vector<uint8_t> buffer(round * unitBytes);
+  for (int64_t first = 0; first < units; first += round) {
+    const int64_t count = std::min(round, units - first);
+    LLAMAC_RETURN_IF_ERROR(
+        packer.packOnThreads(threads, first, count, buffer.data()));
+    LLAMAC_RETURN_IF_ERROR(
+        sink(absl::MakeConstSpan(buffer.data(), count * unitBytes)));
+  }
+  return packer.tail().empty() ? absl::OkStatus() : sink(packer.tail());
+}
 
 absl::StatusOr<uint32_t>
 addWeightSection(PlanWriter &writer, const schema::WeightT &weight,

@@ -10,7 +10,7 @@
 #define LLAMAC_CODEGEN_PLAN_WEIGHTSECTIONS_H
 
 #include "codegen/plan/PlanBuilder.h"
-#include "runtime/plan/PlanWriter.h"
+#include "codegen/plan/PlanWriter.h"
 
 namespace llamac {
 

@@ -8,8 +8,8 @@
 
 #include "codegen/sim/SimBackend.h"
 
+#include "codegen/sim/SimCode.h"
 #include "runtime/base/Status.h"
-#include "runtime/plan/SimCode.h"
 
 using namespace mlir;
 

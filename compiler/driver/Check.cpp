@@ -8,6 +8,7 @@
 
 #include "compiler/driver/Check.h"
 
+#include "compiler/driver/Devices.h"
 #include "compiler/driver/LaunchCheck.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/ReferenceLogits.h"
@@ -368,6 +369,7 @@ absl::Status Checker::checkTarget() {
       const ResolvedPlan plan,
       resolvePlan(checkpoint.path, compileOptions, /*quiet=*/true));
   ModelOptions loading;
+  loading.devices = allDevices();
   loading.verify = !plan.verified;
   loading.simSchedule = options.simSchedule;
   loading.tuned = false;

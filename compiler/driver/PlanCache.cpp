@@ -8,9 +8,9 @@
 
 #include "compiler/driver/PlanCache.h"
 
+#include "frontends/TokenizerSources.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/tokenizer/TokenizerSources.h"
 #include "runtime/io/CacheFolder.h"
 #include "runtime/io/KeptFiles.h"
 #include "runtime/io/MappedFile.h"

@@ -9,9 +9,9 @@
 #ifndef LLAMAC_COMPILER_DRIVER_TRIALRUN_H
 #define LLAMAC_COMPILER_DRIVER_TRIALRUN_H
 
+#include "codegen/sim/SimTensorMap.h"
+#include "codegen/sim/Simulator.h"
 #include "compiler/driver/KernelTrial.h"
-#include "runtime/sim/SimTensorMap.h"
-#include "runtime/sim/Simulator.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -10,10 +10,10 @@
 
 #include "codegen/cpu/CpuCompiler.h"
 #include "codegen/cuda/CudaBackend.h"
+#include "codegen/sim/SimCode.h"
 #include "codegen/sim/SimCompiler.h"
 #include "compiler/driver/KernelVariants.h"
 #include "runtime/base/Status.h"
-#include "runtime/plan/SimCode.h"
 
 #include "absl/strings/str_cat.h"
 

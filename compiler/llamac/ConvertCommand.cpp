@@ -10,9 +10,9 @@
 #include "compiler/llamac/Commands.h"
 #include "frontends/Checkpoint.h"
 #include "frontends/Convert.h"
+#include "frontends/huggingface/HuggingFaceTokenizerWriter.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/tokenizer/HuggingFaceWriter.h"
 #include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/driver/Devices.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/ReferenceLogits.h"
 #include "compiler/driver/ReferenceRun.h"
@@ -43,6 +44,7 @@ ModelCommand::load(bool quiet) const {
   ModelOptions loading = runtime;
   loading.verify &= !plan.verified;
   loading.quiet = quiet;
+  loading.devices = allDevices();
   return Model::load(plan.path, loading);
 }
 

@@ -9,9 +9,9 @@
 #include "frontends/Convert.h"
 #include "frontends/ConvertCommon.h"
 #include "frontends/Files.h"
+#include "frontends/huggingface/SafetensorsWriter.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
-#include "runtime/io/SafetensorsWriter.h"
 
 #include <nlohmann/json.hpp>
 

@@ -17,9 +17,9 @@
 
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
+#include "frontends/huggingface/SafetensorsReader.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/ByteCursor.h"
-#include "runtime/io/SafetensorsReader.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"

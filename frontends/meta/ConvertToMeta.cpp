@@ -10,9 +10,9 @@
 #include "frontends/ConvertCommon.h"
 #include "frontends/Files.h"
 #include "frontends/meta/MetaCheckpoint.h"
+#include "frontends/meta/TorchWriter.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
-#include "runtime/io/TorchWriter.h"
 
 #include "absl/strings/str_cat.h"
 

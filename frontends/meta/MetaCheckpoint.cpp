@@ -17,9 +17,9 @@
 
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
+#include "frontends/meta/TorchReader.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/ByteCursor.h"
-#include "runtime/io/TorchReader.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"

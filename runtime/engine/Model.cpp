@@ -10,14 +10,10 @@
 
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
-#include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/Topology.h"
-#include "runtime/cuda/CudaDevice.h"
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/engine/WeightLoader.h"
 #include "runtime/plan/PlanConfig.h"
-#include "runtime/plan/SimCode.h"
-#include "runtime/sim/SimDevice.h"
 #include "runtime/tune/ProgramWays.h"
 
 #include "absl/strings/str_cat.h"
@@ -30,41 +26,6 @@
 #include <utility>
 
 namespace llamac {
-
-// The device that runs plans for `target`.
-static absl::StatusOr<std::shared_ptr<Device>>
-createSimDevice(const schema::PlanT &plan, int threads,
-                const ModelOptions &options) {
-  SimDeviceOptions device{.threads = threads};
-  if (!options.isa.empty())
-    return usageError(absl::StrCat(
-        "--isa: expected a plan for cpu, got one for ", plan.target));
-  if (!options.simSchedule.empty()) {
-    LLAMAC_ASSIGN_OR_RETURN(device.order,
-                            parseSimSchedule(options.simSchedule));
-  }
-  device.checked =
-      std::any_of(plan.code.begin(), plan.code.end(),
-                  [](const auto &code) { return code->isa == simCheckedCode; });
-  return std::make_shared<SimDevice>(device);
-}
-
-static absl::StatusOr<std::shared_ptr<Device>>
-createDevice(const schema::PlanT &plan, int threads,
-             const ModelOptions &options) {
-  if (plan.target == "sim")
-    return createSimDevice(plan, threads, options);
-  if (!options.simSchedule.empty())
-    return usageError(absl::StrCat(
-        "--sim-schedule: expected a plan for sim, got one for ", plan.target));
-  if (plan.target == "cpu")
-    return CpuDevice::create({threads, options.isa});
-  if (plan.target == "cuda")
-    return CudaDevice::create({.threads = threads});
-  return deviceError(absl::StrCat("target: expected cpu, cuda or sim, got ",
-                                  plan.target,
-                                  "; compile the plan with --target cpu"));
-}
 
 static absl::StatusOr<std::unique_ptr<Tokenizer>>
 loadPlanTokenizer(const PlanReader &reader) {

@@ -11,6 +11,7 @@
 
 #include "runtime/base/ModelConfig.h"
 #include "runtime/device/Device.h"
+#include "runtime/engine/Devices.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 
 #include <memory>
@@ -23,6 +24,8 @@ namespace llamac {
 struct ModelOptions {
   int threads = 0;      ///< 0: one on each physical core the process may use.
   std::string isa = {}; ///< See CpuDeviceOptions.
+  /// What there is to run plans on; the compiler's tools have more.
+  absl::Span<const DeviceKind> devices = runtimeDevices();
   /// See parseSimSchedule(); empty for forward. For plans for sim only.
   std::string simSchedule = {};
   bool verify = true; ///< Whether all checksums of the plan are verified.

@@ -9,7 +9,7 @@
 #ifndef LLAMAC_RUNTIME_WEIGHTS_RANDOMWEIGHTS_H
 #define LLAMAC_RUNTIME_WEIGHTS_RANDOMWEIGHTS_H
 
-#include "runtime/weights/WeightConverter.h"
+#include "runtime/weights/WeightPacker.h"
 
 #include "absl/status/statusor.h"
 

@@ -11,8 +11,8 @@
 #include "Source.h"
 
 #include "codegen/sim/SimCompiler.h"
-#include "runtime/sim/SimTensorMap.h"
-#include "runtime/sim/Simulator.h"
+#include "codegen/sim/SimTensorMap.h"
+#include "codegen/sim/Simulator.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

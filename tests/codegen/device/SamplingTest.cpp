@@ -15,8 +15,8 @@
 #include "Source.h"
 
 #include "codegen/sim/SimCompiler.h"
+#include "codegen/sim/Simulator.h"
 #include "runtime/engine/Sampler.h"
-#include "runtime/sim/Simulator.h"
 
 #include "absl/strings/str_cat.h"
 #include "llamac/config.h"

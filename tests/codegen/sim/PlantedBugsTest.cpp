@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/sim/SimTensorMap.h"
+#include "codegen/sim/SimTensorMap.h"
 #include "tests/codegen/sim/Support.h"
 
 #include <algorithm>

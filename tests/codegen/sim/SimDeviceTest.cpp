@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/sim/SimDevice.h"
+#include "codegen/sim/SimDevice.h"
 #include "runtime/base/Status.h"
 #include "tests/codegen/sim/Support.h"
 

@@ -9,7 +9,7 @@
 #ifndef LLAMAC_TESTS_CODEGEN_SIM_SUPPORT_H
 #define LLAMAC_TESTS_CODEGEN_SIM_SUPPORT_H
 
-#include "runtime/sim/Simulator.h"
+#include "codegen/sim/Simulator.h"
 
 #include <string>
 #include <vector>

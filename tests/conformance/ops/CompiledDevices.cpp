@@ -8,8 +8,8 @@
 
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/sim/SimBackend.h"
+#include "codegen/sim/SimDevice.h"
 #include "runtime/cpu/CpuDevice.h"
-#include "runtime/sim/SimDevice.h"
 #include "tests/conformance/ops/CompiledPlans.h"
 #include "tests/conformance/ops/PlanDevice.h"
 

@@ -14,7 +14,7 @@
 #ifndef LLAMAC_TESTS_RUNTIME_ENGINE_TOYMODEL_H
 #define LLAMAC_TESTS_RUNTIME_ENGINE_TOYMODEL_H
 
-#include "runtime/plan/PlanWriter.h"
+#include "codegen/plan/PlanWriter.h"
 #include "tests/runtime/engine/ToyShapes.h"
 
 #include <functional>

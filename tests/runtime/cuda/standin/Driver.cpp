@@ -24,11 +24,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/Driver.h"
+#include "codegen/sim/SimCode.h"
+#include "codegen/sim/SimTensorMap.h"
+#include "codegen/sim/Simulator.h"
 #include "runtime/plan/PlanReader.h"
-#include "runtime/plan/SimCode.h"
 #include "runtime/plan/SourceBundle.h"
-#include "runtime/sim/SimTensorMap.h"
-#include "runtime/sim/Simulator.h"
 #include "tests/runtime/cuda/standin/Faults.h"
 
 #include "absl/strings/match.h"

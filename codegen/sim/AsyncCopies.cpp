@@ -1,0 +1,259 @@
+//===- AsyncCopies.cpp - Copies that end as late as they may --------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A copy to shared memory poisons its destination when it is issued. cp.async
+// copies at the wait that covers it; a bulk copy when no thread can go on
+// without it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/sim/Machine.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace llamac::sim {
+
+static void setState(Block &block, const std::byte *at, size_t size,
+                     ByteState state) {
+  std::fill_n(block.sharedState.begin() + (at - block.shared), size, state);
+}
+
+void Group::begin(const AsyncCopy &copy) {
+  Thread &self = *running;
+  Block &block = *self.block;
+  if (!isSharedOf(block, copy.to))
+    fail(copy.site, absl::StrCat("out of bounds: an asynchronous copy to ",
+                                 describeShared(block, copy.to)));
+  if (checked()) {
+    check(self, copy.from, copy.valid, Access::Read, copy.site);
+    check(self, copy.to, copy.size, Access::Write, copy.site);
+    setState(block, copy.to, copy.size, ByteState::UnderWay);
+  }
+  std::memset(copy.to, 0xff, copy.size);
+}
+
+/// The copy as it is to be carried out: of a thread that may run before the
+/// launches ahead are done, with what is there now.
+static AsyncCopy asIssued(const AsyncCopy &copy, bool isEarly) {
+  AsyncCopy issued = copy;
+  if (isEarly)
+    issued.taken.assign(copy.from, copy.from + copy.valid);
+  return issued;
+}
+
+static const std::byte *sourceOf(const AsyncCopy &copy) {
+  return copy.taken.empty() ? copy.from : copy.taken.data();
+}
+
+void Group::cpAsync(const AsyncCopy &copy) {
+  checkAlignment(copy.to, copy.size, "the destination of cp.async", copy.site);
+  checkAlignment(copy.from, copy.size, "the source of cp.async", copy.site);
+  if (copy.valid > copy.size)
+    fail(copy.site, absl::StrCat("cp.async of ", copy.size, " bytes, ",
+                                 copy.valid, " of them valid"));
+  begin(copy);
+  running->copies.push_back(asIssued(copy, isEarly(*running)));
+}
+
+void Group::cpAsyncCommit() {
+  running->groupEnds.push_back(running->copiesDone + running->copies.size());
+}
+
+void Group::cpAsyncWait(uint32_t pending) {
+  Thread &self = *running;
+  while (self.groupEnds.size() > pending) {
+    for (; self.copiesDone < self.groupEnds.front(); ++self.copiesDone) {
+      complete(self, self.copies.front());
+      self.copies.pop_front();
+    }
+    self.groupEnds.pop_front();
+  }
+}
+
+void Group::complete(Thread &thread, const AsyncCopy &copy) {
+  if (checked()) {
+    // The source was read at any time since the issue.
+    if (copy.taken.empty())
+      check(thread, copy.from, copy.valid, Access::Read, copy.site);
+    setState(*thread.block, copy.to, copy.size, ByteState::Defined);
+    thread.block->sharedShadow.forCells(
+        reinterpret_cast<uintptr_t>(copy.to), copy.size,
+        [&](Cell &cell, uintptr_t /*address*/) {
+          cell.write = {thread.clock, thread.block->index, copy.site,
+                        thread.index};
+        });
+  }
+  std::memcpy(copy.to, sourceOf(copy), copy.valid);
+  std::memset(copy.to + copy.valid, 0, copy.size - copy.valid);
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers in shared memory, and the copies that arrive there
+//===----------------------------------------------------------------------===//
+
+MemoryBarrier &Group::memoryBarrier(Block &block, unsigned long *barrier,
+                                    const void *site) {
+  auto found = block.memoryBarriers.find(barrier);
+  if (found == block.memoryBarriers.end())
+    fail(site, absl::StrCat("uninitialised: no mbarrier was set up at ",
+                            describeShared(block, barrier),
+                            &block == running->block
+                                ? ""
+                                : absl::StrCat(" of block ", block.index)));
+  if (checked())
+    checkShared(*running, block, barrier, 8, Access::AtomicStore, site);
+  return found->second;
+}
+
+void Group::initBarrier(unsigned long *barrier, uint32_t arrivals,
+                        const void *site) {
+  Block &block = *running->block;
+  checkAlignment(barrier, 8, "an mbarrier", site);
+  if (!isSharedOf(block, barrier))
+    fail(site, "out of bounds: an mbarrier is in shared memory");
+  check(*running, barrier, 8, Access::Write, site);
+  MemoryBarrier fresh;
+  fresh.arrivals = fresh.pending = arrivals;
+  block.memoryBarriers[barrier] = std::move(fresh);
+}
+
+void Group::endPhaseIfDone(MemoryBarrier &barrier) {
+  idleRounds = 0;
+  if (barrier.pending || barrier.bytes)
+    return;
+  barrier.released = joined(barrier.released, barrier.gathered);
+  barrier.gathered = nullptr;
+  barrier.pending = barrier.arrivals;
+  ++barrier.phase;
+}
+
+void Group::arrive(Block &block, unsigned long *barrier, uint32_t bytes,
+                   const void *site) {
+  MemoryBarrier &at = memoryBarrier(block, barrier, site);
+  if (!at.pending)
+    fail(site, absl::StrCat("double arrival: all ", at.arrivals,
+                            " arrivals of this phase of the mbarrier came "
+                            "before"));
+  --at.pending;
+  at.bytes += bytes;
+  if (checked())
+    at.gathered = joined(at.gathered, knowledgeFor(block));
+  endPhaseIfDone(at);
+}
+
+void Group::arriveAt(unsigned long *barrier, uint32_t bytes, const void *site) {
+  arrive(*running->block, barrier, bytes, site);
+}
+
+bool Group::tryWait(unsigned long *barrier, uint32_t parity, const void *site) {
+  MemoryBarrier &at = memoryBarrier(*running->block, barrier, site);
+  if ((at.phase & 1) == (parity & 1))
+    yield(site);
+  if ((at.phase & 1) == (parity & 1))
+    return false;
+  if (checked())
+    running->knowledge = joined(running->knowledge, at.released);
+  return true;
+}
+
+void Group::fenceProxyAsync() {
+  if (checked())
+    running->proxyFences.push_back(running->clock++);
+}
+
+void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
+                       uint64_t size, const void *site) {
+  if (!checked())
+    return;
+  for (uint64_t i = 0; i < size; ++i) {
+    const Epoch &write =
+        block.sharedShadow.lastWrite(reinterpret_cast<uintptr_t>(at + i));
+    if (write.clock == 0 || write.isCopy)
+      continue;
+    const std::vector<uint32_t> &fences =
+        block.threads[write.thread].proxyFences;
+    const auto fence =
+        std::lower_bound(fences.begin(), fences.end(), write.clock);
+    // What the thread releases behind a fence has a later clock than it.
+    Epoch behind = write;
+    if (fence != fences.end())
+      behind.clock = *fence + 1;
+    if (fence == fences.end() || !knows(thread, behind))
+      failIn(thread, site,
+             absl::StrCat(
+                 "a missing fenceProxyAsync: ", describeShared(block, at + i),
+                 " was written by ", threadName(write.block, write.thread),
+                 " at ", launch.module.place(write.site),
+                 " with no such fence between"));
+  }
+}
+
+void Group::markCopied(Block &block, const std::byte *at, uint64_t size) {
+  if (!checked())
+    return;
+  block.sharedShadow.forCells(
+      reinterpret_cast<uintptr_t>(at), size,
+      [](Cell &cell, uintptr_t /*address*/) { cell.write.isCopy = true; });
+}
+
+void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {
+  Thread &self = *running;
+  Block &block = *self.block;
+  checkAlignment(copy.to, 16, "the destination of a bulk copy", copy.site);
+  checkAlignment(copy.from, 16, "the source of a bulk copy", copy.site);
+  if (copy.size % 16)
+    fail(copy.site, absl::StrCat("a bulk copy of ", copy.size,
+                                 " bytes: expected a multiple of 16"));
+  memoryBarrier(block, barrier, copy.site);
+  checkProxy(self, block, copy.to, copy.size, copy.site);
+  begin(copy);
+  markCopied(block, copy.to, copy.size);
+  block.bulkCopies.push_back({asIssued(copy, isEarly(self)), &self, barrier,
+                              checked() ? knowledgeFor(block) : nullptr,
+                              std::nullopt});
+}
+
+/// Delivers the bytes of `copy` and counts them.
+void Group::land(Block &block, const BulkCopy &copy) {
+  if (copy.box) {
+    landBox(block, copy);
+  } else {
+    std::memcpy(copy.copy.to, sourceOf(copy.copy), copy.copy.size);
+    if (checked())
+      setState(block, copy.copy.to, copy.copy.size, ByteState::Defined);
+  }
+  MemoryBarrier &barrier = block.memoryBarriers[copy.barrier];
+  barrier.bytes -= copy.copy.size;
+  barrier.gathered = joined(barrier.gathered, copy.knowledge);
+  endPhaseIfDone(barrier);
+}
+
+bool Group::runBulkCopy() {
+  for (const std::unique_ptr<Block> &block : blocks) {
+    if (block->bulkCopies.empty())
+      continue;
+    auto next = block->bulkCopies.begin();
+    if (launch.options.schedule == SimSchedule::Random)
+      next += static_cast<ptrdiff_t>(random() % block->bulkCopies.size());
+    else if (launch.options.schedule == SimSchedule::Reverse)
+      next = block->bulkCopies.end() - 1;
+    const BulkCopy done = std::move(*next);
+    block->bulkCopies.erase(next);
+    land(*block, done);
+    for (Thread *thread : yielded)
+      makeReady(*thread);
+    yielded.clear();
+    return true;
+  }
+  return false;
+}
+
+} // namespace llamac::sim

@@ -1,0 +1,111 @@
+//===- DependentLaunches.cpp - Launches that begin early ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A launch with the programmatic attribute may begin as soon as every block of
+// the launch ahead has begun, which may itself be waiting for the one ahead of
+// it. The simulator takes that to its limit: the first blocks of a dependent
+// launch run up to griddepcontrol.wait before the launch ahead of it runs at
+// all, and their asynchronous copies take what is in memory then. Values that
+// are read too early are thus old ones. Checked launches name them: a byte that
+// was read before the wait and that any launch of the chain has written since
+// the last one that waited for everything is an error, and so is every write
+// before the wait.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/sim/Machine.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace llamac::sim {
+
+//===----------------------------------------------------------------------===//
+// What a chain wrote
+//===----------------------------------------------------------------------===//
+
+void ChainWrites::add(Launch &launch) {
+  kernels.push_back(launch.launch.kernel);
+  const auto number = static_cast<uint32_t>(kernels.size());
+  launch.globalShadow.forEachByte([&](const Cell &cell, uintptr_t address) {
+    const Epoch &write = cell.write;
+    const bool isAtomic = cell.read.clock != 0 && cell.read.isAtomic;
+    if (write.clock == 0 && !isAtomic)
+      return;
+    Page &page = pages[address / Shadow::pageBytes];
+    page.launches[address % Shadow::pageBytes] = number;
+    page.sites[address % Shadow::pageBytes] =
+        isAtomic ? cell.read.site : write.site;
+  });
+}
+
+ChainWrites::Writer ChainWrites::find(uintptr_t address) const {
+  auto page = pages.find(address / Shadow::pageBytes);
+  if (page == pages.end())
+    return {};
+  const uint32_t number = page->second.launches[address % Shadow::pageBytes];
+  if (number == 0)
+    return {};
+  return {kernels[number - 1], page->second.sites[address % Shadow::pageBytes]};
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks that begin early
+//===----------------------------------------------------------------------===//
+
+bool Group::hasEarlyThreads() const {
+  for (const std::unique_ptr<Block> &block : blocks)
+    for (const Thread &thread : block->threads)
+      if (thread.state == State::AtLaunches)
+        return true;
+  return false;
+}
+
+void Group::waitForLaunches(const void *site) {
+  running->hasWaited = true;
+  if (!launchesAreDone)
+    stopRunning(*running, State::AtLaunches, site);
+}
+
+void Group::begin(const uint32_t *blockIndices, size_t count) {
+  launchesAreDone = false;
+  prepareAll(blockIndices, count);
+  scheduleHere();
+}
+
+void Group::resume() {
+  launchesAreDone = true;
+  for (const std::unique_ptr<Block> &block : blocks)
+    for (Thread &thread : block->threads)
+      if (thread.state == State::AtLaunches)
+        makeReady(thread);
+  scheduleHere();
+}
+
+void Group::checkEarlyReads(const ChainWrites &written) {
+  if (!checked() || launch.failed)
+    return;
+  launch.globalShadow.forEachByte([&](const Cell &cell, uintptr_t address) {
+    if (cell.read.clock == 0 || launch.failed)
+      return;
+    const ChainWrites::Writer writer = written.find(address);
+    if (writer.kernel.empty())
+      return;
+    const Epoch &read = cell.read;
+    for (const std::unique_ptr<Block> &block : blocks)
+      if (block->index == read.block)
+        report(
+            block->threads[read.thread], read.site,
+            absl::StrCat(
+                "dependent launch: reads ",
+                launch.memory.describe(reinterpret_cast<const void *>(address)),
+                " before gridDependencyWait, which kernel ", writer.kernel,
+                " writes at ", launch.module.place(writer.site)));
+  });
+}
+
+} // namespace llamac::sim

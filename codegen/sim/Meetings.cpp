@@ -1,0 +1,361 @@
+//===- Meetings.cpp - Warp collectives and barriers -----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/sim/Machine.h"
+
+#include "runtime/io/FloatBits.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace llamac::sim {
+
+const char *warpOpName(WarpOp op) {
+  switch (op) {
+  case WarpOp::Sync:
+    return "syncWarp";
+  case WarpOp::Shuffle:
+    return "a shuffle";
+  case WarpOp::Ballot:
+    return "a ballot";
+  case WarpOp::Reduce:
+    return "a reduction";
+  case WarpOp::LoadMatrix:
+    return "ldmatrix";
+  case WarpOp::Mma:
+    return "mma";
+  case WarpOp::WgmmaWait:
+    return "wgmmaWait";
+  }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Warps: the last lane computes for all
+//===----------------------------------------------------------------------===//
+
+void Group::meetWarp(WarpArguments &arguments, const void *site) {
+  Thread &self = *running;
+  Block &block = *self.block;
+  const uint32_t bit = 1u << self.lane();
+  if (!(arguments.mask & bit))
+    fail(site, absl::StrFormat("divergent warp collective: lane %u comes to "
+                               "%s of lanes 0x%08x",
+                               self.lane(), warpOpName(arguments.op),
+                               arguments.mask));
+  self.site = site;
+  self.arguments = &arguments;
+  // A block's last warp may have fewer lanes.
+  const size_t inWarp = std::min<size_t>(
+      32, block.threads.size() - static_cast<size_t>(self.warp()) * 32);
+  const uint32_t mask =
+      arguments.mask & (inWarp == 32 ? ~0u : (1u << inWarp) - 1);
+  uint32_t &waiting = block.inWarp[self.warp()];
+  bool complete = (waiting & mask) == (mask & ~bit);
+  for (uint32_t lane = 0; complete && lane < inWarp; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    const WarpArguments &other =
+        *block.threads[self.warp() * 32 + lane].arguments;
+    complete = other.op == arguments.op && other.mask == arguments.mask &&
+               other.variant == arguments.variant;
+  }
+  if (!complete) {
+    waiting |= bit;
+    stopRunning(self, State::InWarp, site);
+    return;
+  }
+  computeWarp(self, mask);
+  for (uint32_t lane = 0; lane < inWarp; ++lane)
+    if (mask >> lane & 1)
+      makeReady(block.threads[self.warp() * 32 + lane]);
+  waiting &= ~mask;
+  idleRounds = 0;
+  if (launch.options.schedule == SimSchedule::Random)
+    stopRunning(self, State::Ready, site);
+}
+
+/// The lane whose value a shuffle gives lane `lane`.
+static uint32_t shuffleSource(int kind, uint32_t lane, uint32_t by) {
+  switch (kind) {
+  case SimShuffle::Lane:
+    return by % 32;
+  case SimShuffle::Xor:
+    return lane ^ (by % 32);
+  case SimShuffle::Down:
+    return lane + by < 32 ? lane + by : lane;
+  default:
+    return lane >= by ? lane - by : lane;
+  }
+}
+
+static uint32_t reduced(int kind, uint32_t a, uint32_t b) {
+  switch (kind) {
+  case SimReduce::Add:
+    return a + b;
+  case SimReduce::MinSigned:
+    return static_cast<uint32_t>(
+        std::min(static_cast<int32_t>(a), static_cast<int32_t>(b)));
+  case SimReduce::MaxSigned:
+    return static_cast<uint32_t>(
+        std::max(static_cast<int32_t>(a), static_cast<int32_t>(b)));
+  case SimReduce::MinUnsigned:
+    return std::min(a, b);
+  case SimReduce::MaxUnsigned:
+    return std::max(a, b);
+  default:
+    return a | b;
+  }
+}
+
+/// Element `index` of 16 bits of a fragment's words, as float.
+static float element16(int kind, const uint32_t *words, int index) {
+  const auto bits = static_cast<uint16_t>(words[index / 2] >> index % 2 * 16);
+  return kind == SimMma::Bf16 ? bf16ToF32(bits) : f16ToF32(bits);
+}
+
+/// d += a b with the fragments of mma.m16n8k16: each lane holds 8 elements of
+/// a, 4 of b and 4 of d, where codegen/device/ptx.cuh says.
+static void multiply16(int kind, Thread *const *lanes) {
+  float a[16][16], b[16][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    const auto *aWords =
+        static_cast<const uint32_t *>(lanes[lane]->arguments->a);
+    const auto *bWords =
+        static_cast<const uint32_t *>(lanes[lane]->arguments->b);
+    for (int i = 0; i < 8; ++i)
+      a[g + i / 2 % 2 * 8][2 * t + i % 2 + i / 4 * 8] =
+          element16(kind, aWords, i);
+    for (int i = 0; i < 4; ++i)
+      b[2 * t + i % 2 + i / 2 * 8][g] = element16(kind, bWords, i);
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    auto *d = static_cast<float *>(lanes[lane]->arguments->d);
+    for (int i = 0; i < 4; ++i) {
+      const int row = g + i / 2 * 8, column = 2 * t + i % 2;
+      float sum = d[i];
+      for (int k = 0; k < 16; ++k)
+        sum += a[row][k] * b[k][column];
+      d[i] = sum;
+    }
+  }
+}
+
+/// The same for mma.m16n8k32 of signed bytes.
+static void multiply8(Thread *const *lanes) {
+  int8_t a[16][32], b[32][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    const auto *aBytes = static_cast<const int8_t *>(lanes[lane]->arguments->a);
+    const auto *bBytes = static_cast<const int8_t *>(lanes[lane]->arguments->b);
+    for (int i = 0; i < 16; ++i)
+      a[g + i / 4 % 2 * 8][4 * t + i % 4 + i / 8 * 16] = aBytes[i];
+    for (int i = 0; i < 8; ++i)
+      b[4 * t + i % 4 + i / 4 * 16][g] = bBytes[i];
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    auto *d = static_cast<int32_t *>(lanes[lane]->arguments->d);
+    for (int i = 0; i < 4; ++i)
+      for (int k = 0; k < 32; ++k)
+        d[i] += a[g + i / 2 * 8][k] * b[k][2 * t + i % 2];
+  }
+}
+
+/// `variant` is the count of matrices, plus 8 when they are transposed.
+void Group::loadMatrix(Thread *const *lanes, int variant) {
+  const int count = variant & 7;
+  uint16_t matrix[4][8][8];
+  for (int i = 0; i < count; ++i)
+    for (int row = 0; row < 8; ++row) {
+      Thread &lane = *lanes[8 * i + row];
+      const void *address = lane.arguments->a;
+      if (reinterpret_cast<uintptr_t>(address) % 16)
+        failIn(lane, lane.site,
+               "misaligned: a row of ldmatrix starts at a "
+               "multiple of 16 bytes");
+      if (!isSharedOf(*lane.block, address))
+        failIn(lane, lane.site,
+               "out of bounds: a row of ldmatrix is not in "
+               "shared memory");
+      check(lane, address, 16, Access::Read, lane.site);
+      std::memcpy(matrix[i][row], address, 16);
+    }
+  for (size_t l = 0; l < 32; ++l) {
+    auto *fragment = static_cast<uint32_t *>(lanes[l]->arguments->d);
+    for (int i = 0; i < count; ++i) {
+      const size_t g = l / 4, t = l % 4;
+      const bool transpose = variant & 8;
+      const uint32_t low =
+          transpose ? matrix[i][2 * t][g] : matrix[i][g][2 * t];
+      const uint32_t high =
+          transpose ? matrix[i][2 * t + 1][g] : matrix[i][g][2 * t + 1];
+      fragment[i] = low | high << 16;
+    }
+  }
+}
+
+void Group::computeWarp(Thread &last, uint32_t mask) {
+  Thread *const first = &last.block->threads[last.index - last.lane()];
+  Thread *lanes[32];
+  uint32_t values[32] = {};
+  uint32_t total = 0, votes = 0;
+  bool empty = true;
+  const WarpArguments &what = *last.arguments;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    lanes[lane] = first + lane;
+    if (!(mask >> lane & 1))
+      continue;
+    const uint32_t value = lanes[lane]->arguments->value;
+    values[lane] = value;
+    total = empty ? value : reduced(what.variant, total, value);
+    votes |= static_cast<uint32_t>(value != 0) << lane;
+    empty = false;
+  }
+  const bool matrices = what.op == WarpOp::LoadMatrix ||
+                        what.op == WarpOp::Mma || what.op == WarpOp::WgmmaWait;
+  if (matrices && mask != ~0u)
+    fail(last.site, absl::StrCat(warpOpName(what.op), " needs a whole warp"));
+  switch (what.op) {
+  case WarpOp::LoadMatrix:
+    return loadMatrix(lanes, what.variant);
+  case WarpOp::Mma:
+    return what.variant == SimMma::Int8 ? multiply8(lanes)
+                                        : multiply16(what.variant, lanes);
+  case WarpOp::WgmmaWait:
+    return completeProducts(lanes, static_cast<uint32_t>(what.variant));
+  case WarpOp::Sync:
+    if (checked()) {
+      Meeting meeting;
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        if (mask >> lane & 1)
+          meeting.add(lanes[lane]->knowledge, lanes[lane]->index,
+                      lanes[lane]->clock++);
+      const KnowledgeRef common = meeting.end();
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        if (mask >> lane & 1)
+          lanes[lane]->knowledge = common;
+    }
+    return;
+  case WarpOp::Shuffle:
+  case WarpOp::Ballot:
+  case WarpOp::Reduce:
+    break;
+  }
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    WarpArguments &own = *lanes[lane]->arguments;
+    if (what.op == WarpOp::Ballot) {
+      own.value = votes;
+    } else if (what.op == WarpOp::Reduce) {
+      own.value = total;
+    } else {
+      const uint32_t source = shuffleSource(what.variant, lane, own.by);
+      if (!(mask >> source & 1))
+        failIn(*lanes[lane], lanes[lane]->site,
+               absl::StrCat("a shuffle reads lane ", source,
+                            ", which does not take part"));
+      own.value = values[source];
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers of a block
+//===----------------------------------------------------------------------===//
+
+void Group::meetBarrier(uint32_t id, uint32_t threads, bool wait,
+                        const void *site) {
+  Thread &self = *running;
+  Block &block = *self.block;
+  if (id >= block.barriers.size())
+    fail(site, absl::StrCat("barrier ", id, ": a block has 16"));
+  if (threads % 32)
+    fail(site, absl::StrCat("barrier ", id, " of ", threads,
+                            " threads: expected whole warps"));
+  if (threads == 0)
+    threads = static_cast<uint32_t>(block.threads.size());
+  Barrier &barrier = block.barriers[id];
+  self.site = site;
+  if (barrier.expected && barrier.expected != threads)
+    fail(site, absl::StrCat("divergent barrier: barrier ", id, " of ", threads,
+                            " threads here, of ", barrier.expected, " at ",
+                            launch.module.place(barrier.sites.front())));
+  auto before =
+      std::find(barrier.arrived.begin(), barrier.arrived.end(), &self);
+  if (before != barrier.arrived.end())
+    fail(site, absl::StrCat(
+                   "double arrival: it is at barrier ", id, " already, since ",
+                   launch.module.place(
+                       barrier.sites[before - barrier.arrived.begin()])));
+  barrier.expected = threads;
+  barrier.arrived.push_back(&self);
+  barrier.sites.push_back(site);
+  barrier.waits.push_back(wait);
+  if (checked())
+    barrier.meeting.add(self.knowledge, self.index, self.clock++);
+  if (barrier.arrived.size() == threads) {
+    endBarrier(block, id);
+    if (launch.options.schedule == SimSchedule::Random)
+      stopRunning(self, State::Ready, site);
+  } else if (wait) {
+    self.barrier = id;
+    stopRunning(self, State::AtBarrier, site);
+  }
+}
+
+void Group::endBarrier(Block &block, uint32_t id) {
+  Barrier &barrier = block.barriers[id];
+  KnowledgeRef common;
+  if (checked()) {
+    checkAligned(barrier);
+    common = barrier.meeting.end();
+  }
+  for (size_t i = 0; i < barrier.arrived.size(); ++i) {
+    if (!barrier.waits[i])
+      continue;
+    if (common)
+      barrier.arrived[i]->knowledge = common;
+    makeReady(*barrier.arrived[i]);
+  }
+  barrier.expected = 0;
+  barrier.arrived.clear();
+  barrier.sites.clear();
+  barrier.waits.clear();
+  idleRounds = 0;
+}
+
+/// The lanes of a warp come to a barrier together, so at one place. The
+/// compiler may have copied the call; the source tells.
+void Group::checkAligned(const Barrier &barrier) {
+  std::vector<size_t> firstOfWarp(running->block->runnable.size(), SIZE_MAX);
+  for (size_t i = 0; i < barrier.arrived.size(); ++i) {
+    const Thread &thread = *barrier.arrived[i];
+    size_t &first = firstOfWarp[thread.warp()];
+    if (first == SIZE_MAX)
+      first = i;
+    if (barrier.sites[first] == barrier.sites[i])
+      continue;
+    const std::string here = launch.module.place(barrier.sites[i]);
+    const std::string there = launch.module.place(barrier.sites[first]);
+    if (here != there)
+      failIn(thread, barrier.sites[i],
+             absl::StrCat("divergent barrier: thread ",
+                          barrier.arrived[first]->index,
+                          " of its warp is in the barrier at ", there));
+  }
+}
+
+} // namespace llamac::sim

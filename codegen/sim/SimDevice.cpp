@@ -1,0 +1,336 @@
+//===- SimDevice.cpp - Plans run by the simulator -------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/sim/SimDevice.h"
+
+#include "codegen/sim/SimCode.h"
+#include "codegen/sim/SimTensorMap.h"
+#include "runtime/base/Status.h"
+#include "runtime/device/HostMemory.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+namespace llamac {
+
+absl::StatusOr<NamedSchedule> parseSimSchedule(absl::string_view name) {
+  if (name == "forward")
+    return NamedSchedule{SimSchedule::Forward};
+  if (name == "reverse")
+    return NamedSchedule{SimSchedule::Reverse};
+  NamedSchedule order{SimSchedule::Random};
+  absl::string_view seed = name;
+  if (name == "random" || (absl::ConsumePrefix(&seed, "random:") &&
+                           absl::SimpleAtoi(seed, &order.seed)))
+    return order;
+  return usageError(absl::StrCat(
+      "--sim-schedule: expected forward, reverse, random or random:SEED, got ",
+      name));
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Memory that checked kernels may touch for as long as the object lives.
+class RegisteredBuffer final : public Buffer {
+public:
+  RegisteredBuffer(std::unique_ptr<Buffer> memory, SimMemory &registry,
+                   SimContents contents)
+      : Buffer(memory->address(), memory->size()), memory(std::move(memory)),
+        registry(registry) {
+    if (size() != 0)
+      registry.add("memory", address(), size(), contents);
+  }
+  ~RegisteredBuffer() override {
+    if (size() != 0)
+      registry.remove(address());
+  }
+
+private:
+  std::unique_ptr<Buffer> memory;
+  SimMemory &registry;
+};
+
+} // namespace
+
+SimDevice::SimDevice(const SimDeviceOptions &options)
+    : options(options),
+      hostThreads(options.threads != 0
+                      ? options.threads
+                      : static_cast<int>(
+                            std::max(1U, std::thread::hardware_concurrency()))),
+      simulator({.schedule = options.order.schedule,
+                 .seed = options.order.seed,
+                 .checked = options.checked,
+                 .hostThreads = static_cast<unsigned>(hostThreads),
+                 .earlyDependents =
+                     options.order.schedule != SimSchedule::Forward}) {}
+
+std::string SimDevice::describe() const {
+  return absl::StrCat(
+      "sim, ", options.checked
+                   ? std::string("checked")
+                   : absl::StrCat(hostThreads,
+                                  hostThreads == 1 ? " thread" : " threads"));
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t size) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
+                          allocateHostMemory(size));
+  // Zeros may be what a kernel needs by chance only.
+  return std::make_unique<RegisteredBuffer>(
+      std::move(memory), simulator.memory(),
+      options.checked ? SimContents::Undefined : SimContents::Defined);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+SimDevice::allocateDense(uint64_t size) {
+  return allocate(size);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+SimDevice::share(absl::Span<const uint8_t> bytes) {
+  return std::make_unique<RegisteredBuffer>(
+      std::make_unique<Buffer>(const_cast<uint8_t *>(bytes.data()),
+                               bytes.size()),
+      simulator.memory(), SimContents::ReadOnly);
+}
+
+absl::Status SimDevice::write(Buffer &buffer, uint64_t offset,
+                              absl::Span<const uint8_t> bytes) {
+  LLAMAC_RETURN_IF_ERROR(writeHostMemory(buffer, offset, bytes));
+  if (!bytes.empty())
+    simulator.memory().markDefined(
+        static_cast<uint8_t *>(buffer.address()) + offset, bytes.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Upload>> SimDevice::newUpload(uint64_t) {
+  return newHostUpload([this](absl::Span<uint8_t> piece) {
+    simulator.memory().markDefined(piece.data(), piece.size());
+  });
+}
+
+absl::StatusOr<absl::Span<const uint8_t>>
+SimDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
+                std::vector<uint8_t> &) {
+  return readHostMemory(buffer, offset, size);
+}
+
+void SimDevice::rename(void *address, std::string name) {
+  simulator.memory().rename(address, std::move(name));
+}
+
+absl::Status SimDevice::run(const SimModule &module,
+                            absl::Span<const SimLaunch> launches,
+                            absl::Span<uint8_t> undefined) {
+  const std::lock_guard<std::mutex> lock(running);
+  if (!undefined.empty())
+    simulator.memory().markDefined(undefined.data(), undefined.size(),
+                                   /*defined=*/false);
+  return simulator.run(module, launches);
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class SimProgram final : public PreparedProgram {
+public:
+  SimProgram(SimDevice &device, const std::vector<const SimModule *> &modules,
+             const schema::PlanT &plan, const schema::ProgramT &program,
+             const ProgramBindings &bindings)
+      : PreparedProgram(program), device(device), modules(modules), plan(plan),
+        bindings(bindings) {}
+
+  /// Makes the tensor maps, once.
+  absl::Status prepare();
+
+  absl::Status run(const StepShape &shape) override;
+  absl::Status runLaunch(size_t launch, const StepShape &shape) override;
+
+private:
+  SimLaunch bind(size_t number, int64_t rows);
+  absl::Status checkCounters() const;
+
+  const SimModule &moduleOf(size_t launch) const {
+    return *modules[program.launches[launch]->kernel];
+  }
+
+  SimDevice &device;
+  const std::vector<const SimModule *> &modules; ///< By kernel.
+  const schema::PlanT &plan;
+  ProgramBindings bindings;
+  std::vector<std::vector<SimTensorMap>> maps; ///< By launch.
+};
+
+class SimCode final : public LoadedCode {
+public:
+  SimCode(SimDevice &device, std::shared_ptr<const PlanReader> plan,
+          std::unique_ptr<SimModule> module, std::string flavour)
+      : device(device), plan(std::move(plan)), module(std::move(module)),
+        flavour(std::move(flavour)) {}
+
+  absl::Status findKernels();
+
+  std::string isa() const override { return flavour; }
+  absl::StatusOr<std::unique_ptr<PreparedProgram>>
+  prepare(size_t program, const ProgramBindings &bindings) override;
+
+private:
+  SimDevice &device;
+  std::shared_ptr<const PlanReader> plan;
+  std::unique_ptr<SimModule> module;
+  /// Of kernels that are variants, by their bytes.
+  std::map<const std::string *, std::unique_ptr<SimModule>> variants;
+  std::vector<const SimModule *> modules; ///< By kernel.
+  std::string flavour;
+};
+
+} // namespace
+
+absl::Status SimProgram::prepare() {
+  for (const auto &launch : program.launches) {
+    maps.emplace_back();
+    for (const schema::TensorMap &map : launch->maps)
+      LLAMAC_RETURN_IF_ERROR(encodeSimTensorMap(
+          addressOf(launch->operands[map.operand()], bindings), shapeOf(map),
+          maps.back().emplace_back()));
+  }
+  return absl::OkStatus();
+}
+
+SimLaunch SimProgram::bind(size_t number, int64_t rows) {
+  const schema::LaunchT &launch = *program.launches[number];
+  const int64_t blocks = rowBlocks(launch.rowBlock, rows);
+  SimLaunch bound{.kernel = plan.kernels[launch.kernel]->symbol,
+                  .grid = {static_cast<uint32_t>(launch.items),
+                           static_cast<uint32_t>(blocks)},
+                  .block = {static_cast<uint32_t>(launch.threads)},
+                  .sharedBytes = static_cast<uint32_t>(launch.scratchBytes),
+                  .rows = static_cast<int32_t>(rows),
+                  .dependent = launch.dependent,
+                  .cluster = static_cast<uint32_t>(launch.cluster)};
+  for (const schema::Operand &operand : launch.operands)
+    bound.args.push_back(addressOf(operand, bindings));
+  for (SimTensorMap &map : maps[number])
+    bound.args.push_back(&map);
+  return bound;
+}
+
+absl::Status SimProgram::run(const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  // A step finds nothing in the arena that the one before left there.
+  absl::Span<uint8_t> undefined(static_cast<uint8_t *>(bindings.arena),
+                                program.arenaBytes);
+  std::vector<SimLaunch> launches; // Of one module, which run together.
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    if (const int64_t rows = rowsOf(*program.launches[i], shape); rows > 0)
+      launches.push_back(bind(i, rows));
+    if (i + 1 < program.launches.size() && &moduleOf(i) == &moduleOf(i + 1))
+      continue;
+    LLAMAC_RETURN_IF_ERROR(device.run(moduleOf(i), launches, undefined));
+    launches.clear();
+    undefined = {};
+  }
+  return checkCounters();
+}
+
+/// A launch that leaves a counter other than 0 spoils the next.
+absl::Status SimProgram::checkCounters() const {
+  const auto *words = static_cast<const uint32_t *>(bindings.counters);
+  for (uint64_t i = 0; i < plan.counterBytes / sizeof(uint32_t); ++i)
+    if (words[i] != 0)
+      return deviceError(absl::StrCat("program ", program.name, ": counter ", i,
+                                      ": expected 0 after the step, got ",
+                                      words[i]));
+  return absl::OkStatus();
+}
+
+absl::Status SimProgram::runLaunch(size_t launch, const StepShape &shape) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
+  const int64_t rows = rowsOf(*program.launches[launch], shape);
+  return rows > 0 ? device.run(moduleOf(launch), {bind(launch, rows)}, {})
+                  : absl::OkStatus();
+}
+
+absl::Status SimCode::findKernels() {
+  const auto &kernels = plan->plan().kernels;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const SimModule *from = module.get();
+    if (const std::string *code = plan->codeOf(i)) {
+      std::unique_ptr<SimModule> &opened = variants[code];
+      if (!opened) {
+        LLAMAC_ASSIGN_OR_RETURN(
+            opened,
+            SimModule::open(
+                {reinterpret_cast<const uint8_t *>(code->data()), code->size()},
+                absl::StrCat("code of tuned kernel ", kernels[i]->symbol)));
+      }
+      from = opened.get();
+    }
+    LLAMAC_RETURN_IF_ERROR(from->kernel(kernels[i]->symbol).status());
+    modules.push_back(from);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<PreparedProgram>>
+SimCode::prepare(size_t program, const ProgramBindings &bindings) {
+  const schema::PlanT &manifest = plan->plan();
+  device.rename(bindings.arena, "the arena");
+  device.rename(bindings.counters, "the counters");
+  for (size_t i = 0; i < bindings.weights.size(); ++i)
+    device.rename(bindings.weights[i], manifest.weights[i]->name);
+  for (size_t i = 0; i < bindings.kv.size(); ++i)
+    device.rename(bindings.kv[i], absl::StrCat("KV cache of layer ", i));
+  for (size_t i = 0; i < bindings.inputs.size(); ++i)
+    device.rename(bindings.inputs[i],
+                  schema::EnumNameInputRole(static_cast<schema::InputRole>(i)));
+  auto prepared = std::make_unique<SimProgram>(
+      device, modules, manifest, *manifest.programs[program], bindings);
+  LLAMAC_RETURN_IF_ERROR(prepared->prepare());
+  return prepared;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedCode>>
+SimDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
+  const schema::PlanT &manifest = plan->plan();
+  const absl::string_view wanted =
+      options.checked ? simCheckedCode : simFastCode;
+  auto code =
+      std::find_if(manifest.code.begin(), manifest.code.end(),
+                   [&](const auto &object) { return object->isa == wanted; });
+  if (code == manifest.code.end())
+    return deviceError(absl::StrCat(plan->path(), ": expected ", wanted,
+                                    " code for sim, got none; compile the "
+                                    "plan with --target sim",
+                                    options.checked ? " --sim-check" : ""));
+  const uint32_t section = (*code)->section;
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<SimModule> module,
+      SimModule::open(plan->bytes(section),
+                      absl::StrCat(plan->path(), ": section ", section)));
+  auto loaded = std::make_unique<SimCode>(
+      *this, std::move(plan), std::move(module), std::string(wanted));
+  LLAMAC_RETURN_IF_ERROR(loaded->findKernels());
+  return loaded;
+}
+
+} // namespace llamac

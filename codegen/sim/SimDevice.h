@@ -1,0 +1,88 @@
+//===- SimDevice.h - Plans run by the simulator -----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs plans compiled for the target sim: the kernels of the cuda target, on
+// fibers of the host. A plan that holds checked code (codegen/sim/SimCode.h)
+// has every access to memory checked: bounds, races, and bytes that nobody
+// wrote, which the memory of the device is full of until somebody does.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_SIM_SIMDEVICE_H
+#define LLAMAC_CODEGEN_SIM_SIMDEVICE_H
+
+#include "codegen/sim/Simulator.h"
+#include "runtime/device/Device.h"
+
+#include "absl/strings/string_view.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace llamac {
+
+/// A schedule by name: forward, reverse, random (of seed 0) or random:SEED.
+/// Usage error for another.
+struct NamedSchedule {
+  SimSchedule schedule = SimSchedule::Forward;
+  uint64_t seed = 0;
+};
+absl::StatusOr<NamedSchedule> parseSimSchedule(absl::string_view name);
+
+struct SimDeviceOptions {
+  NamedSchedule order = {};
+  int threads = 0; ///< Of the host; 0 for one on each core.
+  bool checked = false;
+};
+
+/// An address of this device is a pointer.
+class SimDevice final : public Device {
+public:
+  explicit SimDevice(const SimDeviceOptions &options);
+
+  std::string describe() const override;
+  int threads() const override { return hostThreads; }
+  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>>
+  allocateUnset(uint64_t size) override {
+    return allocateDense(size);
+  }
+  bool sharesInPlace() const override { return true; }
+  absl::StatusOr<std::unique_ptr<Buffer>>
+  share(absl::Span<const uint8_t> bytes) override;
+  absl::Status write(Buffer &buffer, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override;
+  absl::StatusOr<std::unique_ptr<Upload>>
+  newUpload(uint64_t pieceBytes) override;
+  absl::StatusOr<absl::Span<const uint8_t>>
+  read(const Buffer &buffer, uint64_t offset, uint64_t size,
+       std::vector<uint8_t> &staging) override;
+  absl::StatusOr<std::unique_ptr<LoadedCode>>
+  loadCode(std::shared_ptr<const PlanReader> plan) override;
+
+  /// Runs `launches` one after the other; callers wait for each other. First
+  /// the bytes of `undefined` hold nothing any more.
+  absl::Status run(const SimModule &module,
+                   absl::Span<const SimLaunch> launches,
+                   absl::Span<uint8_t> undefined);
+
+  /// Names memory for messages.
+  void rename(void *address, std::string name);
+
+private:
+  SimDeviceOptions options;
+  int hostThreads;
+  std::mutex running;
+  Simulator simulator;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_SIM_SIMDEVICE_H

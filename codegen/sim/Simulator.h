@@ -1,0 +1,150 @@
+//===- Simulator.h - Runs CUDA kernels on the host --------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel's threads are fibers; blocks run one after the other, or side by
+// side in a cooperative launch. What is undefined on a GPU is made to hurt:
+// the order of threads is chosen, shared memory starts as NaN, and asynchronous
+// copies are as late as they may be. docs/simulator.md says what it sees.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_SIM_SIMULATOR_H
+#define LLAMAC_CODEGEN_SIM_SIMULATOR_H
+
+#include "codegen/sim/Fiber.h"
+#include "codegen/sim/SimModule.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// Which of the threads that can run goes on.
+enum class SimSchedule {
+  Forward, ///< The first.
+  Reverse, ///< The last.
+  Random,  ///< Any, by the seed; the order of blocks is random too.
+};
+
+struct SimOptions {
+  SimSchedule schedule = SimSchedule::Forward;
+  uint64_t seed = 0;
+  /// Whether bounds, initialised bytes and races are checked. The module must
+  /// have been compiled for it; all blocks then run on one host thread.
+  bool checked = false;
+  /// Host threads that blocks are spread over; 0 means one for each core.
+  unsigned hostThreads = 0;
+  /// The most shared memory of a block, in bytes; sm_90a's by default.
+  uint32_t sharedLimit = 232448;
+  /// Whether some blocks of a dependent launch begin before the launch ahead of
+  /// it does, as far as they come without waiting for it.
+  bool earlyDependents = false;
+};
+
+struct SimSize {
+  uint32_t x = 1;
+  uint32_t y = 1;
+  uint32_t z = 1;
+
+  uint64_t count() const { return uint64_t{x} * y * z; }
+};
+
+/// extern "C" __global__ void KERNEL(T0 *args[0], T1 *args[1], ..., int rows).
+struct SimLaunch {
+  std::string kernel;
+  SimSize grid;
+  SimSize block;
+  uint32_t sharedBytes = 0;      ///< Dynamic shared memory.
+  std::vector<void *> args = {}; ///< At most 32.
+  int32_t rows = 0;
+  /// All blocks are resident at once and may wait for each other.
+  bool cooperative = false;
+  /// May begin before the launches ahead of it are done: every thread calls
+  /// gridDependencyWait().
+  bool dependent = false;
+  /// Blocks along x that run together and reach each other's shared memory; it
+  /// divides grid.x. No cooperative launch has clusters.
+  uint32_t cluster = 1;
+  /// To run, by number, each with its cluster; empty: all.
+  std::vector<uint32_t> blocks = {};
+};
+
+/// What a buffer holds when it is registered.
+enum class SimContents { Defined, Undefined, ReadOnly };
+
+/// The memory that checked kernels may touch besides their own.
+class SimMemory {
+public:
+  struct Buffer {
+    std::string name; ///< For messages.
+    uint64_t size = 0;
+    bool readOnly = false;
+    /// One byte for each, not 0 where it was written; empty: all were.
+    std::vector<uint8_t> defined;
+  };
+
+  /// Registers `size` bytes at `address`, which overlap no other buffer.
+  void add(std::string name, void *address, uint64_t size,
+           SimContents contents = SimContents::Defined);
+  void remove(void *address);
+
+  /// Says whether `size` bytes at `address`, which are in one buffer that was
+  /// registered as undefined, hold something: the host has written them, or
+  /// what they held is of no more use.
+  void markDefined(void *address, uint64_t size, bool defined = true);
+
+  /// Names the buffer that starts at `address`, if there is one.
+  void rename(void *address, std::string name);
+
+  /// The buffer that `address` is in, and its start; null if there is none.
+  Buffer *find(const void *address, uintptr_t &start);
+
+  /// Where `address` is, for messages: "4 bytes behind the end of 'x'".
+  std::string describe(const void *address) const;
+
+private:
+  std::map<uintptr_t, Buffer> buffers;
+};
+
+class Simulator {
+public:
+  explicit Simulator(const SimOptions &options) : options(options) {}
+
+  SimMemory &memory() { return registered; }
+
+  /// Runs one launch to its end. A fault of the kernel is a device error: one
+  /// line with the kernel, block, thread, place in the source, and what it is;
+  /// the launch's buffers then hold anything.
+  absl::Status run(const SimModule &module, const SimLaunch &launch);
+
+  /// Runs `launches` in order; a dependent one may begin early (see
+  /// SimOptions).
+  absl::Status run(const SimModule &module,
+                   absl::Span<const SimLaunch> launches);
+
+private:
+  class Running;
+
+  absl::StatusOr<std::unique_ptr<Running>> start(const SimModule &module,
+                                                 const SimLaunch &launch);
+
+  SimOptions options;
+  SimMemory registered;
+  std::shared_ptr<sim::StackPool> stacks = sim::StackPool::shared();
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_SIM_SIMULATOR_H

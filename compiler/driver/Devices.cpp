@@ -1,0 +1,44 @@
+//===- Devices.cpp - Devices, the simulator included ----------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/Devices.h"
+
+#include "codegen/sim/SimCode.h"
+#include "codegen/sim/SimDevice.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/Model.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace llamac {
+
+static absl::StatusOr<std::shared_ptr<Device>>
+createSim(const schema::PlanT &plan, int threads, const ModelOptions &options) {
+  SimDeviceOptions device{.threads = threads};
+  if (!options.simSchedule.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(device.order,
+                            parseSimSchedule(options.simSchedule));
+  }
+  device.checked =
+      std::any_of(plan.code.begin(), plan.code.end(),
+                  [](const auto &code) { return code->isa == simCheckedCode; });
+  return std::make_shared<SimDevice>(device);
+}
+
+absl::Span<const DeviceKind> allDevices() {
+  static const std::vector<DeviceKind> kinds = [] {
+    std::vector<DeviceKind> all(runtimeDevices().begin(),
+                                runtimeDevices().end());
+    all.push_back({"sim", createSim});
+    return all;
+  }();
+  return kinds;
+}
+
+} // namespace llamac

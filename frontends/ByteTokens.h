@@ -1,0 +1,45 @@
+//===- ByteTokens.h - How vocabularies spell bytes --------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_FRONTENDS_BYTETOKENS_H
+#define LLAMAC_FRONTENDS_BYTETOKENS_H
+
+#include "absl/strings/string_view.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace llamac {
+
+/// SentencePiece's spelling of a byte, exactly "<0x" and two upper-case
+/// hexadecimal digits and ">".
+std::optional<uint8_t> parseByteToken(absl::string_view text);
+
+/// GPT-2's spelling of bytes as printable characters: '!' to '~', U+00A1 to
+/// U+00AC and U+00AE to U+00FF stand for the byte of their number; the other
+/// bytes, in order, are U+0100 and up.
+class ByteLevelSpelling {
+public:
+  ByteLevelSpelling();
+
+  /// The bytes `spelling` stands for; nothing when some character of it
+  /// stands for no byte.
+  std::optional<std::string> bytes(absl::string_view spelling) const;
+
+private:
+  static constexpr uint32_t firstOther = 0x100;
+  static constexpr uint32_t numOthers = 68;
+
+  std::array<std::optional<uint8_t>, firstOther + numOthers> byteOf;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_FRONTENDS_BYTETOKENS_H

@@ -1,0 +1,103 @@
+//===- TokenizerSources.h - Blobs from checkpoint formats -------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the tokenizer files of the checkpoint formats, each of which may be
+// hostile, and writes the blob a plan carries. Errors are bad files, in the
+// form `file:offset: field: expected ..., got ...`, or name what is not
+// supported.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_FRONTENDS_TOKENIZERSOURCES_H
+#define LLAMAC_FRONTENDS_TOKENIZERSOURCES_H
+
+#include "runtime/base/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+class GgufReader;
+
+/// The contents of a file, and its name for messages.
+struct NamedText {
+  absl::string_view file;
+  absl::string_view text;
+};
+
+/// The number of special tokens Llama 3 puts behind its ranks.
+inline constexpr uint32_t llama3SpecialTokens = 256;
+
+/// tiktoken's tokenizer.model: lines "base64 rank", ranks 0 to n - 1, followed
+/// in the vocabulary by `numSpecial` special tokens with Llama 3.1's names.
+absl::StatusOr<std::string>
+buildTiktokenBlob(const NamedText &model,
+                  uint32_t numSpecial = llama3SpecialTokens);
+
+/// SentencePiece's tokenizer.model, as Llama 2 has it; begin-of-sequence goes
+/// first.
+absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &model);
+
+/// Meta's tokenizer.model, of either kind. `vocabSize` is the model's, when
+/// known: it decides the number of special tokens of a tiktoken file.
+absl::StatusOr<std::string>
+buildTokenizerModelBlob(const NamedText &model,
+                        std::optional<uint32_t> vocabSize = std::nullopt);
+
+/// A Hugging Face tokenizer. Byte-level BPE only, with the pre-tokenizers of
+/// PreTokenizer.h.
+struct HuggingFaceFiles {
+  NamedText tokenizer; ///< tokenizer.json
+  /// tokenizer_config.json: bos_token, eos_token, add_bos_token, chat_template.
+  std::optional<NamedText> tokenizerConfig;
+  /// generation_config.json: eos_token_id, one or several; bos_token_id.
+  std::optional<NamedText> generationConfig;
+  std::optional<NamedText> chatTemplate; ///< chat_template.jinja
+};
+absl::StatusOr<std::string> buildHuggingFaceBlob(const HuggingFaceFiles &files);
+
+/// The tokenizer of GGUF metadata; the names are those of the keys behind
+/// "tokenizer.ggml.". Tokens and merges view the file.
+struct GgufVocabulary {
+  absl::string_view file; ///< For messages.
+  /// The whole file, when tokens and merges lie in it: for offsets.
+  absl::string_view contents;
+  absl::string_view model; ///< "gpt2" or "llama".
+  absl::string_view pre;   ///< "llama-bpe", "llama3", "smollm", "gpt-2", ..
+  std::span<const absl::string_view> tokens;
+  std::span<const int64_t> types; ///< token_type; may be empty.
+  std::span<const absl::string_view> merges;
+  std::span<const float> scores;
+  std::optional<int64_t> bosId;
+  std::optional<int64_t> eosId;
+  std::optional<int64_t> eotId;
+  std::optional<int64_t> eomId;
+  std::optional<int64_t> unknownId;
+  std::optional<bool> addBos;
+  std::optional<bool> addSpacePrefix;
+  absl::string_view chatTemplate; ///< tokenizer.chat_template
+};
+absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary);
+
+/// The same, of the metadata of a GGUF file.
+absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader);
+
+/// The tokenizer of a model directory: tokenizer.json with its companions, or
+/// tokenizer.model where there is no tokenizer.json or it is of a kind that is
+/// not supported. Nothing when the directory holds neither.
+absl::StatusOr<std::optional<std::string>>
+buildDirectoryBlob(absl::string_view directory,
+                   std::optional<uint32_t> vocabSize = std::nullopt);
+
+} // namespace llamac
+
+#endif // LLAMAC_FRONTENDS_TOKENIZERSOURCES_H

@@ -1,0 +1,196 @@
+//===- WeightMap.cpp - Where the weights of a checkpoint lie --------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reading rows comes down to runs: stretches of stored rows that are contiguous
+// in one part, and where they go in the output. visitRuns finds them; the two
+// readers differ only in what they do with one. A weight that is whole, or
+// split by rows, and in Meta's order gives one run for each part; columns split
+// over shards or rows in Hugging Face's order give one run a row and part.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/WeightMap.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/io/CheckedMath.h"
+#include "runtime/io/Dequantize.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace llamac {
+
+namespace {
+
+// `elements` consecutive elements at `data`, of which row r (counted from the
+// run's first) goes to row `row` + r, from column `col` on.
+struct RowRun {
+  const uint8_t *data;
+  int64_t row;
+  int64_t col;
+  int64_t elements;
+};
+
+} // namespace
+
+uint32_t WeightMap::addFile(std::shared_ptr<MappedFile> file) {
+  mappedFiles.push_back(std::move(file));
+  return static_cast<uint32_t>(mappedFiles.size() - 1);
+}
+
+absl::Status WeightMap::add(WeightSource source) {
+  const auto fail = [&](absl::string_view message) {
+    return badFileError(absl::StrCat(source.tensor, ": ", message));
+  };
+  if (indices.contains(source.name))
+    return fail(absl::StrCat("expected one tensor for ", source.name,
+                             ", got a second"));
+  if (source.rows <= 0 || source.cols <= 0)
+    return fail(absl::StrCat("shape: expected positive sizes, got [",
+                             source.rows, ", ", source.cols, "]"));
+  if (source.parts.empty() || source.splitDim < 0 || source.splitDim > 1)
+    return fail("parts: expected at least one, split by rows or columns");
+  if (source.rotaryHalves != 0 &&
+      (source.rotaryHalves < 0 || source.rotaryHalves % 2 != 0 ||
+       source.rows % source.rotaryHalves != 0))
+    return fail(absl::StrCat("rows: expected a multiple of an even head size, "
+                             "got ",
+                             source.rows, " rows of heads of ",
+                             source.rotaryHalves));
+
+  const DataTypeInfo &info = dataTypeInfo(source.type);
+  if (source.cols % info.blockElements != 0)
+    return fail(absl::StrCat("columns: expected a multiple of ",
+                             info.blockElements, " for ", info.name, ", got ",
+                             source.cols));
+  const std::optional<uint64_t> bytes =
+      checkedTensorBytes(source.type, static_cast<uint64_t>(source.rows),
+                         static_cast<uint64_t>(source.cols));
+  if (!bytes)
+    return fail(absl::StrCat("shape: expected a size below 2^64 bytes, got [",
+                             source.rows, ", ", source.cols, "]"));
+
+  // A part split by rows holds whole rows; one split by columns holds whole
+  // blocks of each row.
+  const uint64_t unit =
+      source.splitDim == 0
+          ? *bytes / static_cast<uint64_t>(source.rows)
+          : static_cast<uint64_t>(source.rows) * info.blockBytes;
+  uint64_t total = 0;
+  for (const FileExtent &part : source.parts) {
+    if (part.file >= mappedFiles.size())
+      return fail(absl::StrCat("file: expected a number below ",
+                               mappedFiles.size(), ", got ", part.file));
+    LLAMAC_RETURN_IF_ERROR(withContext(
+        mappedFiles[part.file]->slice(part.offset, part.size).status(),
+        source.tensor));
+    if (part.size == 0 || part.size % unit != 0)
+      return fail(absl::StrCat("part: expected a multiple of ", unit,
+                               " bytes, got ", part.size));
+    total += part.size;
+  }
+  if (total != *bytes)
+    return fail(absl::StrCat("size: expected ", *bytes, " bytes for ",
+                             info.name, " [", source.rows, ", ", source.cols,
+                             "], got ", total));
+  indices.emplace(source.name, sources.size());
+  sources.push_back(std::move(source));
+  return absl::OkStatus();
+}
+
+const WeightSource *WeightMap::find(absl::string_view name) const {
+  const auto found = indices.find(name);
+  return found == indices.end() ? nullptr : &sources[found->second];
+}
+
+// The stored row that is seen as `row`: with rotary halves, element pair i of a
+// head is stored at rows i and i + h/2 of the head and seen at 2i and 2i + 1.
+static int64_t storedRow(const WeightSource &weight, int64_t row) {
+  const int64_t head = weight.rotaryHalves;
+  if (head == 0)
+    return row;
+  const int64_t inHead = row % head;
+  return row - inHead + inHead / 2 + (inHead % 2) * (head / 2);
+}
+
+template <typename Visit>
+absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
+                                  int64_t numRows, Visit visit) const {
+  if (firstRow < 0 || numRows < 0 || firstRow > weight.rows - numRows)
+    return internalError(absl::StrCat(weight.name, ": rows [", firstRow, ", +",
+                                      numRows, ") of ", weight.rows));
+  for (const FileExtent &part : weight.parts)
+    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkNotTruncated());
+
+  const auto dataOf = [&](const FileExtent &part) {
+    return mappedFiles[part.file]->data() + part.offset;
+  };
+  if (weight.splitDim == 1) {
+    int64_t col = 0;
+    for (const FileExtent &part : weight.parts) {
+      const DataTypeInfo &info = dataTypeInfo(weight.type);
+      const uint64_t rowBytes = part.size / static_cast<uint64_t>(weight.rows);
+      const auto partCols =
+          static_cast<int64_t>(rowBytes / info.blockBytes * info.blockElements);
+      for (int64_t r = 0; r < numRows; ++r)
+        visit(RowRun{dataOf(part) + storedRow(weight, firstRow + r) *
+                                        static_cast<int64_t>(rowBytes),
+                     r, col, partCols});
+      col += partCols;
+    }
+    return absl::OkStatus();
+  }
+
+  const auto rowBytes = static_cast<int64_t>(
+      dataTypeBytes(weight.type, static_cast<uint64_t>(weight.cols)));
+  for (int64_t r = 0; r < numRows;) {
+    int64_t stored = storedRow(weight, firstRow + r);
+    size_t part = 0;
+    auto partRows = static_cast<int64_t>(weight.parts[0].size) / rowBytes;
+    while (stored >= partRows) {
+      stored -= partRows;
+      partRows = static_cast<int64_t>(weight.parts[++part].size) / rowBytes;
+    }
+    const int64_t run =
+        weight.rotaryHalves != 0 ? 1 : std::min(numRows - r, partRows - stored);
+    visit(RowRun{dataOf(weight.parts[part]) + stored * rowBytes, r, 0,
+                 run * weight.cols});
+    r += run;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WeightMap::readRows(const WeightSource &weight, int64_t firstRow,
+                                 int64_t numRows, uint8_t *out) const {
+  const uint64_t rowBytes =
+      dataTypeBytes(weight.type, static_cast<uint64_t>(weight.cols));
+  return visitRuns(weight, firstRow, numRows, [&](const RowRun &run) {
+    uint8_t *to = out + static_cast<uint64_t>(run.row) * rowBytes +
+                  dataTypeBytes(weight.type, static_cast<uint64_t>(run.col));
+    std::memcpy(
+        to, run.data,
+        dataTypeBytes(weight.type, static_cast<uint64_t>(run.elements)));
+  });
+}
+
+absl::Status WeightMap::readRowsAsF32(const WeightSource &weight,
+                                      int64_t firstRow, int64_t numRows,
+                                      float *out) const {
+  return visitRuns(weight, firstRow, numRows, [&](const RowRun &run) {
+    dequantizeRow(weight.type, run.data, run.elements,
+                  out + run.row * weight.cols + run.col);
+  });
+}
+
+absl::StatusOr<std::string> WeightMap::fingerprint() const {
+  return fingerprintFiles(mappedFiles);
+}
+
+} // namespace llamac

@@ -1,0 +1,217 @@
+//===- TiktokenReader.cpp - tokenizer.model of Llama 3 --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// tiktoken stores tokens with ranks and no merges: it merges any two
+// neighbours whose bytes together are a token, the lowest rank first. So the
+// merges are all the ways to cut a token into two tokens, each with the rank
+// of the whole.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/TokenizerBlobWriter.h"
+#include "frontends/TokenizerSources.h"
+#include "runtime/io/ByteCursor.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace llamac {
+
+namespace {
+
+using TokenMap = absl::flat_hash_map<absl::string_view, uint32_t>;
+
+/// Reads the lines of one file.
+class TiktokenLines {
+public:
+  explicit TiktokenLines(const NamedText &model) : model(model) {}
+
+  /// The tokens by rank.
+  absl::StatusOr<std::vector<std::string>> read();
+
+private:
+  struct Line {
+    size_t offset;
+    std::string token;
+    uint64_t rank;
+  };
+
+  absl::StatusOr<Line> parse(size_t offset, absl::string_view line) const;
+  absl::StatusOr<std::string> parseToken(size_t offset,
+                                         absl::string_view base64) const;
+
+  const NamedText &model;
+};
+
+} // namespace
+
+// Strict base64: its alphabet alone, padded to a multiple of four.
+absl::StatusOr<std::string>
+TiktokenLines::parseToken(size_t offset, absl::string_view base64) const {
+  const bool alphabet =
+      std::all_of(base64.begin(), base64.end(), [](unsigned char c) {
+        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+               (c >= 'a' && c <= 'z') || c == '+' || c == '/' || c == '=';
+      });
+  std::string token;
+  if (base64.empty() || base64.size() % 4 != 0 || !alphabet ||
+      !absl::Base64Unescape(base64, &token))
+    return malformed(model.file, offset, "token", "base64",
+                     quoteForMessage(base64));
+  if (token.empty() || token.size() > maxTokenBytes)
+    return malformed(model.file, offset, "token",
+                     absl::StrCat("1 to ", maxTokenBytes, " bytes"),
+                     token.size());
+  return token;
+}
+
+absl::StatusOr<TiktokenLines::Line>
+TiktokenLines::parse(size_t offset, absl::string_view line) const {
+  const size_t space = line.find(' ');
+  if (space == absl::string_view::npos)
+    return malformed(model.file, offset, "line", "\"base64 rank\"",
+                     quoteForMessage(line));
+  Line parsed = {offset, {}, 0};
+  LLAMAC_ASSIGN_OR_RETURN(parsed.token,
+                          parseToken(offset, line.substr(0, space)));
+  const absl::string_view rank = line.substr(space + 1);
+  const bool digits =
+      !rank.empty() && std::all_of(rank.begin(), rank.end(),
+                                   [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits || !absl::SimpleAtoi(rank, &parsed.rank) ||
+      parsed.rank >= maxVocabularySize)
+    return malformed(model.file, offset + space + 1, "rank",
+                     absl::StrCat("a number below ", maxVocabularySize),
+                     quoteForMessage(rank));
+  return parsed;
+}
+
+absl::StatusOr<std::vector<std::string>> TiktokenLines::read() {
+  std::vector<Line> lines;
+  const absl::string_view text = model.text;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    absl::string_view line = text.substr(begin, end - begin);
+    if (!line.empty() && line.back() == '\r')
+      line.remove_suffix(1);
+    if (!line.empty()) {
+      LLAMAC_ASSIGN_OR_RETURN(Line parsed, parse(begin, line));
+      lines.push_back(std::move(parsed));
+    }
+    begin = end + 1;
+  }
+  if (lines.empty())
+    return malformed(model.file, 0, "tokens", "lines \"base64 rank\"", "none");
+
+  std::sort(lines.begin(), lines.end(), [](const Line &a, const Line &b) {
+    return std::tie(a.rank, a.offset) < std::tie(b.rank, b.offset);
+  });
+  std::vector<std::string> tokens;
+  for (Line &line : lines) {
+    if (line.rank < tokens.size())
+      return malformed(model.file, line.offset, "rank", "each rank once",
+                       absl::StrCat(line.rank, " again"));
+    if (line.rank > tokens.size())
+      return malformed(model.file, line.offset, "rank",
+                       absl::StrCat(tokens.size(), ", the first one missing"),
+                       line.rank);
+    tokens.push_back(std::move(line.token));
+  }
+  TokenMap seen;
+  for (uint32_t rank = 0; rank < tokens.size(); ++rank)
+    if (const auto [at, isNew] = seen.emplace(tokens[rank], rank); !isNew)
+      return malformed(model.file, lines[rank].offset, "token",
+                       "bytes of its own",
+                       absl::StrCat("those of rank ", at->second));
+  for (int byte = 0; byte < 256; ++byte) {
+    const char c = static_cast<char>(byte);
+    if (!seen.contains(absl::string_view(&c, 1)))
+      return malformed(model.file, 0, "tokens", "one for every byte",
+                       absl::StrCat("none for byte ", byte));
+  }
+  return tokens;
+}
+
+static std::vector<Merge> allMerges(const std::vector<std::string> &tokens) {
+  TokenMap byBytes;
+  byBytes.reserve(tokens.size());
+  for (uint32_t id = 0; id < tokens.size(); ++id)
+    byBytes.emplace(tokens[id], id);
+  std::vector<Merge> merges;
+  for (uint32_t id = 0; id < tokens.size(); ++id) {
+    const absl::string_view token = tokens[id];
+    for (size_t cut = 1; cut < token.size(); ++cut) {
+      const auto left = byBytes.find(token.substr(0, cut));
+      if (left == byBytes.end())
+        continue;
+      const auto right = byBytes.find(token.substr(cut));
+      if (right != byBytes.end())
+        merges.push_back({left->second, right->second, id, id});
+    }
+  }
+  return merges;
+}
+
+// Llama 3.1's names in order of their ids; the rest are reserved. Llama 3 has
+// the same ones at the same ids where it uses them.
+static constexpr absl::string_view namedSpecials[] = {
+    "<|begin_of_text|>",
+    "<|end_of_text|>",
+    "<|reserved_special_token_0|>",
+    "<|reserved_special_token_1|>",
+    "<|finetune_right_pad_id|>",
+    "<|step_id|>",
+    "<|start_header_id|>",
+    "<|end_header_id|>",
+    "<|eom_id|>",
+    "<|eot_id|>",
+    "<|python_tag|>",
+    "<|image|>",
+};
+
+static void addLlama3Specials(uint32_t count, TokenizerData &data) {
+  uint32_t reserved = 2;
+  for (uint32_t i = 0; i < count; ++i) {
+    data.tokens.push_back(
+        i < std::size(namedSpecials)
+            ? std::string(namedSpecials[i])
+            : absl::StrCat("<|reserved_special_token_", reserved++, "|>"));
+    data.types.push_back(TokenType::Control);
+  }
+}
+
+absl::StatusOr<std::string> buildTiktokenBlob(const NamedText &model,
+                                              uint32_t numSpecial) {
+  TokenizerData data;
+  LLAMAC_ASSIGN_OR_RETURN(data.tokens, TiktokenLines(model).read());
+  const uint32_t numRanks = static_cast<uint32_t>(data.tokens.size());
+  if (numSpecial > maxVocabularySize - numRanks)
+    return malformed(model.file, 0, "special tokens",
+                     absl::StrCat("at most ", maxVocabularySize - numRanks),
+                     numSpecial);
+  data.merges = allMerges(data.tokens);
+  data.types.assign(numRanks, TokenType::Normal);
+  addLlama3Specials(numSpecial, data);
+  data.kind = TokenizerKind::BytePair;
+  data.preTokenizer = PreTokenizerKind::Llama3;
+  data.flags.wholeWordFirst = true;
+  if (numSpecial >= 1) {
+    data.flags.addBos = true;
+    data.bosId = numRanks;
+  }
+  if (numSpecial >= 2)
+    data.eosId = numRanks + 1;
+  return writeTokenizerBlob(std::move(data), model.file);
+}
+
+} // namespace llamac

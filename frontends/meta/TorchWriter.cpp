@@ -1,0 +1,319 @@
+//===- TorchWriter.cpp - Writer of PyTorch's .pth files -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The reverse of TorchReader: a zip of stored entries with data.pkl first.
+// Local headers are written before their data is known, and get its CRC
+// afterwards. Entries from 4 GiB on, or behind the first 4 GiB, have zip64
+// fields.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/meta/TorchWriter.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <memory>
+#include <zlib.h>
+
+namespace llamac {
+
+static constexpr uint64_t storageAlignment = 64;
+static constexpr uint32_t in64 = 0xffffffff; // The value is in a zip64 field.
+
+namespace {
+
+// Gathers little-endian fields.
+class FieldWriter {
+public:
+  template <typename T> FieldWriter &put(uint64_t value) {
+    for (size_t i = 0; i < sizeof(T); ++i)
+      bytes.push_back(static_cast<char>(value >> (8 * i)));
+    return *this;
+  }
+  FieldWriter &text(absl::string_view value) {
+    bytes.append(value.data(), value.size());
+    return *this;
+  }
+  absl::Span<const uint8_t> span() const {
+    return {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()};
+  }
+
+  std::string bytes;
+};
+
+} // namespace
+
+static uint32_t clamp32(uint64_t value) {
+  return static_cast<uint32_t>(std::min<uint64_t>(value, in64));
+}
+
+namespace {
+
+// Writes a zip file of stored entries, one after the other.
+class ZipWriter {
+public:
+  explicit ZipWriter(AtomicFile &file) : file(file) {}
+
+  /// Adds an entry of `size` bytes, which `produce` gives.
+  absl::Status
+  add(const std::string &name, uint64_t size,
+      const std::function<absl::Status(const ByteSink &)> &produce);
+  absl::Status addText(const std::string &name, absl::string_view text);
+
+  /// Writes the central directory.
+  absl::Status finish();
+
+private:
+  struct Entry {
+    std::string name;
+    uint64_t header = 0; // Offset of the local header.
+    uint64_t size = 0;
+    uint32_t crc = 0;
+  };
+
+  AtomicFile &file;
+  std::vector<Entry> entries;
+};
+
+} // namespace
+
+absl::Status
+ZipWriter::add(const std::string &name, uint64_t size,
+               const std::function<absl::Status(const ByteSink &)> &produce) {
+  Entry entry{name, file.size(), size, 0};
+  // The local header ends with extra fields: sizes of 64 bits when they need
+  // it, then a filler, named FB as torch names it, up to the alignment.
+  FieldWriter extra;
+  if (size >= in64)
+    extra.put<uint16_t>(0x0001)
+        .put<uint16_t>(16)
+        .put<uint64_t>(size)
+        .put<uint64_t>(size);
+  const uint64_t unaligned =
+      entry.header + 30 + name.size() + extra.bytes.size() + 4;
+  const uint64_t fill =
+      (storageAlignment - unaligned % storageAlignment) % storageAlignment;
+  extra.text("FB").put<uint16_t>(fill).text(std::string(fill, 'Z'));
+
+  FieldWriter header;
+  header.put<uint32_t>(0x04034b50)
+      .put<uint16_t>(size >= in64 ? 45 : 20) // Version needed.
+      .put<uint16_t>(0)                      // Flags.
+      .put<uint16_t>(0)                      // Method: stored.
+      .put<uint16_t>(0)                      // Time.
+      .put<uint16_t>(0x21)                   // Date: 1980-01-01.
+      .put<uint32_t>(0)                      // CRC, filled in below.
+      .put<uint32_t>(clamp32(size))
+      .put<uint32_t>(clamp32(size))
+      .put<uint16_t>(name.size())
+      .put<uint16_t>(extra.bytes.size())
+      .text(name)
+      .text(extra.bytes);
+  LLAMAC_RETURN_IF_ERROR(file.write(header.span()));
+
+  const uint64_t start = file.size();
+  uLong crc = crc32(0, nullptr, 0);
+  LLAMAC_RETURN_IF_ERROR(produce([&](absl::Span<const uint8_t> bytes) {
+    crc = crc32_z(crc, bytes.data(), bytes.size());
+    return file.write(bytes);
+  }));
+  if (file.size() - start != size)
+    return internalError(absl::StrCat(name, ": ", size, " bytes promised, ",
+                                      file.size() - start, " given"));
+  entry.crc = static_cast<uint32_t>(crc);
+  FieldWriter crcField;
+  crcField.put<uint32_t>(entry.crc);
+  LLAMAC_RETURN_IF_ERROR(file.overwrite(entry.header + 14, crcField.span()));
+  entries.push_back(std::move(entry));
+  return absl::OkStatus();
+}
+
+absl::Status ZipWriter::addText(const std::string &name,
+                                absl::string_view text) {
+  return add(name, text.size(), [&](const ByteSink &sink) {
+    return sink({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  });
+}
+
+absl::Status ZipWriter::finish() {
+  const uint64_t start = file.size();
+  for (const Entry &entry : entries) {
+    FieldWriter values; // In APPNOTE's order: size, stored size, offset.
+    if (entry.size >= in64)
+      values.put<uint64_t>(entry.size).put<uint64_t>(entry.size);
+    if (entry.header >= in64)
+      values.put<uint64_t>(entry.header);
+    FieldWriter extra;
+    if (!values.bytes.empty())
+      extra.put<uint16_t>(0x0001)
+          .put<uint16_t>(values.bytes.size())
+          .text(values.bytes);
+    const uint16_t version = values.bytes.empty() ? 20 : 45;
+    FieldWriter record;
+    record.put<uint32_t>(0x02014b50)
+        .put<uint16_t>(version) // Made by.
+        .put<uint16_t>(version) // Needed.
+        .put<uint16_t>(0)       // Flags.
+        .put<uint16_t>(0)       // Method: stored.
+        .put<uint16_t>(0)       // Time.
+        .put<uint16_t>(0x21)    // Date.
+        .put<uint32_t>(entry.crc)
+        .put<uint32_t>(clamp32(entry.size))
+        .put<uint32_t>(clamp32(entry.size))
+        .put<uint16_t>(entry.name.size())
+        .put<uint16_t>(extra.bytes.size())
+        .put<uint16_t>(0) // Comment.
+        .put<uint16_t>(0) // Disk.
+        .put<uint16_t>(0) // Internal attributes.
+        .put<uint32_t>(0) // External attributes.
+        .put<uint32_t>(clamp32(entry.header))
+        .text(entry.name)
+        .text(extra.bytes);
+    LLAMAC_RETURN_IF_ERROR(file.write(record.span()));
+  }
+  const uint64_t size = file.size() - start;
+
+  // torch's own files always have the zip64 end records; so has this one.
+  FieldWriter end;
+  const uint64_t end64 = file.size();
+  end.put<uint32_t>(0x06064b50)
+      .put<uint64_t>(44) // Bytes that follow.
+      .put<uint16_t>(45)
+      .put<uint16_t>(45)
+      .put<uint32_t>(0)
+      .put<uint32_t>(0)
+      .put<uint64_t>(entries.size())
+      .put<uint64_t>(entries.size())
+      .put<uint64_t>(size)
+      .put<uint64_t>(start);
+  end.put<uint32_t>(0x07064b50)
+      .put<uint32_t>(0)
+      .put<uint64_t>(end64)
+      .put<uint32_t>(1);
+  const uint64_t count16 = std::min<uint64_t>(entries.size(), 0xffff);
+  end.put<uint32_t>(0x06054b50)
+      .put<uint16_t>(0)
+      .put<uint16_t>(0)
+      .put<uint16_t>(count16)
+      .put<uint16_t>(count16)
+      .put<uint32_t>(clamp32(size))
+      .put<uint32_t>(clamp32(start))
+      .put<uint16_t>(0);
+  return file.write(end.span());
+}
+
+namespace {
+
+// Writes the pickle of a state dict, protocol 2, as torch does: persistent ids
+// name storages, and everything else is built by two functions.
+class StateDictPickler {
+public:
+  StateDictPickler() {
+    text("\x80\x02");
+    global("collections", "OrderedDict");
+    text(")R("); // Called without arguments; a mark for the items.
+  }
+
+  void add(const std::string &name, const TensorStream &tensor,
+           size_t storage) {
+    unicode(name);
+    global("torch._utils", "_rebuild_tensor_v2");
+    text("((");
+    unicode("storage");
+    global("torch", tensor.type == DataType::BF16  ? "BFloat16Storage"
+                    : tensor.type == DataType::F16 ? "HalfStorage"
+                                                   : "FloatStorage");
+    unicode(absl::StrCat(storage));
+    unicode("cpu");
+    integer(tensor.elements());
+    text("tQ"); // The storage by its persistent id.
+    integer(0);
+    std::vector<uint64_t> strides(tensor.shape.size());
+    uint64_t stride = 1;
+    for (size_t i = strides.size(); i-- > 0; stride *= tensor.shape[i])
+      strides[i] = stride;
+    tuple(tensor.shape);
+    tuple(strides);
+    text("\x89"); // No gradient; no hooks.
+    global("collections", "OrderedDict");
+    text(")RtR");
+  }
+
+  std::string finish() {
+    text("u.");
+    return std::move(fields.bytes);
+  }
+
+private:
+  void text(absl::string_view instructions) { fields.text(instructions); }
+  void global(absl::string_view module, absl::string_view name) {
+    text(absl::StrCat("c", module, "\n", name, "\n"));
+  }
+  void unicode(absl::string_view value) {
+    text("X");
+    fields.put<uint32_t>(value.size()).text(value);
+  }
+  void integer(uint64_t value) {
+    if (value < 256) {
+      text("K");
+      fields.put<uint8_t>(value);
+    } else if (value <= 0x7fffffff) {
+      text("J");
+      fields.put<uint32_t>(value);
+    } else {
+      text("\x8a\x08"); // LONG1 of 8 bytes.
+      fields.put<uint64_t>(value);
+    }
+  }
+  void tuple(const std::vector<uint64_t> &values) {
+    text("(");
+    for (uint64_t value : values)
+      integer(value);
+    text("t");
+  }
+
+  FieldWriter fields;
+};
+
+} // namespace
+
+absl::Status writeTorchFile(absl::string_view path,
+                            absl::Span<const TensorStream> tensors,
+                            absl::Span<const TensorAlias> aliases) {
+  StateDictPickler pickler;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    pickler.add(tensors[i].name, tensors[i], i);
+  for (const TensorAlias &alias : aliases) {
+    const auto *tensor =
+        std::find_if(tensors.begin(), tensors.end(),
+                     [&](const auto &t) { return t.name == alias.of; });
+    if (tensor == tensors.end())
+      return internalError(absl::StrCat("no tensor ", alias.of));
+    pickler.add(alias.name, *tensor,
+                static_cast<size_t>(tensor - tensors.begin()));
+  }
+
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
+                          AtomicFile::create(path));
+  ZipWriter zip(*file);
+  LLAMAC_RETURN_IF_ERROR(
+      zip.addText("consolidated/data.pkl", pickler.finish()));
+  LLAMAC_RETURN_IF_ERROR(zip.addText("consolidated/byteorder", "little"));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    LLAMAC_RETURN_IF_ERROR(zip.add(absl::StrCat("consolidated/data/", i),
+                                   tensors[i].bytes(), tensors[i].produce));
+  LLAMAC_RETURN_IF_ERROR(zip.addText("consolidated/version", "3\n"));
+  LLAMAC_RETURN_IF_ERROR(zip.finish());
+  return file->commit();
+}
+
+} // namespace llamac

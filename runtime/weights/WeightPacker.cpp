@@ -1,0 +1,101 @@
+//===- WeightPacker.cpp - Weights in the layout kernels read --------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/weights/WeightPacker.h"
+
+#include "runtime/base/ParallelFor.h"
+#include "runtime/base/Status.h"
+#include "runtime/cpu/WeightPacking.h"
+#include "runtime/cuda/WeightPacking.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace llamac {
+
+WeightPacker::WeightPacker(RowSource source, DataType type, int64_t rows,
+                           int64_t cols, schema::WeightLayout layout)
+    : source(std::move(source)), type(type), rows(rows), cols(cols),
+      layout(layout),
+      unitRows(layout == schema::WeightLayout::Panel16 ? panelRows : 1) {
+  switch (layout) {
+  case schema::WeightLayout::RowMajor:
+    bytes = dataTypeBytes(type, cols);
+    break;
+  case schema::WeightLayout::Panel16:
+    bytes = panelBytes(panelFormat(type), cols);
+    break;
+  case schema::WeightLayout::Planes: {
+    const cuda::WeightFormat format = cuda::weightFormat(type);
+    bytes = cuda::valueRowBytes(format, cols);
+    const auto values = static_cast<int64_t>(rows * bytes);
+    behind.resize(cuda::packedWeightBytes(format, rows, cols) - values);
+    scalesAt = cuda::scalesOffset(format, rows, cols) - values;
+    break;
+  }
+  }
+}
+
+absl::Status WeightPacker::pack(int64_t first, int64_t count, uint8_t *out) {
+  const int64_t firstRow = first * unitRows;
+  const int64_t numRows = std::min(count * unitRows, rows - firstRow);
+  if (layout == schema::WeightLayout::RowMajor)
+    return source(firstRow, numRows, out);
+  std::vector<uint8_t> stored(numRows * dataTypeBytes(type, cols));
+  LLAMAC_RETURN_IF_ERROR(source(firstRow, numRows, stored.data()));
+  if (layout == schema::WeightLayout::Panel16)
+    packRows(type, rows, cols, first, count, stored.data(), out);
+  else
+    cuda::packWeightRows(
+        type, cols, numRows, stored.data(), out,
+        behind.data() + scalesAt +
+            firstRow * cuda::scaleRowBytes(cuda::weightFormat(type), cols));
+  return absl::OkStatus();
+}
+
+/// Calls `work` on parts of [0, count), each of at most `share`, by `threads`
+/// threads.
+static void
+shareOut(int threads, int64_t count, int64_t share,
+         absl::FunctionRef<void(int64_t first, int64_t count)> work) {
+  const int64_t parts = count == 0 ? 0 : (count - 1) / share + 1;
+  parallelFor(threads, static_cast<size_t>(parts), [&](size_t part) {
+    const int64_t first = static_cast<int64_t>(part) * share;
+    work(first, std::min(share, count - first));
+  });
+}
+
+absl::Status WeightPacker::packOnThreads(int threads, int64_t first,
+                                         int64_t count, uint8_t *out) {
+  // A thread takes as much at a time as its cache holds.
+  constexpr uint64_t shareBytes = uint64_t{1} << 20;
+  const auto share =
+      std::max<int64_t>(1, static_cast<int64_t>(shareBytes / bytes));
+  std::mutex mutex;
+  absl::Status result;
+  shareOut(threads, count, share, [&](int64_t part, int64_t size) {
+    const absl::Status status = pack(first + part, size, out + part * bytes);
+    const std::lock_guard<std::mutex> lock(mutex);
+    result.Update(status);
+  });
+  return result;
+}
+
+void copyOnThreads(int threads, absl::Span<const uint8_t> from,
+                   absl::Span<uint8_t> to) {
+  constexpr int64_t share = int64_t{1} << 20;
+  shareOut(threads, static_cast<int64_t>(from.size()), share,
+           [&](int64_t first, int64_t count) {
+             std::memcpy(to.data() + first, from.data() + first, count);
+           });
+}
+
+} // namespace llamac

@@ -1,0 +1,66 @@
+//===- WeightPacker.h - Weights in the layout kernels read ------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_WEIGHTS_WEIGHTPACKER_H
+#define LLAMAC_RUNTIME_WEIGHTS_WEIGHTPACKER_H
+
+#include "runtime/base/DataType.h"
+#include "runtime/plan/plan_generated.h"
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+#include <functional>
+#include <vector>
+
+namespace llamac {
+
+/// Gives rows [first, first + count) of a weight, row-major in its type; on any
+/// thread.
+using RowSource =
+    std::function<absl::Status(int64_t first, int64_t count, uint8_t *out)>;
+
+/// Packs a weight [rows, cols] by units that the layout keeps together.
+class WeightPacker {
+public:
+  WeightPacker(RowSource source, DataType type, int64_t rows, int64_t cols,
+               schema::WeightLayout layout);
+
+  int64_t units() const { return (rows - 1) / unitRows + 1; }
+  uint64_t unitBytes() const { return bytes; }
+
+  /// Writes units [first, first + count) to `out`, unitBytes() each.
+  absl::Status pack(int64_t first, int64_t count, uint8_t *out);
+
+  /// The same by `threads` threads.
+  absl::Status packOnThreads(int threads, int64_t first, int64_t count,
+                             uint8_t *out);
+
+  /// What comes behind the last unit, once all are packed.
+  absl::Span<const uint8_t> tail() const { return behind; }
+
+private:
+  RowSource source;
+  DataType type;
+  int64_t rows;
+  int64_t cols;
+  schema::WeightLayout layout;
+  int64_t unitRows;
+  uint64_t bytes;
+  std::vector<uint8_t> behind; ///< Padding, then scales.
+  int64_t scalesAt = 0;        ///< In `behind`.
+};
+
+/// Copies `from` to `to`, of the same size, by `threads` threads.
+void copyOnThreads(int threads, absl::Span<const uint8_t> from,
+                   absl::Span<uint8_t> to);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_WEIGHTS_WEIGHTPACKER_H

@@ -1,0 +1,321 @@
+//===- TokenizerTest.cpp - Text to ids and back ---------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/frontends/tokenizer/TokenizerFixtures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace llamac::test {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+static std::unique_ptr<Tokenizer> tiktoken() {
+  const std::string text = joinLines(tiktokenLines());
+  return load(buildTiktokenBlob({"tokenizer.model", text}));
+}
+
+static std::unique_ptr<Tokenizer>
+huggingFace(const nlohmann::json &json,
+            std::optional<std::string> config = std::nullopt,
+            std::optional<std::string> generation = std::nullopt) {
+  const std::string text = json.dump();
+  HuggingFaceFiles files = {};
+  files.tokenizer = {"tokenizer.json", text};
+  if (config)
+    files.tokenizerConfig = {"tokenizer_config.json", *config};
+  if (generation)
+    files.generationConfig = {"generation_config.json", *generation};
+  return load(buildHuggingFaceBlob(files));
+}
+
+static std::unique_ptr<Tokenizer> gguf(const GgufFixture &fixture) {
+  return load(buildGgufBlob(fixture.vocabulary()));
+}
+
+static std::string decode(const Tokenizer &tokenizer,
+                          const std::vector<int32_t> &ids,
+                          DecodeOptions options = {}) {
+  absl::StatusOr<std::string> text = tokenizer.decode(ids, options);
+  EXPECT_TRUE(text.ok()) << text.status().message();
+  return text.value_or("");
+}
+
+//===----------------------------------------------------------------------===//
+// Merging
+//===----------------------------------------------------------------------===//
+
+TEST(BytePair, LowestRankMergesFirst) {
+  EXPECT_THAT(encode(*tiktoken(), "abc"), ElementsAre(257));
+  EXPECT_THAT(encode(*tiktoken(), "bcab"), ElementsAre('b', 'c', 256));
+}
+
+TEST(BytePair, LeftmostOfEqualRanksMergesFirst) {
+  // Two spaces are a token, three are not.
+  EXPECT_THAT(encode(*tiktoken(), "   "), ElementsAre(263, ' '));
+}
+
+TEST(BytePair, WordsAreNotMergedAcross) {
+  // " the" is a word, "he" inside it merges first; digits stop at three.
+  EXPECT_THAT(encode(*tiktoken(), "a the"), ElementsAre('a', 260));
+  EXPECT_THAT(encode(*tiktoken(), "12312"), ElementsAre(262, 261));
+}
+
+TEST(BytePair, ShortAndLongWordsMergeAlike) {
+  // 200 pieces go through the heap, 10 through the search of all pairs.
+  for (int pieces : {10, 200}) {
+    std::string text;
+    std::vector<int32_t> wanted;
+    for (int i = 0; i < pieces; ++i) {
+      text += "abcab";
+      wanted.insert(wanted.end(), {257, 256});
+    }
+    EXPECT_EQ(encode(*tiktoken(), text), wanted) << pieces;
+  }
+}
+
+TEST(BytePair, AWholeWordIsLookedUpFirstOnlyWhereTheFileSaysSo) {
+  nlohmann::json json = huggingFaceJson();
+  // Without the merge of "ab" and "c" the token "abc" is out of reach.
+  json["model"]["merges"].erase(1);
+  EXPECT_THAT(encode(*huggingFace(json), "abc"), ElementsAre(256, 'c'));
+  json["model"]["ignore_merges"] = true;
+  EXPECT_THAT(encode(*huggingFace(json), "abc"), ElementsAre(257));
+}
+
+TEST(BytePair, OneMebibyteOfOneCharacterComesBack) {
+  for (const char *text : {"a", " ", "1", "\n", "\xE4\xB8\xAD"}) {
+    std::string run;
+    while (run.size() < (1 << 20))
+      run += text;
+    const std::unique_ptr<Tokenizer> tokenizer = tiktoken();
+    EXPECT_TRUE(decode(*tokenizer, encode(*tokenizer, run)) == run);
+  }
+}
+
+TEST(BytePair, BytesThatAreNotUtf8KeepTheirTokens) {
+  EXPECT_THAT(encode(*tiktoken(), "\xFF\x80z"), ElementsAre(0xFF, 0x80, 'z'));
+}
+
+TEST(BytePair, GgufMergesOfWhatIsNoTokenNeverHappen) {
+  const GgufFixture whole;
+  GgufFixture fixture;
+  fixture.merges.push_back("zz b");
+  fixture.merges.push_back("b a");
+  EXPECT_EQ(encode(*gguf(fixture), "abba"), encode(*gguf(whole), "abba"));
+}
+
+TEST(BytePair, GgufEncodesBytesThatAreNotUtf8AsReplacementCharacters) {
+  EXPECT_THAT(encode(*gguf({}), "\xFFz"), ElementsAre(0xEF, 0xBF, 0xBD, 'z'));
+}
+
+TEST(BytePair, ABytesWithoutTokenIsLeftOutOrUnknown) {
+  nlohmann::json json = huggingFaceJson();
+  json["model"]["vocab"].erase(spell("\x01"));
+  EXPECT_THAT(encode(*huggingFace(json), "a\x01"
+                                         "b"),
+              ElementsAre('a', 'b'));
+  json["model"]["unk_token"] = "<|eot_id|>";
+  EXPECT_THAT(encode(*huggingFace(json), "a\x01"
+                                         "b"),
+              ElementsAre('a', 266, 'b'));
+}
+
+TEST(ScoredPieces, HighestScoreMergesFirstBehindASpace) {
+  const std::unique_ptr<Tokenizer> tokenizer = gguf(scoredPieces());
+  EXPECT_THAT(encode(*tokenizer, "ab"), ElementsAre(263));
+  EXPECT_THAT(encode(*tokenizer, "a ab"), ElementsAre(259, 260, 263));
+}
+
+TEST(ScoredPieces, WhatHasNoPieceBecomesBytes) {
+  EXPECT_THAT(encode(*gguf(scoredPieces()), "\xC3\xA9"),
+              ElementsAre(259, 3 + 0xC3, 3 + 0xA9));
+}
+
+TEST(ScoredPieces, TheSpaceBeforeTheTextGoesAwayAtItsStartOnly) {
+  const std::unique_ptr<Tokenizer> tokenizer = gguf(scoredPieces());
+  const std::vector<int32_t> ids = encode(*tokenizer, "ab");
+  EXPECT_EQ(decode(*tokenizer, ids), "ab");
+  EXPECT_EQ(decode(*tokenizer, ids, {.startOfText = false}), " ab");
+}
+
+TEST(ScoredPieces, TextNeverSpellsAControlToken) {
+  GgufFixture fixture = scoredPieces();
+  // "<", "s", ">" and "<s" are pieces; only the token <s> is not one of text.
+  for (const char *piece : {"<", "s", ">", "<s"}) {
+    fixture.tokens.push_back(piece);
+    fixture.types.push_back(1);
+    fixture.scores.push_back(-9);
+  }
+  const std::unique_ptr<Tokenizer> tokenizer = gguf(fixture);
+  EXPECT_THAT(encode(*tokenizer, "<s>"), ElementsAre(259, 267, 266));
+  EXPECT_THAT(encode(*tokenizer, "<s>", {.special = true}), ElementsAre(1));
+}
+
+//===----------------------------------------------------------------------===//
+// Special tokens
+//===----------------------------------------------------------------------===//
+
+TEST(SpecialTokens, AreRecognisedOnlyWhereAsked) {
+  const std::unique_ptr<Tokenizer> tokenizer = tiktoken();
+  EXPECT_EQ(encode(*tokenizer, "<|eot_id|>").size(), 10u);
+  EXPECT_THAT(encode(*tokenizer, "a<|eot_id|>b", {.special = true}),
+              ElementsAre('a', 265 + 9, 'b'));
+}
+
+TEST(SpecialTokens, AddedWordsAreAlwaysRecognised) {
+  const std::unique_ptr<Tokenizer> tokenizer = huggingFace(huggingFaceJson());
+  EXPECT_THAT(encode(*tokenizer, "a<user>b"), ElementsAre('a', 267, 'b'));
+  EXPECT_EQ(encode(*tokenizer, "<|start|>").size(), 9u);
+}
+
+TEST(SpecialTokens, TheLongestOfThoseThatBeginTogetherWins) {
+  const SpecialTokens tokens({{"<a>", 1}, {"<a><b>", 2}, {"<a><c>", 3}});
+  const auto match = tokens.find("x<a><b>", 0);
+  ASSERT_TRUE(match.has_value());
+  EXPECT_EQ(match->id, 2);
+  EXPECT_EQ(match->begin, 1u);
+  EXPECT_EQ(match->end, 7u);
+  const auto shorter = tokens.find("<a><b", 0);
+  ASSERT_TRUE(shorter.has_value());
+  EXPECT_EQ(shorter->id, 1);
+  EXPECT_FALSE(tokens.find("<a", 0).has_value());
+}
+
+TEST(SpecialTokens, Llama3NamesLieBehindTheRanks) {
+  const std::unique_ptr<Tokenizer> tokenizer = tiktoken();
+  const int32_t first = 265;
+  EXPECT_EQ(tokenizer->vocabSize(), first + 256);
+  for (const auto &[offset, name] :
+       {std::pair(0, "<|begin_of_text|>"), std::pair(1, "<|end_of_text|>"),
+        std::pair(2, "<|reserved_special_token_0|>"),
+        std::pair(4, "<|finetune_right_pad_id|>"), std::pair(5, "<|step_id|>"),
+        std::pair(6, "<|start_header_id|>"), std::pair(7, "<|end_header_id|>"),
+        std::pair(8, "<|eom_id|>"), std::pair(9, "<|eot_id|>"),
+        std::pair(10, "<|python_tag|>"), std::pair(11, "<|image|>"),
+        std::pair(12, "<|reserved_special_token_2|>"),
+        std::pair(255, "<|reserved_special_token_245|>")})
+    EXPECT_EQ(tokenizer->tokenBytes(first + offset).value(), name);
+}
+
+TEST(SpecialTokens, StopIdsAreEndOfTextMessageAndTurn) {
+  const std::unique_ptr<Tokenizer> tokenizer = tiktoken();
+  EXPECT_THAT(tokenizer->info().stopIds,
+              ElementsAre(265 + 1, 265 + 8, 265 + 9));
+  EXPECT_EQ(tokenizer->info().bosId, 265);
+  EXPECT_EQ(tokenizer->info().eosId, 265 + 1);
+  EXPECT_EQ(tokenizer->info().eotId, 265 + 9);
+  EXPECT_TRUE(tokenizer->isStopId(265 + 8));
+  EXPECT_FALSE(tokenizer->isStopId('a'));
+}
+
+TEST(SpecialTokens, BeginOfSequenceGoesFirstWhereAsked) {
+  EXPECT_THAT(encode(*tiktoken(), "a", {.addBos = true}),
+              ElementsAre(265, 'a'));
+  GgufFixture fixture;
+  fixture.bosId.reset();
+  const auto ids = gguf(fixture)->encode("a", {.addBos = true});
+  EXPECT_EQ(exitCode(ids.status()), ExitCode::Usage);
+}
+
+TEST(SpecialTokens, TemplateOfTokenizerJsonSaysWhetherTheModelIsUsedToIt) {
+  EXPECT_TRUE(huggingFace(huggingFaceJson())->info().addBos);
+  EXPECT_FALSE(huggingFace(huggingFaceJson(), R"({"add_bos_token": false})")
+                   ->info()
+                   .addBos);
+  EXPECT_FALSE(gguf({})->info().addBos);
+  GgufFixture llama;
+  llama.pre = "llama-bpe";
+  EXPECT_TRUE(gguf(llama)->info().addBos);
+}
+
+TEST(SpecialTokens, GenerationConfigAddsStopIds) {
+  const std::unique_ptr<Tokenizer> tokenizer = huggingFace(
+      huggingFaceJson(),
+      R"({"eos_token": {"content": "<|eot_id|>"}, "chat_template": "{{x}}"})",
+      R"({"eos_token_id": [5, 266], "bos_token_id": 265})");
+  EXPECT_THAT(tokenizer->info().stopIds, ElementsAre(5, 266));
+  EXPECT_EQ(tokenizer->info().eosId, 266);
+  EXPECT_EQ(tokenizer->info().chatTemplate, "{{x}}");
+}
+
+//===----------------------------------------------------------------------===//
+// Decoding
+//===----------------------------------------------------------------------===//
+
+TEST(Decode, GivesBytesThatMayEndInsideACharacter) {
+  EXPECT_EQ(decode(*tiktoken(), {0xE4, 0xB8}), "\xE4\xB8");
+}
+
+TEST(Decode, LeavesSpecialTokensOutWhereAsked) {
+  EXPECT_EQ(decode(*tiktoken(), {'a', 265 + 9}), "a<|eot_id|>");
+  EXPECT_EQ(decode(*tiktoken(), {'a', 265 + 9}, {.special = false}), "a");
+}
+
+TEST(Decode, RefusesIdsOutsideTheVocabulary) {
+  const std::unique_ptr<Tokenizer> tokenizer = tiktoken();
+  for (int32_t id : {-1, 521, INT32_MAX, INT32_MIN}) {
+    const std::vector<int32_t> ids = {id};
+    const absl::Status status = tokenizer->decode(ids).status();
+    EXPECT_EQ(exitCode(status), ExitCode::Usage);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("expected 0 to 520, got"));
+    EXPECT_FALSE(tokenizer->tokenBytes(id).ok());
+  }
+}
+
+TEST(Decode, NothingIsNothing) {
+  EXPECT_THAT(encode(*tiktoken(), ""), IsEmpty());
+  EXPECT_EQ(decode(*tiktoken(), {}), "");
+}
+
+//===----------------------------------------------------------------------===//
+// The formats agree
+//===----------------------------------------------------------------------===//
+
+TEST(Formats, AllGiveTheSameIds) {
+  const std::unique_ptr<Tokenizer> fromTiktoken = tiktoken();
+  const std::unique_ptr<Tokenizer> fromJson = huggingFace(huggingFaceJson());
+  nlohmann::json pairs = huggingFaceJson();
+  for (nlohmann::json &merge : pairs["model"]["merges"]) {
+    const std::string text = merge;
+    const size_t space = text.find(' ');
+    merge = {text.substr(0, space), text.substr(space + 1)};
+  }
+  const std::unique_ptr<Tokenizer> fromPairs = huggingFace(pairs);
+  GgufFixture fixture;
+  fixture.pre = "llama-bpe";
+  const std::unique_ptr<Tokenizer> fromGguf = gguf(fixture);
+  for (const char *text :
+       {"abc the  12312\n\nab", "The ABCs' 123's", "  \t x", "\xC3\xA9\n"}) {
+    const std::vector<int32_t> ids = encode(*fromTiktoken, text);
+    EXPECT_EQ(encode(*fromJson, text), ids) << text;
+    EXPECT_EQ(encode(*fromPairs, text), ids) << text;
+    EXPECT_EQ(encode(*fromGguf, text), ids) << text;
+    EXPECT_EQ(decode(*fromTiktoken, ids), text);
+  }
+}
+
+TEST(Formats, TokenizerModelIsToldByItsFirstByte) {
+  const std::string text = joinLines(tiktokenLines()) + "\n\n";
+  // 265 ranks and two empty lines: the rest of the model's vocabulary is
+  // special.
+  const auto tokenizer = load(buildTokenizerModelBlob({"t", text}, 270));
+  EXPECT_EQ(tokenizer->vocabSize(), 270);
+  EXPECT_THAT(
+      std::string(buildTokenizerModelBlob({"t", text}, 264).status().message()),
+      HasSubstr(
+          "ranks: expected at most the model's vocabulary of 264, got 265"));
+  EXPECT_THAT(
+      std::string(buildTokenizerModelBlob({"t", "\n\x05"}).status().message()),
+      HasSubstr("expected a SentencePiece model"));
+}
+
+} // namespace llamac::test
