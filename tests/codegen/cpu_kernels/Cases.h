@@ -15,43 +15,64 @@
 
 #include "llamac/cpu/config.h"
 
+/// LLAMAC_ALL_KERNEL_CASES adds cases of shapes whose mechanisms the others
+/// have already: ragged and whole panels, one block and several, one row of a
+/// page.
+#ifdef LLAMAC_ALL_KERNEL_CASES
+#define LLAMAC_MORE_FLOAT_MATMUL_CASES(CASE)                                   \
+  CASE(F32, 1, 8)                                                              \
+  CASE(F32, 15, 48)                                                            \
+  CASE(F32, 100, 256)                                                          \
+  CASE(F16, 1, 24)                                                             \
+  CASE(F16, 100, 256)                                                          \
+  CASE(BF16, 1, 8)                                                             \
+  CASE(BF16, 33, 104)                                                          \
+  CASE(MXFP8, 100, 576)
+#define LLAMAC_MORE_BYTE_MATMUL_CASES(CASE)                                    \
+  CASE(Q8_0, 1, 32)                                                            \
+  CASE(Q4_0, 15, 32)                                                           \
+  CASE(Q4_0, 100, 576)                                                         \
+  CASE(Q4_1, 1, 32)                                                            \
+  CASE(Q4_1, 100, 576)                                                         \
+  CASE(Q5_0, 33, 96)                                                           \
+  CASE(Q5_1, 1, 32)                                                            \
+  CASE(Q4_K, 33, 512)                                                          \
+  CASE(Q5_K, 33, 512)                                                          \
+  CASE(Q6_K, 17, 256)
+#define LLAMAC_MORE_ATTENTION_CASES(CASE)                                      \
+  CASE(1, 1, 8, F16, 64)                                                       \
+  CASE(4, 4, 64, F16, 128)                                                     \
+  CASE(4, 1, 128, F16, 64)                                                     \
+  CASE(2, 2, 16, Q8_0, 32)                                                     \
+  CASE(5, 1, 48, Q8_0, 64)                                                     \
+  CASE(16, 2, 128, Q8_0, 128)
+#else
+#define LLAMAC_MORE_FLOAT_MATMUL_CASES(CASE)
+#define LLAMAC_MORE_BYTE_MATMUL_CASES(CASE)
+#define LLAMAC_MORE_ATTENTION_CASES(CASE)
+#endif
+
 /// CASE(format, outputs, depth): gemv_*, gemm_*, gemv2_* and gemm2_* (two
 /// weights, RMSNorm before, silu(a) * b after), and embed_*. Of formats that
 /// are multiplied as floats, and as bytes.
 #define LLAMAC_FLOAT_MATMUL_CASES(CASE)                                        \
-  CASE(F32, 1, 8)                                                              \
-  CASE(F32, 15, 48)                                                            \
   CASE(F32, 33, 104)                                                           \
-  CASE(F32, 100, 256)                                                          \
-  CASE(F16, 1, 24)                                                             \
   CASE(F16, 17, 96)                                                            \
-  CASE(F16, 100, 256)                                                          \
-  CASE(BF16, 1, 8)                                                             \
   CASE(BF16, 15, 48)                                                           \
-  CASE(BF16, 33, 104)                                                          \
   CASE(BF16, 100, 576)                                                         \
   CASE(MXFP8, 17, 96)                                                          \
-  CASE(MXFP8, 100, 576)
+  LLAMAC_MORE_FLOAT_MATMUL_CASES(CASE)
 #define LLAMAC_BYTE_MATMUL_CASES(CASE)                                         \
-  CASE(Q8_0, 1, 32)                                                            \
   CASE(Q8_0, 17, 96)                                                           \
   CASE(Q8_0, 100, 576)                                                         \
-  CASE(Q4_0, 15, 32)                                                           \
   CASE(Q4_0, 33, 96)                                                           \
-  CASE(Q4_0, 100, 576)                                                         \
-  CASE(Q4_1, 1, 32)                                                            \
   CASE(Q4_1, 33, 96)                                                           \
-  CASE(Q4_1, 100, 576)                                                         \
   CASE(Q5_0, 15, 32)                                                           \
-  CASE(Q5_0, 33, 96)                                                           \
-  CASE(Q5_1, 1, 32)                                                            \
   CASE(Q5_1, 33, 96)                                                           \
   CASE(Q4_K, 17, 256)                                                          \
-  CASE(Q4_K, 33, 512)                                                          \
   CASE(Q5_K, 17, 256)                                                          \
-  CASE(Q5_K, 33, 512)                                                          \
-  CASE(Q6_K, 17, 256)                                                          \
-  CASE(Q6_K, 33, 512)
+  CASE(Q6_K, 33, 512)                                                          \
+  LLAMAC_MORE_BYTE_MATMUL_CASES(CASE)
 
 /// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,
 /// attentionSplit_*, attentionMerge_*, ropeAppend_*,
@@ -61,15 +82,10 @@
   CASE(3, 1, 16, F16, 32)                                                      \
   CASE(9, 3, 64, F16, 64)
 #define LLAMAC_OTHER_ATTENTION_CASES(CASE)                                     \
-  CASE(1, 1, 8, F16, 64)                                                       \
   CASE(8, 1, 24, F32, 64)                                                      \
-  CASE(4, 4, 64, F16, 128)                                                     \
   CASE(8, 2, 80, BF16, 64)                                                     \
-  CASE(4, 1, 128, F16, 64)                                                     \
-  CASE(2, 2, 16, Q8_0, 32)                                                     \
-  CASE(5, 1, 48, Q8_0, 64)                                                     \
   CASE(12, 4, 64, Q8_0, 64)                                                    \
-  CASE(16, 2, 128, Q8_0, 128)
+  LLAMAC_MORE_ATTENTION_CASES(CASE)
 
 /// CASE(width): rmsNorm_*, gatherRows_*, silu_* and exp_*.
 #define LLAMAC_ROWWISE_CASES(CASE)                                             \

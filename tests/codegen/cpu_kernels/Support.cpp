@@ -17,19 +17,23 @@
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
+#include <sstream>
 
 namespace llamac::testing {
 
 std::vector<std::string> hostLevels() {
-  std::vector<std::string> levels = {"generic"};
+  bool avx2 = false, vnni = false;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    levels.emplace_back("v3");
-  if (__builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512vnni"))
-    levels.insert(levels.end(), {"v4vnni", amxModel});
+  avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  vnni = __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
 #endif
+  std::vector<std::string> levels;
+  std::istringstream built(LLAMAC_KERNEL_LEVELS);
+  for (std::string level; built >> level;)
+    if (level == "generic" || (level == "v3" ? avx2 : vnni))
+      levels.push_back(level);
   return levels;
 }
 
