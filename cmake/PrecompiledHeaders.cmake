@@ -17,9 +17,13 @@ function(llamac_precompiled_headers name code)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-set(absl_headers <absl/status/statusor.h> <absl/strings/str_cat.h>)
+set(absl_headers <absl/container/flat_hash_map.h> <absl/status/statusor.h> <absl/strings/match.h>
+    <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/str_join.h>)
+set(std_headers <algorithm> <chrono> <filesystem> <functional> <map> <memory> <mutex> <optional> <thread>)
 set(mlir_headers ${absl_headers} <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/Builders.h>
     <mlir/IR/BuiltinOps.h> <mlir/IR/PatternMatch.h> <mlir/Pass/PassManager.h>)
+llamac_precompiled_headers(llamac_runtime_headers PIC ${absl_headers} ${std_headers})
+llamac_precompiled_headers(llamac_tool_headers PIC ${absl_headers} ${std_headers} <CLI/CLI.hpp>)
 if(LLAMAC_BUILD_COMPILER)
   llamac_precompiled_headers(llamac_mlir_headers PIC ${mlir_headers})
   llamac_precompiled_headers(llamac_program_headers PIE ${mlir_headers} <CLI/CLI.hpp>)
@@ -31,13 +35,17 @@ endif()
 
 # llamac_use_precompiled_headers(FOLDER LIBRARIES PROGRAMS TESTS): the targets
 # below FOLDER use the headers of the target named for their kind; "" is none.
+# Libraries marked LLAMAC_WITHOUT_LLVM use the runtime's everywhere.
 function(llamac_use_precompiled_headers folder libraries programs tests)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target ${targets})
     get_target_property(type ${target} TYPE)
     get_target_property(used ${target} LINK_LIBRARIES)
+    get_target_property(withoutLlvm ${target} LLAMAC_WITHOUT_LLVM)
     set(headers "")
-    if(type STREQUAL STATIC_LIBRARY)
+    if(type STREQUAL STATIC_LIBRARY AND withoutLlvm)
+      set(headers llamac_runtime_headers)
+    elseif(type STREQUAL STATIC_LIBRARY)
       set(headers ${libraries})
     elseif(type STREQUAL EXECUTABLE AND used MATCHES "GTest::")
       set(headers ${tests})
@@ -54,7 +62,12 @@ function(llamac_use_precompiled_headers folder libraries programs tests)
   endforeach()
 endfunction()
 
-# Not frontends, whose readers are linked without LLVM.
+# Commands declare options, so all of the tools' library sees CLI11.
+llamac_use_precompiled_headers(${CMAKE_SOURCE_DIR}/runtime llamac_runtime_headers "" "")
+target_precompile_headers(llamac_tools REUSE_FROM llamac_tool_headers)
+if(TARGET llamac_frontends)
+  target_precompile_headers(llamac_frontends REUSE_FROM llamac_runtime_headers)
+endif()
 if(LLAMAC_BUILD_COMPILER)
   foreach(room ir passes codegen compiler)
     llamac_use_precompiled_headers(${CMAKE_SOURCE_DIR}/${room} llamac_mlir_headers llamac_program_headers "")

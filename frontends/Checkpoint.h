@@ -15,10 +15,10 @@
 #ifndef LLAMAC_FRONTENDS_CHECKPOINT_H
 #define LLAMAC_FRONTENDS_CHECKPOINT_H
 
-#include "frontends/WeightMap.h"
 #include "frontends/gguf/GgufReader.h"
 #include "runtime/base/ModelConfig.h"
 #include "runtime/io/MappedFile.h"
+#include "runtime/io/WeightMap.h"
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"

@@ -26,7 +26,7 @@
 namespace llamac {
 
 /// The element type of the weight with a canonical name (see
-/// frontends/WeightMap.h).
+/// runtime/io/WeightMap.h).
 using WeightTypeFn = std::function<DataType(absl::string_view)>;
 
 /// Builds the module whose function @step is one step of the model, unfused,

@@ -14,8 +14,8 @@
 #ifndef LLAMAC_FRONTENDS_WEIGHTTABLE_H
 #define LLAMAC_FRONTENDS_WEIGHTTABLE_H
 
-#include "frontends/WeightMap.h"
 #include "runtime/base/ModelConfig.h"
+#include "runtime/io/WeightMap.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

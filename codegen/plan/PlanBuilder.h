@@ -9,8 +9,8 @@
 #ifndef LLAMAC_CODEGEN_PLAN_PLANBUILDER_H
 #define LLAMAC_CODEGEN_PLAN_PLANBUILDER_H
 
-#include "frontends/WeightMap.h"
 #include "runtime/base/ModelConfig.h"
+#include "runtime/io/WeightMap.h"
 #include "runtime/plan/plan_generated.h"
 
 #include "absl/status/status.h"

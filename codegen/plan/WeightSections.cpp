@@ -9,32 +9,12 @@
 #include "codegen/plan/WeightSections.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/io/Dequantize.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/weights/WeightPacker.h"
 
 #include <thread>
 
 namespace llamac {
-
-// Rows [firstRow, firstRow + numRows) of `source` as `type`, row-major, to
-// `out`: the stored bytes when the checkpoint holds that type, else converted
-// through fp32. `type` is the stored one or one that quantizeRow writes.
-static absl::Status convertRows(const WeightMap &weights,
-                                const WeightSource &source, DataType type,
-                                int64_t firstRow, int64_t numRows,
-                                uint8_t *out) {
-  if (type == source.type)
-    return weights.readRows(source, firstRow, numRows, out);
-  std::vector<float> values(numRows * source.cols);
-  LLAMAC_RETURN_IF_ERROR(
-      weights.readRowsAsF32(source, firstRow, numRows, values.data()));
-  const uint64_t rowBytes = dataTypeBytes(type, source.cols);
-  for (int64_t row = 0; row < numRows; ++row)
-    quantizeRow(type, values.data() + row * source.cols, source.cols,
-                out + row * rowBytes);
-  return absl::OkStatus();
-}
 
 // The whole of `source` as `type` in `layout`, packedBytes() of it, made by
 // `threads` threads and given to `sink` in order, in pieces of a few MiB for

@@ -9,7 +9,7 @@
 #ifndef LLAMAC_RUNTIME_WEIGHTS_WEIGHTPACKER_H
 #define LLAMAC_RUNTIME_WEIGHTS_WEIGHTPACKER_H
 
-#include "runtime/base/DataType.h"
+#include "runtime/io/WeightMap.h"
 #include "runtime/plan/plan_generated.h"
 
 #include "absl/functional/function_ref.h"
@@ -20,6 +20,13 @@
 #include <vector>
 
 namespace llamac {
+
+/// Rows [firstRow, firstRow + numRows) of `source` as `type`, row-major, to
+/// `out`: the stored bytes when the checkpoint holds that type, else converted
+/// through fp32. `type` is the stored one or one that quantizeRow writes.
+absl::Status convertRows(const WeightMap &weights, const WeightSource &source,
+                         DataType type, int64_t firstRow, int64_t numRows,
+                         uint8_t *out);
 
 /// Gives rows [first, first + count) of a weight, row-major in its type; on any
 /// thread.

@@ -8,7 +8,7 @@
 
 #include "frontends/gguf/GgufReader.h"
 
-#include "TestFiles.h"
+#include "tests/runtime/io/TestFiles.h"
 
 namespace llamac {
 

@@ -8,7 +8,7 @@
 
 #include "frontends/huggingface/SafetensorsReader.h"
 
-#include "TestFiles.h"
+#include "tests/runtime/io/TestFiles.h"
 
 namespace llamac {
 

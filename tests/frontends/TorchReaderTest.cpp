@@ -8,7 +8,7 @@
 
 #include "frontends/meta/TorchReader.h"
 
-#include "TestFiles.h"
+#include "tests/runtime/io/TestFiles.h"
 #include "frontends/meta/PickleReader.h"
 #include "frontends/meta/ZipReader.h"
 

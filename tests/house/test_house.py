@@ -27,7 +27,6 @@ MAY_INCLUDE = {
     "passes": ["passes", "ir"],
     "codegen": [
         "codegen",
-        "frontends/WeightMap.h",
         "ir",
         "runtime/base",
         "runtime/io",

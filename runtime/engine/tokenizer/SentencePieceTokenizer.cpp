@@ -13,6 +13,7 @@
 
 #include "runtime/engine/tokenizer/SentencePieceModel.h"
 #include "runtime/engine/tokenizer/TokenizerKinds.h"
+#include "runtime/io/ByteCursor.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -15,6 +15,7 @@
 #define LLAMAC_TESTS_RUNTIME_ENGINE_TOYMODEL_H
 
 #include "codegen/plan/PlanWriter.h"
+#include "frontends/TokenizerBlobWriter.h"
 #include "tests/runtime/engine/ToyShapes.h"
 
 #include <functional>

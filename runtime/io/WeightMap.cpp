@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/WeightMap.h"
+#include "runtime/io/WeightMap.h"
 
 #include "runtime/base/Status.h"
 #include "runtime/io/CheckedMath.h"

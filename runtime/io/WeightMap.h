@@ -16,8 +16,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_FRONTENDS_WEIGHTMAP_H
-#define LLAMAC_FRONTENDS_WEIGHTMAP_H
+#ifndef LLAMAC_RUNTIME_IO_WEIGHTMAP_H
+#define LLAMAC_RUNTIME_IO_WEIGHTMAP_H
 
 #include "runtime/base/DataType.h"
 #include "runtime/io/MappedFile.h"
@@ -104,4 +104,4 @@ private:
 
 } // namespace llamac
 
-#endif // LLAMAC_FRONTENDS_WEIGHTMAP_H
+#endif // LLAMAC_RUNTIME_IO_WEIGHTMAP_H

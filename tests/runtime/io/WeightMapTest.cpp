@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/WeightMap.h"
+#include "runtime/io/WeightMap.h"
 
 #include "TestFiles.h"
 #include "runtime/io/AtomicFile.h"
