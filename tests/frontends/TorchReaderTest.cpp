@@ -8,9 +8,9 @@
 
 #include "frontends/meta/TorchReader.h"
 
-#include "tests/runtime/io/TestFiles.h"
 #include "frontends/meta/PickleReader.h"
 #include "frontends/meta/ZipReader.h"
+#include "tests/runtime/io/TestFiles.h"
 
 namespace llamac {
 

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/driver/Devices.h"
 #include "compiler/driver/LaunchCheck.h"
 #include "compiler/driver/PlanCache.h"
 #include "runtime/base/Status.h"
@@ -139,8 +140,9 @@ static absl::Status run(const std::string &model, const std::string &name,
     return internalError(absl::StrCat("no kernel to plant ", name, " in"));
 
   // One thread, which takes a launch from its first item on.
-  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> loaded,
-                          Model::load(plan, {.threads = 1}));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Model> loaded,
+      Model::load(plan, {.threads = 1, .devices = allDevices()}));
   CheckOptions options;
   options.bisect = true;
   options.reproducerFolder = folder;

@@ -14,6 +14,7 @@
 #include "runtime/tune/Tuner.h"
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Devices.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/VariantCompilers.h"
 #include "runtime/base/Status.h"
@@ -122,9 +123,11 @@ protected:
   }
 
   std::shared_ptr<const Model> load(bool tuned) const {
-    auto model = Model::load(
-        path,
-        {.threads = 2, .randomWeights = 7, .quiet = true, .tuned = tuned});
+    auto model = Model::load(path, {.threads = 2,
+                                    .devices = allDevices(),
+                                    .randomWeights = 7,
+                                    .quiet = true,
+                                    .tuned = tuned});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *model : nullptr;
   }
@@ -516,6 +519,7 @@ TEST_F(TunerTest, EveryOverlapGivesTheSameLogitsInAnyOrderOnTheSimulator) {
   options.simCheck = true;
   compileForSim(options);
   const auto own = Model::load(path, {.threads = 2,
+                                      .devices = allDevices(),
                                       .simSchedule = "random:3",
                                       .randomWeights = 7,
                                       .quiet = true,
