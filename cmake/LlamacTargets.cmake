@@ -1,7 +1,7 @@
 # llamac_library(NAME SOURCES ... [LIBS ...]): a static library of one room,
-# with the house's warnings; includes are relative to the repository root.
-# llamac_gtest(NAME SOURCES ... [LIBS ...]): a GoogleTest binary whose cases
-# are registered with ctest one by one.
+# with the project's warnings; includes are relative to the repository root.
+# llamac_gtest(NAME SOURCES ... [LIBS ...] [SHARDS N]): a GoogleTest binary, which
+# ctest runs as N processes (default 1), each with its share of the cases.
 
 add_library(llamac_options INTERFACE)
 target_include_directories(llamac_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
@@ -22,12 +22,21 @@ function(llamac_library name)
 endfunction()
 
 function(llamac_gtest name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE llamac_options ${ARG_LIBS} GTest::gmock GTest::gtest_main)
-  include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS gtest)
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS gtest)
+    return()
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}.${shard} COMMAND ${name})
+    set_tests_properties(${name}.${shard} PROPERTIES LABELS gtest COST 50
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # llamac_embed(OUTPUT NAME=PATH ...): writes OUTPUT, rows {"name", "text"} of the

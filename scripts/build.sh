@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
 # Configures and builds into build/; the binaries land in build/bin/.
 #
-#   scripts/build.sh                      everything, with the tests
+#   scripts/build.sh                      everything, with the default tests
+#   scripts/build.sh --exhaustive         the same with all tests
 #   scripts/build.sh --only TARGET...     these targets; the tests are left as
 #                                         they were configured, at first off
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 options=(-DLLAMAC_BUILD_TESTS=ON -DLLAMAC_PYTHON="$PWD/build/venv/bin/python"
-  -DLLAMAC_MODELS="$PWD/build/models")
+  -DLLAMAC_MODELS="$PWD/build/models" -DLLAMAC_EXHAUSTIVE_TESTS=OFF)
 targets=()
+if [ "${1:-}" = --exhaustive ]; then
+  shift
+  options+=(-DLLAMAC_EXHAUSTIVE_TESTS=ON)
+fi
 if [ "${1:-}" = --only ]; then
   shift
   targets=("$@")
   options=()
   if [ ! -f build/CMakeCache.txt ]; then options=(-DLLAMAC_BUILD_TESTS=OFF); fi
 elif [ $# -gt 0 ]; then
-  echo "usage: scripts/build.sh [--only TARGET...]" >&2
+  echo "usage: scripts/build.sh [--exhaustive | --only TARGET...]" >&2
   exit 2
 fi
 

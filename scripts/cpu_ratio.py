@@ -9,6 +9,7 @@ ratio is the median over rounds of llamac's speed over llama.cpp's in the same
 round. Decode is also given as a share of the memory bandwidth that reading
 alone reaches here: a token needs every weight once.
 
+    scripts/setup.sh bench
     build/venv/bin/python scripts/cpu_ratio.py --llamac build/bin/llamac --model build/models/smollm2.gguf
 """
 

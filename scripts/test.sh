@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything and runs every test.
+# Installs what is missing, builds everything and runs the tests.
 #
-#   scripts/test.sh [CTEST-ARGUMENT...]     e.g. -L lit, -R tokenizer, -LE model
+#   scripts/test.sh [--exhaustive] [CTEST-ARGUMENT...]   e.g. -L lit, -R tokenizer
+#
+# The default tier has every mechanism once; --exhaustive tries every combination.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+tier=()
+if [ "${1:-}" = --exhaustive ]; then
+  shift
+  tier=(--exhaustive)
+fi
 scripts/setup.sh test
-scripts/build.sh
+scripts/build.sh "${tier[@]}"
 ctest --test-dir build --parallel "$(nproc)" --output-on-failure --no-tests=error "$@"

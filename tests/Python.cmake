@@ -1,7 +1,8 @@
-# llamac_python_test(NAME SCRIPT [ARGS ...] [LABELS ...] [TIMEOUT SECONDS]): a
-# test in Python, run with the built binaries' folder and the real models' in
-# its environment. A script that lacks a package or a model exits with 77, which
-# is "skipped"; where CI=true scripts fail instead.
+# llamac_python_test(NAME SCRIPT [ARGS ...] [LABELS ...] [TIMEOUT SECONDS]
+# [EXHAUSTIVE]): a test in Python, run with the built binaries' folder and the
+# real models' in its environment. A script that lacks a package or a model exits
+# with 77, which is "skipped"; where CI=true scripts fail instead. EXHAUSTIVE
+# tests are of the exhaustive tier alone.
 
 if(EXISTS ${CMAKE_BINARY_DIR}/venv/bin/python)
   set(LLAMAC_PYTHON_DEFAULT ${CMAKE_BINARY_DIR}/venv/bin/python)
@@ -11,14 +12,17 @@ else()
   set(LLAMAC_PYTHON_DEFAULT ${LLAMAC_SYSTEM_PYTHON})
 endif()
 set(LLAMAC_PYTHON ${LLAMAC_PYTHON_DEFAULT} CACHE FILEPATH
-    "Python for the tests, with numpy, gguf, safetensors, tiktoken and llama_cpp")
+    "Python for the tests, as scripts/setup.sh makes it")
 set(LLAMAC_MODELS ${CMAKE_BINARY_DIR}/models CACHE PATH
     "Folder with smollm2.gguf and llama3/, as scripts/setup.sh makes it")
 
 function(llamac_python_test name script)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "ARGS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "EXHAUSTIVE" "TIMEOUT" "ARGS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
+  endif()
+  if(ARG_EXHAUSTIVE AND NOT LLAMAC_EXHAUSTIVE_TESTS)
+    return()
   endif()
   add_test(NAME ${name}
            COMMAND ${LLAMAC_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARG_ARGS})

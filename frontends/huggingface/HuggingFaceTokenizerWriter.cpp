@@ -25,11 +25,11 @@
 
 namespace llamac {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 static std::string text(absl::string_view view) { return std::string(view); }
 
-static Json byteLevel(bool useRegex) {
+static OrderedJson byteLevel(bool useRegex) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", false},
           {"trim_offsets", true},
@@ -37,8 +37,8 @@ static Json byteLevel(bool useRegex) {
 }
 
 /// The steps that cut text into words.
-static Json preTokenizerJson(PreTokenizerKind kind) {
-  Json first;
+static OrderedJson preTokenizerJson(PreTokenizerKind kind) {
+  OrderedJson first;
   switch (kind) {
   case PreTokenizerKind::Gpt2:
     return byteLevel(true);
@@ -54,11 +54,12 @@ static Json preTokenizerJson(PreTokenizerKind kind) {
   }
   return {{"type", "Sequence"},
           {"pretokenizers",
-           Json::array({first, byteLevel(kind == PreTokenizerKind::SmolLM)})}};
+           OrderedJson::array(
+               {first, byteLevel(kind == PreTokenizerKind::SmolLM)})}};
 }
 
-static Json addedTokensJson(const TokenizerBlob &blob) {
-  Json added = Json::array();
+static OrderedJson addedTokensJson(const TokenizerBlob &blob) {
+  OrderedJson added = OrderedJson::array();
   std::vector<int32_t> ids = blob.specialIds();
   std::sort(ids.begin(), ids.end());
   for (int32_t id : ids)
@@ -72,9 +73,9 @@ static Json addedTokensJson(const TokenizerBlob &blob) {
   return added;
 }
 
-static Json configJson(const TokenizerBlob &blob) {
-  Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
-                 {"add_bos_token", blob.flags().addBos}};
+static OrderedJson configJson(const TokenizerBlob &blob) {
+  OrderedJson config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                        {"add_bos_token", blob.flags().addBos}};
   if (blob.bosId())
     config["bos_token"] = text(blob.tokenBytes(*blob.bosId()));
   if (blob.eosId())
@@ -86,9 +87,11 @@ static Json configJson(const TokenizerBlob &blob) {
 
 /// Writes `json`; text that is not UTF-8 cannot come from a checked vocabulary
 /// but in a token, where it is replaced.
-static absl::Status writeJson(const std::string &path, const Json &json) {
+static absl::Status writeJson(const std::string &path,
+                              const OrderedJson &json) {
   return writeFileAtomically(
-      path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+      path,
+      json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
 }
 
 absl::Status writeHuggingFaceTokenizer(const GgufReader &reader,
@@ -104,13 +107,13 @@ absl::Status writeHuggingFaceTokenizer(const GgufReader &reader,
                           reader.getStrings("tokenizer.ggml.tokens"));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> merges,
                           reader.getStrings("tokenizer.ggml.merges"));
-  Json vocabulary = Json::object();
+  OrderedJson vocabulary = OrderedJson::object();
   for (size_t id = 0; id < tokens.size(); ++id)
     vocabulary.push_back({text(tokens[id]), id});
-  Json mergeList = Json::array();
+  OrderedJson mergeList = OrderedJson::array();
   for (absl::string_view merge : merges)
     mergeList.push_back(text(merge));
-  const Json tokenizer = {
+  const OrderedJson tokenizer = {
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/meta/TorchWriter.h"
+#include "frontends/meta/ZipReader.h"
 
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
@@ -27,7 +28,6 @@
 namespace llamac {
 
 static constexpr uint64_t storageAlignment = 64;
-static constexpr uint32_t in64 = 0xffffffff; // The value is in a zip64 field.
 
 namespace {
 
@@ -53,7 +53,7 @@ public:
 } // namespace
 
 static uint32_t clamp32(uint64_t value) {
-  return static_cast<uint32_t>(std::min<uint64_t>(value, in64));
+  return static_cast<uint32_t>(std::min<uint64_t>(value, zip64Field));
 }
 
 namespace {
@@ -93,7 +93,7 @@ ZipWriter::add(const std::string &name, uint64_t size,
   // The local header ends with extra fields: sizes of 64 bits when they need
   // it, then a filler, named FB as torch names it, up to the alignment.
   FieldWriter extra;
-  if (size >= in64)
+  if (size >= zip64Field)
     extra.put<uint16_t>(0x0001)
         .put<uint16_t>(16)
         .put<uint64_t>(size)
@@ -106,12 +106,12 @@ ZipWriter::add(const std::string &name, uint64_t size,
 
   FieldWriter header;
   header.put<uint32_t>(0x04034b50)
-      .put<uint16_t>(size >= in64 ? 45 : 20) // Version needed.
-      .put<uint16_t>(0)                      // Flags.
-      .put<uint16_t>(0)                      // Method: stored.
-      .put<uint16_t>(0)                      // Time.
-      .put<uint16_t>(0x21)                   // Date: 1980-01-01.
-      .put<uint32_t>(0)                      // CRC, filled in below.
+      .put<uint16_t>(size >= zip64Field ? 45 : 20) // Version needed.
+      .put<uint16_t>(0)                            // Flags.
+      .put<uint16_t>(0)                            // Method: stored.
+      .put<uint16_t>(0)                            // Time.
+      .put<uint16_t>(0x21)                         // Date: 1980-01-01.
+      .put<uint32_t>(0)                            // CRC, filled in below.
       .put<uint32_t>(clamp32(size))
       .put<uint32_t>(clamp32(size))
       .put<uint16_t>(name.size())
@@ -148,9 +148,9 @@ absl::Status ZipWriter::finish() {
   const uint64_t start = file.size();
   for (const Entry &entry : entries) {
     FieldWriter values; // In APPNOTE's order: size, stored size, offset.
-    if (entry.size >= in64)
+    if (entry.size >= zip64Field)
       values.put<uint64_t>(entry.size).put<uint64_t>(entry.size);
-    if (entry.header >= in64)
+    if (entry.header >= zip64Field)
       values.put<uint64_t>(entry.header);
     FieldWriter extra;
     if (!values.bytes.empty())

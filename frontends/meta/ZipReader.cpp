@@ -41,7 +41,6 @@ static constexpr uint64_t locator64Bytes = 20;
 static constexpr uint16_t encryptedFlags = 0x0001 | 0x0040 | 0x2000;
 static constexpr uint16_t descriptorFlag = 0x0008;
 static constexpr uint16_t zip64Extra = 0x0001;
-static constexpr uint32_t in64 = 0xffffffff; // The value is in a zip64 field.
 static constexpr size_t maxNameBytes = 1024;
 
 namespace {
@@ -145,13 +144,13 @@ static absl::Status checkName(const std::string &path, uint64_t offset,
                    quoteForMessage(name));
 }
 
-// Replaces the fields that are in64 by those of the zip64 extra field, where
-// they lie in this order.
+// Replaces the fields that are zip64Field by those of the zip64 extra field,
+// where they lie in this order.
 static absl::Status readZip64(const std::string &path, uint64_t offset,
                               absl::Span<const uint8_t> extra,
                               absl::Span<uint64_t *const> fields) {
   const bool wanted = std::any_of(fields.begin(), fields.end(),
-                                  [](uint64_t *f) { return *f == in64; });
+                                  [](uint64_t *f) { return *f == zip64Field; });
   if (!wanted)
     return absl::OkStatus();
   ByteCursor cursor(path, extra, offset);
@@ -167,7 +166,7 @@ static absl::Status readZip64(const std::string &path, uint64_t offset,
       continue;
     ByteCursor values(path, body, at);
     for (uint64_t *field : fields)
-      if (*field == in64) {
+      if (*field == zip64Field) {
         LLAMAC_ASSIGN_OR_RETURN(*field,
                                 values.read<uint64_t>("zip64 extra field"));
       }

@@ -30,6 +30,9 @@
 
 namespace llamac {
 
+/// In a field of 32 bits: the value is in the zip64 record.
+inline constexpr uint32_t zip64Field = 0xffffffff;
+
 struct ZipEntry {
   absl::string_view name; ///< In the map.
   uint64_t offset = 0;    ///< Of the data, in the file.

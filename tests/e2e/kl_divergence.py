@@ -25,13 +25,15 @@ import unittest
 
 import support
 
-support.require("numpy", "llama_cpp")
+support.require("numpy", "llama_cpp_library")
 
-import llama_cpp
+import llama_cpp_library as llama_cpp
 import numpy as np
 
 WINDOW = 512
-MIN_POSITIONS = 1000
+# The exhaustive tier reads the whole text.
+WINDOWS = None if support.EXHAUSTIVE else 1
+MIN_POSITIONS = 1000 if support.EXHAUSTIVE else WINDOW
 FORMATS = {"cpu q8_0": "q8_0", "cpu mxfp8": "mxfp8"}
 FLASH = "llama.cpp, flash attention"
 CACHES = {"cpu, 8-bit cache": "cpu", "llama.cpp, 8-bit cache": FLASH}
@@ -82,23 +84,15 @@ class Perplexity:
 
 def measure(test, model):
     """Reads the text with the three engines; a dictionary of the figures."""
-
-    def peer_with(**options):
-        return llama_cpp.Llama(
-            model, n_ctx=WINDOW, n_batch=WINDOW, logits_all=True, verbose=False, n_threads=os.cpu_count(), **options
-        )
-
-    q8_0 = llama_cpp.GGML_TYPE_Q8_0
-    peer = peer_with()
     # Its cache in 8 bits needs flash attention, so that with fp16 has it too.
     peers = {
-        "llama.cpp": peer,
-        FLASH: peer_with(flash_attn=True),
-        "llama.cpp, 8-bit cache": peer_with(flash_attn=True, type_k=q8_0, type_v=q8_0),
+        "llama.cpp": llama_cpp.Llama(model, WINDOW),
+        FLASH: llama_cpp.Llama(model, WINDOW, flash_attention=True),
+        "llama.cpp, 8-bit cache": llama_cpp.Llama(model, WINDOW, llama_cpp.Q8_0, flash_attention=True),
     }
     with open(TEXT, "rb") as f:
-        tokens = peer.tokenize(f.read(), add_bos=False, special=False)
-    windows = [tokens[i : i + WINDOW] for i in range(0, len(tokens), WINDOW)]
+        tokens = peers["llama.cpp"].tokenize(f.read())
+    windows = [tokens[i : i + WINDOW] for i in range(0, len(tokens), WINDOW)][:WINDOWS]
 
     against = {name: Comparison() for name in ("cpu", "llama.cpp", *FORMATS)}
     perplexity = {name: Perplexity() for name in ("reference", *against, *CACHES)}
@@ -112,9 +106,7 @@ def measure(test, model):
             "cpu, 8-bit cache": test.logits(model, window, "cpu", "--kv-type", "q8_0"),
         }
         for name, engine in peers.items():
-            engine.reset()
-            engine.eval(window)
-            logits[name] = engine.scores[: len(window)]
+            logits[name] = engine.logits(window)
         for name, weights in FORMATS.items():
             logits[name] = test.logits(model, window, "cpu", "--weights", weights)
         log_probabilities = {name: log_softmax(x) for name, x in logits.items()}

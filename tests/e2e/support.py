@@ -21,6 +21,9 @@ MODELS = os.environ.get("LLAMAC_MODELS", os.path.join(ROOT, "build", "models"))
 LLAMAC = os.path.join(BIN_DIR, "llamac")
 LLAMAC_RUN = os.path.join(BIN_DIR, "llamac-run")
 
+# Whether every combination is tried, not only every mechanism once.
+EXHAUSTIVE = os.environ.get("LLAMAC_EXHAUSTIVE") == "1"
+
 OK, USAGE, BAD_FILE, UNSUPPORTED, BAD_PLAN = 0, 2, 3, 4, 5
 
 
@@ -28,6 +31,11 @@ def skip(reason):
     """Ends this test: skipped, or failed where everything must be there."""
     print(f"cannot run: {reason}; scripts/setup.sh test installs what is missing", file=sys.stderr)
     sys.exit(1 if os.environ.get("CI") == "true" else 77)
+
+
+def by_tier(some, every):
+    """`every` in the exhaustive tier, else `some`."""
+    return every if EXHAUSTIVE else some
 
 
 def require(*modules):

@@ -14,9 +14,9 @@ import unittest
 
 import support
 
-support.require("numpy", "gguf", "safetensors", "llama_cpp")
+support.require("numpy", "gguf", "safetensors", "llama_cpp_library")
 
-import llama_cpp
+import llama_cpp_library as llama_cpp
 import numpy as np
 from safetensors import safe_open
 
@@ -31,16 +31,6 @@ from make_model import (
 )
 
 
-def llama_cpp_logits(path, tokens):
-    """All logits by llama.cpp, with the KV cache in fp32."""
-    fp32 = llama_cpp.GGML_TYPE_F32
-    model = llama_cpp.Llama(
-        path, n_ctx=256, n_threads=2, logits_all=True, type_k=fp32, type_v=fp32, verbose=False
-    )
-    model.eval(list(tokens))
-    return np.array(model.scores[: len(tokens)])
-
-
 class Forward(support.TestCase):
     def compare(self, config):
         tokens = np.random.default_rng(5).integers(0, config.vocab, 48).tolist()
@@ -48,7 +38,7 @@ class Forward(support.TestCase):
         stored, _ = quantise(weights, "F32")
         path = write_gguf(self.path(f"{self.id()}.gguf"), config, stored)
         expected = forward(config, weights, tokens)
-        error = np.abs(llama_cpp_logits(path, tokens) - expected).max() / np.abs(expected).max()
+        error = np.abs(llama_cpp.Llama(path, 256, cache=llama_cpp.F32).logits(tokens) - expected).max() / np.abs(expected).max()
         self.assertLessEqual(error, 2e-5)
 
     def test_full_heads(self):

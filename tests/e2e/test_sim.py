@@ -31,7 +31,8 @@ PROMPT, ANSWER = 41, 33
 
 class Tokens(support.TestCase):
     """Meta models, in bf16 as stored and as Q4_0: the greedy answer to a prompt
-    is the reference's, through prefill and 32 steps of decode."""
+    is the reference's, through prefill and 32 steps of decode. The default tier
+    has each number of heads for a key, small and large heads, tied and not, once."""
 
     CONFIGS = {
         "gqa1_h16": Config(64, 2, 4, 4, vocab=258, multiple_of=32),
@@ -73,16 +74,18 @@ def _add_tokens(name, config, weights):
     setattr(Tokens, f"test_{name}_{weights}", test)
 
 
-for _name, _config in Tokens.CONFIGS.items():
-    for _weights in ("keep", "q4_0"):
-        _add_tokens(_name, _config, _weights)
+_every = [(name, weights) for name in Tokens.CONFIGS for weights in ("keep", "q4_0")]
+for _name, _weights in support.by_tier([("gqa1_h128", "keep"), ("gqa3_h32", "q4_0"), ("gqa8_h16", "keep")], _every):
+    _add_tokens(_name, Tokens.CONFIGS[_name], _weights)
 
 
 class CheckedCase(support.TestCase):
     """Every launch of steps of all sizes against the reference, with races,
-    bounds and bytes that nobody wrote checked, forward and at random."""
+    bounds and uninitialised reads checked, forward and at random. The default
+    tier has the formats and shapes whose kernels differ most, at random: single
+    ops of all of them are checked by conformance.sim_checked."""
 
-    SCHEDULES = ("forward", "random:1")
+    SCHEDULES = support.by_tier(("random:1",), ("forward", "random:1"))
 
     def check(self, model, *flags):
         for schedule in self.SCHEDULES:
@@ -127,14 +130,15 @@ def _add_checked(case, name, config, dtype, stored_type=None, flags=()):
     setattr(case, f"test_{name}", test)
 
 
-for _dtype in ("bf16", "f16"):
+for _dtype in support.by_tier((), ("bf16", "f16")):
     _add_checked(CheckedFormats, _dtype, CheckedFormats.CONFIG, _dtype)
 # Q5_1 stands for what is uploaded as bf16.
-for _type in ("Q8_0", "Q4_0", "Q4_1", "Q5_1"):
+for _type in support.by_tier(("Q4_1",), ("Q8_0", "Q4_0", "Q4_1", "Q5_1")):
     _add_checked(CheckedFormats, _type.lower(), CheckedFormats.CONFIG, "f32", _type)
-_add_checked(CheckedFormats, "mxfp8", CheckedFormats.CONFIG, "f32", flags=("--weights", "mxfp8"))
-for _name, _config in CheckedShapes.CONFIGS.items():
-    _add_checked(CheckedShapes, _name, _config, "bf16")
+if support.EXHAUSTIVE:
+    _add_checked(CheckedFormats, "mxfp8", CheckedFormats.CONFIG, "f32", flags=("--weights", "mxfp8"))
+for _name in support.by_tier(("gqa3_h24",), CheckedShapes.CONFIGS):
+    _add_checked(CheckedShapes, _name, CheckedShapes.CONFIGS[_name], "bf16")
 
 
 class Plans(support.TestCase):
@@ -160,7 +164,7 @@ class Plans(support.TestCase):
             with self.subTest(flags):
                 plan = self.path("sim.plan")
                 self.llamac("compile", self.model, "--target", "sim", "-o", plan, "-q", *flags)
-                for schedule in ("forward", "reverse", "random", "random:9"):
+                for schedule in support.by_tier(("reverse", "random:9"), ("forward", "reverse", "random", "random:9")):
                     self.assertEqual(self.run_plan(plan, "--sim-schedule", schedule), expected)
 
     def test_options_that_do_not_fit_are_refused(self):
@@ -235,13 +239,8 @@ class Draws(support.TestCase):
         return answer
 
     def test_temperature_top_k_and_top_p(self):
-        answers = [
-            self.check(1, 0.8, 20, 0.9),
-            self.check(2, 0.8, 20, 0.9),
-            self.check(3, 1.5, 5),
-            self.check(4, 0.3),
-            self.check(5, 1.0, 0, 0.4),
-        ]
+        settings = [(1, 0.8, 20, 0.9), (2, 0.8, 20, 0.9), (3, 1.5, 5), (4, 0.3), (5, 1.0, 0, 0.4)]
+        answers = [self.check(*each) for each in support.by_tier(settings[1:3], settings)]
         self.assertEqual(len(set(map(tuple, answers))), len(answers))
 
     def test_the_host_draws_the_same(self):

@@ -1,4 +1,4 @@
-//===- FuzzReaders.cpp - libFuzzer target of the readers ------------------===//
+//===- FuzzReaders.cpp - libFuzzer target of every reader -----------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,121 +6,324 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One binary for each reader, chosen by LLAMAC_FUZZ_READER. A reader may refuse
-// its input in any way but by an internal error, and extents it gives out must
-// lie in the file.
+// Whatever reads bytes that others may have made, one function for each format;
+// LLAMAC_FUZZ_READER names the one to run. A reader may refuse its input in one
+// printable line, by any error but an internal one; what it accepts must be fit
+// for use. With LLAMAC_FUZZ_SEEDS set the binary writes seeds to that folder
+// instead, for the formats that run_fuzzer.py does not write.
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Checkpoint.h"
+#include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
 #include "frontends/huggingface/SafetensorsReader.h"
 #include "frontends/meta/PickleReader.h"
 #include "frontends/meta/TorchReader.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/tokenizer/Tokenizer.h"
 #include "runtime/io/JsonReader.h"
+#include "runtime/plan/PlanReader.h"
+#include "tests/TemporaryFolder.h"
+#include "tests/frontends/tokenizer/SentencePieceTraining.h"
+#include "tests/frontends/tokenizer/TokenizerFixtures.h"
+#include "tests/runtime/plan/PlanBytes.h"
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <vector>
 
-using namespace llamac;
+namespace llamac {
+namespace {
 
-// The input as a file that lives in memory.
-static std::shared_ptr<MappedFile> asFile(const uint8_t *data, size_t size) {
-  static const int descriptor = memfd_create("fuzz", 0);
-  if (ftruncate(descriptor, 0) != 0 ||
-      pwrite(descriptor, data, size, 0) != static_cast<ssize_t>(size))
-    std::abort();
-  auto file = MappedFile::open("/proc/self/fd/" + std::to_string(descriptor));
-  if (!file.ok())
-    std::abort();
+using Bytes = absl::string_view;
+
+void require(bool holds, const char *what, const std::string &message = "") {
+  if (holds)
+    return;
+  std::fprintf(stderr, "expected %s: %s\n", what, message.c_str());
+  std::abort();
+}
+
+/// Whether there is a result; an error must be as users get it.
+bool check(const absl::Status &status) {
+  if (status.ok())
+    return true;
+  const std::string message(status.message());
+  require(exitCode(status) != ExitCode::Internal, "no internal error", message);
+  require(std::none_of(message.begin(), message.end(),
+                       [](unsigned char c) { return absl::ascii_iscntrl(c); }),
+          "one line that can be printed", message);
+  return false;
+}
+
+/// The path of a file of the one folder that all inputs are written to.
+std::string pathOf(const std::string &name) {
+  static const TemporaryFolder folder;
+  return folder.file(name);
+}
+
+std::string asFile(const std::string &name, Bytes bytes) {
+  writeBytes(pathOf(name), std::string(bytes));
+  return pathOf(name);
+}
+
+std::shared_ptr<MappedFile> mapped(const std::string &name, Bytes bytes) {
+  auto file = MappedFile::open(asFile(name, bytes));
+  require(file.ok(), "a file that was just written");
   return *file;
 }
 
-static void check(const absl::Status &status) {
-  if (exitCode(status) == ExitCode::Internal)
-    std::abort();
-}
+/// The texts of an input for a format of several files: the last ones may be
+/// missing.
+std::vector<Bytes> parts(Bytes bytes) { return absl::StrSplit(bytes, '\0'); }
 
 template <typename Tensors>
-static void checkExtents(const MappedFile &file, const Tensors &tensors) {
+void checkExtents(const MappedFile &file, const Tensors &tensors) {
   for (const auto &tensor : tensors)
-    if (!file.slice(tensor.offset, tensor.size).ok())
-      std::abort();
+    require(file.slice(tensor.offset, tensor.size).ok(), "extents in the file");
 }
 
-namespace {
-
-struct Gguf {
-  static void run(const uint8_t *data, size_t size) {
-    const auto file = asFile(data, size);
-    const auto gguf = GgufReader::open(file);
-    check(gguf.status());
-    if (!gguf.ok())
-      return;
-    checkExtents(*file, (*gguf)->tensors());
-    for (const GgufValue &value : (*gguf)->values()) {
-      check((*gguf)->getInt(value.key).status());
-      check((*gguf)->getString(value.key).status());
-      check((*gguf)->getStrings(value.key).status());
-      check((*gguf)->getInts(value.key).status());
-      check((*gguf)->getFloats(value.key).status());
-    }
+/// Uses a vocabulary that was accepted.
+void checkVocabulary(const absl::StatusOr<std::string> &blob) {
+  if (!check(blob.status()))
+    return;
+  const auto tokenizer = loadTokenizer(*blob);
+  require(tokenizer.ok(), "a blob that can be loaded");
+  for (const bool special : {false, true}) {
+    const auto ids =
+        (*tokenizer)
+            ->encode("Hi <s> <|eot_id|>\n  it's 123 \xe2\x82\xac\xff",
+                     {.special = special});
+    if (check(ids.status()))
+      check((*tokenizer)->decode(*ids).status());
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+void gguf(Bytes bytes) {
+  const auto file = mapped("fuzz.gguf", bytes);
+  const auto reader = GgufReader::open(file);
+  if (!check(reader.status()))
+    return;
+  checkExtents(*file, (*reader)->tensors());
+  for (const GgufValue &value : (*reader)->values()) {
+    check((*reader)->getInt(value.key).status());
+    check((*reader)->getString(value.key).status());
+    check((*reader)->getStrings(value.key).status());
+    check((*reader)->getInts(value.key).status());
+    check((*reader)->getFloats(value.key).status());
+  }
+  check(openCheckpoint(file->path()).status());
+}
+
+void safetensors(Bytes bytes) {
+  const auto file = mapped("fuzz.safetensors", bytes);
+  const auto tensors = readSafetensors(*file);
+  if (check(tensors.status()))
+    checkExtents(*file, *tensors);
+}
+
+void torch(Bytes bytes) {
+  const auto file = mapped("fuzz.pth", bytes);
+  const auto tensors = readTorchFile(file);
+  if (check(tensors.status()))
+    checkExtents(*file, *tensors);
+}
+
+void pickle(Bytes bytes) {
+  check(readPickledStateDict(
+            "fuzz",
+            {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, 0)
+            .status());
+}
+
+//===----------------------------------------------------------------------===//
+// Configurations
+//===----------------------------------------------------------------------===//
+
+void json(Bytes bytes) {
+  const auto document = parseJson("fuzz", bytes);
+  if (!check(document.status()))
+    return;
+  const auto root = JsonObject::root(*document);
+  if (!check(root.status()))
+    return;
+  for (const auto &[key, unused] : root->raw().items()) {
+    check(root->optionalInt(key).status());
+    check(root->optionalNumber(key).status());
+    check(root->optionalString(key).status());
+    check(root->intOrInts(key).status());
+    check(root->strings(key).status());
+    check(root->optionalObject(key).status());
+  }
+}
+
+void params(Bytes bytes) {
+  check(openConfig(asFile("params.json", bytes)).status());
+}
+
+/// config.json, generation_config.json and the index of the shards.
+void config(Bytes bytes) {
+  static const char *const names[] = {"config.json", "generation_config.json",
+                                      "model.safetensors.index.json"};
+  const std::vector<Bytes> files = parts(bytes);
+  for (size_t i = 0; i < std::size(names); ++i)
+    asFile(names[i], i < files.size() ? files[i] : "{}");
+  asFile("empty.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
+  check(openConfig(pathOf("config.json")).status());
+  check(openCheckpoint(pathOf("")).status());
+}
+
+//===----------------------------------------------------------------------===//
+// Vocabularies
+//===----------------------------------------------------------------------===//
+
+void ggufVocabulary(Bytes bytes) {
+  const auto reader = GgufReader::open(mapped("vocabulary.gguf", bytes));
+  if (check(reader.status()))
+    checkVocabulary(buildGgufBlob(**reader));
+}
+
+/// Of tiktoken and of SentencePiece.
+void tokenizerModel(Bytes bytes) {
+  checkVocabulary(buildTokenizerModelBlob({"tokenizer.model", bytes}));
+}
+
+/// tokenizer.json, tokenizer_config.json and generation_config.json.
+void tokenizerJson(Bytes bytes) {
+  const std::vector<Bytes> files = parts(bytes);
+  auto file = [&](size_t i, const char *name) {
+    return i < files.size() ? std::optional(NamedText{name, files[i]})
+                            : std::nullopt;
+  };
+  checkVocabulary(buildHuggingFaceBlob(
+      {.tokenizer = {"tokenizer.json", files[0]},
+       .tokenizerConfig = file(1, "tokenizer_config.json"),
+       .generationConfig = file(2, "generation_config.json"),
+       .chatTemplate = std::nullopt}));
+}
+
+void tokenizerBlob(Bytes bytes) {
+  if (check(loadTokenizer(bytes).status()))
+    checkVocabulary(std::string(bytes));
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+void plan(Bytes bytes) {
+  const auto reader = PlanReader::open(asFile("fuzz.plan", bytes));
+  if (check(reader.status()))
+    check(openSourceFiles(**reader).status());
+}
+
+/// A manifest with right checksums, among the sections of the toy plan.
+void planManifest(Bytes bytes) {
+  static const toy::ToyPlan toy = toy::makeToyPlan();
+  plan(unsoundPlan(toy, std::string(bytes)));
+}
+
+//===----------------------------------------------------------------------===//
+// The list
+//===----------------------------------------------------------------------===//
+
+using Seeds = std::vector<std::string>;
+
+Seeds none() { return {}; }
+
+Seeds tokenizerModels() {
+  return {test::joinLines(test::tiktokenLines()),
+          test::trainSentencePiece({"she sells sea shells by the sea shore",
+                                    "the shells she sells are sea shells"},
+                                   290)};
+}
+
+Seeds tokenizerJsons() {
+  const std::string json = test::huggingFaceJson().dump();
+  const std::string bos =
+      R"({"bos_token": "<|start|>", "add_bos_token": true})";
+  return {json, json + '\0' + bos + '\0' + R"({"eos_token_id": [266]})"};
+}
+
+Seeds tokenizerBlobs() {
+  Seeds seeds = {*buildGgufBlob(test::GgufFixture().vocabulary()),
+                 *buildGgufBlob(test::scoredPieces().vocabulary())};
+  for (const std::string &model : tokenizerModels())
+    seeds.push_back(*buildTokenizerModelBlob({"tokenizer.model", model}));
+  return seeds;
+}
+
+Seeds plans() { return {unsoundPlan(toy::makeToyPlan())}; }
+
+Seeds manifests() {
+  flatbuffers::FlatBufferBuilder builder;
+  const toy::ToyPlan toy = toy::makeToyPlan();
+  schema::FinishPlanBuffer(builder, schema::Plan::Pack(builder, &toy.plan));
+  return {
+      std::string(reinterpret_cast<const char *>(builder.GetBufferPointer()),
+                  builder.GetSize())};
+}
+
+struct Reader {
+  const char *name;
+  void (*run)(Bytes);
+  Seeds (*seeds)();
 };
 
-struct Safetensors {
-  static void run(const uint8_t *data, size_t size) {
-    const auto file = asFile(data, size);
-    const auto tensors = readSafetensors(*file);
-    check(tensors.status());
-    if (tensors.ok())
-      checkExtents(*file, *tensors);
-  }
+// CMake takes the names from here, one a line.
+const Reader readers[] = {
+    {"config", config, none},
+    {"gguf", gguf, none},
+    {"gguf-vocabulary", ggufVocabulary, none},
+    {"json", json, none},
+    {"params", params, none},
+    {"pickle", pickle, none},
+    {"plan", plan, plans},
+    {"plan-manifest", planManifest, manifests},
+    {"safetensors", safetensors, none},
+    {"tokenizer-blob", tokenizerBlob, tokenizerBlobs},
+    {"tokenizer-json", tokenizerJson, tokenizerJsons},
+    {"tokenizer-model", tokenizerModel, tokenizerModels},
+    {"torch", torch, none},
 };
 
-struct Torch {
-  static void run(const uint8_t *data, size_t size) {
-    const auto file = asFile(data, size);
-    const auto tensors = readTorchFile(file);
-    check(tensors.status());
-    if (tensors.ok())
-      checkExtents(*file, *tensors);
-  }
-};
-
-struct Pickle {
-  static void run(const uint8_t *data, size_t size) {
-    check(readPickledStateDict("fuzz", {data, size}, 0).status());
-  }
-};
-
-struct Json {
-  static void run(const uint8_t *data, size_t size) {
-    const auto document = parseJson(
-        "fuzz", absl::string_view(reinterpret_cast<const char *>(data), size));
-    check(document.status());
-    if (!document.ok())
-      return;
-    const auto root = JsonObject::root(*document);
-    check(root.status());
-    if (!root.ok())
-      return;
-    for (const auto &[key, unused] : root->raw().items()) {
-      check(root->optionalInt(key).status());
-      check(root->optionalNumber(key).status());
-      check(root->optionalString(key).status());
-      check(root->intOrInts(key).status());
-      check(root->strings(key).status());
-      check(root->optionalObject(key).status());
-    }
-  }
-};
+const Reader *chosen() {
+  const char *name = std::getenv("LLAMAC_FUZZ_READER");
+  for (const Reader &reader : readers)
+    if (name && std::string(name) == reader.name)
+      return &reader;
+  std::fprintf(stderr, "LLAMAC_FUZZ_READER names no reader: %s\n",
+               name ? name : "");
+  std::exit(2);
+}
 
 } // namespace
+} // namespace llamac
+
+extern "C" int LLVMFuzzerInitialize(int *argc, char ***argv) {
+  const llamac::Reader *reader = llamac::chosen();
+  const char *folder = std::getenv("LLAMAC_FUZZ_SEEDS");
+  if (!folder)
+    return 0;
+  int number = 0;
+  for (const std::string &seed : reader->seeds())
+    llamac::writeBytes(std::string(folder) + "/seed" + std::to_string(number++),
+                       seed);
+  std::exit(0);
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  LLAMAC_FUZZ_READER::run(data, size);
+  static const llamac::Reader *const reader = llamac::chosen();
+  reader->run({reinterpret_cast<const char *>(data), size});
   return 0;
 }

@@ -1,8 +1,13 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""run_fuzzer.py BINARY READER RUNS: fuzzes a reader for RUNS inputs, starting
-from small good files of its format."""
+"""run_fuzzer.py BINARY READER SECONDS: fuzzes a reader of FuzzReaders.cpp from
+small good files of its format. More than 1 GiB of memory, more than ten seconds
+for an input, a leak and whatever a sanitizer reports are failures; the input
+stays in fuzz-findings/ beside the binary.
+
+In the default tier (see tests/Tier.h) every run tries the same inputs.
+"""
 
 import json
 import os
@@ -11,49 +16,68 @@ import sys
 import tempfile
 import zipfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "e2e"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
 import support
 
 support.require("numpy", "gguf", "safetensors")
 
-from llama_numpy import Config
+from llama_numpy import Config, RopeScaling
 from make_model import quantise, random_weights, write_gguf, write_huggingface, write_meta
 
-CONFIG = Config(8, 1, 1, 1, vocab=300, multiple_of=8, tied=True)
+CONFIG = Config(8, 1, 1, 1, vocab=300, multiple_of=8, tied=True, scaling=RopeScaling())
 
 
-def write_seeds(folder, reader):
+def read(*path):
+    with open(os.path.join(*path), "rb") as f:
+        return f.read()
+
+
+def seeds(reader, folder):
+    """Good files, as bytes."""
     weights = {n: x for n, x in random_weights(CONFIG).items() if n != "tok_embeddings"}
-    if reader == "gguf":
-        stored, _ = quantise(weights, "F16")
-        write_gguf(os.path.join(folder, "seed.gguf"), CONFIG, stored)
-        return
+    if reader.startswith("gguf"):
+        path = write_gguf(os.path.join(folder, "m.gguf"), CONFIG, quantise(weights, "F16")[0])
+        return [read(path)]
     if reader == "json":
-        with open(os.path.join(folder, "seed.json"), "w") as f:
-            json.dump({"a": 1, "b": [1, 2.5], "c": {"d": "text", "e": None}, "f": True, "g": ["x"]}, f)
-        return
-    with tempfile.TemporaryDirectory() as model:
+        return [json.dumps({"a": 1, "b": [1, 2.5], "c": {"d": "text", "e": None}, "f": True, "g": ["x"]}).encode()]
+    if reader in ("config", "safetensors"):
+        model = write_huggingface(os.path.join(folder, "m"), CONFIG, weights)
         if reader == "safetensors":
-            write_huggingface(os.path.join(model, "m"), CONFIG, weights)
-            os.rename(os.path.join(model, "m", "model.safetensors"), os.path.join(folder, "seed"))
-            return
-        path = os.path.join(write_meta(os.path.join(model, "m"), CONFIG, weights), "consolidated.00.pth")
-        if reader == "pickle":
-            with zipfile.ZipFile(path) as archive, open(os.path.join(folder, "seed"), "wb") as f:
-                f.write(archive.read("archive/data.pkl"))
-        else:
-            os.rename(path, os.path.join(folder, "seed"))
+            return [read(model, "model.safetensors")]
+        generation = b'{"temperature": 0.6, "top_p": 0.9, "do_sample": true, "eos_token_id": [1, 2]}'
+        index = b'{"weight_map": {"lm_head.weight": "empty.safetensors"}}'
+        return [read(model, "config.json"), b"\0".join((read(model, "config.json"), generation, index))]
+    model = write_meta(os.path.join(folder, "m"), CONFIG, weights)
+    if reader == "params":
+        return [read(model, "params.json")]
+    if reader == "torch":
+        return [read(model, "consolidated.00.pth")]
+    if reader == "pickle":
+        with zipfile.ZipFile(os.path.join(model, "consolidated.00.pth")) as archive:
+            return [archive.read("archive/data.pkl")]
+    return []
 
 
-def main(binary, reader, runs):
+def main(binary, reader, seconds):
+    findings = os.path.join(os.path.dirname(binary), "fuzz-findings", "")
+    os.makedirs(findings, exist_ok=True)
+    env = dict(os.environ, LLAMAC_FUZZ_READER=reader)
     with tempfile.TemporaryDirectory(prefix="llamac-fuzz-") as folder:
         corpus = os.path.join(folder, "corpus")
         os.makedirs(corpus)
-        write_seeds(corpus, reader)
-        limits = ["-rss_limit_mb=1024", "-timeout=5", "-max_len=20000"]
+        for number, seed in enumerate(seeds(reader, folder)):
+            with open(os.path.join(corpus, str(number)), "wb") as f:
+                f.write(seed)
+        subprocess.run([binary], env=dict(env, LLAMAC_FUZZ_SEEDS=corpus, ASAN_OPTIONS="detect_leaks=0"), check=True)
+        if not os.listdir(corpus):
+            sys.exit(f"no seeds for {reader}")
+        limits = ["-rss_limit_mb=1024", "-timeout=10", f"-max_total_time={seconds}"]
+        if not support.EXHAUSTIVE:
+            limits.append("-seed=1")
         return subprocess.run(
-            [binary, f"-runs={runs}", *limits, "-print_final_stats=1", f"-artifact_prefix={folder}/", corpus]
+            [binary, *limits, "-print_final_stats=1", f"-artifact_prefix={findings}{reader}-", corpus],
+            env=dict(env, TMPDIR=folder),
         ).returncode
 
 

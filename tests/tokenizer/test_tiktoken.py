@@ -40,7 +40,7 @@ class Llama3(unittest.TestCase):
             mergeable_ranks=ranks,
             special_tokens={name: len(ranks) + i for i, name in enumerate(SPECIALS)},
         )
-        cls.lines = corpus.lines()
+        cls.lines = corpus.lines(count=support.LINES)
 
     def assert_same(self, texts, results, expected):
         self.assertEqual(len(results), len(texts))
@@ -49,7 +49,7 @@ class Llama3(unittest.TestCase):
             self.assertEqual(decoded, text.encode(), repr(text))
 
     def test_the_corpus_is_large(self):
-        self.assertGreaterEqual(len(set(self.lines)), 10000)
+        self.assertGreaterEqual(len(set(self.lines)), support.LINES * 5 // 6)
 
     def test_known_ids(self):
         [(ids, _)] = support.tokenize("tiktoken", MODEL, [b"The capital of France is"], "--bos")
@@ -92,7 +92,7 @@ class Llama3(unittest.TestCase):
             self.assertEqual(decoded, text.encode())
 
     def test_broken_utf8_comes_back(self):
-        texts = corpus.broken_lines()
+        texts = corpus.broken_lines(count=support.BROKEN)
         for text, (_, decoded) in zip(texts, support.tokenize("tiktoken", MODEL, texts)):
             self.assertEqual(decoded, text)
 

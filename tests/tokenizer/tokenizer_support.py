@@ -1,12 +1,8 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tokenizer tests share: running tokenize_tool, and Llama 3's names.
-
-ctest sets LLAMAC_BIN_DIR (its sibling tests/ holds tokenize_tool) and
-LLAMAC_MODELS (smollm2.gguf and llama3/). A test that lacks a Python package or
-a model ends with 77, which ctest shows as skipped; where CI=true it fails.
-"""
+"""What the tokenizer tests share: running tokenize_tool, and Llama 3's names;
+what they lack is as in tests/e2e/support.py."""
 
 import importlib
 import os
@@ -14,10 +10,15 @@ import struct
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN_DIR = os.environ.get("LLAMAC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
-MODELS = os.environ.get("LLAMAC_MODELS", os.path.join(ROOT, "build", "models"))
-TOOL = os.path.join(os.path.dirname(BIN_DIR), "tests", "tokenize_tool")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+
+import support
+
+# Lines of corpus.py, of text and of bytes that are none: each kind of line is
+# among the first few.
+LINES, BROKEN = support.by_tier((3000, 500), (12000, 2000))
+
+TOOL = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "tokenize_tool")
 
 LLAMA3_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
@@ -28,24 +29,13 @@ GPT2_PATTERN = (
 )
 
 
-def skip(reason):
-    """Ends this test: skipped, or failed where everything must be there."""
-    print(f"cannot run: {reason}", file=sys.stderr)
-    sys.exit(1 if os.environ.get("CI") == "true" else 77)
-
-
 def require(name):
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        skip(str(error))
+    support.require(name)
+    return importlib.import_module(name)
 
 
 def require_model(*parts):
-    path = os.path.join(MODELS, *parts)
-    if not os.path.exists(path):
-        skip(f"no {path}")
-    return path
+    return support.require_model(os.path.join(*parts))
 
 
 def tokenize(kind, path, texts, *options):

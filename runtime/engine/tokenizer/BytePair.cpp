@@ -9,6 +9,7 @@
 #include "runtime/engine/tokenizer/BytePair.h"
 
 #include "runtime/engine/tokenizer/MergeQueue.h"
+#include "runtime/engine/tokenizer/TokenizerBlobLayout.h"
 
 namespace llamac {
 
@@ -18,7 +19,6 @@ static constexpr size_t shortWord = 48;
 
 // A byte the vocabulary has no token for; it merges with nothing.
 static constexpr uint32_t noToken = 0xFFFFFFFF;
-static constexpr uint32_t noRank = 0xFFFFFFFF;
 
 BytePair::BytePair(const TokenizerBlob &blob) : blob(blob) {
   for (int byte = 0; byte < 256; ++byte) {
@@ -49,7 +49,7 @@ void BytePair::encodeShort(absl::string_view word,
   const auto lookUp = [&](size_t i) {
     const std::optional<Merge> merge =
         i + 1 < count ? blob.findMerge(tokens[i], tokens[i + 1]) : std::nullopt;
-    ranks[i] = merge ? merge->rank : noRank;
+    ranks[i] = merge ? merge->rank : blob::noRank;
     results[i] = merge ? merge->result : noToken;
   };
   for (size_t i = 0; i < count; ++i)
@@ -60,7 +60,7 @@ void BytePair::encodeShort(absl::string_view word,
   while (count > 1) {
     const size_t best =
         std::min_element(ranks.begin(), ranks.begin() + count) - ranks.begin();
-    if (ranks[best] == noRank)
+    if (ranks[best] == blob::noRank)
       break;
     tokens[best] = results[best];
     --count;

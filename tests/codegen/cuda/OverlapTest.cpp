@@ -12,11 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/Compiler.h"
-#include "frontends/Checkpoint.h"
 #include "ir/plan/Plan.h"
-#include "runtime/cuda/Nvrtc.h"
 #include "runtime/cuda/Occupancy.h"
+#include "tests/Tier.h"
+#include "tests/codegen/CompileLogs.h"
+#include "tests/codegen/cuda/EmittedModel.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -24,9 +24,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -34,65 +31,6 @@
 
 namespace llamac {
 namespace {
-
-std::string read(const std::filesystem::path &path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// A model's plan and source for a GPU.
-struct Emitted {
-  std::unique_ptr<Checkpoint> checkpoint;
-  std::unique_ptr<Compilation> compilation;
-  std::filesystem::path folder;
-
-  mlir::ModuleOp module() const { return compilation->module(); }
-  std::string source(const std::string &kernel) const {
-    return read(folder / (kernel + ".cu"));
-  }
-  std::vector<SourceHeader> headers() const {
-    std::vector<SourceHeader> all;
-    for (const auto &entry :
-         std::filesystem::directory_iterator(folder / "llamac"))
-      all.push_back({absl::StrCat("llamac/", entry.path().filename().string()),
-                     read(entry.path())});
-    return all;
-  }
-};
-
-Emitted emitted(const std::string &shape, const std::string &gpu,
-                const std::string &weights = "keep") {
-  Emitted result;
-  const std::filesystem::path model =
-      std::filesystem::path(LLAMAC_SHAPES) / shape;
-  auto checkpoint = openConfig(
-      (model / (std::filesystem::exists(model / "params.json") ? "params.json"
-                                                               : "config.json"))
-          .string());
-  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-  result.checkpoint = std::make_unique<Checkpoint>(*std::move(checkpoint));
-  CompileOptions options;
-  options.target = "cuda";
-  options.gpu = gpu;
-  options.weightFormat = weights;
-  auto compilation = Compilation::create(*result.checkpoint, options);
-  EXPECT_TRUE(compilation.ok()) << compilation.status();
-  result.compilation = *std::move(compilation);
-  EXPECT_TRUE(result.compilation->runTo(Phase::Emit).ok());
-  // A folder for each test: several run at a time.
-  const testing::TestInfo *test =
-      testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = absl::StrCat("overlap-", test->test_suite_name(), "-",
-                                  test->name(), "-", shape, "-", weights);
-  std::replace(name.begin(), name.end(), '/', '-');
-  result.folder = std::filesystem::path(testing::TempDir()) / name;
-  std::filesystem::remove_all(result.folder);
-  EXPECT_TRUE(
-      result.compilation->writeSourceFiles(result.folder.string()).ok());
-  return result;
-}
 
 //===----------------------------------------------------------------------===//
 // The rules
@@ -184,7 +122,7 @@ class OverlapTest : public testing::TestWithParam<Shape> {};
 TEST_P(OverlapTest, EveryKernelWaitsBeforeItTouchesMoreThanWeights) {
   const auto [shape, weights] = GetParam();
   for (const char *gpu : {"sm_89", "sm_90a"}) {
-    const Emitted model = emitted(shape, gpu, weights);
+    const EmittedModel model(shape, gpu, weights);
     size_t waiting = 0, ahead = 0, products = 0;
     for (const auto &[kernel, use] : usesOf(model.module())) {
       const std::string source = model.source(kernel);
@@ -214,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, OverlapTest,
                          });
 
 TEST(OverlapRules, FindWhatBreaksThem) {
-  const Emitted model = emitted("smollm2-135m", "sm_90a");
+  const EmittedModel model("smollm2-135m", "sm_90a");
   const std::string kernel = "gemv_attention_wo_n576_k576_bf16";
   const KernelUse use = usesOf(model.module()).at(kernel);
   const std::string right = model.source(kernel);
@@ -252,11 +190,10 @@ TEST(OverlapRules, FindWhatBreaksThem) {
 class OverlapRoomTest : public testing::TestWithParam<const char *> {};
 
 TEST_P(OverlapRoomTest, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
-  const auto nvrtc = Nvrtc::open();
-  if (!nvrtc.ok())
-    GTEST_SKIP() << nvrtc.status().message();
-  const Emitted model = emitted("llama-3.2-1b", "sm_90a", GetParam());
-  const std::vector<SourceHeader> headers = model.headers();
+  const auto logs = CompileLogs::open();
+  if (!logs.ok())
+    LLAMAC_SKIP(logs.status().message());
+  const EmittedModel model("llama-3.2-1b", "sm_90a", GetParam());
   const GpuSpec &gpu = *findGpuSpec("sm_90a");
   std::map<std::string, BlockResources> known;
   auto resources = [&](plan::LaunchOp launch) {
@@ -264,14 +201,14 @@ TEST_P(OverlapRoomTest, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
     const auto [place, isNew] = known.try_emplace(kernel);
     if (!isNew)
       return place->second;
-    const auto cubin = nvrtc->compile(
-        {kernel + ".cu", model.source(kernel), headers}, "sm_90a");
-    EXPECT_TRUE(cubin.ok()) << cubin.status();
-    if (cubin.ok() && cubin->log.kernels.size() == 1) {
-      const KernelResources &log = cubin->log.kernels.front();
+    const auto log =
+        logs->compile(cudaSource(kernel, model.source(kernel)), "sm_90a");
+    EXPECT_TRUE(log.ok()) << log.status();
+    if (log.ok() && log->kernels.size() == 1) {
+      const KernelResources &found = log->kernels.front();
       const plan::GeometryAttr geometry = launch.getGeometry();
-      place->second = {log.registers, static_cast<int>(geometry.getThreads()),
-                       log.sharedBytes +
+      place->second = {found.registers, static_cast<int>(geometry.getThreads()),
+                       found.sharedBytes +
                            static_cast<int>(geometry.getScratch())};
     }
     EXPECT_GT(place->second.registers, 0) << kernel;
@@ -301,18 +238,18 @@ INSTANTIATE_TEST_SUITE_P(Weights, OverlapRoomTest,
                          [](const auto &info) { return info.param; });
 
 TEST(StreamedKernels, SayWhatToDoOnAnOlderGpu) {
-  const auto nvrtc = Nvrtc::open();
-  if (!nvrtc.ok())
-    GTEST_SKIP() << nvrtc.status().message();
-  const Emitted model = emitted("smollm2-135m", "sm_90a");
+  const auto logs = CompileLogs::open();
+  if (!logs.ok())
+    LLAMAC_SKIP(logs.status().message());
+  const EmittedModel model("smollm2-135m", "sm_90a");
   const std::string kernel = "gemv_attention_wo_n576_k576_bf16";
-  const auto cubin = nvrtc->compile(
-      {kernel + ".cu", model.source(kernel), model.headers()}, "sm_89");
-  ASSERT_FALSE(cubin.ok());
-  EXPECT_NE(std::string(cubin.status().message())
+  const auto log =
+      logs->compile(cudaSource(kernel, model.source(kernel)), "sm_89");
+  ASSERT_FALSE(log.ok());
+  EXPECT_NE(std::string(log.status().message())
                 .find("compile it with --gpu for the GPU at hand"),
             std::string::npos)
-      << cubin.status();
+      << log.status();
 }
 
 } // namespace

@@ -17,6 +17,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
+#include "tests/TemporaryFolder.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -50,8 +51,9 @@ absl::StatusOr<std::shared_ptr<const PlanReader>> planOf(const Shape &shape) {
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, options));
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Plan));
-  const std::string path = absl::StrCat(testing::TempDir(), "/bytes-",
-                                        shape.name, shape.weights, ".plan");
+  // The reader keeps the file mapped.
+  const TemporaryFolder folder;
+  const std::string path = folder.file("bytes.plan");
   LLAMAC_RETURN_IF_ERROR(compilation->writePlanFile(path, "", {}));
   return PlanReader::open(path);
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/driver/PassReports.h"
 #include "compiler/driver/IrDiff.h"
+#include "tests/TemporaryFolder.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
@@ -16,7 +17,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -129,8 +129,8 @@ TEST(PassReports, RemarksAreLinesWithTheirNamesAndPass) {
 }
 
 TEST(PassReports, AFailingPassLeavesAReproducer) {
-  const std::string file =
-      (std::filesystem::path(testing::TempDir()) / "reproducer.mlir").string();
+  const TemporaryFolder folder;
+  const std::string file = folder.file("reproducer.mlir");
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::OwningOpRef<mlir::ModuleOp> module(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context), "subject"));

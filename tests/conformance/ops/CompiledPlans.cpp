@@ -27,7 +27,6 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <fstream>
-#include <unistd.h>
 
 using namespace mlir;
 
@@ -37,17 +36,6 @@ CudaTargetOptions cudaOptionsOf(const Model &model) {
   return {.context = model.context,
           .kvFormat = model.cache == CacheFormat::BF16 ? cuda::KvFormat::BF16
                                                        : cuda::KvFormat::F16};
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name =
-      (std::filesystem::temp_directory_path() / "conformance-XXXXXX").string();
-  path = ::mkdtemp(name.data());
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,30 +11,13 @@
 
 #include "codegen/Backend.h"
 #include "codegen/cuda/CudaTarget.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/conformance/ops/PlanLibrary.h"
-
-#include <filesystem>
 
 namespace llamac::conformance {
 
 /// What the cuda target, and sim, compile for `model`.
 CudaTargetOptions cudaOptionsOf(const Model &model);
-
-/// A folder that goes with the object.
-class TemporaryFolder {
-public:
-  TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-  ~TemporaryFolder();
-
-  std::string file(const std::string &name) const {
-    return (path / name).string();
-  }
-
-private:
-  std::filesystem::path path;
-};
 
 /// Plans compiled as users' plans are, by the target's passes, its backend and
 /// the writer of plan files, each when it is first asked for.

@@ -9,10 +9,12 @@
 #include "runtime/cuda/Nvrtc.h"
 
 #include "runtime/base/Status.h"
+#include "tests/Tier.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <thread>
 
 namespace llamac {
@@ -42,7 +44,7 @@ protected:
   void SetUp() override {
     auto opened = Nvrtc::open();
     if (!opened.ok())
-      GTEST_SKIP() << opened.status().message();
+      LLAMAC_SKIP(opened.status().message());
     nvrtc = *std::move(opened);
   }
 
@@ -148,10 +150,12 @@ TEST(NvrtcOpenTest, AnotherLibraryIsRefused) {
 }
 
 TEST(NvrtcOpenTest, LooksInTheFoldersOfTheEnvironment) {
+  const char *own = std::getenv("LLAMAC_NVRTC_PATH");
+  const std::string before = own ? own : "";
   setenv("LLAMAC_NVRTC_PATH", "/packages/nvrtc/lib", 1);
   setenv("CUDA_HOME", "/cuda", 1);
   const std::vector<std::string> paths = libnvrtcSearchPaths();
-  unsetenv("LLAMAC_NVRTC_PATH");
+  setenv("LLAMAC_NVRTC_PATH", before.c_str(), 1); // Empty is none.
   unsetenv("CUDA_HOME");
   EXPECT_EQ(paths.front(), "/packages/nvrtc/lib/libnvrtc.so.13");
   EXPECT_EQ(paths[2], "libnvrtc.so.13");

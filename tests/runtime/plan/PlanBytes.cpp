@@ -9,19 +9,11 @@
 #include "tests/runtime/plan/PlanBytes.h"
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <xxhash.h>
 
 namespace llamac {
-
-TemporaryFolder::TemporaryFolder() {
-  path = std::filesystem::temp_directory_path() / "llamac-plan-XXXXXX";
-  path = mkdtemp(path.data());
-}
-
-TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path); }
 
 std::string readBytes(const std::string &path) {
   std::ifstream file(path, std::ios::binary);

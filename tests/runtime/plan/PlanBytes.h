@@ -14,24 +14,12 @@
 #define LLAMAC_TESTS_RUNTIME_PLAN_PLANBYTES_H
 
 #include "runtime/plan/PlanReader.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/runtime/engine/ToyModel.h"
 
 #include <string>
 
 namespace llamac {
-
-/// A folder that goes with the object.
-class TemporaryFolder {
-public:
-  TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  ~TemporaryFolder();
-  std::string file(const std::string &name) const { return path + "/" + name; }
-  const std::string &name() const { return path; }
-
-private:
-  std::string path;
-};
 
 std::string readBytes(const std::string &path);
 void writeBytes(const std::string &path, const std::string &bytes);

@@ -1,9 +1,9 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rules of the house, on every tracked file.
+"""Lint: the rules of the project, on every tracked file.
 
-Each rule is a function that lists what breaks it, and each is tried on planted
+Each rule is a function that lists what breaks it, and each is tried on seeded
 violations too, so that it is known to be able to find them.
 """
 
@@ -193,7 +193,7 @@ def llvm_in_binary(path):
     return found + symbols[:5]
 
 
-class HouseTest(unittest.TestCase):
+class LintTest(unittest.TestCase):
     maxDiff = None
 
     def assert_clean(self, rule, files):
@@ -202,12 +202,12 @@ class HouseTest(unittest.TestCase):
         self.assertEqual(found, [], "\n" + "\n".join(found))
 
 
-class IncludeDirections(HouseTest):
+class IncludeDirections(LintTest):
     def test_every_include_goes_the_allowed_way(self):
         self.assert_clean(wrong_includes, tracked_files(*CPP))
 
-    def test_finds_planted_violations(self):
-        planted = [
+    def test_finds_seeded_violations(self):
+        seeded = [
             ("runtime/cpu/A.cpp", '#include "codegen/cpu/B.h"'),
             ("runtime/cpu/A.cpp", '#include "llvm/ADT/StringRef.h"'),
             ("runtime/engine/A.h", "#  include <mlir/IR/Value.h>"),
@@ -220,7 +220,7 @@ class IncludeDirections(HouseTest):
             ("codegen/cpu/A.cpp", '#include "runtime/engine/Engine.h"'),
             ("codegen/cpu/A.cpp", '#include "../plan/B.h"'),
         ]
-        for path, line in planted:
+        for path, line in seeded:
             with self.subTest(path=path, line=line):
                 self.assertEqual(len(wrong_includes(path, f"#include <vector>\n{line}\n")), 1)
 
@@ -234,11 +234,11 @@ class IncludeDirections(HouseTest):
             self.assertEqual(wrong_includes(path, line), [])
 
 
-class Banners(HouseTest):
+class Banners(LintTest):
     def test_every_cpp_file_names_itself_and_its_licence(self):
         self.assert_clean(wrong_banner, tracked_files(*CPP))
 
-    def test_finds_planted_violations(self):
+    def test_finds_seeded_violations(self):
         first = "//===- A.h - A thing ".ljust(80 - len("*- C++ -*-===//"), "-") + "*- C++ -*-===//\n"
         self.assertEqual(wrong_banner("ir/A.h", first + BANNER), [])
         for what, path, text in [
@@ -251,11 +251,11 @@ class Banners(HouseTest):
                 self.assertEqual(len(wrong_banner(path, text)), 1)
 
 
-class Words(HouseTest):
+class Words(LintTest):
     def test_no_file_names_a_machine_or_unfinished_work(self):
         self.assert_clean(wrong_words, tracked_files())
 
-    def test_finds_planted_violations(self):
+    def test_finds_seeded_violations(self):
         for parts in [
             ("// see /wo", "rk/main"),
             ("cd /ro", "ot/x"),
@@ -266,11 +266,11 @@ class Words(HouseTest):
             self.assertEqual(len(wrong_words("ir/A.h", "line\n" + "".join(parts))), 1)
 
 
-class DeviceCode(HouseTest):
+class DeviceCode(LintTest):
     def test_assembly_and_shared_memory_have_their_one_place(self):
         self.assert_clean(wrong_device_code, tracked_files(*CPP))
 
-    def test_finds_planted_violations(self):
+    def test_finds_seeded_violations(self):
         for path, line in [
             ("codegen/device/gemm.cuh", '  asm volatile("bar.sync 0;");'),
             ("codegen/cuda/Emitter.cpp", '  out << "  __asm__(\\"exit;\\");";'),
@@ -290,16 +290,16 @@ class DeviceCode(HouseTest):
             self.assertEqual(wrong_device_code(path, line), [])
 
 
-class Lengths(HouseTest):
+class Lengths(LintTest):
     def test_device_headers_and_emitters_can_be_read_at_a_sitting(self):
         self.assert_clean(too_long, tracked_files(*CPP))
 
-    def test_finds_planted_violations(self):
+    def test_finds_seeded_violations(self):
         self.assertEqual(len(too_long("codegen/device/gemm.cuh", "line\n" * 801)), 1)
         self.assertEqual(too_long("codegen/device/gemm.cuh", "line\n" * 800), [])
 
 
-class Format(HouseTest):
+class Format(LintTest):
     CLANG_FORMAT = "clang-format-19"
 
     def setUp(self):
@@ -314,7 +314,7 @@ class Format(HouseTest):
         )
         self.assertEqual(result.returncode, 0, result.stderr[-4000:])
 
-    def test_finds_planted_violations(self):
+    def test_finds_seeded_violations(self):
         result = subprocess.run(
             [self.CLANG_FORMAT, "--dry-run", "-Werror", "--assume-filename=ir/A.cpp"],
             input="int  f( int x ){return x;}\n",
@@ -325,7 +325,7 @@ class Format(HouseTest):
         self.assertNotEqual(result.returncode, 0)
 
 
-class Links(HouseTest):
+class Links(LintTest):
     def test_llamac_run_holds_no_llvm(self):
         self.assertEqual(llvm_in_binary(os.path.join(BIN_DIR, "llamac-run")), [])
 

@@ -1,0 +1,44 @@
+//===- CompileLogs.h - What NVRTC says of kernels, kept ---------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The compile gates ask NVRTC for registers, spills and warnings of kernels
+// that rarely change: the log of a kernel that compiled is kept in the folder
+// LLAMAC_OBJECT_CACHE, under what decides it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_TESTS_CODEGEN_COMPILELOGS_H
+#define LLAMAC_TESTS_CODEGEN_COMPILELOGS_H
+
+#include "runtime/cuda/Nvrtc.h"
+
+namespace llamac {
+
+class CompileLogs {
+public:
+  /// The error is that of Nvrtc::open().
+  static absl::StatusOr<CompileLogs> open();
+
+  /// As Nvrtc::compile().
+  absl::StatusOr<CompileLog>
+  compile(const CudaSource &source, const std::string &architecture,
+          const std::vector<std::string> &options = {}) const;
+
+private:
+  explicit CompileLogs(Nvrtc nvrtc) : nvrtc(std::move(nvrtc)) {}
+
+  Nvrtc nvrtc;
+};
+
+/// What is wrong with a kernel that compiled: warnings, and registers that are
+/// spilled; empty when nothing is.
+std::string complaintOf(const CompileLog &log);
+
+} // namespace llamac
+
+#endif // LLAMAC_TESTS_CODEGEN_COMPILELOGS_H
