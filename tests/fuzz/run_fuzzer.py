@@ -63,7 +63,9 @@ def main(binary, reader, seconds):
     findings = os.path.join(os.path.dirname(binary), "fuzz-findings", "")
     os.makedirs(findings, exist_ok=True)
     env = dict(os.environ, LLAMAC_FUZZ_READER=reader)
-    with tempfile.TemporaryDirectory(prefix="llamac-fuzz-") as folder:
+    # In memory where there is such a place: every input is written to a file.
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(prefix="llamac-fuzz-", dir=memory) as folder:
         corpus = os.path.join(folder, "corpus")
         os.makedirs(corpus)
         for number, seed in enumerate(seeds(reader, folder)):
