@@ -4,6 +4,7 @@
 """The ids of GGUF vocabularies equal llama.cpp's: SmolLM2's, and ones written
 here for the other pre-tokenizers and for SentencePiece's kind."""
 
+import functools
 import json
 import os
 import tempfile
@@ -36,8 +37,13 @@ def write_vocabulary(path, **keys):
     writer.close()
 
 
+@functools.cache
+def smollm_fields():
+    return gguf.GGUFReader(SMOLLM).fields
+
+
 def smollm_strings(key):
-    field = gguf.GGUFReader(SMOLLM).fields[f"tokenizer.ggml.{key}"]
+    field = smollm_fields()[f"tokenizer.ggml.{key}"]
     return [bytes(field.parts[i]) for i in field.data]
 
 
@@ -81,7 +87,7 @@ class LlamaCpp(unittest.TestCase):
             self.assertEqual(decoded, text)
 
     def test_gpt2_pattern(self):
-        types = gguf.GGUFReader(SMOLLM).fields["tokenizer.ggml.token_type"]
+        types = smollm_fields()["tokenizer.ggml.token_type"]
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "gpt2.gguf")
             write_vocabulary(
