@@ -31,7 +31,6 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Parallel.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/VirtualFileSystem.h"
@@ -203,8 +202,9 @@ linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
     LLAMAC_RETURN_IF_ERROR(writeFile(paths.back(), objects[i]));
   }
   std::vector<const char *> args = {
-      "ld.lld",        "-shared",          "-o", output.c_str(),
-      "--gc-sections", "--hash-style=gnu", "-z", "noexecstack"};
+      "ld.lld",       "-shared",       "-o",
+      output.c_str(), "--gc-sections", "--hash-style=gnu",
+      "-z",           "noexecstack",   "--threads=1"};
   for (const std::string &arg : job.linkArgs)
     args.push_back(arg.c_str());
   for (const std::string &path : paths)
@@ -219,11 +219,15 @@ linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
                                      /*disableOutput=*/false);
   lld::CommonLinkerContext::destroy();
   if (!linked)
-    return internalError(absl::StrCat(job.what, " does not link: ", messages));
+    return saysOutOfResources(messages)
+               ? memoryError(
+                     absl::StrCat(job.what, " is not linked: ", messages))
+               : internalError(
+                     absl::StrCat(job.what, " does not link: ", messages));
   auto buffer = llvm::MemoryBuffer::getFile(output);
   if (!buffer)
-    return internalError(absl::StrCat("the linker's output cannot be read: ",
-                                      buffer.getError().message()));
+    return systemError(buffer.getError().value(),
+                       "the linker's output cannot be read", internalError);
   return (*buffer)->getBuffer().str();
 }
 

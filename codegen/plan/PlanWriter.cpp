@@ -94,53 +94,56 @@ static void removeAbandoned(const std::string &path) {
   closedir(dir);
 }
 
-// Opens a new file beside `path` and locks it; -1 with errno when it cannot.
-static int openTemporary(const std::string &path, std::string &temporary) {
+// Opens a new file beside the plan's and locks it.
+absl::Status PlanWriter::openTemporary() {
   for (int attempt = 0;; ++attempt) {
     temporary = absl::StrCat(folderOf(path), "/", temporaryPrefix(path),
                              getpid(), "-", attempt);
-    const int file =
-        ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0 && errno == EEXIST && attempt < 1000)
+    {
+      const EndDelay delay;
+      descriptor = ::open(temporary.c_str(),
+                          O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor >= 0)
+        guard.emplace(temporary.c_str());
+    }
+    if (descriptor < 0 && errno == EEXIST && attempt < 1000)
       continue;
-    if (file < 0)
-      return -1;
+    if (descriptor < 0)
+      return systemError(errno,
+                         absl::StrCat(path, ": cannot write to its folder"),
+                         usageError);
     // Another writer may have taken it for abandoned before it was locked.
     struct stat info;
-    if (flock(file, LOCK_EX | LOCK_NB) == 0 && fstat(file, &info) == 0 &&
-        info.st_nlink == 1)
-      return file;
-    close(file);
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
+        fstat(descriptor, &info) == 0 && info.st_nlink == 1)
+      return absl::OkStatus();
+    guard.reset();
+    close(descriptor);
   }
 }
 
 absl::StatusOr<std::unique_ptr<PlanWriter>>
 PlanWriter::create(absl::string_view path, PlanFileCalls calls) {
   LLAMAC_RETURN_IF_ERROR(checkReplaceable(path));
-  const std::string target(path);
-  removeAbandoned(target);
-  std::string temporary;
-  const int file = openTemporary(target, temporary);
-  if (file < 0)
-    return usageError(absl::StrCat(
-        target, ": cannot write to its folder: ", std::strerror(errno)));
   std::unique_ptr<PlanWriter> writer(
-      new PlanWriter(target, std::move(temporary), file, std::move(calls)));
+      new PlanWriter(std::string(path), std::move(calls)));
+  removeAbandoned(writer->path);
+  LLAMAC_RETURN_IF_ERROR(writer->openTemporary());
   // The header's place; its bytes are written last.
   LLAMAC_RETURN_IF_ERROR(
       writer->put(std::vector<uint8_t>(sizeof(PlanHeader), 0)));
   return writer;
 }
 
-PlanWriter::PlanWriter(std::string path, std::string temporary, int descriptor,
-                       PlanFileCalls calls)
-    : path(std::move(path)), temporary(std::move(temporary)),
-      descriptor(descriptor), calls(std::move(calls)),
+PlanWriter::PlanWriter(std::string path, PlanFileCalls calls)
+    : path(std::move(path)), calls(std::move(calls)),
       hash(std::make_unique<HashState>()) {
   buffer.reserve(bufferBytes);
 }
 
 PlanWriter::~PlanWriter() {
+  if (descriptor < 0)
+    return;
   if (!finished)
     unlink(temporary.c_str());
   close(descriptor);
@@ -150,7 +153,7 @@ absl::Status PlanWriter::failure(absl::string_view what, int error) {
   const std::string message =
       absl::StrCat(path, ": cannot ", what, " after ", bytesWritten(),
                    " bytes: ", std::strerror(error));
-  if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+  if (isOutOfResources(error))
     return memoryError(absl::StrCat(
         message, "; free some space or give another output folder"));
   return deviceError(message);
@@ -253,6 +256,7 @@ absl::Status PlanWriter::finish(const schema::PlanT &plan) {
   if (calls.rename(temporary.c_str(), path.c_str()) != 0)
     return failure("rename", errno);
   finished = true;
+  guard.reset();
 
   // The new name reaches the disk with its folder.
   const int folder =

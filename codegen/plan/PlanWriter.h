@@ -28,6 +28,7 @@
 #ifndef LLAMAC_CODEGEN_PLAN_PLANWRITER_H
 #define LLAMAC_CODEGEN_PLAN_PLANWRITER_H
 
+#include "runtime/base/FatalEvents.h"
 #include "runtime/plan/PlanFormat.h"
 #include "runtime/plan/plan_generated.h"
 
@@ -36,6 +37,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sys/types.h>
 
 namespace llamac {
@@ -90,9 +92,9 @@ public:
 private:
   struct HashState;
 
-  PlanWriter(std::string path, std::string temporary, int descriptor,
-             PlanFileCalls calls);
+  PlanWriter(std::string path, PlanFileCalls calls);
 
+  absl::Status openTemporary();
   absl::Status alignTo(uint64_t alignment);
   absl::Status put(absl::Span<const uint8_t> bytes);
   absl::Status flush();
@@ -101,6 +103,7 @@ private:
 
   std::string path;
   std::string temporary;
+  std::optional<FileGuard> guard; ///< Of the temporary file.
   int descriptor = -1;
   PlanFileCalls calls;
   bool finished = false;

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuTarget.h"
+#include "compiler/llamac/LlvmErrors.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -40,6 +41,8 @@ struct FuseOptions : mlir::PassPipelineOptions<FuseOptions> {
 } // namespace
 
 int main(int argc, char **argv) {
+  llamac::installLlvmErrorHandlers();
+  llamac::installFatalHandlers("llamac-opt");
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
                   mlir::tensor::TensorDialect, llamac::llama::LlamaDialect,

@@ -8,12 +8,11 @@
 //
 
 #include "compiler/llamac/Commands.h"
+#include "compiler/llamac/LlvmErrors.h"
 #include "runtime/base/Status.h"
 #include "runtime/tools/CommandLine.h"
 
-// An option that is declared twice ends the program.
-// NOLINTNEXTLINE(bugprone-exception-escape)
-int main(int argc, char **argv) {
+static int llamacMain(int argc, char **argv) {
   CLI::App app("Compiles Llama models into plans and runs them.", "llamac");
   app.set_version_flag("--version", LLAMAC_VERSION);
   absl::Status status = llamac::usageError("expected a verb, got none; see "
@@ -31,4 +30,9 @@ int main(int argc, char **argv) {
   if (const std::optional<int> code = llamac::parseCommandLine(app, argc, argv))
     return *code;
   return llamac::reportStatus("llamac", status);
+}
+
+int main(int argc, char **argv) {
+  llamac::installLlvmErrorHandlers();
+  return llamac::runTool("llamac", [&] { return llamacMain(argc, argv); });
 }

@@ -8,7 +8,12 @@
 
 #include "runtime/base/Status.h"
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
+#include <cerrno>
+#include <cstring>
 
 namespace llamac {
 
@@ -64,6 +69,25 @@ absl::Status accuracyError(absl::string_view message) {
 absl::Status badFileAt(absl::string_view file, uint64_t offset,
                        absl::string_view message) {
   return badFileError(absl::StrCat(file, ":", offset, ": ", message));
+}
+
+static constexpr int resourceErrors[] = {EDQUOT, EFBIG,  EMFILE,
+                                         ENFILE, ENOMEM, ENOSPC};
+
+bool isOutOfResources(int error) {
+  return absl::c_linear_search(resourceErrors, error);
+}
+
+bool saysOutOfResources(absl::string_view text) {
+  return absl::c_any_of(resourceErrors, [&](int error) {
+    return absl::StrContains(text, std::strerror(error));
+  });
+}
+
+absl::Status systemError(int error, absl::string_view message,
+                         absl::Status (*otherwise)(absl::string_view)) {
+  const std::string whole = absl::StrCat(message, ": ", std::strerror(error));
+  return isOutOfResources(error) ? memoryError(whole) : otherwise(whole);
 }
 
 ExitCode exitCode(const absl::Status &status) {

@@ -32,7 +32,7 @@ enum class ExitCode : int {
   BadFile = 3,     ///< A missing, truncated or malformed model file.
   Unsupported = 4, ///< An architecture or format that is not supported.
   BadPlan = 5,     ///< A corrupt or stale plan.
-  Memory = 6,      ///< Not enough memory or disk.
+  Memory = 6,      ///< Not enough memory, disk or open files.
   Device = 7,      ///< The device failed or is missing.
   Accuracy = 8,    ///< A result left its tolerance.
 };
@@ -49,6 +49,18 @@ absl::Status accuracyError(absl::string_view message);
 /// `file:offset: message`, an error at a byte of a model file.
 absl::Status badFileAt(absl::string_view file, uint64_t offset,
                        absl::string_view message);
+
+/// Whether `error`, an errno, says that memory, disk space or the number of
+/// open files does not suffice.
+bool isOutOfResources(int error);
+
+/// The same where only words are to be had: whether `text` quotes the system.
+bool saysOutOfResources(absl::string_view text);
+
+/// `message: the system's words for error`, of the memory kind where resources
+/// do not suffice, else as `otherwise` makes it.
+absl::Status systemError(int error, absl::string_view message,
+                         absl::Status (*otherwise)(absl::string_view));
 
 /// The exit code that `status` stands for.
 ExitCode exitCode(const absl::Status &status);

@@ -75,9 +75,12 @@ CodeObject::open(absl::Span<const uint8_t> elf, absl::string_view name) {
   }
   if (!handle) {
     const char *reason = dlerror();
-    return badPlanError(absl::StrCat(
+    const std::string message = absl::StrCat(
         name, ": expected a shared object that can be opened, got: ",
-        reason ? reason : std::strerror(errno), "; compile it again"));
+        reason ? reason : std::strerror(errno));
+    return saysOutOfResources(message)
+               ? memoryError(message)
+               : badPlanError(absl::StrCat(message, "; compile it again"));
   }
   return std::unique_ptr<CodeObject>(
       new CodeObject(handle, std::move(file), std::string(name)));

@@ -24,12 +24,8 @@ namespace llamac {
 
 static constexpr size_t bufferBytes = size_t{1} << 20;
 
-absl::Status AtomicFile::systemError(absl::string_view what) const {
-  const int error = errno;
-  const std::string message =
-      absl::StrCat(finalPath, ": ", what, ": ", std::strerror(error));
-  return error == ENOSPC || error == EDQUOT ? memoryError(message)
-                                            : usageError(message);
+absl::Status AtomicFile::failure(absl::string_view what) const {
+  return systemError(errno, absl::StrCat(finalPath, ": ", what), usageError);
 }
 
 absl::Status checkReplaceable(absl::string_view path) {
@@ -52,13 +48,18 @@ AtomicFile::create(absl::string_view path) {
   const size_t name = slash == absl::string_view::npos ? 0 : slash + 1;
   file->temporaryPath =
       absl::StrCat(path.substr(0, name), ".", path.substr(name), ".XXXXXX");
-  file->descriptor = mkostemp(file->temporaryPath.data(), O_CLOEXEC);
+  {
+    const EndDelay delay;
+    file->descriptor = mkostemp(file->temporaryPath.data(), O_CLOEXEC);
+    if (file->descriptor >= 0)
+      file->guard.emplace(file->temporaryPath.c_str());
+  }
   if (file->descriptor < 0)
-    return file->systemError("cannot be written");
+    return file->failure("cannot be written");
   // mkostemp makes a private file; the final one is readable by all, as files
   // of a model are meant to be.
   if (fchmod(file->descriptor, 0644) != 0)
-    return file->systemError("cannot be written");
+    return file->failure("cannot be written");
   return file;
 }
 
@@ -77,7 +78,7 @@ absl::Status AtomicFile::writeAt(uint64_t offset,
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)
-      return systemError("cannot be written");
+      return failure("cannot be written");
     bytes.remove_prefix(static_cast<size_t>(written));
     offset += static_cast<uint64_t>(written);
   }
@@ -109,14 +110,28 @@ absl::Status AtomicFile::overwrite(uint64_t offset,
   return writeAt(offset, bytes);
 }
 
+/// Brings the name of a new file at `path` to the disk, where the file system
+/// can.
+static void syncFolder(const std::string &path) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  const int descriptor = open(folder.empty() ? "." : folder.c_str(),
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0)
+    return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
 absl::Status AtomicFile::commit() {
   LLAMAC_RETURN_IF_ERROR(flush());
   if (fsync(descriptor) != 0)
-    return systemError("cannot be written");
+    return failure("cannot be written");
   if (std::rename(temporaryPath.c_str(), finalPath.c_str()) != 0)
-    return systemError("cannot be put in place");
+    return failure("cannot be put in place");
+  guard.reset();
   close(descriptor);
   descriptor = -1;
+  syncFolder(finalPath);
   return absl::OkStatus();
 }
 
@@ -130,8 +145,8 @@ static absl::Status writeThrough(const std::string &path,
     whole &= std::fclose(file) == 0;
   }
   return whole ? absl::OkStatus()
-               : usageError(absl::StrCat(
-                     path, ": cannot be written: ", std::strerror(errno)));
+               : systemError(errno, absl::StrCat(path, ": cannot be written"),
+                             usageError);
 }
 
 absl::Status writeFileAtomically(absl::string_view path,

@@ -8,12 +8,14 @@
 //
 // Bytes go to a temporary file beside the final one, which commit() syncs and
 // renames: whoever looks sees the old file or the new one, whatever happens in
-// between.
+// between. A tool that is interrupted removes the temporary file.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_RUNTIME_IO_ATOMICFILE_H
 #define LLAMAC_RUNTIME_IO_ATOMICFILE_H
+
+#include "runtime/base/FatalEvents.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,6 +24,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,9 +36,9 @@ absl::Status checkReplaceable(absl::string_view path);
 
 class AtomicFile {
 public:
-  /// Starts the file that commit() will put at `path`. A full disk is an error
-  /// of the memory kind, here and in all functions; others are usage errors,
-  /// since the path was given by the user.
+  /// Starts the file that commit() will put at `path`. Resources that do not
+  /// suffice are an error of the memory kind, here and in all functions; others
+  /// are usage errors, since the path was given by the user.
   static absl::StatusOr<std::unique_ptr<AtomicFile>>
   create(absl::string_view path);
 
@@ -57,18 +60,19 @@ public:
   /// Bytes appended so far.
   uint64_t size() const { return flushed + buffer.size(); }
 
-  /// Puts the file in place.
+  /// Puts the file in place, for good: it is on the disk, and so is its name.
   absl::Status commit();
 
 private:
   AtomicFile() = default;
   absl::Status flush();
   absl::Status writeAt(uint64_t offset, absl::Span<const uint8_t> bytes);
-  absl::Status systemError(absl::string_view what) const;
+  absl::Status failure(absl::string_view what) const;
 
   std::string finalPath;
   std::string temporaryPath;
   int descriptor = -1;
+  std::optional<FileGuard> guard; ///< Of the temporary file.
   uint64_t flushed = 0;
   std::vector<uint8_t> buffer;
 };

@@ -19,7 +19,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -27,23 +26,22 @@
 
 namespace llamac {
 
-static absl::Status systemError(const std::string &path, const char *what) {
-  return badFileError(
-      absl::StrCat(path, ": ", what, ": ", std::strerror(errno)));
+static absl::Status failure(const std::string &path, const char *what) {
+  return systemError(errno, absl::StrCat(path, ": ", what), badFileError);
 }
 
 absl::StatusOr<std::shared_ptr<MappedFile>>
-MappedFile::open(absl::string_view path) {
+MappedFile::open(absl::string_view path, ExitCode ifTruncated) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->filePath = std::string(path);
   // Not blocking: opening a pipe must not wait for a writer.
   file->descriptor =
       ::open(file->filePath.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file->descriptor < 0)
-    return systemError(file->filePath, "cannot be opened");
+    return failure(file->filePath, "cannot be opened");
   struct stat info;
   if (fstat(file->descriptor, &info) != 0)
-    return systemError(file->filePath, "cannot be examined");
+    return failure(file->filePath, "cannot be examined");
   if (!S_ISREG(info.st_mode))
     return badFileError(
         absl::StrCat(file->filePath, ": file: expected a regular file, got a ",
@@ -56,12 +54,14 @@ MappedFile::open(absl::string_view path) {
   void *map = mmap(nullptr, file->byteCount, PROT_READ, MAP_SHARED,
                    file->descriptor, 0);
   if (map == MAP_FAILED)
-    return systemError(file->filePath, "cannot be mapped");
+    return failure(file->filePath, "cannot be mapped");
   file->bytes = static_cast<const uint8_t *>(map);
+  file->guard.emplace(file->filePath.c_str(), file->span(), ifTruncated);
   return file;
 }
 
 MappedFile::~MappedFile() {
+  guard.reset();
   if (bytes)
     munmap(const_cast<uint8_t *>(bytes), byteCount);
   if (descriptor >= 0)
@@ -81,7 +81,7 @@ MappedFile::slice(uint64_t offset, uint64_t size) const {
 absl::Status MappedFile::checkNotTruncated() const {
   struct stat info;
   if (fstat(descriptor, &info) != 0)
-    return systemError(filePath, "cannot be examined");
+    return failure(filePath, "cannot be examined");
   if (static_cast<uint64_t>(info.st_size) < byteCount)
     return badFileAt(filePath, static_cast<uint64_t>(info.st_size),
                      absl::StrCat("size: expected ", byteCount,

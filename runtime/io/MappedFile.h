@@ -9,6 +9,8 @@
 #ifndef LLAMAC_RUNTIME_IO_MAPPEDFILE_H
 #define LLAMAC_RUNTIME_IO_MAPPEDFILE_H
 
+#include "runtime/base/FatalEvents.h"
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -16,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace llamac {
@@ -23,10 +26,12 @@ namespace llamac {
 /// A regular file, mapped read-only for as long as the object lives.
 class MappedFile {
 public:
-  /// Maps the file at `path`. Errors are of the bad-file kind and name the path
-  /// and the system's reason; a pipe, device or directory is refused.
+  /// Maps the file at `path`. Errors name the path and the system's reason and
+  /// are of the bad-file kind, or the memory kind where resources do not
+  /// suffice; a pipe, device or directory is refused. A tool that finds the
+  /// file truncated when it reads ends with `ifTruncated`.
   static absl::StatusOr<std::shared_ptr<MappedFile>>
-  open(absl::string_view path);
+  open(absl::string_view path, ExitCode ifTruncated = ExitCode::BadFile);
 
   MappedFile(const MappedFile &) = delete;
   MappedFile &operator=(const MappedFile &) = delete;
@@ -59,6 +64,7 @@ private:
   const uint8_t *bytes = nullptr;
   uint64_t byteCount = 0;
   int64_t modified = 0;
+  std::optional<FileGuard> guard; ///< Of what is mapped.
 };
 
 /// 32 hexadecimal digits that change when any of `files` does: over the names

@@ -24,7 +24,8 @@ namespace llamac {
 absl::StatusOr<std::shared_ptr<const PlanReader>>
 PlanReader::open(absl::string_view path, const PlanReadOptions &options) {
   std::shared_ptr<PlanReader> reader(new PlanReader);
-  LLAMAC_ASSIGN_OR_RETURN(reader->file, MappedFile::open(path));
+  LLAMAC_ASSIGN_OR_RETURN(reader->file,
+                          MappedFile::open(path, ExitCode::BadPlan));
   LLAMAC_ASSIGN_OR_RETURN(reader->table,
                           parsePlanTable(path, reader->file->span()));
   // The manifest's own checksum comes before anything it says is believed.
@@ -249,6 +250,8 @@ openSourceFiles(const PlanReader &plan) {
   };
   for (const auto &source : plan.plan().sourceFiles) {
     auto file = MappedFile::open(source->path);
+    if (exitCode(file.status()) == ExitCode::Memory)
+      return file.status();
     if (!file.ok())
       return stale(source->path, file.status().message());
     if ((*file)->size() != source->size)

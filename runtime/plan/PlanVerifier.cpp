@@ -30,6 +30,7 @@ namespace llamac {
 static constexpr uint64_t maxRows = uint64_t{1} << 20;
 static constexpr uint64_t maxSize = uint64_t{1} << 31;
 static constexpr uint64_t maxBytes = uint64_t{1} << 44;
+static constexpr uint64_t maxCounterBytes = uint64_t{1} << 24;
 static constexpr uint64_t maxScratch = uint64_t{1} << 30;
 static constexpr uint64_t maxItems = uint64_t{1} << 40;
 static constexpr uint64_t maxBlockThreads = 1024;
@@ -547,10 +548,11 @@ absl::Status Verifier::checkProgram(const schema::ProgramT &program,
 }
 
 absl::Status Verifier::checkPrograms() const {
-  if (plan.counterBytes % sizeof(uint32_t) != 0 || plan.counterBytes > maxBytes)
+  if (plan.counterBytes % sizeof(uint32_t) != 0 ||
+      plan.counterBytes > maxCounterBytes)
     return wrong("counters",
                  absl::StrCat("a multiple of ", sizeof(uint32_t),
-                              " bytes and at most ", maxBytes),
+                              " bytes and at most ", maxCounterBytes),
                  plan.counterBytes);
   if (plan.programs.empty())
     return wrong("programs", "at least one", "none");

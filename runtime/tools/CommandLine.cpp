@@ -8,13 +8,16 @@
 
 #include "runtime/tools/CommandLine.h"
 
+#include "runtime/base/FatalEvents.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 
 #include <cstdio>
+#include <exception>
 #include <iostream>
+#include <new>
 
 namespace llamac {
 
@@ -149,6 +152,17 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
       return app.exit(error, std::cout, std::cerr);
     return reportStatus(app.get_name(), usageError(absl::StrFormat(
                                             "%s; see --help", error.what())));
+  }
+}
+
+int runTool(const char *tool, absl::FunctionRef<int()> body) {
+  installFatalHandlers(tool);
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    endOutOfMemory();
+  } catch (const std::exception &error) {
+    return reportStatus(tool, internalError(error.what()));
   }
 }
 

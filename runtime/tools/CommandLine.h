@@ -15,6 +15,8 @@
 #include "runtime/tools/RunCommand.h"
 #include "runtime/tools/TuneCommand.h"
 
+#include "absl/functional/function_ref.h"
+
 #include <CLI/CLI.hpp>
 #include <optional>
 
@@ -32,6 +34,10 @@ void addPerplexityOptions(CLI::App &app, PerplexityOptions &options);
 /// Parses the command line. When the tool is to end at once (help, version, or
 /// a wrong flag, which is named on stderr) the exit code it ends with.
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv);
+
+/// main() of the tool of this name: gives what `body` does, and ends in one
+/// line whatever happens (FatalEvents.h); an exception, too, becomes an error.
+int runTool(const char *tool, absl::FunctionRef<int()> body);
 
 /// Prints an error as `tool: error: message`, one line on stderr, and gives
 /// the exit code; 0 for OK.

@@ -20,7 +20,6 @@
 #include "runtime/tools/CommandLine.h"
 
 #include <cstdio>
-#include <exception>
 #include <string>
 
 using namespace llamac;
@@ -74,8 +73,7 @@ static absl::Status execute(const Invocation &invocation,
   return runCommand(model, invocation.run, stdout, stderr);
 }
 
-// Declaring options throws when two of them have the same name.
-static int runTool(int argc, char **argv) {
+static int llamacRun(int argc, char **argv) {
   Invocation invocation;
   CLI::App app("Runs a plan that llamac compiled.", "llamac-run");
   app.set_version_flag("--version", LLAMAC_VERSION);
@@ -109,10 +107,5 @@ static int runTool(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  try {
-    return runTool(argc, argv);
-  } catch (const std::exception &error) {
-    std::fputs(error.what(), stderr);
-    return static_cast<int>(ExitCode::Internal);
-  }
+  return runTool("llamac-run", [&] { return llamacRun(argc, argv); });
 }

@@ -40,8 +40,8 @@ absl::StatusOr<NpyWriter> NpyWriter::create(const std::string &path,
                                             int64_t rows, int64_t cols) {
   std::FILE *file = std::fopen(path.c_str(), "wb");
   if (!file)
-    return usageError(
-        absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
+    return systemError(errno, absl::StrCat(path, ": cannot be written"),
+                       usageError);
   NpyWriter writer(file, path);
   const std::string header = npyHeader(rows, cols);
   if (std::fwrite(header.data(), 1, header.size(), file) != header.size())

@@ -460,6 +460,10 @@ const Nonsense all[] = {
      "counters: expected a multiple of 4 bytes"},
     {"CountersHuge", [](PlanT &p) { p.counterBytes = hugeUnsigned / 4 * 4; },
      "counters: expected a multiple of 4 bytes and at most"},
+    {"CountersThatNoKernelsNeed",
+     [](PlanT &p) { p.counterBytes = uint64_t{1} << 43; },
+     "counters: expected a multiple of 4 bytes and at most 16777216, got "
+     "8796093022208"},
     // Code, source and tokenizer.
     {"CodeNoIsa", [](PlanT &p) { p.code[0]->isa = ""; },
      "code 0: isa: expected a text"},
