@@ -11,7 +11,6 @@
 #include "frontends/Files.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
-#include "runtime/io/Dequantize.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -93,22 +92,6 @@ struct StreamState {
 
 } // namespace
 
-// Rows [first, first + count) of `weight` as `type`, in Meta's order.
-static absl::Status readRowsAs(const Checkpoint &checkpoint,
-                               const WeightSource &weight, DataType type,
-                               int64_t first, int64_t count,
-                               std::vector<uint8_t> &out) {
-  const int64_t elements = count * weight.cols;
-  out.resize(dataTypeBytes(type, static_cast<uint64_t>(elements)));
-  if (type == weight.type)
-    return checkpoint.weights.readRows(weight, first, count, out.data());
-  std::vector<float> values(static_cast<size_t>(elements));
-  LLAMAC_RETURN_IF_ERROR(
-      checkpoint.weights.readRowsAsF32(weight, first, count, values.data()));
-  quantizeRow(type, values.data(), elements, out.data());
-  return absl::OkStatus();
-}
-
 // Reorders the rows of whole heads from pairs (2i, 2i + 1) to (i, i + h/2).
 static void toHalves(std::vector<uint8_t> &rows, int64_t rowBytes,
                      int64_t headSize) {
@@ -134,8 +117,9 @@ static absl::Status produceWeight(StreamState &state,
   std::vector<uint8_t> rows;
   for (int64_t first = 0; first < weight.rows; first += step) {
     const int64_t count = std::min(step, weight.rows - first);
-    LLAMAC_RETURN_IF_ERROR(
-        readRowsAs(*state.checkpoint, weight, type, first, count, rows));
+    rows.resize(static_cast<size_t>(count * rowBytes));
+    LLAMAC_RETURN_IF_ERROR(state.checkpoint->weights.readRowsAs(
+        weight, type, first, count, rows.data()));
     if (halves)
       toHalves(rows, rowBytes, head);
     LLAMAC_RETURN_IF_ERROR(sink(rows));

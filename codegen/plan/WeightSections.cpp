@@ -26,7 +26,7 @@ packWeight(const WeightMap &weights, const WeightSource &source, DataType type,
            absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink) {
   WeightPacker packer(
       [&](int64_t first, int64_t count, uint8_t *out) {
-        return convertRows(weights, source, type, first, count, out);
+        return weights.readRowsAs(source, type, first, count, out);
       },
       type, source.rows, source.cols, layout);
   // A round: every thread packs a few MiB, then all are given on.

@@ -11,8 +11,8 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/PlanCache.h"
-#include "compiler/reference/ReferenceModel.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/Dequantize.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/tools/RunCommand.h"
 
@@ -23,6 +23,25 @@
 
 namespace llamac {
 
+absl::StatusOr<std::vector<float>>
+referenceStep(reference::ReferenceModel &model,
+              absl::Span<const int32_t> tokens, int64_t seen, Wanted wanted) {
+  const auto count = static_cast<int32_t>(tokens.size());
+  std::vector<int32_t> positions(count);
+  std::iota(positions.begin(), positions.end(), static_cast<int32_t>(seen));
+  std::vector<int32_t> rows(wanted == Wanted::All ? count : 1, count - 1);
+  if (wanted == Wanted::All)
+    std::iota(rows.begin(), rows.end(), 0);
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::vector<float> logits,
+      model.step(tokens, positions, std::vector<int32_t>(count, 0), rows));
+  const auto all = absl::MakeConstSpan(logits);
+  for (size_t i = 0; i < rows.size(); ++i)
+    LLAMAC_RETURN_IF_ERROR(checkLogits(
+        all.subspan(i * model.vocabSize(), model.vocabSize()), seen + rows[i]));
+  return logits;
+}
+
 reference::WeightReader checkpointReader(const Checkpoint &checkpoint) {
   return [&weights = checkpoint.weights](const reference::Weight &weight,
                                          int64_t firstRow, int64_t numRows,
@@ -31,11 +50,14 @@ reference::WeightReader checkpointReader(const Checkpoint &checkpoint) {
     if (!source)
       return internalError(
           absl::StrCat("the model has no weight ", weight.name));
-    LLAMAC_RETURN_IF_ERROR(
-        weights.readRowsAsF32(*source, firstRow, numRows, out));
-    return source->type == weight.type
-               ? absl::OkStatus()
-               : reference::roundRows(weight.type, numRows, weight.cols, out);
+    if (source->type == weight.type)
+      return weights.readRowsAsF32(*source, firstRow, numRows, out);
+    const int64_t elements = numRows * weight.cols;
+    std::vector<uint8_t> stored(dataTypeBytes(weight.type, elements));
+    LLAMAC_RETURN_IF_ERROR(weights.readRowsAs(*source, weight.type, firstRow,
+                                              numRows, stored.data()));
+    dequantizeRow(weight.type, stored.data(), elements, out);
+    return absl::OkStatus();
   };
 }
 
@@ -79,17 +101,12 @@ absl::Status referenceLogits(const std::string &model,
   // Scores are [heads, rows, keys] here: pieces keep them small.
   const int64_t chunk = options.chunk > 0 ? options.chunk : 128;
   for (int64_t first = 0; first < count; first += chunk) {
-    const int64_t rows = std::min(chunk, count - first);
-    std::vector<int32_t> positions(rows), wanted(rows);
-    std::iota(positions.begin(), positions.end(), first);
-    std::iota(wanted.begin(), wanted.end(), 0);
     LLAMAC_ASSIGN_OR_RETURN(
-        std::vector<float> logits,
-        reference->step(absl::MakeConstSpan(tokens).subspan(first, rows),
-                        positions, std::vector<int32_t>(rows, 0), wanted));
-    for (int64_t row = 0; row < rows; ++row)
-      LLAMAC_RETURN_IF_ERROR(npy.writeRow(absl::MakeConstSpan(logits).subspan(
-          row * reference->vocabSize(), reference->vocabSize())));
+        const std::vector<float> logits,
+        referenceStep(*reference,
+                      absl::MakeConstSpan(tokens).subspan(first, chunk), first,
+                      Wanted::All));
+    LLAMAC_RETURN_IF_ERROR(npy.writeRow(logits));
   }
   return npy.finish();
 }

@@ -10,7 +10,7 @@
 #ifndef LLAMAC_COMPILER_DRIVER_REFERENCELOGITS_H
 #define LLAMAC_COMPILER_DRIVER_REFERENCELOGITS_H
 
-#include "compiler/reference/WeightStore.h"
+#include "compiler/reference/ReferenceModel.h"
 #include "frontends/Checkpoint.h"
 #include "runtime/tools/LogitsCommand.h"
 
@@ -20,8 +20,16 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <string>
+#include <vector>
 
 namespace llamac {
+
+/// The logits that follow the last of `tokens`, or each of them: those behind
+/// the first `seen` tokens of a sequence, the only one. Accuracy error when
+/// they are not finite.
+absl::StatusOr<std::vector<float>>
+referenceStep(reference::ReferenceModel &model,
+              absl::Span<const int32_t> tokens, int64_t seen, Wanted wanted);
 
 /// Rows of the weights of `checkpoint`, which must outlive the result; a
 /// weight of another type than the checkpoint's is rounded to it first.

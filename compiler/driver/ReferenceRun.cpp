@@ -10,13 +10,9 @@
 
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/ReferenceLogits.h"
-#include "compiler/reference/ReferenceModel.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
-
-#include <algorithm>
-#include <numeric>
 
 namespace llamac {
 
@@ -57,13 +53,9 @@ absl::StatusOr<int32_t> ReferenceDecoder::next(absl::Span<const int32_t> tokens,
     return usageError(absl::StrCat(
         "context: the prompt makes ", tokensSeen + count, " tokens, it holds ",
         maxTokens, "; shorten the prompt or give a larger --ctx-size"));
-  std::vector<int32_t> positions(count);
-  std::iota(positions.begin(), positions.end(),
-            static_cast<int32_t>(tokensSeen));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                          model.step(tokens, positions,
-                                     std::vector<int32_t>(count, 0),
-                                     {static_cast<int32_t>(count - 1)}));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::vector<float> logits,
+      referenceStep(model, tokens, tokensSeen, Wanted::Last));
   tokensSeen += count;
   return sampler.sample(logits);
 }

@@ -8,11 +8,6 @@
 
 #include "compiler/reference/WeightStore.h"
 
-#include "runtime/base/Status.h"
-#include "runtime/io/Dequantize.h"
-
-#include "absl/strings/str_cat.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -20,18 +15,6 @@ namespace llamac::reference {
 
 /// Rows that one thread converts at a time.
 static constexpr int64_t chunkRows = 64;
-
-absl::Status roundRows(DataType type, int64_t rows, int64_t cols, float *data) {
-  if (!canQuantizeTo(type))
-    return unsupportedError(
-        absl::StrCat("weights are not converted to ", dataTypeName(type)));
-  std::vector<uint8_t> stored(dataTypeBytes(type, cols));
-  for (int64_t row = 0; row < rows; ++row) {
-    quantizeRow(type, data + row * cols, cols, stored.data());
-    dequantizeRow(type, stored.data(), cols, data + row * cols);
-  }
-  return absl::OkStatus();
-}
 
 absl::Status WeightStore::keep(const Weight &weight, Parallel &parallel) {
   const auto bytes = static_cast<uint64_t>(weight.rows) *

@@ -28,10 +28,6 @@ namespace llamac::reference {
 using WeightReader = std::function<absl::Status(
     const Weight &weight, int64_t firstRow, int64_t numRows, float *out)>;
 
-/// Rounds `rows` x `cols` numbers of a weight to `type` and back, row by row.
-/// Unsupported error for a type that nothing is converted to.
-absl::Status roundRows(DataType type, int64_t rows, int64_t cols, float *data);
-
 /// Keeps whole weights as fp32 as long as they fit a limit; rows of the others
 /// are converted at every use.
 class WeightStore {

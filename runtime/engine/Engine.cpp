@@ -168,6 +168,21 @@ absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
   return absl::OkStatus();
 }
 
+/// Checks `batch` and gives its sequences the pages they need: all or none.
+absl::Status Engine::admit(absl::Span<const SequenceTokens> batch) {
+  LLAMAC_RETURN_IF_ERROR(checkBatch(batch));
+  absl::Status status;
+  for (const SequenceTokens &item : batch)
+    if (status.ok())
+      status =
+          reserve(*item.sequence, item.sequence->length() +
+                                      static_cast<int64_t>(item.tokens.size()));
+  if (!status.ok())
+    for (const SequenceTokens &item : batch)
+      cache->trim(item.sequence->slot, item.sequence->length());
+  return status;
+}
+
 /// Gives `sequence` the pages that `tokens` tokens in all need.
 absl::Status Engine::reserve(const Sequence &sequence, int64_t tokens) {
   LLAMAC_ASSIGN_OR_RETURN(const bool changed,
@@ -229,6 +244,7 @@ size_t Engine::programFor(const StepShape &shape) const {
 
 absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
                           LogitsSink sink) {
+  LLAMAC_RETURN_IF_ERROR(admit(batch));
   return runBatch(batch, {}, [&](absl::Span<const Row> rows, size_t program) {
     return giveLogits(rows, program, sink);
   });
@@ -248,6 +264,8 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
     }));
     return tokens;
   }
+  // What is refused draws nothing.
+  LLAMAC_RETURN_IF_ERROR(admit(items));
   std::vector<Draw> draws;
   draws.reserve(batch.size());
   for (const SampledTokens &item : batch)
@@ -259,14 +277,9 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
   return tokens;
 }
 
-/// `draws` are those of the items, or none.
+/// `batch` is admitted; `draws` are those of its items, or none.
 absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
                               absl::Span<const Draw> draws, ChunkSink sink) {
-  LLAMAC_RETURN_IF_ERROR(checkBatch(batch));
-  for (const SequenceTokens &item : batch)
-    LLAMAC_RETURN_IF_ERROR(
-        reserve(*item.sequence, item.sequence->length() +
-                                    static_cast<int64_t>(item.tokens.size())));
   // An observer sees every launch.
   const bool samples = shared->samples() && (observer || !draws.empty());
 
@@ -378,24 +391,6 @@ absl::Status Engine::writeInputs(absl::Span<const Row> rows, bool samples) {
   return write(schema::InputRole::Draws, drawStaging);
 }
 
-// An exponent of all ones is an infinity or no number; integers keep the loop
-// free of branches.
-static bool allFinite(absl::Span<const float> values) {
-  uint32_t bad = 0;
-  for (float value : values) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    bad |= (bits & 0x7f800000u) == 0x7f800000u;
-  }
-  return bad == 0;
-}
-
-absl::Status Engine::notFinite(int64_t position) {
-  return accuracyError(absl::StrCat("logits of position ", position,
-                                    ": expected finite numbers, got NaN or "
-                                    "infinity; the weights may be damaged"));
-}
-
 absl::Status Engine::giveTokens(absl::Span<const Row> rows, size_t program,
                                 std::vector<int32_t> &tokens) {
   const schema::ProgramT &plan = *shared->plan().programs[program];
@@ -411,7 +406,7 @@ absl::Status Engine::giveTokens(absl::Span<const Row> rows, size_t program,
     std::memcpy(&tokens[row.item], next, sizeof(int32_t));
     next += sizeof(int32_t);
     if (tokens[row.item] < 0)
-      return notFinite(row.position);
+      return notFiniteError(row.position);
   }
   return absl::OkStatus();
 }
@@ -430,8 +425,7 @@ absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
     offset += rowBytes;
     const absl::Span<const float> logits(
         reinterpret_cast<const float *>(bytes.data()), vocab);
-    if (!allFinite(logits))
-      return notFinite(row.position);
+    LLAMAC_RETURN_IF_ERROR(checkLogits(logits, row.position));
     LLAMAC_RETURN_IF_ERROR(sink({row.item, row.index, logits}));
   }
   return absl::OkStatus();

@@ -105,7 +105,9 @@ struct LogitsRow {
 };
 using LogitsSink = absl::FunctionRef<absl::Status(const LogitsRow &)>;
 
-/// Runs steps of a model; used by one thread at a time.
+/// Runs steps of a model; used by one thread at a time. On cpu and cuda,
+/// engines of one model may run on threads of their own. After a fork the child
+/// has none of the device's threads: steps there are a device error.
 class Engine {
 public:
   static absl::StatusOr<std::unique_ptr<Engine>>
@@ -176,8 +178,8 @@ private:
   absl::Status allocate(const EngineOptions &options);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
   absl::Status reserve(const Sequence &sequence, int64_t tokens);
+  absl::Status admit(absl::Span<const SequenceTokens> batch);
   size_t programFor(const StepShape &shape) const;
-  static absl::Status notFinite(int64_t position);
   /// Whether steps of `rows` sequences are queued, in a queue that is then
   /// there.
   absl::StatusOr<bool> queues(size_t rows);

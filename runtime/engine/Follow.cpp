@@ -165,7 +165,7 @@ absl::StatusOr<absl::Span<const int32_t>> Engine::Chain::take() {
   std::memcpy(tokens.data(), bytes.data(), bytes.size());
   for (size_t i = 0; i < batch.size(); ++i)
     if (tokens[i] < 0)
-      return notFinite(starts[i] + taken);
+      return notFiniteError(starts[i] + taken);
   ++taken;
   for (size_t i = 0; i < batch.size(); ++i) {
     batch[i].sequence->tokens = starts[i] + taken;

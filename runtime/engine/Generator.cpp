@@ -160,7 +160,8 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
         }));
   }
   result.times.decodeSeconds = secondsSince(decodeStart);
-  output.finish();
+  if (result.reason != StopReason::Cancelled)
+    output.finish();
   return result;
 }
 

@@ -56,7 +56,7 @@ struct GenerateResult {
 };
 
 /// What generate() tells while it runs; either may be empty. False ends the
-/// generation.
+/// generation: neither is called again.
 struct GenerateCallbacks {
   std::function<bool(int32_t id)> onToken = {};
   /// The next piece of the answer, of whole UTF-8 characters; never text that

@@ -9,6 +9,7 @@
 #include "runtime/engine/Sampler.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -23,6 +24,16 @@ namespace llamac {
 // Tokens whose probability is below e^-40 of the largest are never drawn: all
 // of a vocabulary of 2^18 together weigh 1e-12.
 static constexpr double negligible = 40;
+
+absl::Status notFiniteError(int64_t position) {
+  return accuracyError(absl::StrCat("logits of position ", position,
+                                    ": expected finite numbers, got NaN or "
+                                    "infinity; the weights may be damaged"));
+}
+
+absl::Status checkLogits(absl::Span<const float> logits, int64_t position) {
+  return allFinite(logits) ? absl::OkStatus() : notFiniteError(position);
+}
 
 RandomStream::RandomStream(uint64_t seed) {
   for (uint64_t &word : state) {

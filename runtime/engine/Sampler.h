@@ -19,6 +19,12 @@
 
 namespace llamac {
 
+/// Accuracy error: the logits of `position` are not finite.
+absl::Status notFiniteError(int64_t position);
+
+/// The same where it is so.
+absl::Status checkLogits(absl::Span<const float> logits, int64_t position);
+
 struct SamplingOptions {
   /// Logits are divided by it; 0 takes the most likely token (greedy), and the
   /// other options then have no effect.

@@ -129,7 +129,7 @@ absl::StatusOr<RowSource> Loader::rowsOf(const schema::WeightT &weight) const {
   const WeightSource &source = *checkpoint.find(weight.name);
   return [this, &source, type = fromPlan(weight.type)](
              int64_t first, int64_t count, uint8_t *out) {
-    return convertRows(checkpoint, source, type, first, count, out);
+    return checkpoint.readRowsAs(source, type, first, count, out);
   };
 }
 

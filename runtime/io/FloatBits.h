@@ -15,6 +15,8 @@
 #ifndef LLAMAC_RUNTIME_IO_FLOATBITS_H
 #define LLAMAC_RUNTIME_IO_FLOATBITS_H
 
+#include "absl/types/span.h"
+
 #include <bit>
 #include <cstdint>
 
@@ -62,6 +64,18 @@ inline uint16_t f32ToF16(float value) {
   const uint32_t rounded =
       magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1);
   return static_cast<uint16_t>(sign | (rounded >> 13));
+}
+
+inline bool isFinite(float value) {
+  // The exponent of an infinity or NaN is all ones.
+  return (std::bit_cast<uint32_t>(value) & 0x7f800000u) != 0x7f800000u;
+}
+
+inline bool allFinite(absl::Span<const float> values) {
+  bool result = true; // Without a branch in the loop.
+  for (const float value : values)
+    result &= isFinite(value);
+  return result;
 }
 
 } // namespace llamac

@@ -19,6 +19,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/CheckedMath.h"
 #include "runtime/io/Dequantize.h"
+#include "runtime/io/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -187,6 +188,26 @@ absl::Status WeightMap::readRowsAsF32(const WeightSource &weight,
     dequantizeRow(weight.type, run.data, run.elements,
                   out + run.row * weight.cols + run.col);
   });
+}
+
+absl::Status WeightMap::readRowsAs(const WeightSource &weight, DataType type,
+                                   int64_t firstRow, int64_t numRows,
+                                   uint8_t *out) const {
+  if (type == weight.type)
+    return readRows(weight, firstRow, numRows, out);
+  std::vector<float> values(numRows * weight.cols);
+  LLAMAC_RETURN_IF_ERROR(
+      readRowsAsF32(weight, firstRow, numRows, values.data()));
+  if (isBlockFormat(type) && !allFinite(values)) {
+    const auto bad = std::find_if_not(values.begin(), values.end(), isFinite);
+    const int64_t at = bad - values.begin();
+    return badFileError(absl::StrCat(
+        weight.tensor, ": row ", firstRow + at / weight.cols, ", column ",
+        at % weight.cols, ": expected a finite number to bring to ",
+        dataTypeName(type), ", got ", *bad));
+  }
+  quantizeRow(type, values.data(), static_cast<int64_t>(values.size()), out);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> WeightMap::fingerprint() const {

@@ -84,10 +84,17 @@ public:
   absl::Status readRows(const WeightSource &weight, int64_t firstRow,
                         int64_t numRows, uint8_t *out) const;
 
-  /// The same rows as fp32: `out` holds numRows x cols values. Both functions
-  /// may be called from several threads at once.
+  /// The same rows as fp32: `out` holds numRows x cols values. All three may be
+  /// called from several threads at once.
   absl::Status readRowsAsF32(const WeightSource &weight, int64_t firstRow,
                              int64_t numRows, float *out) const;
+
+  /// The same rows as `type`: the stored bytes when it is the stored type, else
+  /// converted through fp32 by quantizeRow, which writes it. NaN and infinity,
+  /// which would spoil a block without a trace, are a bad-file error.
+  absl::Status readRowsAs(const WeightSource &weight, DataType type,
+                          int64_t firstRow, int64_t numRows,
+                          uint8_t *out) const;
 
   /// fingerprintFiles (MappedFile.h) of all files of the map.
   absl::StatusOr<std::string> fingerprint() const;

@@ -12,7 +12,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/WeightPacking.h"
 #include "runtime/cuda/WeightPacking.h"
-#include "runtime/io/Dequantize.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,21 +20,6 @@
 #include <vector>
 
 namespace llamac {
-
-absl::Status convertRows(const WeightMap &weights, const WeightSource &source,
-                         DataType type, int64_t firstRow, int64_t numRows,
-                         uint8_t *out) {
-  if (type == source.type)
-    return weights.readRows(source, firstRow, numRows, out);
-  std::vector<float> values(numRows * source.cols);
-  LLAMAC_RETURN_IF_ERROR(
-      weights.readRowsAsF32(source, firstRow, numRows, values.data()));
-  const uint64_t rowBytes = dataTypeBytes(type, source.cols);
-  for (int64_t row = 0; row < numRows; ++row)
-    quantizeRow(type, values.data() + row * source.cols, source.cols,
-                out + row * rowBytes);
-  return absl::OkStatus();
-}
 
 WeightPacker::WeightPacker(RowSource source, DataType type, int64_t rows,
                            int64_t cols, schema::WeightLayout layout)

@@ -21,13 +21,6 @@
 
 namespace llamac {
 
-/// Rows [firstRow, firstRow + numRows) of `source` as `type`, row-major, to
-/// `out`: the stored bytes when the checkpoint holds that type, else converted
-/// through fp32. `type` is the stored one or one that quantizeRow writes.
-absl::Status convertRows(const WeightMap &weights, const WeightSource &source,
-                         DataType type, int64_t firstRow, int64_t numRows,
-                         uint8_t *out);
-
 /// Gives rows [first, first + count) of a weight, row-major in its type; on any
 /// thread.
 using RowSource =

@@ -12,6 +12,7 @@
 
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/Dequantize.h"
 #include "tests/compiler/reference/InterpreterFixture.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,9 +47,11 @@ protected:
     const Tensor &data = weights.at(weight.name);
     std::copy_n(data.data.data() + first * weight.cols, count * weight.cols,
                 out);
-    return weight.type == DataType::F32
-               ? absl::OkStatus()
-               : roundRows(weight.type, count, weight.cols, out);
+    std::vector<uint8_t> stored(
+        dataTypeBytes(weight.type, count * weight.cols));
+    quantizeRow(weight.type, out, count * weight.cols, stored.data());
+    dequantizeRow(weight.type, stored.data(), count * weight.cols, out);
+    return absl::OkStatus();
   }
 
   std::map<std::string, Tensor> weights;

@@ -410,6 +410,34 @@ TEST_P(EngineErrors, AnEmptyPoolIsAMemoryErrorAndOthersGoOn) {
   expectLogits(given.at(0), prompt, 0);
 }
 
+TEST_P(EngineErrors, ABatchThatDoesNotFitLeavesAllPagesFree) {
+  start(2, {.kvPages = 6}); // 24 tokens in all.
+  const std::vector<int> prompt = cleanTokens(24, 4);
+  Sequence one = sequence();
+  Sequence two = sequence();
+  ASSERT_EQ(exitCode(step(
+                {{&one, firstOf(prompt, 16)}, {&two, firstOf(prompt, 12)}})),
+            ExitCode::Memory);
+  EXPECT_EQ(one.length(), 0);
+  ASSERT_TRUE(step({{&two, prompt}}).ok());
+  expectLogits(given.at(0), prompt, 2);
+}
+
+TEST_P(EngineErrors, ARefusedBatchDrawsNothing) {
+  const ToyPlanFile plan(toy::addSampling);
+  start(plan, 2);
+  const SamplingOptions options{.temperature = 2, .topK = 5, .seed = 4};
+  auto sampler = Sampler::create(options), same = Sampler::create(options);
+  ASSERT_TRUE(sampler.ok() && same.ok());
+  const std::vector<int> prompt = cleanTokens(6, 12), wrong = {toy::vocab};
+  Sequence one = sequence();
+  ASSERT_EQ(exitCode(engine->sample({{&one, wrong, &*sampler}}).status()),
+            ExitCode::Usage);
+  const auto next = engine->sample({{&one, prompt, &*sampler}});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ((*next)[0], toy::drawnToken(same->nextDraw().unit, 5));
+}
+
 TEST_P(EngineErrors, ASequenceIsNotRestoredIntoPagesThatAreNotThere) {
   start(2, {.kvPages = 6}); // 24 tokens in all.
   Sequence one = sequence();

@@ -166,6 +166,23 @@ TEST_F(GeneratorTest, ACallbackCancels) {
   EXPECT_EQ(result->ids.size(), 3u);
 }
 
+TEST_F(GeneratorTest, NoTextComesAfterTheCallbackEndedTheAnswer) {
+  const std::vector<int> prompt = cleanTokens(5, 12, 10);
+  const std::string whole = textOf(greedyAfter(prompt, 10));
+  // With each stop string another piece of the text is held back at the end.
+  for (size_t i = 0; i < whole.size(); ++i)
+    for (const int last : {1, 2, 3}) {
+      int calls = 0;
+      const auto result = generate(
+          *engine, prompt,
+          {.maxTokens = 10, .stopStrings = {whole.substr(i, 1) + "\n"}},
+          {.onText = [&](absl::string_view) { return ++calls < last; }});
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->reason, StopReason::Cancelled);
+      EXPECT_EQ(calls, last);
+    }
+}
+
 TEST_F(GeneratorTest, ASeedRepeatsAnAnswerAndIsReported) {
   const std::vector<int> prompt = cleanTokens(5, 12);
   GenerateOptions options{.sampling = {.temperature = 0.1}, .maxTokens = 3};

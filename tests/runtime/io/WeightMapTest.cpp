@@ -14,7 +14,10 @@
 
 #include <fcntl.h>
 #include <filesystem>
+#include <limits>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 
@@ -44,6 +47,13 @@ static std::vector<float> readAll(const WeightMap &map,
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(),
                          reinterpret_cast<const uint8_t *>(values.data())));
   return values;
+}
+
+static void expectError(const absl::Status &status, ExitCode exit,
+                        const std::vector<absl::string_view> &words) {
+  EXPECT_EQ(exitCode(status), exit);
+  for (const absl::string_view word : words)
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(word)));
 }
 
 TEST(WeightMap, ReadsRowsOfAWholeMatrix) {
@@ -241,6 +251,54 @@ TEST(MappedFile, RefusesWhatIsNoFile) {
   expectBad(pipe, "pipe");
 }
 
+TEST(WeightMap, WhatIsNotFiniteIsNotBroughtToBlocks) {
+  TestDirectory directory;
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
+                          -std::numeric_limits<float>::infinity()}) {
+    std::vector<float> values(3 * 32, 1);
+    values[32 + 5] = bad;
+    WeightMap map;
+    map.addFile(directory.map(
+        "f", {reinterpret_cast<const char *>(values.data()), 3 * 32 * 4}));
+    ASSERT_TRUE(map.add({.name = "w",
+                         .tensor = "w.weight",
+                         .rows = 3,
+                         .cols = 32,
+                         .parts = {{0, 0, 3 * 32 * 4}}})
+                    .ok());
+    std::vector<uint8_t> rows(3 * 32 * 4);
+    for (const DataType type :
+         {DataType::Q8_0, DataType::Q4_0, DataType::MXFP8}) {
+      const auto read = [&](int64_t first, int64_t count) {
+        return map.readRowsAs(*map.find("w"), type, first, count, rows.data());
+      };
+      expectError(read(0, 3), ExitCode::BadFile,
+                  {"w.weight: row 1, column 5", dataTypeName(type)});
+      expectError(read(1, 1), ExitCode::BadFile, {"row 1, column 5"});
+      EXPECT_TRUE(read(2, 1).ok());
+    }
+    // It is still there, and shows in the logits.
+    ASSERT_TRUE(
+        map.readRowsAs(*map.find("w"), DataType::BF16, 1, 1, rows.data()).ok());
+    EXPECT_FALSE(
+        isFinite(bf16ToF32(static_cast<uint16_t>(rows[10] | rows[11] << 8))));
+  }
+}
+
+TEST(MappedFile, WithoutFreeDescriptorsTheErrorIsOfTheMemoryKind) {
+  TestDirectory directory;
+  const std::string path = directory.write("f", "text");
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none = {0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status read = MappedFile::open(path).status();
+  const absl::Status written = AtomicFile::create(path).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  expectError(read, ExitCode::Memory, {path, "Too many open files"});
+  expectError(written, ExitCode::Memory, {path, "Too many open files"});
+}
+
 TEST(MappedFile, SlicesWithinItsBounds) {
   TestDirectory directory;
   const auto file = directory.map("f", "0123456789");
@@ -293,6 +351,22 @@ TEST(Fingerprint, ChangesWithContentSizeNameAndTime) {
   const std::string renamed = directory.write("g", content);
   std::filesystem::last_write_time(renamed, time);
   EXPECT_NE(fingerprint(renamed), original);
+}
+
+static std::vector<bool> syncs; ///< Whether each was of a folder.
+
+/// In the place of the system's.
+extern "C" int fsync(int descriptor) {
+  struct stat info;
+  syncs.push_back(fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode));
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
+
+TEST(AtomicFile, TheNameIsOnTheDiskToo) {
+  TestDirectory directory;
+  syncs.clear();
+  ASSERT_TRUE(writeFileAtomically(directory.path("f"), "text").ok());
+  EXPECT_EQ(syncs, (std::vector<bool>{false, true}));
 }
 
 TEST(AtomicFile, LeavesTheOldFileUntilItIsWhole) {
