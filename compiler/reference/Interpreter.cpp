@@ -103,7 +103,7 @@ Interpreter::run(std::vector<ValuePtr> arguments, WeightStore &weights,
                                       " arguments, got ", arguments.size()));
   llvm::DenseMap<mlir::Value, ValuePtr> environment;
   for (auto [parameter, argument] :
-       llvm::zip(block.getArguments(), arguments)) {
+       llvm::zip_equal(block.getArguments(), arguments)) {
     LLAMAC_RETURN_IF_ERROR(checkType(*argument, parameter.getType()));
     environment[parameter] = std::move(argument);
   }
@@ -117,16 +117,20 @@ Interpreter::run(std::vector<ValuePtr> arguments, WeightStore &weights,
 
     OpCall call{*step.op, operands, weights, parallel};
     absl::Status status = step.compute(call);
+    if (status.ok() && call.results.size() != step.op->getNumResults())
+      status =
+          internalError(absl::StrCat("expected ", step.op->getNumResults(),
+                                     " results, got ", call.results.size()));
     if (status.ok())
       for (auto [value, result] :
-           llvm::zip(call.results, step.op->getResults()))
+           llvm::zip_equal(call.results, step.op->getResults()))
         status.Update(checkType(value, result.getType()));
     if (!status.ok())
       return withContext(status, describe(*step.op));
 
     SmallVector<ValuePtr> results;
     for (auto [value, result] :
-         llvm::zip(call.results, step.op->getResults())) {
+         llvm::zip_equal(call.results, step.op->getResults())) {
       results.push_back(std::make_shared<Value>(std::move(value)));
       environment[result] = results.back();
     }

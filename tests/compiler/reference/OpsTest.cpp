@@ -66,6 +66,27 @@ TEST_F(OpsTest, ConstantsHaveTheirValues) {
   EXPECT_THAT(std::get<Indices>(*results->at(1)), ElementsAre(7, 8, 9));
 }
 
+TEST_F(OpsTest, AnOpWithoutAValueForEachResultIsAnError) {
+  // The generic form is read without the verifier, which knows better.
+  const mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
+  auto parsed = mlir::parseSourceString<mlir::ModuleOp>(
+      "func.func @f(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {\n"
+      "%y:2 = \"llama.silu\"(%x) : (tensor<1x2xf32>) -> "
+      "(tensor<1x2xf32>, tensor<1x2xf32>)\n"
+      "return %y#1 : tensor<1x2xf32>\n}",
+      config);
+  ASSERT_TRUE(parsed);
+  const auto interpreter =
+      Interpreter::create(parsed->lookupSymbol<mlir::func::FuncOp>("f"));
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  WeightStore store({}, 0);
+  Parallel parallel(1);
+  const auto results = interpreter->run(
+      {std::make_shared<Value>(Tensor({1, 2}))}, store, parallel);
+  EXPECT_THAT(std::string(results.status().message()),
+              HasSubstr("expected 2 results, got 1"));
+}
+
 TEST_F(OpsTest, EmbeddingPicksTheRowsOfTheTokens) {
   weights["tok_embeddings"] = {0, 1, 10, 11, 20, 21};
   weightWidth = 2;
