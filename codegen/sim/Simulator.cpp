@@ -9,6 +9,7 @@
 #include "codegen/sim/Simulator.h"
 
 #include "codegen/sim/Machine.h"
+#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -172,15 +173,8 @@ absl::Status Simulator::Running::finish(const sim::ChainWrites &written) {
   } else if (shared.launch.cooperative) {
     sim::Group(shared, options.seed)
         .run(shared.blockOrder.data(), shared.blockOrder.size());
-  } else if (workers <= 1) {
-    work();
   } else {
-    std::vector<std::thread> team;
-    team.reserve(workers);
-    for (unsigned i = 0; i < workers; ++i)
-      team.emplace_back(work);
-    for (std::thread &member : team)
-      member.join();
+    parallelFor(static_cast<int>(workers), workers, [&](size_t) { work(); });
   }
   if (shared.failed)
     return deviceError(shared.error);

@@ -9,10 +9,10 @@
 #include "compiler/reference/Parallel.h"
 
 #include "absl/synchronization/mutex.h"
-#include "llvm/Support/Threading.h"
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 
 namespace llamac::reference {
 
@@ -21,26 +21,22 @@ namespace llamac::reference {
 static constexpr double minWork = 2e5;
 
 Parallel::Parallel(unsigned threads)
-    : pool(llvm::hardware_concurrency(threads)) {}
+    : pool(static_cast<int>(
+          threads ? threads
+                  : std::max(1U, std::thread::hardware_concurrency()))) {}
 
 void Parallel::forEach(int64_t count, double work,
                        const std::function<void(int64_t)> &body) {
-  int64_t workers = std::min<int64_t>(pool.getMaxConcurrency(), count);
-  if (workers <= 1 || work < minWork) {
+  if (pool.size() == 1 || count <= 1 || work < minWork) {
     for (int64_t i = 0; i < count; ++i)
       body(i);
     return;
   }
   std::atomic<int64_t> next = 0;
-  auto worker = [&] {
+  pool.run([&](int) {
     for (int64_t i = next++; i < count; i = next++)
       body(i);
-  };
-  // The calling thread is one of the workers.
-  for (int64_t i = 1; i < workers; ++i)
-    pool.async(worker);
-  worker();
-  pool.wait();
+  });
 }
 
 absl::Status

@@ -9,15 +9,17 @@
 #ifndef LLAMAC_COMPILER_REFERENCE_PARALLEL_H
 #define LLAMAC_COMPILER_REFERENCE_PARALLEL_H
 
+#include "runtime/cpu/ThreadPool.h"
+
 #include "absl/status/status.h"
-#include "llvm/Support/ThreadPool.h"
 
 #include <cstdint>
 #include <functional>
 
 namespace llamac::reference {
 
-/// A pool of threads that share the iterations of a loop.
+/// A pool of threads that share the iterations of a loop; of one caller at a
+/// time.
 class Parallel {
 public:
   /// 0 threads: one for each core.
@@ -34,7 +36,7 @@ public:
                           const std::function<absl::Status(int64_t)> &body);
 
 private:
-  llvm::DefaultThreadPool pool;
+  ThreadPool pool;
 };
 
 } // namespace llamac::reference

@@ -9,6 +9,7 @@
 #include "runtime/base/ParallelFor.h"
 
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,8 +25,13 @@ void parallelFor(int threads, size_t count,
   };
   std::vector<std::thread> team;
   for (size_t member = 1; member < count && std::cmp_less(member, threads);
-       ++member)
-    team.emplace_back(run);
+       ++member) {
+    try {
+      team.emplace_back(run);
+    } catch (const std::system_error &) {
+      break; // The system's limit: those that there are do it all.
+    }
+  }
   run();
   for (std::thread &member : team)
     member.join();

@@ -16,7 +16,8 @@
 namespace llamac {
 
 /// Calls work(0) to work(count - 1), begun in this order, by at most `threads`
-/// threads, of which the caller's is one. For work of milliseconds and more:
+/// threads, of which the caller's is one; by fewer where the system gives no
+/// more. For work of milliseconds and more:
 /// the threads are started here and end here.
 void parallelFor(int threads, size_t count,
                  absl::FunctionRef<void(size_t)> work);

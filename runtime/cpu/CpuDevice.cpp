@@ -78,9 +78,10 @@ std::string CpuDevice::identity(const schema::PlanT &plan) const {
 
 absl::StatusOr<std::optional<DeviceLimits>> CpuDevice::measureLimits() {
   LLAMAC_ASSIGN_OR_RETURN(const double bandwidth, readBandwidth(*this));
+  LLAMAC_ASSIGN_OR_RETURN(const double operations, multiplyAddRate(*this));
   return DeviceLimits{.bandwidth = bandwidth,
                       .bandwidthOf = "a read",
-                      .f32Operations = multiplyAddRate(*this)};
+                      .f32Operations = operations};
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::allocate(uint64_t size) {
@@ -122,9 +123,15 @@ CpuDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
   return loadCpuCode(*this, plan);
 }
 
-void CpuDevice::run(absl::FunctionRef<void(int)> job) {
+absl::Status CpuDevice::run(absl::FunctionRef<void(int)> job) {
+  if (pool.isForked())
+    return deviceError(absl::StrCat(
+        describe(), ": expected the process that loaded the model, got a child "
+                    "that it forked, which has none of its threads; load the "
+                    "model in the child"));
   const std::lock_guard<std::mutex> lock(running);
   pool.run(job);
+  return absl::OkStatus();
 }
 
 } // namespace llamac

@@ -65,8 +65,9 @@ public:
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 
-  /// Calls `job(thread)` on all threads; callers wait for each other.
-  void run(absl::FunctionRef<void(int)> job);
+  /// Calls `job(thread)` on all threads; callers wait for each other. Device
+  /// error in a child that was forked after the device was made.
+  absl::Status run(absl::FunctionRef<void(int)> job);
 
   /// The barrier of the running job.
   void barrier() { pool.barrier(); }

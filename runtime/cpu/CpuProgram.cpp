@@ -98,8 +98,7 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
 absl::Status CpuProgram::run(const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   shares.nextStep();
-  device.run([&](int thread) { runThread(thread, shape); });
-  return absl::OkStatus();
+  return device.run([&](int thread) { runThread(thread, shape); });
 }
 
 /// The rows of a launch in a step of `shape`.
@@ -107,9 +106,10 @@ absl::Status CpuProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   shares.nextStep();
-  if (const int64_t rows = rowsOf(launches[launch].rows, shape); rows > 0)
-    device.run([&](int thread) { runShare(launch, rows, thread); });
-  return absl::OkStatus();
+  const int64_t rows = rowsOf(launches[launch].rows, shape);
+  return rows == 0
+             ? absl::OkStatus()
+             : device.run([&](int thread) { runShare(launch, rows, thread); });
 }
 
 void CpuProgram::runThread(int thread, const StepShape &shape) {

@@ -17,13 +17,13 @@
 namespace llamac {
 
 // The least seconds that `job` takes on all threads in some tries.
-static double bestSeconds(CpuDevice &device, int tries,
-                          absl::FunctionRef<void(int)> job) {
+static absl::StatusOr<double> bestSeconds(CpuDevice &device, int tries,
+                                          absl::FunctionRef<void(int)> job) {
   using Clock = std::chrono::steady_clock;
   double best = 1e30;
   for (int i = 0; i < tries; ++i) {
     const auto start = Clock::now();
-    device.run(job);
+    LLAMAC_RETURN_IF_ERROR(device.run(job));
     best = std::min(
         best, std::chrono::duration<double>(Clock::now() - start).count());
   }
@@ -60,12 +60,13 @@ absl::StatusOr<double> readBandwidth(CpuDevice &device) {
   const uint64_t share =
       readBytes / static_cast<uint64_t>(device.threads()) / 64 * 64;
   // Each thread's part comes into being near it.
-  device.run([&](int thread) {
+  LLAMAC_RETURN_IF_ERROR(device.run([&](int thread) {
     std::memset(bytes + static_cast<uint64_t>(thread) * share, 1, share);
-  });
-  const double seconds = bestSeconds(device, /*tries=*/8, [&](int thread) {
-    readStreams(bytes + static_cast<uint64_t>(thread) * share, share);
-  });
+  }));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const double seconds, bestSeconds(device, /*tries=*/8, [&](int thread) {
+        readStreams(bytes + static_cast<uint64_t>(thread) * share, share);
+      }));
   return static_cast<double>(share) * device.threads() / seconds;
 }
 
@@ -101,7 +102,7 @@ __attribute__((target("avx512f"))) static void multiplyAdds16() {
 }
 #endif
 
-double multiplyAddRate(CpuDevice &device) {
+absl::StatusOr<double> multiplyAddRate(CpuDevice &device) {
   int lanes = 4;
   void (*run)() = multiplyAdds<F32x4>;
 #if defined(__x86_64__)
@@ -113,7 +114,9 @@ double multiplyAddRate(CpuDevice &device) {
     run = multiplyAdds8;
   }
 #endif
-  const double seconds = bestSeconds(device, /*tries=*/5, [&](int) { run(); });
+  LLAMAC_ASSIGN_OR_RETURN(
+      const double seconds,
+      bestSeconds(device, /*tries=*/5, [&](int) { run(); }));
   return 2.0 * chains * static_cast<double>(rounds) * lanes * device.threads() /
          seconds;
 }

@@ -26,7 +26,7 @@ absl::StatusOr<double> readBandwidth(CpuDevice &device);
 
 /// Operations a second of fused multiply-adds in f32, two each, in registers of
 /// the widest vectors that the device's level allows.
-double multiplyAddRate(CpuDevice &device);
+absl::StatusOr<double> multiplyAddRate(CpuDevice &device);
 
 } // namespace llamac
 

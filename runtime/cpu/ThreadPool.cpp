@@ -119,6 +119,11 @@ ThreadPool::ThreadPool(int threads) {
 }
 
 ThreadPool::~ThreadPool() {
+  if (isForked()) {
+    for (std::thread &worker : workers)
+      worker.detach(); // There is nobody to wait for.
+    return;
+  }
   current = nullptr;
   jobs.advance();
   for (std::thread &worker : workers)

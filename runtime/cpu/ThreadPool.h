@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace llamac {
@@ -82,6 +83,10 @@ public:
 
   int size() const { return static_cast<int>(workers.size()) + 1; }
 
+  /// Whether this is a child of the process that made the pool: fork() copies
+  /// none of its workers, and run() would wait for them for ever.
+  bool isForked() const { return !workers.empty() && getpid() != owner; }
+
   /// Calls `job(thread)` on every thread and returns when all have returned.
   /// One caller at a time.
   void run(absl::FunctionRef<void(int)> job);
@@ -95,6 +100,7 @@ public:
 private:
   void work(int thread);
 
+  const pid_t owner = getpid();
   std::vector<std::thread> workers;
   std::unique_ptr<Barrier> meeting;
   WaitWord jobs; ///< One more for each job, and one to stop.

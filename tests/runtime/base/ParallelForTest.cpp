@@ -15,6 +15,7 @@
 #include <atomic>
 #include <mutex>
 #include <set>
+#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -57,6 +58,18 @@ TEST(ParallelFor, ThreadsAreAsManyAsAskedForAndNoMoreThanThereIsWork) {
     EXPECT_EQ(seen.size(), expected);
     EXPECT_TRUE(seen.contains(std::this_thread::get_id()));
   }
+}
+
+TEST(ParallelFor, WithoutMoreThreadsThoseThatThereAreDoItAll) {
+  auto underLimit = [] {
+    // No address space is left for stacks, but for those of threads that were.
+    const rlimit none = {1 << 20, 1 << 20};
+    setrlimit(RLIMIT_AS, &none);
+    std::atomic<int> calls{0};
+    parallelFor(64, 100, [&](size_t) { ++calls; });
+    _exit(calls == 100 ? 0 : 1);
+  };
+  EXPECT_EXIT(underLimit(), testing::ExitedWithCode(0), "");
 }
 
 } // namespace

@@ -16,7 +16,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace llamac {
 namespace {
@@ -41,6 +45,34 @@ TEST(CpuDeviceTest, ALowerLevelCanBeForced) {
   const auto wrong = CpuDevice::create({1, "pdp11"});
   EXPECT_THAT(std::string(wrong.status().message()),
               HasSubstr("portable, x86-64-v3"));
+}
+
+TEST(CpuDeviceTest, AForkedChildIsRefusedAndEnds) {
+  auto device = *CpuDevice::create({2, ""});
+  ASSERT_EQ(device->threads(), 2);
+  auto child = [&] {
+    alarm(10); // Or it would hang.
+    const absl::Status status = device->run([](int) {});
+    device.reset();
+    std::fputs(std::string(status.message()).c_str(), stderr);
+    std::exit(static_cast<int>(exitCode(status)));
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(7),
+              "load the model in the child");
+  EXPECT_TRUE(device->run([](int) {}).ok());
+}
+
+TEST(CpuDeviceTest, WithoutMoreThreadsThoseThatThereAreRunAll) {
+  auto underLimit = [] {
+    // No address space is left for stacks, but for those of threads that were.
+    const rlimit none = {1 << 20, 1 << 20};
+    setrlimit(RLIMIT_AS, &none);
+    const auto device = *CpuDevice::create({64, ""});
+    std::atomic<int> calls{0};
+    const bool ran = device->run([&](int) { ++calls; }).ok();
+    _exit(ran && device->threads() < 64 && calls == device->threads() ? 0 : 1);
+  };
+  EXPECT_EXIT(underLimit(), testing::ExitedWithCode(0), "");
 }
 
 TEST(CpuDeviceTest, MemoryIsZeroAndAligned) {
