@@ -153,6 +153,7 @@ absl::StatusOr<std::optional<DeviceMemory>> CudaDevice::memory() {
 
 // The bandwidth of a copy, whose bytes are read and written.
 absl::StatusOr<std::optional<DeviceLimits>> CudaDevice::measureLimits() {
+  LLAMAC_RETURN_IF_ERROR(enter());
   // Past every cache, as far as there is room.
   LLAMAC_ASSIGN_OR_RETURN(const DeviceMemory left, blocks->ofDevice());
   const uint64_t size = std::min(left.free / 4, uint64_t{512} << 20);

@@ -11,6 +11,10 @@
 // one stream; those of the small programs, which decode runs again and again,
 // as one CUDA graph for each number of rows.
 //
+// Threads may run engines of their own at the same time. The stream orders what
+// each gives it, and what lies between is of other memory. A graph is captured
+// on a stream of its own, which nobody else gives work to.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_RUNTIME_CUDA_CUDADEVICE_H

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/cuda/DeviceTensorMap.h"
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -65,9 +66,10 @@ public:
 
 private:
   absl::Status enqueueStep(const StepShape &shape, bool isTimed);
-  absl::Status enqueueLaunch(size_t launch, const StepShape &shape);
+  absl::Status enqueueLaunch(size_t launch, const StepShape &shape,
+                             cuda::Stream stream);
   absl::Status enqueueAll(const StepShape &shape, bool isTimed,
-                          unsigned recordFlags);
+                          cuda::Stream stream);
   absl::Status makeMarks();
   absl::StatusOr<cuda::GraphExec> graphFor(const StepShape &shape,
                                            bool isTimed);
@@ -191,7 +193,8 @@ CudaProgram::~CudaProgram() {
     device.driver().cuEventDestroy_v2(mark);
 }
 
-absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
+absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape,
+                                        cuda::Stream stream) {
   const schema::LaunchT &launch = *program.launches[number];
   auto rows = static_cast<int32_t>(rowsOf(launch, shape));
   if (rows == 0)
@@ -218,7 +221,7 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
       .gridY = static_cast<unsigned>(blocks),
       .blockX = static_cast<unsigned>(launch.threads),
       .sharedBytes = static_cast<unsigned>(launch.scratchBytes),
-      .stream = device.stream(),
+      .stream = stream,
       .attributes = attributes.data(),
       .attributeCount = static_cast<unsigned>(attributes.size())};
   const cuda::Driver &driver = device.driver();
@@ -229,19 +232,22 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape) {
                                    ": cuLaunchKernelEx"));
 }
 
+/// To the device's stream, or to one that captures.
 absl::Status CudaProgram::enqueueAll(const StepShape &shape, bool isTimed,
-                                     unsigned recordFlags) {
+                                     cuda::Stream stream) {
   const cuda::Driver &driver = device.driver();
+  // A record by this flag is a node of the graph; elsewhere it is invalid.
+  const unsigned recordFlags =
+      stream == device.stream() ? 0 : cuda::eventRecordExternal;
   auto mark = [&](size_t place) {
-    return !isTimed
-               ? absl::OkStatus()
-               : driver.check(driver.cuEventRecordWithFlags(
-                                  marks[place], device.stream(), recordFlags),
-                              "cuEventRecordWithFlags");
+    return !isTimed ? absl::OkStatus()
+                    : driver.check(driver.cuEventRecordWithFlags(
+                                       marks[place], stream, recordFlags),
+                                   "cuEventRecordWithFlags");
   };
   for (size_t i = 0; i < program.launches.size(); ++i) {
     LLAMAC_RETURN_IF_ERROR(mark(i));
-    LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, shape));
+    LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, shape, stream));
   }
   return mark(program.launches.size());
 }
@@ -280,15 +286,19 @@ CudaProgram::runTimed(const StepShape &shape) {
 absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape,
                                                      bool isTimed) {
   const cuda::Driver &driver = device.driver();
+  cuda::Stream stream = nullptr;
+  LLAMAC_RETURN_IF_ERROR(
+      driver.check(driver.cuStreamCreate(&stream, cuda::streamNonBlocking),
+                   "cuStreamCreate for a graph"));
+  const auto destroyStream =
+      absl::MakeCleanup([&] { driver.cuStreamDestroy_v2(stream); });
   LLAMAC_RETURN_IF_ERROR(driver.check(
-      driver.cuStreamBeginCapture_v2(device.stream(), cuda::captureOfThread),
+      driver.cuStreamBeginCapture_v2(stream, cuda::captureOfThread),
       "cuStreamBeginCapture"));
-  // A record by this flag is a node of the graph; elsewhere it is invalid.
-  const absl::Status enqueued =
-      enqueueAll(shape, isTimed, cuda::eventRecordExternal);
+  const absl::Status enqueued = enqueueAll(shape, isTimed, stream);
   cuda::Graph graph = nullptr;
   const absl::Status ended = driver.check(
-      driver.cuStreamEndCapture(device.stream(), &graph), "cuStreamEndCapture");
+      driver.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
   absl::Status status = enqueued.ok() ? ended : enqueued;
   cuda::GraphExec ready = nullptr;
   if (status.ok())
@@ -326,7 +336,7 @@ absl::Status CudaProgram::enqueueStep(const StepShape &shape, bool isTimed) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   // The last program's steps have too many shapes to keep a graph of each.
   if (&program == plan.programs.back().get())
-    return enqueueAll(shape, isTimed, /*recordFlags=*/0);
+    return enqueueAll(shape, isTimed, device.stream());
   LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(shape, isTimed));
   const cuda::Driver &driver = device.driver();
   return driver.check(driver.cuGraphLaunch(graph, device.stream()),
@@ -343,7 +353,7 @@ absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  LLAMAC_RETURN_IF_ERROR(enqueueLaunch(launch, shape));
+  LLAMAC_RETURN_IF_ERROR(enqueueLaunch(launch, shape, device.stream()));
   return finish();
 }
 

@@ -13,11 +13,13 @@
 #include "runtime/cuda/Driver.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/cuda/CudaDevice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <thread>
 
 namespace llamac {
 namespace {
@@ -30,6 +32,7 @@ protected:
   void TearDown() override {
     unsetenv("LLAMAC_STANDIN_CAPABILITY");
     unsetenv("LLAMAC_STANDIN_FAILS");
+    unsetenv("LLAMAC_STANDIN_MEMORY");
   }
 };
 
@@ -54,6 +57,18 @@ TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
                   ": the driver says CUDA_ERROR_UNKNOWN (as the stand-in was "
                   "told)"));
   }
+}
+
+TEST_F(DriverTest, LimitsAreMeasuredFromAnyThread) {
+  setenv("LLAMAC_STANDIN_MEMORY", "600000000", 1); // Little to copy.
+  const auto device = CudaDevice::create({1, LLAMAC_DRIVER_STANDIN});
+  ASSERT_TRUE(device.ok()) << device.status();
+  std::thread([&] {
+    const auto limits = (*device)->measureLimits();
+    ASSERT_TRUE(limits.ok()) << limits.status();
+    ASSERT_TRUE(limits->has_value());
+    EXPECT_GT((*limits)->bandwidth, 0);
+  }).join();
 }
 
 TEST_F(DriverTest, ALibraryThatIsMissingOrNoDriverIsAnErrorOfTheDevice) {

@@ -20,6 +20,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <thread>
 
 namespace llamac {
 namespace {
@@ -224,6 +225,33 @@ TEST_F(StepsInFlightTest, AnErrorOfTheSinkEndsAll) {
                        return accuracyError("enough");
                      });
   EXPECT_EQ(exitCode(status), ExitCode::Accuracy);
+}
+
+TEST_F(StepsInFlightTest, EnginesOfOneModelRunOnThreadsOfTheirOwn) {
+  Sampler greedy = sampler(true);
+  int32_t first = 0;
+  Sequence alone = begin(prompt(5, 9), greedy, first);
+  const Tokens expected = oneByOne(alone, first, greedy, 3);
+  auto run = [&] {
+    // Each engine captures graphs of its own.
+    for (int round = 0; round < 6; ++round) {
+      const auto own = *Engine::create(model);
+      Sampler sampler = *Sampler::create({});
+      Sequence sequence = *own->newSequence();
+      Tokens next = prompt(5, 9), tokens;
+      for (int step = 0; step < 4; ++step) {
+        const auto chosen = own->sample({{&sequence, next, &sampler}});
+        ASSERT_TRUE(chosen.ok()) << chosen.status();
+        next = *chosen;
+        tokens.push_back(next[0]);
+      }
+      EXPECT_EQ(tokens[0], first);
+      EXPECT_EQ(Tokens(tokens.begin() + 1, tokens.end()), expected);
+    }
+  };
+  std::thread other(run);
+  run();
+  other.join();
 }
 
 /// Objects of the GPU that live: see the stand-in.

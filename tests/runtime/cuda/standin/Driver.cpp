@@ -45,6 +45,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 using namespace llamac;
@@ -289,6 +290,15 @@ static Result enqueue(Stream stream, std::function<void()> work) {
   if (gpu().sticky != success)                                                 \
     return gpu().sticky;
 
+/// The same for a call that is of the calling thread's context.
+#define STANDIN_WORK(function)                                                 \
+  STANDIN_CALL(function)                                                       \
+  if (!entered)                                                                \
+    return invalidContext;
+
+/// Of this thread.
+static thread_local Context entered = nullptr;
+
 extern "C" {
 
 /// Not of the driver: what was made and not given back.
@@ -385,18 +395,19 @@ Result cuDevicePrimaryCtxRelease_v2(DeviceId) {
 
 Result cuCtxSetCurrent(Context context) {
   STANDIN_CALL(cuCtxSetCurrent)
+  entered = context;
   return context == &gpu().context ? success : invalidContext;
 }
 
 Result cuMemGetInfo_v2(size_t *free, size_t *total) {
-  STANDIN_CALL(cuMemGetInfo_v2)
+  STANDIN_WORK(cuMemGetInfo_v2)
   *total = gpu().memoryBytes();
   *free = *total - gpu().used;
   return success;
 }
 
 Result cuMemAlloc_v2(Address *address, size_t bytes) {
-  STANDIN_CALL(cuMemAlloc_v2)
+  STANDIN_WORK(cuMemAlloc_v2)
   if (bytes == 0)
     return invalidValue;
   if (bytes > gpu().memoryBytes() - gpu().used)
@@ -437,7 +448,7 @@ Result cuMemFree_v2(Address address) {
 
 Result cuMemsetD8Async(Address address, unsigned char value, size_t bytes,
                        Stream stream) {
-  STANDIN_CALL(cuMemsetD8Async)
+  STANDIN_WORK(cuMemsetD8Async)
   return enqueue(stream, [=] {
     std::memset(reinterpret_cast<void *>(address), value, bytes);
   });
@@ -445,7 +456,7 @@ Result cuMemsetD8Async(Address address, unsigned char value, size_t bytes,
 
 Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
                             Stream stream) {
-  STANDIN_CALL(cuMemcpyHtoDAsync_v2)
+  STANDIN_WORK(cuMemcpyHtoDAsync_v2)
   if (gpu().isPinned(from))
     return enqueue(stream, [=] {
       std::memcpy(reinterpret_cast<void *>(to), from, bytes);
@@ -460,7 +471,7 @@ Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
 
 Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
                             Stream stream) {
-  STANDIN_CALL(cuMemcpyDtoHAsync_v2)
+  STANDIN_WORK(cuMemcpyDtoHAsync_v2)
   return enqueue(stream, [=] {
     std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
   });
@@ -468,7 +479,7 @@ Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
 
 Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
                             Stream stream) {
-  STANDIN_CALL(cuMemcpyDtoDAsync_v2)
+  STANDIN_WORK(cuMemcpyDtoDAsync_v2)
   return enqueue(stream, [=] {
     std::memcpy(reinterpret_cast<void *>(to),
                 reinterpret_cast<const void *>(from), bytes);
@@ -476,7 +487,7 @@ Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
 }
 
 Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-  STANDIN_CALL(cuMemHostAlloc)
+  STANDIN_WORK(cuMemHostAlloc)
   auto *start = new uint8_t[bytes];
   std::memset(start, 0xff, bytes);
   gpu().pinned[start] = bytes;
@@ -494,13 +505,13 @@ Result cuMemFreeHost(void *memory) {
 }
 
 Result cuEventCreate(Event *event, unsigned) {
-  STANDIN_CALL(cuEventCreate)
+  STANDIN_WORK(cuEventCreate)
   *event = *gpu().events.insert(new EventTag).first;
   return success;
 }
 
 Result cuEventRecord(Event event, Stream stream) {
-  STANDIN_CALL(cuEventRecord)
+  STANDIN_WORK(cuEventRecord)
   event->stream = stream;
   event->reached = std::make_shared<bool>(false);
   return enqueue(stream, [reached = event->reached, time = event->time] {
@@ -510,7 +521,7 @@ Result cuEventRecord(Event event, Stream stream) {
 }
 
 Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
-  STANDIN_CALL(cuEventRecordWithFlags)
+  STANDIN_WORK(cuEventRecordWithFlags)
   // The flag is invalid outside of a capture; without it a capture has no node.
   if (gpu().streams.count(stream) == 0 ||
       flags != (stream->captured ? eventRecordExternal : 0))
@@ -523,7 +534,7 @@ Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
 }
 
 Result cuEventElapsedTime(float *milliseconds, Event from, Event to) {
-  STANDIN_CALL(cuEventElapsedTime)
+  STANDIN_WORK(cuEventElapsedTime)
   *milliseconds =
       std::chrono::duration<float, std::milli>(*to->time - *from->time).count();
   return success;
@@ -547,7 +558,7 @@ Result cuEventDestroy_v2(Event event) {
 }
 
 Result cuModuleLoadData(Module *module, const void *image) {
-  STANDIN_CALL(cuModuleLoadData)
+  STANDIN_WORK(cuModuleLoadData)
   if (image && isIdle() && std::memcmp(image, "\177ELF", 4) == 0) {
     *module = *gpu().modules.insert(new ModuleTag).first;
     return success;
@@ -576,7 +587,7 @@ Result cuModuleUnload(Module module) {
 
 Result cuModuleGetFunction(Function *function, Module module,
                            const char *name) {
-  STANDIN_CALL(cuModuleGetFunction)
+  STANDIN_WORK(cuModuleGetFunction)
   if (gpu().modules.count(module) == 0)
     return invalidValue;
   const KernelCode &code = module->code;
@@ -599,7 +610,7 @@ Result cuModuleGetFunction(Function *function, Module module,
 }
 
 Result cuFuncSetAttribute(Function, int attribute, int) {
-  STANDIN_CALL(cuFuncSetAttribute)
+  STANDIN_WORK(cuFuncSetAttribute)
   return attribute == functionSharedBytes ? success : invalidValue;
 }
 
@@ -621,7 +632,7 @@ static bool apply(const LaunchAttribute &attribute, SimLaunch &launch) {
 
 Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                         void **parameters, void **) {
-  STANDIN_CALL(cuLaunchKernelEx)
+  STANDIN_WORK(cuLaunchKernelEx)
   Stream stream = config->stream;
   if (gpu().streams.count(stream) == 0)
     return invalidValue;
@@ -654,7 +665,7 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base,
                               const uint64_t *extents, const uint64_t *strides,
                               const uint32_t *box, const uint32_t *steps,
                               int interleave, int swizzle, int, int fill) {
-  STANDIN_CALL(cuTensorMapEncodeTiled)
+  STANDIN_WORK(cuTensorMapEncodeTiled)
   if (rank != 2 || steps[0] != 1 || steps[1] != 1 || interleave != 0 ||
       fill != 0 || swizzle < 0 || swizzle > TensorMapSwizzle::Bytes128 ||
       (type != TensorMapType::Float32 && type != TensorMapType::Unsigned16))
@@ -673,7 +684,7 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base,
 }
 
 Result cuStreamCreate(Stream *stream, unsigned) {
-  STANDIN_CALL(cuStreamCreate)
+  STANDIN_WORK(cuStreamCreate)
   *stream = *gpu().streams.insert(new StreamTag).first;
   return success;
 }
@@ -693,16 +704,23 @@ Result cuStreamSynchronize(Stream stream) {
   return standin::isPlanted("cuStreamSynchronize") ? planted : result;
 }
 
-Result cuStreamBeginCapture_v2(Stream stream, int) {
-  STANDIN_CALL(cuStreamBeginCapture_v2)
+static Result beginCapture(Stream stream) {
+  STANDIN_WORK(cuStreamBeginCapture_v2)
   if (stream->captured)
     return invalidValue;
   stream->captured = std::make_unique<GraphTag>();
   return success;
 }
 
+Result cuStreamBeginCapture_v2(Stream stream, int) {
+  const Result result = beginCapture(stream);
+  // Time for other threads to come between, as they may.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return result;
+}
+
 Result cuStreamEndCapture(Stream stream, Graph *graph) {
-  STANDIN_CALL(cuStreamEndCapture)
+  STANDIN_WORK(cuStreamEndCapture)
   if (!stream->captured)
     return invalidValue;
   *graph = *gpu().graphs.insert(stream->captured.release()).first;
@@ -711,13 +729,13 @@ Result cuStreamEndCapture(Stream stream, Graph *graph) {
 
 Result cuGraphInstantiateWithFlags(GraphExec *ready, Graph graph,
                                    unsigned long long) {
-  STANDIN_CALL(cuGraphInstantiateWithFlags)
+  STANDIN_WORK(cuGraphInstantiateWithFlags)
   *ready = *gpu().graphExecs.insert(new GraphExecTag{graph->nodes}).first;
   return success;
 }
 
 Result cuGraphLaunch(GraphExec graph, Stream stream) {
-  STANDIN_CALL(cuGraphLaunch)
+  STANDIN_WORK(cuGraphLaunch)
   return enqueue(stream, [nodes = graph->nodes] {
     for (const auto &node : nodes)
       node();
