@@ -26,6 +26,7 @@
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/CompilerInvocation.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -39,13 +40,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <sys/mman.h>
 #include <thread>
-#include <tuple>
 #include <unistd.h>
-#include <utility>
 
 LLD_HAS_DRIVER(elf)
 
@@ -144,98 +144,60 @@ static absl::Status linkerError(int error) {
       absl::StrCat("the linker's input and output: ", std::strerror(error)));
 }
 
-namespace {
+/// The descriptor of a new file in memory.
+static absl::StatusOr<int> memoryFile(llvm::StringRef bytes) {
+  const int file = memfd_create("llamac-object", MFD_CLOEXEC);
+  if (file < 0)
+    return linkerError(errno);
+  llvm::raw_fd_ostream stream(file, /*shouldClose=*/false);
+  stream << bytes;
+  stream.flush();
+  const std::error_code error = stream.error();
+  stream.clear_error();
+  if (!error)
+    return file;
+  close(file);
+  return linkerError(error.value());
+}
 
-/// Files in memory, each with a path for as long as the object lives.
-class MemoryFiles {
-public:
-  MemoryFiles() = default;
-  MemoryFiles(const MemoryFiles &) = delete;
-  MemoryFiles &operator=(const MemoryFiles &) = delete;
-  ~MemoryFiles() {
-    for (const int file : files)
-      close(file);
-  }
-
-  absl::StatusOr<std::string> add(llvm::StringRef bytes) {
-    const int file = memfd_create("llamac-object", MFD_CLOEXEC);
-    if (file < 0)
-      return linkerError(errno);
-    files.push_back(file);
-    llvm::raw_fd_ostream stream(file, /*shouldClose=*/false);
-    stream << bytes;
-    stream.flush();
-    const std::error_code error = stream.error();
-    stream.clear_error();
-    if (error)
-      return linkerError(error.value());
-    return pathOf(file);
-  }
-
-private:
-  std::vector<int> files;
-};
-
-/// Takes in what is written to a pipe, by its path, until it is finished.
-class PipeReader {
-public:
-  PipeReader() = default;
-  PipeReader(const PipeReader &) = delete;
-  PipeReader &operator=(const PipeReader &) = delete;
-  ~PipeReader() { finish(); }
-
-  absl::StatusOr<std::string> start() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-      return linkerError(errno);
-    std::tie(in, out) = {ends[0], ends[1]};
-    try {
-      reader = std::thread([this] { read(); });
-    } catch (const std::system_error &error) {
-      return linkerError(error.code().value());
-    }
-    return pathOf(out);
-  }
-
-  /// All that was written.
-  std::string finish() {
-    if (out >= 0)
-      close(std::exchange(out, -1));
-    if (reader.joinable())
-      reader.join();
-    if (in >= 0)
-      close(std::exchange(in, -1));
-    return std::move(text);
-  }
-
-private:
-  void read() {
-    std::array<char, 1 << 16> piece;
-    for (ssize_t size; (size = ::read(in, piece.data(), piece.size())) != 0;) {
-      if (size > 0)
-        text.append(piece.data(), static_cast<size_t>(size));
-      else if (errno != EINTR)
-        return;
-    }
-  }
-
-  int in = -1, out = -1;
-  std::thread reader;
+/// All that comes out of a pipe until its other end is closed.
+static std::string readAll(int pipe) {
   std::string text;
-};
-
-} // namespace
+  std::array<char, 1 << 16> piece;
+  for (ssize_t size; (size = read(pipe, piece.data(), piece.size())) != 0;) {
+    if (size > 0)
+      text.append(piece.data(), static_cast<size_t>(size));
+    else if (errno != EINTR)
+      break;
+  }
+  return text;
+}
 
 /// Links objects to a shared object.
 static absl::StatusOr<std::string>
 linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
-  PipeReader output;
-  LLAMAC_ASSIGN_OR_RETURN(const std::string outputPath, output.start());
-  MemoryFiles inputs;
+  std::vector<int> inputs;
+  auto closeInputs =
+      llvm::make_scope_exit([&] { llvm::for_each(inputs, close); });
   std::vector<std::string> paths;
   for (const std::string &object : objects) {
-    LLAMAC_ASSIGN_OR_RETURN(paths.emplace_back(), inputs.add(object));
+    LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), memoryFile(object));
+    paths.push_back(pathOf(inputs.back()));
   }
+  // Ends when the pipe is closed, and so outlives it.
+  std::future<std::string> output;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return linkerError(errno);
+  const auto [in, out] = ends;
+  auto closeIn = llvm::make_scope_exit([in] { close(in); });
+  auto closeOut = llvm::make_scope_exit([out] { close(out); });
+  try {
+    output = std::async(std::launch::async, readAll, in);
+  } catch (const std::system_error &error) {
+    return linkerError(error.code().value());
+  }
+  const std::string outputPath = pathOf(out);
   std::vector<const char *> args = {
       "ld.lld",        "-shared",          "-o", outputPath.c_str(),
       "--gc-sections", "--hash-style=gnu", "-z", "noexecstack",
@@ -259,9 +221,12 @@ linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
   });
   llvm::CrashRecoveryContext::Disable();
   lld::CommonLinkerContext::destroy();
+  close(out);
+  closeOut.release();
+  std::string linkedObject = output.get();
   if (!linked)
     return internalError(absl::StrCat(job.what, " does not link: ", messages));
-  return output.finish();
+  return linkedObject;
 }
 
 /// Compiles the units, but for those that are in `cache` if `takeCached`, and

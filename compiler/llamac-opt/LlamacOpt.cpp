@@ -13,7 +13,11 @@
 
 #include "codegen/cpu/CpuTarget.h"
 #include "passes/Passes.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -21,6 +25,9 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/ErrorHandling.h"
+
+#include <unistd.h>
 
 namespace {
 
@@ -40,6 +47,15 @@ struct FuseOptions : mlir::PassPipelineOptions<FuseOptions> {
 } // namespace
 
 int main(int argc, char **argv) {
+  llamac::claimStandardStreams();
+  // LLVM's streams end the process when they cannot be written.
+  llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
+    llamac::printText(stderr,
+                      absl::StrCat("llamac-opt: error: ", reason, "\n"));
+    _exit(static_cast<int>(absl::StartsWith(reason, "IO failure")
+                               ? llamac::ExitCode::Memory
+                               : llamac::ExitCode::Internal));
+  });
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
                   mlir::tensor::TensorDialect, llamac::llama::LlamaDialect,

@@ -9,6 +9,7 @@
 
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/tools/CommandLine.h"
 
 // An option that is declared twice ends the program.

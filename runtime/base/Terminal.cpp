@@ -8,10 +8,15 @@
 
 #include "runtime/base/Terminal.h"
 
+#include "runtime/base/Status.h"
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace llamac {
 
@@ -61,6 +66,13 @@ void printText(std::FILE *out, absl::string_view lines) {
 void printWarning(absl::string_view text) {
   absl::FPrintF(stderr, "warning: %s\n",
                 printable(absl::StrReplaceAll(text, {{"\n", " "}})));
+}
+
+void claimStandardStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    // Gets the lowest number that is free.
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != stream)
+      _exit(static_cast<int>(ExitCode::Memory));
 }
 
 } // namespace llamac

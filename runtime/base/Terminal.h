@@ -26,6 +26,11 @@ void printText(std::FILE *out, absl::string_view lines);
 /// Prints "warning: text" to stderr, as one line.
 void printWarning(absl::string_view text);
 
+/// First in main: standard streams that are closed become ones that cannot be
+/// written, lest a file that is opened later takes their number and what is
+/// printed.
+void claimStandardStreams();
+
 } // namespace llamac
 
 #endif // LLAMAC_RUNTIME_BASE_TERMINAL_H

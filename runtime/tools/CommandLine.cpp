@@ -24,10 +24,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <iostream>
 #include <numeric>
-#include <unistd.h>
 
 namespace llamac {
 
@@ -364,18 +362,6 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
     app.exit(error, std::cout, std::cerr);
     return finishTool(app.get_name(), absl::OkStatus());
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Beginning and end
-//===----------------------------------------------------------------------===//
-
-void claimStandardStreams() {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (fcntl(stream, F_GETFD) < 0)
-      // Gets the lowest number that is free; writing to it fails.
-      if (open("/dev/null", O_RDONLY) != stream)
-        _exit(static_cast<int>(ExitCode::Memory));
 }
 
 int finishTool(absl::string_view tool, const absl::Status &status) {

@@ -70,10 +70,6 @@ void formatHelp(CLI::App &app);
 /// a wrong flag, which is named on stderr) the exit code it ends with.
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv);
 
-/// Makes standard streams that are closed ones that cannot be used, lest a file
-/// that is opened later takes their number and what is printed. First in main.
-void claimStandardStreams();
-
 /// Last in main: prints an error as `tool: error: message`, one line on stderr,
 /// and gives the exit code. Output that cannot be written is an error too.
 int finishTool(absl::string_view tool, const absl::Status &status);

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/tools/CommandLine.h"
 
 #include "absl/strings/str_cat.h"
