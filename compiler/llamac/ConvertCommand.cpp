@@ -57,12 +57,6 @@ struct ConvertCommand {
     if (!type || isBlockFormat(*type))
       return usageError(
           absl::StrCat("--type: expected f32, f16 or bf16, got ", blockType));
-    std::error_code error;
-    if (std::filesystem::exists(directory, error) &&
-        !std::filesystem::is_empty(directory, error))
-      return usageError(absl::StrCat(
-          directory, ": expected an empty directory or a new name, got one "
-                     "with files in it"));
     LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
     Progress progress(quiet);
     ConvertOptions options;

@@ -154,7 +154,7 @@ class Words(support.TestCase):
         args = ("convert", model, "-o", out, "--to", "meta", "-q")
         self.llamac(*args)
         before = sorted(os.listdir(out))
-        self.assertIn("files in it", self.llamac(*args, expect=USAGE).stderr)
+        self.assertIn("an empty directory", self.llamac(*args, expect=USAGE).stderr)
         self.assertEqual(sorted(os.listdir(out)), before)
 
 
