@@ -36,7 +36,7 @@ struct ConvertOptions {
 /// reads back with an equal configuration, but for ropeFactors, which become
 /// the scaling they were made from. Weights are streamed; each file is replaced
 /// only once it is whole, and params.json comes last. Errors: usage, for a
-/// directory that cannot be written or holds files of another model;
+/// directory that cannot be written or is not empty;
 /// unsupported, for a configuration that params.json has no words for.
 absl::Status convertToMeta(const Checkpoint &checkpoint,
                            absl::string_view directory,

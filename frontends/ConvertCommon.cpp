@@ -24,25 +24,19 @@
 
 namespace llamac {
 
-absl::Status prepareDirectory(const std::string &directory,
-                              absl::string_view prefix,
-                              absl::string_view suffix,
-                              absl::string_view ours) {
+absl::Status prepareDirectory(const std::string &directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error)
     return usageError(
         absl::StrCat(directory, ": cannot be made: ", error.message()));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                          listFiles(directory, prefix, suffix));
-  for (const std::string &name : names)
-    if (name != ours)
-      return usageError(
-          absl::StrCat(directory,
-                       ": expected a directory without another model, got one "
-                       "with ",
-                       name, "; choose a new directory"));
-  return absl::OkStatus();
+  const std::filesystem::directory_iterator first(directory, error);
+  if (!error && first == std::filesystem::directory_iterator())
+    return absl::OkStatus();
+  return usageError(absl::StrCat(
+      directory, ": expected an empty directory, got ",
+      error ? error.message() : "one with " + first->path().filename().string(),
+      "; choose a new directory"));
 }
 
 absl::StatusOr<std::optional<RopeScaling>>

@@ -19,11 +19,9 @@
 
 namespace llamac {
 
-/// Makes `directory`, and refuses it when one of its files starts and ends as
-/// given and is not `ours`: it would be taken for a part of the model.
-absl::Status prepareDirectory(const std::string &directory,
-                              absl::string_view prefix,
-                              absl::string_view suffix, absl::string_view ours);
+/// Makes `directory`. Usage error when there is something in it: it might be
+/// taken for a part of the model.
+absl::Status prepareDirectory(const std::string &directory);
 
 /// The rotary scaling of `config`, also when it is given as factors; nothing
 /// when there is none. Unsupported: factors that Llama 3.1's rule does not

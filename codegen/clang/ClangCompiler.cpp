@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is compiled from memory to memory: its text and the headers
-// are files of a virtual file system, and the object goes to a string. Only
-// the linker wants files on disk, in a folder of its own that is removed.
+// A unit is compiled from memory to memory: its text and the headers are files
+// of a virtual file system, and the object goes to a string. The linker reads
+// memory files and writes to a pipe, so that a killed process leaves nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,7 @@
 
 #include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/CacheFolder.h"
-#include "runtime/io/KeptFiles.h"
+#include "runtime/io/DiskCache.h"
 
 #include "absl/strings/str_cat.h"
 #include "lld/Common/CommonLinkerContext.h"
@@ -29,7 +28,7 @@
 #include "clang/Frontend/TextDiagnosticPrinter.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
@@ -37,10 +36,17 @@
 #include "llvm/TargetParser/Host.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <future>
 #include <mutex>
 #include <optional>
+#include <sys/mman.h>
 #include <thread>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -114,26 +120,6 @@ static absl::StatusOr<std::string> compileObject(const ClangJob &job,
   return std::string(object.data(), object.size());
 }
 
-/// Where objects are kept; none where they cannot be, or shall not.
-static std::optional<std::string> objectFolder() {
-  if (const char *named = std::getenv("LLAMAC_OBJECT_CACHE")) {
-    if (!*named || llvm::sys::fs::create_directories(named))
-      return std::nullopt;
-    return named;
-  }
-  absl::StatusOr<std::string> folder = cacheFolder("objects");
-  if (!folder.ok())
-    return std::nullopt;
-  return *std::move(folder);
-}
-
-static std::optional<KeptFiles> objectFiles() {
-  std::optional<std::string> folder = objectFolder();
-  if (!folder)
-    return std::nullopt;
-  return KeptFiles(*std::move(folder), ".o");
-}
-
 /// Of all that decides the object of `unit`.
 static std::string objectKey(const ClangJob &job, const ClangUnit &unit) {
   const std::string triple = llvm::sys::getDefaultTargetTriple();
@@ -150,61 +136,73 @@ static std::string objectKey(const ClangJob &job, const ClangUnit &unit) {
   return keyOf(parts);
 }
 
-/// The object of `unit`, compiled now or before.
-static absl::StatusOr<std::string>
-objectOf(const ClangJob &job, const ClangUnit &unit,
-         const std::optional<KeptFiles> &files) {
-  if (!files)
-    return compileObject(job, unit);
-  const std::string key = objectKey(job, unit);
-  if (std::optional<std::string> known = files->find(key))
-    return *std::move(known);
-  LLAMAC_ASSIGN_OR_RETURN(std::string object, compileObject(job, unit));
-  // What is not kept is compiled again.
-  const absl::Status ignored = files->keep(key, object);
-  (void)ignored;
-  return object;
+static std::string pathOf(int descriptor) {
+  return absl::StrCat("/proc/self/fd/", descriptor);
 }
 
-static absl::Status writeFile(const std::string &path, llvm::StringRef bytes) {
-  std::error_code error;
-  llvm::raw_fd_ostream file(path, error);
-  if (!error) {
-    file << bytes;
-    file.close();
-    error = file.error();
-    file.clear_error();
+static absl::Status linkerError(int error) {
+  return memoryError(
+      absl::StrCat("the linker's input and output: ", std::strerror(error)));
+}
+
+/// The descriptor of a new file in memory.
+static absl::StatusOr<int> memoryFile(llvm::StringRef bytes) {
+  const int file = memfd_create("llamac-object", MFD_CLOEXEC);
+  if (file < 0)
+    return linkerError(errno);
+  llvm::raw_fd_ostream stream(file, /*shouldClose=*/false);
+  stream << bytes;
+  stream.flush();
+  const std::error_code error = stream.error();
+  stream.clear_error();
+  if (!error)
+    return file;
+  close(file);
+  return linkerError(error.value());
+}
+
+/// All that comes out of a pipe until its other end is closed.
+static std::string readAll(int pipe) {
+  std::string text;
+  std::array<char, 1 << 16> piece;
+  for (ssize_t size; (size = read(pipe, piece.data(), piece.size())) != 0;) {
+    if (size > 0)
+      text.append(piece.data(), static_cast<size_t>(size));
+    else if (errno != EINTR)
+      break;
   }
-  if (error)
-    return memoryError(
-        absl::StrCat(path, ": cannot be written: ", error.message()));
-  return absl::OkStatus();
+  return text;
 }
 
 /// Links objects to a shared object.
 static absl::StatusOr<std::string>
 linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
-  llvm::SmallString<128> folder;
-  if (std::error_code error =
-          llvm::sys::fs::createUniqueDirectory("llamac-link", folder))
-    return memoryError(
-        absl::StrCat("no temporary folder for the linker: ", error.message()));
-  auto removeFolder = llvm::make_scope_exit([&] {
-    // What stays behind in the temporary folder does no harm.
-    const std::error_code ignored = llvm::sys::fs::remove_directories(folder);
-    (void)ignored;
-  });
-
-  const std::string output = (folder + "/kernels.so").str();
+  std::vector<int> inputs;
+  auto closeInputs =
+      llvm::make_scope_exit([&] { llvm::for_each(inputs, close); });
   std::vector<std::string> paths;
-  for (size_t i = 0; i < objects.size(); ++i) {
-    paths.push_back((folder + "/" + llvm::Twine(i) + ".o").str());
-    LLAMAC_RETURN_IF_ERROR(writeFile(paths.back(), objects[i]));
+  for (const std::string &object : objects) {
+    LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), memoryFile(object));
+    paths.push_back(pathOf(inputs.back()));
   }
+  // Ends when the pipe is closed, and so outlives it.
+  std::future<std::string> output;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return linkerError(errno);
+  const auto [in, out] = ends;
+  auto closeIn = llvm::make_scope_exit([in] { close(in); });
+  auto closeOut = llvm::make_scope_exit([out] { close(out); });
+  try {
+    output = std::async(std::launch::async, readAll, in);
+  } catch (const std::system_error &error) {
+    return linkerError(error.code().value());
+  }
+  const std::string outputPath = pathOf(out);
   std::vector<const char *> args = {
-      "ld.lld",       "-shared",       "-o",
-      output.c_str(), "--gc-sections", "--hash-style=gnu",
-      "-z",           "noexecstack",   "--threads=1"};
+      "ld.lld",        "-shared",          "-o", outputPath.c_str(),
+      "--gc-sections", "--hash-style=gnu", "-z", "noexecstack",
+      "--threads=1"};
   for (const std::string &arg : job.linkArgs)
     args.push_back(arg.c_str());
   for (const std::string &path : paths)
@@ -215,20 +213,54 @@ linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
   std::lock_guard<std::mutex> lock(linkerMutex);
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  const bool linked = lld::elf::link(args, stream, stream, /*exitEarly=*/false,
-                                     /*disableOutput=*/false);
+  // For some objects that it cannot read, lld ends the process.
+  llvm::CrashRecoveryContext::Enable();
+  bool linked = false;
+  llvm::CrashRecoveryContext().RunSafely([&] {
+    linked = lld::elf::link(args, stream, stream, /*exitEarly=*/false,
+                            /*disableOutput=*/false);
+  });
+  llvm::CrashRecoveryContext::Disable();
   lld::CommonLinkerContext::destroy();
+  close(out);
+  closeOut.release();
+  std::string linkedObject = output.get();
   if (!linked)
     return saysOutOfResources(messages)
                ? memoryError(
                      absl::StrCat(job.what, " is not linked: ", messages))
                : internalError(
                      absl::StrCat(job.what, " does not link: ", messages));
-  auto buffer = llvm::MemoryBuffer::getFile(output);
-  if (!buffer)
-    return systemError(buffer.getError().value(),
-                       "the linker's output cannot be read", internalError);
-  return (*buffer)->getBuffer().str();
+  return linkedObject;
+}
+
+/// Compiles the units, but for those that are in `cache` if `takeCached`, and
+/// links them; `anyCached` says whether one was.
+static absl::StatusOr<std::string>
+compileAndLink(const ClangJob &job, const DiskCache &cache, bool takeCached,
+               std::atomic<bool> &anyCached) {
+  std::vector<absl::StatusOr<std::string>> results(
+      job.units.size(), internalError("not compiled"));
+  const int threads =
+      static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  parallelFor(threads, job.units.size(), [&](size_t i) {
+    const std::string key = objectKey(job, job.units[i]);
+    if (takeCached)
+      if (std::optional<std::string> known = cache.find(key)) {
+        anyCached = true;
+        results[i] = *std::move(known);
+        return;
+      }
+    results[i] = compileObject(job, job.units[i]);
+    if (results[i].ok())
+      cache.keep(key, *results[i]);
+  });
+  std::vector<std::string> objects;
+  for (absl::StatusOr<std::string> &result : results) {
+    LLAMAC_RETURN_IF_ERROR(result.status());
+    objects.push_back(*std::move(result));
+  }
+  return linkObjects(job, objects);
 }
 
 absl::StatusOr<std::string> compileSharedObject(const ClangJob &job) {
@@ -238,20 +270,13 @@ absl::StatusOr<std::string> compileSharedObject(const ClangJob &job) {
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
   });
-  std::vector<absl::StatusOr<std::string>> results(
-      job.units.size(), internalError("not compiled"));
-  const std::optional<KeptFiles> files = objectFiles();
-  const int threads =
-      static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  parallelFor(threads, job.units.size(), [&](size_t i) {
-    results[i] = objectOf(job, job.units[i], files);
-  });
-  std::vector<std::string> objects;
-  for (absl::StatusOr<std::string> &result : results) {
-    LLAMAC_RETURN_IF_ERROR(result.status());
-    objects.push_back(*std::move(result));
-  }
-  return linkObjects(job, objects);
+  const DiskCache cache(CacheKind::Objects);
+  std::atomic<bool> anyCached = false;
+  auto linked = compileAndLink(job, cache, /*takeCached=*/true, anyCached);
+  if (linked.ok() || !anyCached)
+    return linked;
+  // A cached object that does not link is no better than a damaged one.
+  return compileAndLink(job, cache, /*takeCached=*/false, anyCached);
 }
 
 } // namespace llamac

@@ -39,10 +39,8 @@ struct ClangJob {
 /// shared object, whose bytes are the result. A unit sees the job's headers and
 /// no other file. Errors are internal and hold Clang's messages.
 ///
-/// Objects are kept in LLAMAC_OBJECT_CACHE or, where that is not set, in
-/// llamac/objects of the user's cache folder, and used again for a unit that
-/// would give the same; where they cannot be kept, or it is set to nothing,
-/// every unit is compiled.
+/// Objects are cached (runtime/io/DiskCache.h) and used again for a unit that
+/// would give the same.
 absl::StatusOr<std::string> compileSharedObject(const ClangJob &job);
 
 } // namespace llamac

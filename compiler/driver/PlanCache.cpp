@@ -11,8 +11,8 @@
 #include "frontends/TokenizerSources.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/CacheFolder.h"
-#include "runtime/io/KeptFiles.h"
+#include "runtime/base/Terminal.h"
+#include "runtime/io/DiskCache.h"
 #include "runtime/io/MappedFile.h"
 #include "runtime/plan/PlanReader.h"
 
@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -91,6 +92,21 @@ bool namesPlan(const std::string &path) {
          std::filesystem::is_regular_file(path, error);
 }
 
+/// A place for `name` in a folder of its own, which goes with the object.
+static absl::StatusOr<ResolvedPlan> temporaryPlan(const std::string &name) {
+  std::error_code error;
+  std::string folder =
+      std::filesystem::temp_directory_path(error) / "llamac-XXXXXX";
+  if (error || !mkdtemp(folder.data()))
+    return usageError(absl::StrCat(folder, ": cannot be made; set TMPDIR to a "
+                                           "writable folder"));
+  return ResolvedPlan{absl::StrCat(folder, "/", name), false,
+                      std::shared_ptr<void>(nullptr, [folder](void *) {
+                        std::error_code ignored;
+                        std::filesystem::remove_all(folder, ignored);
+                      })};
+}
+
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet) {
@@ -99,30 +115,46 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
   LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, options.hasWeights
                                                      ? openCheckpoint(model)
                                                      : openConfig(model));
-  LLAMAC_ASSIGN_OR_RETURN(std::string folder, cacheFolder("plans"));
   LLAMAC_ASSIGN_OR_RETURN(std::string key, cacheKey(checkpoint, options));
-  const std::string path = absl::StrCat(folder, "/", key, ".plan");
-  if (std::filesystem::exists(path)) {
+  const DiskCache cache(CacheKind::Plans);
+  const bool usable = cache.usable();
+  ResolvedPlan plan;
+  if (usable) {
+    plan.path = cache.pathOf(key);
+  } else {
+    LLAMAC_ASSIGN_OR_RETURN(plan, temporaryPlan(key + ".plan"));
+  }
+  if (usable && cache.has(key)) {
     PlanReadOptions reading;
     reading.threads =
         static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const absl::Status status = PlanReader::open(path, reading).status();
+    const absl::Status status = PlanReader::open(plan.path, reading).status();
     if (status.ok()) {
-      std::error_code error; // Kept all the same where it may not be written.
-      std::filesystem::last_write_time(
-          path, std::filesystem::file_time_type::clock::now(), error);
-      return ResolvedPlan{path, true};
+      plan.verified = true;
+      return plan;
     }
-    std::fprintf(stderr, "warning: %s; the cached plan is made again\n",
-                 std::string(status.message()).c_str());
+    printWarning(
+        absl::StrCat(status.message(), "; the cached plan is made again"));
   }
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, options));
-  // Plans of models that nobody runs any more, and of other builds of llamac,
-  // would fill the disk.
-  removeUnusedFiles(folder, ".plan");
-  LLAMAC_RETURN_IF_ERROR(compileToFile(*compilation, path, quiet).status());
-  return ResolvedPlan{path, false};
+  if (!quiet)
+    std::fprintf(stderr, "compiling %s for %s%s\n", printable(model).c_str(),
+                 compilation->options().target.c_str(),
+                 usable ? "; later runs use the cached plan" : "");
+  absl::Status made;
+  // The folder may be deleted at any time, and is then made again.
+  for (int attempt = 0; attempt < cacheAttempts; ++attempt) {
+    made = compileToFile(*compilation, plan.path, quiet).status();
+    const bool cannotWrite =
+        exitCode(made) == ExitCode::Usage || exitCode(made) == ExitCode::Device;
+    if (!usable || !cannotWrite || !cache.usable())
+      break;
+  }
+  LLAMAC_RETURN_IF_ERROR(made);
+  if (usable)
+    cache.added(key);
+  return plan;
 }
 
 } // namespace llamac

@@ -11,6 +11,7 @@
 
 #include "compiler/driver/Compiler.h"
 
+#include <memory>
 #include <string>
 
 namespace llamac {
@@ -37,14 +38,16 @@ bool namesPlan(const std::string &path);
 struct ResolvedPlan {
   std::string path;
   bool verified = false; ///< Its checksums have been verified just now.
+  /// Keeps a plan that could not be cached until it is loaded.
+  std::shared_ptr<void> temporary = nullptr;
 };
 
-/// The plan to run for `model`: the file itself when it names one, else a plan
-/// of the checkpoint in the user's cache directory (XDG_CACHE_HOME, or
-/// ~/.cache). One that is there is verified; it is made when there is none, or,
-/// with a warning on stderr, when the one there is corrupt. Its name hashes the
-/// model's contents, `options`, the host's instruction set and this program.
-/// When a plan is made, those there that were not used for 30 days are removed.
+/// The plan to run for `model`: the file itself when it names one, else a
+/// cached plan of the checkpoint (DiskCache.h). One that is there is verified;
+/// it is made when there is none, or, with a warning on stderr, when the one
+/// there is corrupt. Its key hashes the model's contents, `options`, the host's
+/// instruction set and this program. Unless `quiet`, a line on stderr says that
+/// a plan is made.
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet);

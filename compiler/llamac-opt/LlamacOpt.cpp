@@ -14,6 +14,7 @@
 #include "codegen/cpu/CpuTarget.h"
 #include "compiler/llamac/LlvmErrors.h"
 #include "passes/Passes.h"
+#include "runtime/base/Terminal.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,6 +42,7 @@ struct FuseOptions : mlir::PassPipelineOptions<FuseOptions> {
 } // namespace
 
 int main(int argc, char **argv) {
+  llamac::claimStandardStreams();
   llamac::installLlvmErrorHandlers();
   llamac::installFatalHandlers("llamac-opt");
   mlir::DialectRegistry registry;

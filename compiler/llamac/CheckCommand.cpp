@@ -10,6 +10,7 @@
 #include "compiler/driver/Check.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/tools/RunCommand.h"
 
 #include "absl/strings/str_cat.h"
@@ -62,7 +63,7 @@ struct CheckCommand {
     if (!report.culprit)
       return;
     for (const std::string &file : report.culprit->files)
-      std::printf("wrote %s\n", file.c_str());
+      std::printf("wrote %s\n", printable(file).c_str());
   }
 
   /// One line for each kernel, of its worst launch.
@@ -139,25 +140,27 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<CheckCommand>();
   CLI::App *verb = app.add_subcommand(
       "check", "Compare every pass and target with the reference");
-  verb->add_option("model", command->model, "A model directory or .gguf file")
+  verb->add_option("MODEL", command->model, "A model directory or .gguf file")
       ->required();
-  command->flags.addTo(*verb);
-  verb->add_option("--tokens", command->tokens,
-                   "Ids to compute logits of: 1,2,3 (default: 24 of the "
-                   "vocabulary)");
-  verb->add_option("--tolerance", command->options.tolerance,
+  const OptionGroup group{*verb};
+  group.add("--tokens", command->tokens, "IDS",
+            "Ids to compute logits of: 1,2,3 (default: 24 of the vocabulary)");
+  group.addDefault("--tolerance", command->options.tolerance, "NMSE",
                    "Normalised mean squared error a pass may cause");
-  verb->add_option("--target-tolerance", command->options.targetTolerance,
-                   "Normalised mean squared error a target may have");
-  verb->add_option("--sim-schedule", command->options.simSchedule,
-                   "Order of the threads on sim: forward, reverse, random or "
-                   "random:SEED");
-  verb->add_flag(
-      "--bisect", command->options.bisect,
-      "Find the first wrong op of the first wrong pass, or the first "
-      "wrong launch, and write it with its inputs");
-  verb->add_option("--reproducer", command->options.reproducerFolder,
-                   "Folder for what --bisect writes");
+  group.addDefault("--target-tolerance", command->options.targetTolerance,
+                   "NMSE", "Normalised mean squared error a target may have");
+  group.add("--sim-schedule", command->options.simSchedule, "ORDER",
+            "Order of the threads on sim: forward, reverse, random or "
+            "random:SEED");
+  group.addFlag("--bisect", command->options.bisect,
+                "Find the first wrong op of the first wrong pass, or the first "
+                "wrong launch, and write it with its inputs");
+  group.add("--reproducer", command->options.reproducerFolder, "DIR",
+            "Where --bisect writes to");
+  command->flags.addTo(*verb);
+  verb->footer("Examples:\n"
+               "  llamac check model.gguf --target sim --bisect" +
+               command->flags.footer());
   verb->callback([command, &status] { status = command->run(); });
 }
 

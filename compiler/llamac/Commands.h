@@ -11,17 +11,21 @@
 #define LLAMAC_COMPILER_LLAMAC_COMMANDS_H
 
 #include "compiler/driver/Compiler.h"
+#include "runtime/tools/CommandLine.h"
 
 #include "absl/status/status.h"
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace llamac {
 
 // Each adds one verb to `app`; when the verb is the one given, it runs and its
 // outcome is left in `status`, which outlives the parse.
 void addBenchCommand(CLI::App &app, absl::Status &status);
+void addCacheCommand(CLI::App &app, absl::Status &status);
 void addCheckCommand(CLI::App &app, absl::Status &status);
 void addCompileCommand(CLI::App &app, absl::Status &status);
 void addConvertCommand(CLI::App &app, absl::Status &status);
@@ -40,14 +44,28 @@ struct CompileFlags {
   bool referenceWeights = false;
   bool quiet = false;
 
-  void addTo(CLI::App &command);
+  /// A verb that does more than compile names them in its footer() alone.
+  enum class Help { Listed, Named };
+  void addTo(CLI::App &command, Help help = Help::Named);
 
   /// Those that show what the passes do, for verbs that always compile.
-  void addReportsTo(CLI::App &command);
+  void addReportsTo(CLI::App &command, Help help = Help::Named);
+
+  /// What help says of flags that it does not list.
+  std::string footer() const;
 
   /// The options that the flags say. Usage error for an unknown level, or an
   /// override that cannot be read.
   absl::StatusOr<CompileOptions> parse() const;
+
+  /// Usage error for a flag that was given and that the plan at `path`, which
+  /// is compiled already, was not compiled with.
+  absl::Status checkPlan(const std::string &path) const;
+
+private:
+  /// Every flag, with its name in CompileOptions::describe(); none for what a
+  /// plan cannot hold.
+  std::vector<std::pair<const CLI::Option *, std::string>> given;
 };
 
 } // namespace llamac

@@ -11,98 +11,175 @@
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/cpu/Processor.h"
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/plan/PlanConfig.h"
+#include "runtime/plan/PlanReader.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 namespace llamac {
 
-void CompileFlags::addTo(CLI::App &command) {
-  command.add_option(
-      "--target", options.target,
-      "What runs the plan: cpu, cuda, or sim, which runs cuda's kernels on "
-      "the host (default: cpu)");
-  command.add_option("--gpu", options.gpu,
+/// CLI::Option::get_name() of hidden options is empty.
+static std::string nameOf(const CLI::Option &flag) {
+  return "--" + flag.get_lnames().front();
+}
+
+static std::string headingOf(CompileFlags::Help help, const char *heading) {
+  return help == CompileFlags::Help::Listed ? heading : "";
+}
+
+std::string CompileFlags::footer() const {
+  std::string text = "\n\nA model is compiled with these options of `llamac "
+                     "compile`:";
+  size_t column = 80;
+  for (const auto &[flag, name] : given) {
+    const std::string flagName = nameOf(*flag);
+    if (column + flagName.size() > 78) {
+      text += "\n ";
+      column = 1;
+    }
+    absl::StrAppend(&text, " ", flagName);
+    column += 1 + flagName.size();
+  }
+  return text;
+}
+
+void CompileFlags::addTo(CLI::App &command, Help help) {
+  auto keep = [this](CLI::Option *option, const char *name) {
+    given.emplace_back(option, name);
+    return option;
+  };
+  const OptionGroup compiling{command, headingOf(help, "Compilation")};
+  keep(compiling.add("--target", options.target, "TARGET",
+                     "What runs the plan: cpu, cuda, or sim, which runs "
+                     "cuda's kernels on the host (default: cpu)"),
+       "target");
+  keep(compiling.add("--gpu", options.gpu, "GPU",
                      "GPU that cuda's kernels are for: " + gpuNames() +
                          " (default: the first of the machine, else " +
-                         defaultGpuSpec().name + ")");
-  command.add_option("-c,--ctx-size", options.context,
+                         defaultGpuSpec().name + ")"),
+       "gpu");
+  keep(compiling.add("-c,--ctx-size", options.context, "N",
                      "Tokens a sequence may hold (default: the model's, at "
-                     "most 8192)");
-  command
-      .add_option("--parallel", options.maxSequences,
-                  "Sequences that the KV cache holds at a time")
-      ->capture_default_str();
-  command.add_option("--weights", options.weightFormat,
-                     "Format of the matrices: keep, bf16, mxfp8, q8_0 or q4_0");
-  command
-      .add_option("--kv-type", options.kvFormat,
-                  "Format of the KV cache: f16, bf16 or, on cpu, f32 or q8_0")
-      ->capture_default_str();
-  command.add_option("--tune-cpu", options.tuneCpu,
-                     "On cpu: processor whose way of reading memory the plan "
-                     "suits, which changes no result: " +
+                     "most 8192)"),
+       "context")
+      ->check(wholeNumber(1, mostTokens));
+  keep(compiling.addDefault("--parallel", options.maxSequences, "N",
+                            "Sequences that the KV cache holds at a time"),
+       "sequences");
+  keep(compiling.add("--weights", options.weightFormat, "FORMAT",
+                     "Format of the matrices: keep, bf16, mxfp8, q8_0 or q4_0 "
+                     "(default: keep)"),
+       "weights");
+  keep(compiling.addDefault("--kv-type", options.kvFormat, "FORMAT",
+                            "Format of the KV cache: f16, bf16 or, on cpu, "
+                            "f32 or q8_0"),
+       "kv");
+  keep(compiling.add("--tune-cpu", options.tuneCpu, "CPU",
+                     "On cpu: CPU to tune for; results are unchanged: " +
                          processorNames() +
-                         " (default: the most like this machine's)");
-  command.add_flag("--sim-check", options.simCheck,
-                   "On sim: check every access to memory for races, bounds "
-                   "and bytes that nobody wrote");
-  command.add_flag("--reference-weights", referenceWeights,
-                   "Leave the weights in the checkpoint and pack them at load");
-  command
-      .add_option("--skip-pass", options.skipPasses,
-                  "Optimising passes to leave out, comma separated")
+                         " (default: the most like this machine's)"),
+       "tune");
+  keep(compiling.addFlag("--sim-check", options.simCheck,
+                         "On sim: check every access to memory for races, "
+                         "bounds and uninitialised reads"),
+       "checked");
+  keep(compiling.addFlag("--reference-weights", referenceWeights,
+                         "Leave the weights in the checkpoint and pack them "
+                         "at load"),
+       "embed");
+  keep(compiling.add("--skip-pass", options.skipPasses, "PASSES",
+                     "Optimising passes to leave out, comma separated"),
+       "skip")
       ->delimiter(',');
-  command
-      .add_option("--override-kernel", overrides,
-                  "NAME=FILE.cu: a file of --emit-source, edited, in the place "
-                  "of kernel NAME once it gives what the reference gives; can "
-                  "be repeated")
+  keep(compiling.add("--override-kernel", overrides, "NAME=FILE.cu",
+                     "A file of --emit-source, edited, in the place of kernel "
+                     "NAME once it gives what the reference gives; can be "
+                     "repeated"),
+       "override")
       ->type_size(1)
       ->allow_extra_args(false);
 }
 
-void CompileFlags::addReportsTo(CLI::App &command) {
+void CompileFlags::addReportsTo(CLI::App &command, Help help) {
   PassReportOptions &reports = options.reports;
-  const std::string group = "Seeing the passes (IR goes to stderr)";
-  command
-      .add_option("--print-before", reports.printBefore,
-                  "Print the IR before these passes, comma separated, or all")
-      ->delimiter(',')
-      ->group(group);
-  command
-      .add_option("--print-after", reports.printAfter,
-                  "Print the IR after these passes, comma separated, or all")
-      ->delimiter(',')
-      ->group(group);
-  command
-      .add_flag("--print-ir-changed", reports.printChanged,
-                "Print what each pass changed, as a diff")
-      ->group(group);
-  command
-      .add_flag("--explain-fusion", reports.explainFusion,
-                "Say of every op that was not fused where it stands and why")
-      ->group(group);
-  command
-      .add_option("--dump-dir", reports.dumpFolder,
-                  "A folder for the IR after each pass, kernels.cpp and "
-                  "plan.json")
-      ->group(group);
-  command
-      .add_flag("--time-passes", reports.times,
-                "Print how long phases and passes took")
-      ->group(group);
-  command
-      .add_option("--crash-reproducer", reports.crashReproducer,
-                  "A file for the IR and the passes when one fails")
-      ->group(group);
+  const OptionGroup seeing{
+      command, headingOf(help, "Seeing the passes (IR goes to stderr)")};
+  CLI::Option *const flags[] = {
+      seeing
+          .add("--print-before", reports.printBefore, "PASSES",
+               "Print the IR before these passes, comma separated, or all")
+          ->delimiter(','),
+      seeing
+          .add("--print-after", reports.printAfter, "PASSES",
+               "Print the IR after these passes, comma separated, or all")
+          ->delimiter(','),
+      seeing.addFlag("--print-ir-changed", reports.printChanged,
+                     "Print what each pass changed, as a diff"),
+      seeing.addFlag("--explain-fusion", reports.explainFusion,
+                     "Say of every op that was not fused where it stands and "
+                     "why"),
+      seeing.add("--dump-dir", reports.dumpFolder, "DIR",
+                 "Write the IR after each pass, kernels.cpp and plan.json"),
+      seeing.addFlag("--time-passes", reports.times,
+                     "Print how long phases and passes took"),
+      seeing.add("--crash-reproducer", reports.crashReproducer, "FILE",
+                 "Write the IR and the passes when one fails")};
+  for (const CLI::Option *flag : flags)
+    given.emplace_back(flag, "");
+}
+
+/// The values of what CompileOptions::describe() gives: "name=value" or "name".
+static std::map<std::string, std::string> fieldsOf(absl::string_view options) {
+  std::map<std::string, std::string> fields;
+  for (const absl::string_view field :
+       absl::StrSplit(options, ' ', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(field, absl::MaxSplits('=', 1));
+    fields.emplace(parts.first,
+                   absl::StrContains(field, '=') ? parts.second : "yes");
+  }
+  return fields;
+}
+
+absl::Status CompileFlags::checkPlan(const std::string &path) const {
+  if (llvm::none_of(given, [](const auto &flag) { return bool(*flag.first); }))
+    return absl::OkStatus();
+  LLAMAC_ASSIGN_OR_RETURN(const auto plan,
+                          PlanReader::open(path, {.verify = false}));
+  // An unknown target is no more known for a plan.
+  CompileOptions target;
+  target.target = options.target;
+  LLAMAC_RETURN_IF_ERROR(
+      settleOptions(target, fromPlan(*plan->plan().config)).status());
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions parsed, parse());
+  std::map<std::string, std::string> asked = fieldsOf(parsed.describe());
+  std::map<std::string, std::string> held = fieldsOf(plan->plan().options);
+  for (const auto &[flag, name] : given) {
+    if (!*flag)
+      continue;
+    if (name.empty())
+      return usageError(absl::StrCat(nameOf(*flag),
+                                     ": expected a model to compile, got ",
+                                     path, ", a plan"));
+    const std::string &value = held[name];
+    if (asked[name] != value)
+      return usageError(absl::StrCat(
+          nameOf(*flag), ": expected ", value.empty() ? "none" : value,
+          ", which ", path, " was compiled with, got ", asked[name],
+          "; compile the model again for that"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CompileOptions> CompileFlags::parse() const {
@@ -193,10 +270,10 @@ struct CompileCommand {
       return absl::OkStatus();
     std::error_code error;
     const uint64_t bytes = std::filesystem::file_size(output, error);
-    std::fprintf(stderr,
-                 "%s: %s; graph %.2f s, kernels %.2f s, weights %.2f s\n",
-                 output.c_str(), formatBytes(error ? 0 : bytes).c_str(),
-                 times.graph, times.kernels, times.plan);
+    std::fprintf(
+        stderr, "%s: %s; graph %.2f s, kernels %.2f s, weights %.2f s\n",
+        printable(output).c_str(), formatBytes(error ? 0 : bytes).c_str(),
+        times.graph, times.kernels, times.plan);
     return absl::OkStatus();
   }
 };
@@ -206,29 +283,37 @@ struct CompileCommand {
 void addCompileCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<CompileCommand>();
   CLI::App *verb = app.add_subcommand("compile", "Compile a model to a plan");
-  verb->add_option("model", command->model,
+  verb->add_option("MODEL", command->model,
                    "A model directory or .gguf file; with --no-weights, or "
                    "where no plan is made, also a params.json or config.json "
                    "alone")
       ->required();
-  verb->add_option("-o,--output", command->output,
-                   "The plan to write, or what --stop-after leaves, as text "
-                   "(-: stdout)");
-  verb->add_option("--stop-after", command->stopAfter,
-                   "The last phase to run: import, graph, fuse, schedule, "
-                   "emit or plan (default: plan)");
-  verb->add_option("--emit-source", command->sourceFolder,
-                   "A folder to write the kernels' C++ to: kernels.cpp and the "
-                   "headers that it includes");
-  command->flags.addTo(*verb);
-  command->flags.addReportsTo(*verb);
-  verb->add_flag("!--no-weights", command->flags.options.hasWeights,
-                 "A small plan for --random-weights alone: the configuration "
-                 "decides all shapes");
-  verb->add_option("--isa", command->flags.isa,
-                   "Instruction-set levels to compile for, comma separated "
-                   "(default: the host's)");
-  verb->add_flag("-q,--quiet", command->flags.quiet, "No progress on stderr");
+  const OptionGroup output{*verb, "Output"};
+  output.add("-o,--output", command->output, "FILE",
+             "The plan to write, or what --stop-after leaves, as text "
+             "(-: stdout)");
+  output.add("--stop-after", command->stopAfter, "PHASE",
+             "The last phase to run: import, graph, fuse, schedule, emit or "
+             "plan (default: plan)");
+  output.add("--emit-source", command->sourceFolder, "DIR",
+             "Write the kernels' C++: kernels.cpp and the headers that it "
+             "includes");
+  output.addFlag("-q,--quiet", command->flags.quiet, "No progress on stderr");
+  CompileFlags &flags = command->flags;
+  flags.addTo(*verb, CompileFlags::Help::Listed);
+  const OptionGroup compiling{*verb, "Compilation"};
+  compiling.add("--isa", flags.isa, "LEVELS",
+                "Instruction-set levels to compile for, comma separated "
+                "(default: the host's)");
+  compiling.addFlag("!--no-weights", flags.options.hasWeights,
+                    "A small plan for --random-weights alone: the "
+                    "configuration decides all shapes");
+  flags.addReportsTo(*verb, CompileFlags::Help::Listed);
+  verb->footer("Examples:\n"
+               "  llamac compile model.gguf -o model.plan\n"
+               "  llamac compile Llama-3.2-1B -o q8.plan --weights q8_0 -c "
+               "4096\n"
+               "  llamac compile model.gguf --stop-after fuse -o -");
   verb->callback([command, &status] { status = command->run(); });
 }
 

@@ -13,6 +13,7 @@
 #include "frontends/huggingface/HuggingFaceTokenizerWriter.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
@@ -30,8 +31,7 @@ static absl::Status writeTokenizerFiles(const TokenizerSource &tokenizer,
     if (exitCode(status) != ExitCode::Unsupported)
       return status;
     // The weights are of use without it, to whoever has the tokenizer's file.
-    std::fprintf(stderr, "warning: no tokenizer is written: %s\n",
-                 std::string(status.message()).c_str());
+    printWarning(absl::StrCat("no tokenizer is written: ", status.message()));
     return absl::OkStatus();
   }
   for (const std::string &path : tokenizer.paths) {
@@ -79,16 +79,21 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<ConvertCommand>();
   CLI::App *verb =
       app.add_subcommand("convert", "Write a model in another format");
-  verb->add_option("model", command->model, "A model directory or .gguf file")
+  verb->add_option("MODEL", command->model, "A model directory or .gguf file")
       ->required();
-  verb->add_option("-o,--output", command->directory, "The directory to write")
+  const OptionGroup group{*verb};
+  group
+      .add("-o,--output", command->directory, "DIR",
+           "The directory to write, which is empty or not there")
       ->required();
-  verb->add_option("--to", command->form, "meta or huggingface")
+  group.add("--to", command->form, "FORMAT", "meta or huggingface")
       ->required()
       ->check(CLI::IsMember({"meta", "huggingface"}));
-  verb->add_option("--type", command->blockType,
+  group.addDefault("--type", command->blockType, "TYPE",
                    "What weights in block formats become: f32, f16 or bf16");
-  verb->add_flag("-q,--quiet", command->quiet, "No progress on stderr");
+  group.addFlag("-q,--quiet", command->quiet, "No progress on stderr");
+  verb->footer("Examples:\n"
+               "  llamac convert model.gguf -o model --to huggingface");
   verb->callback([command, &status] { status = command->run(); });
 }
 

@@ -21,6 +21,7 @@
 #include "ir/plan/Plan.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
@@ -201,7 +202,7 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
 //===----------------------------------------------------------------------===//
 
 static std::string cellText(const Json &value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? printable(value.get<std::string>()) : value.dump();
 }
 
 /// "key  value" lines.
@@ -312,7 +313,11 @@ struct InspectCommand {
   std::string html; ///< Where the report goes; empty: none is asked for.
   ReportOptions report;
 
-  absl::Status run() const { return html.empty() ? print() : writeReport(); }
+  absl::Status run() const {
+    if (namesPlan(path))
+      LLAMAC_RETURN_IF_ERROR(flags.checkPlan(path));
+    return html.empty() ? print() : writeReport();
+  }
 
   absl::Status writeReport() const {
     if (asJson || memory)
@@ -360,30 +365,31 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<InspectCommand>();
   CLI::App *verb = app.add_subcommand(
       "inspect", "Show the configuration, tensors, graph, kernels and memory");
-  verb->add_option("model", command->path, "A model or plan")->required();
-  verb->add_flag("--json", command->asJson, "One JSON object");
-  verb->add_flag("--memory", command->memory,
-                 "Also the map of each program's arena: who makes each buffer "
-                 "and when it is alive");
-  const std::string group = "A report to look at in a browser";
-  verb->add_option("--html", command->html,
-                   "Write one HTML file: passes, graphs, kernels, memory")
-      ->group(group);
-  verb->add_option("--cost-context", command->report.costContext,
-                   "Tokens in the cache at the step whose bytes and FLOPs are "
-                   "counted (default: 512, or the context if that is less)")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  verb->add_option("--peak-gbs", command->report.peaks.gigabytes,
-                   "The machine's memory bandwidth in GB/s, for the roofline")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  verb->add_option("--peak-gflops", command->report.peaks.gigaflops,
-                   "Its peak GFLOP/s, likewise")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
+  verb->add_option("MODEL", command->path, "A model or plan")->required();
+  const OptionGroup group{*verb};
+  group.addFlag("--json", command->asJson, "One JSON object");
+  group.addFlag("--memory", command->memory,
+                "Also the map of each program's arena: who makes each buffer "
+                "and when it is alive");
+  const OptionGroup page{*verb, "A report to look at in a browser"};
+  page.add("--html", command->html, "FILE",
+           "Write one HTML file: passes, graphs, kernels, memory");
+  page.add("--cost-context", command->report.costContext, "N",
+           "Tokens in the cache at the step whose bytes and FLOPs are counted "
+           "(default: 512, or the context if that is less)")
+      ->check(CLI::PositiveNumber);
+  page.add("--peak-gbs", command->report.peaks.gigabytes, "GB/S",
+           "The machine's memory bandwidth, for the roofline")
+      ->check(CLI::PositiveNumber);
+  page.add("--peak-gflops", command->report.peaks.gigaflops, "GFLOP/S",
+           "Its peak rate, likewise")
+      ->check(CLI::PositiveNumber);
   command->flags.addTo(*verb);
   command->flags.addReportsTo(*verb);
+  verb->footer("Examples:\n"
+               "  llamac inspect model.plan\n"
+               "  llamac inspect model.gguf --html report.html" +
+               command->flags.footer());
   verb->callback([command, &status] { status = command->run(); });
 }
 

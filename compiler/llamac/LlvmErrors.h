@@ -11,6 +11,7 @@
 
 #include "runtime/base/FatalEvents.h"
 
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/ErrorHandling.h"
 
 namespace llamac {
@@ -20,7 +21,11 @@ inline void installLlvmErrorHandlers() {
   llvm::install_bad_alloc_error_handler(
       [](void *, const char *, bool) { endOutOfMemory(); });
   llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
-    endProcess(ExitCode::Internal, reason);
+    // LLVM's streams end the process when they cannot be written.
+    endProcess(llvm::StringRef(reason).starts_with("IO failure")
+                   ? ExitCode::Memory
+                   : ExitCode::Internal,
+               reason);
   });
 }
 

@@ -10,26 +10,39 @@
 #include "compiler/llamac/Commands.h"
 #include "compiler/llamac/LlvmErrors.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/tools/CommandLine.h"
 
+// An option that is declared twice ends the program.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 static int llamacMain(int argc, char **argv) {
   CLI::App app("Compiles Llama models into plans and runs them.", "llamac");
-  app.set_version_flag("--version", LLAMAC_VERSION);
+  llamac::formatHelp(app);
+  app.set_version_flag("--version", LLAMAC_VERSION, "Print the version");
+  app.footer("MODEL is a model directory or a .gguf file, PLAN what `llamac "
+             "compile` made of\none. `llamac VERB --help` shows the options "
+             "of a verb.");
   absl::Status status = llamac::usageError("expected a verb, got none; see "
-                                           "--help");
-  llamac::addBenchCommand(app, status);
-  llamac::addCheckCommand(app, status);
-  llamac::addCompileCommand(app, status);
-  llamac::addConvertCommand(app, status);
-  llamac::addInspectCommand(app, status);
-  llamac::addLogitsCommand(app, status);
-  llamac::addPerplexityCommand(app, status);
-  llamac::addRunCommand(app, status);
-  llamac::addTokenizeCommand(app, status);
-  llamac::addTuneCommand(app, status);
+                                           "llamac --help");
+  using AddCommand = void (*)(CLI::App &, absl::Status &);
+  const std::pair<const char *, std::vector<AddCommand>> groups[] = {
+      {"Run a model or plan",
+       {llamac::addRunCommand, llamac::addBenchCommand,
+        llamac::addPerplexityCommand, llamac::addLogitsCommand,
+        llamac::addTokenizeCommand}},
+      {"Make plans and models",
+       {llamac::addCompileCommand, llamac::addTuneCommand,
+        llamac::addConvertCommand}},
+      {"Look inside", {llamac::addInspectCommand, llamac::addCheckCommand}},
+      {"Clean up", {llamac::addCacheCommand}}};
+  for (const auto &[heading, verbs] : groups)
+    for (const AddCommand add : verbs) {
+      add(app, status);
+      app.get_subcommands({}).back()->group(heading);
+    }
   if (const std::optional<int> code = llamac::parseCommandLine(app, argc, argv))
     return *code;
-  return llamac::reportStatus("llamac", status);
+  return llamac::finishTool("llamac", status);
 }
 
 int main(int argc, char **argv) {

@@ -22,9 +22,14 @@ struct ModelCommand {
   CompileFlags compile;
   ModelOptions runtime;
 
-  void addTo(CLI::App &verb, bool isRequired = true);
+  /// Adds a verb with the model as its first argument; the verb's own options
+  /// follow, then those that such verbs have in common.
+  CLI::App *addVerb(CLI::App &app, const char *name, const char *description,
+                    bool isRequired = true);
+  void addCommonOptions(CLI::App &verb, const std::string &examples);
 
   /// The plan that the flags name, or one that is compiled on the way, loaded.
+  /// Usage error for flags that a plan was not compiled with.
   absl::StatusOr<std::shared_ptr<const Model>> load(bool quiet = false) const;
 };
 

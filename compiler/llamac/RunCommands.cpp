@@ -19,33 +19,52 @@
 #include "compiler/llamac/Commands.h"
 #include "compiler/llamac/ModelCommand.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/DiskCache.h"
 #include "runtime/tools/CommandLine.h"
 
 #include <cstdio>
+#include <filesystem>
 
 namespace llamac {
 
-void ModelCommand::addTo(CLI::App &verb, bool isRequired) {
-  verb.add_option("model", model, "A plan, model directory or .gguf file")
+CLI::App *ModelCommand::addVerb(CLI::App &app, const char *name,
+                                const char *description, bool isRequired) {
+  CLI::App *verb = app.add_subcommand(name, description);
+  verb->add_option("MODEL", model, "A plan, model directory or .gguf file")
       ->required(isRequired);
-  compile.addTo(verb);
+  return verb;
+}
+
+void ModelCommand::addCommonOptions(CLI::App &verb,
+                                    const std::string &examples) {
   addModelOptions(verb, runtime);
+  compile.addTo(verb);
+  verb.footer("Examples:\n" + examples + compile.footer());
 }
 
 absl::StatusOr<std::shared_ptr<const Model>>
 ModelCommand::load(bool quiet) const {
+  if (namesPlan(model)) {
+    LLAMAC_RETURN_IF_ERROR(compile.checkPlan(model));
+  }
   // A plan made on the way holds code for the level that is to run.
   CompileFlags flags = compile;
   flags.isa = runtime.isa;
   LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
   options.hasWeights = !runtime.randomWeights;
-  LLAMAC_ASSIGN_OR_RETURN(ResolvedPlan plan,
-                          resolvePlan(model, options, quiet));
-  ModelOptions loading = runtime;
-  loading.verify &= !plan.verified;
-  loading.quiet = quiet;
-  loading.devices = allDevices();
-  return Model::load(plan.path, loading);
+  for (int attempt = 0;; ++attempt) {
+    LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
+                            resolvePlan(model, options, quiet));
+    ModelOptions loading = runtime;
+    loading.verify &= !plan.verified;
+    loading.quiet = quiet;
+    loading.devices = allDevices();
+    auto loaded = Model::load(plan.path, loading);
+    // A cached plan may be deleted at any time, and is then made again.
+    if (loaded.ok() || attempt == cacheAttempts || plan.path == model ||
+        std::filesystem::exists(plan.path))
+      return loaded;
+  }
 }
 
 void addRunCommand(CLI::App &app, absl::Status &status) {
@@ -53,12 +72,14 @@ void addRunCommand(CLI::App &app, absl::Status &status) {
     RunOptions options;
   };
   auto command = std::make_shared<Command>();
-  CLI::App *verb = app.add_subcommand("run", "Complete a prompt");
-  command->addTo(*verb);
+  CLI::App *verb = command->addVerb(app, "run", "Complete a prompt");
   addRunOptions(*verb, command->options);
+  command->addCommonOptions(
+      *verb, "  llamac run model.gguf -p \"The capital of France is\" -n 24\n"
+             "  llamac run model.plan -p - --temp 0 --json <prompt.txt");
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
-      LLAMAC_RETURN_IF_ERROR(checkRunOptions(command->options));
+      LLAMAC_RETURN_IF_ERROR(prepareRun(command->options, stdin));
       if (command->compile.options.target == "reference" &&
           (command->options.profile || !command->options.trace.empty()))
         return usageError("--profile and --trace: expected a target that has "
@@ -78,9 +99,11 @@ void addBenchCommand(CLI::App &app, absl::Status &status) {
     BenchOptions options;
   };
   auto command = std::make_shared<Command>();
-  CLI::App *verb = app.add_subcommand("bench", "Measure prefill and decode");
-  command->addTo(*verb);
+  CLI::App *verb = command->addVerb(app, "bench", "Measure prefill and decode");
   addBenchOptions(*verb, command->options);
+  command->addCommonOptions(
+      *verb, "  llamac bench model.gguf --prompt-tokens 512 -t 2\n"
+             "  llamac bench model.plan --kernels");
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
       LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
@@ -94,9 +117,9 @@ void addPerplexityCommand(CLI::App &app, absl::Status &status) {
     PerplexityOptions options;
   };
   auto command = std::make_shared<Command>();
-  CLI::App *verb = app.add_subcommand("perplexity", "Score a text");
-  command->addTo(*verb);
+  CLI::App *verb = command->addVerb(app, "perplexity", "Score a text");
   addPerplexityOptions(*verb, command->options);
+  command->addCommonOptions(*verb, "  llamac perplexity model.gguf text.txt");
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
       LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
@@ -110,10 +133,11 @@ void addLogitsCommand(CLI::App &app, absl::Status &status) {
     LogitsOptions options;
   };
   auto command = std::make_shared<Command>();
-  CLI::App *verb = app.add_subcommand(
-      "logits", "Write the logits after each token to a .npy file");
-  command->addTo(*verb);
+  CLI::App *verb = command->addVerb(
+      app, "logits", "Write the logits after each token to a .npy file");
   addLogitsOptions(*verb, command->options);
+  command->addCommonOptions(
+      *verb, "  llamac logits model.gguf --tokens 1,2,3 -o logits.npy");
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
       if (command->compile.options.target == "reference")

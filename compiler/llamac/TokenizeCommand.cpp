@@ -80,13 +80,17 @@ void addTokenizeCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<TokenizeCommand>();
   CLI::App *verb =
       app.add_subcommand("tokenize", "Print the token ids of a text");
-  verb->add_option("model", command->model, "A model or plan")->required();
-  verb->add_option("text", command->text, "The text, or with --decode the ids")
+  verb->add_option("MODEL", command->model, "A model or plan")->required();
+  verb->add_option("TEXT", command->text, "The text, or with --decode the ids")
       ->required();
-  verb->add_flag("--special", command->special,
-                 "Names of special tokens in the text stand for them");
-  verb->add_flag("--bos", command->bos, "Begin-of-sequence token first");
-  verb->add_flag("--decode", command->decode, "Print the text of ids instead");
+  const OptionGroup group{*verb};
+  group.addFlag("--special", command->special,
+                "Names of special tokens in the text stand for them");
+  group.addFlag("--bos", command->bos, "Begin-of-sequence token first");
+  group.addFlag("--decode", command->decode, "Print the text of ids instead");
+  verb->footer("Examples:\n"
+               "  llamac tokenize model.gguf \"Hello, world\"\n"
+               "  llamac tokenize model.gguf --decode 1,2,3");
   verb->callback([command, &status] { status = command->run(); });
 }
 

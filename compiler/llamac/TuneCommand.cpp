@@ -19,10 +19,12 @@ void addTuneCommand(CLI::App &app, absl::Status &status) {
     TuneCommandOptions options;
   };
   auto command = std::make_shared<Command>();
-  CLI::App *verb = app.add_subcommand(
-      "tune", "Find the fastest tiles for this machine and keep them");
-  command->addTo(*verb, /*isRequired=*/false);
+  CLI::App *verb = command->addVerb(
+      app, "tune", "Find the fastest tiles for this machine and keep them",
+      /*isRequired=*/false);
   addTuneOptions(*verb, command->options);
+  command->addCommonOptions(*verb, "  llamac tune model.gguf --budget 60\n"
+                                   "  llamac tune --export tuned.json");
   verb->callback([command, &status] {
     status = [&]() -> absl::Status {
       command->runtime.tuned = false;

@@ -78,10 +78,7 @@ absl::Status convertToHuggingFace(const Checkpoint &checkpoint,
     return internalError("a checkpoint without weights");
   LLAMAC_ASSIGN_OR_RETURN(const std::string config,
                           renderConfig(checkpoint, streams[0].type));
-  LLAMAC_RETURN_IF_ERROR(
-      prepareDirectory(target, "model", ".safetensors", "model.safetensors"));
-  LLAMAC_RETURN_IF_ERROR(
-      prepareDirectory(target, "model", ".safetensors.index.json", ""));
+  LLAMAC_RETURN_IF_ERROR(prepareDirectory(target));
   LLAMAC_RETURN_IF_ERROR(
       writeSafetensors(joinPath(target, "model.safetensors"), streams));
   if (options.writeTokenizer)

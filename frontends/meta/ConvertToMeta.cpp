@@ -91,8 +91,7 @@ absl::Status convertToMeta(const Checkpoint &checkpoint,
   const std::string target(directory);
   LLAMAC_ASSIGN_OR_RETURN(const std::string params,
                           renderParams(checkpoint.config));
-  LLAMAC_RETURN_IF_ERROR(
-      prepareDirectory(target, "consolidated.", ".pth", "consolidated.00.pth"));
+  LLAMAC_RETURN_IF_ERROR(prepareDirectory(target));
   const std::vector<TensorStream> streams = streamWeights(
       checkpoint, options, &ExpectedWeight::metaName, /*halves=*/false);
   std::vector<TensorAlias> aliases;

@@ -8,6 +8,8 @@
 
 #include "runtime/base/Progress.h"
 
+#include "runtime/base/Terminal.h"
+
 #include "absl/strings/str_format.h"
 
 #include <cstdio>
@@ -65,8 +67,7 @@ void Progress::finish() {
 void Progress::write(absl::string_view line) {
   if (!live)
     return;
-  std::fprintf(stderr, "\r\x1b[K%.*s", static_cast<int>(line.size()),
-               line.data());
+  std::fprintf(stderr, "\r\x1b[K%s", printable(line).c_str());
   std::fflush(stderr);
   shown = true;
 }

@@ -66,7 +66,11 @@ absl::StatusOr<size_t> CpuDevice::chooseCode(const schema::PlanT &plan) const {
   levels.reserve(plan.code.size());
   for (const auto &code : plan.code)
     levels.push_back(code->isa);
-  return chooseIsaLevel(levels, limit);
+  auto choice = chooseIsaLevel(levels, limit);
+  // Who asked for less than the machine has can ask for more.
+  if (!choice.ok() && limit < hostIsaLevel())
+    return usageError(choice.status().message());
+  return choice;
 }
 
 std::string CpuDevice::identity(const schema::PlanT &plan) const {

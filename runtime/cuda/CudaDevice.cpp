@@ -10,11 +10,11 @@
 
 #include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
-#include "runtime/cuda/CubinCache.h"
 #include "runtime/cuda/CudaProgram.h"
 #include "runtime/cuda/CudaStepQueue.h"
 #include "runtime/cuda/CudaUpload.h"
 #include "runtime/cuda/Nvrtc.h"
+#include "runtime/io/DiskCache.h"
 #include "runtime/plan/SourceBundle.h"
 
 #include "absl/cleanup/cleanup.h"
@@ -24,8 +24,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstdio>
 #include <mutex>
 #include <thread>
 
@@ -306,7 +304,7 @@ sourcesOf(const PlanReader &plan) {
 
 namespace {
 
-/// Gives the code of kernels, compiled where it has not been kept.
+/// Gives the code of kernels, compiled where it is not cached.
 class KernelCompiler {
 public:
   KernelCompiler(const std::string &architecture, int driverVersion)
@@ -321,7 +319,6 @@ private:
   int driverVersion;
   std::mutex opening;
   std::optional<Nvrtc> nvrtc;
-  std::atomic<bool> warned = false;
 };
 
 } // namespace
@@ -348,18 +345,13 @@ absl::StatusOr<const Nvrtc *> KernelCompiler::open() {
 absl::StatusOr<std::string> KernelCompiler::image(const CudaSource &source) {
   LLAMAC_ASSIGN_OR_RETURN(const Nvrtc *compiler, open());
   const std::string key = cubinKey(source, architecture, compiler->version());
-  const absl::StatusOr<KeptFiles> files = cubinFiles();
-  if (files.ok())
-    if (std::optional<std::string> known = files->find(key))
-      return *std::move(known);
+  const DiskCache cache(CacheKind::Cubins);
+  if (std::optional<std::string> known = cache.find(key))
+    return *std::move(known);
   auto cubin = compiler->compile(source, architecture);
   if (!cubin.ok())
     return deviceError(cubin.status().message());
-  if (const absl::Status kept =
-          files.ok() ? files->keep(key, cubin->image) : files.status();
-      !kept.ok() && !warned.exchange(true))
-    std::fprintf(stderr, "warning: compiled kernels are not kept: %s\n",
-                 std::string(kept.message()).c_str());
+  cache.keep(key, cubin->image);
   return std::move(cubin->image);
 }
 

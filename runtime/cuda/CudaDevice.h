@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A plan for cuda holds the source of its kernels. They are compiled by NVRTC
-// for the GPU that is found, each once: CubinCache.h keeps them. Steps run on
-// one stream; those of the small programs, which decode runs again and again,
-// as one CUDA graph for each number of rows.
+// for the GPU that is found, each once: cubins are cached (DiskCache.h). Steps
+// run on one stream; those of the small programs, which decode runs again and
+// again, as one CUDA graph for each number of rows.
 //
 // Threads may run engines of their own at the same time. The stream orders what
 // each gives it, and what lies between is of other memory. A graph is captured

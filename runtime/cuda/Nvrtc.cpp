@@ -9,6 +9,7 @@
 #include "runtime/cuda/Nvrtc.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/DiskCache.h"
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -22,6 +23,17 @@
 #include <dlfcn.h>
 
 namespace llamac {
+
+std::string cubinKey(const CudaSource &source, const std::string &architecture,
+                     const std::string &version) {
+  std::vector<absl::string_view> parts = {architecture, version, source.name,
+                                          source.text};
+  for (const SourceHeader &header : source.headers) {
+    parts.emplace_back(header.name);
+    parts.emplace_back(header.text);
+  }
+  return keyOf(parts);
+}
 
 //===----------------------------------------------------------------------===//
 // The library

@@ -56,6 +56,11 @@ struct CudaSource {
   std::vector<SourceHeader> headers;
 };
 
+/// Names all that decides the cubin of `source` for `architecture`, compiled by
+/// NVRTC `version`; see DiskCache.h.
+std::string cubinKey(const CudaSource &source, const std::string &architecture,
+                     const std::string &version);
+
 struct Cubin {
   std::string image; ///< An ELF file for the architecture.
   CompileLog log;

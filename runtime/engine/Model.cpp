@@ -10,6 +10,7 @@
 
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/cpu/Topology.h"
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/engine/WeightLoader.h"
@@ -17,11 +18,9 @@
 #include "runtime/tune/ProgramWays.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <iterator>
 #include <utility>
 
@@ -53,21 +52,17 @@ private:
 
 } // namespace
 
-static void warn(absl::string_view what) {
-  absl::FPrintF(stderr, "warning: %s\n", what);
-}
-
 std::shared_ptr<const PlanReader> Model::planAsTuned() const {
   const auto path = tuningStorePath();
   const std::unique_ptr<TuningStore> store =
-      path.ok() ? TuningStore::openExisting(*path, warn) : nullptr;
+      path.ok() ? TuningStore::openExisting(*path, printWarning) : nullptr;
   if (!store)
     return nullptr;
   auto tuned = tunedPlan(*reader, runsOn->identity(plan()), *store);
   if (tuned.ok())
     return *std::move(tuned);
-  warn(absl::StrCat(tuned.status().message(),
-                    "; what was tuned for the plan is not used"));
+  printWarning(absl::StrCat(tuned.status().message(),
+                            "; what was tuned for the plan is not used"));
   return nullptr;
 }
 
@@ -95,8 +90,8 @@ Model::load(absl::string_view path, const ModelOptions &options) {
       model->reader = std::move(tuned);
       model->kernels = *std::move(code);
     } else {
-      warn(absl::StrCat(code.status().message(),
-                        "; what was tuned for the plan is not used"));
+      printWarning(absl::StrCat(code.status().message(),
+                                "; what was tuned for the plan is not used"));
     }
   }
   if (!model->kernels) {

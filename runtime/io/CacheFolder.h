@@ -13,13 +13,27 @@
 #include "absl/strings/string_view.h"
 
 #include <string>
+#include <sys/stat.h>
 
 namespace llamac {
 
 /// Folder llamac/`part` of XDG_CACHE_HOME or, when that is not set, of
-/// ~/.cache; made when it is not there. Usage error when the environment names
-/// neither, or it cannot be made.
+/// ~/.cache, which may not be there. Usage error when the environment names
+/// neither.
+absl::StatusOr<std::string> cachePath(absl::string_view part);
+
+/// cachePath(), made by makePrivateFolder().
 absl::StatusOr<std::string> cacheFolder(absl::string_view part);
+
+/// Makes `folder` and those above it that are not there, for the user alone.
+/// Usage error when it cannot be made or is not to be trusted.
+absl::Status makePrivateFolder(const std::string &folder);
+
+/// Usage error for a file or folder `path` whose contents somebody else
+/// decides: `info` says that others may write to it, or that it is neither the
+/// user's nor root's. What a cache holds is run, and so only such ones are
+/// used.
+absl::Status checkTrusted(const std::string &path, const struct stat &info);
 
 } // namespace llamac
 

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -105,6 +106,19 @@ struct TableErrors {
 
 } // namespace
 
+// What `bytes` are when they are no plan.
+static absl::string_view kindOfFile(absl::Span<const uint8_t> bytes) {
+  const absl::string_view text(reinterpret_cast<const char *>(bytes.data()),
+                               bytes.size());
+  if (absl::StartsWith(text, "GGUF"))
+    return "a GGUF model";
+  if (absl::StartsWith(text, "PK"))
+    return "a PyTorch checkpoint";
+  if (text.substr(8, 1) == "{")
+    return "a safetensors file";
+  return "another kind of file";
+}
+
 // The header's own fields, before anything they point at is read.
 static absl::StatusOr<PlanHeader> parseHeader(const TableErrors &errors,
                                               absl::Span<const uint8_t> bytes) {
@@ -114,8 +128,10 @@ static absl::StatusOr<PlanHeader> parseHeader(const TableErrors &errors,
                                      " bytes, got a file of ", bytes.size()));
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != planMagic)
-    return errors.at(0, "magic: expected a llamac plan, got another kind of "
-                        "file");
+    return badPlanError(absl::StrCat(
+        errors.path, ":0: magic: expected a llamac plan, got ",
+        kindOfFile(bytes), "; make a plan of a model: llamac compile ",
+        errors.path, " -o FILE.plan"));
   if (header.version != planVersion)
     return errors.at(8, absl::StrCat("plan version: expected ", planVersion,
                                      ", got ", header.version));

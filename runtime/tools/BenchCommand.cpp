@@ -9,6 +9,7 @@
 #include "runtime/tools/BenchCommand.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/tune/Trials.h"
 
 #include "absl/strings/str_cat.h"
@@ -317,7 +318,7 @@ static void printKernels(const Profile &profile, absl::string_view work,
                          const std::optional<DeviceLimits> &limits,
                          const BenchOptions &options, std::FILE *out) {
   if (!options.json) {
-    absl::FPrintF(out, "%s\n%s\n", work, profile.table(limits));
+    printText(out, absl::StrCat(work, "\n", profile.table(limits), "\n"));
     return;
   }
   nlohmann::ordered_json report = {{"work", std::string(work)}};

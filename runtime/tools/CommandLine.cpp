@@ -10,109 +10,166 @@
 
 #include "runtime/base/FatalEvents.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <numeric>
 
 namespace llamac {
 
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+CLI::Validator wholeNumber(int64_t least, int64_t most) {
+  return {[=](const std::string &text) {
+            int64_t value = 0;
+            return absl::SimpleAtoi(text, &value) && value >= least &&
+                           value <= most
+                       ? ""
+                       : absl::StrCat("expected ", least, " to ", most,
+                                      ", got ", text);
+          },
+          ""};
+}
+
+CLI::Validator seedNumber() {
+  return {[](const std::string &text) {
+            uint64_t value = 0;
+            return absl::SimpleAtoi(text, &value)
+                       ? ""
+                       : absl::StrCat("expected 0 to ", UINT64_MAX, ", got ",
+                                      text);
+          },
+          ""};
+}
+
 void addModelOptions(CLI::App &app, ModelOptions &options) {
-  app.add_option("-t,--threads", options.threads,
-                 "Threads; one on each physical core when not given")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--isa", options.isa,
-                 "Best instruction-set level to use (also LLAMAC_ISA)");
-  app.add_option("--sim-schedule", options.simSchedule,
-                 "Order of the threads on sim: forward, reverse, random or "
-                 "random:SEED");
-  app.add_option("--random-weights", options.randomWeights,
-                 "Make weights up by this seed in place of the plan's");
-  app.add_flag("!--no-tuned", options.tuned,
-               "Run the plan's own tiles, whatever was tuned");
-  app.add_flag("!--no-verify", options.verify,
-               "Skip the checksums of the plan");
+  const OptionGroup group{app, "Execution"};
+  group
+      .add("-t,--threads", options.threads, "N",
+           "Threads (default: one on each physical core)")
+      ->check(wholeNumber(1, 1024));
+  group.add("--isa", options.isa, "LEVEL",
+            "Best instruction-set level to use (also LLAMAC_ISA)");
+  group.add("--sim-schedule", options.simSchedule, "ORDER",
+            "Order of the threads on sim: forward, reverse, random or "
+            "random:SEED");
+  group
+      .add("--random-weights", options.randomWeights, "SEED",
+           "Random weights of this seed in place of the plan's")
+      ->check(seedNumber());
+  group.addFlag("!--no-tuned", options.tuned,
+                "Run the default configs, whatever was tuned");
+  group.addFlag("!--no-verify", options.verify,
+                "Skip the checksums of the plan");
 }
 
 void addRunOptions(CLI::App &app, RunOptions &options) {
+  const OptionGroup prompt{app, "Prompt"};
   CLI::Option *text =
-      app.add_option("-p,--prompt", options.prompt, "The prompt as text");
-  app.add_option("--tokens", options.tokens, "The prompt as ids: 1,2,3")
+      prompt.add("-p,--prompt", options.prompt, "TEXT",
+                 "The prompt as text; - reads it from stdin, without its last "
+                 "line feed");
+  prompt.add("--tokens", options.tokens, "IDS", "The prompt as ids: 1,2,3")
       ->excludes(text);
-  app.add_flag("--special", options.special,
-               "Names of special tokens in the prompt stand for them");
+  prompt.addFlag("--special", options.special,
+                 "Names of special tokens in the prompt stand for them");
+
   GenerateOptions &generate = options.generate;
-  app.add_option("-n,--predict", generate.maxTokens,
-                 "Tokens to generate at most; -1 for as many as fit");
-  app.add_option("--temp", options.temperature,
-                 "Temperature; 0 takes the likeliest token (default: what the "
-                 "model's makers advise, else 0)");
-  app.add_option("--top-k", options.topK,
-                 "Draw from the k likeliest tokens; 0 for all");
-  app.add_option("--top-p", options.topP,
-                 "Draw from the likeliest tokens of this total probability");
-  app.add_option("-s,--seed", generate.sampling.seed,
-                 "Seed of the draws; a random one is printed");
-  app.add_option("--stop", generate.stopStrings,
-                 "Text that ends the answer; may be given more than once")
+  const OptionGroup generation{app, "Generation"};
+  generation
+      .addDefault("-n,--predict", generate.maxTokens, "N",
+                  "Tokens to generate at most; -1 for as many as fit")
+      ->check(wholeNumber(-1, mostTokens));
+  generation.add("--temp", options.temperature, "T",
+                 "Temperature; 0 takes the argmax (default: what the model's "
+                 "makers advise, else 0)");
+  generation.add("--top-k", options.topK, "K",
+                 "Sample from the K most probable tokens; 0 for all");
+  generation.add("--top-p", options.topP, "P",
+                 "Sample from the most probable tokens of total probability P");
+  generation
+      .add("-s,--seed", generate.sampling.seed, "SEED",
+           "Seed of the samples (default: a random one, which is printed)")
+      ->check(seedNumber());
+  generation
+      .add("--stop", generate.stopStrings, "TEXT",
+           "Text that ends the answer; may be given more than once")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("!--ignore-eos", generate.stopAtStopIds,
-               "Go on after a stop token");
-  app.add_flag("--print-ids", options.printIds, "Print ids instead of text");
-  app.add_flag("--json", options.json, "Timings as JSON");
-  app.add_flag("-q,--quiet", options.quiet, "No timings");
-  app.add_flag("--profile", options.profile,
-               "Time, bytes and share of bandwidth of each kernel on stderr");
-  app.add_option("--trace", options.trace,
-                 "A file for the time of each launch, for chrome://tracing");
+  generation.addFlag("!--ignore-eos", generate.stopAtStopIds,
+                     "Go on after a stop token");
+
+  const OptionGroup output{app, "Output"};
+  output.addFlag("--print-ids", options.printIds, "Print ids instead of text");
+  output.addFlag("--json", options.json,
+                 "Print one JSON object when done: the answer and the timings");
+  output.addFlag("-q,--quiet", options.quiet, "No progress and no timings");
+  output.addFlag("--profile", options.profile,
+                 "Time, bytes and share of bandwidth of each kernel on stderr");
+  output.add("--trace", options.trace, "FILE",
+             "Write the time of each launch, for chrome://tracing");
 }
 
 void addBenchOptions(CLI::App &app, BenchOptions &options) {
-  app.add_option("--prompt-tokens", options.promptTokens,
-                 "Tokens of the prompt; several, comma separated, are "
-                 "measured one after the other")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--gen-tokens", options.genTokens, "Tokens decoded after it")
-      ->capture_default_str();
-  app.add_option("--batch", options.batch,
-                 "Sequences that run together; several, comma separated")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--warm-ups", options.warmUps, "Runs before those measured")
-      ->capture_default_str();
-  app.add_option("--repeat", options.repeat, "Runs whose median is printed")
-      ->capture_default_str();
-  CLI::Option *kernels = app.add_flag(
+  const OptionGroup group{app};
+  group
+      .addDefault("--prompt-tokens", options.promptTokens, "N",
+                  "Tokens of the prompt; several, comma separated, are "
+                  "measured one after the other")
+      ->delimiter(',');
+  group.addDefault("--gen-tokens", options.genTokens, "N",
+                   "Tokens decoded after it");
+  group
+      .addDefault("--batch", options.batch, "N",
+                  "Sequences that run together; several, comma separated")
+      ->delimiter(',');
+  group.addDefault("--warm-ups", options.warmUps, "N",
+                   "Runs before those measured");
+  group.addDefault("--repeat", options.repeat, "N",
+                   "Runs whose median is printed");
+  CLI::Option *kernels = group.addFlag(
       "--kernels", options.kernels,
-      "Time, bandwidth and operations of each kernel, and their shares "
-      "of what is measured to be possible");
-  app.add_flag("--compare-untuned", options.compareUntuned,
-               "Run with and without what was tuned in turn, and print how "
-               "many times as fast it is")
+      "Time, bandwidth and operations of each kernel, and their shares of "
+      "what is measured to be possible");
+  group
+      .addFlag("--compare-untuned", options.compareUntuned,
+               "Run with and without what was tuned in turn, and print the "
+               "speedup")
       ->excludes(kernels);
-  app.add_flag("--json", options.json, "Print a JSON object for each");
+  group.addFlag("--json", options.json, "Print a JSON object for each");
 }
 
 void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
-  app.add_option("--tokens", options.tokens, "Ids: 1,2,3")->required();
-  app.add_option("-o,--output", options.output, "The .npy file to write")
+  const OptionGroup group{app};
+  group.add("--tokens", options.tokens, "IDS", "Ids: 1,2,3")->required();
+  group.add("-o,--output", options.output, "FILE", "The .npy file to write")
       ->required();
-  app.add_option("--chunk", options.chunk,
-                 "Tokens of one step at most; 0 for as many as fit")
-      ->capture_default_str();
+  group.addDefault("--chunk", options.chunk, "N",
+                   "Tokens of one step at most; 0 for as many as fit");
 }
 
 void addPerplexityOptions(CLI::App &app, PerplexityOptions &options) {
-  app.add_option("FILE", options.file, "A text file")->required();
-  app.add_option("--window", options.window, "Tokens of a window")
-      ->capture_default_str();
-  app.add_flag("--json", options.json, "Print one JSON object");
+  const OptionGroup group{app};
+  group.add("FILE", options.file, "FILE", "A text file")->required();
+  group.addDefault("--window", options.window, "N", "Tokens of a window");
+  group.addFlag("--json", options.json, "Print one JSON object");
 }
 
 void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
@@ -136,10 +193,164 @@ void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
                "time, the limit and the runner-up, and do nothing else");
   app.add_flag("--json", options.json, "Print all that was measured as JSON");
   app.add_option("--export", options.exportTo,
-                 "A file to write all that is kept to, for other machines");
+                 "A file to write all that is kept to, for other machines")
+      ->type_name("FILE");
   app.add_option("--import", options.importFrom,
                  "A file of --export to take entries from; with a model, its "
-                 "picks are compiled");
+                 "picks are compiled")
+      ->type_name("FILE");
+}
+
+//===----------------------------------------------------------------------===//
+// Help
+//===----------------------------------------------------------------------===//
+
+/// `name` and, in a second column, `text`, wrapped at 80 columns.
+static std::string helpRow(const std::string &name, absl::string_view text) {
+  constexpr size_t first = 26, width = 80;
+  std::string row = absl::StrCat("  ", name);
+  size_t column = row.size();
+  if (column + 2 > first) {
+    row += "\n";
+    column = 0;
+  }
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (column > first && column + 1 + word.size() >= width) {
+      row += "\n";
+      column = 0;
+    }
+    const size_t space = column < first ? first - column : 1;
+    absl::StrAppend(&row, std::string(space, ' '), word);
+    column += space + word.size();
+  }
+  return row + "\n";
+}
+
+namespace {
+
+class HelpFormatter final : public CLI::Formatter {
+public:
+  std::string make_option(const CLI::Option *option,
+                          bool isPositional) const override {
+    std::string name = absl::StrReplaceAll(
+        make_option_name(option, isPositional), {{"{false}", ""}, {",", ", "}});
+    if (!isPositional && option->get_type_size() != 0)
+      // Behind a colon stands what a check says of itself.
+      absl::StrAppend(
+          &name, " ",
+          option->get_type_name().substr(0, option->get_type_name().find(':')));
+    std::string text = option->get_description();
+    if (!isPositional && option->get_required())
+      text += " (required)";
+    if (const std::string value = option->get_default_str();
+        !value.empty() && value != "[]")
+      absl::StrAppend(&text, " (default: ",
+                      absl::StripSuffix(absl::StripPrefix(value, "["), "]"),
+                      ")");
+    return helpRow(name, text);
+  }
+  std::string make_subcommand(const CLI::App *verb) const override {
+    return helpRow(verb->get_name(), verb->get_description());
+  }
+  std::string make_help(const CLI::App *app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    // An empty line between parts, and never two.
+    return absl::StrReplaceAll(
+        CLI::Formatter::make_help(app, std::move(name), mode),
+        {{"\nUsage:", "\n\nUsage:"}, {"\n\n\n", "\n\n"}});
+  }
+};
+
+} // namespace
+
+void formatHelp(CLI::App &app) {
+  auto formatter = std::make_shared<HelpFormatter>();
+  formatter->label("Positionals", "Arguments");
+  formatter->label("SUBCOMMAND", "VERB");
+  app.formatter(formatter);
+  app.set_help_flag("-h,--help", "Print this help");
+}
+
+//===----------------------------------------------------------------------===//
+// Parsing
+//===----------------------------------------------------------------------===//
+
+/// How many letters must be added, removed or changed to make `b` of `a`.
+static size_t editDistance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// "; did you mean X?" for the one of `names` that is meant by `given`.
+static std::string suggestion(absl::string_view given,
+                              const std::vector<std::string> &names) {
+  std::string best;
+  size_t least = given.size() / 3 + 1;
+  for (const std::string &name : names) {
+    const size_t shared = std::min(given.size(), name.size());
+    const bool isPrefix =
+        shared > 4 && given.substr(0, shared) == name.substr(0, shared);
+    if (const size_t distance = isPrefix ? 1 : editDistance(given, name);
+        distance < least) {
+      least = distance;
+      best = name;
+    }
+  }
+  return best.empty() ? "" : absl::StrCat("; did you mean ", best, "?");
+}
+
+/// What is wrong with an argument that nothing takes, which `verb` ends at.
+static std::string describeExtra(const CLI::App &verb,
+                                 const std::string &argument) {
+  std::vector<std::string> names;
+  if (!absl::StartsWith(argument, "-")) {
+    if (!verb.get_options([](const CLI::Option *option) {
+               return option->get_positional();
+             })
+             .empty())
+      return absl::StrCat("unexpected argument ", argument);
+    for (const CLI::App *known : verb.get_subcommands({}))
+      names.push_back(known->get_name());
+    return absl::StrCat("unknown verb ", argument, suggestion(argument, names));
+  }
+  for (const CLI::Option *known : verb.get_options())
+    for (const std::string &name : known->get_lnames())
+      names.push_back("--" + name);
+  const std::string flag = argument.substr(0, argument.find('='));
+  return absl::StrCat("unknown option ", flag, suggestion(flag, names));
+}
+
+/// A message about what is wrong with the command line of `app`.
+static std::string describeError(const CLI::App &app,
+                                 const CLI::ParseError &error, int argc,
+                                 char **argv) {
+  const CLI::App *verb = &app;
+  std::string name = app.get_name();
+  while (!verb->get_subcommands().empty()) {
+    verb = verb->get_subcommands().front();
+    absl::StrAppend(&name, " ", verb->get_name());
+  }
+  // The parser gives all at once, and reversed.
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  char **first =
+      std::find_first_of(argv + 1, argv + argc, extras.begin(), extras.end(),
+                         [](const char *given, const std::string &extra) {
+                           return given == extra;
+                         });
+  return absl::StrCat(
+      first != argv + argc
+          ? describeExtra(*verb, *first)
+          : absl::StrReplaceAll(error.what(), {{"{false}", ""}}),
+      "; see ", name, " --help");
 }
 
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
@@ -148,30 +359,40 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
     return std::nullopt;
   } catch (const CLI::ParseError &error) {
     // Help and version end well and go to stdout.
-    if (error.get_exit_code() == 0)
-      return app.exit(error, std::cout, std::cerr);
-    return reportStatus(app.get_name(), usageError(absl::StrFormat(
-                                            "%s; see --help", error.what())));
+    if (error.get_exit_code() != 0)
+      return finishTool(app.get_name(),
+                        usageError(describeError(app, error, argc, argv)));
+    app.exit(error, std::cout, std::cerr);
+    return finishTool(app.get_name(), absl::OkStatus());
   }
 }
 
 int runTool(const char *tool, absl::FunctionRef<int()> body) {
+  claimStandardStreams();
   installFatalHandlers(tool);
   try {
     return body();
   } catch (const std::bad_alloc &) {
     endOutOfMemory();
   } catch (const std::exception &error) {
-    return reportStatus(tool, internalError(error.what()));
+    return finishTool(tool, internalError(error.what()));
   }
 }
 
-int reportStatus(absl::string_view tool, const absl::Status &status) {
-  if (status.ok())
+int finishTool(absl::string_view tool, const absl::Status &status) {
+  absl::Status outcome = status;
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (outcome.ok() && (!flushed || std::ferror(stdout)))
+    outcome = memoryError(
+        absl::StrCat("stdout: cannot be written",
+                     errno ? absl::StrCat(": ", std::strerror(errno)) : ""));
+  if (outcome.ok())
     return 0;
-  absl::FPrintF(stderr, "%s: error: %s\n", tool,
-                absl::StrReplaceAll(status.message(), {{"\n", " "}}));
-  return static_cast<int>(exitCode(status));
+  absl::FPrintF(
+      stderr, "%s: error: %s\n", tool,
+      printable(absl::StrReplaceAll(outcome.message(), {{"\n", " "}})));
+  return static_cast<int>(exitCode(outcome));
 }
 
 } // namespace llamac

@@ -22,6 +22,33 @@
 
 namespace llamac {
 
+/// Options under one heading of a verb's help; no heading hides them there.
+struct OptionGroup {
+  CLI::App &app;
+  std::string heading = "Options";
+
+  /// An option with a value of `type`: "FILE".
+  template <typename Value>
+  CLI::Option *add(const std::string &names, Value &value,
+                   const std::string &type, const std::string &text) const {
+    return app.add_option(names, value, text)->type_name(type)->group(heading);
+  }
+  /// The same, whose help shows the default.
+  template <typename Value>
+  CLI::Option *addDefault(const std::string &names, Value &value,
+                          const std::string &type,
+                          const std::string &text) const {
+    return add(names, value, type, text)->capture_default_str();
+  }
+  CLI::Option *addFlag(const std::string &names, bool &value,
+                       const std::string &text) const {
+    return app.add_flag(names, value, text)->group(heading);
+  }
+};
+
+/// Tokens that a context may be asked to hold.
+inline constexpr int64_t mostTokens = int64_t{1} << 20;
+
 // Each declares the flags of one structure, with its defaults; where the plan
 // or model comes from is the tool's own.
 void addModelOptions(CLI::App &app, ModelOptions &options);
@@ -31,6 +58,16 @@ void addLogitsOptions(CLI::App &app, LogitsOptions &options);
 void addTuneOptions(CLI::App &app, TuneCommandOptions &options);
 void addPerplexityOptions(CLI::App &app, PerplexityOptions &options);
 
+/// Takes whole numbers from `least` to `most`.
+CLI::Validator wholeNumber(int64_t least, int64_t most);
+
+/// Takes what an unsigned 64-bit number may be; a sign is refused.
+CLI::Validator seedNumber();
+
+/// Gives `app`, and the verbs that are added to it later, help that is wrapped
+/// at 80 columns.
+void formatHelp(CLI::App &app);
+
 /// Parses the command line. When the tool is to end at once (help, version, or
 /// a wrong flag, which is named on stderr) the exit code it ends with.
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv);
@@ -39,9 +76,9 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv);
 /// line whatever happens (FatalEvents.h); an exception, too, becomes an error.
 int runTool(const char *tool, absl::FunctionRef<int()> body);
 
-/// Prints an error as `tool: error: message`, one line on stderr, and gives
-/// the exit code; 0 for OK.
-int reportStatus(absl::string_view tool, const absl::Status &status);
+/// Last in main: prints an error as `tool: error: message`, one line on stderr,
+/// and gives the exit code. Output that cannot be written is an error too.
+int finishTool(absl::string_view tool, const absl::Status &status);
 
 } // namespace llamac
 

@@ -17,9 +17,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/tools/CommandLine.h"
 
+#include "absl/strings/str_cat.h"
+
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 using namespace llamac;
@@ -44,14 +48,24 @@ static CLI::App *addCommand(CLI::App &app, Invocation &invocation,
   CLI::App *command = app.add_subcommand(name, description);
   command->add_option("PLAN", invocation.plan, "A compiled plan")->required();
   addModelOptions(*command, invocation.model);
+  command->group("Other verbs");
   return command;
 }
 
-// The command that was asked for; `run` has no name of its own.
-static absl::Status execute(const Invocation &invocation,
+/// The command that was asked for; `run` has no name of its own.
+static absl::Status execute(Invocation &invocation,
                             const std::string &command) {
+  if (invocation.plan.empty())
+    return usageError("PLAN: expected a file, got none; see llamac-run --help");
+  if (std::error_code error;
+      std::filesystem::is_directory(invocation.plan, error))
+    return badPlanError(absl::StrCat(
+        invocation.plan,
+        ": expected a plan, got a folder; make a plan of a model: llamac "
+        "compile ",
+        invocation.plan, " -o FILE.plan"));
   if (command.empty())
-    LLAMAC_RETURN_IF_ERROR(checkRunOptions(invocation.run));
+    LLAMAC_RETURN_IF_ERROR(prepareRun(invocation.run, stdin));
   ModelOptions loading = invocation.model;
   loading.quiet = invocation.run.quiet;
   if (command == "tune")
@@ -76,11 +90,12 @@ static absl::Status execute(const Invocation &invocation,
 static int llamacRun(int argc, char **argv) {
   Invocation invocation;
   CLI::App app("Runs a plan that llamac compiled.", "llamac-run");
-  app.set_version_flag("--version", LLAMAC_VERSION);
+  formatHelp(app);
+  app.set_version_flag("--version", LLAMAC_VERSION, "Print the version");
   app.require_subcommand(0, 1);
   app.add_option("PLAN", invocation.plan, "A compiled plan");
-  addModelOptions(app, invocation.model);
   addRunOptions(app, invocation.run);
+  addModelOptions(app, invocation.model);
   addBenchOptions(
       *addCommand(app, invocation, "bench", "Measure prefill and decode"),
       invocation.bench);
@@ -93,15 +108,14 @@ static int llamacRun(int argc, char **argv) {
   addTuneOptions(*addCommand(app, invocation, "tune",
                              "Find the fastest tiles for this machine"),
                  invocation.tune);
+  app.footer("Examples:\n"
+             "  llamac-run model.plan -p \"The capital of France is\" -n 24\n"
+             "  llamac-run bench model.plan --prompt-tokens 512");
 
   if (const std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;
   const std::vector<CLI::App *> commands = app.get_subcommands();
-  if (invocation.plan.empty())
-    return reportStatus("llamac-run",
-                        usageError("PLAN: expected a file, got none; see "
-                                   "--help"));
-  return reportStatus(
+  return finishTool(
       "llamac-run",
       execute(invocation, commands.empty() ? "" : commands[0]->get_name()));
 }

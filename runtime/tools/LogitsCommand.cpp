@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace llamac {
 
@@ -38,23 +37,16 @@ static std::string npyHeader(int64_t rows, int64_t cols) {
 
 absl::StatusOr<NpyWriter> NpyWriter::create(const std::string &path,
                                             int64_t rows, int64_t cols) {
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  if (!file)
+  NpyWriter writer(path);
+  if (checkReplaceable(path).ok()) {
+    LLAMAC_ASSIGN_OR_RETURN(writer.file, AtomicFile::create(path));
+  } else if (writer.device.reset(std::fopen(path.c_str(), "wb"));
+             !writer.device) {
     return systemError(errno, absl::StrCat(path, ": cannot be written"),
                        usageError);
-  NpyWriter writer(file, path);
-  const std::string header = npyHeader(rows, cols);
-  if (std::fwrite(header.data(), 1, header.size(), file) != header.size())
-    return writer.failure();
+  }
+  LLAMAC_RETURN_IF_ERROR(writer.write(npyHeader(rows, cols)));
   return writer;
-}
-
-NpyWriter::NpyWriter(NpyWriter &&other) noexcept
-    : file(std::exchange(other.file, nullptr)), path(std::move(other.path)) {}
-
-NpyWriter::~NpyWriter() {
-  if (file)
-    std::fclose(file);
 }
 
 absl::Status NpyWriter::failure() const {
@@ -62,17 +54,24 @@ absl::Status NpyWriter::failure() const {
       absl::StrCat(path, ": cannot write: ", std::strerror(errno)));
 }
 
+absl::Status NpyWriter::write(absl::string_view bytes) {
+  if (file)
+    return file->write(bytes);
+  return std::fwrite(bytes.data(), 1, bytes.size(), device.get()) ==
+                 bytes.size()
+             ? absl::OkStatus()
+             : failure();
+}
+
 absl::Status NpyWriter::writeRow(absl::Span<const float> values) {
-  if (std::fwrite(values.data(), sizeof(float), values.size(), file) !=
-      values.size())
-    return failure();
-  return absl::OkStatus();
+  return write({reinterpret_cast<const char *>(values.data()),
+                values.size() * sizeof(float)});
 }
 
 absl::Status NpyWriter::finish() {
-  if (std::fclose(std::exchange(file, nullptr)) != 0)
-    return failure();
-  return absl::OkStatus();
+  if (file)
+    return file->commit();
+  return std::fflush(device.get()) == 0 ? absl::OkStatus() : failure();
 }
 
 absl::Status logitsCommand(const std::shared_ptr<const Model> &model,

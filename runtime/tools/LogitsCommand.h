@@ -10,22 +10,24 @@
 #define LLAMAC_RUNTIME_TOOLS_LOGITSCOMMAND_H
 
 #include "runtime/engine/Engine.h"
+#include "runtime/io/AtomicFile.h"
 
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace llamac {
 
 /// A float32 matrix in NumPy's .npy format (version 1.0), written row by row.
+/// It is put in place whole, or not at all.
 class NpyWriter {
 public:
-  /// Creates `path` for a matrix [rows, cols]. Usage error when it cannot.
+  /// Starts a matrix [rows, cols] that finish() puts at `path`; what is no
+  /// regular file, such as /dev/stdout, is written to as it is. Usage error
+  /// when it cannot be written.
   static absl::StatusOr<NpyWriter> create(const std::string &path, int64_t rows,
                                           int64_t cols);
-
-  NpyWriter(NpyWriter &&other) noexcept;
-  NpyWriter &operator=(NpyWriter &&) = delete;
-  ~NpyWriter();
 
   /// The next row's values. Memory error when the disk is full.
   absl::Status writeRow(absl::Span<const float> values);
@@ -34,12 +36,17 @@ public:
   absl::Status finish();
 
 private:
-  NpyWriter(std::FILE *file, std::string path)
-      : file(file), path(std::move(path)) {}
+  struct Close {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+
+  explicit NpyWriter(std::string path) : path(std::move(path)) {}
+  absl::Status write(absl::string_view bytes);
   absl::Status failure() const;
 
-  std::FILE *file;
   std::string path;
+  std::unique_ptr<AtomicFile> file;         ///< This one,
+  std::unique_ptr<std::FILE, Close> device; ///< or this one.
 };
 
 struct LogitsOptions {

@@ -9,13 +9,17 @@
 #include "runtime/tools/RunCommand.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
+#include "runtime/engine/tokenizer/CharClasses.h"
 #include "runtime/io/AtomicFile.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -51,13 +55,33 @@ static SamplingOptions samplingOf(const RunOptions &options,
   return sampling;
 }
 
-absl::Status checkRunOptions(const RunOptions &options) {
+static bool isUtf8(absl::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const DecodedChar decoded = decodeChar(text, at);
+    if (decoded.length == 1 && static_cast<uint8_t>(text[at]) >= 0x80)
+      return false;
+    at += decoded.length;
+  }
+  return true;
+}
+
+absl::Status prepareRun(RunOptions &options, std::FILE *in) {
   if (options.prompt.has_value() == options.tokens.has_value())
     return usageError(absl::StrCat("prompt: expected -p TEXT or --tokens IDS, "
                                    "got ",
                                    options.prompt ? "both" : "neither"));
   if (options.tokens)
     LLAMAC_RETURN_IF_ERROR(parseTokenIds(*options.tokens).status());
+  if (options.prompt == "-") {
+    options.prompt->clear();
+    std::array<char, 1 << 16> piece;
+    while (const size_t size = std::fread(piece.data(), 1, piece.size(), in))
+      options.prompt->append(piece.data(), size);
+    if (absl::EndsWith(*options.prompt, "\n"))
+      options.prompt->pop_back();
+  }
+  if (options.prompt && !isUtf8(*options.prompt))
+    return usageError("prompt: expected UTF-8 text, got other bytes");
   if (options.generate.maxTokens < -1)
     return usageError(absl::StrCat("-n: expected -1 or more, got ",
                                    options.generate.maxTokens));
@@ -68,39 +92,48 @@ static double rate(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-// One line for people, or one JSON object for programs.
+/// One line for people.
 static void printTimes(double loadSeconds, const GenerateResult &result,
-                       bool json, std::FILE *log) {
+                       std::FILE *log) {
   const GenerateTimes &times = result.times;
-  const double first = loadSeconds + times.prefillSeconds;
-  const double prefillRate = rate(times.promptTokens, times.prefillSeconds);
-  const double decodeRate = rate(times.decodeSteps, times.decodeSeconds);
-  if (json) {
-    const nlohmann::ordered_json report = {
-        {"load_s", loadSeconds},
-        {"prompt_tokens", times.promptTokens},
-        {"prefill_s", times.prefillSeconds},
-        {"prefill_tok_s", prefillRate},
-        {"first_token_s", first},
-        {"generated_tokens", result.ids.size()},
-        {"decode_s", times.decodeSeconds},
-        {"decode_tok_s", decodeRate},
-        {"stop", std::string(stopReasonName(result.reason))},
-        {"seed", result.seed}};
-    absl::FPrintF(log, "%s\n", report.dump());
-    return;
-  }
-  absl::FPrintF(
-      log,
-      "load %.2f s, prompt %d tokens at %.1f tok/s, first token after "
-      "%.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
-      loadSeconds, times.promptTokens, prefillRate, first, times.decodeSteps,
-      decodeRate, stopReasonName(result.reason));
+  absl::FPrintF(log,
+                "load %.2f s, prompt %d tokens at %.1f tok/s, first token "
+                "after %.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
+                loadSeconds, times.promptTokens,
+                rate(times.promptTokens, times.prefillSeconds),
+                loadSeconds + times.prefillSeconds, times.decodeSteps,
+                rate(times.decodeSteps, times.decodeSeconds),
+                stopReasonName(result.reason));
+}
+
+/// One JSON object for programs: the answer, `text` unless ids are asked for,
+/// and the times.
+static std::string answerJson(double loadSeconds, const GenerateResult &result,
+                              const RunOptions &options,
+                              const std::string &text) {
+  const GenerateTimes &times = result.times;
+  nlohmann::ordered_json answer;
+  if (options.printIds)
+    answer["ids"] = result.ids;
+  else
+    answer["text"] = text;
+  answer.update(
+      {{"load_s", loadSeconds},
+       {"prompt_tokens", times.promptTokens},
+       {"prefill_s", times.prefillSeconds},
+       {"prefill_tok_s", rate(times.promptTokens, times.prefillSeconds)},
+       {"first_token_s", loadSeconds + times.prefillSeconds},
+       {"generated_tokens", result.ids.size()},
+       {"decode_s", times.decodeSeconds},
+       {"decode_tok_s", rate(times.decodeSteps, times.decodeSeconds)},
+       {"stop", std::string(stopReasonName(result.reason))},
+       {"seed", result.seed}});
+  return answer.dump(-1, ' ', false,
+                     nlohmann::ordered_json::error_handler_t::replace);
 }
 
 absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
                         std::FILE *out, std::FILE *log) {
-  LLAMAC_RETURN_IF_ERROR(checkRunOptions(options));
   LLAMAC_ASSIGN_OR_RETURN(
       const std::vector<int32_t> prompt,
       options.tokens
@@ -113,6 +146,7 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
 
   GenerateOptions generation = options.generate;
   generation.sampling = samplingOf(options, subject.sampling);
+  std::string answer; // What is printed when done.
   bool first = true;
   bool writes = true;
   auto print = [&](absl::string_view text) {
@@ -121,32 +155,38 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
     return writes;
   };
   GenerateCallbacks callbacks;
-  if (options.printIds)
+  if (options.printIds && !options.json)
     callbacks.onToken = [&](int32_t id) {
       const bool isFirst = std::exchange(first, false);
       return print(absl::StrCat(isFirst ? "" : " ", id));
     };
-  else
-    callbacks.onText = print;
+  else if (!options.printIds)
+    callbacks.onText = [&](absl::string_view text) {
+      if (!options.json)
+        return print(text);
+      absl::StrAppend(&answer, text);
+      return true;
+    };
 
   LLAMAC_ASSIGN_OR_RETURN(
       const GenerateResult result,
       generate(subject.decoder, prompt, generation, callbacks));
-  if (!writes || !print("\n"))
+  if (options.json)
+    answer = answerJson(subject.loadSeconds, result, options, answer);
+  if (!writes || !print(answer + "\n"))
     return memoryError(
         absl::StrCat("cannot write the output: ", std::strerror(errno)));
-  if (options.quiet)
+  if (options.quiet || options.json)
     return absl::OkStatus();
-  if (generation.sampling.temperature > 0 && !options.json)
+  if (generation.sampling.temperature > 0)
     absl::FPrintF(log, "seed %d\n", result.seed);
-  printTimes(subject.loadSeconds, result, options.json, log);
+  printTimes(subject.loadSeconds, result, log);
   return absl::OkStatus();
 }
 
 absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log) {
-  LLAMAC_RETURN_IF_ERROR(checkRunOptions(options));
   Profile profile(model->plan());
   Profile *wanted =
       options.profile || !options.trace.empty() ? &profile : nullptr;
@@ -164,7 +204,7 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
   if (options.profile) {
     LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
                             model->device().measureLimits());
-    absl::FPrintF(log, "%s", profile.table(limits));
+    printText(log, profile.table(limits));
   }
   return options.trace.empty()
              ? absl::OkStatus()

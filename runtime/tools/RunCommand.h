@@ -20,7 +20,7 @@
 namespace llamac {
 
 struct RunOptions {
-  std::optional<std::string> prompt; ///< Text; this or `tokens`.
+  std::optional<std::string> prompt; ///< Text, "-": of stdin; or `tokens`.
   std::optional<std::string> tokens; ///< Ids: "1,2,3".
   /// Whether names of special tokens in the prompt stand for them.
   bool special = false;
@@ -28,16 +28,17 @@ struct RunOptions {
   std::optional<double> temperature;
   std::optional<int64_t> topK;
   std::optional<double> topP;
-  GenerateOptions generate; ///< But for those three.
-  bool printIds = false;    ///< The ids instead of the text.
-  bool json = false;        ///< The timings as one JSON object.
-  bool quiet = false;       ///< No timings.
-  bool profile = false;     ///< The time of each kernel.
-  std::string trace;        ///< A file for that of each launch; empty: none.
+  GenerateOptions generate = {.maxTokens = 128}; ///< But for those three.
+  bool printIds = false; ///< The ids instead of the text.
+  bool json = false;     ///< The answer and the timings as one JSON object.
+  bool quiet = false;    ///< No timings.
+  bool profile = false;  ///< The time of each kernel.
+  std::string trace;     ///< A file for that of each launch; empty: none.
 };
 
-/// Usage error for options that do not go together, before a model is loaded.
-absl::Status checkRunOptions(const RunOptions &options);
+/// Before a model is loaded: reads a prompt of "-" from `in`. Usage error for
+/// options that do not go together, or a prompt that is not UTF-8.
+absl::Status prepareRun(RunOptions &options, std::FILE *in);
 
 /// What a prompt is run through.
 struct RunSubject {
@@ -56,8 +57,8 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
                         std::FILE *out, std::FILE *log);
 
 /// Completes a prompt with `model`: the text alone, or the ids separated by
-/// spaces, and a line feed go to `out` as they come; seed and timings go to
-/// `log`.
+/// spaces, and a line feed go to `out` as they come, or at the end one JSON
+/// object; seed and timings go to `log`.
 absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log);

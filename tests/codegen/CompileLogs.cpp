@@ -1,4 +1,4 @@
-//===- CompileLogs.cpp - What NVRTC says of kernels, kept -----------------===//
+//===- CompileLogs.cpp - What NVRTC says of kernels, cached ---------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,13 +9,10 @@
 #include "tests/codegen/CompileLogs.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cuda/CubinCache.h"
+#include "runtime/io/DiskCache.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-
-#include <cstdlib>
-#include <filesystem>
 
 namespace llamac {
 
@@ -27,20 +24,15 @@ absl::StatusOr<CompileLogs> CompileLogs::open() {
 absl::StatusOr<CompileLog>
 CompileLogs::compile(const CudaSource &source, const std::string &architecture,
                      const std::vector<std::string> &options) const {
-  const char *folder = std::getenv("LLAMAC_OBJECT_CACHE");
-  const std::string key =
-      cubinKey(source, architecture,
-               absl::StrCat(nvrtc.version(), " ", absl::StrJoin(options, " ")));
-  if (folder) {
-    std::error_code ignored;
-    std::filesystem::create_directories(folder, ignored);
-    if (const auto kept = KeptFiles(folder, ".log").find(key))
-      return parseCompileLog(*kept);
-  }
+  const DiskCache cache(CacheKind::Objects);
+  const std::string made =
+      absl::StrCat(nvrtc.version(), " ", absl::StrJoin(options, " "));
+  const std::string key = keyOf({"log", cubinKey(source, architecture, made)});
+  if (const auto known = cache.find(key))
+    return parseCompileLog(*known);
   LLAMAC_ASSIGN_OR_RETURN(Cubin cubin,
                           nvrtc.compile(source, architecture, options));
-  if (folder)
-    LLAMAC_RETURN_IF_ERROR(KeptFiles(folder, ".log").keep(key, cubin.log.text));
+  cache.keep(key, cubin.log.text);
   return std::move(cubin.log);
 }
 

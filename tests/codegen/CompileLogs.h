@@ -1,4 +1,4 @@
-//===- CompileLogs.h - What NVRTC says of kernels, kept ---------*- C++ -*-===//
+//===- CompileLogs.h - What NVRTC says of kernels, cached -------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The compile gates ask NVRTC for registers, spills and warnings of kernels
-// that rarely change: the log of a kernel that compiled is kept in the folder
-// LLAMAC_OBJECT_CACHE, under what decides it.
+// that rarely change: the log of a kernel that compiled is cached beside
+// objects (runtime/io/DiskCache.h).
 //
 //===----------------------------------------------------------------------===//
 

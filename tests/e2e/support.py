@@ -24,7 +24,7 @@ LLAMAC_RUN = os.path.join(BIN_DIR, "llamac-run")
 # Whether every combination is tried, not only every mechanism once.
 EXHAUSTIVE = os.environ.get("LLAMAC_EXHAUSTIVE") == "1"
 
-OK, USAGE, BAD_FILE, UNSUPPORTED, BAD_PLAN = 0, 2, 3, 4, 5
+OK, USAGE, BAD_FILE, UNSUPPORTED, BAD_PLAN, MEMORY = 0, 2, 3, 4, 5, 6
 
 
 def skip(reason):

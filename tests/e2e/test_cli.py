@@ -7,6 +7,9 @@ the text, the ids and the probabilities of a real model fit together."""
 import json
 import os
 import re
+import shutil
+import subprocess
+import time
 import unittest
 
 import support
@@ -16,8 +19,8 @@ support.require("numpy", "gguf", "safetensors")
 import numpy as np
 
 from llama_numpy import Config
-from make_model import random_weights, write_huggingface
-from support import LLAMAC, LLAMAC_RUN, UNSUPPORTED, USAGE
+from make_model import quantise, random_weights, write_gguf, write_huggingface
+from support import LLAMAC, LLAMAC_RUN, MEMORY, UNSUPPORTED, USAGE
 
 CONFIG = Config(64, 2, 4, 2, vocab=499)
 PROMPT = "The capital of France is"
@@ -61,11 +64,14 @@ class Usage(support.TestCase):
             ("compile", self.model, "-o", x, "--weights", "q3"),
             ("compile", self.model, "-o", x, "-c", "-5"),
             ("compile", self.model, "-o", x, "-c", "many"),
+            ("compile", self.model, "-o", x, "-c", "0"),
             ("run", self.model, "--tokens", "1", "--temp", "-1"),
             ("run", self.model, "--tokens", "1", "--temp", "nan"),
             ("run", self.model, "--tokens", "1", "--top-p", "1.5"),
             ("run", self.model, "--tokens", "1", "--top-k", "-3"),
             ("run", self.model, "--tokens", "1", "-n", "few"),
+            ("run", self.model, "--tokens", "1", "-n", "99999999999"),
+            ("run", self.model, "--tokens", "1", "-s", "-1"),
             ("run", self.model, "--tokens", "1,two"),
             ("run", self.model, "--tokens", "499"),
             ("run", self.model, "--tokens", "-1"),
@@ -106,6 +112,235 @@ class Usage(support.TestCase):
         self.assertRegex(ids.stdout, r"^\d+ \d+ \d+\n$")
 
 
+class Words(support.TestCase):
+    """Help, and what is said of wrong words."""
+
+    VERBS = ("run", "bench", "perplexity", "logits", "tokenize", "compile", "tune", "convert", "inspect", "check")
+
+    def test_wrong_words_get_a_suggestion(self):
+        for args, expected in [
+            (("complie", "a", "b"), "unknown verb complie; did you mean compile?; see llamac --help"),
+            (("frobnicate", "b", "a"), "unknown verb frobnicate; see"),
+            (("run", "m", "--promt", "hi"), "option --promt; did you mean --prompt?; see llamac run --help"),
+            (("compile", "m", "--weight=q8_0"), "option --weight; did you mean --weights?"),
+            (("compile", "m", "--no-weight"), "did you mean --no-weights?"),
+            (("tokenize", "m", "a", "first", "second"), "unexpected argument first; see"),
+            (("cache", "lst"), "did you mean list?; see llamac cache --help"),
+        ]:
+            with self.subTest(" ".join(args)):
+                lines = self.llamac(*args, expect=USAGE).stderr.splitlines()
+                self.assertEqual(len(lines), 1)
+                self.assertIn(expected, lines[0])
+
+    def test_help_has_a_verbs_own_flags_and_fits_a_terminal(self):
+        main = self.llamac("--help").stdout
+        self.assertEqual(set(re.findall(r"^  --(\S+)", main, re.M)), {"version"})
+        for verb in (*self.VERBS, "cache"):
+            self.assertRegex(main, rf"(?m)^  {verb} +\w")
+        for verb in self.VERBS:
+            with self.subTest(verb):
+                text = self.llamac(verb, "--help").stdout
+                self.assertNotIn("{", text)
+                self.assertLessEqual(max(map(len, text.splitlines())), 80)
+                self.assertIn(f"  llamac {verb} ", text.split("Examples:")[1])
+                self.assertEqual("  --override-kernel NAME=FILE.cu" in text, verb == "compile")
+                for flag in ("--output", "--trace", "--html", "--export", "--import", "--crash-reproducer"):
+                    self.assertNotRegex(text, flag + r" (?!FILE|DIR)[A-Z]")
+
+    def test_convert_refuses_a_folder_with_files_in_it(self):
+        model = write_huggingface(self.path("model"), CONFIG, random_weights(CONFIG))
+        out = self.path("out")
+        os.mkdir(out)
+        args = ("convert", model, "-o", out, "--to", "meta", "-q")
+        self.llamac(*args)
+        before = sorted(os.listdir(out))
+        self.assertIn("an empty directory", self.llamac(*args, expect=USAGE).stderr)
+        self.assertEqual(sorted(os.listdir(out)), before)
+
+
+class SmallModel(support.TestCase):
+    """A model of a second, with the words a to z, and its plan."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        config = Config(64, 1, 4, 2, vocab=261)
+        cls.model = write_gguf(cls.path("model.gguf"), config, quantise(random_weights(config), "F32")[0])
+        cls.plan = cls.path("model.plan")
+        support.run([LLAMAC, "compile", cls.model, "-o", cls.plan, "-c", "64"], cache=cls.cache, check=True)
+
+    RUN = ("--tokens", "5,6", "-n", 4, "--temp", 0, "--print-ids", "--ignore-eos")
+
+
+class PlanOptions(SmallModel):
+    def test_what_a_plan_was_not_compiled_with_is_refused(self):
+        verbs = {
+            "run": self.RUN,
+            "bench": ("--prompt-tokens", 2, "--gen-tokens", 2),
+            "logits": ("--tokens", "1", "-o", self.path("x.npy")),
+            "perplexity": (__file__,),
+            "inspect": (),
+            "tune": ("--list",),
+        }
+        for flags, mentions in [
+            (("--target", "cuda"), ["--target", "cpu", "cuda"]),
+            (("-c", 16), ["--ctx-size", "64", "16"]),
+            (("--weights", "q8_0"), ["--weights", "keep", "q8_0"]),
+            (("--kv-type", "bf16"), ["--kv-type", "f16", "bf16"]),
+            (("--parallel", 2), ["--parallel", "8", "2"]),
+            (("--gpu", "sm_80"), ["--gpu", "none", "sm_80"]),
+            (("--sim-check",), ["--sim-check", "none"]),
+            (("--reference-weights",), ["--reference-weights"]),
+            (("--skip-pass", "llamac-fuse-qkv"), ["--skip-pass", "none", "llamac-fuse-qkv"]),
+        ]:
+            for verb, args in verbs.items() if flags[0] == "-c" else [("run", self.RUN)]:
+                with self.subTest(verb=verb, flags=flags):
+                    result = self.llamac(verb, self.plan, *args, *flags, expect=USAGE)
+                    self.assertEqual(result.stdout, "")
+                    self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                    for text in ("model.plan", *mentions):
+                        self.assertIn(text, result.stderr)
+        self.assertFalse(os.path.exists(self.path("x.npy")))
+
+    def test_an_unknown_target_is_unknown_for_a_plan_too(self):
+        for what in (self.plan, self.model):
+            self.assertIn("gpu", self.llamac("run", what, *self.RUN, "--target", "gpu", expect=UNSUPPORTED).stderr)
+
+    def test_an_instruction_set_below_the_plans_is_refused(self):
+        result = self.llamac("run", self.plan, *self.RUN, "--isa", "portable", expect=USAGE)
+        self.assertIn("portable", result.stderr)
+
+    def test_passes_of_a_plan_cannot_be_seen(self):
+        result = self.llamac("inspect", self.plan, "--print-after", "all", expect=USAGE)
+        self.assertIn("--print-after: expected a model", result.stderr)
+
+    def test_what_a_plan_was_compiled_with_may_be_said(self):
+        flags = ("-c", 64, "--target", "cpu", "--weights", "keep", "--kv-type", "f16", "--parallel", 8)
+        self.assertEqual(
+            self.llamac("run", self.plan, *self.RUN, *flags).stdout, self.llamac("run", self.plan, *self.RUN).stdout
+        )
+
+
+class Streams(SmallModel):
+    def test_output_that_is_lost_ends_with_6(self):
+        text = self.path("text")
+        with open(text, "w") as f:
+            f.write("abcdefgh" * 4)
+        opt = [os.path.join(support.BIN_DIR, "llamac-opt"), self.path("graph.mlir")]
+        self.llamac("compile", self.model, "--stop-after", "graph", "-o", opt[1])
+        for command in (
+            [LLAMAC, "tokenize", self.model, "a"],
+            [LLAMAC, "inspect", self.plan],
+            [LLAMAC, "inspect", self.model, "--json"],
+            [LLAMAC, "perplexity", self.plan, text],
+            [LLAMAC, "check", self.model, "--tokens", "1,2"],
+            [LLAMAC, "bench", self.plan, "--prompt-tokens", 2, "--gen-tokens", 2, "--repeat", 1, "--json"],
+            [LLAMAC, "compile", self.model, "--stop-after", "graph", "-o", "-"],
+            [LLAMAC, "run", self.plan, *self.RUN],
+            [LLAMAC, "cache", "list"],
+            [LLAMAC, "--help"],
+            [LLAMAC_RUN, "bench", self.plan, "--prompt-tokens", 2, "--gen-tokens", 2, "--repeat", 1],
+            opt,
+        ):
+            for to in (">/dev/full", ">&-"):
+                with self.subTest(command=command, to=to):
+                    shell = ["bash", "-c", f'"$@" {to}', "bash", *map(str, command)]
+                    result = support.run(shell, cache=self.cache)
+                    self.assertEqual(result.returncode, MEMORY, result.stderr)
+                    self.assertIn("error: ", result.stderr.splitlines()[-1])
+
+    def test_128_tokens_when_nothing_is_said_as_far_as_they_fit(self):
+        run = ("--tokens", "5,6", "--temp", 0, "--ignore-eos", "--print-ids", "--json")
+        for what, count, stop in [(self.plan, 63, "context"), (self.model, 128, "length")]:
+            answer = json.loads(self.llamac("run", what, *run).stdout)
+            self.assertEqual((len(answer["ids"]), answer["stop"]), (count, stop))
+
+    def test_names_do_not_command_the_terminal(self):
+        config = Config(64, 1, 4, 2, vocab=64)
+        model = write_huggingface(self.path("mo\x1b[2Jdel"), config, random_weights(config))
+        result = self.llamac("inspect", model)
+        self.assertIn("mo\\x1b[2Jdel", result.stdout)
+        run = self.llamac("run", model, "--tokens", "1", "-n", 1, "--print-ids")
+        missing = self.llamac("run", model + "\x9b", "--tokens", "1", expect=support.BAD_FILE)
+        for text in (result.stdout, run.stderr, missing.stderr):
+            self.assertNotRegex(text, "[\x1b\x9b]")
+        self.assertEqual(json.loads(self.llamac("inspect", model, "--json").stdout)["name"], "mo\x1b[2Jdel")
+
+
+class Cache(SmallModel):
+    def setUp(self):
+        shutil.rmtree(self.cache, ignore_errors=True)
+
+    def run_model(self, **options):
+        return self.llamac("run", self.model, "-c", 32, *self.RUN, **options)
+
+    def test_a_first_run_says_what_it_does(self):
+        first = self.run_model().stderr.splitlines()
+        self.assertEqual(len(first), 2)
+        self.assertRegex(first[0], "^compiling .*model.gguf for cpu")
+        self.assertEqual(len(self.run_model().stderr.splitlines()), 1)
+        shutil.rmtree(self.cache)
+        self.assertEqual(self.llamac("run", self.model, *self.RUN, "-q").stderr, "")
+
+    def test_list_and_clear(self):
+        def rows():
+            lines = self.llamac("cache", "list").stdout.splitlines()
+            self.assertEqual([line.split()[0] for line in lines[:4]], ["cache", "plans", "objects", "cubins"])
+            self.assertRegex(lines[4], r"^[\d.]+ \w+ of 10.0 GiB")
+            return lines
+
+        self.assertRegex(rows()[1], r"^plans +0 +0 B  - ")
+        self.run_model()
+        self.assertRegex(rows()[1], r"^plans +1 +[\d.]+ KiB  \d{4}-\d\d-\d\d \d\d:\d\d .*/llamac/plans$")
+        mine = os.path.join(self.cache, "llamac", "plans", "mine.plan")
+        with open(mine, "w") as f:
+            f.write("mine")
+        self.assertRegex(self.llamac("cache", "clear").stdout, r"^removed \d+ files, ")
+        self.assertRegex(rows()[1], r"^plans +0 +0 B  - ")
+        self.assertTrue(os.path.exists(mine))
+
+    def test_a_folder_that_others_can_write_is_done_without(self):
+        expected = self.run_model().stdout
+        plans = os.path.join(self.cache, "llamac", "plans")
+        (plan,) = os.listdir(plans)
+        os.chmod(plans, 0o777)
+        result = self.run_model()
+        self.assertEqual(result.stdout, expected)
+        warnings = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+        self.assertEqual(len(warnings), 1, result.stderr)
+        self.assertIn("plans are not cached", warnings[0])
+        self.assertEqual(os.listdir(plans), [plan])
+        os.chmod(plans, 0o700)
+        os.chmod(os.path.join(plans, plan), 0o666)
+        result = self.run_model()
+        self.assertEqual((result.stdout, result.stderr.count("warning: ")), (expected, 1))
+        self.assertEqual(os.stat(os.path.join(plans, plan)).st_mode & 0o777, 0o600)
+        self.assertEqual(self.run_model().stderr.count("warning: "), 0)
+
+    def test_a_machine_without_a_home_runs_models(self):
+        env = {"PATH": os.environ["PATH"]}
+        result = self.run_model(env=env, cache=None)
+        self.assertEqual(result.stdout, self.run_model().stdout)
+        self.assertIn("set XDG_CACHE_HOME or HOME", result.stderr)
+
+    def test_folders_that_are_deleted_meanwhile_are_made_again(self):
+        command = [LLAMAC, "run", self.model, "-c", "32", *map(str, self.RUN)]
+        options = {"env": dict(os.environ, XDG_CACHE_HOME=self.cache), "text": True}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        runs = [subprocess.Popen(command, **options, **pipes) for _ in range(8)]
+        deleted = 0
+        while any(run.poll() is None for run in runs):
+            if deleted < 3 and any(files for _, _, files in os.walk(self.cache)):
+                shutil.rmtree(self.cache, ignore_errors=True)
+                deleted += 1
+            time.sleep(0.005)
+        outcomes = [(run.returncode, *run.communicate()) for run in runs]
+        self.assertEqual(deleted, 3)
+        expected = self.run_model().stdout
+        for code, out, error in outcomes:
+            self.assertEqual((code, out), (0, expected), error)
+
+
 class RealModel(support.TestCase):
     """SmolLM2-135M-Instruct."""
 
@@ -128,6 +363,16 @@ class RealModel(support.TestCase):
     def test_the_small_binary_gives_the_same(self):
         args = [LLAMAC_RUN, self.plan, "-p", PROMPT, "-n", "24", *GREEDY]
         self.assertEqual(support.run(args, check=True).stdout, self.generate(*GREEDY))
+
+    def test_a_prompt_comes_from_stdin(self):
+        result = self.llamac("run", self.plan, "-p", "-", "-n", 24, *GREEDY, stdin=None, input=PROMPT + "\n")
+        self.assertEqual(result.stdout, self.generate(*GREEDY))
+
+    def test_json_has_the_answer(self):
+        result = self.llamac("run", self.plan, "-p", PROMPT, "-n", 24, *GREEDY, "--json")
+        answer = json.loads(result.stdout)
+        self.assertEqual(answer["text"] + "\n", self.generate(*GREEDY))
+        self.assertEqual((answer["generated_tokens"], result.stderr), (24, ""))
 
     def test_ids_are_the_text(self):
         printed = self.generate(*GREEDY, "--print-ids")

@@ -396,7 +396,7 @@ class Cache(CudaCase):
             f.write("no folder")
         result = self.run_plan(self.plan, "-n", 3, *self.PROMPT, XDG_CACHE_HOME=blocked)
         self.assertEqual(len(result.stdout.split()), 3)
-        self.assertEqual(result.stderr.count("warning: compiled kernels are not kept"), 1)
+        self.assertEqual(result.stderr.count("warning: cubins are not cached"), 1)
 
 
 if __name__ == "__main__":

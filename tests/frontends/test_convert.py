@@ -184,7 +184,7 @@ class Convert(ValuesCase):
             model = write_huggingface(self.path(f"ffn-{ffn}"), config, weights)
             self.assertEqual(self.open(self.convert(model, "meta"))["ffn"], ffn)
 
-    def test_a_directory_with_another_model_is_refused(self):
+    def test_a_directory_that_is_not_empty_is_refused(self):
         weights = random_weights(TIED)
         model = write_huggingface(self.path("source"), TIED, weights)
         for to, name in (("meta", "consolidated.01.pth"), ("huggingface", "model.safetensors.index.json"),

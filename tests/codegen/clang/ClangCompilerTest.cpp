@@ -1,4 +1,4 @@
-//===- ClangCompilerTest.cpp - Objects compiled and kept ------------------===//
+//===- ClangCompilerTest.cpp - Objects compiled and cached ----------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/clang/ClangCompiler.h"
+#include "runtime/io/DiskCache.h"
 #include "tests/runtime/io/TestFiles.h"
 
 #include "absl/strings/str_cat.h"
@@ -24,13 +25,15 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-class KeptObjects : public testing::Test {
+class CachedObjects : public testing::Test {
 protected:
-  KeptObjects() {
-    setenv("LLAMAC_OBJECT_CACHE", folder.path("objects").c_str(),
-           /*overwrite=*/1);
+  CachedObjects() {
+    setenv("LLAMAC_OBJECT_CACHE", folder.path("").c_str(), /*overwrite=*/1);
   }
-  ~KeptObjects() override { unsetenv("LLAMAC_OBJECT_CACHE"); }
+  ~CachedObjects() override {
+    unsetenv("LLAMAC_OBJECT_CACHE");
+    unsetenv("TMPDIR");
+  }
 
   /// A shared object with the bytes of `text` in it.
   static ClangJob job(const std::string &text) {
@@ -63,34 +66,53 @@ protected:
   TestDirectory folder;
 };
 
-TEST_F(KeptObjects, TheSameUnitIsCompiledOnce) {
+TEST_F(CachedObjects, TheSameUnitIsCompiledOnce) {
   compile(job("first words"));
   ASSERT_EQ(files().size(), 1u);
   const std::filesystem::path first = files().front();
   std::filesystem::rename(first, folder.path("first"));
   compile(job("other words"));
   ASSERT_EQ(files().size(), 1u);
-  // What is kept for the first is now the object of the other.
+  // What is cached for the first is now the object of the other.
   std::filesystem::rename(files().front(), first);
   EXPECT_THAT(compile(job("first words")), HasSubstr("other words"));
 }
 
-TEST_F(KeptObjects, ADamagedOneIsMadeAgain) {
+TEST_F(CachedObjects, ADamagedOneIsMadeAgain) {
   const std::string before = compile(job("some words"));
   ASSERT_EQ(files().size(), 1u);
-  const std::filesystem::path kept = files().front();
+  const std::filesystem::path cached = files().front();
   {
-    std::fstream file(kept, std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream file(cached, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(100);
     file.put('x');
   }
   EXPECT_EQ(compile(job("some words")), before);
-  std::filesystem::resize_file(kept, 3);
+  std::filesystem::resize_file(cached, 3);
   EXPECT_EQ(compile(job("some words")), before);
-  EXPECT_GT(std::filesystem::file_size(kept), 100u) << "it was kept again";
+  EXPECT_GT(std::filesystem::file_size(cached), 100u) << "it was cached again";
 }
 
-TEST_F(KeptObjects, WhateverDecidesAnObjectNamesIt) {
+TEST_F(CachedObjects, OneThatDoesNotLinkIsMadeAgain) {
+  const std::string before = compile(job("some words"));
+  ASSERT_EQ(files().size(), 1u);
+  const std::string key = files().front().stem();
+  const DiskCache cache(CacheKind::Objects);
+  for (const std::string &content :
+       {std::string("no object at all"), std::string(), *cache.find(key)}) {
+    cache.keep(key, content.substr(0, 100));
+    EXPECT_EQ(compile(job("some words")), before);
+    EXPECT_GT(cache.find(key)->size(), 100u) << "it was cached again";
+  }
+}
+
+TEST_F(CachedObjects, TheLinkerLeavesNothingOnDisk) {
+  // A folder that it made here would stay behind when the process is killed.
+  setenv("TMPDIR", folder.path("none").c_str(), 1);
+  EXPECT_THAT(compile(job("some words")), HasSubstr("some words"));
+}
+
+TEST_F(CachedObjects, WhateverDecidesAnObjectNamesIt) {
   const ClangJob plain = job("words");
   compile(plain);
   std::vector<ClangJob> others(6, plain);
@@ -109,7 +131,7 @@ TEST_F(KeptObjects, WhateverDecidesAnObjectNamesIt) {
   EXPECT_EQ(files().size(), others.size() + 1);
 }
 
-TEST_F(KeptObjects, AUnitThatDoesNotCompileIsNotKept) {
+TEST_F(CachedObjects, AUnitThatDoesNotCompileIsNotCached) {
   ClangJob wrong = job("words");
   wrong.units.front().source.text += "int x = nothing;\n";
   for (int i = 0; i < 2; ++i)
@@ -118,7 +140,7 @@ TEST_F(KeptObjects, AUnitThatDoesNotCompileIsNotKept) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(KeptObjects, NothingIsKeptWhereThatIsNotWantedOrNotPossible) {
+TEST_F(CachedObjects, NothingIsCachedWhereThatIsNotWantedOrNotPossible) {
   const std::string before = compile(job("words"));
   setenv("LLAMAC_OBJECT_CACHE", "", 1);
   EXPECT_EQ(compile(job("words")), before);

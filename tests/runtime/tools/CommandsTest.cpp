@@ -95,19 +95,32 @@ TEST_F(CommandsTest, RunPrintsIds) {
   EXPECT_EQ(contents(log), "");
 }
 
-TEST_F(CommandsTest, RunReportsItsTimesAsJson) {
+TEST_F(CommandsTest, RunPrintsOneJsonObjectWithTheAnswer) {
+  const std::vector<int> prompt = cleanTokens(5, 12, 6);
   RunOptions options;
-  options.tokens = join(cleanTokens(5, 12, 6), ",");
+  options.tokens = join(prompt, ",");
   options.generate.maxTokens = 6;
   options.json = true;
-  ASSERT_TRUE(runCommand(model, options, out, log).ok());
-  const auto report = nlohmann::json::parse(contents(log));
-  EXPECT_EQ(report.at("prompt_tokens"), 5);
-  EXPECT_EQ(report.at("generated_tokens"), 6);
-  EXPECT_EQ(report.at("stop"), "length");
-  EXPECT_GT(report.at("first_token_s"), 0);
-  EXPECT_GT(report.at("decode_tok_s"), 0);
-  std::fclose(out);
+  std::string expected;
+  for (int id : greedyAfter(prompt, 6))
+    expected += toy::tokenText(id);
+  for (const bool ids : {false, true}) {
+    options.printIds = ids;
+    out = std::tmpfile();
+    ASSERT_TRUE(runCommand(model, options, out, log).ok());
+    const auto report = nlohmann::json::parse(contents(out));
+    if (ids)
+      EXPECT_EQ(report.at("ids"), greedyAfter(prompt, 6));
+    else
+      EXPECT_EQ(report.at("text"), expected);
+    EXPECT_EQ(report.contains("text"), !ids);
+    EXPECT_EQ(report.at("prompt_tokens"), 5);
+    EXPECT_EQ(report.at("generated_tokens"), 6);
+    EXPECT_EQ(report.at("stop"), "length");
+    EXPECT_GT(report.at("first_token_s"), 0);
+    EXPECT_GT(report.at("decode_tok_s"), 0);
+  }
+  EXPECT_EQ(contents(log), "");
 }
 
 TEST_F(CommandsTest, RunNamesTheSeedItMade) {
@@ -120,14 +133,33 @@ TEST_F(CommandsTest, RunNamesTheSeedItMade) {
   std::fclose(out);
 }
 
-TEST_F(CommandsTest, RunNeedsOnePrompt) {
-  RunOptions options;
-  EXPECT_EQ(exitCode(runCommand(model, options, out, log)), ExitCode::Usage);
-  options.tokens = "1";
-  options.prompt = "a";
-  EXPECT_EQ(exitCode(runCommand(model, options, out, log)), ExitCode::Usage);
-  EXPECT_EQ(contents(out), "");
-  std::fclose(log);
+TEST(PrepareRunTest, TakesOnePromptOfUtf8) {
+  auto code = [](std::optional<std::string> prompt,
+                 std::optional<std::string> tokens) {
+    RunOptions options;
+    options.prompt = std::move(prompt);
+    options.tokens = std::move(tokens);
+    return exitCode(prepareRun(options, stdin));
+  };
+  EXPECT_EQ(code(std::nullopt, std::nullopt), ExitCode::Usage);
+  EXPECT_EQ(code("a", "1"), ExitCode::Usage);
+  EXPECT_EQ(code("a \u65e5\u672c", std::nullopt), ExitCode::Ok);
+  EXPECT_EQ(code("", std::nullopt), ExitCode::Ok);
+  for (const char *bytes : {"ab\377", "\300\200", "a\343\201"})
+    EXPECT_EQ(code(bytes, std::nullopt), ExitCode::Usage) << bytes;
+}
+
+TEST(PrepareRunTest, ReadsAPromptOfADash) {
+  for (const char *text : {"", "one", "one\ntwo"}) {
+    std::FILE *in = std::tmpfile();
+    std::fprintf(in, "%s\n", text);
+    std::rewind(in);
+    RunOptions options;
+    options.prompt = "-";
+    EXPECT_TRUE(prepareRun(options, in).ok());
+    EXPECT_EQ(options.prompt, text);
+    std::fclose(in);
+  }
 }
 
 TEST_F(CommandsTest, RunSaysWhenItsOutputCannotBeWritten) {
@@ -167,6 +199,19 @@ TEST_F(CommandsTest, LogitsAreAMatrixOfNumpys) {
           toy::likeliestAfter({tokens.begin(), tokens.begin() + row + 1});
       EXPECT_EQ(values[likeliest], 0) << "row " << row;
     }
+  }
+}
+
+TEST_F(CommandsTest, LogitsThatFailLeaveTheOldFile) {
+  const std::string path = file.path() + ".npy";
+  std::ofstream(path) << "old";
+  for (const char *tokens : {"96", "1,96", "two", ""}) {
+    EXPECT_EQ(exitCode(logitsCommand(model, {tokens, path, 1})),
+              ExitCode::Usage);
+    std::ifstream stream(path);
+    std::ostringstream bytes;
+    bytes << stream.rdbuf();
+    EXPECT_EQ(bytes.str(), "old") << tokens;
   }
 }
 

@@ -50,7 +50,7 @@ protected:
 
   /// Checks an exit code and one line on stderr that has `mention`.
   void expectError(const std::string &arguments, int code,
-                   const char *mention) const {
+                   const std::string &mention) const {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.error;
     EXPECT_EQ(outcome.out, "");
@@ -93,6 +93,10 @@ TEST_F(LlamacRunTest, WrongUsageEndsWith2) {
   expectError(run + "--frobnicate", 2, "--frobnicate");
   expectError(run + "-n few", 2, "few");
   expectError(run + "-n -2", 2, "-2");
+  expectError(run + "-n 99999999999", 2, "-1 to 1048576, got 99999999999");
+  expectError(run + "-s -1", 2, "0 to 18446744073709551615, got -1");
+  expectError(run + "--random-weights -1", 2, "got -1");
+  expectError(plan.path() + " -p \"$(printf 'ab\\377')\"", 2, "UTF-8");
   expectError(run + "--temp -1", 2, "temperature");
   expectError(run + "--temp nan", 2, "temperature");
   expectError(run + "--top-p 1.5", 2, "top-p");
@@ -112,9 +116,54 @@ TEST_F(LlamacRunTest, FilesThatAreNoPlans) {
   expectError(other + " --tokens 5", 5, "compile it again");
 }
 
-TEST_F(LlamacRunTest, TextThatIsNotUtf8IsNoReasonToFail) {
-  const Outcome outcome = run(plan.path() + " -p \"$(printf 'ab\\377')\" -n 1");
-  EXPECT_TRUE(outcome.code == 0 || outcome.code == 8) << outcome.error;
+TEST_F(LlamacRunTest, SaysWhatAFileIsAndWhatMakesAPlanOfIt) {
+  const std::string model = plan.path() + ".gguf";
+  const std::pair<std::string, const char *> kinds[] = {
+      {"GGUF", "a GGUF model"},
+      {"PK", "a PyTorch checkpoint"},
+      {std::string(8, '\1') + "{", "a safetensors file"},
+      {"text", "another kind of file"}};
+  for (const auto &[bytes, kind] : kinds) {
+    std::ofstream(model) << bytes << std::string(100, ' ');
+    expectError(model + " --tokens 5", 5, kind);
+    expectError(model + " --tokens 5", 5, "llamac compile " + model + " -o ");
+  }
+  expectError("/tmp --tokens 5", 5, "llamac compile /tmp -o ");
+}
+
+TEST_F(LlamacRunTest, WrongWordsGetASuggestion) {
+  const std::string run = plan.path() + " --tokens 5 ";
+  expectError(run + "--promt x", 2, "option --promt; did you mean --prompt?");
+  expectError(run + "--temperature=1", 2, "did you mean --temp?");
+  expectError("bench " + plan.path() + " --prompt-token 5", 2,
+              "did you mean --prompt-tokens?; see llamac-run bench --help");
+  expectError(run + "first second", 2, "unexpected argument first");
+}
+
+TEST_F(LlamacRunTest, OutputThatIsLostEndsWith6) {
+  for (const char *to : {" >/dev/full", " >&-"})
+    for (const std::string &arguments :
+         {plan.path() + " --tokens 5 -n 1 --print-ids",
+          plan.path() + " --tokens 5 -n 1 --print-ids --json",
+          "bench " + plan.path() + " --prompt-tokens 2 --gen-tokens 2 --json",
+          std::string("--help"), std::string("--version")})
+      expectError(arguments + to, 6, "cannot");
+}
+
+TEST_F(LlamacRunTest, AClosedStdoutIsNoFilesNumber) {
+  // The file that is written must not be the one that takes descriptor 1.
+  const std::string path = plan.path() + ".npy";
+  EXPECT_EQ(
+      run("logits " + plan.path() + " --tokens 5 -o " + path + " >&-").code, 0);
+  EXPECT_EQ(std::filesystem::file_size(path) % 64, 0u);
+}
+
+TEST_F(LlamacRunTest, EscapesNamesThatCommandTheTerminal) {
+  expectError("\"$(printf '/nowhere/\\033[2J.plan')\" --tokens 5", 3,
+              "/nowhere/\\x1b[2J.plan");
+  const toy::ToyPlanFile other(
+      [](toy::ToyPlan &toy) { toy.plan.target = "\033[2Jtpu"; });
+  expectError(other.path() + " --tokens 5", 7, "got \\x1b[2Jtpu");
 }
 
 TEST_F(LlamacRunTest, WritesLogits) {

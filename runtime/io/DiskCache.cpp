@@ -1,0 +1,264 @@
+//===- DiskCache.cpp - What can be made again, on disk --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/io/DiskCache.h"
+
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
+#include "runtime/io/AtomicFile.h"
+#include "runtime/io/CacheFolder.h"
+#include "runtime/io/MappedFile.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <xxhash.h>
+
+namespace llamac {
+
+namespace fs = std::filesystem;
+using FileClock = fs::file_time_type::clock;
+
+namespace {
+
+struct KindRow {
+  const char *name;
+  const char *extension;
+};
+
+} // namespace
+
+static const KindRow &rowOf(CacheKind kind) {
+  static constexpr KindRow rows[] = {
+      {"plans", ".plan"}, {"objects", ".o"}, {"cubins", ".cubin"}};
+  return rows[static_cast<size_t>(kind)];
+}
+
+static constexpr size_t keyDigits = 32;
+
+std::string keyOf(const std::vector<absl::string_view> &parts) {
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t *)> state(
+      XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  for (const absl::string_view part : parts) {
+    // Lengths keep a byte from wandering from one part to the next.
+    const uint64_t size = part.size();
+    XXH3_128bits_update(state.get(), &size, sizeof size);
+    XXH3_128bits_update(state.get(), part.data(), part.size());
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
+}
+
+/// The bytes of "500M"; units are of 1024, and up to T.
+static std::optional<uint64_t> parseSize(absl::string_view text) {
+  const absl::string_view units = "KMGT";
+  int shift = 0;
+  if (!text.empty())
+    if (const size_t unit = units.find(absl::ascii_toupper(text.back()));
+        unit != absl::string_view::npos) {
+      shift = 10 * static_cast<int>(unit + 1);
+      text.remove_suffix(1);
+    }
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(text, &number) || number > UINT64_MAX >> shift)
+    return std::nullopt;
+  return number << shift;
+}
+
+uint64_t cacheLimit() {
+  constexpr uint64_t byDefault = uint64_t{10} << 30;
+  const char *given = std::getenv("LLAMAC_CACHE_SIZE");
+  if (!given || !*given)
+    return byDefault;
+  const std::optional<uint64_t> limit = parseSize(given);
+  static std::atomic<bool> warned = false;
+  if (!limit && !warned.exchange(true))
+    printWarning(absl::StrCat("LLAMAC_CACHE_SIZE: expected bytes such as 500M "
+                              "or 10G, got ",
+                              given, "; ", formatBytes(byDefault), " is used"));
+  return limit.value_or(byDefault);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+static absl::StatusOr<std::string> folderOf(CacheKind kind) {
+  const char *named =
+      kind == CacheKind::Objects ? std::getenv("LLAMAC_OBJECT_CACHE") : nullptr;
+  if (!named)
+    return cachePath(rowOf(kind).name);
+  return *named ? absl::StrCat(named, "/", rowOf(kind).name) : "";
+}
+
+DiskCache::DiskCache(CacheKind kind) : kind(kind), where(folderOf(kind)) {}
+
+absl::string_view DiskCache::name() const { return rowOf(kind).name; }
+
+std::string DiskCache::pathOf(const std::string &key) const {
+  return absl::StrCat(*where, "/", key, rowOf(kind).extension);
+}
+
+std::vector<CacheFile> DiskCache::files() const {
+  std::vector<CacheFile> found;
+  std::error_code error;
+  for (fs::directory_iterator file(where.value_or(""), error), end;
+       !error && file != end; file.increment(error)) {
+    // KEY.o; .KEY.o.XXXXXX while AtomicFile writes it, KEY.plan.tmp-PID-N
+    // while PlanWriter does.
+    const std::string name = file->path().filename();
+    absl::string_view rest = name;
+    bool temporary = absl::ConsumePrefix(&rest, ".");
+    const absl::string_view key = rest.substr(0, keyDigits);
+    rest.remove_prefix(key.size());
+    std::error_code ofFile;
+    if (key.size() != keyDigits ||
+        !std::ranges::all_of(key, absl::ascii_isxdigit) ||
+        !absl::ConsumePrefix(&rest, rowOf(kind).extension) ||
+        file->symlink_status(ofFile).type() != fs::file_type::regular)
+      continue;
+    if (temporary ? rest.size() != 7 || rest[0] != '.'
+                  : !rest.empty() && !absl::StartsWith(rest, ".tmp-"))
+      continue;
+    temporary |= !rest.empty();
+    CacheFile &next = found.emplace_back(CacheFile{file->path()});
+    next.temporary = temporary;
+    next.bytes = file->file_size(ofFile);
+    next.used = file->last_write_time(ofFile);
+    if (ofFile) // Another process was faster.
+      found.pop_back();
+  }
+  return found;
+}
+
+/// Removes what killed writers left, what nobody uses any more, and the least
+/// recently used files over the limit, but never the one that was used last.
+static void makeRoom() {
+  constexpr std::chrono::hours writingFor(1), unusedFor(24 * 30);
+  std::vector<CacheFile> files;
+  for (const CacheKind kind : cacheKinds)
+    for (CacheFile &file : DiskCache(kind).files())
+      files.push_back(std::move(file));
+  // Temporary ones, then those that were used longest ago.
+  std::ranges::sort(files, {}, [](const CacheFile &file) {
+    return std::pair(!file.temporary, file.used);
+  });
+  uint64_t total = 0;
+  for (const CacheFile &file : files)
+    total += file.temporary ? 0 : file.bytes;
+  const auto now = FileClock::now();
+  const uint64_t limit = cacheLimit();
+  for (const CacheFile &file : files) {
+    const bool isOld =
+        now - file.used > (file.temporary ? writingFor : unusedFor);
+    const bool isOver =
+        !file.temporary && total > limit && &file != &files.back();
+    std::error_code error; // Another process was faster.
+    if ((isOld || isOver) && fs::remove(file.path, error) && !file.temporary)
+      total -= file.bytes;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Use
+//===----------------------------------------------------------------------===//
+
+void DiskCache::warn(absl::string_view what) const {
+  static std::array<std::atomic<bool>, cacheKinds.size()> warned;
+  if (!warned[static_cast<size_t>(kind)].exchange(true))
+    printWarning(what);
+}
+
+bool DiskCache::usable() const {
+  if (where.ok() && where->empty())
+    return false;
+  const absl::Status made =
+      where.ok() ? makePrivateFolder(*where) : where.status();
+  if (!made.ok())
+    warn(absl::StrCat(name(), " are not cached: ", made.message()));
+  return made.ok();
+}
+
+bool DiskCache::has(const std::string &key) const {
+  struct stat info;
+  const std::string path = pathOf(key);
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
+    return false;
+  if (const absl::Status trusted = checkTrusted(path, info); !trusted.ok()) {
+    warn(absl::StrCat(trusted.message(), "; it is made again"));
+    return false;
+  }
+  std::error_code ignored; // Used all the same where it may not be written.
+  fs::last_write_time(path, FileClock::now(), ignored);
+  return true;
+}
+
+static std::string hashOf(absl::string_view bytes) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical,
+                           XXH3_128bits(bytes.data(), bytes.size()));
+  return {reinterpret_cast<const char *>(canonical.digest),
+          sizeof canonical.digest};
+}
+
+std::optional<std::string> DiskCache::find(const std::string &key) const {
+  if (!usable() || !has(key))
+    return std::nullopt;
+  const auto file = MappedFile::open(pathOf(key));
+  constexpr size_t hashBytes = sizeof(XXH128_canonical_t);
+  if (!file.ok() || (*file)->size() < hashBytes)
+    return std::nullopt;
+  absl::string_view bytes = (*file)->text();
+  const absl::string_view hash = bytes.substr(bytes.size() - hashBytes);
+  bytes.remove_suffix(hashBytes);
+  if (hashOf(bytes) != hash)
+    return std::nullopt;
+  return std::string(bytes);
+}
+
+absl::Status DiskCache::write(const std::string &key,
+                              absl::string_view bytes) const {
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
+                          AtomicFile::create(pathOf(key)));
+  LLAMAC_RETURN_IF_ERROR(file->write(bytes));
+  LLAMAC_RETURN_IF_ERROR(file->write(hashOf(bytes)));
+  return file->commit();
+}
+
+void DiskCache::keep(const std::string &key, absl::string_view bytes) const {
+  absl::Status kept;
+  // The folder may be deleted at any time, and is then made again.
+  for (int attempt = 0; attempt < cacheAttempts; ++attempt) {
+    if (!usable())
+      return;
+    if (kept = write(key, bytes); kept.ok())
+      return added(key);
+  }
+  warn(absl::StrCat(name(), " are not cached: ", kept.message()));
+}
+
+void DiskCache::added(const std::string &key) const {
+  chmod(pathOf(key).c_str(), 0600);
+  // Plans are large and few, the others small and many.
+  static std::atomic<bool> madeRoom = false;
+  if (kind == CacheKind::Plans || !madeRoom.exchange(true))
+    makeRoom();
+}
+
+} // namespace llamac

@@ -1,0 +1,105 @@
+//===- DiskCache.h - What can be made again, on disk ------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Three caches, each in a folder of its own: plans, objects that Clang compiled
+// and cubins that NVRTC compiled. A file is named by a hash of all that decides
+// what is in it (KEY.o). What is not there, damaged, or not to be trusted is
+// made again; where a cache cannot be used, a warning says so once and all goes
+// on without it.
+//
+// After something new is cached, files go that were not used for 30 days, then
+// the least recently used ones of all three until they take at most 10 GiB, or
+// what LLAMAC_CACHE_SIZE says. Files with other names are never touched.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_IO_DISKCACHE_H
+#define LLAMAC_RUNTIME_IO_DISKCACHE_H
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+enum class CacheKind { Plans, Objects, Cubins };
+
+inline constexpr std::array cacheKinds = {CacheKind::Plans, CacheKind::Objects,
+                                          CacheKind::Cubins};
+
+/// How often something is written to a cache that somebody deletes meanwhile.
+inline constexpr int cacheAttempts = 5;
+
+/// 32 hexadecimal digits that name what `parts` decide.
+std::string keyOf(const std::vector<absl::string_view> &parts);
+
+/// Bytes that the caches may take together.
+uint64_t cacheLimit();
+
+/// A file that a cache made.
+struct CacheFile {
+  std::filesystem::path path;
+  uint64_t bytes = 0;
+  std::filesystem::file_time_type used; ///< When it was written or found.
+  bool temporary = false; ///< Of a writer that is at work, or was killed.
+};
+
+class DiskCache {
+public:
+  /// Folder llamac/plans, objects or cubins of the user's cache folder; for
+  /// objects also LLAMAC_OBJECT_CACHE/objects, or none when that is set to
+  /// nothing.
+  explicit DiskCache(CacheKind kind);
+
+  absl::string_view name() const; ///< "plans"
+
+  /// An error where the environment names none; empty: none is wanted.
+  const absl::StatusOr<std::string> &folder() const { return where; }
+
+  /// Makes the folder where it is not there. False when nothing can be cached.
+  bool usable() const;
+
+  /// The file of `key` in a cache that is usable().
+  std::string pathOf(const std::string &key) const;
+
+  /// Whether the file of `key` is there and only the user or root wrote to it;
+  /// counts as a use.
+  bool has(const std::string &key) const;
+
+  /// What was kept under `key`; none when there is nothing, or it is damaged.
+  std::optional<std::string> find(const std::string &key) const;
+
+  /// Keeps `bytes`, where that is possible.
+  void keep(const std::string &key, absl::string_view bytes) const;
+
+  /// After a new file was put at pathOf(`key`): no one else may write to it,
+  /// and others make room for it.
+  void added(const std::string &key) const;
+
+  /// All that it made.
+  std::vector<CacheFile> files() const;
+
+private:
+  absl::Status write(const std::string &key, absl::string_view bytes) const;
+
+  /// Warns, once in the process for each cache.
+  void warn(absl::string_view what) const;
+
+  CacheKind kind;
+  absl::StatusOr<std::string> where;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_IO_DISKCACHE_H
