@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/Devices.h"
+#include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/ReferenceLogits.h"
 #include "compiler/driver/ReferenceRun.h"
@@ -45,6 +46,8 @@ ModelCommand::load(bool quiet) const {
   loading.verify &= !plan.verified;
   loading.quiet = quiet;
   loading.devices = allDevices();
+  static const ClangVariantCompiler compiler;
+  loading.compiler = &compiler;
   return Model::load(plan.path, loading);
 }
 

@@ -120,7 +120,8 @@ TEST(GateTest, TheCacheIsComparedAsWhatItHolds) {
   EXPECT_THAT(compareCaches(halves(64, last), DataType::F16), IsEmpty());
   EXPECT_THAT(compareCaches(halves(64, last), DataType::Q8_0),
               HasSubstr("the cache differs from byte 2 "));
-  EXPECT_THAT(compareCaches(before, DataType::F16), HasSubstr("the cache: a "));
+  EXPECT_THAT(compareCaches(before, DataType::F16),
+              HasSubstr("the cache: a normalised"));
 }
 
 } // namespace
