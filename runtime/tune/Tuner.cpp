@@ -39,6 +39,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 #include <set>
 
@@ -104,8 +105,6 @@ private:
   absl::Status bindSlates();
   absl::Status gateCandidates();
   absl::Status gateStep(const StepShape &shape, StepMemory &memory);
-  absl::Status gateLaunch(size_t number, Choice &kernel, const StepShape &shape,
-                          StepMemory &memory);
   absl::Status chooseTimedLaunches(const StepShape &shape);
   /// Of a short step a round takes the least of some times: what comes on top
   /// is not the kernels'.
@@ -262,52 +261,50 @@ absl::Status ProgramTuner::gateCandidates() {
   return isAny ? bindSlates() : absl::OkStatus();
 }
 
-/// Runs a step with the default configs, and compares candidates on the way at
-/// the first and the last launch of each kernel: those between differ only in
-/// where their operands lie. Ends early when time is up.
+/// Runs a step with the default configs. On the way it compares what candidates
+/// leave in memory with what the defaults do, at the first and the last launch
+/// of each kernel: those between differ only in where their operands lie. Ends
+/// early when time is up.
 absl::Status ProgramTuner::gateStep(const StepShape &shape,
                                     StepMemory &memory) {
+  const auto read = [&](size_t launch, LaunchMemory &copy) {
+    return readLaunch(program, *launches[launch], steps.of().poolBytes(),
+                      memory, copy);
+  };
+  std::map<uint32_t, std::pair<size_t, size_t>> ends; // By kernel.
+  for (size_t i = 0; i < launches.size(); ++i)
+    ends.try_emplace(launches[i]->kernel, i, i).first->second.second = i;
+  LaunchMemory start, expected, got;
   for (size_t i = 0; i < launches.size() && !isOver(); ++i) {
-    const auto isSame = [&](const auto &other) {
-      return other->kernel == launches[i]->kernel;
-    };
-    const auto at = launches.begin() + static_cast<ptrdiff_t>(i);
-    const bool isFirstOrLast = std::none_of(launches.begin(), at, isSame) ||
-                               std::none_of(at + 1, launches.end(), isSame);
-    for (Choice &kernel : kernels)
-      if (isFirstOrLast && kernel.number == launches[i]->kernel &&
-          rowsOf(*launches[i], shape) != 0)
-        LLAMAC_RETURN_IF_ERROR(gateLaunch(i, kernel, shape, memory));
+    const schema::LaunchT &launch = *launches[i];
+    const auto [first, last] = ends[launch.kernel];
+    const auto kernel =
+        std::find_if(kernels.begin(), kernels.end(), [&](const Choice &other) {
+          return other.number == launch.kernel;
+        });
+    const bool isGated = kernel != kernels.end() && (i == first || i == last) &&
+                         rowsOf(launch, shape) != 0;
+    if (isGated)
+      LLAMAC_RETURN_IF_ERROR(read(i, start));
     LLAMAC_RETURN_IF_ERROR(slates[0].program->runLaunch(i, shape));
+    if (!isGated)
+      continue;
+    LLAMAC_RETURN_IF_ERROR(read(i, expected));
+    for (size_t k = 1; k < kernel->candidates.size() && !isOver(); ++k) {
+      std::string &rejected = kernel->candidates[k].rejected;
+      if (!rejected.empty())
+        continue;
+      LLAMAC_RETURN_IF_ERROR(writeLaunch(launch, start, memory));
+      const absl::Status status = slates[k].program->runLaunch(i, shape);
+      LLAMAC_RETURN_IF_ERROR(read(i, got));
+      rejected = status.ok()
+                     ? compareLaunches(start, expected, got, plan.kv->type,
+                                       plan.kernels[launch.kernel]->tolerance)
+                     : std::string(status.message());
+    }
+    LLAMAC_RETURN_IF_ERROR(writeLaunch(launch, expected, memory));
   }
   return absl::OkStatus();
-}
-
-/// Compares what the candidates of `kernel` leave in memory with what its
-/// default does, and leaves memory as it was.
-absl::Status ProgramTuner::gateLaunch(size_t number, Choice &kernel,
-                                      const StepShape &shape,
-                                      StepMemory &memory) {
-  const schema::LaunchT &launch = *launches[number];
-  const uint64_t poolBytes = steps.of().poolBytes();
-  LaunchMemory start, expected, got;
-  LLAMAC_RETURN_IF_ERROR(readLaunch(program, launch, poolBytes, memory, start));
-  LLAMAC_RETURN_IF_ERROR(slates[0].program->runLaunch(number, shape));
-  LLAMAC_RETURN_IF_ERROR(
-      readLaunch(program, launch, poolBytes, memory, expected));
-  for (size_t k = 1; k < kernel.candidates.size() && !isOver(); ++k) {
-    std::string &rejected = kernel.candidates[k].rejected;
-    if (!rejected.empty())
-      continue;
-    LLAMAC_RETURN_IF_ERROR(writeLaunch(launch, start, memory));
-    const absl::Status status = slates[k].program->runLaunch(number, shape);
-    LLAMAC_RETURN_IF_ERROR(readLaunch(program, launch, poolBytes, memory, got));
-    rejected = status.ok()
-                   ? compareLaunches(start, expected, got, plan.kv->type,
-                                     plan.kernels[kernel.number]->tolerance)
-                   : std::string(status.message());
-  }
-  return writeLaunch(launch, start, memory);
 }
 
 //===----------------------------------------------------------------------===//

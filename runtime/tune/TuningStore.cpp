@@ -22,6 +22,7 @@
 #include "runtime/io/CacheFolder.h"
 #include "runtime/io/MappedFile.h"
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 #include <cerrno>
@@ -199,26 +200,6 @@ private:
   int code;
 };
 
-/// Held by one process at a time, until the object or the process ends. A file
-/// system without such locks has to do without.
-class FileLock {
-public:
-  explicit FileLock(const std::string &path)
-      : descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    while (isOpen() && flock(descriptor, LOCK_EX) != 0 && errno == EINTR)
-      ;
-  }
-  FileLock(const FileLock &) = delete;
-  ~FileLock() {
-    if (isOpen())
-      close(descriptor);
-  }
-  bool isOpen() const { return descriptor >= 0; }
-
-private:
-  int descriptor;
-};
-
 } // namespace
 
 /// Whether a new database helps. Statements are constants: only other tables
@@ -290,10 +271,14 @@ TuningStore::open(const std::string &path,
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(),
                                       error);
-  const FileLock lock(path + ".lock");
-  if (!lock.isOpen())
+  // A file system without such locks has to do without.
+  const int lock = ::open((path + ".lock").c_str(), O_RDWR | O_CREAT, 0600);
+  if (lock < 0)
     return memoryError(
         absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
+  const auto unlock = absl::MakeCleanup([&] { close(lock); });
+  while (flock(lock, LOCK_EX) != 0 && errno == EINTR)
+    ;
   std::unique_ptr<TuningStore> store(new TuningStore(path));
   int code = store->openTables();
   if (isDamage(code)) {

@@ -34,17 +34,10 @@ Trials makeTrials(const std::vector<double> &ratios, double noise,
 }
 
 TEST(TrialsTest, TheFastestIsFoundThoughTheMachineChanges) {
+  EXPECT_EQ(makeTrials({1, 0.992}, 0, 9, 1).fastest(), 0U); // Within noise.
   EXPECT_EQ(makeTrials({1, 0.9, 0.8, 1.2}, 0, 5, 1).fastest(), 2U);
   for (unsigned seed = 0; seed < 20; ++seed)
     EXPECT_EQ(makeTrials({1, 0.97}, 0.002, 21, seed).fastest(), 1U) << seed;
-}
-
-TEST(TrialsTest, AWinWithinNoiseIsNone) {
-  EXPECT_EQ(makeTrials({1, 0.992}, 0, 9, 1).fastest(), 0U);
-  size_t wins = 0;
-  for (unsigned seed = 0; seed < 50; ++seed)
-    wins += makeTrials({1, 0.995}, 0.05, 15, seed).fastest();
-  EXPECT_LT(wins, 3U);
 }
 
 TEST(TrialsTest, NoiseGrowsWithTheSpreadAndShrinksWithRounds) {

@@ -22,7 +22,6 @@
 namespace llamac {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -166,25 +165,22 @@ TEST_F(TunerTest, WithoutACompilerTheDefaultsRun) {
   make("toyHashSlow", {"toyHash"});
   const auto none = tuneModel(*load(false, nullptr), *store, {});
   EXPECT_EQ(exitCode(none.status()), ExitCode::Usage);
-  EXPECT_THAT(std::string(none.status().message()), HasSubstr("llamac tune"));
   tune();
-  const auto symbolAndWarning = [&](const VariantCompiler *with) {
-    testing::internal::CaptureStderr();
-    const std::string symbol = symbolOf(with);
-    return symbol + " " + testing::internal::GetCapturedStderr();
-  };
-  EXPECT_THAT(symbolAndWarning(nullptr),
-              AllOf(testing::StartsWith("toyHashSlow warning: " + file->path()),
-                    HasSubstr("1 kernels need a compiler"),
-                    testing::EndsWith("the default configs are used\n")));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(symbolOf(nullptr), "toyHashSlow");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: " + file->path() +
+                ": tuned configs of 1 kernels need a compiler, which llamac "
+                "has and llamac-run has not; the default configs are used\n");
   // Likewise where another llamac made the plan.
   compiler->checked = badPlanError("other\nheaders");
-  EXPECT_EQ(symbolAndWarning(&*compiler),
-            "toyHashSlow warning: other headers; the default configs are "
-            "used\n");
-  const auto results =
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(symbolOf(&*compiler), "toyHashSlow");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: other headers; the default configs are used\n");
+  const auto other =
       tuneModel(*load(false, nullptr), *store, {.compiler = &*compiler});
-  EXPECT_EQ(exitCode(results.status()), ExitCode::BadPlan);
+  EXPECT_EQ(exitCode(other.status()), ExitCode::BadPlan);
 }
 
 TEST_F(TunerTest, AStoreThatCannotBeWrittenToEndsTheTune) {
