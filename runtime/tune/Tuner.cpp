@@ -490,9 +490,8 @@ absl::Status ProgramTuner::compareSteps(const StepShape &shape,
 absl::StatusOr<ProgramResult> ProgramTuner::run() {
   std::vector<StepPlan> planned = stepsOf(plan, result.step.number);
   if (planned.empty())
-    result.skipped = absl::StrCat("its steps take more sequences than the ",
-                                  plan.kv->maxSequences,
-                                  " that the plan keeps (--parallel)");
+    result.skipped = "the plan keeps too few sequences or tokens for its "
+                     "steps (--parallel, --ctx-size)";
   else if (kernels.empty() && !overlaps)
     result.skipped = "no kernel of it has variants";
   if (!result.skipped.empty())
@@ -569,16 +568,24 @@ tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
                           StepRunner::create(model));
   // The rest is for the end of the last step.
   const double end = start + 0.97 * options.budget;
+  // What the programs before did not take is shared by those that follow. The
+  // last one's steps, of many rows, take longest, and it has two shares.
   const size_t count = plan.programs.size();
+  const auto sharesOf = [&](size_t number) {
+    return stepsOf(plan, number).empty() ? 0.0
+           : number + 1 == count         ? 2.0
+                                         : 1.0;
+  };
   std::vector<ProgramResult> results;
   for (size_t number = 0; number < count; ++number) {
     if (options.stop && *options.stop)
       break;
-    // What the programs before did not take is shared by those that follow. The
-    // last one's steps, of many rows, take longest, and it has two shares.
+    double shares = 0;
+    for (size_t next = number; next < count; ++next)
+      shares += sharesOf(next);
     const double now = steadySeconds();
-    const size_t shares = number + 1 == count ? 1 : count - number + 1;
-    const double deadline = now + (end - now) / static_cast<double>(shares);
+    const double deadline =
+        now + (end - now) * sharesOf(number) / std::max(1.0, shares);
     ProgramTuner tuner(*model, number, options, *steps, deadline);
     LLAMAC_ASSIGN_OR_RETURN(results.emplace_back(), tuner.run());
     if (results.back().isDecided)

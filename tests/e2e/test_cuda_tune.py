@@ -62,7 +62,8 @@ class Driver(test_cuda.CudaCase):
     """On a driver that stands in for a GPU's and compiles nothing: its kernels are
     those of a plan for sim, so variants have none."""
 
-    CONTEXT = 32
+    CONFIG = Config(64, 1, 4, 2, vocab=261)
+    CONTEXT, SEQUENCES = 32, 1
 
     def test_a_gpu_is_named_and_overlaps_are_compared_and_taken_up(self):
         device = re.search(r"^device  (.*)$", self.run_plan("tune", self.plan, "--explain-kernels").stdout, re.M)[1]
@@ -71,8 +72,7 @@ class Driver(test_cuda.CudaCase):
             r"^cuda, Stand-in, 132 multiprocessors, 1980 MHz, memory 3201 MHz, driver for CUDA 13\.0, NVRTC \d+\.\d+$",
         )
         before = self.run_plan(self.plan, "-n", 6, *self.PROMPT).stdout
-        # The simulator is slow: time for the first program is enough.
-        decode = json.loads(self.run_plan("tune", self.plan, "--budget", 60, "--candidates", 1, "--json").stdout)[0]
+        decode = json.loads(self.run_plan("tune", self.plan, "--budget", 15, "--candidates", 1, "--json").stdout)[0]
         self.assertTrue(decode["decided"])
         for kernel in decode["kernels"]:
             self.assertIn("cuModuleLoadData", kernel["candidates"][1]["rejected"])
