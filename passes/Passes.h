@@ -60,16 +60,6 @@ std::vector<PipelineStep> fuseSteps(const kernel::Target &target, bool explain);
 /// From kernel ops to the plan dialect, for `target`, which outlives the steps.
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target);
 
-/// Another way to run a step: made without some of the optional passes.
-struct ScheduleOption {
-  llvm::StringRef name;
-  std::vector<llvm::StringRef> withoutPasses;
-};
-
-/// Those that may be faster than all passes on some machine: launches that do
-/// less each, and none of them twice.
-std::vector<ScheduleOption> otherSchedules();
-
 /// Adds the passes of `steps` to `pm` in their order.
 void addSteps(mlir::OpPassManager &pm, llvm::ArrayRef<PipelineStep> steps);
 

@@ -94,10 +94,6 @@ std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
   return steps;
 }
 
-std::vector<ScheduleOption> otherSchedules() {
-  return {{"norm-apart", {"fuse-norm"}}, {"qkv-apart", {"fuse-qkv"}}};
-}
-
 void addSteps(OpPassManager &pm, ArrayRef<PipelineStep> steps) {
   for (const PipelineStep &step : steps)
     step.addTo(pm);

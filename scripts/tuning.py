@@ -48,34 +48,29 @@ def compare(llamac, plan, cache, rounds):
 def kernels_of(report):
     for program in report:
         for kernel in program["kernels"]:
-            yield program["program"], kernel
+            yield program["name"], kernel
 
 
-def picked(kernel):
-    return next(c for c in kernel["candidates"] if c["tiles"] == kernel["pick"])
+def selected(choice):
+    return choice["candidates"][choice["selected"]]
 
 
 def near_best(report):
-    """Of how many kernels the plan's own tiles take at most 1.1 times what the
-    best found takes, and of how many that were measured. The best found is the
-    pick: what was faster by more than noise, and was so again when measured
-    once more. (The fastest of many in a few rounds is so by chance.)"""
-    near = count = 0
-    for _, kernel in kernels_of(report):
-        if any(c["ratio"] > 0 for c in kernel["candidates"]):
-            count += 1
-            near += kernel["ratio"] >= 1 / 1.1
-    return near, count
+    """Of how many kernels the default takes at most 1.1 times what the best found
+    takes, and of how many that were measured. The best found is what was selected:
+    faster by more than noise. (The fastest of many in a few rounds is so by chance.)"""
+    measured = [kernel for _, kernel in kernels_of(report) if kernel["candidates"][0]["rounds"]]
+    return sum(selected(kernel)["ratio"] >= 1 / 1.1 for kernel in measured), len(measured)
 
 
 def disagreement(first, second):
-    """The largest share of its time by which a pick of one tune differs from that
-    of the other, both as the second measured them in the same rounds."""
-    before = {(program, kernel["kernel"]): kernel["pick"] for program, kernel in kernels_of(first)}
+    """The largest share of its time by which a config selected by one tune differs
+    from that of the other, both as the second measured them in the same rounds."""
+    before = {(program, kernel["name"]): selected(kernel)["config"] for program, kernel in kernels_of(first)}
     worst = 0
     for program, kernel in kernels_of(second):
-        old = next((c for c in kernel["candidates"] if c["tiles"] == before.get((program, kernel["kernel"]))), None)
-        new = picked(kernel)
+        old = next((c for c in kernel["candidates"] if c["config"] == before.get((program, kernel["name"]))), None)
+        new = selected(kernel)
         if old and old["ratio"] > 0 and new["ratio"] > 0:
             worst = max(worst, abs(old["ratio"] / new["ratio"] - 1))
     return worst
@@ -83,9 +78,7 @@ def disagreement(first, second):
 
 def changes(report, program):
     """Whether what was tuned runs `program` in another way than the plan does."""
-    return any(
-        of["way"] or any(kernel["pick"] for kernel in of["kernels"]) for of in report if of["program"] == program
-    )
+    return any(of["selected"] for of in report if of["name"] == program)
 
 
 def measure(llamac, name, model, budget, rounds):
@@ -96,7 +89,7 @@ def measure(llamac, name, model, budget, rounds):
         first, seconds = tune(llamac, plan, folder, budget)
         second, _ = tune(llamac, plan, folder, budget)
         compared = compare(llamac, plan, folder, rounds)
-        changed = sum(kernel["pick"] != "" for _, kernel in kernels_of(second))
+        changed = sum(kernel["selected"] != 0 for _, kernel in kernels_of(second))
         near, count = near_best(first)
         speed = {
             of: f"{compared[of]['speedup']:.3f} ± {compared[of]['noise']:.3f}"
@@ -123,7 +116,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=24, help="prompts that are compared")
     options = parser.parse_args()
     print(
-        "| model | tuning took | prefill, tuned / own | decode, tuned / own | kernels changed | own within 10% of best | "
+        "| model | tuning took | prefill, tuned / default | decode, tuned / default | kernels changed | default within 10% of best | "
         "second tune differs by |"
     )
     print("|---|---|---|---|---|---|---|")
@@ -132,18 +125,14 @@ def main():
     for name in names:
         model = model_path(name, options.models)
         reports[name] = measure(options.llamac, name, model, options.budget, options.rounds)
-    print("\n| model | program | kernel | tiles | time by the plan's own |\n|---|---|---|---|---|")
-    for name, report in reports.items():
-        for program, kernel in kernels_of(report):
-            if kernel["pick"]:
-                print(f"| {name} | {program} | {kernel['kernel']} | {kernel['pick']} | {kernel['ratio']:.3f} |")
-    print("\n| model | program | way to run a step | time by the plan's own |\n|---|---|---|---|")
+    print("\n| model | program | kernel or step | config | time by the default |\n|---|---|---|---|---|")
     for name, report in reports.items():
         for program in report:
-            for way in program["ways"][1:]:
-                if way["ratio"] > 0:
-                    taken = " (taken)" if way["way"] == program["way"] else ""
-                    print(f"| {name} | {program['program']} | {way['way']}{taken} | {way['ratio']:.3f} |")
+            for choice in [*program["kernels"], program]:
+                if choice["selected"]:
+                    of = "step" if choice is program else choice["name"]
+                    best = selected(choice)
+                    print(f"| {name} | {program['name']} | {of} | {best['config']} | {best['ratio']:.3f} |")
 
 
 if __name__ == "__main__":

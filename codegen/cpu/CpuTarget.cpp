@@ -119,12 +119,6 @@ std::vector<Attribute> CpuTarget::otherConfigs(Operation *op) const {
   return configs;
 }
 
-kernel::TileModel CpuTarget::tileModel(Operation *op) const {
-  const CpuFamily *family = cpuFamilyOf(op);
-  return family && family->model ? family->model(op, targetOptions)
-                                 : kernel::TileModel{};
-}
-
 StringRef CpuTarget::familyName(Operation *op) const {
   const CpuFamily *family = cpuFamilyOf(op);
   return family ? family->name : "";

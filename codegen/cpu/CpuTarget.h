@@ -54,9 +54,6 @@ struct CpuFamily {
   /// null: there are none.
   std::vector<Tiles> (*tiles)(mlir::Operation *op,
                               const CpuTargetOptions &) = nullptr;
-  /// What decides the kernel's time; null: only what it moves and computes.
-  kernel::TileModel (*model)(mlir::Operation *op,
-                             const CpuTargetOptions &) = nullptr;
 };
 
 llvm::ArrayRef<CpuFamily> cpuFamilies();
@@ -76,7 +73,6 @@ public:
                                int64_t maxRows) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
   bool otherConfigsAreExact() const override { return true; }
-  kernel::TileModel tileModel(mlir::Operation *op) const override;
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
 

@@ -501,20 +501,6 @@ gemmTiles(int64_t rowBlock, llvm::function_ref<int64_t(int64_t)> scratchOf) {
   return choices;
 }
 
-static kernel::TileModel gemvModel(const cpu::MatmulConfig &config) {
-  const int64_t panels =
-      config.panels ? config.panels * config.weights : cpu::mostPanels;
-  return {.weightRows = 0,
-          .rowBytes = cpu::preparedRowBytes(config),
-          .flightBytes = panels * cpu::prefetchDistance(config),
-          .chains = panels};
-}
-
-static kernel::TileModel gemmModel(const cpu::MatmulConfig &config,
-                                   int64_t rowBlock) {
-  return {.weightRows = rowBlock, .rowBytes = cpu::preparedRowBytes(config)};
-}
-
 static std::vector<Tiles> matmulTiles(Operation *operation,
                                       const CpuTargetOptions &) {
   const cpu::MatmulConfig config =
@@ -524,15 +510,6 @@ static std::vector<Tiles> matmulTiles(Operation *operation,
   return gemmTiles(cpu::gemmRowBlock(config), [&](int64_t rows) {
     return cpu::gemmShape(config, rows).scratchBytes;
   });
-}
-
-static kernel::TileModel matmulModel(Operation *operation,
-                                     const CpuTargetOptions &) {
-  const cpu::MatmulConfig config =
-      matmulConfig(cast<kernel::MatmulOp>(operation));
-  if (hasFamily<kernel::MatmulOp, kernel::MatmulFamily::Gemv>(operation))
-    return gemvModel(config);
-  return gemmModel(config, cpu::gemmRowBlock(config));
 }
 
 static std::vector<Tiles> qkvTiles(Operation *operation,
@@ -546,15 +523,6 @@ static std::vector<Tiles> qkvTiles(Operation *operation,
     other.query.rowBlock = other.key.rowBlock = other.value.rowBlock = rows;
     return cpu::gemmShape(other).scratchBytes;
   });
-}
-
-static kernel::TileModel qkvModel(Operation *operation,
-                                  const CpuTargetOptions &options) {
-  const cpu::QkvConfig config =
-      qkvConfig(cast<kernel::QkvOp>(operation), options);
-  if (hasFamily<kernel::QkvOp, kernel::MatmulFamily::Gemv>(operation))
-    return gemvModel(config.query);
-  return gemmModel(config.query, cpu::gemmRowBlock(config));
 }
 
 static std::vector<Tiles> wholeTiles(Operation *operation,
@@ -575,14 +543,6 @@ static std::vector<Tiles> wholeTiles(Operation *operation,
   return choices;
 }
 
-static kernel::TileModel wholeModel(Operation *operation,
-                                    const CpuTargetOptions &options) {
-  const cpu::AttentionConfig config =
-      configOf(cast<kernel::AttentionOp>(operation), options);
-  return {.weightRows = cpu::attentionTileRows(config),
-          .rowBytes = config.heads * config.kv.headSize * 4};
-}
-
 //===----------------------------------------------------------------------===//
 // The list
 //===----------------------------------------------------------------------===//
@@ -592,7 +552,7 @@ ArrayRef<CpuFamily> cpuFamilies() {
   static constexpr CpuFamily families[] = {
       {"attention", "attention.h",
        hasFamily<AttentionOp, AttentionFamily::Whole>, wholeShape,
-       emitAttention, wholeTiles, wholeModel},
+       emitAttention, wholeTiles},
       {"attention_merge", "attention.h", isOp<AttentionMergeOp>, mergeShape,
        emitMerge},
       {"attention_split", "attention.h",
@@ -602,15 +562,15 @@ ArrayRef<CpuFamily> cpuFamilies() {
       {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,
        emitGatherRows},
       {"gemm", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemm>, gemmShape,
-       emitMatmul, matmulTiles, matmulModel},
+       emitMatmul, matmulTiles},
       {"gemv", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemv>, gemvShape,
-       emitMatmul, matmulTiles, matmulModel},
+       emitMatmul, matmulTiles},
       {"pointwise", "rowwise.h", isOp<PointwiseOp>, rowwiseShape,
        emitPointwise},
       {"qkv_gemm", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemm>, qkvGemmShape,
-       emitQkv, qkvTiles, qkvModel},
+       emitQkv, qkvTiles},
       {"qkv_gemv", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemv>, qkvGemvShape,
-       emitQkv, qkvTiles, qkvModel},
+       emitQkv, qkvTiles},
       {"rms_norm", "rowwise.h", isOp<RmsNormOp>, rowwiseShape, emitRmsNorm},
       {"rope_append", "rope.h", isOp<RopeAppendOp>, ropeAppendShape,
        emitRopeAppend},

@@ -327,9 +327,8 @@ static constexpr int plainRegisters = 32;
 /// Of 16 bytes of weights and their scales.
 static constexpr int chunkRegisters = 5;
 
-static kernel::TileModel gemvModel(const cuda::GemvConfig &config,
-                                   const cuda::LaunchShape &shape,
-                                   const GpuSpec &gpu) {
+static TileModel gemvModel(const cuda::GemvConfig &config,
+                           const cuda::LaunchShape &shape, const GpuSpec &gpu) {
   const int64_t unroll =
       std::clamp<int64_t>(chunksOf(config) / 32, 1, config.unroll);
   const int64_t loads = unroll * config.weights * config.outputsPerWarp;
@@ -341,9 +340,9 @@ static kernel::TileModel gemvModel(const cuda::GemvConfig &config,
 }
 
 /// A block reads its input once for all of its tiles.
-static kernel::TileModel streamModel(const cuda::StreamConfig &config,
-                                     const cuda::LaunchShape &shape,
-                                     const GpuSpec &gpu) {
+static TileModel streamModel(const cuda::StreamConfig &config,
+                             const cuda::LaunchShape &shape,
+                             const GpuSpec &gpu) {
   const bool byMma = cuda::streamsByMma(config);
   const int64_t units = cuda::streamUnits(config, 0) +
                         cuda::streamUnits(config, 1) +
@@ -364,9 +363,9 @@ static kernel::TileModel streamModel(const cuda::StreamConfig &config,
           .usesMatrixUnits = byMma};
 }
 
-static kernel::TileModel gemvMmaModel(const cuda::GemvMmaConfig &config,
-                                      const cuda::LaunchShape &shape,
-                                      const GpuSpec &gpu) {
+static TileModel gemvMmaModel(const cuda::GemvMmaConfig &config,
+                              const cuda::LaunchShape &shape,
+                              const GpuSpec &gpu) {
   const int loads = 2 * config.unroll * config.weights;
   const int sums = config.weights * config.maxRows / 2;
   return {.rowBytes = config.depth * 4,
@@ -376,9 +375,8 @@ static kernel::TileModel gemvMmaModel(const cuda::GemvMmaConfig &config,
           .usesMatrixUnits = true};
 }
 
-static kernel::TileModel gemmModel(const cuda::GemmConfig &config,
-                                   const cuda::LaunchShape &shape,
-                                   const GpuSpec &gpu) {
+static TileModel gemmModel(const cuda::GemmConfig &config,
+                           const cuda::LaunchShape &shape, const GpuSpec &gpu) {
   const int64_t rows = config.blockRows / config.warpsAlongRows;
   const int64_t outputs =
       config.weights * config.blockOutputs / config.warpsAlongOutputs;
@@ -394,7 +392,7 @@ static kernel::TileModel gemmModel(const cuda::GemmConfig &config,
       .usesMatrixUnits = true};
 }
 
-static kernel::TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
+static TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
   const int64_t outputs = int64_t{config.panels} * config.panelOutputs;
   // A warpgroup reads 64 rows of f32 and all outputs; a cluster's blocks copy
   // the rows together.
@@ -408,8 +406,8 @@ static kernel::TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
       .usesMatrixUnits = true};
 }
 
-static kernel::TileModel attentionModel(kernel::AttentionOp op,
-                                        const CudaTargetOptions &options) {
+static TileModel attentionModel(kernel::AttentionOp op,
+                                const CudaTargetOptions &options) {
   if (attendsByWgmma(op, options))
     return {};
   const cuda::AttentionConfig config = attentionConfigOf(op, options);
@@ -426,7 +424,7 @@ static kernel::TileModel attentionModel(kernel::AttentionOp op,
           .usesMatrixUnits = true};
 }
 
-kernel::TileModel tileModelOf(Operation *op, const CudaTargetOptions &options) {
+TileModel tileModelOf(Operation *op, const CudaTargetOptions &options) {
   const CudaFamily *family = cudaFamilyOf(op);
   if (!family || !op->hasAttr("config"))
     return {};

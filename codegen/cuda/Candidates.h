@@ -10,6 +10,7 @@
 #define LLAMAC_CODEGEN_CUDA_CANDIDATES_H
 
 #include "codegen/Tiles.h"
+#include "codegen/cuda/CostModel.h"
 #include "codegen/cuda/CudaTarget.h"
 
 namespace llamac {
@@ -22,8 +23,7 @@ std::vector<Tiles> candidatesOf(mlir::Operation *op,
                                 const CudaTargetOptions &options);
 
 /// What decides the time of `op` with the tiles that it has.
-kernel::TileModel tileModelOf(mlir::Operation *op,
-                              const CudaTargetOptions &options);
+TileModel tileModelOf(mlir::Operation *op, const CudaTargetOptions &options);
 
 } // namespace llamac
 

@@ -115,8 +115,14 @@ std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
   return configs;
 }
 
-kernel::TileModel CudaTarget::tileModel(Operation *op) const {
-  return tileModelOf(op, targetOptions);
+double CudaTarget::predictedSeconds(Operation *op,
+                                    const kernel::CostStep &step) const {
+  const TileModel tiles = tileModelOf(op, targetOptions);
+  return tiles.resident == 0
+             ? 0
+             : llamac::predictedSeconds(tiles, geometry(op).items,
+                                        kernel::costOf(op, step), step,
+                                        targetOptions.gpu.name);
 }
 
 StringRef CudaTarget::familyName(Operation *op) const {

@@ -109,7 +109,8 @@ public:
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
-  kernel::TileModel tileModel(mlir::Operation *op) const override;
+  double predictedSeconds(mlir::Operation *op,
+                          const kernel::CostStep &step) const override;
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
 

@@ -41,11 +41,8 @@ public:
   absl::StatusOr<schema::PlanT> build();
 
 private:
-  schema::KernelT addKernel(plan::KernelOp op, size_t number,
-                            const llvm::StringMap<KernelTuning> &tuning);
-  void addKernels();
+  void addKernel(plan::KernelOp op);
   absl::StatusOr<schema::ProgramT> programOf(plan::ProgramOp op);
-  absl::StatusOr<schema::ScheduleT> scheduleOf(const PlanSchedule &schedule);
   absl::Status addLaunch(plan::LaunchOp op, schema::ProgramT &program);
   absl::StatusOr<schema::Operand> operandOf(Value memory);
   absl::StatusOr<uint32_t> weightNumber(plan::WeightOp op);
@@ -82,17 +79,13 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   plan.kv = std::make_unique<schema::KvLayoutT>(contents.kv);
   if (contents.sampling)
     plan.sampling = std::make_unique<schema::SamplingT>(*contents.sampling);
-  addKernels();
+  for (auto op : module.getOps<plan::KernelOp>())
+    addKernel(op);
   for (auto op : module.getOps<plan::ProgramOp>()) {
     LLAMAC_ASSIGN_OR_RETURN(schema::ProgramT program, programOf(op));
     program.tuning = contents.programTuning.lookup(op.getSymName());
     plan.programs.push_back(
         std::make_unique<schema::ProgramT>(std::move(program)));
-  }
-  for (const PlanSchedule &schedule : contents.schedules) {
-    LLAMAC_ASSIGN_OR_RETURN(schema::ScheduleT made, scheduleOf(schedule));
-    plan.schedules.push_back(
-        std::make_unique<schema::ScheduleT>(std::move(made)));
   }
   LLAMAC_RETURN_IF_ERROR(addWeightContents());
   LLAMAC_RETURN_IF_ERROR(addCode());
@@ -126,57 +119,23 @@ schema::LaunchCost launchCost(Operation *op, const schema::KvLayoutT &kv,
                             one.flops - keyFlops, keyFlops);
 }
 
-/// Makes `op` the kernel that launches call `number`.
-schema::KernelT
-PlanBuilder::addKernel(plan::KernelOp op, size_t number,
-                       const llvm::StringMap<KernelTuning> &tuning) {
-  kernelNumbers[op.getSymName()] = static_cast<uint32_t>(number);
+void PlanBuilder::addKernel(plan::KernelOp op) {
+  kernelNumbers[op.getSymName()] = static_cast<uint32_t>(plan.kernels.size());
   costs[op.getSymName()] =
       launchCost(&op.getPrototype(), *plan.kv, contents.context);
-  schema::KernelT kernel;
+  schema::KernelT &kernel =
+      *plan.kernels.emplace_back(std::make_unique<schema::KernelT>());
   kernel.symbol = op.getSymName().str();
   kernel.family = op.getFamily().str();
-  const auto known = tuning.find(op.getSymName());
-  if (known == tuning.end())
-    return kernel;
-  kernel.tuning = known->second.tuning;
-  kernel.tolerance = known->second.tolerance;
-  kernel.model = std::make_unique<schema::TileModel>(known->second.model);
-  for (const schema::VariantT &variant : known->second.variants)
+  const auto known = contents.tuning.find(op.getSymName());
+  if (known == contents.tuning.end())
+    return;
+  const KernelTuning &tuning = known->second;
+  kernel.tuning = tuning.tuning;
+  kernel.tolerance = tuning.tolerance;
+  kernel.predicted = tuning.predicted;
+  for (const schema::VariantT &variant : tuning.variants)
     kernel.variants.push_back(std::make_unique<schema::VariantT>(variant));
-  return kernel;
-}
-
-void PlanBuilder::addKernels() {
-  for (auto op : module.getOps<plan::KernelOp>())
-    plan.kernels.push_back(std::make_unique<schema::KernelT>(
-        addKernel(op, plan.kernels.size(), contents.tuning)));
-}
-
-absl::StatusOr<schema::ScheduleT>
-PlanBuilder::scheduleOf(const PlanSchedule &schedule) {
-  schema::ScheduleT made;
-  made.name = schedule.name;
-  made.tolerance = schedule.tolerance;
-  ModuleOp other = *schedule.module;
-  for (auto op : other.getOps<plan::KernelOp>()) {
-    const auto source = schedule.sources.find(op.getSymName());
-    if (source == schedule.sources.end())
-      continue;
-    made.kernels.push_back(std::make_unique<schema::KernelT>(addKernel(
-        op, plan.kernels.size() + made.kernels.size(), schedule.tuning)));
-    made.kernels.back()->source = source->second;
-  }
-  const size_t weightCount = plan.weights.size();
-  for (auto op : other.getOps<plan::ProgramOp>()) {
-    LLAMAC_ASSIGN_OR_RETURN(schema::ProgramT program, programOf(op));
-    made.programs.push_back(
-        std::make_unique<schema::ProgramT>(std::move(program)));
-  }
-  if (plan.weights.size() != weightCount)
-    return internalError(absl::StrCat("schedule ", schedule.name,
-                                      " has weights that the plan has not"));
-  return made;
 }
 
 absl::StatusOr<schema::ProgramT> PlanBuilder::programOf(plan::ProgramOp op) {

@@ -36,19 +36,8 @@ struct PlanCode {
 struct KernelTuning {
   std::string tuning;
   double tolerance = 0;
-  schema::TileModel model;
+  double predicted = 0;
   std::vector<schema::VariantT> variants;
-};
-
-/// Another way to run the steps of a plan: a module in the plan dialect with
-/// memory placed. Its kernels that the plan's module has as well are called the
-/// same there; of the others a plan holds the source.
-struct PlanSchedule {
-  std::string name;
-  double tolerance = 0;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  llvm::StringMap<std::string> sources; ///< By kernel.
-  llvm::StringMap<KernelTuning> tuning; ///< By kernel.
 };
 
 /// What a plan holds beside its programs.
@@ -65,9 +54,8 @@ struct PlanContents {
   std::string source;                   ///< The emitted unit.
   std::string generator;                ///< Hash of what kernels are made of.
   llvm::StringMap<KernelTuning> tuning; ///< By kernel; of those with variants.
-  /// By program; under which the choice among schedules is kept.
+  /// By program; under which the choice of its launches' overlap is kept.
   llvm::StringMap<std::string> programTuning;
-  std::vector<PlanSchedule> schedules;
   std::optional<schema::SamplingT> sampling; ///< As the model's makers advise.
   std::string tokenizerKind;
   std::string tokenizerBlob;    ///< Empty: the model has no tokenizer.

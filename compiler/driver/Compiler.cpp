@@ -13,8 +13,6 @@
 #include "codegen/sim/SimBackend.h"
 #include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanJson.h"
-#include "compiler/driver/ScheduleVariants.h"
-#include "compiler/driver/VariantCompilers.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
 #include "runtime/cpu/Processor.h"
@@ -321,9 +319,6 @@ absl::Status Compilation::runPhase(Phase phase) {
     return absl::OkStatus();
   }
   case Phase::Graph:
-    LLAMAC_RETURN_IF_ERROR(runPasses(phase));
-    unfused = graph->clone();
-    return absl::OkStatus();
   case Phase::Fuse:
     return runPasses(phase);
   case Phase::Schedule:
@@ -457,11 +452,8 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   for (const KernelOverride &override : compileOptions.overrides)
     edited.push_back(override.kernel);
   contents.tuning = listVariants(*graph, contents, *backend, edited);
-  // A user who brings kernels wants these.
-  if (edited.empty())
-    contents.schedules =
-        listSchedules(*unfused, *graph, contents, compileOptions, *backend);
-  contents.programTuning = programTuning(*graph, contents.schedules);
+  for (auto program : graph->getOps<plan::ProgramOp>())
+    contents.programTuning[program.getSymName()] = programTuning(program);
   return writePlan(*graph, contents, checkpoint.weights, path, progress);
 }
 

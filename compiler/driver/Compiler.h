@@ -152,7 +152,6 @@ private:
   PassReports reports;
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
-  mlir::OwningOpRef<mlir::ModuleOp> unfused; ///< As Phase::Graph leaves it.
   int phasesRun = 0;
   SourceEdit sourceEdit;
   std::vector<SourceFile> sources;

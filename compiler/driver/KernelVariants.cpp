@@ -8,10 +8,13 @@
 
 #include "compiler/driver/KernelVariants.h"
 
-#include "ir/kernel/Cost.h"
-#include "ir/llama/OpNames.h"
-#include "runtime/tune/CostModel.h"
+#include "codegen/cpu/CpuCompiler.h"
+#include "codegen/cuda/CudaBackend.h"
+#include "codegen/sim/SimCode.h"
+#include "codegen/sim/SimCompiler.h"
+#include "runtime/base/Status.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
@@ -24,34 +27,15 @@ using namespace mlir;
 
 namespace llamac {
 
-std::string textHash(StringRef text) {
-  return absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size()));
-}
-
-std::string generatorHash(ArrayRef<KernelHeader> headers) {
-  std::string all = LLAMAC_VERSION;
-  for (const KernelHeader &header : headers)
-    all += (header.name + "\n" + header.text).str();
-  return textHash(all);
+/// A key of what `text` says, of at most `rows` rows.
+static std::string tuningKey(StringRef what, int64_t rows, StringRef text) {
+  return absl::StrFormat("%s of at most %d rows #%016x", what.str(), rows,
+                         XXH3_64bits(text.data(), text.size()));
 }
 
 //===----------------------------------------------------------------------===//
-// Text
+// Variants
 //===----------------------------------------------------------------------===//
-
-/// "q4_1[576x1536]"; of a cache "kv".
-static std::string typeText(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor)
-    return "kv";
-  std::string text = llama::elementTypeName(tensor.getElementType()).str();
-  if (text.empty())
-    llvm::raw_string_ostream(text) << tensor.getElementType();
-  auto sizes = llvm::map_range(tensor.getShape(), [](int64_t size) {
-    return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
-  });
-  return text + "[" + llvm::join(sizes, "x") + "]";
-}
 
 static DictionaryAttr tilesOf(Attribute config) {
   if (auto matmul = dyn_cast<kernel::MatmulConfigAttr>(config))
@@ -86,54 +70,6 @@ static int64_t maxRowsOf(plan::KernelOp kernel, ModuleOp plan) {
   return most;
 }
 
-/// The source without the kernel's name and the comments, so that kernels which
-/// are called differently count as one.
-static std::string namelessSource(StringRef source, StringRef symbol) {
-  std::string text;
-  SmallVector<StringRef> lines;
-  source.split(lines, '\n');
-  for (StringRef line : lines)
-    if (!line.ltrim().starts_with("//"))
-      text += line.str() + "\n";
-  for (size_t at = text.find(symbol); at != std::string::npos;
-       at = text.find(symbol, at))
-    text.replace(at, symbol.size(), "");
-  return text;
-}
-
-/// What `kernel`, of `source`, computes: readable, and by the hash exact.
-static std::string tuningText(plan::KernelOp kernel, StringRef source,
-                              int64_t maxRows) {
-  Operation &op = kernel.getPrototype();
-  auto typesOf = [](auto values) {
-    return llvm::join(
-        llvm::map_range(values,
-                        [](Value value) { return typeText(value.getType()); }),
-        " ");
-  };
-  return (kernel.getFamily() + " of at most " + llvm::Twine(maxRows) +
-          (maxRows == 1 ? " row: " : " rows: ") + typesOf(op.getOperands()) +
-          " -> " + typesOf(op.getResults()) + " #" +
-          textHash(namelessSource(source, kernel.getSymName())))
-      .str();
-}
-
-//===----------------------------------------------------------------------===//
-// Variants
-//===----------------------------------------------------------------------===//
-
-static schema::TileModel toSchema(const kernel::TileModel &model) {
-  return {static_cast<uint64_t>(model.weightRows),
-          static_cast<uint64_t>(model.rowBytes),
-          static_cast<uint64_t>(model.flightBytes),
-          static_cast<uint64_t>(model.chains),
-          static_cast<uint64_t>(model.resident),
-          static_cast<uint64_t>(model.tiles),
-          static_cast<uint64_t>(model.itemKeys),
-          static_cast<uint64_t>(model.localBytes),
-          model.usesMatrixUnits};
-}
-
 static void takeGeometry(const kernel::LaunchGeometry &geometry,
                          schema::VariantT &variant) {
   variant.items = geometry.items;
@@ -148,8 +84,10 @@ static void takeGeometry(const kernel::LaunchGeometry &geometry,
                               map.boxColumns, map.boxRows, map.swizzleBytes);
 }
 
-std::optional<std::string> kernelSource(plan::KernelOp kernel,
-                                        const Backend &backend) {
+/// The source of `kernel` alone, as it is written; none, without a diagnostic,
+/// when the device has no room for it.
+static std::optional<std::string> kernelSource(plan::KernelOp kernel,
+                                               const Backend &backend) {
   ScopedDiagnosticHandler quiet(kernel.getContext(),
                                 [](Diagnostic &) { return success(); });
   auto files = backend.emit({kernel}, {}, SourceLayout::AsWritten);
@@ -159,10 +97,11 @@ std::optional<std::string> kernelSource(plan::KernelOp kernel,
 }
 
 /// A variant of `kernel` with `config`, in `scratch`; none when there is no
-/// room for it.
+/// room for it. `step` is what it is predicted for.
 static std::optional<schema::VariantT>
 makeVariant(plan::KernelOp kernel, Attribute config, size_t number,
-            ModuleOp scratch, const Backend &backend) {
+            ModuleOp scratch, const Backend &backend,
+            const kernel::CostStep &step) {
   OpBuilder builder = OpBuilder::atBlockEnd(scratch.getBody());
   auto clone = cast<plan::KernelOp>(builder.clone(*kernel));
   clone.setSymName((kernel.getSymName() + "_v" + llvm::Twine(number)).str());
@@ -185,26 +124,8 @@ makeVariant(plan::KernelOp kernel, Attribute config, size_t number,
   variant.symbol = clone.getSymName().str();
   variant.source = *std::move(source);
   takeGeometry(geometry, variant);
-  variant.model =
-      std::make_unique<schema::TileModel>(toSchema(target.tileModel(&op)));
+  variant.predicted = target.predictedSeconds(&op, step);
   return variant;
-}
-
-/// The variants with those first that the model takes for the fastest.
-static std::vector<schema::VariantT>
-ranked(std::vector<schema::VariantT> variants, const schema::LaunchCost &cost,
-       const TunedStep &step, const MachineSpec &machine) {
-  std::vector<std::pair<double, size_t>> order;
-  for (auto [i, variant] : llvm::enumerate(variants))
-    order.emplace_back(
-        predict({cost, *variant.model, variant.items}, step, machine).seconds,
-        i);
-  llvm::sort(order);
-  std::vector<schema::VariantT> sorted;
-  sorted.reserve(order.size());
-  for (const auto &[seconds, number] : order)
-    sorted.push_back(std::move(variants[number]));
-  return sorted;
 }
 
 llvm::StringMap<KernelTuning> listVariants(ModuleOp plan,
@@ -212,39 +133,104 @@ llvm::StringMap<KernelTuning> listVariants(ModuleOp plan,
                                            const Backend &backend,
                                            ArrayRef<std::string> fixed) {
   llvm::StringMap<KernelTuning> all;
-  const MachineSpec machine = nominalMachine(contents.target, contents.gpu);
+  const kernel::Target &target = backend.target();
   for (auto kernel : plan.getOps<plan::KernelOp>()) {
-    if (llvm::is_contained(fixed, kernel.getSymName()))
-      continue;
     Operation &op = kernel.getPrototype();
-    const std::vector<Attribute> configs = backend.target().otherConfigs(&op);
-    if (configs.empty())
+    const std::vector<Attribute> configs = target.otherConfigs(&op);
+    if (configs.empty() || llvm::is_contained(fixed, kernel.getSymName()))
       continue;
+    const int64_t rows = maxRowsOf(kernel, plan);
+    const kernel::CostStep step{
+        .rows = rows,
+        .context = std::max(rows, contents.context / 8),
+        .splitContext = contents.context,
+        .kvTokenBytes = static_cast<int64_t>(contents.kv.pageBytes) /
+                        std::max<int64_t>(contents.kv.pageTokens, 1)};
     OwningOpRef<ModuleOp> scratch = ModuleOp::create(kernel.getLoc());
     KernelTuning tuning;
-    for (auto [i, config] : llvm::enumerate(configs))
-      if (std::optional<schema::VariantT> variant =
-              makeVariant(kernel, config, i + 1, *scratch, backend))
-        tuning.variants.push_back(*std::move(variant));
+    for (auto [i, config] : llvm::enumerate(configs)) {
+      std::optional<schema::VariantT> variant =
+          makeVariant(kernel, config, i + 1, *scratch, backend, step);
+      if (!variant)
+        continue;
+      // Of those that are predicted the same the target's order counts.
+      const auto place = llvm::upper_bound(
+          tuning.variants, variant->predicted,
+          [](double predicted, const schema::VariantT &other) {
+            return predicted < other.predicted;
+          });
+      tuning.variants.insert(place, *std::move(variant));
+    }
     const std::optional<std::string> source = kernelSource(kernel, backend);
     if (tuning.variants.empty() || !source)
       continue;
-    const int64_t rows = maxRowsOf(kernel, plan);
-    tuning.tuning = tuningText(kernel, *source, rows);
+    tuning.tuning = tuningKey(kernel.getSymName(), rows, *source);
     // Tolerance 0 asks for the same bits.
     for (OpResult result : op.getResults())
-      if (!backend.target().otherConfigsAreExact())
+      if (!target.otherConfigsAreExact())
         tuning.tolerance = std::max(
             tuning.tolerance,
             backend.numerics().tolerance(&op, result.getResultNumber()));
-    tuning.model = toSchema(backend.target().tileModel(&op));
-    tuning.variants =
-        ranked(std::move(tuning.variants),
-               launchCost(&op, contents.kv, contents.context),
-               {rows, std::max<int64_t>(rows, contents.context / 8)}, machine);
+    tuning.predicted = target.predictedSeconds(&op, step);
     all[kernel.getSymName()] = std::move(tuning);
   }
   return all;
+}
+
+std::string programTuning(plan::ProgramOp program) {
+  if (llvm::none_of(program.getOps<plan::LaunchOp>(),
+                    [](plan::LaunchOp launch) {
+                      return launch.getGeometry().getDependent();
+                    }))
+    return {};
+  std::string text;
+  llvm::raw_string_ostream(text) << program;
+  return tuningKey("step", static_cast<int64_t>(program.getMaxRows()), text);
+}
+
+//===----------------------------------------------------------------------===//
+// Machine code
+//===----------------------------------------------------------------------===//
+
+std::string generatorOf(StringRef target) {
+  std::string all = LLAMAC_VERSION;
+  const ArrayRef<KernelHeader> headers = target == "cpu" ? kernelHeaders()
+                                         : target == "sim"
+                                             ? simHeaders()
+                                             : CudaBackend({}).headers();
+  for (const KernelHeader &header : headers)
+    all += (header.name + "\n" + header.text).str();
+  return absl::StrFormat("%016x", XXH3_64bits(all.data(), all.size()));
+}
+
+absl::Status ClangVariantCompiler::check(const PlanReader &plan) const {
+  const std::string own = generatorOf(plan.plan().target);
+  const std::string &generator = plan.plan().generator;
+  if (generator == own)
+    return absl::OkStatus();
+  return badPlanError(
+      absl::StrCat(plan.path(), ": generator: expected ", own, ", got ",
+                   generator.empty() ? "none" : generator,
+                   "; another llamac compiled the plan: compile it again"));
+}
+
+absl::StatusOr<std::string> ClangVariantCompiler::compile(
+    absl::Span<const schema::VariantT *const> variants,
+    const std::string &target, const std::string &isa) const {
+  if (target == "sim") {
+    std::vector<SourceFile> files;
+    for (const schema::VariantT *variant : variants)
+      files.push_back({variant->symbol + ".cu", variant->source});
+    return compileForSim(files, isa == simCheckedCode ? SimFlavour::Checked
+                                                      : SimFlavour::Fast);
+  }
+  const std::optional<IsaLevel> level = parseIsaLevel(isa);
+  if (!level)
+    return internalError(absl::StrCat("code of the level ", isa, " runs"));
+  std::vector<std::string> units;
+  for (const schema::VariantT *variant : variants)
+    units.push_back(variant->source);
+  return compileForCpu(units, *level);
 }
 
 } // namespace llamac

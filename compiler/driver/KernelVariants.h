@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a plan holds for the tuner: for each kernel the configs that its target
+// What a plan holds for tuning: for each kernel the configs that its target
 // says it may have in place of its own, as source and geometry. Nothing of it
-// is compiled until somebody tunes.
+// is compiled until it is tried or run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,35 +16,40 @@
 #define LLAMAC_COMPILER_DRIVER_KERNELVARIANTS_H
 
 #include "codegen/Backend.h"
+#include "runtime/tune/TunedPlan.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 
-#include <optional>
 #include <string>
 
 namespace llamac {
 
-/// Hash of what kernels are made of beside their own source: the headers that
-/// they include, and llamac's version.
-std::string generatorHash(llvm::ArrayRef<KernelHeader> headers);
-
-/// A short hash of `text`, for names.
-std::string textHash(llvm::StringRef text);
-
-/// The source of `kernel` alone, as it is written; none, without a diagnostic,
-/// when the device has no room for it.
-std::optional<std::string> kernelSource(plan::KernelOp kernel,
-                                        const Backend &backend);
-
 /// The variants of the kernels of `plan`, which is to hold `contents`, best
-/// first by the cost model, by the kernels' names; none of one that is in
-/// `fixed`. Those that the device has no room for, or that need memory which
+/// first by the target's prediction, by the kernels' names; none of one that is
+/// in `fixed`. Those that the device has no room for, or that need memory which
 /// the plan does not set aside, are left out.
 llvm::StringMap<KernelTuning> listVariants(mlir::ModuleOp plan,
                                            const PlanContents &contents,
                                            const Backend &backend,
                                            llvm::ArrayRef<std::string> fixed);
+
+/// Under which the choice of how the launches of `program` overlap is kept:
+/// readable, and by a hash exact. Empty where none can.
+std::string programTuning(plan::ProgramOp program);
+
+/// The generator of plans for `target`: a hash of llamac's version and of the
+/// headers that kernels include.
+std::string generatorOf(llvm::StringRef target);
+
+/// By Clang, for cpu and sim; objects are cached as those of plans are.
+class ClangVariantCompiler final : public VariantCompiler {
+public:
+  absl::Status check(const PlanReader &plan) const override;
+  absl::StatusOr<std::string>
+  compile(absl::Span<const schema::VariantT *const> variants,
+          const std::string &target, const std::string &isa) const override;
+};
 
 } // namespace llamac
 

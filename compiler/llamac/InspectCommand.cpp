@@ -181,11 +181,6 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
     json["programs"].push_back(programJson(*program));
     workspace = std::max(workspace, program->arenaBytes);
   }
-  for (const auto &schedule : plan.schedules)
-    for (const auto &program : schedule->programs) {
-      json["schedules"].push_back({{"schedule", schedule->name}});
-      json["schedules"].back().update(programJson(*program));
-    }
   for (const auto &code : plan.code)
     json["code"].push_back(
         {{"isa", code->isa}, {"bytes", reader->bytes(code->section).size()}});
@@ -289,8 +284,6 @@ static void printTables(const Json &json) {
     printFields("graph", json["graph"]);
   printRows("kernels", json["kernels"]);
   printRows("programs", json["programs"]);
-  if (json.contains("schedules"))
-    printRows("schedules", json["schedules"]);
   if (json.contains("code"))
     printRows("code", json["code"]);
   Json memory = Json::object();

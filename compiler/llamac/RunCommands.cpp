@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/Devices.h"
+#include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/ReferenceLogits.h"
 #include "compiler/driver/ReferenceRun.h"
@@ -52,6 +53,7 @@ ModelCommand::load(bool quiet) const {
   flags.isa = runtime.isa;
   LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
   options.hasWeights = !runtime.randomWeights;
+  static const ClangVariantCompiler compiler;
   for (int attempt = 0;; ++attempt) {
     LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
                             resolvePlan(model, options, quiet));
@@ -59,6 +61,7 @@ ModelCommand::load(bool quiet) const {
     loading.verify &= !plan.verified;
     loading.quiet = quiet;
     loading.devices = allDevices();
+    loading.compiler = &compiler;
     auto loaded = Model::load(plan.path, loading);
     // A cached plan may be deleted at any time, and is then made again.
     if (loaded.ok() || attempt == cacheAttempts || plan.path == model ||

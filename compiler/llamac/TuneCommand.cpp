@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/tools/TuneCommand.h"
-#include "compiler/driver/VariantCompilers.h"
+#include "compiler/driver/KernelVariants.h"
 #include "compiler/llamac/ModelCommand.h"
 #include "runtime/base/Status.h"
 #include "runtime/tools/CommandLine.h"
@@ -20,7 +20,7 @@ void addTuneCommand(CLI::App &app, absl::Status &status) {
   };
   auto command = std::make_shared<Command>();
   CLI::App *verb = command->addVerb(
-      app, "tune", "Find the fastest tiles for this machine and keep them",
+      app, "tune", "Find the fastest configs for this machine and keep them",
       /*isRequired=*/false);
   addTuneOptions(*verb, command->options);
   command->addCommonOptions(*verb, "  llamac tune model.gguf --budget 60\n"
@@ -29,16 +29,12 @@ void addTuneCommand(CLI::App &app, absl::Status &status) {
     status = [&]() -> absl::Status {
       command->runtime.tuned = false;
       command->options.quiet = command->compile.quiet;
-      ClangVariantCompiler compiler;
+      const ClangVariantCompiler compiler;
       return tuneCommand(
           [&]() -> absl::StatusOr<std::shared_ptr<const Model>> {
             if (command->model.empty())
               return nullptr;
-            LLAMAC_ASSIGN_OR_RETURN(auto model,
-                                    command->load(command->compile.quiet));
-            LLAMAC_RETURN_IF_ERROR(
-                checkGenerator(model->path(), model->plan()));
-            return model;
+            return command->load(command->compile.quiet);
           },
           command->options, &compiler, stdout);
     }();

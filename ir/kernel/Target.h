@@ -14,6 +14,8 @@
 #ifndef LLAMAC_IR_KERNEL_TARGET_H
 #define LLAMAC_IR_KERNEL_TARGET_H
 
+#include "ir/kernel/Cost.h"
+
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -57,22 +59,6 @@ struct LaunchGeometry {
   std::vector<TensorMapGeometry> maps = {};
 };
 
-/// What the cost model asks of a kernel's tiles (runtime/tune/CostModel.h).
-struct TileModel {
-  int64_t weightRows = 0; ///< Rows that share a reading of the weights; 0: all.
-  int64_t rowBytes = 0;   ///< Of an input row that every work item reads.
-  int64_t flightBytes = 0; ///< Of weights that an item has under way.
-  int64_t chains = 0;      ///< Sums that an item extends independently.
-  /// On a GPU, items that a multiprocessor has at a time; elsewhere 0.
-  int64_t resident = 0;
-  /// Where the launch deals out its work to its items: the pieces of it, or,
-  /// where it deals out keys, the items that it would need without.
-  int64_t tiles = 0;
-  int64_t itemKeys = 0;   ///< The fewest keys that are worth an item; 0: all.
-  int64_t localBytes = 0; ///< From shared memory, for each 1024 operations.
-  bool usesMatrixUnits = false;
-};
-
 /// A range of row counts that a program is made for.
 struct RowBucket {
   llvm::StringRef name;
@@ -107,13 +93,15 @@ public:
     return {};
   }
 
-  /// Whether these, and the kernels of a step made by other passes, give the
-  /// same bits, in any order of a sum's terms.
+  /// Whether these give the same bits, in any order of a sum's terms.
   virtual bool otherConfigsAreExact() const { return false; }
 
-  /// What decides the time that the kernel of `op` takes, with the config it
-  /// has, beside what it moves and computes.
-  virtual TileModel tileModel(mlir::Operation *op) const { return {}; }
+  /// Seconds that a launch of `op`, with the config it has, should take in
+  /// `step`, to order other configs by; 0 where any order will do.
+  virtual double predictedSeconds(mlir::Operation *op,
+                                  const CostStep &step) const {
+    return 0;
+  }
 
   /// The family that implements `op` with the config it has, by name; empty
   /// when none does.

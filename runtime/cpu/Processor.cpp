@@ -52,16 +52,4 @@ Processor hostProcessor() {
   return Processor::Generic;
 }
 
-int readStreams(Processor processor) {
-  switch (processor) {
-  case Processor::Generic:
-    return 4;
-  case Processor::Zen3:
-    return 2;
-  case Processor::Zen4:
-    return 1;
-  }
-  return 4;
-}
-
 } // namespace llamac

@@ -38,10 +38,6 @@ std::string processorNames();
 /// The one that is most like this machine's.
 Processor hostProcessor();
 
-/// From how many places in memory a core reads side by side without slowing
-/// down, 1 to 4.
-int readStreams(Processor processor);
-
 } // namespace llamac
 
 #endif // LLAMAC_RUNTIME_CPU_PROCESSOR_H

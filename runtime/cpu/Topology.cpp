@@ -70,14 +70,8 @@ std::string processorDescription() {
       if (line.rfind(field, 0) == 0 && line.find(": ") != std::string::npos)
         name = line.substr(line.find(": ") + 2);
   return absl::StrCat(name.empty() ? "unknown processor" : name, ", L2 ",
-                      formatBytes(coreCacheBytes()), ", L3 ",
+                      formatBytes(cacheBytes(_SC_LEVEL2_CACHE_SIZE)), ", L3 ",
                       formatBytes(cacheBytes(_SC_LEVEL3_CACHE_SIZE)));
-}
-
-int64_t coreCacheBytes() {
-  constexpr int64_t guess = 1 << 20;
-  const int64_t known = cacheBytes(_SC_LEVEL2_CACHE_SIZE);
-  return known > 0 ? known : guess;
 }
 
 int usablePhysicalCores() {

@@ -22,9 +22,6 @@ int usablePhysicalCores();
 /// caches: "Intel(R) Xeon(R) Processor, L2 2 MiB, L3 260 MiB".
 std::string processorDescription();
 
-/// Bytes of a core's own cache; a guess where the system does not say.
-int64_t coreCacheBytes();
-
 /// The most threads a user may ask for.
 inline constexpr int maxThreads = 1024;
 

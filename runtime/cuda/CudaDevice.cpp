@@ -287,7 +287,7 @@ sourcesOf(const PlanReader &plan) {
   for (size_t i = 0; i < kernels.size(); ++i) {
     const std::string name = absl::StrCat(kernels[i]->symbol, ".cu");
     const schema::VariantT *variant = plan.variantOf(i);
-    std::string text = variant ? variant->source : kernels[i]->source;
+    std::string text = variant ? variant->source : "";
     if (text.empty()) {
       auto file = std::find_if(
           files.begin(), files.end(),

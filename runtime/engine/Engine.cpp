@@ -105,8 +105,7 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   Device &device = shared->device();
   cache = std::make_unique<KvCache>(*plan.kv, options.kvPages);
 
-  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(std::max(
-                                     arenaBytes(plan), options.arenaBytes)));
+  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
 
   const uint64_t poolBytes =
@@ -200,37 +199,6 @@ absl::Status Engine::reserve(const Sequence &sequence, int64_t tokens) {
 void Engine::truncate(Sequence &sequence, int64_t tokens) {
   sequence.tokens = tokens;
   cache->trim(sequence.slot, tokens);
-}
-
-absl::StatusOr<CachedTokens> Engine::copyOf(const Sequence &sequence) const {
-  const uint64_t pageBytes = shared->plan().kv->pageBytes;
-  CachedTokens copy = {.tokens = sequence.length(), .pages = {}};
-  std::vector<uint8_t> staging;
-  for (const auto &pool : kvPools)
-    for (const int32_t page :
-         cache->row(sequence.slot).first(cache->pagesOf(copy.tokens))) {
-      LLAMAC_ASSIGN_OR_RETURN(
-          const absl::Span<const uint8_t> bytes,
-          shared->device().read(*pool, page * pageBytes, pageBytes, staging));
-      copy.pages.insert(copy.pages.end(), bytes.begin(), bytes.end());
-    }
-  return copy;
-}
-
-absl::Status Engine::restore(Sequence &sequence, const CachedTokens &from,
-                             int64_t tokens) {
-  LLAMAC_RETURN_IF_ERROR(reserve(sequence, tokens));
-  const uint64_t pageBytes = shared->plan().kv->pageBytes;
-  const auto given = static_cast<size_t>(cache->pagesOf(from.tokens));
-  const auto needed = static_cast<size_t>(cache->pagesOf(tokens));
-  for (size_t layer = 0; layer < kvPools.size(); ++layer)
-    for (size_t i = 0; i < needed; ++i)
-      LLAMAC_RETURN_IF_ERROR(shared->device().write(
-          *kvPools[layer], cache->row(sequence.slot)[i] * pageBytes,
-          absl::MakeConstSpan(from.pages)
-              .subspan((layer * given + i) * pageBytes, pageBytes)));
-  sequence.tokens = tokens;
-  return absl::OkStatus();
 }
 
 size_t Engine::programFor(const StepShape &shape) const {

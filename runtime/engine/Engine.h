@@ -27,8 +27,6 @@ struct EngineOptions {
   /// Pages of the KV pool; 0 for as many as all sequences of the plan can use.
   /// Memory is taken as pages are first written.
   int64_t kvPages = 0;
-  /// Bytes of the arena at least: for programs that others bind to it.
-  uint64_t arenaBytes = 0;
   /// Sees every launch of every step; outlives the engine. Null: nobody does,
   /// and a program runs as a whole.
   LaunchObserver *observer = nullptr;
@@ -60,12 +58,6 @@ private:
   KvCache *cache;
   int32_t slot;
   int64_t tokens = 0;
-};
-
-/// What a cache holds of the first tokens of a sequence, in the host's memory.
-struct CachedTokens {
-  int64_t tokens = 0;
-  std::vector<uint8_t> pages; ///< Whole ones: by layer, then by position.
 };
 
 /// Which of the tokens given to a step have their logits computed.
@@ -139,16 +131,6 @@ public:
   /// Forgets all but the first `tokens` tokens of `sequence`, which has seen at
   /// least so many, and what a step left behind that ended with an error.
   void truncate(Sequence &sequence, int64_t tokens);
-
-  /// What the cache holds of all tokens of `sequence`. Errors: the device's.
-  absl::StatusOr<CachedTokens> copyOf(const Sequence &sequence) const;
-
-  /// Makes `sequence`, which is empty, one that has seen the first `tokens`
-  /// tokens, of which `from` has at least as many, copied from an engine with
-  /// the same model and layout of the cache. Errors: memory when the KV pool is
-  /// used up; the device's.
-  absl::Status restore(Sequence &sequence, const CachedTokens &from,
-                       int64_t tokens);
 
   /// As step(); gives the token that follows each item. The device chooses
   /// where the plan does, else the host: with one seed the same tokens, but for

@@ -15,7 +15,7 @@
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/engine/WeightLoader.h"
 #include "runtime/plan/PlanConfig.h"
-#include "runtime/tune/ProgramWays.h"
+#include "runtime/tune/TunedPlan.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -52,18 +52,36 @@ private:
 
 } // namespace
 
-std::shared_ptr<const PlanReader> Model::planAsTuned() const {
-  const auto path = tuningStorePath();
-  const std::unique_ptr<TuningStore> store =
-      path.ok() ? TuningStore::openExisting(*path, printWarning) : nullptr;
+/// `plan` with what was tuned for it on `device`; null when there is nothing.
+static absl::StatusOr<std::shared_ptr<const PlanReader>>
+planAsTuned(const std::shared_ptr<const PlanReader> &plan, Device &device,
+            const VariantCompiler *compiler) {
+  const absl::StatusOr<std::string> path = tuningStorePath();
+  if (!path.ok())
+    return nullptr;
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store,
+                          TuningStore::openExisting(*path));
   if (!store)
     return nullptr;
-  auto tuned = tunedPlan(*reader, runsOn->identity(plan()), *store);
-  if (tuned.ok())
-    return *std::move(tuned);
-  printWarning(absl::StrCat(tuned.status().message(),
-                            "; what was tuned for the plan is not used"));
-  return nullptr;
+  return tunedPlan(plan, device, *store, compiler);
+}
+
+/// Loads the kernels of the plan as it was tuned, which is then the model's;
+/// what is in the way of that is a warning.
+void Model::loadTuned(const VariantCompiler *compiler) {
+  auto tuned = planAsTuned(reader, *runsOn, compiler);
+  absl::Status status = tuned.status();
+  if (tuned.ok() && *tuned) {
+    auto code = runsOn->loadCode(*tuned);
+    status = code.status();
+    if (code.ok()) {
+      reader = *std::move(tuned);
+      kernels = *std::move(code);
+    }
+  }
+  if (!status.ok())
+    printWarning(
+        absl::StrCat(status.message(), "; the default configs are used"));
 }
 
 absl::StatusOr<std::shared_ptr<const Model>>
@@ -85,15 +103,8 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   times.device = clock.lap();
   Progress progress(options.quiet);
   progress.stage("loading the kernels");
-  if (auto tuned = options.tuned ? model->planAsTuned() : nullptr) {
-    if (auto code = model->runsOn->loadCode(tuned); code.ok()) {
-      model->reader = std::move(tuned);
-      model->kernels = *std::move(code);
-    } else {
-      printWarning(absl::StrCat(code.status().message(),
-                                "; what was tuned for the plan is not used"));
-    }
-  }
+  if (options.tuned)
+    model->loadTuned(options.compiler);
   if (!model->kernels) {
     LLAMAC_ASSIGN_OR_RETURN(model->kernels,
                             model->runsOn->loadCode(model->reader));
@@ -122,16 +133,11 @@ Model::load(absl::string_view path, const ModelOptions &options) {
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::asCompiled() const {
-  if (reader == compiled)
-    return std::shared_ptr<const Model>(new Model(*this));
-  return withPlan(compiled);
-}
-
-absl::StatusOr<std::shared_ptr<const Model>>
-Model::withPlan(std::shared_ptr<const PlanReader> other) const {
   std::shared_ptr<Model> model(new Model(*this));
-  model->reader = std::move(other);
-  LLAMAC_ASSIGN_OR_RETURN(model->kernels, runsOn->loadCode(model->reader));
+  if (reader == compiled)
+    return model;
+  model->reader = compiled;
+  LLAMAC_ASSIGN_OR_RETURN(model->kernels, runsOn->loadCode(compiled));
   return model;
 }
 

@@ -21,6 +21,8 @@
 
 namespace llamac {
 
+class VariantCompiler;
+
 struct ModelOptions {
   int threads = 0;      ///< 0: one on each physical core the process may use.
   std::string isa = {}; ///< See CpuDeviceOptions.
@@ -32,8 +34,11 @@ struct ModelOptions {
   /// Makes weights up by this seed in place of the plan's.
   std::optional<uint64_t> randomWeights = {};
   bool quiet = false; ///< Whether a terminal is shown no progress.
-  /// Whether kernels have the tiles that `llamac tune` has kept for the device.
+  /// Whether kernels have the configs that `llamac tune` has kept for the
+  /// device, and what compiles their variants where the device does not: null
+  /// where nothing can.
   bool tuned = true;
+  const VariantCompiler *compiler = nullptr;
 };
 
 /// Where the seconds of Model::load() went.
@@ -100,16 +105,10 @@ public:
   /// Itself where nothing is. Errors: those of the device.
   absl::StatusOr<std::shared_ptr<const Model>> asCompiled() const;
 
-  /// The same model, its weights shared, run by `other`, which differs from its
-  /// plan in kernels and launches alone. Errors: those of the device.
-  absl::StatusOr<std::shared_ptr<const Model>>
-  withPlan(std::shared_ptr<const PlanReader> other) const;
-
 private:
   Model() = default;
 
-  /// The plan with what was tuned for its device; null when there is nothing.
-  std::shared_ptr<const PlanReader> planAsTuned() const;
+  void loadTuned(const VariantCompiler *compiler);
 
   std::shared_ptr<const PlanReader> reader;
   std::shared_ptr<const PlanReader> compiled; ///< Without what was tuned.

@@ -85,74 +85,14 @@ static void take(const schema::VariantT &variant, int64_t rows,
     launch.maps.push_back(boundMap(map, rows));
 }
 
-std::shared_ptr<PlanReader> PlanReader::copy() const {
-  std::shared_ptr<PlanReader> reader(new PlanReader);
-  reader->file = file;
-  reader->table = table;
-  reader->manifest = manifest;
-  return reader;
-}
-
-absl::Status PlanReader::verifyCopy() const {
-  const std::vector<PlanSection> before(table.begin(), table.end() - 1);
-  if (absl::Status status = verifyPlan(manifest, before); !status.ok())
-    return withContext(status, path());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::shared_ptr<const PlanReader>>
-PlanReader::withPicks(absl::Span<const KernelPick> picks) const {
-  if (picks.size() != manifest.kernels.size() || !picked.empty())
-    return internalError("picks are not one for each kernel of a plan as made");
-  std::shared_ptr<PlanReader> reader = copy();
-  reader->picked.assign(picks.begin(), picks.end());
-  for (size_t i = 0; i < picks.size(); ++i) {
-    schema::KernelT &kernel = *reader->manifest.kernels[i];
-    const std::optional<size_t> &pick = picks[i].variant;
-    if (!pick)
-      continue;
-    if (*pick >= kernel.variants.size())
-      return internalError(
-          absl::StrCat("kernel ", kernel.symbol, " has no such variant"));
-    const schema::VariantT &variant = *kernel.variants[*pick];
-    kernel.symbol = variant.symbol;
-    for (const auto &program : reader->manifest.programs)
-      for (const auto &launch : program->launches)
-        if (launch->kernel == i)
-          take(variant,
-               launch->rows == schema::RowSymbol::Tokens ? program->maxRows
-                                                         : program->maxWanted,
-               *launch);
-  }
-  LLAMAC_RETURN_IF_ERROR(reader->verifyCopy());
-  return reader;
-}
-
-/// Gives `program` the launches that `schedule` has in their place; its own
-/// kernels stand in the plan from number `firstKernel` on, not behind the
-/// `ownKernels` that the plan was made with. False when it has none.
-static bool takeLaunches(const schema::ScheduleT &schedule, size_t ownKernels,
-                         size_t firstKernel, schema::ProgramT &program) {
-  const auto other = std::find_if(
-      schedule.programs.begin(), schedule.programs.end(),
-      [&](const auto &other) { return other->name == program.name; });
-  if (other == schedule.programs.end())
-    return false;
-  const std::string tuning = program.tuning;
-  program = **other;
-  program.tuning = tuning;
-  for (const auto &launch : program.launches)
-    if (launch->kernel >= ownKernels)
-      launch->kernel += static_cast<uint32_t>(firstKernel - ownKernels);
-  return true;
-}
-
-/// Makes the launches of `program` overlap as `overlap` says. Kernels that let
-/// the next launch begin elsewhere are others: `plan` gets copies.
-static void takeOverlap(schema::Overlap overlap, schema::PlanT &plan,
-                        schema::ProgramT &program) {
+/// Makes the launches of program number `program` overlap as `overlap` says.
+/// Kernels that let the next launch begin elsewhere are others: `plan` gets
+/// copies, with the `configs` of the originals.
+static void takeOverlap(schema::Overlap overlap, size_t program,
+                        schema::PlanT &plan,
+                        std::vector<KernelConfig> &configs) {
   std::map<uint32_t, uint32_t> copies; // By the number of the original.
-  for (const auto &launch : program.launches) {
+  for (const auto &launch : plan.programs[program]->launches) {
     if (!launch->dependent)
       continue;
     if (overlap == schema::Overlap::None) {
@@ -165,41 +105,45 @@ static void takeOverlap(schema::Overlap overlap, schema::PlanT &plan,
       plan.kernels.push_back(
           std::make_unique<schema::KernelT>(*plan.kernels[launch->kernel]));
       plan.kernels.back()->overlap = overlap;
+      configs.push_back(KernelConfig(configs[launch->kernel]));
     }
     launch->kernel = copy->second;
   }
 }
 
 absl::StatusOr<std::shared_ptr<const PlanReader>>
-PlanReader::withSchedules(absl::Span<const ProgramPick> picks) const {
-  if (picks.size() != manifest.programs.size() || !picked.empty())
-    return internalError(
-        "picks are not one for each program of a plan as made");
-  std::shared_ptr<PlanReader> reader = copy();
+PlanReader::withConfigs(const SelectedConfigs &selected) const {
+  if (selected.kernels.size() != manifest.kernels.size() ||
+      selected.overlaps.size() != manifest.programs.size() || !configs.empty())
+    return internalError("configs are not one for each kernel and program of "
+                         "a plan as made");
+  std::shared_ptr<PlanReader> reader(new PlanReader(*this));
   schema::PlanT &plan = reader->manifest;
-  std::map<size_t, size_t> firstKernels; // By schedule.
-  for (size_t i = 0; i < picks.size(); ++i) {
-    if (const std::optional<size_t> number = picks[i].schedule) {
-      if (*number >= manifest.schedules.size())
-        return internalError("a plan has no such schedule");
-      const schema::ScheduleT &schedule = *manifest.schedules[*number];
-      const auto [first, isNew] =
-          firstKernels.try_emplace(*number, plan.kernels.size());
-      if (isNew)
-        for (const auto &kernel : schedule.kernels)
-          plan.kernels.push_back(std::make_unique<schema::KernelT>(*kernel));
-      if (!takeLaunches(schedule, manifest.kernels.size(), first->second,
-                        *plan.programs[i]))
-        return internalError(absl::StrCat("schedule ", schedule.name,
-                                          " has no program ",
-                                          plan.programs[i]->name));
-    }
-    if (picks[i].overlap != schema::Overlap::FromStart)
-      takeOverlap(picks[i].overlap, plan, *plan.programs[i]);
+  reader->configs = selected.kernels;
+  for (size_t i = 0; i < selected.kernels.size(); ++i) {
+    schema::KernelT &kernel = *plan.kernels[i];
+    const std::optional<size_t> &number = selected.kernels[i].variant;
+    if (!number)
+      continue;
+    if (*number >= kernel.variants.size())
+      return internalError(
+          absl::StrCat("kernel ", kernel.symbol, " has no such variant"));
+    const schema::VariantT &variant = *kernel.variants[*number];
+    kernel.symbol = variant.symbol;
+    for (const auto &program : plan.programs)
+      for (const auto &launch : program->launches)
+        if (launch->kernel == i)
+          take(variant,
+               launch->rows == schema::RowSymbol::Tokens ? program->maxRows
+                                                         : program->maxWanted,
+               *launch);
   }
-  // What was chosen is the plan's; there is no choice left.
-  plan.schedules.clear();
-  LLAMAC_RETURN_IF_ERROR(reader->verifyCopy());
+  for (size_t i = 0; i < selected.overlaps.size(); ++i)
+    if (selected.overlaps[i] != schema::Overlap::FromStart)
+      takeOverlap(selected.overlaps[i], i, plan, reader->configs);
+  const std::vector<PlanSection> before(table.begin(), table.end() - 1);
+  if (absl::Status status = verifyPlan(plan, before); !status.ok())
+    return withContext(status, path());
   return reader;
 }
 

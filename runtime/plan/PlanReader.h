@@ -28,21 +28,18 @@ struct PlanReadOptions {
   int threads = 2;
 };
 
-/// Which of its variants a kernel is: none, or one by its number; and, where
-/// the plan has no machine code of it but its device needs some, an ELF shared
-/// object that defines its symbol.
-struct KernelPick {
+/// The config of a kernel: its default, or that of one of its variants; and,
+/// where a device does not compile the variant's source, an ELF shared object
+/// that defines its symbol.
+struct KernelConfig {
   std::optional<size_t> variant = {};
   std::shared_ptr<const std::string> code = {};
 };
 
-/// How the steps of a program run: by one of the plan's schedules, or as the
-/// plan has them; and how their launches overlap.
-struct ProgramPick {
-  std::optional<size_t> schedule = {};
-  schema::Overlap overlap = schema::Overlap::FromStart;
-
-  friend bool operator==(const ProgramPick &, const ProgramPick &) = default;
+/// What takes the place of a plan's default configs.
+struct SelectedConfigs {
+  std::vector<KernelConfig> kernels;     ///< By the plan's number.
+  std::vector<schema::Overlap> overlaps; ///< By program.
 };
 
 /// A plan file, mapped; what it gives lives as long as it does.
@@ -62,32 +59,23 @@ public:
 
   const std::vector<PlanSection> &sections() const { return table; }
 
-  /// The same plan with its kernels as `picks`, by the kernels' numbers, says:
-  /// the manifest has the variants' symbols and geometry. Errors: internal for
-  /// variants that it does not have, badPlan for what makes no sense.
+  /// The same plan as made, with other configs: the manifest has the variants'
+  /// symbols and geometry, and copies of kernels that are to let the next
+  /// launch begin elsewhere. Errors: internal for variants that it does not
+  /// have, badPlan for what makes no sense.
   absl::StatusOr<std::shared_ptr<const PlanReader>>
-  withPicks(absl::Span<const KernelPick> picks) const;
+  withConfigs(const SelectedConfigs &selected) const;
 
-  /// The same plan with its programs as `picks`, by their numbers, says.
-  /// Kernels that only these launch follow the plan's own in the manifest, and
-  /// need code by withPicks() where a device does not compile their source.
-  /// Errors: internal for a schedule that does not have the program, badPlan
-  /// for what makes no sense.
-  absl::StatusOr<std::shared_ptr<const PlanReader>>
-  withSchedules(absl::Span<const ProgramPick> picks) const;
-
-  /// The variant that kernel `number` is; null when it is the plan's own.
+  /// The variant that kernel `number` is; null when it has its default config.
   const schema::VariantT *variantOf(size_t number) const {
-    if (number >= picked.size())
+    if (number >= configs.size() || !configs[number].variant)
       return nullptr;
-    const std::optional<size_t> &variant = picked[number].variant;
-    return variant ? manifest.kernels[number]->variants[*variant].get()
-                   : nullptr;
+    return manifest.kernels[number]->variants[*configs[number].variant].get();
   }
 
-  /// Its code, where the pick came with some; else null.
+  /// Its code, where the config came with some; else null.
   const std::string *codeOf(size_t number) const {
-    return number < picked.size() ? picked[number].code.get() : nullptr;
+    return number < configs.size() ? configs[number].code.get() : nullptr;
   }
 
   /// The bytes of section `number`, in the map.
@@ -98,16 +86,14 @@ public:
 private:
   PlanReader() = default;
 
-  std::shared_ptr<PlanReader> copy() const;
   absl::Status readManifest();
-  absl::Status verifyCopy() const;
   absl::Status verifyChecksums(size_t firstSection, int threads) const;
   absl::Status checkPiece(size_t section, size_t piece) const;
 
   std::shared_ptr<MappedFile> file;
   std::vector<PlanSection> table;
   schema::PlanT manifest;
-  std::vector<KernelPick> picked; ///< By kernel; empty: all are the plan's own.
+  std::vector<KernelConfig> configs; ///< By kernel; empty: all defaults.
 };
 
 /// Checks that the source files of `plan` are the ones it was compiled from

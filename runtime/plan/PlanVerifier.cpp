@@ -98,17 +98,14 @@ private:
   static absl::Status checkVariant(const schema::VariantT &variant,
                                    const std::string &field);
   absl::Status checkPrograms() const;
-  absl::Status checkProgram(const schema::ProgramT &program, size_t kernelCount,
+  absl::Status checkProgram(const schema::ProgramT &program,
                             const std::string &field) const;
-  absl::Status checkSchedules() const;
-  absl::Status checkSchedule(const schema::ScheduleT &schedule,
-                             const std::string &field) const;
   absl::Status checkMap(const schema::ProgramT &program,
                         const schema::LaunchT &launch,
                         const schema::TensorMap &map,
                         const std::string &field) const;
   absl::Status checkLaunch(const schema::ProgramT &program,
-                           const schema::LaunchT &launch, size_t kernelCount,
+                           const schema::LaunchT &launch,
                            const std::string &field) const;
   absl::Status checkOperand(const schema::ProgramT &program,
                             const schema::Operand &operand,
@@ -421,10 +418,9 @@ absl::Status Verifier::checkOperand(const schema::ProgramT &program,
 
 absl::Status Verifier::checkLaunch(const schema::ProgramT &program,
                                    const schema::LaunchT &launch,
-                                   size_t kernelCount,
                                    const std::string &field) const {
-  LLAMAC_RETURN_IF_ERROR(
-      checkBelow(absl::StrCat(field, ": kernel"), launch.kernel, kernelCount));
+  LLAMAC_RETURN_IF_ERROR(checkBelow(absl::StrCat(field, ": kernel"),
+                                    launch.kernel, plan.kernels.size()));
   LLAMAC_RETURN_IF_ERROR(checkEnum(absl::StrCat(field, ": rows"), launch.rows));
   LLAMAC_RETURN_IF_ERROR(checkRange(absl::StrCat(field, ": row block"),
                                     launch.rowBlock, 0, maxRows));
@@ -509,7 +505,6 @@ absl::Status Verifier::checkMap(const schema::ProgramT &program,
 }
 
 absl::Status Verifier::checkProgram(const schema::ProgramT &program,
-                                    size_t kernelCount,
                                     const std::string &field) const {
   LLAMAC_RETURN_IF_ERROR(
       checkRange(absl::StrCat(field, ": rows"), program.maxRows, 1, maxRows));
@@ -541,7 +536,7 @@ absl::Status Verifier::checkProgram(const schema::ProgramT &program,
                  absl::StrCat("offset ", program.tokensOffset));
   for (size_t i = 0; i < program.launches.size(); ++i)
     LLAMAC_RETURN_IF_ERROR(
-        checkLaunch(program, *program.launches[i], kernelCount,
+        checkLaunch(program, *program.launches[i],
                     absl::StrCat(field, ": launch ", i, " (",
                                  program.launches[i]->label, ")")));
   return absl::OkStatus();
@@ -561,7 +556,7 @@ absl::Status Verifier::checkPrograms() const {
     const schema::ProgramT &program = *plan.programs[i];
     const std::string field =
         absl::StrCat("program ", i, " (", program.name, ")");
-    LLAMAC_RETURN_IF_ERROR(checkProgram(program, plan.kernels.size(), field));
+    LLAMAC_RETURN_IF_ERROR(checkProgram(program, field));
     if (program.maxRows < previous)
       return wrong(
           absl::StrCat(field, ": rows"),
@@ -575,47 +570,6 @@ absl::Status Verifier::checkPrograms() const {
                            : "none, as in the first program",
                    program.tokensOffset);
   }
-  return absl::OkStatus();
-}
-
-absl::Status Verifier::checkSchedule(const schema::ScheduleT &schedule,
-                                     const std::string &field) const {
-  LLAMAC_RETURN_IF_ERROR(
-      checkText(absl::StrCat(field, ": name"), schedule.name));
-  for (size_t i = 0; i < schedule.kernels.size(); ++i) {
-    const std::string kernel = absl::StrCat(field, ": kernel ", i);
-    LLAMAC_RETURN_IF_ERROR(checkKernel(*schedule.kernels[i], kernel));
-    LLAMAC_RETURN_IF_ERROR(checkText(absl::StrCat(kernel, ": source"),
-                                     schedule.kernels[i]->source));
-  }
-  for (const auto &other : schedule.programs) {
-    const std::string program = absl::StrCat(field, ": program ", other->name);
-    const auto own = std::find_if(
-        plan.programs.begin(), plan.programs.end(),
-        [&](const auto &known) { return known->name == other->name; });
-    if (own == plan.programs.end())
-      return wrong(program, "the name of one of the plan's programs", "none");
-    LLAMAC_RETURN_IF_ERROR(checkProgram(
-        *other, plan.kernels.size() + schedule.kernels.size(), program));
-    if (std::pair(other->maxRows, other->maxWanted) !=
-        std::pair((*own)->maxRows, (*own)->maxWanted))
-      return wrong(absl::StrCat(program, ": rows and wanted rows"),
-                   absl::StrCat((*own)->maxRows, " and ", (*own)->maxWanted),
-                   absl::StrCat(other->maxRows, " and ", other->maxWanted));
-    if ((other->tokensOffset != -1) != ((*own)->tokensOffset != -1))
-      return wrong(absl::StrCat(program, ": tokens"),
-                   "some, or none, as in the "
-                   "plan's program",
-                   other->tokensOffset);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Verifier::checkSchedules() const {
-  for (size_t i = 0; i < plan.schedules.size(); ++i)
-    LLAMAC_RETURN_IF_ERROR(checkSchedule(
-        *plan.schedules[i],
-        absl::StrCat("schedule ", i, " (", plan.schedules[i]->name, ")")));
   return absl::OkStatus();
 }
 
@@ -673,7 +627,6 @@ absl::Status Verifier::run() const {
   LLAMAC_RETURN_IF_ERROR(checkKv());
   LLAMAC_RETURN_IF_ERROR(checkKernels());
   LLAMAC_RETURN_IF_ERROR(checkPrograms());
-  LLAMAC_RETURN_IF_ERROR(checkSchedules());
   LLAMAC_RETURN_IF_ERROR(checkCode());
   LLAMAC_RETURN_IF_ERROR(checkTokenizer());
   return checkSampling();

@@ -176,28 +176,19 @@ void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
   app.add_option("--budget", options.budget, "Seconds to take at most")
       ->capture_default_str();
   app.add_option("--candidates", options.candidates,
-                 "Tiles to try for each kernel in a turn, in the first those "
-                 "that the model takes for the best")
-      ->capture_default_str();
-  app.add_flag("--tiles-only", options.tilesOnly,
-               "Try other tiles of kernels, but no other ways to run a step");
-  app.add_option("--turns", options.turns,
-                 "Turns at most; from the second on, while half of the time is "
-                 "left, with what differs from the fastest in one tile")
+                 "Configs to try for each kernel beside its default")
       ->capture_default_str();
   app.add_flag("--list", options.list,
-               "Print the tiles of each kernel and the time that the model "
-               "gives them, and do nothing else");
+               "Print the configs of each kernel, and do nothing else");
   app.add_flag("--explain-kernels", options.explain,
-               "Print the pick of each kernel, its predicted and measured "
-               "time, the limit and the runner-up, and do nothing else");
+               "Print the selected config of each kernel, its measured time, "
+               "the default's and the runner-up's, and do nothing else");
   app.add_flag("--json", options.json, "Print all that was measured as JSON");
   app.add_option("--export", options.exportTo,
                  "A file to write all that is kept to, for other machines")
       ->type_name("FILE");
   app.add_option("--import", options.importFrom,
-                 "A file of --export to take entries from; with a model, its "
-                 "picks are compiled")
+                 "A file of --export to take entries from")
       ->type_name("FILE");
 }
 

@@ -1,4 +1,4 @@
-//===- TuneCommand.h - Finds the best tiles for this machine ----*- C++ -*-===//
+//===- TuneCommand.h - Finds the fastest configs for a machine --*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,7 +9,6 @@
 #ifndef LLAMAC_RUNTIME_TOOLS_TUNECOMMAND_H
 #define LLAMAC_RUNTIME_TOOLS_TUNECOMMAND_H
 
-#include "runtime/engine/Model.h"
 #include "runtime/tune/Tuner.h"
 
 #include "absl/functional/function_ref.h"
@@ -22,9 +21,7 @@ namespace llamac {
 
 struct TuneCommandOptions {
   double budget = 60;        ///< Seconds.
-  int64_t candidates = 6;    ///< Of a kernel in a turn, beside its own.
-  int64_t turns = 4;         ///< At most.
-  bool tilesOnly = false;    ///< Try no other ways to run a program.
+  int64_t candidates = 8;    ///< Of a kernel, beside its default.
   bool list = false;         ///< Print candidates, and do nothing else.
   bool explain = false;      ///< Print what is known of each kernel.
   std::string exportTo = {}; ///< A file.
@@ -40,9 +37,9 @@ using ModelSource =
 
 /// Imports, tunes or lists, and exports, as `options` say. `compiler` may be
 /// null. Errors: usage for options that do not go together; those of
-/// tuneModel() and of the files.
+/// tuneModel(), of the user's TuningStore and of the files.
 absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
-                         VariantCompiler *compiler, std::FILE *out);
+                         const VariantCompiler *compiler, std::FILE *out);
 
 } // namespace llamac
 

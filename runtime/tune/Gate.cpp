@@ -23,17 +23,17 @@ namespace llamac {
 // The memory of a launch
 //===----------------------------------------------------------------------===//
 
-/// The layer whose cache `launch` has as an operand; none when it has none.
+static schema::Operand arenaStart() {
+  return {schema::OperandKind::Arena, 0, 0};
+}
+
+/// The layer whose cache `launch` has as an operand; null when it has none.
 static const schema::Operand *poolOf(const schema::LaunchT &launch) {
   auto pool = std::find_if(launch.operands.begin(), launch.operands.end(),
                            [](const schema::Operand &operand) {
                              return operand.kind() == schema::OperandKind::Kv;
                            });
   return pool == launch.operands.end() ? nullptr : &*pool;
-}
-
-static schema::Operand arenaStart() {
-  return {schema::OperandKind::Arena, 0, 0};
 }
 
 absl::Status readLaunch(const schema::ProgramT &program,
@@ -67,135 +67,77 @@ absl::Status writeLaunch(const schema::LaunchT &launch,
 // Comparing
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Elements of `size` bytes, and the number that the bits of one stand for.
-struct Elements {
-  size_t size;
-  float (*value)(const uint8_t *bits);
-};
-
-/// The squares of some elements, and of their differences.
-struct Squares {
-  double error = 0;
-  double expected = 0;
-  size_t count = 0;
-};
-
-} // namespace
-
-template <typename Bits> static Bits bitsAt(const uint8_t *at) {
-  Bits bits;
-  std::memcpy(&bits, at, sizeof bits);
-  return bits;
-}
-
-static Elements elementsOf(schema::DataType type) {
-  switch (type) {
-  case schema::DataType::F16:
-    return {2,
-            [](const uint8_t *at) { return f16ToF32(bitsAt<uint16_t>(at)); }};
-  case schema::DataType::BF16:
-    return {2,
-            [](const uint8_t *at) { return bf16ToF32(bitsAt<uint16_t>(at)); }};
-  default:
-    return {4, [](const uint8_t *at) { return bitsAt<float>(at); }};
+/// The element of `type` at `bits`.
+static float valueOf(schema::DataType type, const uint8_t *bits) {
+  if (type == schema::DataType::F32) {
+    float value;
+    std::memcpy(&value, bits, sizeof value);
+    return value;
   }
+  uint16_t half;
+  std::memcpy(&half, bits, sizeof half);
+  return type == schema::DataType::F16 ? f16ToF32(half) : bf16ToF32(half);
 }
 
-/// A part of what a launch wrote that may not be wrong on its own.
-static constexpr size_t partElements = 256;
-/// The error of a part, by that of all.
-static constexpr double partRoom = 16;
-
-static std::string compareBytes(absl::Span<const uint8_t> expected,
-                                absl::Span<const uint8_t> got,
-                                absl::string_view what) {
-  const auto differ =
-      std::mismatch(expected.begin(), expected.end(), got.begin());
-  if (differ.first == expected.end())
-    return {};
-  return absl::StrCat(what, " differs from byte ",
-                      differ.first - expected.begin(), " on");
-}
-
-static std::string compareElements(absl::Span<const uint8_t> before,
-                                   absl::Span<const uint8_t> expected,
-                                   absl::Span<const uint8_t> got,
-                                   const Elements &elements, double tolerance,
-                                   absl::string_view what) {
-  Squares all, part;
-  double worst = 0;
-  size_t worstAt = 0;
-  auto endPart = [&] {
-    if (part.error > worst)
-      worst = part.error;
-    part = {};
-  };
-  for (size_t at = 0; at + elements.size <= expected.size();
-       at += elements.size) {
-    const bool isUntouched =
-        std::memcmp(&before[at], &expected[at], elements.size) == 0 &&
-        std::memcmp(&before[at], &got[at], elements.size) == 0;
-    if (isUntouched)
-      continue;
-    const double reference = elements.value(&expected[at]);
-    const double value = elements.value(&got[at]);
-    if (!std::isfinite(value) && std::isfinite(reference))
-      return absl::StrCat(what, " at byte ", at, ": expected ", reference,
-                          ", got ", value);
+static std::string compare(const std::vector<uint8_t> &before,
+                           const std::vector<uint8_t> &expected,
+                           const std::vector<uint8_t> &got,
+                           schema::DataType type, double tolerance,
+                           const char *what) {
+  if (tolerance == 0 || type == schema::DataType::Q8_0) {
+    const auto differ =
+        std::mismatch(expected.begin(), expected.end(), got.begin());
+    return differ.first == expected.end()
+               ? ""
+               : absl::StrCat(what, " differs from byte ",
+                              differ.first - expected.begin(), " on");
+  }
+  // What was written is looked at in parts, that may not be wrong on their own.
+  constexpr size_t partElements = 256;
+  constexpr double partRoom = 16;
+  double error = 0, squares = 0, ofPart = 0, worst = 0;
+  size_t count = 0;
+  const size_t size = type == schema::DataType::F32 ? 4 : 2;
+  for (size_t at = 0; at + size <= expected.size(); at += size) {
+    if (std::memcmp(&before[at], &expected[at], size) == 0 &&
+        std::memcmp(&before[at], &got[at], size) == 0)
+      continue; // Untouched.
+    const double reference = valueOf(type, &expected[at]);
+    const double value = valueOf(type, &got[at]);
     if (!std::isfinite(reference))
       continue;
-    const double error = (value - reference) * (value - reference);
-    if (part.error == 0 && error > 0 && worst == 0)
-      worstAt = at;
-    for (Squares *sum : {&all, &part}) {
-      sum->error += error;
-      sum->expected += reference * reference;
-      ++sum->count;
-    }
-    if (part.count == partElements)
-      endPart();
+    if (!std::isfinite(value))
+      return absl::StrCat(what, " at byte ", at, ": expected ", reference,
+                          ", got ", value);
+    const double difference = (value - reference) * (value - reference);
+    if (count++ % partElements == 0)
+      ofPart = 0;
+    error += difference;
+    squares += reference * reference;
+    ofPart += difference;
+    worst = std::max(worst, ofPart);
   }
-  endPart();
   // Each of the two may be off by the tolerance, in opposite directions.
   const double allowed = 4 * tolerance;
-  if (all.error > allowed * all.expected)
-    return absl::StrCat(what, ": a normalised mean squared error of ",
-                        all.error / std::max(all.expected, 1e-30),
-                        " against the plan's own kernel, at most ", allowed,
-                        " is rounding");
-  const double share = static_cast<double>(std::min(partElements, all.count)) /
-                       static_cast<double>(std::max<size_t>(1, all.count));
-  const double ofPart = all.expected * share;
-  if (worst > partRoom * allowed * ofPart)
-    return absl::StrCat(what, ": some ", partElements,
-                        " elements, the first that differs at byte ", worstAt,
-                        ", are off by ", worst / std::max(ofPart, 1e-30),
-                        ", normalised and squared; at most ",
-                        partRoom * allowed, " is rounding");
-  return {};
-}
-
-std::string compareValues(absl::Span<const uint8_t> before,
-                          absl::Span<const uint8_t> expected,
-                          absl::Span<const uint8_t> got, schema::DataType type,
-                          double tolerance, absl::string_view what) {
-  if (tolerance == 0 || type == schema::DataType::Q8_0)
-    return compareBytes(expected, got, what);
-  return compareElements(before, expected, got, elementsOf(type), tolerance,
-                         what);
+  const double parts = std::max(1.0, static_cast<double>(count) / partElements);
+  const double ofAll = error / std::max(squares, 1e-30);
+  const double ofWorst = worst * parts / std::max(squares, 1e-30);
+  if (ofAll <= allowed && ofWorst <= partRoom * allowed)
+    return "";
+  return absl::StrCat(what, ": a normalised mean squared error of ", ofAll,
+                      ", and of ", ofWorst, " of some ", partElements,
+                      " elements, against the default config, where ", allowed,
+                      " and ", partRoom * allowed, " are rounding");
 }
 
 std::string compareLaunches(const LaunchMemory &before,
                             const LaunchMemory &expected,
                             const LaunchMemory &got, schema::DataType poolType,
                             double tolerance) {
-  std::string wrong =
-      compareValues(before.arena, expected.arena, got.arena,
-                    schema::DataType::F32, tolerance, "the arena");
-  return wrong.empty() ? compareValues(before.pool, expected.pool, got.pool,
-                                       poolType, tolerance, "the cache")
+  std::string wrong = compare(before.arena, expected.arena, got.arena,
+                              schema::DataType::F32, tolerance, "the arena");
+  return wrong.empty() ? compare(before.pool, expected.pool, got.pool, poolType,
+                                 tolerance, "the cache")
                        : wrong;
 }
 

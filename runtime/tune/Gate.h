@@ -5,20 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// A launch of a plan's own kernel and one of a variant start from the same
-// memory; what either of them has written is compared.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_RUNTIME_TUNE_GATE_H
 #define LLAMAC_RUNTIME_TUNE_GATE_H
 
 #include "runtime/engine/LaunchObserver.h"
 #include "runtime/plan/plan_generated.h"
-
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 
 #include <cstdint>
 #include <string>
@@ -43,22 +35,12 @@ absl::Status readLaunch(const schema::ProgramT &program,
 absl::Status writeLaunch(const schema::LaunchT &launch,
                          const LaunchMemory &from, StepMemory &memory);
 
-/// What is wrong with `got`; empty when it is what `expected` is to within
-/// `tolerance`. All three are elements of `type`, as they were `before`, as the
-/// plan's own kernels left them, and as others did; `what` is their name. See
-/// compareLaunches() for the tolerance.
-std::string compareValues(absl::Span<const uint8_t> before,
-                          absl::Span<const uint8_t> expected,
-                          absl::Span<const uint8_t> got, schema::DataType type,
-                          double tolerance, absl::string_view what);
-
 /// What is wrong with `got`, of a variant; empty when it is what `expected` is,
-/// of the plan's own kernel, to within `tolerance`. Both began with `before`.
-/// The arena is of f32, and a pool of elements of `poolType`, of which Q8_0
-/// must be the same bytes. A tolerance of 0 asks for the same bytes of all;
-/// else it is a normalised mean squared error that each of the two may have
-/// against the exact result, of all that was written and, with some room, of
-/// any part.
+/// of the default config, to within `tolerance`. Both began with `before`. The
+/// arena is of f32, and a pool of `poolType`, of which Q8_0 must be the same
+/// bytes. A tolerance of 0 asks for the same bytes of all; else it is a
+/// normalised mean squared error that each of the two may have against the
+/// exact result, of all that was written and, with some room, of any part.
 std::string compareLaunches(const LaunchMemory &before,
                             const LaunchMemory &expected,
                             const LaunchMemory &got, schema::DataType poolType,

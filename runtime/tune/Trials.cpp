@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 namespace llamac {
 
@@ -26,7 +25,8 @@ double steadySeconds() {
       .count();
 }
 
-double medianOf(std::vector<double> values) {
+/// 0 of no values.
+static double medianOf(std::vector<double> values) {
   if (values.empty())
     return 0;
   const auto middle =
@@ -35,10 +35,6 @@ double medianOf(std::vector<double> values) {
   if (values.size() % 2 != 0)
     return *middle;
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
-void Trials::setCandidates(size_t count) {
-  seconds.resize(count, std::vector<std::optional<double>>(rounds()));
 }
 
 void Trials::addRound(absl::Span<const std::optional<double>> values) {
@@ -62,9 +58,10 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
     if (time && otherTime)
       ratios.push_back(*time / *otherTime);
   }
-  if (ratios.empty())
-    return {std::numeric_limits<double>::infinity(), unknownNoise, 0};
+  const auto count = static_cast<double>(ratios.size());
   const double median = medianOf(ratios);
+  if (ratios.size() < leastRounds)
+    return {median, unknownNoise, ratios.size()};
   std::vector<double> deviations;
   deviations.reserve(ratios.size());
   for (const double ratio : ratios)
@@ -72,57 +69,23 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
   // Of a normal distribution: the standard deviation is 1.4826 times the
   // median deviation, and the standard error of a median 1.2533 times that of
   // a mean.
-  double error = 1.2533 * 1.4826 * medianOf(std::move(deviations)) /
-                 std::sqrt(static_cast<double>(ratios.size()));
+  double error =
+      1.2533 * 1.4826 * medianOf(std::move(deviations)) / std::sqrt(count);
   // Of few rounds a median deviation says little; all of them count. The range
   // of n normal values is about sqrt(n) standard deviations, up to n = 10.
-  constexpr size_t few = 7;
-  if (ratios.size() < few) {
+  if (ratios.size() < 7) {
     const auto [least, most] =
         std::minmax_element(ratios.begin(), ratios.end());
-    error = std::max(error, 1.2533 * (*most - *least) /
-                                static_cast<double>(ratios.size()));
+    error = std::max(error, 1.2533 * (*most - *least) / count);
   }
-  const double least = ratios.size() < leastRounds ? unknownNoise : leastGain;
-  return {median, std::max(least, 3 * error), ratios.size()};
+  return {median, std::max(leastGain, 3 * error), ratios.size()};
 }
 
-std::vector<size_t> Trials::contenders() const {
-  double best = 1;
-  for (size_t i = 1; i < seconds.size(); ++i)
-    best = std::min(best, ratioOf(i).median);
-  std::vector<std::pair<double, size_t>> order;
-  for (size_t i = 1; i < seconds.size(); ++i) {
-    const Ratio ratio = ratioOf(i);
-    if (ratio.median <= best + std::max(0.03, ratio.noise))
-      order.emplace_back(ratio.median, i);
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<size_t> numbers;
-  numbers.reserve(order.size());
-  for (const auto &[ratio, number] : order)
-    numbers.push_back(number);
-  return numbers;
-}
-
-bool Trials::isDecided(size_t pick) const {
-  constexpr size_t fewest = 7;
-  if (rounds() < fewest)
-    return false;
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    const Ratio ratio = ratioOf(i, pick);
-    if (i != pick && std::abs(ratio.median - 1) <= ratio.noise &&
-        ratio.noise > leastGain)
-      return false;
-  }
-  return true;
-}
-
-size_t Trials::pick(size_t kept) const {
-  size_t best = kept;
+size_t Trials::fastest() const {
+  size_t best = 0;
   double least = 1;
   for (size_t i = 0; i < seconds.size(); ++i) {
-    const Ratio ratio = ratioOf(i, kept);
+    const Ratio ratio = ratioOf(i);
     if (ratio.rounds >= leastRounds && ratio.median < least &&
         ratio.median < 1 - ratio.noise) {
       best = i;
@@ -132,13 +95,10 @@ size_t Trials::pick(size_t kept) const {
   return best;
 }
 
-std::optional<size_t> Trials::runnerUp(size_t pick) const {
-  std::optional<size_t> best;
-  for (size_t i = 0; i < seconds.size(); ++i)
-    if (i != pick && secondsOf(i) > 0 &&
-        (!best || ratioOf(i).median < ratioOf(*best).median))
-      best = i;
-  return best;
+bool Trials::isOpen(size_t candidate, size_t selected) const {
+  const Ratio ratio = ratioOf(candidate, selected);
+  return ratio.rounds == 0 ||
+         (ratio.median <= 1 + ratio.noise && ratio.noise > leastGain);
 }
 
 } // namespace llamac

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Times are taken in rounds: each round measures every candidate once, so that
-// what slows the machine down for a while slows all of them down. Of a
-// candidate only its ratio to the first one in the same round counts.
+// what slows the machine down for a while slows all of them down. Only the
+// ratio of two times of the same round counts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,24 +26,18 @@ namespace llamac {
 /// Seconds on a clock that never goes back.
 double steadySeconds();
 
-double medianOf(std::vector<double> values);
-
-/// Seconds of candidates in rounds. Candidate 0 is what all others are compared
-/// with and takes part in every round.
+/// Seconds of candidates in rounds. Candidate 0 is in every round.
 class Trials {
 public:
-  /// Rounds that a candidate must have been timed in to be picked.
-  static constexpr size_t leastRounds = 3;
+  /// Rounds that a candidate must have been timed in to be selected.
+  static constexpr size_t leastRounds = 5;
 
   explicit Trials(size_t candidates) : seconds(candidates) {}
-
-  /// Makes room for candidates that join later.
-  void setCandidates(size_t count);
 
   /// `values` has a time for each candidate that is still in.
   void addRound(absl::Span<const std::optional<double>> values);
 
-  size_t rounds() const { return seconds.front().size(); }
+  size_t rounds() const { return seconds.empty() ? 0 : seconds[0].size(); }
 
   /// Median seconds; 0 for one that was never measured.
   double secondsOf(size_t candidate) const;
@@ -58,22 +52,12 @@ public:
   };
   Ratio ratioOf(size_t candidate, size_t other = 0) const;
 
-  /// Candidates that more rounds may still show to be the fastest, best first;
-  /// without the first.
-  std::vector<size_t> contenders() const;
+  /// The fastest; 0 where none is faster than that by more than noise, in
+  /// enough rounds.
+  size_t fastest() const;
 
-  /// Whether more rounds would hardly change anything: each other candidate is
-  /// faster or slower than `pick` by more than noise, or noise is down to what
-  /// does not matter.
-  bool isDecided(size_t pick) const;
-
-  /// The fastest. One that is faster than `kept` (what was chosen before, or
-  /// the first) by no more than noise, or in too few rounds, does not take its
-  /// place.
-  size_t pick(size_t kept = 0) const;
-
-  /// The fastest beside `pick`; none when it is the only one.
-  std::optional<size_t> runnerUp(size_t pick) const;
+  /// Whether more rounds could show that `candidate` is faster than `selected`.
+  bool isOpen(size_t candidate, size_t selected) const;
 
 private:
   /// By candidate and round; absent where it was out.

@@ -7,16 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // SQLite sees to it that processes can write at once and be killed at any
-// moment. Left to this file is what SQLite does not do:
-//
-//  - It has no checksums: each row carries one of its own, over all of its
-//    columns, and a row without the right one counts as not there.
-//  - It reports damage but does not mend it. Whoever opens the database for
-//    tuning checks all of it, and puts it aside when something is wrong. That
-//    happens under a lock of its own, so that of several processes only the
-//    first does it, and the others find the new database.
-//  - A connection whose file was put aside, or deleted with its folder, goes on
-//    in the old file. Writers look before each statement and open anew.
+// moment: entries are few, so its rollback journal serves, which works on any
+// file system. It reports damage but does not mend it. Whoever opens the
+// database for tuning checks all of it, and puts it aside when something is
+// wrong, under a lock of its own, so that of several processes only the first
+// does it and the others find the new database.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,394 +20,298 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/CacheFolder.h"
-#include "runtime/tune/TuningExchange.h"
+#include "runtime/io/MappedFile.h"
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
-#include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <linux/magic.h>
+#include <nlohmann/json.hpp>
+#include <sqlite3.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
-#include <thread>
 #include <unistd.h>
-#include <xxhash.h>
 
 namespace llamac {
-
-using std::chrono::milliseconds;
 
 // Marks the database as one of these, in a field that SQLite leaves to its
 // users: "lltu".
 static constexpr int64_t applicationId = 0x6c6c7475;
-// Goes up with any change of the tables or of what their columns mean.
-static constexpr int64_t schemaVersion = 1;
+// Goes up with any change of the columns, here and in exported files.
+static constexpr int64_t tuningVersion = 2;
 
-static constexpr const char *makeEntryTable =
-    "CREATE TABLE entry ("
-    "device TEXT NOT NULL, generator TEXT NOT NULL, kernel TEXT NOT NULL, "
-    "tiles TEXT NOT NULL, seconds REAL NOT NULL, first_seconds REAL NOT NULL, "
-    "predicted REAL NOT NULL, runner_up TEXT NOT NULL, "
-    "runner_up_seconds REAL NOT NULL, origin INTEGER NOT NULL, "
-    "time INTEGER NOT NULL, symbol TEXT NOT NULL, code BLOB NOT NULL, "
-    "checksum INTEGER NOT NULL, PRIMARY KEY (device, generator, kernel))";
-static constexpr const char *makeProbeTable =
-    "CREATE TABLE probe (device TEXT PRIMARY KEY NOT NULL, "
-    "results TEXT NOT NULL, checksum INTEGER NOT NULL)";
-
-// The columns in the order of readRow() and insert().
+// `value` is an entry as exported files have them.
+static constexpr const char *createTable =
+    "CREATE TABLE entry (device TEXT NOT NULL, generator TEXT NOT NULL, "
+    "kernel TEXT NOT NULL, value TEXT NOT NULL, imported TEXT NOT NULL, "
+    "PRIMARY KEY (device, generator, kernel))";
 static constexpr const char *selectEntries =
-    "SELECT device, generator, kernel, tiles, seconds, first_seconds, "
-    "predicted, runner_up, runner_up_seconds, origin, time, symbol, code, "
-    "checksum FROM entry ";
+    "SELECT value, imported FROM entry "
+    "WHERE (?1 = '' OR device = ?1) AND (?2 = '' OR generator = ?2) "
+    "ORDER BY device, generator, kernel";
 static constexpr const char *insertEntry =
-    "INSERT OR REPLACE INTO entry (device, generator, kernel, tiles, seconds, "
-    "first_seconds, predicted, runner_up, runner_up_seconds, origin, time, "
-    "symbol, code, checksum) "
-    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 ";
-static constexpr const char *unlessOneIsTrustedMore =
-    "WHERE NOT EXISTS (SELECT 1 FROM entry WHERE device = ?1 AND "
-    "generator = ?2 AND kernel = ?3 AND origin > ?10)";
-static constexpr const char *selectProbe =
-    "SELECT results, checksum FROM probe WHERE device = ?1";
-static constexpr const char *insertProbe =
-    "INSERT OR REPLACE INTO probe (device, results, checksum) "
-    "VALUES (?1, ?2, ?3)";
-
-static constexpr size_t maxTextBytes = 4096;
-static constexpr size_t maxCodeBytes = size_t{64} << 20;
+    "INSERT OR REPLACE INTO entry SELECT ?1, ?2, ?3, ?4, ?5 "
+    "WHERE ?5 = '' OR NOT EXISTS (SELECT 1 FROM entry WHERE device = ?1 AND "
+    "generator = ?2 AND kernel = ?3 AND imported = '')";
 
 //===----------------------------------------------------------------------===//
-// Checks and checksums
+// Entries as JSON
 //===----------------------------------------------------------------------===//
 
-std::optional<TuningProblem> findProblem(const TuningKey &key,
-                                         const TuningEntry &entry) {
-  struct Text {
-    absl::string_view field;
-    const std::string &text;
-    size_t least = 0;
-    size_t most = maxTextBytes;
-  };
-  const Text texts[] = {{"device", key.device, 1},
-                        {"generator", key.generator, 1},
-                        {"kernel", key.kernel, 1},
-                        {"tiles", entry.tiles},
-                        {"runner_up", entry.runnerUp},
-                        {"symbol", entry.symbol},
-                        {"code", entry.code, 0, maxCodeBytes}};
-  for (const auto &[field, text, least, most] : texts)
-    if (text.size() < least || text.size() > most)
-      return TuningProblem{field, absl::StrCat(least, " to ", most, " bytes"),
-                           absl::StrCat(text.size())};
-  struct Seconds {
-    absl::string_view field;
-    double seconds;
-    bool mayBeZero;
-  };
-  const Seconds all[] = {{"seconds", entry.seconds, false},
-                         {"first_seconds", entry.firstSeconds, false},
-                         {"predicted", entry.predicted, true},
-                         {"runner_up_seconds", entry.runnerUpSeconds, true}};
-  for (const auto &[field, seconds, mayBeZero] : all)
-    if (!std::isfinite(seconds) || seconds < 0 || (seconds == 0 && !mayBeZero))
-      return TuningProblem{field,
-                           mayBeZero ? "a finite number of at least 0"
-                                     : "a finite number over 0",
-                           absl::StrCat(seconds)};
-  if (entry.time < 0)
-    return TuningProblem{"time", "at least 0", absl::StrCat(entry.time)};
-  return std::nullopt;
+using Json = nlohmann::ordered_json;
+
+static constexpr std::pair<const char *, std::string TuningEntry::*> texts[] = {
+    {"device", &TuningEntry::device},
+    {"generator", &TuningEntry::generator},
+    {"kernel", &TuningEntry::kernel},
+    {"config", &TuningEntry::config},
+    {"runner_up", &TuningEntry::runnerUp}};
+static constexpr std::pair<const char *, double TuningEntry::*> numbers[] = {
+    {"seconds", &TuningEntry::seconds},
+    {"default_seconds", &TuningEntry::defaultSeconds},
+    {"runner_up_seconds", &TuningEntry::runnerUpSeconds}};
+
+/// Bytes that are not UTF-8 would be an exception otherwise.
+static std::string textOf(const Json &json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// Lengths keep a byte from wandering from one text to the next.
-static void appendText(std::string &all, absl::string_view text) {
-  absl::StrAppend(&all, text.size(), ":", text);
+static Json toJson(const TuningEntry &entry) {
+  Json row = Json::object();
+  for (const auto &[name, text] : texts)
+    row[name] = entry.*text;
+  for (const auto &[name, number] : numbers)
+    row[name] = entry.*number;
+  return row;
 }
 
-static int64_t hashOf(absl::string_view all) {
-  return std::bit_cast<int64_t>(XXH3_64bits(all.data(), all.size()));
+/// The member `name` of `object`; null when there is none.
+static const Json *find(const Json &object, const char *name) {
+  const auto member = object.find(name);
+  return member == object.end() ? nullptr : &*member;
 }
 
-static int64_t checksumOf(const TuningKey &key, const TuningEntry &entry) {
-  std::string all;
-  for (const std::string *text :
-       {&key.device, &key.generator, &key.kernel, &entry.tiles, &entry.runnerUp,
-        &entry.symbol, &entry.code})
-    appendText(all, *text);
-  // Of the two zeros SQLite keeps but one; the sum makes it the same one.
-  for (const double seconds : {entry.seconds, entry.firstSeconds,
-                               entry.predicted, entry.runnerUpSeconds})
-    absl::StrAppend(&all, std::bit_cast<uint64_t>(seconds + 0.0), ",");
-  absl::StrAppend(&all, static_cast<int>(entry.origin), ",", entry.time);
-  return hashOf(all);
+static std::string wrong(const std::string &place, absl::string_view expected,
+                         const Json *got) {
+  return absl::StrCat(place, ": expected ", expected, ", got ",
+                      got ? textOf(*got, -1).substr(0, 80) : "none");
 }
 
-static int64_t checksumOf(const std::string &device, absl::string_view probe) {
-  std::string all;
-  appendText(all, device);
-  appendText(all, probe);
-  return hashOf(all);
+static absl::StatusOr<TuningEntry> fromJson(const std::string &place,
+                                            const Json &row) {
+  TuningEntry entry;
+  for (const auto &[name, text] : texts) {
+    const Json *member = find(row, name);
+    if (!member || !member->is_string() ||
+        member->get_ref<const std::string &>().size() > 4096)
+      return badFileError(
+          wrong(place + name, "a text of at most 4096 bytes", member));
+    entry.*text = member->get<std::string>();
+  }
+  for (const auto &[name, number] : numbers) {
+    const Json *member = find(row, name);
+    entry.*number = member && member->is_number() ? member->get<double>() : -1;
+    if (!std::isfinite(entry.*number) || entry.*number < 0)
+      return badFileError(
+          wrong(place + name, "a number of at least 0", member));
+  }
+  return entry;
+}
+
+absl::Status exportTuning(absl::Span<const TuningEntry> entries,
+                          const std::string &file) {
+  Json rows = Json::array();
+  for (const TuningEntry &entry : entries)
+    rows.push_back(toJson(entry));
+  const Json root = {{"format", "llamac-tuning"},
+                     {"version", tuningVersion},
+                     {"entries", std::move(rows)}};
+  return writeFileAtomically(file, textOf(root, 1) + "\n");
+}
+
+absl::StatusOr<std::vector<TuningEntry>> importTuning(const std::string &file) {
+  constexpr uint64_t limit = uint64_t{64} << 20;
+  LLAMAC_ASSIGN_OR_RETURN(const auto mapped, MappedFile::open(file));
+  if (mapped->size() > limit)
+    return badFileError(absl::StrCat(file, ": expected at most ", limit,
+                                     " bytes, got ", mapped->size()));
+  const absl::Span<const uint8_t> bytes = mapped->span();
+  const Json root = Json::parse(bytes.begin(), bytes.end(), nullptr,
+                                /*allow_exceptions=*/false);
+  const Json *format = find(root, "format"), *rows = find(root, "entries");
+  if (!format || *format != "llamac-tuning")
+    return badFileError(wrong(file + ": format", "llamac-tuning", format));
+  if (const Json *version = find(root, "version");
+      !version || *version != tuningVersion)
+    return unsupportedError(
+        wrong(file + ": version", absl::StrCat(tuningVersion), version));
+  if (!rows || !rows->is_array())
+    return badFileError(wrong(file + ": entries", "an array", rows));
+  std::vector<TuningEntry> entries;
+  for (size_t i = 0; i < rows->size(); ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        entries.emplace_back(),
+        fromJson(absl::StrCat(file, ": entries[", i, "]."), (*rows)[i]));
+    entries.back().imported = true;
+  }
+  return entries;
 }
 
 //===----------------------------------------------------------------------===//
-// Files beside the database
+// SQLite
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-// Held by one process at a time, until the object or the process ends.
-class FileLock {
+/// A prepared statement. After an error it does nothing more.
+class Statement {
 public:
-  FileLock(const std::string &path, milliseconds patience) {
-    using Clock = std::chrono::steady_clock;
-    descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor < 0) {
-      problem = absl::StrCat("cannot be written: ", std::strerror(errno));
-      return;
-    }
-    const Clock::time_point end = Clock::now() + patience;
-    while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-      // File systems without such locks have to do without.
-      if (errno != EWOULDBLOCK && errno != EINTR)
-        return;
-      if (Clock::now() >= end) {
-        problem = "being opened by another process for too long";
-        return;
-      }
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-  }
-  FileLock(const FileLock &) = delete;
-  FileLock &operator=(const FileLock &) = delete;
-  ~FileLock() {
-    if (descriptor >= 0)
-      close(descriptor);
-  }
+  Statement(sqlite3 *database, const std::string &sql)
+      : code(sqlite3_prepare_v2(database, sql.c_str(), -1, &handle, nullptr)) {}
+  Statement(const Statement &) = delete;
+  ~Statement() { sqlite3_finalize(handle); }
 
-  std::string problem; ///< Why it is not held; empty: it is.
+  void bind(std::initializer_list<absl::string_view> values) {
+    int place = 0;
+    for (const absl::string_view text : values)
+      if (code == SQLITE_OK)
+        code = sqlite3_bind_text64(handle, ++place, text.data(), text.size(),
+                                   SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+  bool nextRow() {
+    if (code == SQLITE_OK || code == SQLITE_ROW)
+      code = sqlite3_step(handle);
+    return code == SQLITE_ROW;
+  }
+  std::string text(int column) {
+    const unsigned char *bytes = sqlite3_column_text(handle, column);
+    return bytes ? reinterpret_cast<const char *>(bytes) : "";
+  }
+  int64_t number(int column) { return sqlite3_column_int64(handle, column); }
+
+  /// SQLITE_OK where all went well.
+  int result() const { return code == SQLITE_DONE ? SQLITE_OK : code; }
 
 private:
-  int descriptor = -1;
+  sqlite3_stmt *handle = nullptr;
+  int code;
 };
 
 } // namespace
 
-// Whether `path` is on a file system that several machines may have mounted.
-static bool isOnNetwork(const std::string &path) {
-  constexpr uint32_t lustreMagic = 0x0bd00bd0;
-  constexpr uint32_t gpfsMagic = 0x47504653;
-  constexpr uint32_t network[] = {
-      NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC,
-      AFS_SUPER_MAGIC,  CODA_SUPER_MAGIC, CEPH_SUPER_MAGIC, V9FS_MAGIC,
-      FUSE_SUPER_MAGIC, lustreMagic,      gpfsMagic};
-  struct statfs info;
-  return statfs(path.c_str(), &info) == 0 &&
-         std::ranges::find(network, static_cast<uint32_t>(info.f_type)) !=
-             std::end(network);
+/// Whether a new database helps. Statements are constants: only other tables
+/// refuse them.
+static bool isDamage(int code) {
+  return code == SQLITE_CORRUPT || code == SQLITE_NOTADB ||
+         code == SQLITE_FORMAT || code == SQLITE_ERROR;
 }
 
-// Renames the database and its journals, which SQLite finds by their names. The
-// journals go first: one left behind would be played into the new database.
-bool TuningStore::putAside() {
-  const std::string aside = path + ".damaged";
-  std::error_code error;
-  std::filesystem::remove(path + "-shm", error);
-  for (const char *suffix : {"-wal", "-journal"}) {
-    std::filesystem::remove(aside + suffix, error);
-    std::filesystem::rename(path + suffix, aside + suffix, error);
-  }
-  std::filesystem::rename(path, aside, error);
-  return !error;
+static int run(sqlite3 *database, const std::string &sql) {
+  return sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr);
+}
+
+absl::Status TuningStore::failure(absl::string_view task, int code) const {
+  return memoryError(
+      absl::StrCat(path, ": ", task, ": ", sqlite3_errstr(code)));
 }
 
 //===----------------------------------------------------------------------===//
 // Opening
 //===----------------------------------------------------------------------===//
 
-TuningStore::TuningStore(std::string path, Warn warn, milliseconds patience,
-                         bool writes)
-    : path(std::move(path)), warn(std::move(warn)), patience(patience),
-      writes(writes) {}
-
-void TuningStore::warnOf(absl::string_view what) const {
-  if (warn)
-    warn(absl::StrCat(path, ": ", what));
+/// Waits so many milliseconds for others. SQLITE_NOTADB for a database of other
+/// tables, or of another version.
+int TuningStore::openFile(int flags, int patience, bool &isEmpty) {
+  sqlite3 *connection = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
+  database.reset(connection, sqlite3_close);
+  if (code != SQLITE_OK)
+    return code;
+  sqlite3_busy_timeout(connection, patience);
+  Statement query(connection,
+                  "SELECT application_id, user_version, "
+                  "(SELECT count(*) FROM sqlite_schema) "
+                  "FROM pragma_application_id, pragma_user_version");
+  if (!query.nextRow())
+    return query.result();
+  const int64_t id = query.number(0), version = query.number(1);
+  isEmpty = id == 0 && version == 0 && query.number(2) == 0;
+  const bool isOurs = id == applicationId && version == tuningVersion;
+  return isEmpty || isOurs ? SQLITE_OK : SQLITE_NOTADB;
 }
 
-std::string TuningStore::problemOf(SqliteResult result) const {
-  return result == SqliteResult::Busy
-             ? absl::StrCat("locked by another process for more than ",
-                            static_cast<double>(patience.count()) / 1000, " s")
-             : database->message();
-}
-
-// Done for the tables of this version, or, with `isEmpty`, for a database
-// without any; Damaged for others, of which `problem` says more.
-SqliteResult TuningStore::checkTables(bool &isEmpty, std::string &problem) {
-  int64_t id = 0;
-  int64_t version = 0;
-  int64_t tables = 0;
-  SqliteResult result = database->readNumber("PRAGMA application_id", id);
-  if (result == SqliteResult::Done)
-    result = database->readNumber("PRAGMA user_version", version);
-  if (result == SqliteResult::Done)
-    result = database->readNumber("SELECT count(*) FROM sqlite_schema", tables);
-  if (result != SqliteResult::Done)
-    return result;
-  isEmpty = id == 0 && version == 0 && tables == 0;
-  if (isEmpty || (id == applicationId && version == schemaVersion))
-    return SqliteResult::Done;
-  problem = id == applicationId ? absl::StrCat("expected tables of version ",
-                                               schemaVersion, ", got ", version)
-                                : "a database, but not of tuning results";
-  return SqliteResult::Damaged;
-}
-
-SqliteResult TuningStore::makeTables() {
-  SqliteResult result = SqliteResult::Done;
-  for (const std::string &sql :
-       {std::string("BEGIN IMMEDIATE"), std::string(makeEntryTable),
-        std::string(makeProbeTable),
-        absl::StrCat("PRAGMA application_id = ", applicationId),
-        absl::StrCat("PRAGMA user_version = ", schemaVersion),
-        std::string("COMMIT")})
-    if (result == SqliteResult::Done)
-      result = database->run(sql);
-  return result;
-}
-
-// With a write-ahead log readers and a writer do not wait for each other, and a
-// commit does not wait for the disk (synchronous = NORMAL): of a process that
-// is killed nothing is lost, since the system has its pages; a power cut may
-// take the last entries, which can be measured again, but not harm the rest.
-// The log's index is memory shared by processes of one machine: on file systems
-// of several, and where SQLite refuses a log, a rollback journal has to do, and
-// that one is safe from power cuts only if it waits (FULL).
-SqliteResult TuningStore::chooseJournal() {
-  SqliteStatement statement =
-      database->prepare(isOnNetwork(path) ? "PRAGMA journal_mode = DELETE"
-                                          : "PRAGMA journal_mode = WAL");
-  const SqliteResult result = statement.step();
-  const bool hasLog =
-      result == SqliteResult::Row && statement.readText() == "wal";
-  if (result == SqliteResult::Busy || result == SqliteResult::Damaged)
-    return result;
-  return database->run(hasLog ? "PRAGMA synchronous = NORMAL"
-                              : "PRAGMA synchronous = FULL");
-}
-
-// Reads all of the database.
-SqliteResult TuningStore::checkPages(std::string &problem) {
-  {
-    SqliteStatement check = database->prepare("PRAGMA integrity_check(1)");
-    const SqliteResult result = check.step();
-    if (result != SqliteResult::Row)
-      return result;
-    const std::string found = check.readText();
-    if (found != "ok") {
-      // Lines with the table and page; the first says enough.
-      problem = absl::StrCat("damaged: ", found.substr(0, found.find('\n')));
-      return SqliteResult::Damaged;
-    }
-  }
-  // SQLite checks the tables that there are, these their columns.
-  for (const char *sql : {selectEntries, selectProbe}) {
-    const SqliteResult result = database->prepare(sql).step();
-    if (result != SqliteResult::Row && result != SqliteResult::Done)
-      return result;
-  }
-  return SqliteResult::Done;
-}
-
-SqliteResult TuningStore::openForWriting(std::string &problem) {
-  problem.clear();
-  database = std::make_unique<SqliteDatabase>();
+/// Opens the database and reads all of it; makes the tables of a new one.
+int TuningStore::openTables() {
   bool isEmpty = false;
-  SqliteResult result =
-      database->open(path, SqliteDatabase::Access::Create, patience);
-  if (result == SqliteResult::Done)
-    result = checkTables(isEmpty, problem);
-  if (result == SqliteResult::Done)
-    result = chooseJournal();
-  if (result == SqliteResult::Done)
-    result = isEmpty ? makeTables() : checkPages(problem);
-  if (result != SqliteResult::Done && problem.empty())
-    problem = problemOf(result);
-  return result;
+  int code =
+      openFile(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 5000, isEmpty);
+  if (code == SQLITE_OK && isEmpty)
+    code = run(database.get(),
+               absl::StrCat("BEGIN IMMEDIATE; ", createTable,
+                            "; PRAGMA application_id = ", applicationId,
+                            "; PRAGMA user_version = ", tuningVersion,
+                            "; COMMIT"));
+  if (code != SQLITE_OK)
+    return code;
+  Statement check(database.get(), "PRAGMA integrity_check(1)");
+  if (!check.nextRow())
+    return check.result();
+  // SQLite checks the tables that there are; the columns are for us to check.
+  return check.text(0) == "ok"
+             ? Statement(database.get(), selectEntries).result()
+             : SQLITE_CORRUPT;
 }
 
-void TuningStore::reopen() {
-  database.reset();
-  const FileLock lock(path + ".lock", patience);
-  std::string problem = lock.problem;
-  if (problem.empty()) {
-    SqliteResult result = openForWriting(problem);
-    if (result == SqliteResult::Damaged) {
-      database.reset();
-      if (putAside()) {
-        warnOf(absl::StrCat(problem, "; renamed to ", path,
-                            ".damaged, and tuning results begun anew"));
-        result = openForWriting(problem);
-      }
-    }
-    if (result == SqliteResult::Done)
-      return;
-  }
-  database.reset();
-  warnOf(absl::StrCat(problem, "; tuning results are not kept"));
-}
-
-std::unique_ptr<TuningStore>
-TuningStore::open(const std::string &path, Warn warn, milliseconds patience) {
-  std::unique_ptr<TuningStore> store(
-      new TuningStore(path, std::move(warn), patience, true));
-  // Where this fails, so does all that follows, and says why.
+absl::StatusOr<std::unique_ptr<TuningStore>>
+TuningStore::open(const std::string &path,
+                  absl::FunctionRef<void(absl::string_view)> warn) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(),
                                       error);
-  store->reopen();
+  // A file system without such locks has to do without.
+  const int lock = ::open((path + ".lock").c_str(), O_RDWR | O_CREAT, 0600);
+  if (lock < 0)
+    return memoryError(
+        absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
+  const auto unlock = absl::MakeCleanup([&] { close(lock); });
+  while (flock(lock, LOCK_EX) != 0 && errno == EINTR)
+    ;
+  std::unique_ptr<TuningStore> store(new TuningStore(path));
+  int code = store->openTables();
+  if (isDamage(code)) {
+    store->database.reset();
+    const std::string aside = path + ".damaged";
+    warn(absl::StrCat(path, ": ", sqlite3_errstr(code), "; renamed to ", aside,
+                      " and begun anew"));
+    // The journals first: one left behind would be played into the new
+    // database.
+    for (const char *suffix : {"-journal", "-wal", "-shm", ""}) {
+      std::filesystem::remove(aside + suffix, error);
+      std::filesystem::rename(path + suffix, aside + suffix, error);
+    }
+    code = store->openTables();
+  }
+  if (code != SQLITE_OK)
+    return store->failure("opening it", code);
   return store;
 }
 
-// Whether there is something to read.
-bool TuningStore::openForReading() {
-  database = std::make_unique<SqliteDatabase>();
-  bool isEmpty = false;
-  std::string problem;
-  SqliteResult result =
-      database->open(path, SqliteDatabase::Access::Read, patience);
-  if (result == SqliteResult::Done)
-    result = checkTables(isEmpty, problem);
-  // A log wants files made beside it. Where they cannot be, nobody can write to
-  // the database either, unless a log is there already.
-  if (result == SqliteResult::Failed &&
-      !std::filesystem::exists(path + "-wal")) {
-    result = database->open(path, SqliteDatabase::Access::ReadFixed, patience);
-    if (result == SqliteResult::Done)
-      result = checkTables(isEmpty, problem);
-  }
-  if (result != SqliteResult::Done)
-    warnOf(absl::StrCat(problem.empty() ? problemOf(result) : problem,
-                        "; tuning results are not used"));
-  return result == SqliteResult::Done && !isEmpty;
-}
-
-std::unique_ptr<TuningStore> TuningStore::openExisting(const std::string &path,
-                                                       Warn warn,
-                                                       milliseconds patience) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0)
+// A reader opens for writing too, since it may have to roll back what a writer
+// that was killed has left; SQLite falls back to reading where that is
+// forbidden.
+absl::StatusOr<std::unique_ptr<TuningStore>>
+TuningStore::openExisting(const std::string &path) {
+  if (std::error_code error; !std::filesystem::exists(path, error))
     return nullptr;
-  std::unique_ptr<TuningStore> store(
-      new TuningStore(path, std::move(warn), patience, false));
-  return store->openForReading() ? std::move(store) : nullptr;
+  std::unique_ptr<TuningStore> store(new TuningStore(path));
+  bool isEmpty = false;
+  const int code = store->openFile(SQLITE_OPEN_READWRITE, 1000, isEmpty);
+  if (code != SQLITE_OK)
+    return store->failure("opening it", code);
+  return isEmpty ? nullptr : std::move(store);
 }
 
 absl::StatusOr<std::string> tuningStorePath() {
@@ -424,201 +323,41 @@ absl::StatusOr<std::string> tuningStorePath() {
 // Reading and keeping
 //===----------------------------------------------------------------------===//
 
-// Runs `statements`, which end in Done. When they find damage, they run once
-// more on what reopen() leaves. An error is for the caller to pass on.
-absl::Status
-TuningStore::attempt(absl::string_view task,
-                     absl::FunctionRef<SqliteResult()> statements) {
-  if (database && writes && database->hasMoved())
-    reopen();
-  std::string problem = "no tuning results can be read or kept there";
-  for (bool isAgain = false; database; isAgain = true) {
-    const SqliteResult result = statements();
-    if (result == SqliteResult::Done)
-      return absl::OkStatus();
-    problem = problemOf(result);
-    database->rollBack();
-    if (!writes) {
-      // A run asks for many entries: one warning, and one wait, will do.
-      database.reset();
-    } else if (result == SqliteResult::Damaged && !isAgain) {
-      reopen();
-    } else {
-      break;
-    }
+absl::StatusOr<std::vector<TuningEntry>>
+TuningStore::entries(const std::string &device, const std::string &generator) {
+  std::vector<TuningEntry> all;
+  Statement select(database.get(), selectEntries);
+  select.bind({device, generator});
+  while (select.nextRow()) {
+    const Json value = Json::parse(select.text(0), nullptr,
+                                   /*allow_exceptions=*/false);
+    LLAMAC_ASSIGN_OR_RETURN(all.emplace_back(), fromJson(path + ": ", value));
+    all.back().imported = !select.text(1).empty();
   }
-  return usageError(absl::StrCat(path, ": ", task, ": ", problem));
-}
-
-// Passes the error of an attempt on as a warning; whether there was none.
-bool TuningStore::warnIfFailed(const absl::Status &status) const {
-  if (!status.ok() && warn)
-    warn(status.message());
-  return status.ok();
-}
-
-// The row that the statement stands at; none, after a warning, when it is not
-// what was kept.
-std::optional<KeptTuning> TuningStore::readRow(SqliteStatement &row) const {
-  KeptTuning kept;
-  auto &[key, entry] = kept;
-  key.device = row.readText();
-  key.generator = row.readText();
-  key.kernel = row.readText();
-  entry.tiles = row.readText();
-  entry.seconds = row.readReal();
-  entry.firstSeconds = row.readReal();
-  entry.predicted = row.readReal();
-  entry.runnerUp = row.readText();
-  entry.runnerUpSeconds = row.readReal();
-  entry.origin = static_cast<TuningOrigin>(row.readInt());
-  entry.time = row.readInt();
-  entry.symbol = row.readText();
-  entry.code = row.readBlob();
-  if (row.readInt() == checksumOf(key, entry))
-    return kept;
-  warnOf(absl::StrCat("the entry of ", key.kernel,
-                      " does not match its checksum and is passed over"));
-  return std::nullopt;
-}
-
-std::optional<TuningEntry> TuningStore::find(const TuningKey &key) {
-  if (!database)
-    return std::nullopt;
-  std::optional<KeptTuning> found;
-  warnIfFailed(attempt(absl::StrCat("finding ", key.kernel), [&] {
-    found.reset();
-    SqliteStatement select = database->prepare(absl::StrCat(
-        selectEntries, "WHERE device = ?1 AND generator = ?2 AND kernel = ?3"));
-    select.bind(key.device).bind(key.generator).bind(key.kernel);
-    const SqliteResult result = select.step();
-    if (result != SqliteResult::Row)
-      return result;
-    found = readRow(select);
-    return SqliteResult::Done;
-  }));
-  if (!found || found->first != key)
-    return std::nullopt;
-  return std::move(found->second);
-}
-
-absl::Status TuningStore::readAll(const std::optional<std::string> &device,
-                                  std::vector<KeptTuning> &all) {
-  return attempt("reading all entries", [&] {
-    all.clear();
-    SqliteStatement select = database->prepare(
-        absl::StrCat(selectEntries, device ? "WHERE device = ?1 " : "",
-                     "ORDER BY device, generator, kernel"));
-    if (device)
-      select.bind(*device);
-    SqliteResult result = select.step();
-    for (; result == SqliteResult::Row; result = select.step())
-      if (std::optional<KeptTuning> kept = readRow(select))
-        all.push_back(*std::move(kept));
-    return result;
-  });
-}
-
-std::vector<KeptTuning>
-TuningStore::entries(const std::optional<std::string> &device) {
-  std::vector<KeptTuning> all;
-  if (!database || !warnIfFailed(readAll(device, all)))
-    return {};
+  if (select.result() != SQLITE_OK)
+    return failure("reading it", select.result());
   return all;
 }
 
-SqliteResult TuningStore::insert(absl::string_view condition,
-                                 const TuningKey &key,
-                                 const TuningEntry &entry) {
-  SqliteStatement statement =
-      database->prepare(absl::StrCat(insertEntry, condition));
-  statement.bind(key.device)
-      .bind(key.generator)
-      .bind(key.kernel)
-      .bind(entry.tiles)
-      .bind(entry.seconds)
-      .bind(entry.firstSeconds)
-      .bind(entry.predicted)
-      .bind(entry.runnerUp)
-      .bind(entry.runnerUpSeconds)
-      .bind(static_cast<int64_t>(entry.origin))
-      .bind(entry.time)
-      .bind(entry.symbol)
-      .bindBlob(entry.code)
-      .bind(checksumOf(key, entry));
-  return statement.step();
-}
-
-bool TuningStore::keep(const TuningKey &key, const TuningEntry &entry) {
-  if (!database)
-    return false;
-  const std::string task = absl::StrCat("keeping ", key.kernel);
-  if (const std::optional<TuningProblem> problem = findProblem(key, entry)) {
-    warnOf(absl::StrCat(task, ": ", problem->field, ": expected ",
-                        problem->expected, ", got ", problem->got));
-    return false;
-  }
-  return warnIfFailed(attempt(task, [&] { return insert("", key, entry); }));
-}
-
-std::optional<std::string> TuningStore::findProbe(const std::string &device) {
-  if (!database)
-    return std::nullopt;
-  std::optional<std::string> found;
-  warnIfFailed(attempt("finding a device's measures", [&] {
-    found.reset();
-    SqliteStatement select = database->prepare(selectProbe);
-    select.bind(device);
-    const SqliteResult result = select.step();
-    if (result != SqliteResult::Row)
-      return result;
-    found = select.readText();
-    if (select.readInt() != checksumOf(device, *found)) {
-      warnOf("a device's measures do not match their checksum");
-      found.reset();
-    }
-    return SqliteResult::Done;
-  }));
-  return found;
-}
-
-bool TuningStore::keepProbe(const std::string &device, absl::string_view json) {
-  if (!database)
-    return false;
-  return warnIfFailed(attempt("keeping a device's measures", [&] {
-    SqliteStatement statement = database->prepare(insertProbe);
-    statement.bind(device).bind(json).bind(checksumOf(device, json));
-    return statement.step();
-  }));
-}
-
-//===----------------------------------------------------------------------===//
-// Between machines
-//===----------------------------------------------------------------------===//
-
-absl::Status TuningStore::exportTo(const std::string &file) {
-  std::vector<KeptTuning> all;
-  LLAMAC_RETURN_IF_ERROR(readAll(std::nullopt, all));
-  return writeFileAtomically(file, tuningToJson(all));
-}
-
-absl::StatusOr<int> TuningStore::importFrom(const std::string &file) {
-  LLAMAC_ASSIGN_OR_RETURN(std::vector<KeptTuning> all, readTuningJson(file));
+absl::StatusOr<int> TuningStore::keep(absl::Span<const TuningEntry> entries) {
   int taken = 0;
-  LLAMAC_RETURN_IF_ERROR(attempt(absl::StrCat("taking ", file), [&] {
-    taken = 0;
-    SqliteResult result = database->run("BEGIN IMMEDIATE");
-    for (auto &[key, entry] : all) {
-      entry.origin = std::min(entry.origin, TuningOrigin::Imported);
-      if (result == SqliteResult::Done)
-        result = insert(unlessOneIsTrustedMore, key, entry);
-      if (result != SqliteResult::Done)
-        break;
-      taken += static_cast<int>(database->changedRows());
-    }
-    return result == SqliteResult::Done ? database->run("COMMIT") : result;
-  }));
-  return taken;
+  int code = run(database.get(), "BEGIN IMMEDIATE");
+  for (size_t i = 0; i < entries.size() && code == SQLITE_OK; ++i) {
+    const TuningEntry &entry = entries[i];
+    Statement insert(database.get(), insertEntry);
+    insert.bind({entry.device, entry.generator, entry.kernel,
+                 textOf(toJson(entry), -1), entry.imported ? "yes" : ""});
+    insert.nextRow();
+    code = insert.result();
+    taken += sqlite3_changes(database.get());
+  }
+  if (code == SQLITE_OK)
+    code = run(database.get(), "COMMIT");
+  if (code == SQLITE_OK)
+    return taken;
+  if (!sqlite3_get_autocommit(database.get()))
+    run(database.get(), "ROLLBACK");
+  return failure("keeping what was found", code);
 }
 
 } // namespace llamac

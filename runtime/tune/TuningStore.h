@@ -6,170 +6,99 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A SQLite database of the tiles that were found best, by device, generator
-// and kernel. Any number of processes may read and write it at once, and any
-// may be killed at any moment. Nothing that is wrong with the database is ever
-// an error of those that use it: it holds what can be measured again, so a
-// warning is given, and they go on without.
+// A SQLite database of the configs that were found fastest, by device,
+// generator and kernel. Any number of processes may read and write it at once,
+// and any may be killed at any moment. It holds nothing that is executed: a
+// config names a variant that a plan has, or nothing.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_RUNTIME_TUNE_TUNINGSTORE_H
 #define LLAMAC_RUNTIME_TUNE_TUNINGSTORE_H
 
-#include "runtime/tune/Sqlite.h"
-
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
+
+struct sqlite3;
 
 namespace llamac {
 
-/// What an entry is for. All three are readable text, of 1 to 4096 bytes.
-struct TuningKey {
-  std::string device;    ///< What runs it: name, cores, instruction set, ...
-  std::string generator; ///< Hash of the code generator that made the kernel.
-  std::string kernel;    ///< Op, shapes, element types, rows.
-
-  friend bool operator==(const TuningKey &, const TuningKey &) = default;
-};
-
-/// Where an entry comes from, in the order of how far it is to be trusted.
-enum class TuningOrigin {
-  Modelled, ///< By the cost model: nobody has run it.
-  Imported, ///< Measured on another machine with such a device.
-  Measured, ///< Measured on this machine.
-};
-
 struct TuningEntry {
-  /// Of the pick, as the plan names them; empty: the plan's own first choice.
-  std::string tiles;
-  double seconds = 0;         ///< Of a launch with the pick.
-  double firstSeconds = 0;    ///< Of a launch with the plan's first choice.
-  double predicted = 0;       ///< What the model gives the pick; 0: no model.
-  std::string runnerUp;       ///< Tiles of the second best.
-  double runnerUpSeconds = 0; ///< Of a launch with them; 0: there was none.
-  TuningOrigin origin = TuningOrigin::Measured;
-  int64_t time = 0; ///< Unix seconds.
-  /// cpu: the pick's kernel and its ELF shared object; empty elsewhere.
-  std::string symbol;
-  std::string code;
+  // What it is for; none of these is empty.
+  std::string device = {};    ///< Name, cores, instruction set, ...
+  std::string generator = {}; ///< Hash of the code generator.
+  std::string kernel = {};    ///< Op, shapes, types, rows; or a program.
+
+  std::string config = {};    ///< That is fastest; empty: the default.
+  double seconds = 0;         ///< Of a launch, or step, with it.
+  double defaultSeconds = 0;  ///< With the default config, in the same rounds.
+  std::string runnerUp = {};  ///< The second best config.
+  double runnerUpSeconds = 0; ///< With it; 0: there was none.
+  bool imported = false;      ///< Measured on another machine.
 
   friend bool operator==(const TuningEntry &, const TuningEntry &) = default;
 };
 
-using KeptTuning = std::pair<TuningKey, TuningEntry>;
-
-/// The first field, by its name in exported files, that a store does not take.
-struct TuningProblem {
-  absl::string_view field;
-  std::string expected;
-  std::string got;
-};
-
-/// Stores take keys that are not empty, texts of at most 4096 bytes, code of at
-/// most 64 MiB, `seconds` and `firstSeconds` over 0 and other numbers of at
-/// least 0, all finite. None: a store takes this.
-std::optional<TuningProblem> findProblem(const TuningKey &key,
-                                         const TuningEntry &entry);
-
-/// For one thread at a time; a child process opens its own.
+/// For one thread at a time; a child process opens its own. Errors are of the
+/// memory kind and name the database in one line.
 class TuningStore {
 public:
-  using Warn = std::function<void(absl::string_view)>;
-
   /// For tuning: opens the database at `path`, made with its folder if it is
   /// not there. One that is damaged, has other tables or is no database at all
   /// is put aside with a warning (renamed to `path`.damaged, in the place of an
-  /// older one) and begun anew. Where the place cannot be written to, or others
-  /// hold their locks for longer than `patience`, that is a warning too, and
-  /// the store holds nothing and keeps nothing. Never null.
-  static std::unique_ptr<TuningStore>
-  open(const std::string &path, Warn warn,
-       std::chrono::milliseconds patience = std::chrono::seconds(5));
+  /// older one) and begun anew. An error where the place cannot be written to,
+  /// or others hold their locks for more than five seconds.
+  static absl::StatusOr<std::unique_ptr<TuningStore>>
+  open(const std::string &path,
+       absl::FunctionRef<void(absl::string_view)> warn);
 
-  /// For a run, which only reads: null when there is no database or, after a
-  /// warning, when the one there cannot be read. Checks no more than it has to
-  /// and leaves what is damaged to the next open().
-  static std::unique_ptr<TuningStore>
-  openExisting(const std::string &path, Warn warn,
-               std::chrono::milliseconds patience = std::chrono::seconds(1));
+  /// For reading: null when there is no database. An error when the one there
+  /// cannot be read for a second; what is damaged is left to the next open().
+  static absl::StatusOr<std::unique_ptr<TuningStore>>
+  openExisting(const std::string &path);
 
-  TuningStore(const TuningStore &) = delete;
-  TuningStore &operator=(const TuningStore &) = delete;
+  /// The entries of `device` and `generator`, or all of them, in their order.
+  absl::StatusOr<std::vector<TuningEntry>>
+  entries(const std::string &device = "", const std::string &generator = "");
 
-  /// The entry of `key`. One whose checksum is wrong is a warning and none.
-  std::optional<TuningEntry> find(const TuningKey &key);
-
-  /// All entries, or those of `device`, by device, generator and kernel.
-  std::vector<KeptTuning>
-  entries(const std::optional<std::string> &device = std::nullopt);
-
-  /// Keeps `entry` in the place of the one of `key`. When this returns true,
-  /// the process may be killed and it stays; false follows a warning that says
-  /// why.
-  bool keep(const TuningKey &key, const TuningEntry &entry);
-
-  /// What `device` was measured to do, as JSON text.
-  std::optional<std::string> findProbe(const std::string &device);
-  bool keepProbe(const std::string &device, absl::string_view json);
-
-  /// Writes all entries to a file for other machines, without their code
-  /// (runtime/tune/TuningExchange.h has its format).
-  absl::Status exportTo(const std::string &file);
-
-  /// Takes the entries of such a file, all or, after an error, none, and gives
-  /// how many were taken. What was measured elsewhere becomes Imported; what
-  /// the store has is replaced only by what is to be trusted as far, so never a
-  /// Measured entry. A bad-file error names the file, the place, what was
-  /// expected and what it has.
-  absl::StatusOr<int> importFrom(const std::string &file);
+  /// Keeps all of `entries` or, after an error, none, each in the place of one
+  /// for the same. An imported entry takes the place of no other kind. Gives
+  /// how many were taken. When this returns, the process may be killed and they
+  /// stay.
+  absl::StatusOr<int> keep(absl::Span<const TuningEntry> entries);
 
 private:
-  TuningStore(std::string path, Warn warn, std::chrono::milliseconds patience,
-              bool writes);
+  explicit TuningStore(std::string path) : path(std::move(path)) {}
 
-  void reopen();
-  SqliteResult openForWriting(std::string &problem);
-  bool openForReading();
-  SqliteResult checkTables(bool &isEmpty, std::string &problem);
-  SqliteResult checkPages(std::string &problem);
-  SqliteResult chooseJournal();
-  SqliteResult makeTables();
-  bool putAside();
-
-  absl::Status attempt(absl::string_view task,
-                       absl::FunctionRef<SqliteResult()> statements);
-  std::string problemOf(SqliteResult result) const;
-  void warnOf(absl::string_view what) const;
-  bool warnIfFailed(const absl::Status &status) const;
-
-  std::optional<KeptTuning> readRow(SqliteStatement &row) const;
-  absl::Status readAll(const std::optional<std::string> &device,
-                       std::vector<KeptTuning> &all);
-  SqliteResult insert(absl::string_view condition, const TuningKey &key,
-                      const TuningEntry &entry);
+  int openFile(int flags, int patience, bool &isEmpty);
+  int openTables();
+  absl::Status failure(absl::string_view task, int code) const;
 
   std::string path;
-  Warn warn;
-  std::chrono::milliseconds patience;
-  bool writes;
-  std::unique_ptr<SqliteDatabase> database; ///< Null: nothing is held or kept.
+  std::shared_ptr<sqlite3> database;
 };
 
 /// Where a user's store is: tuning.db in a folder of the user's cache folder,
 /// which is made when it is not there. Errors are those of cacheFolder().
 absl::StatusOr<std::string> tuningStorePath();
+
+/// Writes `entries` to a file for other machines: a JSON object with "format",
+/// "llamac-tuning"; "version", 2; and "entries", an array of objects that have
+/// the members of TuningEntry but the last, called as the database's columns.
+absl::Status exportTuning(absl::Span<const TuningEntry> entries,
+                          const std::string &file);
+
+/// The entries of such a file, of at most 64 MiB, as imported ones. Errors:
+/// badFile, naming the file, the place, what was expected and what it has;
+/// unsupported for another version.
+absl::StatusOr<std::vector<TuningEntry>> importTuning(const std::string &file);
 
 } // namespace llamac
 

@@ -37,6 +37,7 @@ class CudaCase(support.TestCase):
     """A model with its plan for cuda, and what the stand-in's kernels come from."""
 
     CONFIG = Config(64, 2, 4, 2, vocab=261)
+    CONTEXT, SEQUENCES = 256, 8
     PROMPT = ("--tokens", "1,5,9,2,77,30,200,8", "--print-ids", "--ignore-eos", "-q")
 
     @classmethod
@@ -47,7 +48,8 @@ class CudaCase(support.TestCase):
         cls.sim_plan, cls.plan = cls.path("sim.plan"), cls.path("cuda.plan")
         for target, plan in (("sim", cls.sim_plan), ("cuda", cls.plan)):
             result = support.run(
-                [support.LLAMAC, "compile", cls.model, "--target", target, "--gpu", "sm_90a", "-c", "256", "-o", plan, "-q"]
+                [support.LLAMAC, "compile", cls.model, "--target", target, "--gpu", "sm_90a", "-c", str(cls.CONTEXT)]
+                + ["--parallel", str(cls.SEQUENCES), "-o", plan, "-q"]
             )
             assert result.returncode == support.OK, result.stderr
         cls.leaks = cls.path("leaks")

@@ -7,6 +7,7 @@ answers, and that nothing that happens to it or to its database stops a run."""
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -20,249 +21,137 @@ support.require("numpy", "safetensors")
 
 from llama_numpy import Config
 from make_model import random_weights, write_huggingface
-from support import BAD_FILE, LLAMAC, LLAMAC_RUN, USAGE
+from support import LLAMAC, LLAMAC_RUN, USAGE
 
-CONFIG = Config(256, 2, 4, 2, vocab=499)
+CONFIG = Config(128, 1, 2, 1, vocab=499)
 TOKENS = ",".join(str(11 * i % 499) for i in range(60))
+SHORT = ("--budget", 600, "--candidates", 1)
+MEMORY = 6
 
 
-class TuneCase(support.TestCase):
+class Tune(support.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.model = write_huggingface(cls.path("model"), CONFIG, random_weights(CONFIG))
         cls.plan = cls.path("model.plan")
-        result = support.run(
-            [LLAMAC, "compile", cls.model, "-o", cls.plan, "--weights", "q8_0", "-c", "1024", "-q"],
-            cache=cls.path("cache"),
-        )
+        model = write_huggingface(cls.path("model"), CONFIG, random_weights(CONFIG))
+        result = support.run([LLAMAC, "compile", model, "-o", cls.plan, "--weights", "q8_0", "-c", "128", "-q"])
         assert result.returncode == 0, result.stderr
-        # What a whole tune says, and leaves in its cache.
         cls.tuned_cache = cls.path("tuned")
-        result = support.run(
-            [LLAMAC, "tune", cls.plan, "--budget", "600", "--candidates", "2", "--turns", "1"], cache=cls.tuned_cache
-        )
+        result = support.run([LLAMAC, "tune", cls.plan, *map(str, SHORT)], cache=cls.tuned_cache)
         assert result.returncode == 0, result.stderr
         cls.told = result.stdout
 
     def setUp(self):
-        # Each test has a database of its own.
+        # Each test has a database of its own, which begins with a whole tune's.
         self.cache = self.path(f"cache-{self.id()}")
-
-    def take_tuned(self):
-        """Begins with the database of the whole tune."""
-        shutil.rmtree(self.cache, ignore_errors=True)
         shutil.copytree(self.tuned_cache, self.cache)
+        self.database = os.path.join(self.cache, "llamac", "tuning", "tuning.db")
 
-    def database(self):
-        return os.path.join(self.cache, "llamac", "tuning", "tuning.db")
-
-    def tune(self, *options, expect=0):
-        result = support.run([LLAMAC, "tune", self.plan, *options], cache=self.cache)
-        self.assertEqual(result.returncode, expect, result.stderr)
-        return result
-
-    def answer(self, *options):
+    def answer(self, *options, tool=LLAMAC):
         """Ids of an answer, and what is said on stderr."""
-        result = support.run(
-            [LLAMAC_RUN, self.plan, "--tokens", TOKENS, "-n", "20", "--ignore-eos", "--print-ids", "-q", *options],
-            cache=self.cache,
-        )
+        verb = ["run"] if tool == LLAMAC else []
+        options = ["--tokens", TOKENS, "-n", "9", "--ignore-eos", "--print-ids", "-q", *options]
+        result = support.run([tool, *verb, self.plan, *options], cache=self.cache)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout, result.stderr
 
-    def compare_untuned(self, *options):
-        options = ["--prompt-tokens", "64", "--gen-tokens", "8", "--repeat", "3", *options]
-        result = support.run(
-            [LLAMAC_RUN, "bench", self.plan, "--compare-untuned", "--json", *options], cache=self.cache
-        )
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return json.loads(result.stdout)
+    def start(self, *options, **more):
+        env = dict(os.environ, XDG_CACHE_HOME=self.cache, NO_COLOR="1", LLAMAC_OBJECT_CACHE="")
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = [LLAMAC, "tune", self.plan, *map(str, options)]
+        process = subprocess.Popen(command, env=env, **pipes, **more)
+        while not os.path.exists(self.database) and process.poll() is None:
+            time.sleep(0.01)
+        return process
 
-    def picks(self):
-        """Tiles that are kept, by kernel; for one device."""
-        connection = sqlite3.connect(self.database())
+    def entries(self):
+        connection = sqlite3.connect(self.database)
         self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone()[0], "ok")
-        file = os.path.join(self.cache, "kept.json")
-        result = support.run([LLAMAC, "tune", "--export", file], cache=self.cache)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        return connection.execute("SELECT kernel, value FROM entry").fetchall()
+
+    def test_it_says_and_keeps_what_it_selects(self):
+        for text in ["decode, steps of 1 rows", "prefill, steps of 128 rows", "whole step"]:
+            self.assertIn(text, self.told)
+        self.assertNotIn("rejected", self.told)
+        kernels = set(re.findall(r"^  (\w+) ", self.told, re.M)) - {"whole"}
+        self.assertGreater(len(kernels), 8)
+        self.assertEqual(len(self.entries()), len(kernels))
+        explained = self.llamac("tune", self.plan, "--explain-kernels").stdout
+        self.assertEqual(len(re.findall(r"^  selected .*\(measured\)$", explained, re.M)), len(kernels))
+        self.assertIn("runner-up", explained)
+        listed = self.llamac("tune", self.plan, "--list").stdout
+        counts = [int(count) for count in re.findall(r"\((\d+) candidates\)", listed)]
+        self.assertEqual(sum(counts), len(re.findall(r"^  \S", listed, re.M)))
+        self.assertIn(f"{sum(counts)} candidates of {len(kernels)} kernels", listed)
+
+    def test_what_is_imported_is_run_where_there_is_a_compiler(self):
+        file = self.path("kept.json")
+        self.llamac("tune", "--export", file)
         with open(file) as opened:
-            return json.load(opened)["entries"]
-
-
-class Keeping(TuneCase):
-    def test_it_names_each_kernel_and_keeps_a_pick_of_each(self):
-        self.take_tuned()
-        self.assertIn("decode, steps of 1 rows", self.told)
-        self.assertIn("prefill, steps of 512 rows", self.told)
-        self.assertNotIn("differs", self.told)
-        kept = self.picks()
-        self.assertEqual(len(kept), len(re.findall(r"^  \S", self.told, re.M)))
-        for entry in kept:
-            self.assertGreater(entry["seconds"], 0)
-            self.assertEqual(entry["origin"], "measured")
-
-    def test_runs_with_what_was_tuned_give_the_same_answer(self):
-        before = self.answer()[0]
-        self.take_tuned()
-        self.assertEqual(self.answer(), (before, ""))
-        self.assertEqual(self.answer("--no-tuned"), (before, ""))
-
-    def test_a_run_takes_the_way_that_is_kept(self):
-        before = self.answer()[0]
-        self.take_tuned()
-        kept = self.picks()
-        ways = [entry for entry in kept if entry["kernel"].startswith("step of at most")]
-        self.assertEqual(len(ways), 2)
-        for entry in ways:
-            entry["tiles"] = "norm-apart"
-        file = self.path("ways.json")
-        with open(os.path.join(self.cache, "kept.json")) as opened:
-            exported = json.load(opened)
+            kept = json.load(opened)
+        listed = self.llamac("tune", self.plan, "--list").stdout
+        first = dict(re.findall(r"^(\w+)  \(\d+ candidates\)\n  default\n  (.*)$", listed, re.M))
+        for entry in kept["entries"]:
+            entry["config"] = first[entry["kernel"].split()[0]]
         with open(file, "w") as opened:
-            json.dump({**exported, "entries": kept}, opened)
-        os.remove(self.database())
-        result = support.run([LLAMAC, "tune", self.plan, "--import", file], cache=self.cache)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("norm-apart  (imported)", self.tune("--explain-kernels").stdout)
-        self.assertEqual(self.answer(), (before, ""))
-        for options, same in ([], False), (["--no-tuned"], True):
-            compared = self.compare_untuned(*options)
-            self.assertEqual(compared["same"], same)
-            self.assertEqual((compared["prefill"]["turns"], compared["decode"]["turns"]), (3, 24))
-            for work in "prefill", "decode":
-                self.assertGreater(compared[work]["speedup"], 0.1)
-                self.assertLess(compared[work]["speedup"], 10)
-
-    def test_it_ends_when_its_budget_does(self):
-        # What comes before the first look at the clock takes a moment, more on
-        # a machine with other work.
-        start = time.monotonic()
-        self.tune("--budget", "2")
-        self.assertLess(time.monotonic() - start, 60)
-
-    def test_it_explains_its_picks(self):
-        modelled = self.tune("--explain-kernels").stdout
-        self.assertIn("(modelled)", modelled)
-        self.assertNotIn("(measured)", modelled)
-        self.take_tuned()
-        measured = self.tune("--explain-kernels").stdout
-        for text in ["(measured)", "predicted", "limited by", "% of a read", "own tiles", "own way", "runner-up"]:
-            self.assertIn(text, measured)
-        self.assertEqual(len(re.findall(r"^(decode|prefill)  whole step$", measured, re.M)), 2)
-
-    def test_it_compares_the_ways_to_run_a_step_unless_told_not_to(self):
-        out = self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--json").stdout
-        for program in json.loads(out):
-            self.assertEqual([way["way"] for way in program["ways"]], ["", "norm-apart", "qkv-apart"])
-            for way in program["ways"]:
-                self.assertEqual(way["rejected"], "")
-                self.assertGreater(way["step_s"], 0)
-                self.assertGreater(way["ratio"], 0)
-        out = self.tune("--budget", "1", "--tiles-only", "--json").stdout
-        for program in json.loads(out):
-            self.assertEqual(program["ways"], [])
-
-    def test_it_lists_and_counts_candidates_without_running_them(self):
-        out = self.tune("--list").stdout
-        counts = [int(count) for count in re.findall(r"\((\d+) candidates\)", out)]
-        lines = re.findall(r"^  .*predicted", out, re.M)
-        self.assertEqual(sum(counts), len(lines))
-        self.assertIn(f"{len(lines)} candidates of {len(counts)} kernels", out)
-        self.assertGreater(min(counts), 1)
-        self.assertFalse(self.picks())
-
-    def test_what_is_exported_can_be_imported_and_is_run(self):
-        self.take_tuned()
-        kept = self.picks()
-        file = os.path.join(self.cache, "kept.json")
-        elsewhere = self.path("elsewhere")
-        result = support.run([LLAMAC, "tune", self.plan, "--import", file], cache=elsewhere)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"{len(kept)} entries taken", result.stdout)
-        # Code of what was picked is made where it is imported.
-        connection = sqlite3.connect(os.path.join(elsewhere, "llamac", "tuning", "tuning.db"))
-        rows = connection.execute("SELECT tiles, length(code) FROM entry").fetchall()
-        self.assertEqual(len(rows), len(kept))
-        for tiles, size in rows:
-            self.assertEqual(size > 0, tiles != "")
+            json.dump(kept, opened)
+        os.remove(self.database)
+        untuned = self.answer()
+        self.assertIn(f"{len(kept['entries'])} entries taken", self.llamac("tune", "--import", file).stdout)
+        self.assertIn("(imported)", self.llamac("tune", self.plan, "--explain-kernels").stdout)
+        self.assertEqual(self.answer(), untuned)
+        out, err = self.answer(tool=LLAMAC_RUN)
+        self.assertEqual(out, untuned[0])
+        self.assertRegex(err, r"^warning: .*llamac-run has not; the default configs are used\n$")
+        options = ["--compare-untuned", "--json", "--prompt-tokens", 32, "--gen-tokens", 4, "--repeat", 3]
+        compared = json.loads(self.llamac("bench", self.plan, *options).stdout)
+        self.assertFalse(compared["same"])
+        self.assertEqual((compared["prefill"]["turns"], compared["decode"]["turns"]), (3, 12))
 
     def test_wrong_options_are_one_line(self):
-        for options in (["--budget", "0"], ["--budget", "-3"], ["--candidates", "0"], ["--turns", "0"]):
-            result = self.tune(*options, expect=USAGE)
-            self.assertIn(options[0], result.stderr)
-            self.assertEqual(len(result.stderr.splitlines()), 1)
-        result = support.run([LLAMAC, "tune"], cache=self.cache)
-        self.assertEqual(result.returncode, USAGE)
-        self.assertIn("--import", result.stderr)
+        for options in (["--budget", "-3"], ["--candidates", "0"]):
+            result = self.llamac("tune", self.plan, *options, expect=USAGE)
+            self.assertRegex(result.stderr, rf"^llamac: error: {options[0]}[^\n]*\n$")
+        self.assertIn("--import", self.llamac("tune", expect=USAGE).stderr)
         result = support.run([LLAMAC_RUN, "tune", self.plan], cache=self.cache)
         self.assertEqual(result.returncode, USAGE)
         self.assertIn("llamac tune", result.stderr)
-        result = support.run([LLAMAC, "tune", "--import", self.path("none.json")], cache=self.cache)
-        self.assertEqual(result.returncode, BAD_FILE)
-        self.assertIn("none.json", result.stderr)
 
-
-class Trouble(TuneCase):
-    def start(self, *options):
-        env = dict(os.environ, XDG_CACHE_HOME=self.cache, NO_COLOR="1")
-        return subprocess.Popen(
-            [LLAMAC, "tune", self.plan, *options],
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def test_killed_at_any_moment_it_leaves_a_database_that_works(self):
-        expected = self.answer("--no-tuned")[0]
-        for seconds in (0.1, 0.7, 2, 4, 7):
-            process = self.start("--budget", "20", "--candidates", "2", "--turns", "1")
-            time.sleep(seconds)
-            process.kill()
-            process.communicate()
-            if os.path.exists(self.database()):
-                self.picks()
-            self.assertEqual(self.answer(), (expected, ""))
-        self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only")
-        self.assertTrue(self.picks())
-
-    def test_interrupted_it_ends_soon_and_says_so(self):
-        process = self.start("--budget", "600", "--candidates", "6")
-        time.sleep(3)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 0, err)
+    def test_killed_interrupted_or_without_time_it_leaves_what_was_kept(self):
+        before = self.entries()
+        for by in signal.SIGKILL, signal.SIGINT:
+            process = self.start("--budget", 600)
+            time.sleep(1)
+            process.send_signal(by)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(err, "")
+            self.assertEqual(self.entries(), before)
+        self.assertEqual(process.returncode, 0)
         self.assertIn("interrupted after", out)
-
-    def test_eight_at_once_lose_nothing(self):
-        options = ["--budget", "900", "--candidates", "1", "--turns", "1", "--tiles-only"]
-        processes = [self.start(*options) for _ in range(8)]
-        kernels = set()
-        for process in processes:
-            out, err = process.communicate(timeout=600)
-            self.assertEqual((process.returncode, err), (0, ""))
-            kernels.update(re.findall(r"^  (\S+)", out, re.M))
-        kept = self.picks()
-        self.assertGreater(len(kernels), 8)
-        self.assertEqual(len(kept), len(kernels))
+        start = time.monotonic()
+        self.assertIn("not decided", self.llamac("tune", self.plan, "--budget", 0.5).stdout)
+        self.assertLess(time.monotonic() - start, 30)
+        self.assertEqual(self.entries(), before)
 
     def test_a_damaged_database_is_a_warning_and_begun_anew(self):
         expected = self.answer("--no-tuned")[0]
-        self.take_tuned()
-        with open(self.database(), "r+b") as file:
+        with open(self.database, "r+b") as file:
             file.write(b"no database at all" * 100)
-        for name in ("-wal", "-shm"):
-            if os.path.exists(self.database() + name):
-                os.remove(self.database() + name)
         out, err = self.answer()
         self.assertEqual(out, expected)
-        self.assertIn("warning: ", err)
-        result = self.tune("--budget", "600", "--candidates", "1", "--turns", "1", "--tiles-only")
-        self.assertIn("warning: ", result.stderr)
-        self.assertTrue(self.picks())
-        self.assertEqual(self.answer(), (expected, ""))
+        self.assertRegex(err, r"^warning: [^\n]*tuning.db[^\n]*\n$")
+        self.assertIn("begun anew", self.llamac("tune", self.plan, *SHORT).stderr)
+        self.assertTrue(self.entries())
+
+    def test_a_full_disk_is_an_error(self):
+        os.remove(self.database)
+        limits = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        # Python ignores SIGXFSZ, and so does what it starts.
+        process = self.start(*SHORT, restore_signals=False, preexec_fn=limits)
+        out, err = process.communicate()
+        self.assertEqual((process.returncode, out), (MEMORY, ""))
+        self.assertRegex(err, r"^llamac: error: [^\n]*tuning.db: [^\n]*\n$")
 
 
 if __name__ == "__main__":

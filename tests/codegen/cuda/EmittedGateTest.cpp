@@ -31,7 +31,7 @@ struct GateCase {
   const char *shape;
   const char *weights;
   const char *architecture;
-  /// A pass that the kernels are made without, as those of other schedules.
+  /// A pass that the kernels are made without.
   const char *withoutPass = nullptr;
   schema::Overlap overlap = schema::Overlap::FromStart;
 };

@@ -243,33 +243,6 @@ TEST_P(EngineTest, ATruncatedSequenceGoesOnAsIfTheRestHadNotBeen) {
   expectLogits(given.at(0), firstOf(other, 8), 2);
 }
 
-TEST_P(EngineTest, ARestoredSequenceGoesOnAsTheOneThatWasCopied) {
-  const std::vector<int> prompt = cleanTokens(16, 4);
-  CachedTokens cached;
-  {
-    Sequence one = sequence();
-    ASSERT_TRUE(step({{&one, firstOf(prompt, 10)}}).ok());
-    auto copy = engine->copyOf(one);
-    ASSERT_TRUE(copy.ok()) << copy.status();
-    cached = *std::move(copy);
-  }
-  EXPECT_EQ(cached.tokens, 10);
-  start(GetParam(), {.kvPages = 6}); // 24 tokens in all.
-  const std::vector<int> other = cleanTokens(5, 50);
-  Sequence first = sequence(); // Takes other pages than the copy had.
-  ASSERT_TRUE(step({{&first, other}}).ok());
-  Sequence all = sequence();
-  ASSERT_TRUE(engine->restore(all, cached, 10).ok());
-  EXPECT_EQ(all.length(), 10);
-  ASSERT_TRUE(step({{&all, {&prompt[10], 6}}}).ok());
-  expectLogits(given.at(0), prompt, 2);
-  engine->truncate(all, 0);
-  ASSERT_TRUE(engine->restore(all, cached, 7).ok());
-  EXPECT_EQ(all.length(), 7);
-  ASSERT_TRUE(step({{&all, {&prompt[7], 4}}}).ok());
-  expectLogits(given.at(0), firstOf(prompt, 11), 1);
-}
-
 /// Notes what it sees, and calls `change` after each launch.
 class Watcher : public LaunchObserver {
 public:
@@ -436,17 +409,6 @@ TEST_P(EngineErrors, ARefusedBatchDrawsNothing) {
   const auto next = engine->sample({{&one, prompt, &*sampler}});
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ((*next)[0], toy::drawnToken(same->nextDraw().unit, 5));
-}
-
-TEST_P(EngineErrors, ASequenceIsNotRestoredIntoPagesThatAreNotThere) {
-  start(2, {.kvPages = 6}); // 24 tokens in all.
-  Sequence one = sequence();
-  ASSERT_TRUE(step({{&one, cleanTokens(16, 4)}}).ok());
-  const auto cached = engine->copyOf(one);
-  ASSERT_TRUE(cached.ok()) << cached.status();
-  Sequence two = sequence();
-  EXPECT_EQ(exitCode(engine->restore(two, *cached, 16)), ExitCode::Memory);
-  EXPECT_EQ(two.length(), 0);
 }
 
 /// Two tokens, of which the second has logits that are no numbers.

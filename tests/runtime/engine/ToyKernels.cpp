@@ -60,6 +60,20 @@ extern "C" void toyHash(const CpuLaunch *launch) {
   }
 }
 
+// Variants of toyHash, for the tuner: one that takes long, and one that is
+// wrong but for eight rows.
+extern "C" void toyHashSlow(const CpuLaunch *launch) {
+  for (volatile int i = 0; i < 20000; i = i + 1)
+    ;
+  toyHash(launch);
+}
+
+extern "C" void toyHashWrong(const CpuLaunch *launch) {
+  toyHash(launch);
+  if (launch->rows != 8)
+    static_cast<unsigned *>(launch->args[5])[launch->begin] ^= 1;
+}
+
 // vocab / 8 items for each wanted row, through scratch memory. Operands:
 // hashes, wanted rows, the program's number, and the logits.
 extern "C" void toyLogits(const CpuLaunch *launch) {

@@ -182,75 +182,13 @@ TEST_F(ManyPieces, TheFirstDamagedOneIsNamedByAnyNumberOfThreads) {
       PlanReader::open(file.path(), {.verify = false, .threads = 1}).ok());
 }
 
-/// Two schedules: "swapped", of the last two programs, has a kernel of its own,
-/// "other", of the last one, two.
-void addSchedules(toy::ToyPlan &toy) {
-  for (const auto &[name, kernels, first] :
-       {std::tuple("swapped", 1, 1), std::tuple("other", 2, 2)}) {
-    auto schedule = std::make_unique<schema::ScheduleT>();
-    schedule->name = name;
-    for (int i = 0; i < kernels; ++i) {
-      auto kernel = std::make_unique<schema::KernelT>();
-      kernel->symbol = std::string(name) + std::to_string(i);
-      kernel->family = "toy";
-      kernel->source = "// " + kernel->symbol;
-      schedule->kernels.push_back(std::move(kernel));
-    }
-    for (size_t i = first; i < toy.plan.programs.size(); ++i) {
-      auto program = std::make_unique<schema::ProgramT>(*toy.plan.programs[i]);
-      program->launches[0]->kernel = 2 + kernels; // The last of its own.
-      program->arenaBytes += 128;
-      schedule->programs.push_back(std::move(program));
-    }
-    toy.plan.schedules.push_back(std::move(schedule));
-  }
-  for (const auto &program : toy.plan.programs)
-    program->tuning = "step " + program->name;
-}
+using testing::ElementsAre;
 
 std::vector<uint32_t> kernelsOf(const schema::ProgramT &program) {
   std::vector<uint32_t> numbers;
   for (const auto &launch : program.launches)
     numbers.push_back(launch->kernel);
   return numbers;
-}
-
-using testing::ElementsAre;
-
-TEST(PlanSchedulesTest, ProgramsTakeTheLaunchesOfTheirSchedules) {
-  const toy::ToyPlanFile file(addSchedules);
-  const auto made = PlanReader::open(file.path());
-  ASSERT_TRUE(made.ok()) << made.status();
-  const std::vector<ProgramPick> picks = {{}, {0}, {1}};
-  const auto run = (*made)->withSchedules(picks);
-  ASSERT_TRUE(run.ok()) << run.status();
-  const schema::PlanT &plan = (*run)->plan();
-  std::vector<std::string> symbols;
-  for (const auto &kernel : plan.kernels)
-    symbols.push_back(kernel->symbol);
-  EXPECT_THAT(symbols, ElementsAre("toyRemember", "toyHash", "toyLogits",
-                                   "swapped0", "other0", "other1"));
-  EXPECT_THAT(kernelsOf(*plan.programs[0]), ElementsAre(0, 0, 1, 2));
-  EXPECT_THAT(kernelsOf(*plan.programs[1]), ElementsAre(3, 0, 1, 2));
-  EXPECT_THAT(kernelsOf(*plan.programs[2]), ElementsAre(5, 0, 1, 2));
-  EXPECT_EQ(plan.programs[1]->arenaBytes,
-            (*made)->plan().programs[1]->arenaBytes + 128);
-  EXPECT_EQ(plan.programs[2]->tuning, "step rows8");
-  EXPECT_TRUE(plan.schedules.empty());
-  // Both programs of one schedule share its kernels.
-  const std::vector<ProgramPick> same = {{}, {0}, {0}};
-  EXPECT_EQ((*(*made)->withSchedules(same))->plan().kernels.size(), 4u);
-}
-
-TEST(PlanSchedulesTest, AScheduleWithoutTheProgramIsRefused) {
-  const toy::ToyPlanFile file(addSchedules);
-  const auto made = PlanReader::open(file.path());
-  ASSERT_TRUE(made.ok()) << made.status();
-  const std::vector<ProgramPick> absent = {{}, {1}, {}}, none = {{}, {2}, {}};
-  EXPECT_THAT(std::string((*made)->withSchedules(absent).status().message()),
-              HasSubstr("schedule other has no program rows4"));
-  EXPECT_FALSE((*made)->withSchedules(none).ok());
-  EXPECT_FALSE((*made)->withSchedules({}).ok());
 }
 
 /// A plan for sim whose launches but the first depend on the one before, of
@@ -272,13 +210,14 @@ void makeDependent(toy::ToyPlan &toy) {
   toy.plan.kernels[2]->variants.push_back(std::move(variant));
 }
 
-TEST(PlanSchedulesTest, KernelsThatLetTheNextBeginElsewhereAreCopies) {
+TEST(PlanConfigsTest, KernelsThatLetTheNextBeginElsewhereAreCopies) {
   const toy::ToyPlanFile file(makeDependent);
   const auto made = PlanReader::open(file.path());
   ASSERT_TRUE(made.ok()) << made.status();
-  const std::vector<ProgramPick> picks = {
-      {std::nullopt, schema::Overlap::AtEnd}, {}, {}};
-  const auto run = (*made)->withSchedules(picks);
+  const auto run =
+      (*made)->withConfigs({{{}, {}, {0}},
+                            {schema::Overlap::AtEnd, schema::Overlap::FromStart,
+                             schema::Overlap::FromStart}});
   ASSERT_TRUE(run.ok()) << run.status();
   const schema::PlanT &plan = (*run)->plan();
   // The first launch waits for nothing: nobody sees when what is ahead ends.
@@ -287,27 +226,41 @@ TEST(PlanSchedulesTest, KernelsThatLetTheNextBeginElsewhereAreCopies) {
   for (size_t i = 0; i < plan.kernels.size(); ++i)
     EXPECT_EQ(plan.kernels[i]->overlap,
               i < 3 ? schema::Overlap::FromStart : schema::Overlap::AtEnd);
-  EXPECT_EQ(plan.kernels[5]->symbol, "toyLogits");
-  EXPECT_EQ(plan.kernels[5]->variants.size(), 1u);
+  // The copy of a variant is one.
+  EXPECT_EQ(plan.kernels[5]->symbol, "toyLogits_v1");
+  ASSERT_TRUE((*run)->variantOf(5));
+  EXPECT_EQ((*run)->variantOf(5)->tiles, "wide=1");
+  EXPECT_FALSE((*run)->variantOf(4));
 }
 
-TEST(PlanSchedulesTest, WhatMustNotOverlapDoesNotWithOtherTilesEither) {
+TEST(PlanConfigsTest, WhatMustNotOverlapDoesNotWithOtherTilesEither) {
   const toy::ToyPlanFile file(makeDependent);
   const auto made = PlanReader::open(file.path());
   ASSERT_TRUE(made.ok()) << made.status();
-  const std::vector<ProgramPick> picks = {
-      {std::nullopt, schema::Overlap::None}, {}, {}};
-  const auto run = (*made)->withSchedules(picks);
+  const auto run =
+      (*made)->withConfigs({{{}, {}, {0}},
+                            {schema::Overlap::None, schema::Overlap::FromStart,
+                             schema::Overlap::FromStart}});
   ASSERT_TRUE(run.ok()) << run.status();
-  const std::vector<KernelPick> tiles = {{}, {}, {0}};
-  const auto tiled = (*run)->withPicks(tiles);
-  ASSERT_TRUE(tiled.ok()) << tiled.status();
-  const schema::PlanT &plan = (*tiled)->plan();
+  const schema::PlanT &plan = (*run)->plan();
   EXPECT_EQ(plan.kernels.size(), 3u);
   for (const auto &launch : plan.programs[0]->launches)
     EXPECT_FALSE(launch->dependent) << launch->label;
   EXPECT_EQ(plan.programs[0]->launches[3]->threads, 64);
   EXPECT_TRUE(plan.programs[1]->launches[3]->dependent);
+}
+
+TEST(PlanConfigsTest, ConfigsThatThePlanDoesNotHaveAreRefused) {
+  const toy::ToyPlanFile file(makeDependent);
+  const auto made = PlanReader::open(file.path());
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::vector<schema::Overlap> overlaps(3);
+  EXPECT_FALSE((*made)->withConfigs({{{}, {}, {1}}, overlaps}).ok());
+  EXPECT_FALSE((*made)->withConfigs({{{}, {}}, overlaps}).ok());
+  EXPECT_FALSE((*made)->withConfigs({{{}, {}, {}}, {}}).ok());
+  const auto run = (*made)->withConfigs({{{}, {}, {0}}, overlaps});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_FALSE((*run)->withConfigs({{{}, {}, {0}}, overlaps}).ok());
 }
 
 } // namespace

@@ -101,20 +101,6 @@ static void giveTokens(PlanT &p, int64_t offset) {
   p.programs[1]->tokensOffset = offset;
 }
 
-/// A schedule of the second program, with a kernel of its own, that is sound.
-static schema::ScheduleT &addSchedule(PlanT &p) {
-  auto schedule = std::make_unique<schema::ScheduleT>();
-  schedule->name = "apart";
-  schedule->kernels.push_back(std::make_unique<schema::KernelT>(*p.kernels[0]));
-  schedule->kernels[0]->source = "// source";
-  schedule->programs.push_back(
-      std::make_unique<schema::ProgramT>(*p.programs[1]));
-  schedule->programs[0]->launches[0]->kernel =
-      static_cast<uint32_t>(p.kernels.size());
-  p.schedules.push_back(std::move(schedule));
-  return *p.schedules.back();
-}
-
 static void rename(PlanT &p, const char *name) { p.weights[0]->name = name; }
 
 const Nonsense all[] = {
@@ -127,33 +113,7 @@ const Nonsense all[] = {
     {"ContextHuge", [](PlanT &p) { p.context = huge; }, "context: expected"},
     {"NoPrograms", [](PlanT &p) { p.programs.clear(); },
      "programs: expected at least one, got none"},
-    // Schedules.
-    {"ScheduleWithoutName", [](PlanT &p) { addSchedule(p).name = ""; },
-     "schedule 0 (): name: expected a text"},
-    {"ScheduleKernelWithoutSource",
-     [](PlanT &p) { addSchedule(p).kernels[0]->source = ""; },
-     "schedule 0 (apart): kernel 0: source: expected a text, got none"},
-    {"ScheduleOfNoProgram",
-     [](PlanT &p) { addSchedule(p).programs[0]->name = "rows5"; },
-     "schedule 0 (apart): program rows5: expected the name"},
-    {"ScheduleOfOtherRows",
-     [](PlanT &p) { addSchedule(p).programs[0]->maxWanted = 1; },
-     "program rows4: rows and wanted rows: expected 4 and 2, got 4 and 1"},
-    {"ScheduleThatGivesTokens",
-     [](PlanT &p) { addSchedule(p).programs[0]->tokensOffset = 0; },
-     "program rows4: tokens: expected some, or none"},
-    {"ScheduleLaunchesNoKernel",
-     [](PlanT &p) {
-       schema::ScheduleT &schedule = addSchedule(p);
-       schedule.programs[0]->launches[0]->kernel = 4;
-     },
-     "kernel: expected a number below 4, got 4"},
-    {"ProgramLaunchesAKernelOfASchedule",
-     [](PlanT &p) {
-       addSchedule(p);
-       firstLaunch(p).kernel = 3;
-     },
-     "kernel: expected a number below 3, got 3"},
+    // Kernels.
     {"OverlapThatIsNone",
      [](PlanT &p) {
        p.kernels[0]->overlap = static_cast<schema::Overlap>(9);

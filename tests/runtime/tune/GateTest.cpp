@@ -10,12 +10,11 @@
 
 #include "runtime/io/FloatBits.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include <cmath>
 #include <cstring>
 #include <functional>
-#include <limits>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace llamac {
 namespace {
@@ -23,104 +22,81 @@ namespace {
 using schema::DataType;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using Values = std::function<float(size_t)>;
 
-constexpr double tolerance = 1e-6;
-
-std::vector<uint8_t> floats(size_t count,
-                            const std::function<float(size_t)> &at) {
-  std::vector<uint8_t> bytes(4 * count);
+template <typename Bits>
+std::vector<uint8_t> bytesOf(size_t count,
+                             const std::function<Bits(size_t)> &at) {
+  std::vector<uint8_t> bytes(sizeof(Bits) * count);
   for (size_t i = 0; i < count; ++i) {
-    const float value = at(i);
-    std::memcpy(&bytes[4 * i], &value, 4);
-  }
-  return bytes;
-}
-
-std::vector<uint8_t> halves(size_t count,
-                            const std::function<float(size_t)> &at) {
-  std::vector<uint8_t> bytes(2 * count);
-  for (size_t i = 0; i < count; ++i) {
-    const uint16_t value = f32ToF16(at(i));
-    std::memcpy(&bytes[2 * i], &value, 2);
+    const Bits value = at(i);
+    std::memcpy(&bytes[sizeof(Bits) * i], &value, sizeof(Bits));
   }
   return bytes;
 }
 
 float wave(size_t i) { return static_cast<float>(i % 17) - 8; }
 
-/// The launch writes elements 1000 .. 8999 of 10000.
-LaunchMemory memory(const std::function<float(size_t)> &written) {
-  return {floats(10000,
-                 [&](size_t i) {
-                   return i >= 1000 && i < 9000 ? written(i) : 1e9F;
-                 }),
+/// What a launch that should write elements 1000 to 8999 of 10000 leaves.
+LaunchMemory memory(const Values &written) {
+  return {bytesOf<float>(10000,
+                         [&](size_t i) {
+                           return i >= 1000 && i < 9001 ? written(i) : 1e9F;
+                         }),
           {}};
 }
 
-std::string compare(const std::function<float(size_t)> &got,
-                    double allowed = tolerance) {
-  return compareLaunches(memory([](size_t) { return 0.5F; }), memory(wave),
-                         memory(got), DataType::F16, allowed);
+std::string compare(const Values &got, double tolerance = 1e-6) {
+  const auto withoutPast = [](const Values &values) {
+    return [=](size_t i) { return i < 9000 ? values(i) : 0.5F; };
+  };
+  return compareLaunches(memory([](size_t) { return 0.5F; }),
+                         memory(withoutPast(wave)), memory(got), DataType::F16,
+                         tolerance);
 }
 
-TEST(GateTest, TheSameBitsPass) {
-  EXPECT_THAT(compare(wave), IsEmpty());
-  EXPECT_THAT(compare(wave, 0), IsEmpty());
+/// wave(), and `value` for elements from `begin` to before `end`.
+Values waveBut(size_t begin, size_t end, float value) {
+  return [=](size_t i) {
+    return i >= begin && i < end ? value : i < 9000 ? wave(i) : 0.5F;
+  };
 }
 
 TEST(GateTest, RoundingPassesOnlyWhereItIsAllowed) {
-  const auto rounded = [](size_t i) { return wave(i) * (1 + 1e-4F); };
+  EXPECT_THAT(compare(waveBut(0, 0, 0), 0), IsEmpty());
+  const auto rounded = [](size_t i) {
+    return i < 9000 ? wave(i) * (1 + 1e-4F) : 0.5F;
+  };
   EXPECT_THAT(compare(rounded), IsEmpty());
   EXPECT_THAT(compare(rounded, 0), HasSubstr("the arena differs from byte"));
 }
 
-TEST(GateTest, WhatIsNotWrittenIsWrong) {
-  EXPECT_THAT(compare([](size_t) { return 0.5F; }),
-              HasSubstr("mean squared error"));
-}
-
-TEST(GateTest, APartThatIsWrongIsFoundAmongMuchThatIsRight) {
-  // One row of sixteen of a matrix: 2e-3 of all squares.
-  EXPECT_THAT(compare([](size_t i) { return i / 16 == 300 ? 0 : wave(i); }),
-              Not(IsEmpty()));
-}
-
-TEST(GateTest, OneElementOfManyIsFound) {
-  EXPECT_THAT(compare([](size_t i) { return i == 8999 ? 4 : wave(i); }),
-              Not(IsEmpty()));
-}
-
-TEST(GateTest, WhatIsWrittenPastTheResultIsWrong) {
-  LaunchMemory past = memory(wave);
-  const float value = 1;
-  std::memcpy(&past.arena[4 * 9000], &value, 4);
-  EXPECT_THAT(compareLaunches(memory([](size_t) { return 0.5F; }), memory(wave),
-                              past, DataType::F16, tolerance),
-              Not(IsEmpty()));
-}
-
-TEST(GateTest, AnInfinityOrNanIsWrong) {
-  for (const float bad : {std::numeric_limits<float>::infinity(),
-                          std::numeric_limits<float>::quiet_NaN()})
-    EXPECT_THAT(compare([&](size_t i) { return i == 2000 ? bad : wave(i); }),
+TEST(GateTest, WhatIsWrongIsFoundHoweverLittle) {
+  // Nothing, one row of sixteen, one element, and one past the result.
+  for (const Values &wrong : {waveBut(0, 9000, 0.5F), waveBut(4800, 4816, 0),
+                              waveBut(8999, 9000, 4), waveBut(9000, 9001, 4)})
+    EXPECT_THAT(compare(wrong), HasSubstr("normalised mean squared error"));
+  for (const float bad : {HUGE_VALF, std::nanf("")})
+    EXPECT_THAT(compare(waveBut(2000, 2001, bad)),
                 HasSubstr("at byte 8000: expected 3, got"));
 }
 
 TEST(GateTest, TheCacheIsComparedAsWhatItHolds) {
-  const std::vector<uint8_t> before = halves(64, [](size_t) { return 0; });
-  const auto compareCaches = [&](const std::vector<uint8_t> &got,
-                                 DataType type) {
-    return compareLaunches({{}, before}, {{}, halves(64, wave)}, {{}, got},
-                           type, tolerance);
+  const auto halves = [](const Values &at) {
+    return bytesOf<uint16_t>(64, [&](size_t i) { return f32ToF16(at(i)); });
   };
-  EXPECT_THAT(compareCaches(halves(64, wave), DataType::F16), IsEmpty());
-  const auto last = [](size_t i) {
-    return i == 1 ? wave(i) * (1 + 0x1p-10F) : wave(i);
+  const auto compareCaches = [&](const Values &got, DataType type) {
+    return compareLaunches({{}, halves([](size_t) { return 0; })},
+                           {{}, halves(wave)}, {{}, halves(got)}, type, 1e-6);
   };
-  EXPECT_THAT(compareCaches(halves(64, last), DataType::F16), IsEmpty());
-  EXPECT_THAT(compareCaches(halves(64, last), DataType::Q8_0),
+  const Values last = waveBut(1, 2, wave(1) * (1 + 0x1p-10F));
+  EXPECT_THAT(compareCaches(wave, DataType::Q8_0), IsEmpty());
+  EXPECT_THAT(compareCaches(last, DataType::F16), IsEmpty());
+  EXPECT_THAT(compareCaches(last, DataType::Q8_0),
               HasSubstr("the cache differs from byte 2 "));
-  EXPECT_THAT(compareCaches(before, DataType::F16), HasSubstr("the cache: a "));
+  EXPECT_THAT(compareCaches([](size_t) { return 0; }, DataType::F16),
+              HasSubstr("the cache: a normalised"));
 }
 
 } // namespace

@@ -1,0 +1,99 @@
+//===- CostModel.cpp - Seconds of a launch by its tiles -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/CostModel.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace llamac {
+
+namespace {
+
+/// From the makers' data sheets, all in a second and of all multiprocessors:
+/// bytes from memory, from L2 and from shared memory, operations in f32 and in
+/// bf16 on tensor cores.
+struct Machine {
+  llvm::StringLiteral gpu;
+  double bandwidth, cacheBandwidth, sharedBandwidth;
+  double operations, matrixOperations;
+  double latency; ///< Seconds until memory answers.
+  double multiprocessors;
+};
+
+} // namespace
+
+static constexpr Machine machines[] = {
+    {"sm_80", 1.56e12, 4e12, 19e12, 19.5e12, 312e12, 600e-9, 108},
+    {"sm_86", 0.94e12, 3e12, 18e12, 35e12, 71e12, 500e-9, 82},
+    {"sm_89", 1.01e12, 4e12, 41e12, 82e12, 165e12, 500e-9, 128},
+    {"sm_90a", 4.8e12, 7e12, 33e12, 67e12, 989e12, 700e-9, 132},
+    {"sm_100a", 8e12, 10e12, 36e12, 75e12, 2250e12, 700e-9, 148},
+    {"sm_120a", 1.79e12, 6e12, 52e12, 104e12, 209e12, 600e-9, 170},
+};
+
+double predictedSeconds(const TileModel &tiles, int64_t blocks,
+                        const kernel::Cost &cost, const kernel::CostStep &step,
+                        llvm::StringRef gpu) {
+  const auto *known =
+      std::find_if(std::begin(machines), std::end(machines),
+                   [&](const Machine &machine) { return machine.gpu == gpu; });
+  const Machine &machine = known == std::end(machines) ? machines[3] : *known;
+  const auto rows = static_cast<double>(step.rows);
+  const double madeFor =
+      tiles.weightRows ? static_cast<double>(tiles.weightRows) : rows;
+  const double shared = std::min(rows, madeFor);
+  const double passes = std::ceil(rows / shared);
+
+  // Pieces of work, and the blocks that may be at them at a time.
+  double work = static_cast<double>(blocks) * passes;
+  double places = machine.multiprocessors * static_cast<double>(tiles.resident);
+  if (tiles.itemKeys != 0) {
+    const double shares = std::ceil(static_cast<double>(step.context) /
+                                    static_cast<double>(tiles.itemKeys));
+    work = passes * std::min(static_cast<double>(blocks),
+                             static_cast<double>(tiles.tiles) * shares);
+  } else if (tiles.tiles != 0) {
+    work = passes * static_cast<double>(tiles.tiles);
+    places = std::min(places, static_cast<double>(blocks));
+  }
+  const double rounds = std::ceil(work / places);
+
+  // Each round waits for its first bytes, but for blocks that stay.
+  const bool stays = tiles.tiles != 0 && tiles.itemKeys == 0;
+  const double flowing =
+      std::min(1.0, static_cast<double>(tiles.flightBytes) * work / rounds /
+                        (machine.bandwidth * machine.latency));
+  const double fromMemory =
+      static_cast<double>(cost.bytes()) / (machine.bandwidth * flowing) +
+      machine.latency * (stays ? 1 : rounds);
+
+  const double readAgain =
+      (passes - 1) * static_cast<double>(cost.weightBytes + cost.kvReadBytes) +
+      shared * static_cast<double>(tiles.rowBytes) * work;
+  const double fromCache = readAgain / machine.cacheBandwidth;
+
+  // Blocks of a multiprocessor share what it computes, and a block computes all
+  // the rows that it is made for.
+  const double busy = work / (machine.multiprocessors *
+                              std::ceil(work / machine.multiprocessors));
+  const double ofOne = std::max(
+      1 / (tiles.usesMatrixUnits ? machine.matrixOperations
+                                 : machine.operations),
+      static_cast<double>(tiles.localBytes) / 1024 / machine.sharedBandwidth);
+  const double computing =
+      passes * madeFor / rows * static_cast<double>(cost.flops) / busy * ofOne;
+
+  constexpr double launch = 2e-6;
+  const double slowest = std::max({launch, fromMemory, fromCache, computing});
+  // The others are hidden in part only.
+  return slowest +
+         0.1 * std::max(0.0, fromMemory + fromCache + computing - slowest);
+}
+
+} // namespace llamac

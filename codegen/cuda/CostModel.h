@@ -1,0 +1,51 @@
+//===- CostModel.h - Seconds of a launch by its tiles -----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Orders the variants of a kernel, of which there may be hundreds: the model
+// need not be right about seconds, but put the best among the first few. A
+// launch takes as long as the slowest of what it does: reading memory, reading
+// from L2 what is read again, and computing. What resident blocks have in
+// flight is, by Little's law, bandwidth times latency or leaves bandwidth
+// unused; a last round that is not full leaves multiprocessors idle.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_CUDA_COSTMODEL_H
+#define LLAMAC_CODEGEN_CUDA_COSTMODEL_H
+
+#include "ir/kernel/Cost.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+
+namespace llamac {
+
+/// What the model asks of a kernel's tiles.
+struct TileModel {
+  int64_t weightRows = 0; ///< Rows that share a reading of the weights; 0: all.
+  int64_t rowBytes = 0;   ///< Of an input row that every block reads.
+  int64_t flightBytes = 0; ///< Of weights that a block has in flight.
+  int64_t resident = 0;    ///< Blocks that a multiprocessor has at a time.
+  /// Where the launch partitions its work among its blocks: the pieces of it,
+  /// or, where it partitions keys, the blocks that it would need without.
+  int64_t tiles = 0;
+  int64_t itemKeys = 0;   ///< The fewest keys that are worth a block; 0: all.
+  int64_t localBytes = 0; ///< From shared memory, for each 1024 operations.
+  bool usesMatrixUnits = false;
+};
+
+/// Seconds of a launch of `blocks` blocks that costs `cost` in `step`, on a GPU
+/// of the architecture `gpu`.
+double predictedSeconds(const TileModel &tiles, int64_t blocks,
+                        const kernel::Cost &cost, const kernel::CostStep &step,
+                        llvm::StringRef gpu);
+
+} // namespace llamac
+
+#endif // LLAMAC_CODEGEN_CUDA_COSTMODEL_H
