@@ -42,8 +42,9 @@ struct ResolvedPlan {
 /// The plan to run for `model`: the file itself when it names one, else a plan
 /// of the checkpoint in the user's cache directory (XDG_CACHE_HOME, or
 /// ~/.cache). One that is there is verified; it is made when there is none, or,
-/// with a warning on stderr, when the one there is corrupt. Its name hashes the
-/// model's contents, `options`, the host's instruction set and this program.
+/// with a warning on stderr, when the one there is corrupt or of another model
+/// or other options. Its name hashes the model's contents, `options` with what
+/// they leave open, and this build of the compiler.
 /// When a plan is made, those there that were not used for 30 days are removed.
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,

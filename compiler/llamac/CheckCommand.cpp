@@ -142,6 +142,7 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
   verb->add_option("model", command->model, "A model directory or .gguf file")
       ->required();
   command->flags.addTo(*verb);
+  command->flags.addGpuIndexTo(*verb);
   verb->add_option("--tokens", command->tokens,
                    "Ids to compute logits of: 1,2,3 (default: 24 of the "
                    "vocabulary)");

@@ -42,6 +42,9 @@ struct CompileFlags {
 
   void addTo(CLI::App &command);
 
+  /// For verbs that take no options of the runtime, which have it too.
+  void addGpuIndexTo(CLI::App &command);
+
   /// Those that show what the passes do, for verbs that always compile.
   void addReportsTo(CLI::App &command);
 

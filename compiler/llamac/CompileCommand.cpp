@@ -69,6 +69,14 @@ void CompileFlags::addTo(CLI::App &command) {
       ->allow_extra_args(false);
 }
 
+void CompileFlags::addGpuIndexTo(CLI::App &command) {
+  command
+      .add_option("--gpu-index", options.gpuIndex,
+                  "On cuda: which GPU of the machine to compile for where "
+                  "--gpu names none")
+      ->capture_default_str();
+}
+
 void CompileFlags::addReportsTo(CLI::App &command) {
   PassReportOptions &reports = options.reports;
   const std::string group = "Seeing the passes (IR goes to stderr)";
@@ -85,6 +93,10 @@ void CompileFlags::addReportsTo(CLI::App &command) {
   command
       .add_flag("--print-ir-changed", reports.printChanged,
                 "Print what each pass changed, as a diff")
+      ->group(group);
+  command
+      .add_flag("--print-locations", reports.printLocations,
+                "Print of each op in what layer and tensor it stands")
       ->group(group);
   command
       .add_flag("--explain-fusion", reports.explainFusion,
@@ -158,6 +170,10 @@ struct CompileCommand {
     }
     if (last == Phase::Plan && output.empty())
       return usageError("--stop-after plan: expected -o, the plan to write");
+    if (last == Phase::Plan && output == "-")
+      return usageError("-o -: expected a file for the plan, which is written "
+                        "out of order, got stdout; --stop-after emit and "
+                        "earlier phases can be written there");
     if (last < Phase::Emit && !sourceFolder.empty())
       return usageError(absl::StrCat("--emit-source: expected --stop-after "
                                      "emit or plan, got ",
@@ -228,6 +244,7 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   verb->add_option("--isa", command->flags.isa,
                    "Instruction-set levels to compile for, comma separated "
                    "(default: the host's)");
+  command->flags.addGpuIndexTo(*verb);
   verb->add_flag("-q,--quiet", command->flags.quiet, "No progress on stderr");
   verb->callback([command, &status] { status = command->run(); });
 }

@@ -39,6 +39,7 @@ ModelCommand::load(bool quiet) const {
   flags.isa = runtime.isa;
   LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
   options.hasWeights = !runtime.randomWeights;
+  options.gpuIndex = runtime.gpuIndex;
   LLAMAC_ASSIGN_OR_RETURN(ResolvedPlan plan,
                           resolvePlan(model, options, quiet));
   ModelOptions loading = runtime;

@@ -24,6 +24,9 @@ void addModelOptions(CLI::App &app, ModelOptions &options) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--isa", options.isa,
                  "Best instruction-set level to use (also LLAMAC_ISA)");
+  app.add_option("--gpu-index", options.gpuIndex,
+                 "On cuda: which GPU of the machine to use")
+      ->capture_default_str();
   app.add_option("--sim-schedule", options.simSchedule,
                  "Order of the threads on sim: forward, reverse, random or "
                  "random:SEED");

@@ -60,7 +60,8 @@ absl::StatusOr<std::shared_ptr<const PlanReader>> planOf(const GateCase &gate) {
   const std::string path =
       absl::StrCat(testing::TempDir(), "/candidates-", gate.shape, gate.weights,
                    gate.architecture, ".plan");
-  LLAMAC_RETURN_IF_ERROR(compilation->writePlanFile(path, "", {}));
+  LLAMAC_RETURN_IF_ERROR(compilation->writePlanFile(
+      path, *compilation->model().fingerprint(), "", {}));
   return PlanReader::open(path);
 }
 

@@ -179,8 +179,8 @@ class Kernels(support.TestCase):
         small, large = (3, 16), (1, 64)
         faults = (
             ("skipped-panel", small, "gemv_feed_forward_w2", "matmul", 0, "layers.0.feed_forward.w2", "decode, row 0"),
-            ("missed-key", small, "attention_attention", "attention", 0, "layers.0.attention.scores", r"row (59|123),"),
-            ("missed-key", large, "attention_attention", "attention", 0, "layers.0.attention.scores", r"row (59|123),"),
+            ("missed-key", small, "attention_n", "attention", 0, "layers.0.attention.scores", r"row (59|123),"),
+            ("missed-key", large, "attention_n", "attention", 0, "layers.0.attention.scores", r"row (59|123),"),
             ("missed-key-in-decode", large, "attention_split", "attention", 0, "layers.0.attention.scores", "decode"),
             ("swapped-sine", small, "rope_table", "rope_table", -1, "rope_table", "prefill, row"),
             ("dropped-silu", large, "gemv_feed_forward_w1", "matmul", 1, "layers.1.feed_forward.w1", "decode, row 0"),
