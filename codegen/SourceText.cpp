@@ -35,7 +35,9 @@ std::string formatSource(const std::string &text) {
 std::string describeKernel(plan::KernelOp kernel) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << kernel.getPrototype().getName() << " for ";
+  os << kernel.getPrototype().getName();
+  if (!kernel.getServes().empty())
+    os << " for ";
   llvm::interleaveComma(kernel.getServes().getAsValueRange<StringAttr>(), os);
   for (auto program :
        kernel->getParentOfType<ModuleOp>().getOps<plan::ProgramOp>()) {

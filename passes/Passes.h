@@ -29,16 +29,8 @@ namespace llamac {
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 
-// Passes that ask a target keep a reference to it.
-std::unique_ptr<mlir::Pass>
-createSpecialiseRowsPass(const kernel::Target &target);
-std::unique_ptr<mlir::Pass>
-createChooseKernelsPass(const kernel::Target &target);
-std::unique_ptr<mlir::Pass> createLowerToPlanPass(const kernel::Target &target);
-
-/// Registers every pass by name for command lines; `target`, which must outlive
-/// the use of the passes, is what the schedule passes ask.
-void registerPasses(const kernel::Target &target);
+/// Registers every pass of the pipeline by name for command lines.
+void registerPasses();
 
 /// One pass of the pipeline.
 struct PipelineStep {
@@ -52,12 +44,12 @@ struct PipelineStep {
 /// q4_0.
 std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
 
-/// From there to a short list of kernel ops for each range of row counts of
-/// `target`, which outlives the steps; with `explain`, remarks say which ops
-/// were not fused and why.
-std::vector<PipelineStep> fuseSteps(const kernel::Target &target, bool explain);
+/// From there to a short list of kernel ops for each range of row counts of the
+/// module's target; with `explain`, remarks say which ops were not fused and
+/// why.
+std::vector<PipelineStep> fuseSteps(bool explain);
 
-/// From kernel ops to the plan dialect, for `target`, which outlives the steps.
+/// From kernel ops to the plan dialect, for `target`, the module's.
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target);
 
 /// Adds the passes of `steps` to `pm` in their order.

@@ -19,6 +19,36 @@ include "mlir/Pass/PassBase.td"
 // Graph
 //===----------------------------------------------------------------------===//
 
+def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
+  let summary = "What the module is compiled for";
+  let description = [{
+    Sets the module's `kernel.target`, which the driver does when it imports a
+    model: for IR that comes from elsewhere, or is to be for another target.
+
+    ```mlir
+    module {
+    ```
+
+    becomes, with `name=cuda gpu=sm_80`,
+
+    ```mlir
+    module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 4096, gpu = "sm_80">} {
+    ```
+  }];
+  let options = [
+    Option<"name", "name", "std::string", /*default=*/"\"cpu\"",
+           "cpu, cuda or sim">,
+    Option<"context", "context", "int64_t", /*default=*/"4096",
+           "Tokens that a sequence may hold">,
+    Option<"kvType", "kv-type", "std::string", /*default=*/"\"f16\"",
+           "Type of the KV cache">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "Of cuda and sim: whose kernels">,
+    Option<"tuneCpu", "tune-cpu", "std::string", /*default=*/"\"\"",
+           "Of cpu: the processor to suit">];
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
+
 def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> {
   let summary = "The element type in which each weight is kept";
   let description = [{
@@ -255,7 +285,6 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
     Where there is one row at most, it is the wanted one: its function gathers
     no rows. A step that wants no logits of its one row gets them all the same.
   }];
-  let constructor = "::llamac::createSpecialiseRowsPass(target)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -308,7 +337,6 @@ def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
            {config = #split, kvHeads = 3 : i64, scale = 0.125 : f64} : ... -> tensor<?x576xf32>
     ```
   }];
-  let constructor = "::llamac::createChooseKernelsPass(target)";
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
@@ -333,7 +361,6 @@ def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
       rows tokens <items = 36, rowBlock = 0, scratch = 5376> barrier
     ```
   }];
-  let constructor = "::llamac::createLowerToPlanPass(target)";
   let dependentDialects = ["::llamac::plan::PlanDialect"];
 }
 

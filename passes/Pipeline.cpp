@@ -15,6 +15,9 @@ using namespace mlir;
 
 namespace llamac {
 
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+
 /// The step of a pass over the ops of type `Op` in the module.
 template <typename Op>
 static PipelineStep nested(StringRef name,
@@ -51,8 +54,7 @@ std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
   };
 }
 
-std::vector<PipelineStep> fuseSteps(const kernel::Target &target,
-                                    bool explain) {
+std::vector<PipelineStep> fuseSteps(bool explain) {
   return {
       nested<func::FuncOp>("fuse-attention",
                            [=] { return createFuseAttention({explain}); }),
@@ -68,18 +70,15 @@ std::vector<PipelineStep> fuseSteps(const kernel::Target &target,
                                     [=] { return createFuseNorm({explain}); })),
       optional(nested<func::FuncOp>("fuse-qkv",
                                     [=] { return createFuseQkv({explain}); })),
-      whole("specialise-rows",
-            [&target] { return createSpecialiseRowsPass(target); }),
+      whole("specialise-rows", [] { return createSpecialiseRows(); }),
   };
 }
 
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
   std::vector<PipelineStep> steps = {
-      nested<func::FuncOp>(
-          "choose-kernels",
-          [&target] { return createChooseKernelsPass(target); }),
-      whole("lower-to-plan",
-            [&target] { return createLowerToPlanPass(target); }),
+      nested<func::FuncOp>("choose-kernels",
+                           [] { return createChooseKernels(); }),
+      whole("lower-to-plan", [] { return createLowerToPlan(); }),
       nested<plan::ProgramOp>("plan-memory", [] { return createPlanMemory(); }),
   };
   if (target.embedsWithAngles())
@@ -99,21 +98,10 @@ void addSteps(OpPassManager &pm, ArrayRef<PipelineStep> steps) {
     step.addTo(pm);
 }
 
-void registerPasses(const kernel::Target &target) {
-  registerTransformsPasses();
-  registerPass([] { return createAssignWeightFormats(); });
-  registerPass([] { return createFuseAttention(); });
-  registerPass([] { return createPruneRows(); });
-  registerPass([] { return createLowerToKernels(); });
-  registerPass([] { return createFuseEpilogue(); });
-  registerPass([] { return createFuseEmbed(); });
-  registerPass([] { return createFuseNorm(); });
-  registerPass([] { return createFuseQkv(); });
-  registerPass([&target] { return createSpecialiseRowsPass(target); });
-  registerPass([] { return createAppendSampling(); });
-  registerPass([&target] { return createChooseKernelsPass(target); });
-  registerPass([&target] { return createLowerToPlanPass(target); });
-  registerPass([] { return createPlanMemory(); });
+void registerPasses() {
+  registerCanonicalizerPass();
+  registerCSEPass();
+  registerLlamacPasses();
 }
 
 } // namespace llamac

@@ -15,8 +15,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include <thread>
-
 using namespace mlir;
 
 namespace llamac {
@@ -95,9 +93,10 @@ deal(ArrayRef<plan::KernelOp> kernels, size_t parts) {
 absl::StatusOr<std::vector<PlanCode>>
 CpuBackend::compile(ArrayRef<plan::KernelOp> kernels,
                     const SourceEdit &edit) const {
+  // The code must not depend on how many cores compile it.
+  constexpr size_t mostUnits = 8;
   std::vector<std::string> units;
-  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  for (const auto &part : deal(kernels, std::min<size_t>(cores, 8))) {
+  for (const auto &part : deal(kernels, mostUnits)) {
     FailureOr<std::string> unit = emitUnit(part, edit);
     if (failed(unit))
       return internalError("a kernel that was emitted is so no more");

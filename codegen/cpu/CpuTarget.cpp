@@ -8,9 +8,38 @@
 
 #include "codegen/cpu/CpuTarget.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 using namespace mlir;
 
 namespace llamac {
+
+std::optional<cpu::KvFormat> parseCpuKvFormat(StringRef name) {
+  return llvm::StringSwitch<std::optional<cpu::KvFormat>>(name)
+      .Case("f32", cpu::KvFormat::F32)
+      .Case("f16", cpu::KvFormat::F16)
+      .Case("bf16", cpu::KvFormat::BF16)
+      .Case("q8_0", cpu::KvFormat::Q8_0)
+      .Default(std::nullopt);
+}
+
+FailureOr<CpuTargetOptions> cpuTargetOptions(kernel::TargetAttr attr,
+                                             kernel::EmitError emitError) {
+  const auto format = parseCpuKvFormat(attr.getKvType());
+  if (!format)
+    return emitError() << "target cpu: expected a cache of f16, bf16, f32 or "
+                          "q8_0, got "
+                       << attr.getKvType();
+  std::optional<Processor> processor = Processor::Generic;
+  if (const StringRef name = attr.getTuneCpu(); !name.empty())
+    processor = parseProcessor({name.data(), name.size()});
+  if (!processor)
+    return emitError() << "target cpu: expected one of " << processorNames()
+                       << ", got " << attr.getTuneCpu();
+  return CpuTargetOptions{.context = attr.getContextSize(),
+                          .kvFormat = *format,
+                          .tuneFor = *processor};
+}
 
 cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options) {
   cpu::KvConfig config{.kvHeads = kv.getHeads(),

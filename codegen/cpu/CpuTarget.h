@@ -35,6 +35,14 @@ struct CpuTargetOptions {
   Processor tuneFor = Processor::Generic; ///< Decides tiles, and no result.
 };
 
+/// The format called "f32", "f16", "bf16" or "q8_0".
+std::optional<cpu::KvFormat> parseCpuKvFormat(llvm::StringRef name);
+
+/// What `attr`, of the cpu target, says of them. Failure, with an error, for
+/// what the target does not have.
+mlir::FailureOr<CpuTargetOptions> cpuTargetOptions(kernel::TargetAttr attr,
+                                                   kernel::EmitError emitError);
+
 /// The layout of the KV cache for a model with `kv`.
 cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options);
 

@@ -9,11 +9,36 @@
 #include "codegen/cuda/CudaTarget.h"
 #include "codegen/cuda/Candidates.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
 namespace llamac {
+
+std::optional<cuda::KvFormat> parseCudaKvFormat(StringRef name) {
+  return llvm::StringSwitch<std::optional<cuda::KvFormat>>(name)
+      .Case("f16", cuda::KvFormat::F16)
+      .Case("bf16", cuda::KvFormat::BF16)
+      .Default(std::nullopt);
+}
+
+FailureOr<CudaTargetOptions> cudaTargetOptions(kernel::TargetAttr attr,
+                                               kernel::EmitError emitError) {
+  const auto format = parseCudaKvFormat(attr.getKvType());
+  if (!format)
+    return emitError() << "target " << attr.getName()
+                       << ": expected a cache of f16 or bf16, got "
+                       << attr.getKvType();
+  const StringRef name = attr.getGpu();
+  const GpuSpec *gpu = name.empty() ? &defaultGpuSpec()
+                                    : findGpuSpec({name.data(), name.size()});
+  if (!gpu)
+    return emitError() << "target " << attr.getName() << ": expected one of "
+                       << gpuNames() << ", got " << name;
+  return CudaTargetOptions{
+      .gpu = *gpu, .context = attr.getContextSize(), .kvFormat = *format};
+}
 
 cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options) {
   cuda::KvConfig config{.kvHeads = kv.getHeads(),
@@ -120,9 +145,10 @@ double CudaTarget::predictedSeconds(Operation *op,
   const TileModel tiles = tileModelOf(op, targetOptions);
   return tiles.resident == 0
              ? 0
-             : llamac::predictedSeconds(tiles, geometry(op).items,
-                                        kernel::costOf(op, step), step,
-                                        targetOptions.gpu.name);
+             : llamac::predictedSeconds(
+                   tiles, geometry(op).items,
+                   cast<kernel::AnchorOpInterface>(op).cost(step), step,
+                   targetOptions.gpu.name);
 }
 
 StringRef CudaTarget::familyName(Operation *op) const {

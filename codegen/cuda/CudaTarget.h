@@ -39,6 +39,14 @@ struct CudaTargetOptions {
   cuda::KvFormat kvFormat = cuda::KvFormat::F16;
 };
 
+/// The format called "f16" or "bf16".
+std::optional<cuda::KvFormat> parseCudaKvFormat(llvm::StringRef name);
+
+/// What `attr`, of target cuda or sim, says of them. Failure, with an error,
+/// for what the targets do not have.
+mlir::FailureOr<CudaTargetOptions>
+cudaTargetOptions(kernel::TargetAttr attr, kernel::EmitError emitError);
+
 /// The layout of the KV cache for a model with `kv`.
 cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options);
 

@@ -10,7 +10,7 @@
 
 #include "codegen/plan/PlanWriter.h"
 #include "codegen/plan/WeightSections.h"
-#include "ir/kernel/Cost.h"
+#include "ir/kernel/Kernel.h"
 #include "ir/llama/Llama.h"
 #include "ir/llama/OpNames.h"
 #include "ir/plan/Plan.h"
@@ -99,13 +99,13 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
 schema::LaunchCost launchCost(Operation *op, const schema::KvLayoutT &kv,
                               int64_t context) {
   const int64_t longest = std::max<int64_t>(context, 2);
+  auto anchor = cast<kernel::AnchorOpInterface>(op);
   auto at = [&](int64_t rows, int64_t context) {
-    return kernel::costOf(
-        op, {.rows = rows,
-             .context = context,
-             .splitContext = longest,
-             .kvTokenBytes = static_cast<int64_t>(kv.pageBytes) /
-                             std::max<int64_t>(kv.pageTokens, 1)});
+    return anchor.cost({.rows = rows,
+                        .context = context,
+                        .splitContext = longest,
+                        .kvTokenBytes = static_cast<int64_t>(kv.pageBytes) /
+                                        std::max<int64_t>(kv.pageTokens, 1)});
   };
   const kernel::Cost one = at(1, 1), longer = at(1, 2), two = at(2, 2);
   const int64_t keyBytes =
@@ -333,6 +333,8 @@ absl::Status writePlan(ModuleOp module, const PlanContents &contents,
   LLAMAC_ASSIGN_OR_RETURN(
       schema::PlanT plan,
       PlanBuilder(module, contents, weights, *writer, progress).build());
+  if (contents.checkModel)
+    LLAMAC_RETURN_IF_ERROR(contents.checkModel());
   return writer->finish(plan);
 }
 

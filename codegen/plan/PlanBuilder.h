@@ -62,6 +62,8 @@ struct PlanContents {
   std::vector<int32_t> stopIds; ///< Besides those the tokenizer knows.
   bool embedWeights = true;     ///< Packed in the plan, or read at load.
   bool hasWeights = true;       ///< Else there are none, in either way.
+  /// When all is written: an error keeps the plan from getting its name.
+  std::function<absl::Status()> checkModel;
 };
 
 /// The coefficients of what a launch of `op` costs in a plan for `context`

@@ -296,7 +296,7 @@ absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
   LLAMAC_RETURN_IF_ERROR(settleTokens());
   const std::unique_ptr<MLIRContext> context = createContext();
   LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> module,
-                          importGraph(*context, checkpoint));
+                          importGraph(*context, checkpoint, compileOptions));
   LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, {"step", firstRows}));
   for (const PipelineStep &pass : passes) {
     OwningOpRef<ModuleOp> before = module->clone();
@@ -372,6 +372,7 @@ absl::Status Checker::checkTarget() {
   loading.devices = allDevices();
   loading.verify = !plan.verified;
   loading.simSchedule = options.simSchedule;
+  loading.gpuIndex = compileOptions.gpuIndex;
   loading.tuned = false;
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
                           Model::load(plan.path, loading));
@@ -436,9 +437,10 @@ absl::StatusOr<CheckReport> checkModel(const Checkpoint &checkpoint,
   // Refuses options that are none before anything runs.
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, compileOptions));
-  Checker checker(checkpoint, compileOptions, options);
+  const CompileOptions &settled = compilation->options();
+  Checker checker(checkpoint, settled, options);
   LLAMAC_RETURN_IF_ERROR(
-      checker.run(checkableSteps(compileOptions, compilation->target())));
+      checker.run(checkableSteps(settled, compilation->target())));
   if (!checker.report.culprit)
     LLAMAC_RETURN_IF_ERROR(checker.checkTarget());
   return std::move(checker.report);

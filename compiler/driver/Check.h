@@ -127,11 +127,11 @@ struct CheckReport {
 std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab);
 
 /// The passes that the reference can follow: all before lower-to-plan.
-/// `target` outlives them.
 std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
                                          const kernel::Target &target);
 
-/// Runs `passes` one by one on the graph of `checkpoint`. A wish for another
+/// Runs `passes` one by one on the graph of `checkpoint`, to be compiled as
+/// `compileOptions`, which are settled, say. A wish for another
 /// weight format is no error of assign-weight-formats: its result is held
 /// against a tolerance of the format, and what follows against its result.
 absl::StatusOr<CheckReport> checkPasses(const Checkpoint &checkpoint,

@@ -8,6 +8,7 @@
 
 #include "compiler/driver/Compiler.h"
 
+#include "codegen/Targets.h"
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimBackend.h"
@@ -34,17 +35,22 @@ namespace llamac {
 /// The context that a plan gets when neither user nor model say less.
 static constexpr int64_t defaultContext = 8192;
 
+static std::string isaText(const CompileOptions &options) {
+  return absl::StrJoin(options.isaLevels, ",",
+                       [](std::string *out, IsaLevel level) {
+                         absl::StrAppend(out, isaLevelName(level));
+                       });
+}
+
 std::string CompileOptions::describe() const {
-  std::vector<std::string> levels, edited;
-  for (IsaLevel level : isaLevels)
-    levels.emplace_back(isaLevelName(level));
+  std::vector<std::string> edited;
   for (const KernelOverride &kernel : overrides)
     edited.push_back(absl::StrCat(
         kernel.kernel, ":",
         absl::Hex(XXH3_64bits(kernel.text.data(), kernel.text.size()))));
   return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
                       " weights=", weightFormat, " kv=", kvFormat,
-                      " isa=", absl::StrJoin(levels, ","), " tune=", tuneCpu,
+                      " isa=", isaText(*this), " tune=", tuneCpu,
                       simCheck ? " checked" : "", " embed=", embedWeights,
                       hasWeights ? "" : " bare", " sequences=", maxSequences,
                       " skip=", absl::StrJoin(skipPasses, ","),
@@ -73,7 +79,7 @@ static std::vector<PipelineStep> allPassesOf(Phase phase,
   case Phase::Graph:
     return graphSteps(options.weightFormat);
   case Phase::Fuse:
-    return fuseSteps(target, options.reports.explainFusion);
+    return fuseSteps(options.reports.explainFusion);
   case Phase::Schedule:
     return scheduleSteps(target);
   default:
@@ -90,11 +96,14 @@ std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
   return steps;
 }
 
-/// What a GPU's kernels are compiled for when the user names none.
-static const GpuSpec &gpuAtHand() {
-  const absl::StatusOr<ComputeCapability> capability = firstGpu();
+/// The GPU that kernels are compiled for when the user names none: number
+/// `index` of the machine. A machine without one is no error for the first.
+static absl::StatusOr<std::string> gpuAtHand(int index) {
+  const absl::StatusOr<ComputeCapability> capability = gpuCapability(index);
+  if (!capability.ok() && index != 0)
+    return capability.status();
   const GpuSpec *spec = capability.ok() ? gpuSpecFor(*capability) : nullptr;
-  return spec ? *spec : defaultGpuSpec();
+  return std::string((spec ? *spec : defaultGpuSpec()).name);
 }
 
 /// The name of the GPU that `options` compile for; empty for cpu. The simulator
@@ -105,9 +114,10 @@ static absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
       return std::string();
     return usageError("--gpu: expected --target cuda or sim, got cpu");
   }
+  if (options.gpu.empty() && options.target == "sim")
+    return std::string(defaultGpuSpec().name);
   if (options.gpu.empty())
-    return std::string(options.target == "sim" ? defaultGpuSpec().name
-                                               : gpuAtHand().name);
+    return gpuAtHand(options.gpuIndex);
   if (!findGpuSpec(options.gpu))
     return usageError(absl::StrCat("--gpu: expected one of ", gpuNames(),
                                    ", got ", options.gpu));
@@ -130,8 +140,10 @@ static absl::StatusOr<std::string> processorFor(const CompileOptions &options) {
   return options.tuneCpu;
 }
 
-std::unique_ptr<MLIRContext> createContext() {
+std::unique_ptr<MLIRContext>
+createContext(llvm::function_ref<void(DialectRegistry &)> addTargets) {
   DialectRegistry registry;
+  addTargets(registry);
   registry.insert<arith::ArithDialect, func::FuncDialect, kernel::KernelDialect,
                   llama::LlamaDialect, plan::PlanDialect>();
   auto context =
@@ -178,54 +190,48 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
   return graph;
 }
 
-namespace {
-
-/// A format of the KV cache, as users name it, and where kernels have it.
-struct KvFormatRow {
-  llvm::StringLiteral name;
-  cpu::KvFormat cpu;
-  std::optional<cuda::KvFormat> cuda;
-};
-
-} // namespace
-
-static const KvFormatRow *findKvFormat(StringRef name) {
-  static constexpr KvFormatRow rows[] = {
-      {"f16", cpu::KvFormat::F16, cuda::KvFormat::F16},
-      {"bf16", cpu::KvFormat::BF16, cuda::KvFormat::BF16},
-      {"f32", cpu::KvFormat::F32, std::nullopt},
-      {"q8_0", cpu::KvFormat::Q8_0, std::nullopt}};
-  const KvFormatRow *row = llvm::find_if(
-      rows, [&](const KvFormatRow &row) { return row.name == name; });
-  return row == std::end(rows) ? nullptr : row;
+absl::StatusOr<OwningOpRef<ModuleOp>>
+importGraph(MLIRContext &context, const Checkpoint &checkpoint,
+            const CompileOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> graph,
+                          importGraph(context, checkpoint));
+  (*graph)->setAttr(kernel::KernelDialect::getTargetAttrName(),
+                    targetAttr(context, options));
+  return graph;
 }
 
 static absl::Status checkKvFormat(const CompileOptions &options) {
   const bool isCpu = options.target == "cpu";
-  const KvFormatRow *row = findKvFormat(options.kvFormat);
-  if (row && (isCpu || row->cuda))
+  if (isCpu ? parseCpuKvFormat(options.kvFormat).has_value()
+            : parseCudaKvFormat(options.kvFormat).has_value())
     return absl::OkStatus();
   return usageError(absl::StrCat(
       "--kv-type: expected ", isCpu ? "f16, bf16, f32 or q8_0" : "f16 or bf16",
       " for target ", options.target, ", got ", options.kvFormat));
 }
 
-std::unique_ptr<Backend> createBackend(const CompileOptions &options) {
-  const KvFormatRow &kv = *findKvFormat(options.kvFormat);
-  if (options.target == "cpu")
-    return std::make_unique<CpuBackend>(
-        CpuTargetOptions{.context = options.context,
-                         .kvFormat = kv.cpu,
-                         .tuneFor = *parseProcessor(options.tuneCpu)},
-        options.isaLevels);
-  if (!kv.cuda)
-    llvm_unreachable("settleOptions() refuses a cache that cuda has not");
-  const CudaTargetOptions cuda{.gpu = *findGpuSpec(options.gpu),
-                               .context = options.context,
-                               .kvFormat = *kv.cuda};
-  if (options.target == "sim")
+kernel::TargetAttr targetAttr(MLIRContext &context,
+                              const CompileOptions &options) {
+  return kernel::TargetAttr::get(&context, options.target, options.context,
+                                 options.kvFormat, options.gpu, options.tuneCpu,
+                                 isaText(options), options.simCheck);
+}
+
+std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr) {
+  auto emitError = [&] {
+    return mlir::emitError(UnknownLoc::get(attr.getContext()));
+  };
+  if (attr.getName() == "cpu") {
+    std::vector<IsaLevel> levels;
+    for (StringRef name : llvm::split(attr.getIsa(), ","))
+      levels.push_back(*parseIsaLevel({name.data(), name.size()}));
+    return std::make_unique<CpuBackend>(*cpuTargetOptions(attr, emitError),
+                                        std::move(levels));
+  }
+  const CudaTargetOptions cuda = *cudaTargetOptions(attr, emitError);
+  if (attr.getName() == "sim")
     return std::make_unique<SimBackend>(
-        cuda, options.simCheck ? SimFlavour::Checked : SimFlavour::Fast);
+        cuda, attr.getChecked() ? SimFlavour::Checked : SimFlavour::Fast);
   return std::make_unique<CudaBackend>(cuda);
 }
 
@@ -262,16 +268,24 @@ absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
   LLAMAC_ASSIGN_OR_RETURN(settled.gpu, gpuFor(options));
   if (settled.context == 0)
     settled.context = std::min(config.maxContext, defaultContext);
-  if (settled.isaLevels.empty())
-    settled.isaLevels = {hostIsaLevel()};
+  if (options.target != "cuda" && options.gpuIndex != 0)
+    return usageError(absl::StrCat("--gpu-index: expected --target cuda, got ",
+                                   options.target));
+  if (options.target != "cpu" && !options.isaLevels.empty())
+    return usageError(
+        absl::StrCat("--isa: expected --target cpu, got ", options.target));
+  if (options.target == "cpu" && options.isaLevels.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(const IsaLevel level, usableIsaLevel());
+    settled.isaLevels = {level};
+  }
   return settled;
 }
 
 Compilation::Compilation(const Checkpoint &checkpoint,
                          const CompileOptions &options)
-    : checkpoint(checkpoint), compileOptions(options),
-      backend(createBackend(options)), reports(options.reports),
-      context(createContext()) {}
+    : checkpoint(checkpoint), compileOptions(options), reports(options.reports),
+      context(createContext()),
+      backend(createBackend(targetAttr(*context, options))) {}
 
 absl::StatusOr<std::unique_ptr<Compilation>>
 Compilation::create(const Checkpoint &checkpoint,
@@ -314,13 +328,17 @@ absl::Status Compilation::runTo(Phase last) {
 absl::Status Compilation::runPhase(Phase phase) {
   switch (phase) {
   case Phase::Import: {
-    LLAMAC_ASSIGN_OR_RETURN(graph, importGraph(*context, checkpoint));
+    LLAMAC_ASSIGN_OR_RETURN(graph,
+                            importGraph(*context, checkpoint, compileOptions));
     reports.stepDone("import", *graph);
     return absl::OkStatus();
   }
   case Phase::Graph:
-  case Phase::Fuse:
     return runPasses(phase);
+  case Phase::Fuse:
+    LLAMAC_RETURN_IF_ERROR(runPasses(phase));
+    reports.endFusion();
+    return absl::OkStatus();
   case Phase::Schedule:
     LLAMAC_RETURN_IF_ERROR(runPasses(phase));
     reports.dump("plan.json", planJson(*graph).dump(2) + "\n");
@@ -338,17 +356,25 @@ absl::Status Compilation::runPhase(Phase phase) {
 
 absl::Status Compilation::runPasses(Phase phase) {
   DiagnosticText diagnostics(context.get());
-  PassManager pm(context.get(), ModuleOp::getOperationName());
-  addSteps(pm, passesOf(phase, compileOptions, backend->target()));
-  if (failed(reports.run(pm, *graph)))
-    return diagnostics.error("the pipeline failed");
+  const std::vector<PipelineStep> steps =
+      passesOf(phase, compileOptions, backend->target());
+  // One manager would run passes on functions side by side, one function after
+  // the other. Timers know passes by their addresses, so that none may go
+  // before the last has run.
+  std::vector<std::unique_ptr<PassManager>> managers;
+  for (const PipelineStep &step : steps) {
+    managers.push_back(std::make_unique<PassManager>(
+        context.get(), ModuleOp::getOperationName()));
+    step.addTo(*managers.back());
+    if (failed(reports.run(step.name, *managers.back(), *graph)))
+      return diagnostics.error("the pipeline failed");
+  }
   return absl::OkStatus();
 }
 
 std::string Compilation::text() const {
-  return phasesRun <= static_cast<int>(Phase::Emit)
-             ? printIr(*graph, /*locations=*/true)
-             : joinSources(sources);
+  return phasesRun <= static_cast<int>(Phase::Emit) ? reports.print(*graph)
+                                                    : joinSources(sources);
 }
 
 absl::Status Compilation::emit() {
@@ -424,6 +450,7 @@ advisedSampling(const GenerationDefaults &defaults) {
 }
 
 absl::Status Compilation::writePlanFile(const std::string &path,
+                                        const std::string &fingerprint,
                                         const std::string &tokenizerBlob,
                                         const PlanProgress &progress) {
   PlanContents contents;
@@ -431,7 +458,14 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.target = compileOptions.target;
   contents.gpu = compileOptions.gpu;
   contents.context = compileOptions.context;
-  LLAMAC_ASSIGN_OR_RETURN(contents.fingerprint, checkpoint.fingerprint());
+  contents.fingerprint = fingerprint;
+  contents.checkModel = [&]() -> absl::Status {
+    LLAMAC_ASSIGN_OR_RETURN(const std::string now, checkpoint.fingerprint());
+    if (now == fingerprint)
+      return absl::OkStatus();
+    return badFileError(absl::StrCat(
+        checkpoint.path, ": changed while it was compiled; compile it again"));
+  };
   contents.options = compileOptions.describe();
   contents.kv = kvLayout();
   contents.matrixLayout = backend->matrixLayout();

@@ -15,6 +15,7 @@
 #define LLAMAC_COMPILER_DRIVER_COMPILER_H
 
 #include "codegen/Backend.h"
+#include "codegen/Targets.h"
 #include "compiler/driver/KernelOverride.h"
 #include "compiler/driver/PassReports.h"
 #include "frontends/Checkpoint.h"
@@ -54,11 +55,12 @@ absl::StatusOr<Phase> parsePhase(absl::string_view name);
 
 struct CompileOptions {
   std::string target = "cpu";
-  std::string gpu;     ///< Of target cuda. Empty: the one at hand, or sm_90a.
+  std::string gpu;     ///< Of target cuda. Empty: GPU `gpuIndex`, or sm_90a.
+  int gpuIndex = 0;    ///< Of the machine's GPUs, for target cuda.
   int64_t context = 0; ///< 0: the model's own, at most 8192.
   std::string weightFormat = "keep"; ///< keep, bf16, mxfp8, q8_0 or q4_0.
   std::string kvFormat = "f16";      ///< Of the KV cache; --kv-type.
-  std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: the host's.
+  std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: usableIsaLevel().
   std::string tuneCpu;   ///< Of cpu: a processorName(). Empty: the host's.
   bool simCheck = false; ///< Of sim: whether accesses are checked.
   bool embedWeights = true;
@@ -84,20 +86,32 @@ absl::Status checkWeightFormat(const std::string &format);
 absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
                                              const ModelConfig &config);
 
-/// The backend of the target that `options`, which are settled, name.
-std::unique_ptr<Backend> createBackend(const CompileOptions &options);
+/// What a module is compiled for by `options`, which are settled.
+kernel::TargetAttr targetAttr(mlir::MLIRContext &context,
+                              const CompileOptions &options);
 
-/// The passes of `phase` as `options` want them, for `target`, which outlives
-/// them; none for a phase that runs no passes.
+/// The backend of a target that settled options describe.
+std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr);
+
+/// The passes of `phase` as `options` want them, for `target`; none for a phase
+/// that runs no passes.
 std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
                                    const kernel::Target &target);
 
-/// An MLIR context with every dialect of the pipeline.
-std::unique_ptr<mlir::MLIRContext> createContext();
+/// An MLIR context with every dialect of the pipeline, and with the targets
+/// that `addTargets` adds.
+std::unique_ptr<mlir::MLIRContext>
+createContext(llvm::function_ref<void(mlir::DialectRegistry &)> addTargets =
+                  registerTargets);
 
 /// The graph of `checkpoint`, verified, in `context`.
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint);
+
+/// The same, to be compiled as `options`, which are settled, say.
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint,
+            const CompileOptions &options);
 
 class Compilation {
 public:
@@ -132,8 +146,11 @@ public:
   absl::Status writeSourceFiles(const std::string &folder) const;
 
   /// After Phase::Plan: writes the plan with the checkpoint's weights and
-  /// `tokenizerBlob` (empty when it has none).
+  /// `tokenizerBlob` (empty when it has none). `fingerprint` is the model's, as
+  /// it was before anything was read: badFile, and no plan, when its files have
+  /// changed since.
   absl::Status writePlanFile(const std::string &path,
+                             const std::string &fingerprint,
                              const std::string &tokenizerBlob,
                              const PlanProgress &progress);
 
@@ -148,9 +165,9 @@ private:
 
   const Checkpoint &checkpoint;
   CompileOptions compileOptions;
-  std::unique_ptr<Backend> backend;
   PassReports reports;
   std::unique_ptr<mlir::MLIRContext> context;
+  std::unique_ptr<Backend> backend;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   int phasesRun = 0;
   SourceEdit sourceEdit;

@@ -10,7 +10,9 @@
 // after it. Lines are therefore aligned without their values' names, by a
 // longest common subsequence, and then a walk over the aligned lines learns
 // which old name is which new one: a line whose operands do not follow that
-// mapping has changed although it reads the same.
+// mapping has changed. What replaces a value that is gone is learned from its
+// first reader, which has not changed by that: the lines that make both values
+// are shown.
 //
 // The subsequence is found in linear memory by the divide and conquer of D. S.
 // Hirschberg, "A linear space algorithm for computing maximal common
@@ -25,6 +27,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -148,9 +151,11 @@ static void align(ArrayRef<int> a, ArrayRef<int> b, Match at,
 }
 
 /// True when the values of the aligned lines `before` and `after` are the same
-/// under `renamed`, which learns what the lines define.
+/// under `renamed`, which learns what the lines define, and which of the values
+/// in `added` stands for one that is gone: one without a new name.
 static bool sameValues(StringRef before, StringRef after,
-                       llvm::StringMap<StringRef> &renamed) {
+                       llvm::StringMap<StringRef> &renamed,
+                       const llvm::StringSet<> &added) {
   bool same = true;
   for (const auto &[old, now] :
        llvm::zip_equal(namesIn(before), namesIn(after))) {
@@ -159,6 +164,8 @@ static bool sameValues(StringRef before, StringRef after,
       continue;
     }
     const auto it = renamed.find(old.name);
+    if (it != renamed.end() && it->second.empty() && added.contains(now.name))
+      it->second = now.name;
     same &= now.name == (it == renamed.end() ? old.name : it->second);
   }
   return same;
@@ -183,6 +190,7 @@ static std::vector<DiffLine> diffLines(ArrayRef<StringRef> before,
 
   std::vector<DiffLine> lines;
   llvm::StringMap<StringRef> renamed;
+  llvm::StringSet<> added;
   size_t i = 0, j = 0;
   for (const Match &match : matches) {
     for (; i < match.before; ++i) {
@@ -192,11 +200,16 @@ static std::vector<DiffLine> diffLines(ArrayRef<StringRef> before,
           renamed[use.name] = StringRef();
       lines.push_back({'-', before[i]});
     }
-    for (; j < match.after; ++j)
+    for (; j < match.after; ++j) {
+      for (const NameUse &use : namesIn(after[j]))
+        if (use.defines)
+          added.insert(use.name);
       lines.push_back({'+', after[j]});
+    }
     if (i == before.size())
       break;
-    if (sameValues(before[i], after[j], renamed)) {
+    if (sameValues(before[i], after[j], renamed, added) ||
+        before[i] == after[j]) {
       lines.push_back({' ', after[j]});
     } else {
       lines.push_back({'-', before[i]});

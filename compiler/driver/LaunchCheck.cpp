@@ -570,11 +570,11 @@ absl::StatusOr<LaunchCheckResult> checkLaunches(
     const std::shared_ptr<const Model> &model, const CheckOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
                           settleOptions(compileOptions, checkpoint.config));
-  const std::unique_ptr<Backend> backend = createBackend(settled);
-
   const std::unique_ptr<MLIRContext> context = createContext();
+  const std::unique_ptr<Backend> backend =
+      createBackend(targetAttr(*context, settled));
   LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> module,
-                          importGraph(*context, checkpoint));
+                          importGraph(*context, checkpoint, settled));
   PassManager pm(context.get());
   for (const PipelineStep &step : checkableSteps(settled, backend->target()))
     step.addTo(pm);

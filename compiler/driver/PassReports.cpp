@@ -16,8 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -52,100 +50,27 @@ static std::string describe(Location location) {
   return text;
 }
 
-//===----------------------------------------------------------------------===//
-// The steps of a pass manager
-//===----------------------------------------------------------------------===//
-
 static double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Reports steps, each the runs of one pass on all its functions. A step ends
-/// when another pass begins or the pass manager is done.
-class PassReports::Instrumentation : public PassInstrumentation {
-public:
-  Instrumentation(PassReports &reports, ModuleOp module)
-      : reports(reports), module(module) {}
+/// Prints a remark of the pass `name` on one line with its notes. Failure for a
+/// diagnostic that is none.
+static LogicalResult printRemark(StringRef name, Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
+    return failure();
+  llvm::errs() << describe(diagnostic.getLocation()) << ": " << name << ": "
+               << diagnostic;
+  for (Diagnostic &note : diagnostic.getNotes())
+    llvm::errs() << "; " << describe(note.getLocation()) << ": " << note;
+  llvm::errs() << "\n";
+  return success();
+}
 
-  void runBeforePass(Pass *pass, Operation *op) override {
-    // Nested pass managers are passes without a name.
-    if (pass->getArgument().empty())
-      return;
-    if (pass != current)
-      startStep(pass);
-    runStart = Clock::now();
-  }
-
-  void runAfterPass(Pass *pass, Operation *op) override {
-    if (pass == current)
-      seconds += secondsSince(runStart);
-  }
-
-  void runAfterPassFailed(Pass *pass, Operation *op) override {
-    if (pass->getArgument().empty())
-      return;
-    endStep();
-  }
-
-  void startStep(Pass *pass) {
-    endStep();
-    current = pass;
-    seconds = 0;
-    const PassReportOptions &options = reports.options;
-    if (asksFor(options.printBefore, pass->getArgument()))
-      print("before", printIr(module, /*locations=*/false));
-    if (options.printChanged)
-      before = printIr(module, /*locations=*/false);
-  }
-
-  /// Prints a remark of the pass that runs, on one line with its notes.
-  /// Failure for a diagnostic that is none.
-  LogicalResult printRemark(Diagnostic &diagnostic) const {
-    if (!current || diagnostic.getSeverity() != DiagnosticSeverity::Remark)
-      return failure();
-    llvm::errs() << describe(diagnostic.getLocation()) << ": "
-                 << current->getArgument() << ": " << diagnostic;
-    for (Diagnostic &note : diagnostic.getNotes())
-      llvm::errs() << "; " << describe(note.getLocation()) << ": " << note;
-    llvm::errs() << "\n";
-    return success();
-  }
-
-  void endStep() {
-    if (!current)
-      return;
-    const PassReportOptions &options = reports.options;
-    const StringRef name = current->getArgument();
-    if (asksFor(options.printAfter, name))
-      print("after", printIr(module, /*locations=*/false));
-    if (options.printChanged) {
-      const std::string after = printIr(module, /*locations=*/false);
-      if (const std::string diff = diffIr(before, after); !diff.empty())
-        llvm::errs() << "--- before " << name << "\n+++ after " << name << "\n"
-                     << diff;
-    }
-    reports.stepDone(name, module, seconds);
-    current = nullptr;
-  }
-
-private:
-  void print(StringRef when, StringRef ir) const {
-    llvm::errs() << "// -----// IR " << when << " " << current->getArgument()
-                 << " //----- //\n"
-                 << ir;
-  }
-
-  PassReports &reports;
-  ModuleOp module;
-  Pass *current = nullptr;
-  std::string before;
-  double seconds = 0; ///< That the current step has taken.
-  Clock::time_point runStart;
-};
-
-//===----------------------------------------------------------------------===//
-// Reports
-//===----------------------------------------------------------------------===//
+static void printTitled(StringRef when, StringRef name, StringRef ir) {
+  llvm::errs() << "// -----// IR " << when << " " << name << " //----- //\n"
+               << ir;
+}
 
 PassReports::PassReports(PassReportOptions given) : options(std::move(given)) {
   timing.setEnabled(options.times);
@@ -171,27 +96,48 @@ absl::Status PassReports::checkNames(ArrayRef<StringRef> known) const {
   return check("--print-after", options.printAfter);
 }
 
-LogicalResult PassReports::run(PassManager &pm, ModuleOp module) {
+LogicalResult PassReports::run(StringRef name, PassManager &pm,
+                               ModuleOp module) {
   pm.enableVerifier();
   if (!options.crashReproducer.empty())
     pm.enableCrashReproducerGeneration(options.crashReproducer);
-  auto instrumentation = std::make_unique<Instrumentation>(*this, module);
-  Instrumentation &steps = *instrumentation;
-  pm.addInstrumentation(std::move(instrumentation));
   pm.enableTiming(phase);
-  std::optional<ScopedDiagnosticHandler> remarks;
+  std::optional<ScopedDiagnosticHandler> handler;
   if (options.explainFusion)
-    remarks.emplace(module.getContext(), [&](Diagnostic &diagnostic) {
-      return steps.printRemark(diagnostic);
+    handler.emplace(module.getContext(), [&](Diagnostic &diagnostic) {
+      const LogicalResult printed = printRemark(name, diagnostic);
+      remarks += succeeded(printed);
+      return printed;
     });
+  if (asksFor(options.printBefore, name))
+    printTitled("before", name, print(module));
+  std::string before;
+  if (options.printChanged)
+    before = printIr(module, /*locations=*/false);
+  const Clock::time_point start = Clock::now();
   const LogicalResult result = pm.run(module);
-  steps.endStep();
+  const double seconds = secondsSince(start);
+  if (asksFor(options.printAfter, name))
+    printTitled("after", name, print(module));
+  if (options.printChanged)
+    if (const std::string diff =
+            diffIr(before, printIr(module, /*locations=*/false));
+        !diff.empty())
+      llvm::errs() << "--- before " << name << "\n+++ after " << name << "\n"
+                   << diff;
+  stepDone(name, module, seconds);
   return result;
+}
+
+void PassReports::endFusion() const {
+  if (options.explainFusion && remarks == 0)
+    llvm::errs() << "fuse: no op was left out of a fusion\n";
 }
 
 void PassReports::startPhase(StringRef name) {
   phase = total.nest(name);
   phaseName = name.str();
+  remarks = 0;
   phaseStart = Clock::now();
 }
 
@@ -211,8 +157,7 @@ void PassReports::stepDone(StringRef name, ModuleOp module, double seconds) {
   if (options.observer)
     options.observer->stepDone(phaseName, name, module, seconds);
   if (!options.dumpFolder.empty())
-    dump(absl::StrFormat("%02d-%s.mlir", steps++, name.str()),
-         printIr(module, /*locations=*/true));
+    dump(absl::StrFormat("%02d-%s.mlir", steps++, name.str()), print(module));
 }
 
 void PassReports::stepDone(StringRef name, ModuleOp module) {

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // What a user can ask to see of a compilation: the IR around passes, what each
-// changed, all that is made on the way in a folder, and times. A pass over
-// several functions counts as one step, and the IR is always the whole module.
+// changed, all that is made on the way in a folder, and times. A pass is one
+// step, however many functions it runs on, and the IR is always the whole
+// module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,6 +45,7 @@ struct PassReportOptions {
   // Names of passes, or "all". IR and diffs go to stderr.
   std::vector<std::string> printBefore, printAfter;
   bool printChanged = false;   ///< A diff for each pass that changes the IR.
+  bool printLocations = false; ///< With all IR but that of diffs.
   bool explainFusion = false;  ///< The remarks of passes, on stderr.
   std::string dumpFolder;      ///< Empty: no dumps.
   bool times = false;          ///< Of phases and passes, on stderr at the end.
@@ -51,8 +53,8 @@ struct PassReportOptions {
   PassObserver *observer = nullptr; ///< Outlives the compilation.
 };
 
-/// The IR as text; with `locations`, all of it, so that parsing it gives the
-/// same module.
+/// The IR as text; with `locations`, which are for people and diagnostics
+/// alone, parsing it gives the same module with them.
 std::string printIr(mlir::ModuleOp module, bool locations);
 
 class PassReports {
@@ -65,9 +67,14 @@ public:
   /// Usage error when the options name a pass that is not `known`.
   absl::Status checkNames(llvm::ArrayRef<llvm::StringRef> known) const;
 
-  /// Runs `pm` on `module` with all reports; every pass is followed by the
-  /// verifier.
-  llvm::LogicalResult run(mlir::PassManager &pm, mlir::ModuleOp module);
+  /// Runs `pm`, which holds the pass `name` alone, on `module` with all
+  /// reports. The verifier follows.
+  llvm::LogicalResult run(llvm::StringRef name, mlir::PassManager &pm,
+                          mlir::ModuleOp module);
+
+  /// Ends the phase of fusions: where they are to be explained and none of its
+  /// passes had anything to say, says so.
+  void endFusion() const;
 
   /// What runs until endPhase is timed as the phase `name`.
   void startPhase(llvm::StringRef name);
@@ -83,18 +90,22 @@ public:
   /// The same of a step that began with its phase.
   void stepDone(llvm::StringRef name, mlir::ModuleOp module);
 
+  /// The IR as the user wants it printed.
+  std::string print(mlir::ModuleOp module) const {
+    return printIr(module, options.printLocations);
+  }
+
   /// The first error in writing dumps.
   const absl::Status &status() const { return dumpStatus; }
 
 private:
-  class Instrumentation;
-
   PassReportOptions options;
   mlir::DefaultTimingManager timing;
   mlir::TimingScope total, phase;
   std::string phaseName;
   std::chrono::steady_clock::time_point phaseStart;
   int steps = 0;
+  int remarks = 0; ///< Of the phase, where fusions are explained.
   absl::Status dumpStatus;
 };
 

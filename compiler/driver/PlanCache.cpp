@@ -8,12 +8,12 @@
 
 #include "compiler/driver/PlanCache.h"
 
+#include "compiler/driver/BuildId.h"
 #include "frontends/TokenizerSources.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/DiskCache.h"
-#include "runtime/io/MappedFile.h"
 #include "runtime/plan/PlanReader.h"
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +55,9 @@ compileToFile(Compilation &compilation, const std::string &path, bool quiet) {
     start = now;
   };
   Progress progress(quiet);
+  // Ahead of all that is read.
+  LLAMAC_ASSIGN_OR_RETURN(const std::string fingerprint,
+                          compilation.model().fingerprint());
   progress.stage("reading the tokenizer");
   LLAMAC_ASSIGN_OR_RETURN(std::string blob, tokenizerBlob(compilation.model()));
   progress.stage("compiling the graph");
@@ -63,26 +66,32 @@ compileToFile(Compilation &compilation, const std::string &path, bool quiet) {
   progress.stage("compiling the kernels");
   LLAMAC_RETURN_IF_ERROR(compilation.runTo(Phase::Plan));
   takeTime(times.kernels);
-  LLAMAC_RETURN_IF_ERROR(
-      compilation.writePlanFile(path, blob, [&](uint64_t done, uint64_t total) {
+  LLAMAC_RETURN_IF_ERROR(compilation.writePlanFile(
+      path, fingerprint, blob, [&](uint64_t done, uint64_t total) {
         progress.update("packing weights", done, total);
       }));
   takeTime(times.plan);
   return times;
 }
 
-/// What a cached plan is called.
-static absl::StatusOr<std::string> cacheKey(const Checkpoint &checkpoint,
-                                            const CompileOptions &options) {
-  LLAMAC_ASSIGN_OR_RETURN(std::string model, checkpoint.fingerprint());
-  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> program,
-                          MappedFile::open("/proc/self/exe"));
-  LLAMAC_ASSIGN_OR_RETURN(std::string build, fingerprintFiles({program}));
-  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(options, checkpoint.config));
-  const std::string key =
-      absl::StrCat(model, "\n", build, "\n", settled.describe());
-  return keyOf({key});
+/// Succeeds when the plan at `path` is sound and of the model and the options;
+/// its name alone says so, but files can be copied.
+static absl::Status checkPlan(const std::string &path,
+                              const std::string &fingerprint,
+                              const std::string &options) {
+  PlanReadOptions reading;
+  reading.threads =
+      static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  LLAMAC_ASSIGN_OR_RETURN(const auto reader, PlanReader::open(path, reading));
+  const schema::PlanT &plan = reader->plan();
+  if (plan.modelFingerprint != fingerprint)
+    return badPlanError(absl::StrCat(path, ": model: expected fingerprint ",
+                                     fingerprint, ", got ",
+                                     plan.modelFingerprint));
+  if (plan.options != options)
+    return badPlanError(absl::StrCat(path, ": options: expected \"", options,
+                                     "\", got \"", plan.options, "\""));
+  return absl::OkStatus();
 }
 
 bool namesPlan(const std::string &path) {
@@ -115,7 +124,12 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
   LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, options.hasWeights
                                                      ? openCheckpoint(model)
                                                      : openConfig(model));
-  LLAMAC_ASSIGN_OR_RETURN(std::string key, cacheKey(checkpoint, options));
+  LLAMAC_ASSIGN_OR_RETURN(const std::string fingerprint,
+                          checkpoint.fingerprint());
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
+                          settleOptions(options, checkpoint.config));
+  const std::string described = settled.describe();
+  const std::string key = keyOf({fingerprint, compilerBuildId(), described});
   const DiskCache cache(CacheKind::Plans);
   const bool usable = cache.usable();
   ResolvedPlan plan;
@@ -125,10 +139,7 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
     LLAMAC_ASSIGN_OR_RETURN(plan, temporaryPlan(key + ".plan"));
   }
   if (usable && cache.has(key)) {
-    PlanReadOptions reading;
-    reading.threads =
-        static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const absl::Status status = PlanReader::open(plan.path, reading).status();
+    const absl::Status status = checkPlan(plan.path, fingerprint, described);
     if (status.ok()) {
       plan.verified = true;
       return plan;

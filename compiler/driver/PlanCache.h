@@ -45,9 +45,9 @@ struct ResolvedPlan {
 /// The plan to run for `model`: the file itself when it names one, else a
 /// cached plan of the checkpoint (DiskCache.h). One that is there is verified;
 /// it is made when there is none, or, with a warning on stderr, when the one
-/// there is corrupt. Its key hashes the model's contents, `options`, the host's
-/// instruction set and this program. Unless `quiet`, a line on stderr says that
-/// a plan is made.
+/// there is corrupt or of another model or other options. Its key hashes the
+/// model's contents, `options` with what they leave open, and this build of the
+/// compiler. Unless `quiet`, a line on stderr says that a plan is made.
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet);

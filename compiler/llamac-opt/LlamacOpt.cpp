@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/CpuTarget.h"
+#include "codegen/Targets.h"
 #include "compiler/llamac/LlvmErrors.h"
 #include "passes/Passes.h"
 #include "runtime/base/Terminal.h"
@@ -24,19 +24,43 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
+using namespace mlir;
+
 namespace {
 
-struct GraphOptions : mlir::PassPipelineOptions<GraphOptions> {
+struct GraphOptions : PassPipelineOptions<GraphOptions> {
   Option<std::string> weights{
       *this, "weights",
       llvm::cl::desc("Format of the matrices: keep, bf16, mxfp8, q8_0 or q4_0"),
       llvm::cl::init("keep")};
 };
 
-struct FuseOptions : mlir::PassPipelineOptions<FuseOptions> {
+struct FuseOptions : PassPipelineOptions<FuseOptions> {
   Option<bool> explain{*this, "explain",
                        llvm::cl::desc("Say in remarks why ops were not fused"),
                        llvm::cl::init(false)};
+};
+
+/// The phase schedule, whose passes the module's target decides.
+struct SchedulePhase : PassWrapper<SchedulePhase, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SchedulePhase)
+
+  StringRef getArgument() const override { return "llamac-schedule"; }
+  StringRef getDescription() const override {
+    return "The phase schedule: from kernel ops to the plan";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<llamac::kernel::KernelDialect, llamac::plan::PlanDialect>();
+  }
+  void runOnOperation() override {
+    const auto target = llamac::kernel::targetOf(getOperation());
+    if (!target)
+      return signalPassFailure();
+    OpPassManager steps(ModuleOp::getOperationName());
+    llamac::addSteps(steps, llamac::scheduleSteps(*target));
+    if (failed(runPipeline(steps, getOperation())))
+      signalPassFailure();
+  }
 };
 
 } // namespace
@@ -45,27 +69,27 @@ int main(int argc, char **argv) {
   llamac::claimStandardStreams();
   llamac::installLlvmErrorHandlers();
   llamac::installFatalHandlers("llamac-opt");
-  mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::tensor::TensorDialect, llamac::llama::LlamaDialect,
-                  llamac::kernel::KernelDialect, llamac::plan::PlanDialect>();
-  const llamac::CpuTarget target({.context = 4096});
-  llamac::registerPasses(target);
-  const mlir::PassPipelineRegistration<GraphOptions> graph(
+  // What is there by now are flags of LLVM's code generators.
+  for (auto &[name, option] : llvm::cl::getRegisteredOptions())
+    if (name != "help" && name != "version")
+      option->setHiddenFlag(llvm::cl::ReallyHidden);
+  DialectRegistry registry;
+  registry.insert<arith::ArithDialect, func::FuncDialect, tensor::TensorDialect,
+                  llamac::llama::LlamaDialect, llamac::kernel::KernelDialect,
+                  llamac::plan::PlanDialect>();
+  llamac::registerTargets(registry);
+  llamac::registerPasses();
+  PassRegistration<SchedulePhase>();
+  const PassPipelineRegistration<GraphOptions> graph(
       "llamac-graph", "The phase graph: all passes before fusion",
-      [](mlir::OpPassManager &pm, const GraphOptions &options) {
+      [](OpPassManager &pm, const GraphOptions &options) {
         llamac::addSteps(pm, llamac::graphSteps(options.weights.getValue()));
       });
-  const mlir::PassPipelineRegistration<FuseOptions> fuse(
+  const PassPipelineRegistration<FuseOptions> fuse(
       "llamac-fuse", "The phase fuse: from the graph to kernel ops",
-      [&](mlir::OpPassManager &pm, const FuseOptions &options) {
-        llamac::addSteps(pm, llamac::fuseSteps(target, options.explain));
+      [](OpPassManager &pm, const FuseOptions &options) {
+        llamac::addSteps(pm, llamac::fuseSteps(options.explain));
       });
-  const mlir::PassPipelineRegistration<> schedule(
-      "llamac-schedule", "The phase schedule: from kernel ops to the plan",
-      [&](mlir::OpPassManager &pm) {
-        llamac::addSteps(pm, llamac::scheduleSteps(target));
-      });
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "llamac optimizer driver\n", registry));
+  return asMainReturnCode(
+      MlirOptMain(argc, argv, "llamac optimizer driver\n", registry));
 }

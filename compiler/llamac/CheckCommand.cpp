@@ -158,6 +158,7 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
   group.add("--reproducer", command->options.reproducerFolder, "DIR",
             "Where --bisect writes to");
   command->flags.addTo(*verb);
+  command->flags.addGpuIndexTo(*verb, CompileFlags::Help::Listed);
   verb->footer("Examples:\n"
                "  llamac check model.gguf --target sim --bisect" +
                command->flags.footer());

@@ -48,6 +48,9 @@ struct CompileFlags {
   enum class Help { Listed, Named };
   void addTo(CLI::App &command, Help help = Help::Named);
 
+  /// For verbs that take no options of the runtime, which have it too.
+  void addGpuIndexTo(CLI::App &command, Help help = Help::Named);
+
   /// Those that show what the passes do, for verbs that always compile.
   void addReportsTo(CLI::App &command, Help help = Help::Named);
 

@@ -111,6 +111,13 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
       ->allow_extra_args(false);
 }
 
+void CompileFlags::addGpuIndexTo(CLI::App &command, Help help) {
+  const OptionGroup compiling{command, headingOf(help, "Compilation")};
+  compiling.addDefault("--gpu-index", options.gpuIndex, "N",
+                       "On cuda: which GPU of the machine to compile for where "
+                       "--gpu names none");
+}
+
 void CompileFlags::addReportsTo(CLI::App &command, Help help) {
   PassReportOptions &reports = options.reports;
   const OptionGroup seeing{
@@ -126,6 +133,8 @@ void CompileFlags::addReportsTo(CLI::App &command, Help help) {
           ->delimiter(','),
       seeing.addFlag("--print-ir-changed", reports.printChanged,
                      "Print what each pass changed, as a diff"),
+      seeing.addFlag("--print-locations", reports.printLocations,
+                     "Print of each op in what layer and tensor it stands"),
       seeing.addFlag("--explain-fusion", reports.explainFusion,
                      "Say of every op that was not fused where it stands and "
                      "why"),
@@ -235,6 +244,10 @@ struct CompileCommand {
     }
     if (last == Phase::Plan && output.empty())
       return usageError("--stop-after plan: expected -o, the plan to write");
+    if (last == Phase::Plan && output == "-")
+      return usageError("-o -: expected a file for the plan, which is written "
+                        "out of order, got stdout; --stop-after emit and "
+                        "earlier phases can be written there");
     if (last < Phase::Emit && !sourceFolder.empty())
       return usageError(absl::StrCat("--emit-source: expected --stop-after "
                                      "emit or plan, got ",
@@ -308,6 +321,7 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   compiling.addFlag("!--no-weights", flags.options.hasWeights,
                     "A small plan for --random-weights alone: the "
                     "configuration decides all shapes");
+  flags.addGpuIndexTo(*verb, CompileFlags::Help::Listed);
   flags.addReportsTo(*verb, CompileFlags::Help::Listed);
   verb->footer("Examples:\n"
                "  llamac compile model.gguf -o model.plan\n"

@@ -53,6 +53,7 @@ ModelCommand::load(bool quiet) const {
   flags.isa = runtime.isa;
   LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
   options.hasWeights = !runtime.randomWeights;
+  options.gpuIndex = runtime.gpuIndex;
   static const ClangVariantCompiler compiler;
   for (int attempt = 0;; ++attempt) {
     LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,

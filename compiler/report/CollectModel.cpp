@@ -131,11 +131,11 @@ KernelUse ProgramCollector::newUse(uint32_t kernel, int64_t rows) const {
   KernelUse use;
   use.kernel = kernel;
   use.rows = rows;
-  use.cost =
-      kernel::costOf(prototypes[kernel], {.rows = rows,
-                                          .context = basis.context,
-                                          .splitContext = splitContext,
-                                          .kvTokenBytes = basis.kvTokenBytes});
+  use.cost = cast<kernel::AnchorOpInterface>(prototypes[kernel])
+                 .cost({.rows = rows,
+                        .context = basis.context,
+                        .splitContext = splitContext,
+                        .kvTokenBytes = basis.kvTokenBytes});
   return use;
 }
 

@@ -15,7 +15,6 @@
 
 #include "ir/kernel/Kernel.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -45,12 +44,13 @@ static int64_t widthOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
-/// Operations on one element by a scalar region: four for SiLU (negation,
-/// exponential, sum, division), one for every other op.
+/// Operations on one element by a scalar region: those of arith are one each.
 static int64_t scalarFlops(Region &region) {
   int64_t flops = 0;
-  for (Operation &op : region.front().without_terminator())
-    flops += isa<SiluOp>(op) ? 4 : 1;
+  for (Operation &op : region.front().without_terminator()) {
+    auto scalar = dyn_cast<ScalarOpInterface>(op);
+    flops += scalar ? scalar.flops() : 1;
+  }
   return flops;
 }
 
@@ -80,63 +80,62 @@ static int64_t splitsOfAllRows(int64_t splits, const CostStep &step) {
 
 /// R rows of the table; the result, [R, width]; the angles, where it makes
 /// them, as kernel.rope_table does.
-static Cost costOf(EmbedOp op, const CostStep &step) {
-  auto table = cast<RankedTensorType>(op.getTable().getType());
+Cost EmbedOp::cost(const CostStep &step) {
+  auto table = cast<RankedTensorType>(getTable().getType());
   Cost cost;
   cost.weightBytes = step.rows * (weightBytes(table) / table.getDimSize(0));
-  cost.inputBytes = step.rows * rowBytes(op.getTokens());
-  cost.outputBytes = step.rows * rowBytes(op.getResult());
-  if (Value angles = op.getAngles()) {
-    cost.inputBytes += step.rows * rowBytes(op.getPositions());
+  cost.inputBytes = step.rows * rowBytes(getTokens());
+  cost.outputBytes = step.rows * rowBytes(getResult());
+  if (Value angles = getAngles()) {
+    cost.inputBytes += step.rows * rowBytes(getPositions());
     cost.outputBytes += step.rows * rowBytes(angles);
-    cost.flops = step.rows * 3 * op.getFrequenciesAttr().getNumElements();
+    cost.flops = step.rows * 3 * getFrequenciesAttr().getNumElements();
   }
   return cost;
 }
 
 /// For each row and frequency the angle, its cosine and its sine.
-static Cost costOf(RopeTableOp op, const CostStep &step) {
+Cost RopeTableOp::cost(const CostStep &step) {
   Cost cost;
-  cost.inputBytes = step.rows * rowBytes(op.getPositions());
-  cost.outputBytes = step.rows * rowBytes(op.getResult());
-  cost.flops = step.rows * 3 * op.getFrequencies().getNumElements();
+  cost.inputBytes = step.rows * rowBytes(getPositions());
+  cost.outputBytes = step.rows * rowBytes(getResult());
+  cost.flops = step.rows * 3 * getFrequencies().getNumElements();
   return cost;
 }
 
-static Cost costOf(RmsNormOp op, const CostStep &step) {
+Cost RmsNormOp::cost(const CostStep &step) {
   Cost cost;
-  cost.weightBytes = weightBytes(op.getWeight().getType());
-  cost.inputBytes = step.rows * rowBytes(op.getInput());
-  cost.outputBytes = step.rows * rowBytes(op.getResult());
-  cost.flops = step.rows * normFlops(widthOf(op.getInput()));
+  cost.weightBytes = weightBytes(getWeight().getType());
+  cost.inputBytes = step.rows * rowBytes(getInput());
+  cost.outputBytes = step.rows * rowBytes(getResult());
+  cost.flops = step.rows * normFlops(widthOf(getInput()));
   return cost;
 }
 
 /// R indices and R rows, which are copied.
-static Cost costOf(GatherRowsOp op, const CostStep &step) {
+Cost GatherRowsOp::cost(const CostStep &step) {
   Cost cost;
-  cost.inputBytes =
-      step.rows * (rowBytes(op.getRows()) + rowBytes(op.getInput()));
-  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  cost.inputBytes = step.rows * (rowBytes(getRows()) + rowBytes(getInput()));
+  cost.outputBytes = step.rows * rowBytes(getResult());
   return cost;
 }
 
 /// With W weights [n, k]: 2 R W n k, and for each of the R n results the
 /// epilogue; the norm of each row once, when there is one.
-static Cost costOf(MatmulOp op, const CostStep &step) {
-  const int64_t depth = widthOf(op.getInput());
-  const int64_t outputs = widthOf(op.getResult());
-  const auto weights = static_cast<int64_t>(op.getWeights().size());
+Cost MatmulOp::cost(const CostStep &step) {
+  const int64_t depth = widthOf(getInput());
+  const int64_t outputs = widthOf(getResult());
+  const auto weights = static_cast<int64_t>(getWeights().size());
   Cost cost;
-  for (Value weight : op.getWeights())
+  for (Value weight : getWeights())
     cost.weightBytes += weightBytes(weight.getType());
-  cost.inputBytes = step.rows * rowBytes(op.getInput());
-  for (Value extra : op.getExtras())
+  cost.inputBytes = step.rows * rowBytes(getInput());
+  for (Value extra : getExtras())
     cost.inputBytes += step.rows * rowBytes(extra);
-  cost.outputBytes = step.rows * rowBytes(op.getResult());
-  cost.flops = step.rows * outputs *
-               (2 * depth * weights + scalarFlops(op.getEpilogue()));
-  if (Value norm = op.getNormWeight()) {
+  cost.outputBytes = step.rows * rowBytes(getResult());
+  cost.flops =
+      step.rows * outputs * (2 * depth * weights + scalarFlops(getEpilogue()));
+  if (Value norm = getNormWeight()) {
     cost.weightBytes += weightBytes(norm.getType());
     cost.flops += step.rows * normFlops(depth);
   }
@@ -149,39 +148,36 @@ static int64_t turnFlops(int64_t queryWidth, int64_t keyWidth) {
 }
 
 /// k and v go to the cache.
-static Cost costOf(RopeAppendOp op, const CostStep &step) {
+Cost RopeAppendOp::cost(const CostStep &step) {
   Cost cost;
-  for (Value input : {op.getQuery(), op.getKey(), op.getValue(), op.getTable(),
-                      op.getPositions(), op.getSequences()})
+  for (Value input : {getQuery(), getKey(), getValue(), getTable(),
+                      getPositions(), getSequences()})
     cost.inputBytes += step.rows * rowBytes(input);
-  cost.outputBytes = step.rows * rowBytes(op.getTurned());
+  cost.outputBytes = step.rows * rowBytes(getTurned());
   cost.kvWrittenBytes = step.rows * step.kvTokenBytes;
-  cost.flops =
-      step.rows * turnFlops(widthOf(op.getQuery()), widthOf(op.getKey()));
+  cost.flops = step.rows * turnFlops(widthOf(getQuery()), widthOf(getKey()));
   return cost;
 }
 
 /// Three products of 2 R n k, of which two are turned; the norm of each row
 /// once, when there is one. Keys and values go to the cache only.
-static Cost costOf(QkvOp op, const CostStep &step) {
-  const int64_t depth = widthOf(op.getInput());
+Cost QkvOp::cost(const CostStep &step) {
+  const int64_t depth = widthOf(getInput());
   Cost cost;
   int64_t outputs = 0;
-  for (Value weight :
-       {op.getQueryWeight(), op.getKeyWeight(), op.getValueWeight()}) {
+  for (Value weight : {getQueryWeight(), getKeyWeight(), getValueWeight()}) {
     cost.weightBytes += weightBytes(weight.getType());
     outputs += cast<RankedTensorType>(weight.getType()).getDimSize(0);
   }
-  for (Value input :
-       {op.getInput(), op.getTable(), op.getPositions(), op.getSequences()})
+  for (Value input : {getInput(), getTable(), getPositions(), getSequences()})
     cost.inputBytes += step.rows * rowBytes(input);
-  cost.outputBytes = step.rows * rowBytes(op.getTurned());
+  cost.outputBytes = step.rows * rowBytes(getTurned());
   cost.kvWrittenBytes = step.rows * step.kvTokenBytes;
-  const int64_t queryWidth = widthOf(op.getTurned());
+  const int64_t queryWidth = widthOf(getTurned());
   const int64_t keyWidth = (outputs - queryWidth) / 2;
   cost.flops =
       step.rows * (2 * depth * outputs + turnFlops(queryWidth, keyWidth));
-  if (Value norm = op.getNormWeight()) {
+  if (Value norm = getNormWeight()) {
     cost.weightBytes += weightBytes(norm.getType());
     cost.flops += step.rows * normFlops(depth);
   }
@@ -193,20 +189,20 @@ static Cost costOf(QkvOp op, const CostStep &step) {
 /// with the value 2 h. Unless it leaves partial results each row's output is
 /// divided by the sum; what `joined` writes and reads of its own is left out.
 /// The cache is read once up to the last row's position.
-static Cost costOf(AttentionOp op, const CostStep &step) {
-  const int64_t headSize = cast<llama::KVType>(op.getKv().getType()).getSize();
-  const int64_t heads = widthOf(op.getQuery()) / headSize;
+Cost AttentionOp::cost(const CostStep &step) {
+  const int64_t headSize = cast<llama::KVType>(getKv().getType()).getSize();
+  const int64_t heads = widthOf(getQuery()) / headSize;
   Cost cost;
-  for (Value input : {op.getQuery(), op.getPositions(), op.getSequences()})
+  for (Value input : {getQuery(), getPositions(), getSequences()})
     cost.inputBytes += step.rows * rowBytes(input);
   cost.kvReadBytes = step.context * step.kvTokenBytes;
   cost.flops = keysOfAllRows(step) * heads * (4 * headSize + 5);
-  const std::optional<AttentionConfigAttr> config = op.getConfig();
+  const std::optional<AttentionConfigAttr> config = getConfig();
   if (config && config->getFamily() == AttentionFamily::Split) {
     cost.outputBytes = splitsOfAllRows(config->getSplits(), step) * heads *
                        config->getPartial() * 4;
   } else {
-    cost.outputBytes = step.rows * rowBytes(op.getResult());
+    cost.outputBytes = step.rows * rowBytes(getResult());
     cost.flops += step.rows * heads * headSize;
   }
   return cost;
@@ -215,45 +211,37 @@ static Cost costOf(AttentionOp op, const CostStep &step) {
 /// For each head of size h and each partial result: maximum, subtraction,
 /// exponential, the sum's product and sum 5, the weighted sum 2 h; then each
 /// row's output is divided by the sum.
-static Cost costOf(AttentionMergeOp op, const CostStep &step) {
-  auto partials = cast<RankedTensorType>(op.getPartials().getType());
+Cost AttentionMergeOp::cost(const CostStep &step) {
+  auto partials = cast<RankedTensorType>(getPartials().getType());
   const int64_t heads = partials.getDimSize(1);
-  const int64_t width = widthOf(op.getResult());
+  const int64_t width = widthOf(getResult());
   const int64_t results =
-      heads * splitsOfAllRows(op.getConfig().getSplits(), step);
+      heads * splitsOfAllRows(getConfig().getSplits(), step);
   Cost cost;
-  cost.inputBytes = results * op.getConfig().getPartial() * 4 +
-                    step.rows * rowBytes(op.getPositions());
-  cost.outputBytes = step.rows * rowBytes(op.getResult());
+  cost.inputBytes = results * getConfig().getPartial() * 4 +
+                    step.rows * rowBytes(getPositions());
+  cost.outputBytes = step.rows * rowBytes(getResult());
   cost.flops = results * (2 * (width / heads) + 5) + step.rows * width;
   return cost;
 }
 
-static Cost costOf(PointwiseOp op, const CostStep &step) {
+Cost PointwiseOp::cost(const CostStep &step) {
   Cost cost;
-  for (Value input : op.getInputs())
+  for (Value input : getInputs())
     cost.inputBytes += step.rows * rowBytes(input);
-  cost.outputBytes = step.rows * rowBytes(op.getResult());
-  cost.flops = step.rows * widthOf(op.getResult()) * scalarFlops(op.getBody());
+  cost.outputBytes = step.rows * rowBytes(getResult());
+  cost.flops = step.rows * widthOf(getResult()) * scalarFlops(getBody());
   return cost;
 }
 
 /// R rows of logits and draws; the largest of each row. What a draw takes
 /// besides depends on it.
-static Cost costOf(SampleOp op, const CostStep &step) {
+Cost SampleOp::cost(const CostStep &step) {
   Cost cost;
-  cost.inputBytes =
-      step.rows * (rowBytes(op.getLogits()) + rowBytes(op.getDraws()));
-  cost.outputBytes = step.rows * rowBytes(op.getResult());
-  cost.flops = step.rows * widthOf(op.getLogits());
+  cost.inputBytes = step.rows * (rowBytes(getLogits()) + rowBytes(getDraws()));
+  cost.outputBytes = step.rows * rowBytes(getResult());
+  cost.flops = step.rows * widthOf(getLogits());
   return cost;
-}
-
-Cost costOf(Operation *op, const CostStep &step) {
-  return llvm::TypeSwitch<Operation *, Cost>(op)
-      .Case<EmbedOp, RopeTableOp, RmsNormOp, GatherRowsOp, MatmulOp,
-            RopeAppendOp, QkvOp, AttentionOp, AttentionMergeOp, PointwiseOp,
-            SampleOp>([&](auto anchor) { return costOf(anchor, step); });
 }
 
 } // namespace llamac::kernel

@@ -63,10 +63,6 @@ struct Cost {
 /// Bytes of a weight of `type`, a tensor of a static shape.
 int64_t weightBytes(mlir::Type type);
 
-/// The cost of one launch of `op`, an anchor of the kernel dialect, that
-/// verifies. The formulas stand with each op's function in Cost.cpp.
-Cost costOf(mlir::Operation *op, const CostStep &step);
-
 } // namespace llamac::kernel
 
 #endif // LLAMAC_IR_KERNEL_COST_H

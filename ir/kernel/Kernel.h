@@ -9,6 +9,7 @@
 #ifndef LLAMAC_IR_KERNEL_KERNEL_H
 #define LLAMAC_IR_KERNEL_KERNEL_H
 
+#include "ir/kernel/Cost.h"
 #include "ir/llama/Llama.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -23,6 +24,8 @@
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/kernel/KernelAttrs.h.inc"
+
+#include "ir/kernel/KernelInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "ir/kernel/KernelOps.h.inc"

@@ -20,6 +20,8 @@
 #define GET_ATTRDEF_CLASSES
 #include "ir/kernel/KernelAttrs.cpp.inc"
 
+#include "ir/kernel/KernelInterfaces.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "ir/kernel/KernelOps.cpp.inc"
 
@@ -36,6 +38,17 @@ void KernelDialect::initialize() {
 #define GET_OP_LIST
 #include "ir/kernel/KernelOps.cpp.inc"
       >();
+}
+
+LogicalResult KernelDialect::verifyOperationAttribute(Operation *op,
+                                                      NamedAttribute attr) {
+  if (attr.getName() == getTargetAttrName() && isa<ModuleOp>(op) &&
+      isa<TargetAttr>(attr.getValue()))
+    return success();
+  return op->emitError("has '")
+         << attr.getName().getValue() << "' = " << attr.getValue()
+         << "; the kernel dialect knows '" << getTargetAttrName()
+         << "', a #kernel.target on a module";
 }
 
 llvm::MutableArrayRef<OpOperand> elementwiseOperands(Operation *op) {

@@ -36,6 +36,13 @@ def KernelDialect : Dialect {
     values lie in memory.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// The name of the module attribute that holds the TargetAttr.
+    static constexpr ::llvm::StringLiteral getTargetAttrName() {
+      return ::llvm::StringLiteral("kernel.target");
+    }
+  }];
   let dependentDialects = ["::llamac::llama::LlamaDialect",
                            "::mlir::arith::ArithDialect"];
 }
@@ -43,8 +50,70 @@ def KernelDialect : Dialect {
 class Kernel_Op<string mnemonic, list<Trait> traits = []>
     : Op<KernelDialect, mnemonic, traits>;
 
+def AnchorOpInterface : OpInterface<"AnchorOpInterface"> {
+  let description = "A launch.";
+  let cppNamespace = "::llamac::kernel";
+  let methods = [InterfaceMethod<
+      "What one launch, of an op that verifies, moves and computes. Cost.cpp "
+      "has the formulas.",
+      "::llamac::kernel::Cost", "cost",
+      (ins "const ::llamac::kernel::CostStep &":$step)>];
+}
+
+/// A launch: an op that does not say what it costs does not link.
+class Kernel_AnchorOp<string mnemonic, list<Trait> traits = []>
+    : Kernel_Op<mnemonic,
+                !listconcat([Pure, DeclareOpInterfaceMethods<
+                                       AnchorOpInterface>], traits)>;
+
+def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
+  let description = "An op on scalars, in the regions of others.";
+  let cppNamespace = "::llamac::kernel";
+  let methods = [InterfaceMethod<
+      "How many of the operations that Cost.h counts it is.", "int64_t",
+      "flops">];
+}
+
+/// An op on scalars that counts as `flopCount` operations.
+class Kernel_ScalarOp<string mnemonic, int flopCount>
+    : Kernel_Op<mnemonic, [Pure, SameOperandsAndResultType,
+                           ScalarOpInterface]> {
+  let extraClassDeclaration = [{
+    int64_t flops() { return }] # flopCount # [{; }
+  }];
+}
+
 class Kernel_Attr<string name, string attrMnemonic> : AttrDef<KernelDialect, name> {
   let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Targets
+//===----------------------------------------------------------------------===//
+
+def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
+  let summary = "What a module is compiled for";
+  let description = [{
+    Stands on the module as `kernel.target`. The driver sets it when it imports
+    a model, `attach-target` for other IR, and passes ask it for whatever
+    depends on the target, so that any of them can go on from IR in a file.
+
+    `context_size` is the tokens that a sequence may hold, `kv_type` the type of the
+    cache. Of cuda and sim, `gpu` is whose kernels they are; of cpu, `tune_cpu`
+    is the processor whose memory they suit and `isa` the levels of code, comma
+    separated; of sim, accesses may be `checked`.
+
+    ```mlir
+    module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 2048, gpu = "sm_90a">}
+    ```
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$context_size,
+                        StringRefParameter<"", [{"f16"}]>:$kv_type,
+                        StringRefParameter<"", [{""}]>:$gpu,
+                        StringRefParameter<"", [{""}]>:$tune_cpu,
+                        StringRefParameter<"", [{""}]>:$isa,
+                        DefaultValuedParameter<"bool", "false">:$checked);
+  let assemblyFormat = "`<` struct(params) `>`";
 }
 
 //===----------------------------------------------------------------------===//
@@ -104,7 +173,7 @@ def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_confi
 // Anchors
 //===----------------------------------------------------------------------===//
 
-def Kernel_EmbedOp : Kernel_Op<"embed", [Pure]> {
+def Kernel_EmbedOp : Kernel_AnchorOp<"embed"> {
   let summary = "Rows of the embedding table, as fp32";
   let description = [{
     `result[r, :] = table[tokens[r], :]`, dequantised. With positions and
@@ -128,7 +197,7 @@ def Kernel_EmbedOp : Kernel_Op<"embed", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_RopeTableOp : Kernel_Op<"rope_table", [Pure]> {
+def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
   let summary = "Cosine and sine of every rotary angle of the step";
   let description = [{
     `result[r, i, 0] = cos(positions[r] * frequencies[i])` and
@@ -142,7 +211,7 @@ def Kernel_RopeTableOp : Kernel_Op<"rope_table", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_RmsNormOp : Kernel_Op<"rms_norm", [Pure]> {
+def Kernel_RmsNormOp : Kernel_AnchorOp<"rms_norm"> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
   let arguments = (ins AnyTensor:$input, AnyTensor:$weight, F64Attr:$eps);
   let results = (outs AnyTensor:$result);
@@ -152,7 +221,7 @@ def Kernel_RmsNormOp : Kernel_Op<"rms_norm", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_GatherRowsOp : Kernel_Op<"gather_rows", [Pure]> {
+def Kernel_GatherRowsOp : Kernel_AnchorOp<"gather_rows"> {
   let summary = "result[r, :] = input[rows[r], :]";
   let description = [{
     The input is [rows, width] in f32, or [rows] in i32: positions and
@@ -166,7 +235,7 @@ def Kernel_GatherRowsOp : Kernel_Op<"gather_rows", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_MatmulOp : Kernel_Op<"matmul", [Pure, AttrSizedOperandSegments]> {
+def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments]> {
   let summary = "One or two products that share their input, with an epilogue";
   let description = [{
     For every row r and output column n, `acc_i = sum_k f(input)[r, k] *
@@ -200,7 +269,7 @@ def Kernel_MatmulOp : Kernel_Op<"matmul", [Pure, AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Kernel_RopeAppendOp : Kernel_Op<"rope_append", [Pure]> {
+def Kernel_RopeAppendOp : Kernel_AnchorOp<"rope_append"> {
   let summary = "Turn q and k by their rotary angles and append k and v";
   let description = [{
     q is [rows, H * h], k and v are [rows, G * h]; pairs are (2i, 2i + 1) of
@@ -218,7 +287,7 @@ def Kernel_RopeAppendOp : Kernel_Op<"rope_append", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_QkvOp : Kernel_Op<"qkv", [Pure]> {
+def Kernel_QkvOp : Kernel_AnchorOp<"qkv"> {
   let summary = "Query, key and value of a layer, turned and appended";
   let description = [{
     Three products of one input, each [rows, K] x [N_i, K]: the query is turned
@@ -249,7 +318,7 @@ def Kernel_QkvOp : Kernel_Op<"qkv", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_AttentionOp : Kernel_Op<"attention", [Pure]> {
+def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
   let summary = "Causal attention of query rows over the paged cache";
   let description = [{
     Each row of `query` [rows, H * h] attends to positions 0 to its own of its
@@ -269,7 +338,7 @@ def Kernel_AttentionOp : Kernel_Op<"attention", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_AttentionMergeOp : Kernel_Op<"attention_merge", [Pure]> {
+def Kernel_AttentionMergeOp : Kernel_AnchorOp<"attention_merge"> {
   let summary = "Join the partial results of split attention, in fixed order";
   let description = [{
     `partials` [rows, H, splits, partial] as `kernel.attention` leaves it
@@ -287,7 +356,7 @@ def Kernel_AttentionMergeOp : Kernel_Op<"attention_merge", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_PointwiseOp : Kernel_Op<"pointwise", [Pure]> {
+def Kernel_PointwiseOp : Kernel_AnchorOp<"pointwise"> {
   let summary = "An element-wise function of equally shaped operands";
   let arguments = (ins Variadic<AnyTensor>:$inputs);
   let results = (outs AnyTensor:$result);
@@ -298,7 +367,7 @@ def Kernel_PointwiseOp : Kernel_Op<"pointwise", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_SampleOp : Kernel_Op<"sample", [Pure]> {
+def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
   let summary = "The token that each row of logits gives";
   let description = [{
     `logits` is [rows, V]; `draws` is [rows, 4] in i32: the bits of the
@@ -327,7 +396,8 @@ def Kernel_SampleOp : Kernel_Op<"sample", [Pure]> {
 // Scalars
 //===----------------------------------------------------------------------===//
 
-def Kernel_SiluOp : Kernel_Op<"silu", [Pure, SameOperandsAndResultType]> {
+// Negation, exponential, sum and division.
+def Kernel_SiluOp : Kernel_ScalarOp<"silu", 4> {
   let summary = "x / (1 + exp(-x)) of a scalar";
   let arguments = (ins F32:$input);
   let results = (outs F32:$result);

@@ -14,12 +14,16 @@
 #ifndef LLAMAC_IR_KERNEL_TARGET_H
 #define LLAMAC_IR_KERNEL_TARGET_H
 
-#include "ir/kernel/Cost.h"
+#include "ir/kernel/Kernel.h"
 
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/DialectInterface.h"
 #include "mlir/IR/Operation.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace llamac::kernel {
@@ -110,6 +114,24 @@ public:
   /// The work items of `op`, which a family implements.
   virtual LaunchGeometry geometry(mlir::Operation *op) const = 0;
 };
+
+using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+/// Makes targets. An interface of the kernel dialect, by which passes reach
+/// what codegen registers (codegen/Targets.h).
+class TargetFactory : public mlir::DialectInterface::Base<TargetFactory> {
+public:
+  explicit TargetFactory(mlir::Dialect *dialect) : Base(dialect) {}
+
+  /// The target that `attr` describes; null, with an error, when it describes
+  /// none.
+  virtual std::unique_ptr<Target> create(TargetAttr attr,
+                                         EmitError emitError) const = 0;
+};
+
+/// The target of the module that is `op` or holds it; null, with an error, for
+/// a module without one.
+std::unique_ptr<Target> targetOf(mlir::Operation *op);
 
 } // namespace llamac::kernel
 

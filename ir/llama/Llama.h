@@ -32,6 +32,8 @@
 #define GET_TYPEDEF_CLASSES
 #include "ir/llama/LlamaTypes.h.inc"
 
+#include "ir/llama/LlamaInterfaces.h.inc"
+
 #define GET_OP_CLASSES
 #include "ir/llama/LlamaOps.h.inc"
 

@@ -23,8 +23,23 @@
 using namespace mlir;
 using namespace llamac::llama;
 
+#include "ir/llama/LlamaInterfaces.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "ir/llama/LlamaOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> RMSNormOp::getRowOperands() { return {getX()}; }
+
+SmallVector<Value> LinearOp::getRowOperands() { return {getX()}; }
+
+// The other rows that attention reads are the cache's.
+SmallVector<Value> AttentionOp::getRowOperands() {
+  return {getQuery(), getPositions(), getSequences()};
+}
 
 //===----------------------------------------------------------------------===//
 // Shapes

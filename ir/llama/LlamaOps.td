@@ -57,12 +57,41 @@ def Llama_Table : 3DTensorOf<[F32]>;    // [N, h/2, 2]
 def Llama_Values : RankedTensorOf<[F32]>;
 def Llama_Gatherable : AnyTypeOf<[Llama_Indices, Llama_Rows, Llama_Heads]>;
 
-class Llama_Op<string opMnemonic, list<Trait> traits = []>
-    : Op<Llama_Dialect, opMnemonic, !listconcat([Pure], traits)>;
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+def RowWiseOpInterface : OpInterface<"RowWiseOpInterface"> {
+  let description = [{
+    Row n of the result is made of row n of some operands and of no other row,
+    so that it can be computed for some rows alone.
+  }];
+  let cppNamespace = "::llamac::llama";
+  let methods = [InterfaceMethod<"The operands of which row n is read.",
+      "::llvm::SmallVector<::mlir::Value>", "getRowOperands", (ins), [{}],
+      [{ return ::llvm::SmallVector<::mlir::Value>($_op->getOperands()); }]>];
+}
+
+/// What an op is by rows, which each says.
+class Llama_RowKind<list<Trait> traitList> {
+  list<Trait> traits = traitList;
+}
+/// Row by row of all operands.
+def Llama_RowWise : Llama_RowKind<[RowWiseOpInterface]>;
+/// Row by row of those that getRowOperands gives.
+def Llama_RowWiseOfSome
+    : Llama_RowKind<[DeclareOpInterfaceMethods<RowWiseOpInterface,
+                                              ["getRowOperands"]>]>;
+/// Other rows count, or every row is needed.
+def Llama_AllRows : Llama_RowKind<[]>;
+
+class Llama_Op<string opMnemonic, Llama_RowKind rows, list<Trait> traits = []>
+    : Op<Llama_Dialect, opMnemonic, !listconcat([Pure], rows.traits, traits)>;
 
 /// An op whose result types are inferred.
-class Llama_InferredOp<string opMnemonic, list<Trait> traits = []>
-    : Llama_Op<opMnemonic, !listconcat([InferTypeOpAdaptor], traits)>;
+class Llama_InferredOp<string opMnemonic, Llama_RowKind rows,
+                       list<Trait> traits = []>
+    : Llama_Op<opMnemonic, rows, !listconcat([InferTypeOpAdaptor], traits)>;
 
 def Llama_NamesResults
     : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
@@ -71,7 +100,7 @@ def Llama_NamesResults
 // Weights and embedding
 //===----------------------------------------------------------------------===//
 
-def Llama_WeightOp : Llama_Op<"weight", [Llama_NamesResults]> {
+def Llama_WeightOp : Llama_Op<"weight", Llama_AllRows, [Llama_NamesResults]> {
   let summary = "a weight of the checkpoint";
   let description = [{
     The weight with the canonical name `name`: Meta's names without ".weight",
@@ -88,7 +117,7 @@ def Llama_WeightOp : Llama_Op<"weight", [Llama_NamesResults]> {
   let hasVerifier = 1;
 }
 
-def Llama_EmbeddingOp : Llama_InferredOp<"embedding"> {
+def Llama_EmbeddingOp : Llama_InferredOp<"embedding", Llama_AllRows> {
   let summary = "rows of the embedding table";
   let description = [{
     `result[n, :] = table[tokens[n], :]`, widened to f32. A token outside the
@@ -108,7 +137,7 @@ def Llama_EmbeddingOp : Llama_InferredOp<"embedding"> {
 // Row-wise ops and products
 //===----------------------------------------------------------------------===//
 
-def Llama_RMSNormOp : Llama_InferredOp<"rms_norm"> {
+def Llama_RMSNormOp : Llama_InferredOp<"rms_norm", Llama_RowWiseOfSome> {
   let summary = "root mean square normalisation of rows";
   let description = [{
     `result[n, i] = x[n, i] / sqrt(mean(x[n, :]^2) + eps) * weight[i]`
@@ -126,7 +155,7 @@ def Llama_RMSNormOp : Llama_InferredOp<"rms_norm"> {
   let hasVerifier = 1;
 }
 
-def Llama_LinearOp : Llama_InferredOp<"linear"> {
+def Llama_LinearOp : Llama_InferredOp<"linear", Llama_RowWiseOfSome> {
   let summary = "product of rows with a weight";
   let description = [{
     `result[n, m] = sum over k of x[n, k] * weight[m, k]`, with weights of shape
@@ -142,7 +171,7 @@ def Llama_LinearOp : Llama_InferredOp<"linear"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads"> {
+def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads", Llama_RowWise> {
   let summary = "rows as heads";
   let description = [{
     [N, heads * h] -> [N, heads, h]: `result[n, j, i] = x[n, j * h + i]`.
@@ -160,7 +189,7 @@ def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads"> {
   let hasFolder = 1;
 }
 
-def Llama_MergeHeadsOp : Llama_InferredOp<"merge_heads"> {
+def Llama_MergeHeadsOp : Llama_InferredOp<"merge_heads", Llama_RowWise> {
   let summary = "heads as rows";
   let description = [{
     [N, heads, h] -> [N, heads * h], the inverse of `llama.split_heads`.
@@ -177,7 +206,7 @@ def Llama_MergeHeadsOp : Llama_InferredOp<"merge_heads"> {
 }
 
 class Llama_BinaryOp<string opMnemonic>
-    : Llama_InferredOp<opMnemonic, [Commutative]> {
+    : Llama_InferredOp<opMnemonic, Llama_RowWise, [Commutative]> {
   let arguments = (ins Llama_Values:$lhs, Llama_Values:$rhs);
   let results = (outs Llama_Values:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
@@ -197,7 +226,7 @@ def Llama_MulOp : Llama_BinaryOp<"mul"> {
   }];
 }
 
-def Llama_SiluOp : Llama_InferredOp<"silu"> {
+def Llama_SiluOp : Llama_InferredOp<"silu", Llama_RowWise> {
   let summary = "x * sigmoid(x)";
   let description = [{
     `x / (1 + exp(-x))`, element by element.
@@ -211,7 +240,8 @@ def Llama_SiluOp : Llama_InferredOp<"silu"> {
 // Rotary embedding
 //===----------------------------------------------------------------------===//
 
-def Llama_RopeTableOp : Llama_InferredOp<"rope_table", [Llama_NamesResults]> {
+def Llama_RopeTableOp : Llama_InferredOp<"rope_table", Llama_AllRows,
+                                         [Llama_NamesResults]> {
   let summary = "cosines and sines of the rotary angles";
   let description = [{
     `angle = positions[n] * frequencies[i]`; `result[n, i, 0] = cos(angle)` and
@@ -240,7 +270,9 @@ def Llama_RopeTableOp : Llama_InferredOp<"rope_table", [Llama_NamesResults]> {
   let hasVerifier = 1;
 }
 
-def Llama_RopeOp : Llama_InferredOp<"rope"> {
+// The launch that turns the query turns the keys too and appends them, and keys
+// are appended for every row.
+def Llama_RopeOp : Llama_InferredOp<"rope", Llama_AllRows> {
   let summary = "turns the pairs of each head by their angles";
   let description = [{
     With (c, s) = table[n, i, :], pair (a, b) = (x[n, j, 2i], x[n, j, 2i + 1])
@@ -261,7 +293,8 @@ def Llama_RopeOp : Llama_InferredOp<"rope"> {
 // KV state
 //===----------------------------------------------------------------------===//
 
-def Llama_CacheAppendOp : Llama_InferredOp<"cache_append", [Llama_NamesResults]> {
+def Llama_CacheAppendOp : Llama_InferredOp<"cache_append", Llama_AllRows,
+                                           [Llama_NamesResults]> {
   let summary = "the KV state with the step's rows in one layer";
   let description = [{
     Row n of `key` and `value` becomes the row of (sequences[n], positions[n])
@@ -284,7 +317,8 @@ def Llama_CacheAppendOp : Llama_InferredOp<"cache_append", [Llama_NamesResults]>
   }];
 }
 
-def Llama_CacheReadOp : Llama_InferredOp<"cache_read", [Llama_NamesResults]> {
+def Llama_CacheReadOp : Llama_InferredOp<"cache_read", Llama_AllRows,
+                                         [Llama_NamesResults]> {
   let summary = "the cached keys and values of one layer";
   let description = [{
     All rows that `kv` holds in layer `layer`, in ascending order of
@@ -305,7 +339,7 @@ def Llama_CacheReadOp : Llama_InferredOp<"cache_read", [Llama_NamesResults]> {
   let hasCanonicalizer = 1;
 }
 
-def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", [Llama_NamesResults]> {
+def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", Llama_AllRows, [Llama_NamesResults]> {
   let summary = "positions and sequences of the rows a read will give";
   let description = [{
     The (sequence, position) pairs of `kv` together with those of the step's
@@ -330,7 +364,7 @@ def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", [Llama_NamesResults]> {
 // Attention
 //===----------------------------------------------------------------------===//
 
-def Llama_CausalMaskOp : Llama_InferredOp<"causal_mask", [Llama_NamesResults]> {
+def Llama_CausalMaskOp : Llama_InferredOp<"causal_mask", Llama_AllRows, [Llama_NamesResults]> {
   let summary = "which cached rows a row may see";
   let description = [{
     `result[n, t]` is 0 where `keySequences[t] == sequences[n]` and
@@ -347,7 +381,7 @@ def Llama_CausalMaskOp : Llama_InferredOp<"causal_mask", [Llama_NamesResults]> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores"> {
+def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores", Llama_AllRows> {
   let summary = "products of queries and keys";
   let description = [{
     q [N, H, h], k [T, G, h] -> [H, N, T]:
@@ -365,7 +399,7 @@ def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores"> {
   let hasCanonicalizer = 1;
 }
 
-def Llama_ScaleOp : Llama_InferredOp<"scale"> {
+def Llama_ScaleOp : Llama_InferredOp<"scale", Llama_RowWise> {
   let summary = "product with a constant";
   let description = [{
     `x * factor`, element by element. A factor of 1 folds away, and a scale of
@@ -385,7 +419,7 @@ def Llama_ScaleOp : Llama_InferredOp<"scale"> {
   let hasVerifier = 1;
 }
 
-def Llama_AddMaskOp : Llama_InferredOp<"add_mask"> {
+def Llama_AddMaskOp : Llama_InferredOp<"add_mask", Llama_AllRows> {
   let summary = "scores with the hidden rows at minus infinity";
   let description = [{
     `result[j, n, t] = scores[j, n, t] + mask[n, t]`, and minus infinity where
@@ -403,7 +437,7 @@ def Llama_AddMaskOp : Llama_InferredOp<"add_mask"> {
   let hasFolder = 1;
 }
 
-def Llama_SoftmaxOp : Llama_InferredOp<"softmax"> {
+def Llama_SoftmaxOp : Llama_InferredOp<"softmax", Llama_AllRows> {
   let summary = "softmax over the last dimension";
   let description = [{
     `e = exp(scores[j, n, t] - max over t of scores[j, n, t])`, divided by the
@@ -418,7 +452,7 @@ def Llama_SoftmaxOp : Llama_InferredOp<"softmax"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values"> {
+def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values", Llama_AllRows> {
   let summary = "values weighted by probabilities";
   let description = [{
     p [H, N, T], v [T, G, h] -> [N, H, h]:
@@ -435,7 +469,7 @@ def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Llama_AttentionOp : Llama_InferredOp<"attention"> {
+def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
   let summary = "attention of the step's rows over the KV state";
   let description = [{
     The fused form of `llama.cache_read`, `llama.attention_scores`,
@@ -466,7 +500,7 @@ def Llama_AttentionOp : Llama_InferredOp<"attention"> {
 // Selection of rows
 //===----------------------------------------------------------------------===//
 
-def Llama_GatherRowsOp : Llama_InferredOp<"gather_rows"> {
+def Llama_GatherRowsOp : Llama_InferredOp<"gather_rows", Llama_AllRows> {
   let summary = "some rows of a tensor";
   let description = [{
     `result[i, ...] = x[rows[i], ...]`: the rows whose logits are wanted, of

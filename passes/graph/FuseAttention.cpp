@@ -54,30 +54,69 @@ static bool masksRowsOf(llama::CausalMaskOp mask, llama::CacheIndexOp index) {
          positions.getRows() == sequences.getRows();
 }
 
+namespace {
+
+/// How a state of the cache was made in the step.
+struct Appends {
+  Value before; ///< The state ahead of all appends.
+  /// Of the rows that all of them append; null when they differ.
+  Value positions, sequences;
+};
+
+/// Of every state that an append makes.
+using AppendsByState = llvm::DenseMap<Value, Appends>;
+
+} // namespace
+
+/// The appends to each state, from those to the state before.
+static AppendsByState findAppends(func::FuncOp func) {
+  AppendsByState states;
+  func.walk([&](llama::CacheAppendOp append) {
+    Appends appends{append.getKv(), append.getPositions(),
+                    append.getSequences()};
+    if (auto earlier = states.find(append.getKv()); earlier != states.end()) {
+      const Appends &known = earlier->second;
+      appends.before = known.before;
+      if (known.positions != appends.positions)
+        appends.positions = {};
+      if (known.sequences != appends.sequences)
+        appends.sequences = {};
+    }
+    states[append.getResult()] = appends;
+  });
+  return states;
+}
+
+/// Whether `layer` is appended to on the way to the state `kv`: mostly last.
+static bool appendsLayer(Value kv, uint64_t layer) {
+  while (auto append = kv.getDefiningOp<llama::CacheAppendOp>()) {
+    if (append.getLayer() == layer)
+      return true;
+    kv = append.getKv();
+  }
+  return false;
+}
+
 /// Why `mask` is not over the keys that `read` gives in this step; null when it
 /// is: its key index is of the state before the step's appends, for the same
 /// rows that the layer's append wrote.
 static const char *whyNotOfStep(llama::CausalMaskOp mask,
-                                llama::CacheReadOp read) {
+                                llama::CacheReadOp read,
+                                const AppendsByState &states) {
   auto index = mask.getKeyPositions().getDefiningOp<llama::CacheIndexOp>();
   if (!index || mask.getKeyPositions() != index.getKeyPositions() ||
       mask.getKeySequences() != index.getKeySequences())
     return "the mask's keys are not those of an index of the cache";
   if (!masksRowsOf(mask, index))
     return "the mask is of other rows than the index of the cache";
-  // From the state that is read back to the function's: one append a layer.
-  bool appendsLayer = false;
-  Value kv = read.getKv();
-  while (auto append = kv.getDefiningOp<llama::CacheAppendOp>()) {
-    if (append.getPositions() != index.getPositions() ||
-        append.getSequences() != index.getSequences())
-      return "the mask is of other rows than those appended to the cache";
-    appendsLayer |= append.getLayer() == read.getLayer();
-    kv = append.getKv();
-  }
-  if (!appendsLayer)
+  const auto appends = states.find(read.getKv());
+  if (appends != states.end() &&
+      (appends->second.positions != index.getPositions() ||
+       appends->second.sequences != index.getSequences()))
+    return "the mask is of other rows than those appended to the cache";
+  if (!appendsLayer(read.getKv(), read.getLayer()))
     return "the step's rows are not appended to the layer before it is read";
-  if (kv != index.getKv())
+  if (appends->second.before != index.getKv())
     return "the mask is of another state of the cache";
   return nullptr;
 }
@@ -87,7 +126,8 @@ namespace {
 /// Matches softmax(add_mask(scale(scores(q, k)), mask)) values v from its last
 /// op upwards; the scale may be missing.
 struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
-  using OpRewritePattern::OpRewritePattern;
+  FuseAttentionPattern(MLIRContext *context, const AppendsByState &states)
+      : OpRewritePattern(context), states(states) {}
 
   LogicalResult matchAndRewrite(llama::AttentionValuesOp op,
                                 PatternRewriter &rewriter) const override {
@@ -136,7 +176,7 @@ struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
     auto mask = masked.getMask().getDefiningOp<llama::CausalMaskOp>();
     if (!mask)
       return rewriter.notifyMatchFailure(op, "the mask is not a causal mask");
-    if (const char *why = whyNotOfStep(mask, keys))
+    if (const char *why = whyNotOfStep(mask, keys, states))
       return rewriter.notifyMatchFailure(op, why);
 
     std::reverse(locs.begin(), locs.end());
@@ -147,14 +187,17 @@ struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
     rewriter.replaceOp(op, fused);
     return success();
   }
+
+  const AppendsByState &states;
 };
 
 struct FuseAttention : impl::FuseAttentionBase<FuseAttention> {
   using FuseAttentionBase::FuseAttentionBase;
 
   void runOnOperation() override {
+    const AppendsByState states = findAppends(getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns.add<FuseAttentionPattern>(&getContext());
+    patterns.add<FuseAttentionPattern>(&getContext(), states);
     if (failed(applyAndExplain(getOperation(), std::move(patterns), explain)))
       signalPassFailure();
   }

@@ -12,8 +12,8 @@
 // the operands. A value has one gather of the same rows, and an op is looked
 // at once.
 //
-// The walk ends at llama.rope: the launch that turns the query turns the keys
-// too and appends them, and keys are appended for every row.
+// The walk ends at ops that are no llama::RowWiseOpInterface, such as
+// llama.rope; each op of the dialect says which it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,6 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -33,24 +32,6 @@ namespace llamac {
 namespace {
 
 using llama::GatherRowsOp;
-
-/// The operands of which row n of `op`'s result reads row n, and no other row;
-/// none for an op that mixes rows.
-static SmallVector<Value, 3> rowOperandsOf(Operation *op) {
-  using Operands = SmallVector<Value, 3>;
-  return llvm::TypeSwitch<Operation *, Operands>(op)
-      .Case<llama::AddOp, llama::MergeHeadsOp, llama::MulOp, llama::ScaleOp,
-            llama::SiluOp, llama::SplitHeadsOp>(
-          [](Operation *rowWise) { return Operands(rowWise->getOperands()); })
-      .Case<llama::LinearOp, llama::RMSNormOp>(
-          [](auto rowWise) { return Operands{rowWise.getX()}; })
-      // The other rows that attention reads are the cache's.
-      .Case([](llama::AttentionOp attention) {
-        return Operands{attention.getQuery(), attention.getPositions(),
-                        attention.getSequences()};
-      })
-      .Default([](Operation *) { return Operands(); });
-}
 
 /// The rows that every reader of `value` gathers; null when there is none or
 /// some reader reads others.
@@ -110,13 +91,13 @@ private:
   }
 
   void prune(Operation *op) {
-    SmallVector<Value, 3> operands = rowOperandsOf(op);
-    Value rows = operands.empty() ? Value() : rowsWantedOf(op->getResult(0));
+    auto rowWise = dyn_cast<llama::RowWiseOpInterface>(op);
+    Value rows = rowWise ? rowsWantedOf(op->getResult(0)) : Value();
     if (!rows || !isBefore(rows, op))
       return;
     GatherRowsOp gather = gathers.lookup({op->getResult(0), rows});
     IRMapping mapping;
-    for (Value operand : operands)
+    for (Value operand : rowWise.getRowOperands())
       if (!mapping.contains(operand))
         mapping.map(operand, gathered(gather.getLoc(), operand, rows, op));
     builder.setInsertionPoint(op);

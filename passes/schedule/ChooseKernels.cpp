@@ -24,8 +24,6 @@ using kernel::AttentionFamily;
 using kernel::AttentionOp;
 
 struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
-  explicit ChooseKernels(const kernel::Target &target) : target(target) {}
-
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     auto maxRows = func->getAttrOfType<IntegerAttr>("llamac.max_rows");
@@ -34,6 +32,9 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
       func.emitError("has no row bounds: run specialise-rows first");
       return signalPassFailure();
     }
+    const std::unique_ptr<kernel::Target> target = kernel::targetOf(func);
+    if (!target)
+      return signalPassFailure();
     // Rows behind gather_rows are the wanted ones.
     llvm::DenseSet<Value> wanted;
     func.walk([&](Operation *op) {
@@ -47,7 +48,7 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
       if (isWanted)
         wanted.insert(op->result_begin(), op->result_end());
       const int64_t rows = isWanted ? maxWanted.getInt() : maxRows.getInt();
-      if (Attribute config = target.chooseConfig(op, rows))
+      if (Attribute config = target->chooseConfig(op, rows))
         op->setAttr("config", config);
     });
     func.walk([](AttentionOp op) {
@@ -74,14 +75,8 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
         builder.getI64IntegerAttr(kv.getHeads()), config);
     op.getResult().replaceAllUsesExcept(merge.getResult(), merge);
   }
-
-  const kernel::Target &target;
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createChooseKernelsPass(const kernel::Target &target) {
-  return std::make_unique<ChooseKernels>(target);
-}
 
 } // namespace llamac

@@ -142,6 +142,13 @@ LogicalResult Lowering::run() {
   return success();
 }
 
+/// Whether fuse-attention takes `op` into llama.attention.
+static bool isPartOfAttention(Operation *op) {
+  return isa<llama::AddMaskOp, llama::AttentionScoresOp,
+             llama::AttentionValuesOp, llama::CacheIndexOp, llama::CacheReadOp,
+             llama::CausalMaskOp, llama::SoftmaxOp>(op);
+}
+
 bool Lowering::canLower(Operation *op) const {
   return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
     return mapping.contains(operand.get()) || readsTurned(operand);
@@ -153,9 +160,13 @@ LogicalResult Lowering::lower(Operation *op) {
   if (!met.insert(op).second)
     return success();
   auto row = table().find(op->getName().getStringRef());
-  if (row == table().end())
-    return op->emitError() << "no kernel implements " << op->getName()
-                           << "; fuse-attention must come first";
+  if (row == table().end()) {
+    InFlightDiagnostic error = op->emitError()
+                               << "no kernel implements " << op->getName();
+    if (isPartOfAttention(op))
+      error << ", which is part of attention: fuse-attention must come first";
+    return error;
+  }
   if (!canLower(op))
     return op->emitError("reads a result of llama.rope, which may only be an "
                          "attention's query or an appended key");

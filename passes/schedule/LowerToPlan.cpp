@@ -13,14 +13,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ir/llama/OpNames.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -44,13 +41,23 @@ static std::string roleOf(StringRef name) {
   return ("layers.*" + rest).str();
 }
 
-/// The roles that `op` plays, each once.
-static SmallVector<std::string> rolesOf(Operation *op) {
-  SmallVector<std::string> roles;
-  for (StringRef name : namesOf(op->getLoc()))
-    if (std::string role = roleOf(name); !llvm::is_contained(roles, role))
-      roles.push_back(role);
-  return roles;
+/// The weights that `op` reads, in the order of its operands.
+static SmallVector<llama::WeightOp> weightsOf(Operation *op) {
+  SmallVector<llama::WeightOp> weights;
+  for (Value operand : op->getOperands())
+    if (auto weight = operand.getDefiningOp<llama::WeightOp>())
+      weights.push_back(weight);
+  return weights;
+}
+
+/// Numbers of a row of what `op`, which reads no weight, makes or takes; 0
+/// where neither is a matrix.
+static int64_t widthOf(Operation *op) {
+  for (Value value : {Value(op->getResult(0)), op->getOperand(0)})
+    if (auto type = dyn_cast<RankedTensorType>(value.getType());
+        type && type.getRank() == 2)
+      return type.getDimSize(1);
+  return 0;
 }
 
 /// `text` with everything that cannot stand in a C identifier as '_'.
@@ -64,7 +71,8 @@ static std::string identifier(StringRef text) {
   return StringRef(result).rtrim('_').str();
 }
 
-/// The distinct kernels of the module.
+/// The distinct kernels of the module. Nothing of them depends on locations,
+/// which a file of IR need not have.
 class KernelTable {
 public:
   KernelTable(ModuleOp module, const kernel::Target &target)
@@ -73,68 +81,57 @@ public:
   /// The kernel that implements `op`; made when it is the first of its kind.
   plan::KernelOp get(Operation *op) {
     OpBuilder builder(module.getContext());
-    Block scratch;
+    Region body;
+    Block &block = body.emplaceBlock();
     IRMapping mapping;
     for (Value operand : op->getOperands())
-      mapping.map(operand,
-                  scratch.addArgument(operand.getType(), op->getLoc()));
-    builder.setInsertionPointToEnd(&scratch);
+      mapping.map(operand, block.addArgument(operand.getType(), op->getLoc()));
+    builder.setInsertionPointToEnd(&block);
     Operation *prototype = builder.clone(*op, mapping);
     if (prototype->hasAttr("layer"))
       prototype->setAttr("layer", builder.getI64IntegerAttr(0));
 
-    std::string key;
-    llvm::raw_string_ostream stream(key);
-    for (BlockArgument arg : scratch.getArguments())
-      stream << arg.getType() << ", ";
-    prototype->print(stream, OpPrintingFlags().useLocalScope());
-
-    plan::KernelOp &kernel = kernels[key];
-    if (!kernel)
-      kernel = create(op, scratch);
-    for (const std::string &role : rolesOf(op))
-      serve(kernel, role);
+    auto *known = llvm::find_if(kernels, [&](plan::KernelOp kernel) {
+      return OperationEquivalence::isRegionEquivalentTo(
+          &kernel.getBody(), &body, OperationEquivalence::IgnoreLocations);
+    });
+    plan::KernelOp kernel = known == kernels.end() ? create(op, body) : *known;
+    for (llama::WeightOp weight : weightsOf(op))
+      serve(kernel, roleOf(weight.getName()));
     return kernel;
   }
 
 private:
-  plan::KernelOp create(Operation *op, Block &body) {
+  plan::KernelOp create(Operation *op, Region &body) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     StringRef family = target.familyName(op);
     auto kernel = builder.create<plan::KernelOp>(
         op->getLoc(), nameFor(op, family), family, builder.getArrayAttr({}));
-    Block &block = kernel.getBody().emplaceBlock();
-    IRMapping mapping;
-    for (BlockArgument arg : body.getArguments())
-      mapping.map(arg, block.addArgument(arg.getType(), arg.getLoc()));
-    builder.setInsertionPointToEnd(&block);
-    builder.clone(body.front(), mapping);
+    kernel.getBody().takeBody(body);
+    kernels.push_back(kernel);
     return kernel;
   }
 
-  /// family_role_nN_kK_format, followed by _mM where a launch has up to M > 1
-  /// rows, and by a number when that is taken.
+  /// family_role_nN_kK_format by the first weight, or family_nN without one,
+  /// followed by _mM where a product has up to M > 1 rows, and by a number when
+  /// that is taken.
   std::string nameFor(Operation *op, StringRef family) {
     std::string name = family.str();
-    SmallVector<std::string> roles = rolesOf(op);
-    StringRef role = roles.empty() ? "unnamed" : StringRef(roles.front());
-    role.consume_front("layers.*.");
-    name += "_" + identifier(role);
-    Value matrix;
-    kernel::MatmulConfigAttr config;
-    if (auto product = dyn_cast<kernel::MatmulOp>(op)) {
-      matrix = product.getWeights()[0];
-      config = product.getConfigAttr();
-    } else if (auto qkv = dyn_cast<kernel::QkvOp>(op)) {
-      matrix = qkv.getQueryWeight();
-      config = qkv.getConfigAttr();
+    if (SmallVector<llama::WeightOp> weights = weightsOf(op);
+        !weights.empty()) {
+      const std::string full = roleOf(weights.front().getName());
+      StringRef role = full;
+      role.consume_front("layers.*.");
+      name += "_" + identifier(role);
+      auto type = cast<RankedTensorType>(weights.front().getType());
+      if (type.getRank() == 2)
+        name += "_n" + std::to_string(type.getDimSize(0)) + "_k" +
+                std::to_string(type.getDimSize(1)) + "_" +
+                llama::elementTypeName(type.getElementType()).str();
+    } else if (const int64_t width = widthOf(op)) {
+      name += "_n" + std::to_string(width);
     }
-    if (matrix) {
-      auto weight = cast<RankedTensorType>(matrix.getType());
-      name += "_n" + std::to_string(weight.getDimSize(0)) + "_k" +
-              std::to_string(weight.getDimSize(1));
-      name += "_" + llama::elementTypeName(weight.getElementType()).str();
-    }
+    auto config = op->getAttrOfType<kernel::MatmulConfigAttr>("config");
     if (config && config.getRowBlock() > 1)
       name += "_m" + std::to_string(config.getRowBlock());
     std::string unique = name;
@@ -154,7 +151,7 @@ private:
 
   ModuleOp module;
   const kernel::Target &target;
-  llvm::StringMap<plan::KernelOp> kernels;
+  SmallVector<plan::KernelOp> kernels;
   llvm::StringSet<> names;
 };
 
@@ -384,26 +381,21 @@ RowSymbol ProgramBuilder::rowsOf(Operation *op) {
 }
 
 struct LowerToPlan : impl::LowerToPlanBase<LowerToPlan> {
-  explicit LowerToPlan(const kernel::Target &target) : target(target) {}
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    KernelTable kernels(module, target);
+    const std::unique_ptr<kernel::Target> target = kernel::targetOf(module);
+    if (!target)
+      return signalPassFailure();
+    KernelTable kernels(module, *target);
     SmallVector<func::FuncOp> funcs(module.getOps<func::FuncOp>());
     for (func::FuncOp func : funcs) {
-      if (failed(ProgramBuilder(func, target, kernels).run(module)))
+      if (failed(ProgramBuilder(func, *target, kernels).run(module)))
         return signalPassFailure();
       func.erase();
     }
   }
-
-  const kernel::Target &target;
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createLowerToPlanPass(const kernel::Target &target) {
-  return std::make_unique<LowerToPlan>(target);
-}
 
 } // namespace llamac

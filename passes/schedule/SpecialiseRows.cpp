@@ -20,8 +20,6 @@ namespace llamac {
 namespace {
 
 struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
-  explicit SpecialiseRows(const kernel::Target &target) : target(target) {}
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto step = module.lookupSymbol<func::FuncOp>("step");
@@ -29,8 +27,11 @@ struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
       module.emitError("no function @step to specialise by rows");
       return signalPassFailure();
     }
+    const std::unique_ptr<kernel::Target> target = kernel::targetOf(module);
+    if (!target)
+      return signalPassFailure();
     OpBuilder builder(step);
-    for (const kernel::RowBucket &bucket : target.rowBuckets()) {
+    for (const kernel::RowBucket &bucket : target->rowBuckets()) {
       auto clone = cast<func::FuncOp>(builder.clone(*step));
       clone.setName(bucket.name);
       clone->setAttr("llamac.max_rows",
@@ -50,14 +51,8 @@ struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
       gather.erase();
     });
   }
-
-  const kernel::Target &target;
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createSpecialiseRowsPass(const kernel::Target &target) {
-  return std::make_unique<SpecialiseRows>(target);
-}
 
 } // namespace llamac

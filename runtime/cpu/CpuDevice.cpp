@@ -15,42 +15,15 @@
 #include "runtime/device/HostMemory.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
-#include <cstdlib>
 
 namespace llamac {
-
-static absl::StatusOr<IsaLevel> isaLimitOf(const CpuDeviceOptions &options) {
-  std::string name = options.isa;
-  if (const char *environment = std::getenv("LLAMAC_ISA");
-      name.empty() && environment)
-    name = environment;
-  const IsaLevel host = hostIsaLevel();
-  if (name.empty())
-    return host;
-  const std::optional<IsaLevel> level = parseIsaLevel(name);
-  if (!level)
-    return usageError(
-        absl::StrCat("instruction set: expected one of ",
-                     absl::StrJoin(isaLevels(), ", ",
-                                   [](std::string *out, IsaLevel known) {
-                                     absl::StrAppend(out, isaLevelName(known));
-                                   }),
-                     ", got ", name));
-  if (*level > host)
-    return usageError(absl::StrCat("instruction set: expected at most ",
-                                   isaLevelName(host),
-                                   ", the best of this machine, got ", name));
-  return *level;
-}
 
 absl::StatusOr<std::shared_ptr<CpuDevice>>
 CpuDevice::create(const CpuDeviceOptions &options) {
   if (options.threads < 0 || options.threads > maxThreads)
     return usageError(absl::StrCat("threads: expected 1 to ", maxThreads,
                                    ", got ", options.threads));
-  LLAMAC_ASSIGN_OR_RETURN(const IsaLevel limit, isaLimitOf(options));
+  LLAMAC_ASSIGN_OR_RETURN(const IsaLevel limit, usableIsaLevel(options.isa));
   const int threads =
       options.threads == 0 ? usablePhysicalCores() : options.threads;
   return std::shared_ptr<CpuDevice>(new CpuDevice(threads, limit));

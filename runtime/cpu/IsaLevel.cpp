@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include <cstdlib>
+
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -91,6 +93,29 @@ IsaLevel hostIsaLevel() {
 #else
   return IsaLevel::Portable;
 #endif
+}
+
+absl::StatusOr<IsaLevel> usableIsaLevel(absl::string_view name) {
+  if (const char *environment = std::getenv("LLAMAC_ISA");
+      name.empty() && environment)
+    name = environment;
+  const IsaLevel host = hostIsaLevel();
+  if (name.empty())
+    return host;
+  const std::optional<IsaLevel> level = parseIsaLevel(name);
+  if (!level)
+    return usageError(
+        absl::StrCat("instruction set: expected one of ",
+                     absl::StrJoin(levels, ", ",
+                                   [](std::string *out, IsaLevel known) {
+                                     absl::StrAppend(out, isaLevelName(known));
+                                   }),
+                     ", got ", name));
+  if (*level > host)
+    return usageError(absl::StrCat("instruction set: expected at most ",
+                                   isaLevelName(host),
+                                   ", the best of this machine, got ", name));
+  return *level;
 }
 
 absl::StatusOr<size_t> chooseIsaLevel(const std::vector<std::string> &names,

@@ -44,6 +44,11 @@ absl::Span<const IsaLevel> isaLevels();
 /// The best level that this machine and its kernel run.
 IsaLevel hostIsaLevel();
 
+/// The level to use where the user says `name`: that one; for an empty name
+/// the environment's LLAMAC_ISA, else the machine's best. Usage error for a
+/// name that is none, or of a level that the machine does not run.
+absl::StatusOr<IsaLevel> usableIsaLevel(absl::string_view name = "");
+
 /// The place in `names` of the best level that is no better than `limit`;
 /// names that are no level are passed over. Device error, naming both sides,
 /// when there is none.

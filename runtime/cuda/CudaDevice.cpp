@@ -48,7 +48,7 @@ absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
           : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   LLAMAC_RETURN_IF_ERROR(functions->check(
       functions->cuDriverGetVersion(&driverVersion), "cuDriverGetVersion"));
-  LLAMAC_ASSIGN_OR_RETURN(device, functions->firstDevice());
+  LLAMAC_ASSIGN_OR_RETURN(device, functions->deviceAt(options.index));
   char text[256] = {};
   LLAMAC_RETURN_IF_ERROR(functions->check(
       functions->cuDeviceGetName(text, sizeof text - 1, device),

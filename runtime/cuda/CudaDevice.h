@@ -31,10 +31,11 @@ namespace llamac {
 
 struct CudaDeviceOptions {
   int threads = 0; ///< Of the host, to compile and pack with; 0: all.
+  int index = 0;   ///< Which GPU of the machine.
   std::string driver = "libcuda.so.1";
 };
 
-/// The first GPU of the machine. An address is one of its memory.
+/// A GPU of the machine. An address is one of its memory.
 class CudaDevice final : public Device {
 public:
   /// Device error, with the next step, where there is no driver or no GPU, or

@@ -55,9 +55,14 @@ absl::Status Driver::check(Result result, const std::string &what) const {
                                   words ? absl::StrCat(" (", words, ")") : ""));
 }
 
-absl::StatusOr<DeviceId> Driver::firstDevice() const {
+absl::StatusOr<DeviceId> Driver::deviceAt(int index) const {
+  int count = 0;
+  LLAMAC_RETURN_IF_ERROR(check(cuDeviceGetCount(&count), "cuDeviceGetCount"));
+  if (count > 0 && (index < 0 || index >= count))
+    return usageError(absl::StrCat("--gpu-index: expected 0 to ", count - 1,
+                                   ", the GPUs of this machine, got ", index));
   DeviceId device = 0;
-  LLAMAC_RETURN_IF_ERROR(check(cuDeviceGet(&device, 0), "cuDeviceGet"));
+  LLAMAC_RETURN_IF_ERROR(check(cuDeviceGet(&device, index), "cuDeviceGet"));
   return device;
 }
 
@@ -75,9 +80,10 @@ absl::StatusOr<ComputeCapability> Driver::capabilityOf(DeviceId device) const {
 
 namespace llamac {
 
-absl::StatusOr<ComputeCapability> firstGpu(const std::string &library) {
+absl::StatusOr<ComputeCapability> gpuCapability(int index,
+                                                const std::string &library) {
   LLAMAC_ASSIGN_OR_RETURN(const auto driver, cuda::Driver::open(library));
-  LLAMAC_ASSIGN_OR_RETURN(const cuda::DeviceId device, driver->firstDevice());
+  LLAMAC_ASSIGN_OR_RETURN(const cuda::DeviceId device, driver->deviceAt(index));
   return driver->capabilityOf(device);
 }
 

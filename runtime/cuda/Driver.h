@@ -95,6 +95,7 @@ struct TensorMapSwizzle {
   X(cuGetErrorName, Result, (Result, const char **))                           \
   X(cuGetErrorString, Result, (Result, const char **))                         \
   X(cuDeviceGet, Result, (DeviceId *, int))                                    \
+  X(cuDeviceGetCount, Result, (int *))                                         \
   X(cuDeviceGetName, Result, (char *, int, DeviceId))                          \
   X(cuDeviceGetAttribute, Result, (int *, int, DeviceId))                      \
   X(cuDevicePrimaryCtxRetain, Result, (Context *, DeviceId))                   \
@@ -147,8 +148,9 @@ public:
   /// driver's name and words for it.
   absl::Status check(Result result, const std::string &what) const;
 
-  /// The first GPU, and what it can do. Device error when there is none.
-  absl::StatusOr<DeviceId> firstDevice() const;
+  /// GPU `index` of the machine, and what it can do. Device error when there is
+  /// none, usage error when there are fewer.
+  absl::StatusOr<DeviceId> deviceAt(int index) const;
   absl::StatusOr<ComputeCapability> capabilityOf(DeviceId device) const;
 
 // NOLINTBEGIN(bugprone-macro-parentheses, readability-identifier-naming)
@@ -168,10 +170,10 @@ private:
 
 namespace llamac {
 
-/// What the first GPU of the machine can do. Device error, with the driver's
-/// reason, when there is none.
+/// What GPU `index` of the machine can do. Errors: those of opening the driver
+/// and of Driver::deviceAt.
 absl::StatusOr<ComputeCapability>
-firstGpu(const std::string &library = "libcuda.so.1");
+gpuCapability(int index = 0, const std::string &library = "libcuda.so.1");
 
 } // namespace llamac
 

@@ -26,7 +26,7 @@ createCpu(const schema::PlanT &plan, int threads, const ModelOptions &options) {
 static absl::StatusOr<std::shared_ptr<Device>>
 createCuda(const schema::PlanT &plan, int threads,
            const ModelOptions &options) {
-  return CudaDevice::create({.threads = threads});
+  return CudaDevice::create({.threads = threads, .index = options.gpuIndex});
 }
 
 absl::Span<const DeviceKind> runtimeDevices() {
@@ -41,6 +41,9 @@ createDevice(const schema::PlanT &plan, int threads,
   if (!options.isa.empty() && plan.target != "cpu")
     return usageError(absl::StrCat(
         "--isa: expected a plan for cpu, got one for ", plan.target));
+  if (options.gpuIndex != 0 && plan.target != "cuda")
+    return usageError(absl::StrCat(
+        "--gpu-index: expected a plan for cuda, got one for ", plan.target));
   if (!options.simSchedule.empty() && plan.target != "sim")
     return usageError(absl::StrCat(
         "--sim-schedule: expected a plan for sim, got one for ", plan.target));

@@ -26,6 +26,7 @@ class VariantCompiler;
 struct ModelOptions {
   int threads = 0;      ///< 0: one on each physical core the process may use.
   std::string isa = {}; ///< See CpuDeviceOptions.
+  int gpuIndex = 0;     ///< Which GPU runs a plan for cuda.
   /// What there is to run plans on; the compiler's tools have more.
   absl::Span<const DeviceKind> devices = runtimeDevices();
   /// See parseSimSchedule(); empty for forward. For plans for sim only.

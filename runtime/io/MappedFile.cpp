@@ -30,6 +30,11 @@ static absl::Status failure(const std::string &path, const char *what) {
   return systemError(errno, absl::StrCat(path, ": ", what), badFileError);
 }
 
+/// In nanoseconds.
+static int64_t modificationTime(const struct stat &info) {
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
 absl::StatusOr<std::shared_ptr<MappedFile>>
 MappedFile::open(absl::string_view path, ExitCode ifTruncated) {
   std::shared_ptr<MappedFile> file(new MappedFile);
@@ -47,8 +52,7 @@ MappedFile::open(absl::string_view path, ExitCode ifTruncated) {
         absl::StrCat(file->filePath, ": file: expected a regular file, got a ",
                      S_ISDIR(info.st_mode) ? "directory" : "device or pipe"));
   file->byteCount = static_cast<uint64_t>(info.st_size);
-  file->modified =
-      int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  file->modified = modificationTime(info);
   if (file->byteCount == 0)
     return file;
   void *map = mmap(nullptr, file->byteCount, PROT_READ, MAP_SHARED,
@@ -78,15 +82,19 @@ MappedFile::slice(uint64_t offset, uint64_t size) const {
   return absl::Span<const uint8_t>(bytes + offset, size);
 }
 
-absl::Status MappedFile::checkNotTruncated() const {
+absl::Status MappedFile::checkUnchanged() const {
   struct stat info;
   if (fstat(descriptor, &info) != 0)
     return failure(filePath, "cannot be examined");
-  if (static_cast<uint64_t>(info.st_size) < byteCount)
+  if (static_cast<uint64_t>(info.st_size) != byteCount)
     return badFileAt(filePath, static_cast<uint64_t>(info.st_size),
                      absl::StrCat("size: expected ", byteCount,
                                   " bytes as when it was opened, got ",
                                   info.st_size));
+  if (modificationTime(info) != modified)
+    return badFileError(absl::StrCat(
+        filePath, ": file: expected it as when it was opened, got one that was "
+                  "written to since"));
   return absl::OkStatus();
 }
 
@@ -98,7 +106,7 @@ fingerprintFiles(absl::Span<const std::shared_ptr<MappedFile>> files) {
   XXH3_state_t state;
   XXH3_128bits_reset(&state);
   for (const std::shared_ptr<MappedFile> &file : files) {
-    LLAMAC_RETURN_IF_ERROR(file->checkNotTruncated());
+    LLAMAC_RETURN_IF_ERROR(file->checkUnchanged());
     const std::string &path = file->path();
     const std::string name = path.substr(path.rfind('/') + 1);
     const uint64_t size = file->size();

@@ -49,9 +49,10 @@ public:
   absl::StatusOr<absl::Span<const uint8_t>> slice(uint64_t offset,
                                                   uint64_t size) const;
 
-  /// Fails when the file is shorter now than when it was mapped: touching
-  /// pages past its end would kill the process.
-  absl::Status checkNotTruncated() const;
+  /// Fails when the file was written to since it was mapped: what was read of
+  /// it may be of two versions, and touching pages past the end of a shorter
+  /// one would kill the process.
+  absl::Status checkUnchanged() const;
 
   /// Time of the last change when the file was opened, in nanoseconds.
   int64_t modifiedNs() const { return modified; }

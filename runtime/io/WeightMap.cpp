@@ -128,7 +128,7 @@ absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
     return internalError(absl::StrCat(weight.name, ": rows [", firstRow, ", +",
                                       numRows, ") of ", weight.rows));
   for (const FileExtent &part : weight.parts)
-    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkNotTruncated());
+    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkUnchanged());
 
   const auto dataOf = [&](const FileExtent &part) {
     return mappedFiles[part.file]->data() + part.offset;

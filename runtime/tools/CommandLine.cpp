@@ -67,6 +67,10 @@ void addModelOptions(CLI::App &app, ModelOptions &options) {
       ->check(wholeNumber(1, 1024));
   group.add("--isa", options.isa, "LEVEL",
             "Best instruction-set level to use (also LLAMAC_ISA)");
+  group
+      .addDefault("--gpu-index", options.gpuIndex, "N",
+                  "On cuda: which GPU of the machine to use")
+      ->check(wholeNumber(0, 1023));
   group.add("--sim-schedule", options.simSchedule, "ORDER",
             "Order of the threads on sim: forward, reverse, random or "
             "random:SEED");

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/CudaBackend.h"
-#include "codegen/sim/SimBackend.h"
 #include "codegen/sim/SimCompiler.h"
 #include "runtime/base/Status.h"
+#include "runtime/cuda/GpuSpec.h"
 #include "tests/conformance/Register.h"
 #include "tests/conformance/Sources.h"
 #include "tests/conformance/ops/CompiledPlans.h"
@@ -27,12 +26,10 @@ using namespace llamac::conformance;
 /// the same kernels for a stand-in of the GPU, and those of the sources beside.
 static absl::Status record(const std::string &target,
                            const std::string &folder) {
-  CompiledPlans plans(target, [&](const Model &model) {
-    const CudaTargetOptions options = cudaOptionsOf(model);
-    return target == "sim"
-               ? std::make_unique<SimBackend>(options, SimFlavour::Fast)
-               : std::make_unique<CudaBackend>(options);
-  });
+  CompileOptions options;
+  options.target = target;
+  options.gpu = defaultGpuSpec().name;
+  CompiledPlans plans(options);
   LLAMAC_RETURN_IF_ERROR(recordPlans(plans, folder));
   if (target != "sim")
     return absl::OkStatus();

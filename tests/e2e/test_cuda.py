@@ -109,6 +109,18 @@ class Answers(CudaCase):
         expected = self.run_plan(self.plan, "-n", 4, *self.PROMPT).stdout
         self.assertEqual(self.run_plan(plan, "-n", 4, *self.PROMPT).stdout, expected)
 
+    def test_a_gpu_is_named_by_its_index(self):
+        two = {"LLAMAC_STANDIN_CAPABILITY": "9.0,9.0"}
+        expected = self.run_plan(self.plan, "-n", 4, *self.PROMPT, **two).stdout
+        self.assertEqual(self.run_plan(self.plan, "--gpu-index", 1, "-n", 4, *self.PROMPT, **two).stdout, expected)
+        bench = ("bench", self.plan, "--prompt-tokens", 4, "--gen-tokens", 2)
+        self.assertIn("Stand-in 1", self.run_plan(*bench, "--gpu-index", 1, **two).stdout)
+        self.assertNotIn("Stand-in 1", self.run_plan(*bench, **two).stdout)
+        error = self.run_plan(self.plan, "--gpu-index", 2, *self.PROMPT, expect=support.USAGE, **two).stderr
+        self.assertIn("--gpu-index: expected 0 to 1, the GPUs of this machine, got 2", error)
+        error = self.run_plan(self.sim_plan, "--gpu-index", 1, *self.PROMPT, expect=support.USAGE).stderr
+        self.assertIn("--gpu-index: expected a plan for cuda, got one for sim", error)
+
     def test_bench_measures_steps_in_flight(self):
         result = self.run_plan("bench", self.plan, "--prompt-tokens", 20, "--gen-tokens", 8, "--json")
         self.assertGreater(json.loads(result.stdout)["decode_tok_s"], 0)

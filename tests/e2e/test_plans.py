@@ -134,6 +134,30 @@ class InterruptedCompiles(PlanCase):
         self.assertIn("x.plan", result.stderr)
 
 
+    def test_a_model_that_is_overwritten_meanwhile_leaves_the_old_plan(self):
+        plan, model, dump = self.path("steady.plan"), self.path("unsteady"), self.path("unsteady-dump")
+        self.compile(self.models[0], plan)
+        before = pathlib.Path(plan).read_bytes()
+        shutil.copytree(self.models[1], model)
+        process = subprocess.Popen(
+            [LLAMAC, "compile", model, "-o", plan, "--dump-dir", dump, "-q"],
+            stderr=subprocess.PIPE,
+            text=True,
+            # Nothing is compiled yet: the kernels take seconds.
+            env=dict(os.environ, XDG_CACHE_HOME=self.path("empty-cache"), LLAMAC_OBJECT_CACHE=""),
+        )
+        while not os.path.exists(os.path.join(dump, "00-import.mlir")) and process.poll() is None:
+            time.sleep(0.001)
+        with open(os.path.join(model, "model.safetensors"), "r+b") as weights:
+            weights.seek(-64, os.SEEK_END)
+            weights.write(bytes(64))
+        error = process.communicate()[1]
+        self.assertEqual(process.returncode, BAD_FILE, error)
+        self.assertEqual(len(error.splitlines()), 1, error)
+        self.assertIn("model.safetensors", error)
+        self.assertEqual(pathlib.Path(plan).read_bytes(), before)
+
+
 class CachedPlans(PlanCase):
     def setUp(self):
         shutil.rmtree(self.cache, ignore_errors=True)
@@ -201,6 +225,41 @@ class CachedPlans(PlanCase):
         self.assertEqual(result.stdout, first)
         self.assertIn("warning", result.stderr)
         self.assertEqual(self.generate(self.models[0]).stdout, first)
+
+
+    def test_a_plan_of_another_model_or_other_options_is_not_taken(self):
+        first = self.generate(self.models[0]).stdout
+        (plan,) = self.cached()
+        self.generate(self.models[1])
+        self.generate(self.models[0], "--weights", "q8_0")
+        for other in self.cached() - {plan}:
+            with self.subTest(other=other):
+                shutil.copyfile(other, plan)
+                result = self.generate(self.models[0])
+                self.assertEqual(result.stdout, first)
+                self.assertRegex(result.stderr, r"warning: .*\.plan: (model|options): expected .*; the cached plan is made again")
+                self.assertNotIn("warning", self.generate(self.models[0]).stderr)
+
+    def test_the_build_of_the_compiler_counts_and_not_its_file(self):
+        first = self.generate(self.models[0]).stdout
+        plans = self.cached()
+        moved = self.path("moved-llamac")
+        shutil.copyfile(LLAMAC, moved)
+        os.chmod(moved, 0o755)
+        result = support.run([moved, "run", self.models[0], *GENERATE], cache=self.cache)
+        self.assertEqual(result.stdout, first, result.stderr)
+        self.assertEqual(self.cached(), plans)
+
+    def test_the_environment_names_a_level_as_the_flag_does(self):
+        first = self.generate(self.models[0], "--isa", "portable").stdout
+        plans = self.cached()
+        result = support.run(
+            [LLAMAC, "run", self.models[0], *GENERATE],
+            env=dict(os.environ, XDG_CACHE_HOME=self.cache, LLAMAC_ISA="portable"),
+        )
+        self.assertEqual(result.returncode, OK, result.stderr)
+        self.assertEqual(result.stdout, first)
+        self.assertEqual(self.cached(), plans)
 
 
 class ReferencedWeights(PlanCase):

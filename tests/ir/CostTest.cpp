@@ -43,7 +43,8 @@ protected:
       return {};
     }
     auto func = *module->getOps<mlir::func::FuncOp>().begin();
-    return costOf(&func.getBody().front().front(), step);
+    return mlir::cast<AnchorOpInterface>(func.getBody().front().front())
+        .cost(step);
   }
 
   mlir::MLIRContext context;
@@ -228,6 +229,39 @@ TEST_F(CostTest, SplitAttentionTouchesTheSplitsThatItsKeysFill) {
                   .flops = 2L * 4 * (2L * 8 + 5) + 32}));
   step.splitContext = 0;
   EXPECT_EQ(cost(cacheArguments, text, step).outputBytes, 5 * 4 * 96);
+}
+
+/// The names of the ops of `dialect` for which `isOne` holds.
+std::vector<std::string> opsOf(mlir::MLIRContext &context,
+                               llvm::StringRef dialect,
+                               bool (*isOne)(mlir::RegisteredOperationName)) {
+  std::vector<std::string> names;
+  for (mlir::RegisteredOperationName name : context.getRegisteredOperations())
+    if (name.getDialectNamespace() == dialect && isOne(name))
+      names.push_back(name.getStringRef().str());
+  llvm::sort(names);
+  return names;
+}
+
+TEST_F(CostTest, EveryOpOfTheDialectSaysWhatItCosts) {
+  EXPECT_EQ(opsOf(context, "kernel",
+                  [](mlir::RegisteredOperationName name) {
+                    return !name.hasInterface<AnchorOpInterface>() &&
+                           !name.hasInterface<ScalarOpInterface>();
+                  }),
+            std::vector<std::string>{"kernel.yield"});
+}
+
+// llama.rope is, but the launch that turns queries appends keys of every row.
+TEST_F(CostTest, OpsThatCanBeComputedForSomeRowsSaySo) {
+  EXPECT_EQ(opsOf(context, "llama",
+                  [](mlir::RegisteredOperationName name) {
+                    return name.hasInterface<llama::RowWiseOpInterface>();
+                  }),
+            (std::vector<std::string>{
+                "llama.add", "llama.attention", "llama.linear",
+                "llama.merge_heads", "llama.mul", "llama.rms_norm",
+                "llama.scale", "llama.silu", "llama.split_heads"}));
 }
 
 TEST_F(CostTest, SamplingReadsItsLogitsOnce) {

@@ -1,7 +1,7 @@
 // The target's config for the function's rows; attention over few rows is split
 // over the keys and merged.
-// RUN: llamac-opt %s --choose-kernels | FileCheck %s
-// RUN: llamac-opt %s --choose-kernels --choose-kernels | FileCheck %s
+// RUN: llamac-opt %s --attach-target --choose-kernels | FileCheck %s
+// RUN: llamac-opt %s --attach-target --choose-kernels --choose-kernels | FileCheck %s
 
 !kv = !llama.kv<layers = 2, heads = 2, size = 16>
 

@@ -1,5 +1,5 @@
 // What cannot become a program is refused where it stands.
-// RUN: llamac-opt %s --split-input-file --lower-to-plan --verify-diagnostics
+// RUN: llamac-opt %s --split-input-file --attach-target --lower-to-plan --verify-diagnostics
 
 // expected-error @below {{has no row bounds: run specialise-rows first}}
 func.func @step(%tokens: tensor<?xi32>) {

@@ -1,6 +1,6 @@
 // Launches get memory in the order of their kernel's arguments, and a barrier
 // exactly where one depends on another since the last barrier.
-// RUN: llamac-opt %s --split-input-file --lower-to-plan | FileCheck %s
+// RUN: llamac-opt %s --split-input-file --attach-target --lower-to-plan | FileCheck %s
 
 // Operands, then results; a buffer for each result, of the row bound's size.
 // Both readers of %x may run at once, so neither overwrites it.
@@ -30,7 +30,7 @@
 func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
     -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_rows = 4 : i64, llamac.max_wanted = 2 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
-  %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32> loc("tok_embeddings")
+  %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
   %y = kernel.pointwise %x body {
   ^bb0(%a: f32):
@@ -129,37 +129,46 @@ func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32
 // -----
 
 // Products that differ in nothing but the weight share a kernel, which serves
-// both names; one of another type, shape or epilogue has its own.
+// both and is called after the first; one of another type, shape or epilogue
+// has its own. Locations do not count.
 // CHECK-LABEL: plan.program @sharing
 // CHECK: plan.launch @[[A:gemv_wq_n8_k8_bf16]](
 // CHECK: plan.launch @[[A]](
 // CHECK: plan.launch @[[B:gemv_wv_n8_k8_f16]](
 // CHECK: plan.launch @[[C:gemv_wq_n8_k8_bf16_2]](
+// CHECK: plan.launch @[[D:pointwise_n8]](
 // CHECK: plan.kernel @[[A]] family "gemv" serves ["layers.*.wq", "layers.*.wk"]
 // CHECK: plan.kernel @[[B]] family "gemv" serves ["layers.*.wv"]
-// CHECK: plan.kernel @[[C]] family "gemv" serves ["layers.*.wq", "layers.*.residual"]
+// CHECK: plan.kernel @[[C]] family "gemv" serves ["layers.*.wq"]
+// CHECK: plan.kernel @[[D]] family "pointwise" serves []
 // CHECK-NOT: plan.kernel
 func.func @sharing(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
     -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
-  %w = llama.weight "w" : tensor<8x8xbf16>
-  %v = llama.weight "v" : tensor<8x8xf16>
-  %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
-  %0 = kernel.matmul %x, %w epilogue {
+  %q = llama.weight "layers.0.wq" : tensor<8x8xbf16>
+  %k = llama.weight "layers.11.wk" : tensor<8x8xbf16>
+  %v = llama.weight "layers.0.wv" : tensor<8x8xf16>
+  %x = kernel.embed %tokens, %q : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
+  %0 = kernel.matmul %x, %q epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
-  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>) -> tensor<?x8xf32> loc("layers.0.wq")
-  %1 = kernel.matmul %0, %w epilogue {
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>) -> tensor<?x8xf32> loc("one")
+  %1 = kernel.matmul %0, %k epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
-  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>) -> tensor<?x8xf32> loc("layers.11.wk")
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>) -> tensor<?x8xf32> loc("another")
   %2 = kernel.matmul %1, %v epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
-  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xf16>) -> tensor<?x8xf32> loc("layers.0.wv")
-  %3 = kernel.matmul %2, %w extras(%x) epilogue {
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xf16>) -> tensor<?x8xf32>
+  %3 = kernel.matmul %2, %q extras(%x) epilogue {
   ^bb0(%acc: f32, %r: f32):
     %s = arith.addf %acc, %r : f32
     kernel.yield %s
-  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>, tensor<?x8xf32>) -> tensor<?x8xf32> loc(fused["layers.0.wq", "layers.0.residual"])
-  return %3 : tensor<?x8xf32>
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x8xf32>, tensor<8x8xbf16>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %4 = kernel.pointwise %3 body {
+  ^bb0(%a: f32):
+    %s = kernel.silu %a
+    kernel.yield %s
+  } : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %4 : tensor<?x8xf32>
 }

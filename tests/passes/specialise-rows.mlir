@@ -1,6 +1,6 @@
 // @step becomes one function for each range of row counts, with its bounds.
 // Where there is one row, it is the wanted one and nothing is gathered.
-// RUN: llamac-opt %s --specialise-rows | FileCheck %s
+// RUN: llamac-opt %s --attach-target --specialise-rows | FileCheck %s
 
 // CHECK-NOT: @step
 // CHECK: func.func @decode(%{{.*}}: tensor<?x8xf32>, %{{.*}}: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {

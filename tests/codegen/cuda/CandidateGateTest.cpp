@@ -44,7 +44,9 @@ protected:
     ASSERT_TRUE(compilation.ok()) << compilation.status();
     ASSERT_TRUE((*compilation)->runTo(Phase::Plan).ok());
     const std::string path = folder.file("candidates.plan");
-    ASSERT_TRUE((*compilation)->writePlanFile(path, "", {}).ok());
+    ASSERT_TRUE((*compilation)
+                    ->writePlanFile(path, *checkpoint->fingerprint(), "", {})
+                    .ok());
     reader = *PlanReader::open(path);
   }
 

@@ -54,7 +54,8 @@ absl::StatusOr<std::shared_ptr<const PlanReader>> planOf(const Shape &shape) {
   // The reader keeps the file mapped.
   const TemporaryFolder folder;
   const std::string path = folder.file("bytes.plan");
-  LLAMAC_RETURN_IF_ERROR(compilation->writePlanFile(path, "", {}));
+  LLAMAC_RETURN_IF_ERROR(compilation->writePlanFile(
+      path, *compilation->model().fingerprint(), "", {}));
   return PlanReader::open(path);
 }
 

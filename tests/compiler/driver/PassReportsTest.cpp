@@ -49,13 +49,24 @@ TEST(IrDiff, AnotherOperandIsAChange) {
             "+%2 = b %1, %0\n");
 }
 
-TEST(IrDiff, UsersOfAReplacedValueChange) {
+TEST(IrDiff, ReadersOfAReplacedValueAreNoChange) {
   EXPECT_EQ(diffIr("%0 = a\n%1 = b %0\n", "%0 = c\n%1 = b %0\n"),
             "@@ -1,2 +1,2 @@\n"
             "-%0 = a\n"
             "+%0 = c\n"
-            "-%1 = b %0\n"
-            "+%1 = b %0\n");
+            " %1 = b %0\n");
+}
+
+TEST(IrDiff, OneValueIsReplacedByOne) {
+  EXPECT_EQ(diffIr("%0 = a\n%1 = b %0\n%2 = d %0\n",
+                   "%0 = c\n%1 = e\n%2 = b %1\n%3 = d %0\n"),
+            "@@ -1,3 +1,4 @@\n"
+            "-%0 = a\n"
+            "+%0 = c\n"
+            "+%1 = e\n"
+            " %2 = b %1\n"
+            "-%2 = d %0\n"
+            "+%3 = d %0\n");
 }
 
 TEST(IrDiff, ChangesFarApartAreHunksOfTheirOwn) {
@@ -116,7 +127,9 @@ std::string remarksOf(const PassReportOptions &options) {
   mlir::PassManager pm(&context, mlir::ModuleOp::getOperationName());
   pm.addPass(std::make_unique<RemarkingPass>());
   testing::internal::CaptureStderr();
-  EXPECT_TRUE(llvm::succeeded(reports.run(pm, *module)));
+  reports.startPhase("fuse");
+  EXPECT_TRUE(llvm::succeeded(reports.run("remarks", pm, *module)));
+  reports.endFusion();
   return testing::internal::GetCapturedStderr();
 }
 
@@ -139,7 +152,7 @@ TEST(PassReports, AFailingPassLeavesAReproducer) {
   PassReports reports(options);
   mlir::PassManager pm(&context, mlir::ModuleOp::getOperationName());
   pm.addPass(std::make_unique<FailingPass>());
-  EXPECT_TRUE(llvm::failed(reports.run(pm, *module)));
+  EXPECT_TRUE(llvm::failed(reports.run("always-fails", pm, *module)));
   std::stringstream text;
   text << std::ifstream(file).rdbuf();
   EXPECT_THAT(text.str(), HasSubstr("module @subject"));

@@ -78,7 +78,8 @@ static absl::Status run(const std::string &model, StringRef wrong,
       {wrongStep("test-mistaken-layer", mistakeLayer), "specialise-rows"},
   };
   LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openCheckpoint(model));
-  const CompileOptions compileOptions;
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions compileOptions,
+                          settleOptions({}, checkpoint.config));
   const CpuTarget target({.context = 64});
   std::vector<PipelineStep> steps;
   for (PipelineStep &step : checkableSteps(compileOptions, target)) {

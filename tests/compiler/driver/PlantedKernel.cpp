@@ -76,9 +76,7 @@ static void missKey(Source &source, const std::string &symbol) {
                  "positions[i] = own - (own % 64 == 63);\n}\n"
                  "attention");
 }
-static void missKeyInPrefill(Source &source) {
-  missKey(source, "attention_attention");
-}
+static void missKeyInPrefill(Source &source) { missKey(source, "attention_n"); }
 static void missKeyInDecode(Source &source) {
   missKey(source, "attention_split");
 }

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/CpuBackend.h"
-#include "codegen/sim/SimBackend.h"
 #include "codegen/sim/SimDevice.h"
 #include "runtime/cpu/CpuDevice.h"
+#include "runtime/cuda/GpuSpec.h"
 #include "tests/conformance/ops/CompiledPlans.h"
 #include "tests/conformance/ops/PlanDevice.h"
 
@@ -45,18 +44,6 @@ static bool isMultipliedInInt8(DataType type) {
   return type >= DataType::Q8_0 && type <= DataType::Q6_K;
 }
 
-static cpu::KvFormat cpuCacheFormat(const Model &model) {
-  switch (model.cache) {
-  case CacheFormat::F16:
-    return cpu::KvFormat::F16;
-  case CacheFormat::BF16:
-    return cpu::KvFormat::BF16;
-  case CacheFormat::Q8_0:
-    return cpu::KvFormat::Q8_0;
-  }
-  llvm_unreachable("no other format");
-}
-
 static int64_t cpuCacheBlock(const Model &model) {
   return model.cache == CacheFormat::Q8_0 ? 16 : 0;
 }
@@ -69,14 +56,10 @@ static double cpuQueryError(const Model &model) {
 /// The cpu target computes in fp32 but for products in 8 bits, and the cache
 /// rounds keys and values (codegen/cpu/CpuNumerics.cpp has the reasons).
 static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
+  CompileOptions options;
+  options.isaLevels = {level};
   PlanRunner runner;
-  runner.library =
-      std::make_shared<CompiledPlans>("cpu", [=](const Model &model) {
-        return std::make_unique<CpuBackend>(
-            CpuTargetOptions{.context = model.context,
-                             .kvFormat = cpuCacheFormat(model)},
-            std::vector<IsaLevel>{level});
-      });
+  runner.library = std::make_shared<CompiledPlans>(options);
   runner.device = []() -> absl::StatusOr<std::shared_ptr<Device>> {
     return CpuDevice::create({.threads = 2});
   };
@@ -100,13 +83,13 @@ static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
 // sim
 //===----------------------------------------------------------------------===//
 
-/// The simulator; plans of one flavour are shared by its rows.
-static void addSimRows(std::vector<OpDeviceRow> &rows, SimFlavour flavour) {
-  const bool checked = flavour == SimFlavour::Checked;
-  const auto library =
-      std::make_shared<CompiledPlans>("sim", [=](const Model &model) {
-        return std::make_unique<SimBackend>(cudaOptionsOf(model), flavour);
-      });
+/// The simulator, whose plans its rows share.
+static void addSimRows(std::vector<OpDeviceRow> &rows, bool checked) {
+  CompileOptions compile;
+  compile.target = "sim";
+  compile.gpu = defaultGpuSpec().name;
+  compile.simCheck = checked;
+  const auto library = std::make_shared<CompiledPlans>(compile);
   for (const bool random : {false, true}) {
     SimDeviceOptions options;
     options.checked = checked;
@@ -134,8 +117,8 @@ std::vector<OpDeviceRow> opDevices() {
                                    cpuRow("cpu", hostIsaLevel()),
                                    cpuRow("cpu_portable", IsaLevel::Portable)};
   // Another device for the cuda target's kernels is another cudaRow().
-  addSimRows(rows, SimFlavour::Fast);
-  addSimRows(rows, SimFlavour::Checked);
+  addSimRows(rows, /*checked=*/false);
+  addSimRows(rows, /*checked=*/true);
   return rows;
 }
 

@@ -15,10 +15,8 @@
 
 #include "tests/conformance/ops/CompiledPlans.h"
 
-#include "compiler/driver/Compiler.h"
 #include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
-#include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/MappedFile.h"
 #include "tests/conformance/ops/Errors.h"
 
@@ -31,12 +29,6 @@
 using namespace mlir;
 
 namespace llamac::conformance {
-
-CudaTargetOptions cudaOptionsOf(const Model &model) {
-  return {.context = model.context,
-          .kvFormat = model.cache == CacheFormat::BF16 ? cuda::KvFormat::BF16
-                                                       : cuda::KvFormat::F16};
-}
 
 //===----------------------------------------------------------------------===//
 // Inputs
@@ -53,29 +45,47 @@ namespace {
 /// A target that also takes the launches which stand for inputs.
 class TargetWithInputs final : public kernel::Target {
 public:
-  explicit TargetWithInputs(const kernel::Target &target) : target(target) {}
+  explicit TargetWithInputs(std::unique_ptr<kernel::Target> target)
+      : target(std::move(target)) {}
 
-  StringRef name() const override { return target.name(); }
+  StringRef name() const override { return target->name(); }
   std::vector<kernel::RowBucket> rowBuckets() const override {
-    return target.rowBuckets();
+    return target->rowBuckets();
   }
   Attribute chooseConfig(Operation *op, int64_t maxRows) const override {
-    return inputName(op).empty() ? target.chooseConfig(op, maxRows)
+    return inputName(op).empty() ? target->chooseConfig(op, maxRows)
                                  : Attribute();
   }
   StringRef familyName(Operation *op) const override {
-    return inputName(op).empty() ? target.familyName(op) : "input";
+    return inputName(op).empty() ? target->familyName(op) : "input";
   }
   kernel::LaunchGeometry geometry(Operation *op) const override {
-    return inputName(op).empty() ? target.geometry(op)
+    return inputName(op).empty() ? target->geometry(op)
                                  : kernel::LaunchGeometry{.items = 1};
   }
 
 private:
-  const kernel::Target &target;
+  std::unique_ptr<kernel::Target> target;
+};
+
+struct WithInputs : kernel::TargetFactory {
+  using TargetFactory::TargetFactory;
+
+  std::unique_ptr<kernel::Target>
+  create(kernel::TargetAttr attr, kernel::EmitError emitError) const override {
+    auto target = createTarget(attr, emitError);
+    return target ? std::make_unique<TargetWithInputs>(std::move(target))
+                  : nullptr;
+  }
 };
 
 } // namespace
+
+static void registerTargetsWithInputs(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *, kernel::KernelDialect *dialect) {
+    dialect->addInterfaces<WithInputs>();
+  });
+}
 
 /// Takes the launches that stand for inputs out of `module`, with their kernels
 /// and weights, and gives their places by program.
@@ -103,17 +113,31 @@ static std::map<std::string, MadePlan::Places> takeInputs(ModuleOp module) {
 // The plan
 //===----------------------------------------------------------------------===//
 
+static std::string nameOf(CacheFormat format) {
+  switch (format) {
+  case CacheFormat::F16:
+    return "f16";
+  case CacheFormat::BF16:
+    return "bf16";
+  case CacheFormat::Q8_0:
+    return "q8_0";
+  }
+  llvm_unreachable("no other format");
+}
+
 namespace {
 
 /// Makes one plan.
 class PlanBuild {
 public:
-  PlanBuild(std::string target, std::unique_ptr<Backend> backend,
-            const Model &model, const std::vector<ProgramUse> &uses,
-            const TemporaryFolder &folder)
-      : target(std::move(target)), backend(std::move(backend)), model(model),
-        uses(uses), folder(folder), withInputs(this->backend->target()),
-        context(createContext()) {
+  PlanBuild(CompileOptions given, const Model &model,
+            const std::vector<ProgramUse> &uses, const TemporaryFolder &folder)
+      : options(std::move(given)), model(model), uses(uses), folder(folder),
+        context(createContext(registerTargetsWithInputs)) {
+    options.context = model.context;
+    options.kvFormat = nameOf(model.cache);
+    attr = targetAttr(*context, options);
+    backend = createBackend(attr);
     made->path = folder.file(model.name + ".plan");
   }
 
@@ -124,13 +148,13 @@ private:
   absl::StatusOr<std::string> moduleText();
   absl::StatusOr<WeightMap> writeWeights() const;
 
-  std::string target;
-  std::unique_ptr<Backend> backend;
+  CompileOptions options;
   const Model &model;
   const std::vector<ProgramUse> &uses;
   const TemporaryFolder &folder;
-  TargetWithInputs withInputs;
   std::unique_ptr<MLIRContext> context;
+  kernel::TargetAttr attr;
+  std::unique_ptr<Backend> backend;
   std::unique_ptr<MadePlan> made = std::make_unique<MadePlan>();
 };
 
@@ -224,8 +248,10 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
       parseSourceString<ModuleOp>(text, ParserConfig(context.get()));
   if (!module)
     return errors.status("the programs do not parse");
+  (*module)->setAttr(kernel::KernelDialect::getTargetAttrName(), attr);
   PassManager passes(context.get());
-  addSteps(passes, scheduleSteps(withInputs));
+  // Only a whole model samples and makes its angles with its embedding.
+  addSteps(passes, scheduleSteps(*kernel::targetOf(*module)));
   if (failed(passes.run(*module)))
     return errors.status("the passes failed");
   made->inputs = takeInputs(*module);
@@ -240,8 +266,8 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
       backend->planSource(std::move(files).value_or(std::vector<SourceFile>()));
   LLAMAC_ASSIGN_OR_RETURN(contents.code, backend->compile(kernels, {}));
   contents.config = config();
-  contents.target = target;
-  contents.gpu = target == "cpu" ? "" : defaultGpuSpec().name;
+  contents.target = options.target;
+  contents.gpu = options.gpu;
   contents.matrixLayout = backend->matrixLayout();
   contents.context = model.context;
   contents.fingerprint = contents.options = "conformance";
@@ -260,8 +286,7 @@ CompiledPlans::get(const Model &model,
   if (it == plans.end())
     it = plans
              .emplace(model.name,
-                      PlanBuild(target, backend(model), model, programs, folder)
-                          .build())
+                      PlanBuild(options, model, programs, folder).build())
              .first;
   if (!it->second.ok())
     return it->second.status();

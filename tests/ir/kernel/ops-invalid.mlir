@@ -1294,3 +1294,20 @@ func.func @sample_result(%logits: tensor<?x512xf32>, %draws: tensor<?x4xi32>) {
   %0 = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?x4xi32>) -> tensor<?xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{has 'kernel.target' = 4096 : i64; the kernel dialect knows 'kernel.target', a #kernel.target on a module}}
+module attributes {kernel.target = 4096} {
+}
+
+// -----
+
+// expected-error @below {{has 'kernel.targets' = }}
+module attributes {kernel.targets = #kernel.target<name = "cpu", context_size = 64>} {
+}
+
+// -----
+
+// expected-error @below {{a #kernel.target on a module}}
+func.func private @target_of_a_function() attributes {kernel.target = #kernel.target<name = "cpu", context_size = 64>}

@@ -36,20 +36,34 @@ protected:
   }
 };
 
-TEST_F(DriverTest, TheFirstGpuIsAskedForItsCapability) {
-  setenv("LLAMAC_STANDIN_CAPABILITY", "8.6", 1);
-  const auto capability = firstGpu(LLAMAC_DRIVER_STANDIN);
-  ASSERT_TRUE(capability.ok()) << capability.status();
-  EXPECT_EQ(capability->major, 8);
-  EXPECT_EQ(capability->minor, 6);
+TEST_F(DriverTest, AGpuIsAskedForItsCapability) {
+  setenv("LLAMAC_STANDIN_CAPABILITY", "8.6,9.0", 1);
+  for (const int index : {0, 1}) {
+    const auto capability = gpuCapability(index, LLAMAC_DRIVER_STANDIN);
+    ASSERT_TRUE(capability.ok()) << capability.status();
+    EXPECT_EQ(capability->major, index == 0 ? 8 : 9);
+    EXPECT_EQ(capability->minor, index == 0 ? 6 : 0);
+  }
+}
+
+TEST_F(DriverTest, AGpuThatIsNotThereIsAnErrorOfTheUser) {
+  setenv("LLAMAC_STANDIN_CAPABILITY", "8.6,9.0", 1);
+  for (const int index : {2, -1}) {
+    const auto capability = gpuCapability(index, LLAMAC_DRIVER_STANDIN);
+    EXPECT_EQ(exitCode(capability.status()), ExitCode::Usage);
+    EXPECT_THAT(std::string(capability.status().message()),
+                HasSubstr("--gpu-index: expected 0 to 1, the GPUs of this "
+                          "machine, got " +
+                          std::to_string(index)));
+  }
 }
 
 TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
   setenv("LLAMAC_STANDIN_CAPABILITY", "8.6", 1);
   for (const char *function :
-       {"cuInit", "cuDeviceGet", "cuDeviceGetAttribute"}) {
+       {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute"}) {
     setenv("LLAMAC_STANDIN_FAILS", function, 1);
-    const auto capability = firstGpu(LLAMAC_DRIVER_STANDIN);
+    const auto capability = gpuCapability(0, LLAMAC_DRIVER_STANDIN);
     EXPECT_EQ(exitCode(capability.status()), ExitCode::Device);
     EXPECT_THAT(
         std::string(capability.status().message()),
@@ -72,11 +86,11 @@ TEST_F(DriverTest, LimitsAreMeasuredFromAnyThread) {
 }
 
 TEST_F(DriverTest, ALibraryThatIsMissingOrNoDriverIsAnErrorOfTheDevice) {
-  const auto missing = firstGpu("libcuda-that-is-not-there.so.1");
+  const auto missing = gpuCapability(0, "libcuda-that-is-not-there.so.1");
   EXPECT_EQ(exitCode(missing.status()), ExitCode::Device);
   EXPECT_THAT(std::string(missing.status().message()),
               HasSubstr("libcuda-that-is-not-there.so.1: expected"));
-  const auto other = firstGpu("libm.so.6");
+  const auto other = gpuCapability(0, "libm.so.6");
   EXPECT_EQ(exitCode(other.status()), ExitCode::Device);
   EXPECT_THAT(std::string(other.status().message()),
               HasSubstr("got a library without cuInit"));

@@ -6,20 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One GPU, of the capability in LLAMAC_STANDIN_CAPABILITY ("9.0" when it is not
-// set), whose memory is the host's. A module is the source that the stand-in of
-// NVRTC was given: its kernels are those that a plan for sim has of the same
-// text. LLAMAC_STANDIN_PLAN names the plans, with colons between; a name X.sim
-// is that of an object alone, of the source X.cu, whose kernels take two
-// operands. What a stream is given is done as late as may be,
-// when the host waits for it, so that nothing works that a GPU's haste makes
-// work by chance. A launch that faults makes every later call fail; the kernel
-// LLAMAC_STANDIN_FAULT does always; with LLAMAC_STANDIN_IDLE kernels do
-// nothing, where only the driver's calls matter, and what NVRTC itself has
-// compiled can be loaded. The driver is of the CUDA
-// version in LLAMAC_STANDIN_VERSION, 13000 without. LLAMAC_STANDIN_MEMORY
-// bounds the memory. When the last context goes, what was not given back is
-// written to the file LLAMAC_STANDIN_LEAKS.
+// GPUs of the capabilities in LLAMAC_STANDIN_CAPABILITY ("8.6,9.0"; one of 9.0
+// when it is not set), which share one context and the host's memory. A module
+// is the source that the stand-in of NVRTC was given: its kernels are those
+// that a plan for sim has of the same text. LLAMAC_STANDIN_PLAN names the
+// plans, with colons between; a name X.sim is that of an object alone, of the
+// source X.cu, whose kernels take two operands. What a stream is given is done
+// as late as may be, when the host waits for it, so that nothing works that a
+// GPU's haste makes work by chance. A launch that faults makes every later call
+// fail; the kernel LLAMAC_STANDIN_FAULT does always; with LLAMAC_STANDIN_IDLE
+// kernels do nothing, where only the driver's calls matter, and what NVRTC
+// itself has compiled can be loaded. The driver is of the CUDA version in
+// LLAMAC_STANDIN_VERSION, 13000 without. LLAMAC_STANDIN_MEMORY bounds the
+// memory. When the last context goes, what was not given back is written to the
+// file LLAMAC_STANDIN_LEAKS.
 //
 //===----------------------------------------------------------------------===//
 
@@ -340,23 +340,33 @@ Result cuGetErrorString(Result, const char **words) {
   return success;
 }
 
-Result cuDeviceGet(DeviceId *device, int ordinal) {
-  STANDIN_CALL(cuDeviceGet)
-  *device = ordinal;
-  return ordinal == 0 ? success : noDevice;
+static std::vector<std::string> capabilities() {
+  const char *named = std::getenv("LLAMAC_STANDIN_CAPABILITY");
+  return absl::StrSplit(named ? named : "9.0", ',');
 }
 
-Result cuDeviceGetName(char *name, int size, DeviceId) {
-  STANDIN_CALL(cuDeviceGetName)
-  std::snprintf(name, size, "Stand-in");
+Result cuDeviceGetCount(int *count) {
+  STANDIN_CALL(cuDeviceGetCount)
+  *count = static_cast<int>(capabilities().size());
   return success;
 }
 
-Result cuDeviceGetAttribute(int *value, int attribute, DeviceId) {
+Result cuDeviceGet(DeviceId *device, int ordinal) {
+  STANDIN_CALL(cuDeviceGet)
+  *device = ordinal;
+  return ordinal < static_cast<int>(capabilities().size()) ? success : noDevice;
+}
+
+Result cuDeviceGetName(char *name, int size, DeviceId device) {
+  STANDIN_CALL(cuDeviceGetName)
+  std::snprintf(name, size, device == 0 ? "Stand-in" : "Stand-in %d", device);
+  return success;
+}
+
+Result cuDeviceGetAttribute(int *value, int attribute, DeviceId device) {
   STANDIN_CALL(cuDeviceGetAttribute)
   int major = 9, minor = 0;
-  if (const char *capability = std::getenv("LLAMAC_STANDIN_CAPABILITY"))
-    std::sscanf(capability, "%d.%d", &major, &minor);
+  std::sscanf(capabilities()[device].c_str(), "%d.%d", &major, &minor);
   switch (attribute) {
   case CapabilityMajor:
     *value = major;

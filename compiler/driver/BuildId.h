@@ -1,0 +1,27 @@
+//===- BuildId.h - Which build of llamac this is ----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_BUILDID_H
+#define LLAMAC_COMPILER_DRIVER_BUILDID_H
+
+#include <string>
+
+namespace llamac {
+
+/// 16 hexadecimal digits of the code and constants of the program or library
+/// that `address` lies in: equal for two processes exactly when they run the
+/// same build, wherever its file lies. Empty when it lies in none.
+std::string buildIdAt(const void *address);
+
+/// That of the program or library which holds the compiler, with the kernel
+/// headers that it embeds.
+const std::string &compilerBuildId();
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_BUILDID_H

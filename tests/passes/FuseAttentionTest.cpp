@@ -1,0 +1,102 @@
+//===- FuseAttentionTest.cpp - The time that fuse-attention takes ---------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+using namespace mlir;
+
+namespace llamac {
+namespace {
+
+/// Builds functions in which `reads` attentions read the cache behind `appends`
+/// appends, and fuses them.
+class FuseAttentionTest : public testing::Test {
+protected:
+  FuseAttentionTest() : builder(&context) {
+    context.disableMultithreading();
+    context.loadDialect<func::FuncDialect, llama::LlamaDialect>();
+  }
+
+  OwningOpRef<ModuleOp> build(int64_t appends, int reads) {
+    const Location loc = builder.getUnknownLoc();
+    const Type indices =
+        RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
+    const Type heads = RankedTensorType::get({ShapedType::kDynamic, 1, 8},
+                                             builder.getF32Type());
+    const Type kv = llama::KVType::get(&context, appends, 1, 8);
+    OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+    builder.setInsertionPointToEnd(module->getBody());
+    auto func = builder.create<func::FuncOp>(
+        loc, "step",
+        builder.getFunctionType({heads, indices, indices, kv}, {heads, kv}));
+    Block *body = func.addEntryBlock();
+    builder.setInsertionPointToEnd(body);
+    Value x = body->getArgument(0), positions = body->getArgument(1),
+          sequences = body->getArgument(2), state = body->getArgument(3);
+    auto index =
+        builder.create<llama::CacheIndexOp>(loc, state, positions, sequences);
+    Value mask = builder.create<llama::CausalMaskOp>(loc, positions, sequences,
+                                                     index.getKeyPositions(),
+                                                     index.getKeySequences());
+    for (int64_t layer = 0; layer < appends; ++layer)
+      state = builder.create<llama::CacheAppendOp>(
+          loc, state, x, x, positions, sequences,
+          builder.getI64IntegerAttr(layer));
+    for (int i = 0; i < reads; ++i) {
+      auto cached = builder.create<llama::CacheReadOp>(
+          loc, state, builder.getI64IntegerAttr(appends - 1));
+      Value scores =
+          builder.create<llama::AttentionScoresOp>(loc, x, cached.getKeys());
+      scores = builder.create<llama::AddMaskOp>(loc, scores, mask);
+      scores = builder.create<llama::SoftmaxOp>(loc, scores);
+      x = builder.create<llama::AttentionValuesOp>(loc, scores,
+                                                   cached.getValues());
+    }
+    builder.create<func::ReturnOp>(loc, ValueRange{x, state});
+    return module;
+  }
+
+  /// The fastest of three runs.
+  double secondsFor(int64_t appends, int reads) {
+    double best = std::numeric_limits<double>::max();
+    for (int run = 0; run < 3; ++run) {
+      OwningOpRef<ModuleOp> module = build(appends, reads);
+      PassManager pm(&context);
+      pm.enableVerifier(false);
+      pm.addNestedPass<func::FuncOp>(createFuseAttention());
+      const auto start = std::chrono::steady_clock::now();
+      EXPECT_TRUE(succeeded(pm.run(*module)));
+      best = std::min(best, std::chrono::duration<double>(
+                                std::chrono::steady_clock::now() - start)
+                                .count());
+      int left = 0;
+      module->walk([&](llama::AttentionValuesOp) { ++left; });
+      EXPECT_EQ(left, 0);
+    }
+    return best;
+  }
+
+  MLIRContext context;
+  OpBuilder builder;
+};
+
+// A walk over every earlier append for each read would take 90 million steps.
+TEST_F(FuseAttentionTest, TimeIsLinearInAppendsAndReads) {
+  const double few = secondsFor(30, 3000);
+  EXPECT_LT(secondsFor(30000, 3000), 5 * few);
+}
+
+} // namespace
+} // namespace llamac
