@@ -196,7 +196,15 @@ linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
   try {
     output = std::async(std::launch::async, readAll, in);
   } catch (const std::system_error &error) {
-    return linkerError(error.code().value());
+    // Without another thread the pipe must hold all of it: not more than the
+    // objects.
+    size_t bytes = 1 << 16;
+    for (const std::string &object : objects)
+      bytes += object.size();
+    if (fcntl(out, F_SETPIPE_SZ, static_cast<int>(bytes)) <
+        static_cast<int>(bytes))
+      return linkerError(error.code().value());
+    output = std::async(std::launch::deferred, readAll, in);
   }
   const std::string outputPath = pathOf(out);
   std::vector<const char *> args = {

@@ -94,7 +94,7 @@ class Answers(CudaCase):
     def test_drawn_tokens_are_those_of_the_simulator(self):
         # Which are those that NumPy draws (test_sim.py).
         draw = ("-n", 20, "--temp", 0.9, "--top-k", 40, "--top-p", 0.95, "--seed", 11)
-        expected = self.run_plan(self.sim_plan, *draw, *self.PROMPT).stdout
+        expected = self.llamac("run", self.sim_plan, *draw, *self.PROMPT).stdout
         self.assertEqual(self.run_plan(self.plan, *draw, *self.PROMPT).stdout, expected)
 
     def test_logits_are_those_of_the_simulator(self):

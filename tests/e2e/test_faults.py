@@ -50,7 +50,7 @@ class FaultCase(support.TestCase):
 
     def assert_one_line(self, result, *words):
         self.assertEqual(result.stdout, "")
-        self.assertRegex(result.stderr, r"\Allamac(-run)?: error: [^\n]+\n\Z")
+        self.assertRegex(result.stderr, r"\A(warning: [^\n]+\n)*llamac(-run)?: error: [^\n]+\n\Z")
         for word in words:
             self.assertIn(word, result.stderr)
 
@@ -147,7 +147,7 @@ class Resources(FaultCase):
             with self.subTest(args[:2]):
                 args[0] = os.path.join(tools, args[0])
                 limit = lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-                result = support.run(args, cache=tools, preexec_fn=limit, **user)
+                result = support.run(args, cache=os.path.join(tools, "cache"), preexec_fn=limit, **user)
                 self.assertEqual((result.returncode, result.stderr), (OK, ""))
                 if "compile" not in args:
                     self.assertEqual(result.stdout, self.ids)

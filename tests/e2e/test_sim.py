@@ -154,11 +154,11 @@ class Plans(support.TestCase):
         write_meta(cls.model, config, random_weights(config, "bf16", 4), "bf16")
 
     def run_plan(self, plan, *flags, expect=support.OK):
-        result = support.run([support.LLAMAC_RUN, plan, *self.PROMPT, *flags])
+        result = support.run([support.LLAMAC, "run", plan, *self.PROMPT, *flags])
         self.assertEqual(result.returncode, expect, result.stderr)
         return result.stdout if expect == support.OK else result.stderr
 
-    def test_runs_without_the_compiler(self):
+    def test_every_schedule_gives_the_tokens_of_the_cpu(self):
         expected = self.llamac("run", self.model, "--target", "cpu", *self.PROMPT).stdout
         for flags in ((), ("--sim-check",), ("--reference-weights",)):
             with self.subTest(flags):

@@ -15,7 +15,8 @@ namespace llamac {
 SpecialTokens::SpecialTokens(std::vector<Entry> sorted)
     : entries(std::move(sorted)) {
   for (const Entry &entry : entries)
-    isFirstByte[static_cast<uint8_t>(entry.text[0])] = true;
+    if (!entry.text.empty())
+      isFirstByte[static_cast<uint8_t>(entry.text[0])] = true;
 }
 
 // The sorted entries are a trie: those with a common prefix lie side by side,
@@ -27,9 +28,12 @@ SpecialTokens::matchAt(absl::string_view text, size_t begin) const {
   auto last = entries.end();
   for (size_t depth = 0; first != last && begin + depth < text.size();
        ++depth) {
-    const auto wanted = static_cast<uint8_t>(text[begin + depth]);
+    const int wanted = static_cast<uint8_t>(text[begin + depth]);
+    // A damaged blob may have entries that end before, anywhere.
     const auto byteOf = [depth](const Entry &entry) {
-      return static_cast<uint8_t>(entry.text[depth]);
+      return depth < entry.text.size()
+                 ? static_cast<int>(static_cast<uint8_t>(entry.text[depth]))
+                 : -1;
     };
     first = std::partition_point(first, last, [&](const Entry &entry) {
       return byteOf(entry) < wanted;
