@@ -135,7 +135,7 @@ template <AttentionConfig config> struct WgmmaAttention {
 #pragma unroll
     for (int box = 0; box < 2 * boxes; ++box)
       for (int i = threadIdx.x - 128; i < words; i += 256)
-        reinterpret_cast<Words4 *>(stage + box * boxBytes + count * 128)[i] =
+        vectorAt<Words4>(stage + box * boxBytes + count * 128 + 16 * i) =
             Words4{};
     fenceProxyAsync();
     barrierSync(1, 256);

@@ -150,9 +150,9 @@ template <GemmConfig config, class Rows> struct GemmLoader {
 #pragma unroll
       for (int n = 0; n < chunksOfThread; ++n) {
         const Read read = readOf(slice, n);
-        auto *to = reinterpret_cast<Words4 *>(
-            weightStage(slice) + read.row * gemmWeightStride +
-            read.chunk % chunksOfRow * Weight::span * 2);
+        auto *to =
+            &vectorAt<Words4>(weightStage(slice) + read.row * gemmWeightStride +
+                              read.chunk % chunksOfRow * Weight::span * 2);
         if (read.mine)
 #pragma unroll
           for (int part = 0; part < Weight::span / 8; ++part)

@@ -233,15 +233,14 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
       for (int i = 0; i < chunks; ++i) {
         const int chunk = halfOf(n) * chunks + i;
         const WeightChunk<config.format> held{
-            *reinterpret_cast<const Words4 *>(
+            vectorAt<const Words4>(
                 from + placeOf<rowBytes>(rowOf(n) * rowBytes + chunk * 16)),
             scales[n]};
 #pragma unroll
         for (int part = 0; part < Weight::span / 8; ++part)
-          *reinterpret_cast<Words4 *>(
-              to + placeOf<128>(rowOf(n) * 128 +
-                                (chunk * Weight::span / 8 + part) * 16)) =
-              eightAsBf16(held, part);
+          vectorAt<Words4>(to + placeOf<128>(rowOf(n) * 128 +
+                                             (chunk * Weight::span / 8 + part) *
+                                                 16)) = eightAsBf16(held, part);
       }
   }
 

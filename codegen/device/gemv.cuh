@@ -65,10 +65,9 @@ template <class Rows, int maxRows> struct CachedInput {
   }
 
   LLAMAC_DEVICE Vec<float, 4> load(int row, int k) {
-    auto value = *reinterpret_cast<const Vec<float, 4> *>(x[row] + k);
+    auto value = vectorAt<const Vec<float, 4>>(x[row] + k);
     if constexpr (normalises) {
-      const auto gain =
-          *reinterpret_cast<const Vec<float, 4> *>(input.gain + k);
+      const auto gain = vectorAt<const Vec<float, 4>>(input.gain + k);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         squares[row] += value[i] * value[i];

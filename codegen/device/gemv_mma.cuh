@@ -139,7 +139,7 @@ template <GemvMmaConfig config, class Rows> struct GemvMmaWarp {
   }
 
   static LLAMAC_DEVICE Vec<float, 4> load4(const float *from) {
-    return *reinterpret_cast<const Vec<float, 4> *>(from);
+    return vectorAt<const Vec<float, 4>>(from);
   }
 
   /// Leaves the warp's sums where the block adds them up.

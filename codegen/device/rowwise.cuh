@@ -50,8 +50,8 @@ LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out) {
   for (int chunk = threadIdx.x; chunk < config.width / Weight::span;
        chunk += rowThreads) {
     const auto held = weight.load(token, chunk);
-    auto *to = reinterpret_cast<Vec<float, 4> *>(out + row * config.width +
-                                                 chunk * Weight::span);
+    auto *to = &vectorAt<Vec<float, 4>>(out + row * config.width +
+                                        chunk * Weight::span);
 #pragma unroll
     for (int part = 0; part < Weight::span / 4; ++part)
       to[part] = weightsOf(held, part);

@@ -108,8 +108,7 @@ private:
   static LLAMAC_DEVICE void load(float (&to)[8], const float *from) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const auto four =
-          *reinterpret_cast<const Vec<float, 4> *>(from + 4 * half);
+      const auto four = vectorAt<const Vec<float, 4>>(from + 4 * half);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         to[4 * half + i] = four[i];
@@ -154,8 +153,8 @@ private:
     const int pair = block % stepBlocks * rows + row;
     unsigned char *to =
         shared.input[step] + group * groupBytes + (2 * pair * rows + part) * 16;
-    *reinterpret_cast<Words4 *>(to) = high;
-    *reinterpret_cast<Words4 *>(to + rows * 16) = low;
+    vectorAt<Words4>(to) = high;
+    vectorAt<Words4>(to + rows * 16) = low;
     if (eight % 4 == 0) {
       shared.blocks[step][pair][0] = bitCast<float>(exponent - 14u << 23);
       if constexpr (shifted)
@@ -214,8 +213,8 @@ public:
     constexpr int most = words < 4 ? words : 4;
 #pragma unroll
     for (int i = 0; i < words; i += most) {
-      const auto read =
-          reinterpret_cast<const Vec<uint32_t, most> *>(from)[i / most];
+      const auto read = vectorAt<const Vec<uint32_t, most>>(
+          static_cast<const uint32_t *>(from) + i);
 #pragma unroll
       for (int j = 0; j < most; ++j)
         values[i + j] = read[j];
@@ -232,12 +231,12 @@ public:
           eightAsHalf<format>(held[0].values + group * eightWords<format>);
       const Words4 high =
           eightAsHalf<format>(held[1].values + group * eightWords<format>);
-      const auto x = *reinterpret_cast<const Words4 *>(
-          from + group * SplitInput<config>::groupBytes);
+      const auto x =
+          vectorAt<const Words4>(from + group * SplitInput<config>::groupBytes);
       mmaHalf(dots, {low[0], high[0], low[1], high[1]}, {x[0], x[1]});
       mmaHalf(dots, {low[2], high[2], low[3], high[3]}, {x[2], x[3]});
     }
-    const auto of = *reinterpret_cast<const Vec<float, Shared::numbers> *>(
+    const auto of = vectorAt<const Vec<float, Shared::numbers>>(
         numbers + step * 4 * Shared::numbers);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {

@@ -53,8 +53,7 @@ template <StreamConfig config, class Rows> struct StagedInput {
   }
 
   LLAMAC_DEVICE Vec<float, 4> load(int row, int k) const {
-    return *reinterpret_cast<const Vec<float, 4> *>(staged + row * rowFloats +
-                                                    placeOf(k));
+    return vectorAt<const Vec<float, 4>>(staged + row * rowFloats + placeOf(k));
   }
   template <int pairs> LLAMAC_DEVICE float scale(int row) const {
     return scales[row];
@@ -67,15 +66,14 @@ template <StreamConfig config, class Rows> struct StagedInput {
     for (int row = 0; row < count; ++row) {
       const float *x = input.row(row);
       for (long k = 4 * threadIdx.x; k < depth; k += 4 * streamWarps * 32) {
-        auto value = *reinterpret_cast<const Four *>(x + k);
+        auto value = vectorAt<const Four>(x + k);
         if constexpr (normalises) {
-          const auto gain = *reinterpret_cast<const Four *>(input.gain + k);
+          const auto gain = vectorAt<const Four>(input.gain + k);
 #pragma unroll
           for (int i = 0; i < 4; ++i)
             value[i] *= gain[i];
         }
-        *reinterpret_cast<Four *>(staged + row * rowFloats + placeOf(k)) =
-            value;
+        vectorAt<Four>(staged + row * rowFloats + placeOf(k)) = value;
       }
       if constexpr (normalises)
         if (warpIndex() == row % streamWarps) {
@@ -210,8 +208,7 @@ private:
                                          int first, int chunk) const {
     const int slot = w * outputs + output;
     WeightChunk<format> held{
-        *reinterpret_cast<const Words4 *>(stage + slot * segment + 16 * chunk),
-        0};
+        vectorAt<const Words4>(stage + slot * segment + 16 * chunk), 0};
     if constexpr (Weight::scaled && scaleSegment != 0)
       held.scales = Weight::scalesAt(stage + streamRows(config) * segment +
                                          slot * scaleSegment,

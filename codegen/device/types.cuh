@@ -71,6 +71,15 @@ template <typename T, int N> struct alignas(sizeof(T) * N) Vec {
   LLAMAC_DEVICE constexpr const T &operator[](int i) const { return values[i]; }
 };
 
+/// The vector of type V at `address`, which its size divides: a GPU stops at
+/// one that lies otherwise, and the simulator names it.
+template <typename V, typename T> LLAMAC_DEVICE V &vectorAt(T *address) {
+#ifdef LLAMAC_SIM_CHECKED
+  LLAMAC_SIM_IN_PLACE llamacSim->checkAlignment(address, alignof(V));
+#endif
+  return *reinterpret_cast<V *>(address);
+}
+
 /// 16 bytes as one load sees them: what weights are packed for.
 using Words4 = Vec<uint32_t, 4>;
 

@@ -41,12 +41,8 @@ LLAMAC_DEVICE F32x2 operator/(F32x2 a, F32x2 b) {
 }
 
 /// The pair at `p`, which is aligned to 8 bytes.
-LLAMAC_DEVICE F32x2 load2(const float *p) {
-  return *reinterpret_cast<const F32x2 *>(p);
-}
-LLAMAC_DEVICE void store2(float *p, F32x2 value) {
-  *reinterpret_cast<F32x2 *>(p) = value;
-}
+LLAMAC_DEVICE F32x2 load2(const float *p) { return vectorAt<const F32x2>(p); }
+LLAMAC_DEVICE void store2(float *p, F32x2 value) { vectorAt<F32x2>(p) = value; }
 
 /// Columns `column`, which is even, and `column + 1` of a row of a matrix
 /// [rows][width]. Rows of an odd width begin anywhere, and their last column

@@ -106,6 +106,7 @@ static void barrier(unsigned id, unsigned threads, bool wait) {
 static void fence() { group().fence(); }
 
 static void checkReadOnly(const void *global, unsigned size) {
+  group().checkAlignment(global, size, "the source of loadReadOnly", SITE);
   group().checkReadOnly(global, size, SITE);
 }
 static unsigned loadAcquire(const unsigned *global) {
@@ -199,6 +200,10 @@ static void access(const void *address, unsigned long size, bool isWrite,
                 isWrite ? Group::Access::Write : Group::Access::Read, site);
 }
 
+static void checkAlignment(const void *address, unsigned alignment) {
+  group().checkAlignment(address, alignment, "a vector", SITE);
+}
+
 const SimCalls &calls() {
   static constexpr SimCalls table = {
       coordinate,
@@ -242,6 +247,7 @@ const SimCalls &calls() {
       wgmmaWait,
       gridDependencyWait,
       access,
+      checkAlignment,
   };
   return table;
 }

@@ -112,6 +112,9 @@ struct SimCalls {
   /// `address`.
   void (*access)(const void *address, unsigned long size, bool isWrite,
                  const void *site);
+
+  /// Checked objects, ahead of an access to the vector at `address`.
+  void (*checkAlignment)(const void *address, unsigned alignment);
 };
 
 } // namespace llamac

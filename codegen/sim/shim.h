@@ -19,6 +19,11 @@
 
 #define LLAMAC_SIM 1
 
+/// Whether accesses to memory are told to the simulator.
+#if __has_feature(thread_sanitizer)
+#define LLAMAC_SIM_CHECKED 1
+#endif
+
 #include "llamac/sim/SimCalls.h"
 
 #define __global__ __attribute__((visibility("default"), used))

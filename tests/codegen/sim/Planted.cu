@@ -504,6 +504,33 @@ KERNEL(misalignedCopy) {
 }
 PLANTED(misalignedCopy)
 
+KERNEL(misalignedLoad) {
+  const int t = threadIdx.x;
+  if (t < 15) {
+    using Four = Vec<float, 4>;
+    const Four loaded = vectorAt<const Four>(in + 4 * t + bug); // caught
+    for (int i = 0; i < 4; ++i)
+      out[4 * t + i] = loaded[i];
+  } else if (t >= 60) {
+    out[t] = 0;
+  }
+}
+PLANTED(misalignedLoad)
+
+KERNEL(misalignedSharedStore) {
+  LLAMAC_SHARED(tile, Aligned16<float[64]>);
+  const int t = threadIdx.x;
+  if (t < 15) {
+    using Two = Vec<float, 2>;
+    for (int i = 0; i < 4; i += 2)
+      vectorAt<Two>(&tile.words[4 * t + i + bug]) = // caught
+          Two{{in[4 * t + i], in[4 * t + i + 1]}};
+  }
+  syncThreads();
+  out[t] = t < 60 ? tile.words[t] : 0;
+}
+PLANTED(misalignedSharedStore)
+
 KERNEL(copyBeyondInput) {
   LLAMAC_SHARED(tile, float[64]);
   const int t = threadIdx.x;

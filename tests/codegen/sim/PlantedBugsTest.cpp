@@ -147,6 +147,8 @@ static const Planted planted[] = {
     {"earlyRelease", "race|copy under way", mirrored, 1, 64, 256, 256},
     {"missingBarrierAfterCopy", "race|copy under way|uninitialised", mirrored},
     {"misalignedCopy", "misaligned", first60},
+    {"misalignedLoad", "misaligned", first60},
+    {"misalignedSharedStore", "misaligned", first60},
     {"copyBeyondInput", "out of bounds", copied, 2, 64, 100, 100},
     {"wrongPhase", "copy under way|uninitialised|race|deadlock", mirrored, 1,
      64, 256, 256},
