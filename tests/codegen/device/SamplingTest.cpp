@@ -17,6 +17,7 @@
 #include "codegen/sim/SimCompiler.h"
 #include "codegen/sim/Simulator.h"
 #include "runtime/engine/Sampler.h"
+#include "tests/Tier.h"
 
 #include "absl/strings/str_cat.h"
 #include "llamac/config.h"
@@ -253,14 +254,16 @@ TEST_P(SamplingTest, ARowThatIsNotFiniteHasNoToken) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Schedules, SamplingTest,
-    testing::Values(SimOptions{.schedule = SimSchedule::Forward},
-                    SimOptions{.schedule = SimSchedule::Random, .seed = 5},
-                    SimOptions{.schedule = SimSchedule::Forward,
-                               .checked = true},
-                    SimOptions{.schedule = SimSchedule::Random,
-                               .seed = 6,
-                               .checked = true}),
+    Schedules, SamplingTest, testing::ValuesIn([] {
+      std::vector<SimOptions> modes = {
+          {.schedule = SimSchedule::Forward},
+          {.schedule = SimSchedule::Random, .seed = 6, .checked = true}};
+      if (isExhaustive()) {
+        modes.push_back({.schedule = SimSchedule::Random, .seed = 5});
+        modes.push_back({.schedule = SimSchedule::Forward, .checked = true});
+      }
+      return modes;
+    }()),
     [](const auto &info) {
       return absl::StrCat(
           info.param.checked ? "checked_" : "",
