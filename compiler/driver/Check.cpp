@@ -176,7 +176,7 @@ absl::Status Checker::settleTokens() {
   if (tokens.empty())
     tokens = spreadTokens(24, vocab);
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(compileOptions, checkpoint.config));
+                          resolveOptions(compileOptions, checkpoint.config));
   if (static_cast<int64_t>(tokens.size()) > settled.context)
     return usageError(absl::StrCat("--tokens: got ", tokens.size(),
                                    " ids, the context holds ",
@@ -193,7 +193,7 @@ std::vector<Way> Checker::waysOf(ModuleOp module) const {
   std::vector<Way> ways;
   for (auto function : module.getOps<func::FuncOp>()) {
     int64_t rows = firstRows;
-    for (StringRef bound : {"llamac.max_rows", "llamac.max_wanted"})
+    for (StringRef bound : {"llamac.max_rows", "llamac.max_logits_rows"})
       if (auto limit = function->getAttrOfType<IntegerAttr>(bound))
         rows = std::min(rows, limit.getInt());
     ways.push_back({function.getName().str(), rows});

@@ -242,8 +242,8 @@ absl::Status checkWeightFormat(const std::string &format) {
       "--weights: expected keep, bf16, mxfp8, q8_0 or q4_0, got ", format));
 }
 
-absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
-                                             const ModelConfig &config) {
+absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
+                                              const ModelConfig &config) {
   if (!llvm::is_contained({"cpu", "cuda", "sim"}, options.target))
     return unsupportedError(absl::StrCat(
         "--target: expected cpu, cuda or sim, got ", options.target));
@@ -291,7 +291,7 @@ absl::StatusOr<std::unique_ptr<Compilation>>
 Compilation::create(const Checkpoint &checkpoint,
                     const CompileOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(options, checkpoint.config));
+                          resolveOptions(options, checkpoint.config));
   std::unique_ptr<Compilation> compilation(
       new Compilation(checkpoint, settled));
   LLAMAC_RETURN_IF_ERROR(compilation->backend->checkModel(checkpoint.config));

@@ -83,8 +83,8 @@ absl::Status checkWeightFormat(const std::string &format);
 
 /// `options` with what they leave open settled for a model. Errors: usage for
 /// options that are none or do not go together.
-absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
-                                             const ModelConfig &config);
+absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
+                                              const ModelConfig &config);
 
 /// What a module is compiled for by `options`, which are settled.
 kernel::TargetAttr targetAttr(mlir::MLIRContext &context,

@@ -64,7 +64,7 @@ static int64_t maxRowsOf(plan::KernelOp kernel, ModuleOp plan) {
       if (launch.getKernel() == kernel.getSymName()) {
         const uint64_t rows = launch.getRows() == plan::RowSymbol::Tokens
                                   ? program.getMaxRows()
-                                  : program.getMaxWanted();
+                                  : program.getMaxLogitsRows();
         most = std::max(most, static_cast<int64_t>(rows));
       }
   return most;

@@ -569,7 +569,7 @@ absl::StatusOr<LaunchCheckResult> checkLaunches(
     const Checkpoint &checkpoint, const CompileOptions &compileOptions,
     const std::shared_ptr<const Model> &model, const CheckOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(compileOptions, checkpoint.config));
+                          resolveOptions(compileOptions, checkpoint.config));
   const std::unique_ptr<MLIRContext> context = createContext();
   const std::unique_ptr<Backend> backend =
       createBackend(targetAttr(*context, settled));

@@ -107,7 +107,7 @@ absl::Status LaunchReference::step(StringRef function,
   // The draws that the engine makes for a step that nobody samples.
   if (program->interpreter.numArguments() > arguments.size())
     arguments.push_back(std::make_shared<reference::Value>(
-        reference::Indices(tokens.size() * reference::drawWords)));
+        reference::Indices(tokens.size() * reference::samplingParamWords)));
 
   values.clear();
   auto parent = cast<func::FuncOp>(program->launches.front()->getParentOp());

@@ -127,7 +127,7 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
   LLAMAC_ASSIGN_OR_RETURN(const std::string fingerprint,
                           checkpoint.fingerprint());
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(options, checkpoint.config));
+                          resolveOptions(options, checkpoint.config));
   const std::string described = settled.describe();
   const std::string key = keyOf({fingerprint, compilerBuildId(), described});
   const DiskCache cache(CacheKind::Plans);

@@ -81,7 +81,7 @@ Json kernelsJson(ModuleOp module) {
   Json kernels = Json::array();
   for (auto kernel : module.getOps<plan::KernelOp>()) {
     Json serves = Json::array();
-    for (StringRef role : kernel.getServes().getAsValueRange<StringAttr>())
+    for (StringRef role : kernel.getRoles().getAsValueRange<StringAttr>())
       serves.push_back(role.str());
     kernels.push_back({{"name", kernel.getSymName().str()},
                        {"family", kernel.getFamily().str()},
@@ -99,7 +99,7 @@ Json planJson(ModuleOp module) {
     const auto tokens = program.getBody().front().getOps<plan::TokensOp>();
     json["programs"].push_back({{"name", program.getSymName().str()},
                                 {"max_rows", program.getMaxRows()},
-                                {"max_wanted", program.getMaxWanted()},
+                                {"max_wanted", program.getMaxLogitsRows()},
                                 {"samples", !tokens.empty()},
                                 {"memory", arenaJson(program)},
                                 {"launches", std::move(launches)}});

@@ -74,7 +74,7 @@ absl::Status referenceRun(const std::string &model,
       reference::ReferenceModel::create(*graph, checkpointReader(checkpoint)));
   CompileOptions settled = compile;
   settled.target = "cpu"; // Whose context the reference takes.
-  LLAMAC_ASSIGN_OR_RETURN(settled, settleOptions(settled, checkpoint.config));
+  LLAMAC_ASSIGN_OR_RETURN(settled, resolveOptions(settled, checkpoint.config));
 
   LLAMAC_ASSIGN_OR_RETURN(const std::string blob, tokenizerBlob(checkpoint));
   std::unique_ptr<Tokenizer> words;

@@ -170,7 +170,7 @@ absl::Status CompileFlags::checkPlan(const std::string &path) const {
   CompileOptions target;
   target.target = options.target;
   LLAMAC_RETURN_IF_ERROR(
-      settleOptions(target, fromPlan(*plan->plan().config)).status());
+      resolveOptions(target, fromPlan(*plan->plan().config)).status());
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions parsed, parse());
   std::map<std::string, std::string> asked = fieldsOf(parsed.describe());
   std::map<std::string, std::string> held = fieldsOf(plan->plan().options);

@@ -277,7 +277,7 @@ static absl::Status attention(OpCall &call) {
                             static_cast<int64_t>(op.getLayer()),
                             op.getScale().convertToDouble()));
   auto config = op.getConfig();
-  if (!config || config->getFamily() != kernel::AttentionFamily::Split) {
+  if (!config || config->getFamily() != kernel::AttentionFamily::SplitKv) {
     call.results.emplace_back(withoutHeads(std::move(result)));
     return absl::OkStatus();
   }
@@ -333,13 +333,13 @@ static absl::Status sample(OpCall &call) {
   const Tensor &logits = call.tensor(0);
   const Indices &draws = call.indices(1);
   const int64_t rows = logits.shape[0], width = logits.shape[1];
-  if (static_cast<int64_t>(draws.size()) < rows * drawWords)
+  if (static_cast<int64_t>(draws.size()) < rows * samplingParamWords)
     return internalError(absl::StrCat("expected draws of ", rows, " rows, got ",
                                       draws.size(), " words"));
   Indices tokens(rows);
   for (int64_t r = 0; r < rows; ++r) {
     Draw draw;
-    std::memcpy(&draw, draws.data() + r * drawWords, sizeof draw);
+    std::memcpy(&draw, draws.data() + r * samplingParamWords, sizeof draw);
     LLAMAC_ASSIGN_OR_RETURN(tokens[r], tokenOf({logits.data.data() + r * width,
                                                 static_cast<size_t>(width)},
                                                draw));

@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<float>> ReferenceModel::step(
   // Nobody asks for the tokens: draws of zeros take the first.
   if (interpreter.numArguments() > arguments.size())
     arguments.push_back(
-        std::make_shared<Value>(Indices(tokens.size() * drawWords)));
+        std::make_shared<Value>(Indices(tokens.size() * samplingParamWords)));
   reset();
 
   LLAMAC_ASSIGN_OR_RETURN(

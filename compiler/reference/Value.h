@@ -44,7 +44,7 @@ struct Tensor {
 /// An i32 tensor: tokens, positions, sequences, rows, or draws, four words a
 /// row.
 using Indices = std::vector<int32_t>;
-inline constexpr int64_t drawWords = 4;
+inline constexpr int64_t samplingParamWords = 4;
 
 /// A weight by its name; its rows are read where they are used. A vector is a
 /// matrix of one row. `type` is what the IR says, which need not be what the

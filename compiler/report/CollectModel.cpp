@@ -78,7 +78,7 @@ static std::vector<KernelFacts> collectKernels(ModuleOp module) {
     kernel.family = op.getFamily().str();
     kernel.config = configText(op.getPrototype());
     kernel.shape = shapeText(op.getPrototype());
-    for (StringRef role : op.getServes().getAsValueRange<StringAttr>())
+    for (StringRef role : op.getRoles().getAsValueRange<StringAttr>())
       kernel.serves.push_back(role.str());
     kernels.push_back(std::move(kernel));
   }
@@ -121,7 +121,7 @@ private:
 int64_t ProgramCollector::rowsOf(plan::LaunchOp launch,
                                  const ProgramFacts &program) const {
   const int64_t rows = std::min(program.maxRows, basis.context);
-  return launch.getRows() == plan::RowSymbol::Wanted
+  return launch.getRows() == plan::RowSymbol::LogitsRows
              ? std::min({program.maxWanted, rows, basis.wanted})
              : rows;
 }
@@ -143,7 +143,7 @@ ProgramFacts ProgramCollector::collect(plan::ProgramOp op) {
   ProgramFacts program;
   program.name = op.getSymName().str();
   program.maxRows = op.getMaxRowsAttr().getInt();
-  program.maxWanted = op.getMaxWantedAttr().getInt();
+  program.maxWanted = op.getMaxLogitsRowsAttr().getInt();
   if (IntegerAttr bytes = op.getArenaBytesAttr())
     program.arenaBytes = bytes.getInt();
   program.arena = arenaJson(op);

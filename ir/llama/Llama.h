@@ -34,6 +34,10 @@
 
 #include "ir/llama/LlamaInterfaces.h.inc"
 
+namespace llamac::llama {
+class ShapeInference;
+} // namespace llamac::llama
+
 #define GET_OP_CLASSES
 #include "ir/llama/LlamaOps.h.inc"
 

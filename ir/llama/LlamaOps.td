@@ -88,10 +88,30 @@ def Llama_AllRows : Llama_RowKind<[]>;
 class Llama_Op<string opMnemonic, Llama_RowKind rows, list<Trait> traits = []>
     : Op<Llama_Dialect, opMnemonic, !listconcat([Pure], rows.traits, traits)>;
 
-/// An op whose result types are inferred.
+/// An op whose result types infer() gives.
 class Llama_InferredOp<string opMnemonic, Llama_RowKind rows,
                        list<Trait> traits = []>
-    : Llama_Op<opMnemonic, rows, !listconcat([InferTypeOpAdaptor], traits)>;
+    : Llama_Op<opMnemonic, rows, !listconcat([InferTypeOpAdaptor], traits)> {
+  let extraClassDeclaration = [{
+    static void infer(::llamac::llama::ShapeInference &shapes, Adaptor op);
+  }];
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(
+        ::mlir::MLIRContext *context, std::optional<::mlir::Location> location,
+        Adaptor op, ::llvm::SmallVectorImpl<::mlir::Type> &types) {
+      ::llamac::llama::ShapeInference shapes(context, location,
+                                             getOperationName(), types);
+      infer(shapes, op);
+      return ::llvm::failure(shapes.failed);
+    }
+  }];
+}
+
+def Llama_Positive
+    : ConfinedAttr<F64Attr, [AttrConstraint<
+          CPred<"::llvm::cast<::mlir::FloatAttr>($_self).getValue().isFinite() "
+                "&& ::llvm::cast<::mlir::FloatAttr>($_self).getValueAsDouble() "
+                "> 0">, "is positive and finite">]>;
 
 def Llama_NamesResults
     : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
@@ -147,12 +167,12 @@ def Llama_RMSNormOp : Llama_InferredOp<"rms_norm", Llama_RowWiseOfSome> {
         : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llama_Rows:$x, Llama_Vector:$weight, F64Attr:$eps);
+  let arguments = (ins Llama_Rows:$x, Llama_Vector:$weight,
+                       Llama_Positive:$eps);
   let results = (outs Llama_Rows:$result);
   let assemblyFormat = [{
     $x `,` $weight `eps` `=` $eps attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Llama_LinearOp : Llama_InferredOp<"linear", Llama_RowWiseOfSome> {
@@ -185,7 +205,7 @@ def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads", Llama_RowWise> {
   let assemblyFormat = [{
     $x `heads` `=` $heads attr-dict `:` functional-type(operands, results)
   }];
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
   let hasFolder = 1;
 }
 
@@ -201,7 +221,7 @@ def Llama_MergeHeadsOp : Llama_InferredOp<"merge_heads", Llama_RowWise> {
   let arguments = (ins Llama_Heads:$x);
   let results = (outs Llama_Rows:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
   let hasFolder = 1;
 }
 
@@ -259,10 +279,6 @@ def Llama_RopeTableOp : Llama_InferredOp<"rope_table", Llama_AllRows,
   let results = (outs Llama_Table:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$positions,
                                  "::llvm::ArrayRef<double>":$frequencies)>];
-  let extraClassDeclaration = [{
-    /// The h/2 frequencies in radians per position.
-    ::llvm::SmallVector<double> getFrequencyValues();
-  }];
   let assemblyFormat = [{
     $positions `frequencies` `=` $frequencies attr-dict `:`
     functional-type(operands, results)
@@ -270,10 +286,10 @@ def Llama_RopeTableOp : Llama_InferredOp<"rope_table", Llama_AllRows,
   let hasVerifier = 1;
 }
 
-// The launch that turns the query turns the keys too and appends them, and keys
-// are appended for every row.
+// The launch that rotates the query rotates the keys too and appends them, and
+// keys are appended for every row.
 def Llama_RopeOp : Llama_InferredOp<"rope", Llama_AllRows> {
-  let summary = "turns the pairs of each head by their angles";
+  let summary = "rotates the pairs of each head by their angles";
   let description = [{
     With (c, s) = table[n, i, :], pair (a, b) = (x[n, j, 2i], x[n, j, 2i + 1])
     becomes (a * c - b * s, a * s + b * c): Meta's interleaved pairs.
@@ -286,7 +302,7 @@ def Llama_RopeOp : Llama_InferredOp<"rope", Llama_AllRows> {
   let arguments = (ins Llama_Heads:$x, Llama_Table:$table);
   let results = (outs Llama_Heads:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,7 +352,7 @@ def Llama_CacheReadOp : Llama_InferredOp<"cache_read", Llama_AllRows,
   let assemblyFormat = [{
     $kv `layer` `=` $layer attr-dict `:` functional-type(operands, results)
   }];
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", Llama_AllRows, [Llama_NamesResults]> {
@@ -396,7 +412,7 @@ def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores", Llama_AllRows
   let arguments = (ins Llama_Heads:$query, Llama_Heads:$keys);
   let results = (outs Llama_Scores:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Llama_ScaleOp : Llama_InferredOp<"scale", Llama_RowWise> {
@@ -409,14 +425,13 @@ def Llama_ScaleOp : Llama_InferredOp<"scale", Llama_RowWise> {
     %t = llama.scale %s by 1.250000e-01 : (tensor<9x?x?xf32>) -> tensor<9x?x?xf32>
     ```
   }];
-  let arguments = (ins Llama_Values:$x, F64Attr:$factor);
+  let arguments = (ins Llama_Values:$x, Llama_Positive:$factor);
   let results = (outs Llama_Values:$result);
   let assemblyFormat = [{
     $x `by` $factor attr-dict `:` functional-type(operands, results)
   }];
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
   let hasFolder = 1;
-  let hasVerifier = 1;
 }
 
 def Llama_AddMaskOp : Llama_InferredOp<"add_mask", Llama_AllRows> {
@@ -486,14 +501,13 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
   }];
   let arguments = (ins Llama_Heads:$query, Llama_KV:$kv,
                        Llama_Indices:$positions, Llama_Indices:$sequences,
-                       I64Attr:$layer, F64Attr:$scale);
+                       I64Attr:$layer, Llama_Positive:$scale);
   let results = (outs Llama_Heads:$result);
   let assemblyFormat = [{
     operands `layer` `=` $layer `scale` `=` $scale attr-dict `:`
     functional-type(operands, results)
   }];
-  let hasCanonicalizer = 1;
-  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -503,19 +517,19 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
 def Llama_GatherRowsOp : Llama_InferredOp<"gather_rows", Llama_AllRows> {
   let summary = "some rows of a tensor";
   let description = [{
-    `result[i, ...] = x[rows[i], ...]`: the rows whose logits are wanted, of
-    activations, heads, or positions and sequences. A row outside x is an error
-    of the caller.
+    `result[i, ...] = x[rows[i], ...]`: the logits rows of activations,
+    heads, or positions and sequences. A row outside x is an error of the
+    caller.
 
     ```mlir
-    %last = llama.gather_rows %x, %wanted
+    %last = llama.gather_rows %x, %logits_rows
         : (tensor<?x576xf32>, tensor<?xi32>) -> tensor<?x576xf32>
     ```
   }];
   let arguments = (ins Llama_Gatherable:$x, Llama_Indices:$rows);
   let results = (outs Llama_Gatherable:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 #endif // LLAMAC_IR_LLAMA_LLAMAOPS_TD

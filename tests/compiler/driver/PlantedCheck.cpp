@@ -79,7 +79,7 @@ static absl::Status run(const std::string &model, StringRef wrong,
   };
   LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openCheckpoint(model));
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions compileOptions,
-                          settleOptions({}, checkpoint.config));
+                          resolveOptions({}, checkpoint.config));
   const CpuTarget target({.context = 64});
   std::vector<PipelineStep> steps;
   for (PipelineStep &step : checkableSteps(compileOptions, target)) {

@@ -429,7 +429,7 @@ TEST_F(KernelAttentionTest, QkvTurnsAndAppendsTheProductsOfTheNormedRows) {
 
 TEST_F(KernelAttentionTest, SplitAttentionIsItsMergedResult) {
   const std::string config =
-      "config = #kernel.attention_config<family = split, "
+      "config = #kernel.attention_config<family = split_kv, "
       "splits = 3, partial = 4>, ";
   runAndCompare(config, "tensor<?x2x3x4xf32>",
                 "%m = kernel.attention_merge %o at %p {" + config +

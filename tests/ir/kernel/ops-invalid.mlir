@@ -60,7 +60,7 @@ func.func @embed_result_type(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
 
 func.func @embed_positions_without_frequencies(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
   // expected-error @below {{'kernel.embed' op needs positions, frequencies and a second result, or none of them}}
-  %0, %1 = kernel.embed %t, %w angles(%t) : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
+  %0, %1 = kernel.embed %t, %w cos_sin(%t) : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
   return
 }
 
@@ -68,7 +68,7 @@ func.func @embed_positions_without_frequencies(%t: tensor<?xi32>, %w: tensor<9x8
 
 func.func @embed_angles_size(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
   // expected-error @below {{'kernel.embed' op number of frequencies is 2, expected 3}}
-  %0, %1 = kernel.embed %t, %w angles(%t) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x3x2xf32>)
+  %0, %1 = kernel.embed %t, %w cos_sin(%t) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x3x2xf32>)
   return
 }
 
@@ -76,7 +76,7 @@ func.func @embed_angles_size(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
 
 func.func @embed_angles_type(%t: tensor<?xi32>, %w: tensor<9x8xbf16>) {
   // expected-error @below {{'kernel.embed' op angles must hold f32, got 'tensor<?x2x2xf16>'}}
-  %0, %1 = kernel.embed %t, %w angles(%t) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf16>)
+  %0, %1 = kernel.embed %t, %w cos_sin(%t) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf16>)
   return
 }
 
@@ -859,7 +859,7 @@ func.func @attention_result(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, hea
 
 func.func @whole_attention_result(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention' op result is 'tensor<?x4x2x10xf32>', expected 'tensor<?x32xf32>'}}
-  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x2x10xf32>
   return
 }
@@ -868,7 +868,7 @@ func.func @whole_attention_result(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 
 
 func.func @split_rank(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention' op partial result must be a tensor of rank 4, got 'tensor<?x32xf32>'}}
-  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -877,7 +877,7 @@ func.func @split_rank(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2
 
 func.func @split_type(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention' op partial result must hold f32, got 'tensor<?x4x2x10xf16>'}}
-  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x2x10xf16>
   return
 }
@@ -886,7 +886,7 @@ func.func @split_type(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2
 
 func.func @split_heads(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention' op partial result's heads is 2, expected 4}}
-  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x2x10xf32>
   return
 }
@@ -895,7 +895,7 @@ func.func @split_heads(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 
 
 func.func @split_splits(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention' op partial result's splits is 3, expected 2}}
-  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x3x10xf32>
   return
 }
@@ -904,7 +904,7 @@ func.func @split_splits(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads =
 
 func.func @split_partial(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention' op partial result's last dimension is 8, expected 10}}
-  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, layer = 0 : i64, scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x2x8xf32>
   return
 }
@@ -913,7 +913,7 @@ func.func @split_partial(%q: tensor<?x32xf32>, %kv: !llama.kv<layers = 2, heads 
 
 func.func @merge_partials_rank(%q: tensor<?x32xf32>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op partials must be a tensor of rank 4, got 'tensor<?x32xf32>'}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x32xf32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -922,7 +922,7 @@ func.func @merge_partials_rank(%q: tensor<?x32xf32>, %p: tensor<?xi32>) {
 
 func.func @merge_partials_type(%q: tensor<?x4x2x10xf16>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op partials must hold f32, got 'tensor<?x4x2x10xf16>'}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf16>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -931,7 +931,7 @@ func.func @merge_partials_type(%q: tensor<?x4x2x10xf16>, %p: tensor<?xi32>) {
 
 func.func @merge_result_rank(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op result must be a tensor of rank 2, got 'tensor<?x4x8xf32>'}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x4x8xf32>
   return
 }
@@ -940,7 +940,7 @@ func.func @merge_result_rank(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
 
 func.func @merge_result_type(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op result must hold f32, got 'tensor<?x32xf16>'}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf16>
   return
 }
@@ -949,7 +949,7 @@ func.func @merge_result_type(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
 
 func.func @merge_positions_rank(%q: tensor<?x4x2x10xf32>, %p: tensor<i32>) {
   // expected-error @below {{'kernel.attention_merge' op positions must be a tensor of rank 1, got 'tensor<i32>'}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<i32>) -> tensor<?x32xf32>
   return
 }
@@ -958,7 +958,7 @@ func.func @merge_positions_rank(%q: tensor<?x4x2x10xf32>, %p: tensor<i32>) {
 
 func.func @merge_positions_type(%q: tensor<?x4x2x10xf32>, %p: tensor<?xui32>) {
   // expected-error @below {{'kernel.attention_merge' op positions must hold i32, got 'tensor<?xui32>'}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xui32>) -> tensor<?x32xf32>
   return
 }
@@ -966,8 +966,8 @@ func.func @merge_positions_type(%q: tensor<?x4x2x10xf32>, %p: tensor<?xui32>) {
 // -----
 
 func.func @merge_family(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
-  // expected-error @below {{'kernel.attention_merge' op config is #kernel.attention_config<family = whole, splits = 2, partial = 10>, expected the split family}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = whole, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  // expected-error @below {{'kernel.attention_merge' op config is #kernel.attention_config<family = unsplit, splits = 2, partial = 10>, expected the split family}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = unsplit, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -976,7 +976,7 @@ func.func @merge_family(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
 
 func.func @merge_splits(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op partials' splits is 2, expected 4}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 4, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 4, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -985,7 +985,7 @@ func.func @merge_splits(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
 
 func.func @merge_partial(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op partials' last dimension is 10, expected 12}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 12>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 12>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -994,7 +994,7 @@ func.func @merge_partial(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
 
 func.func @merge_width(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op result's width is 30, expected a multiple of 4 heads}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x30xf32>
   return
 }
@@ -1003,7 +1003,7 @@ func.func @merge_width(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
 
 func.func @merge_kv_heads(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op kvHeads is 3, expected a divisor of 4 heads}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 3 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 3 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -1012,7 +1012,7 @@ func.func @merge_kv_heads(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
 
 func.func @merge_no_kv_heads(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
   // expected-error @below {{'kernel.attention_merge' op kvHeads is 0, expected a divisor of 4 heads}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split, splits = 2, partial = 10>, kvHeads = 0 : i64, scale = 0.5 : f64}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, kvHeads = 0 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -1053,7 +1053,7 @@ func.func private @attention_family() attributes {config = #kernel.attention_con
 
 func.func @qkv_input_rank(%x: tensor<64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op input must be a tensor of rank 2, got 'tensor<64xf32>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1062,7 +1062,7 @@ func.func @qkv_input_rank(%x: tensor<64xf32>, %q: tensor<32x64xbf16>, %k: tensor
 
 func.func @qkv_input_type(%x: tensor<?x64xf16>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op input must hold f32, got 'tensor<?x64xf16>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf16>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1071,7 +1071,7 @@ func.func @qkv_input_type(%x: tensor<?x64xf16>, %q: tensor<32x64xbf16>, %k: tens
 
 func.func @qkv_turned_rank(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op turned query must be a tensor of rank 2, got 'tensor<?x4x8xf32>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x4x8xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1080,7 +1080,7 @@ func.func @qkv_turned_rank(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: ten
 
 func.func @qkv_turned_type(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op turned query must hold f32, got 'tensor<?x32xf16>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf16>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1089,7 +1089,7 @@ func.func @qkv_turned_type(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: ten
 
 func.func @qkv_turned_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op turned query's width is 16, expected 32}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1098,7 +1098,7 @@ func.func @qkv_turned_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: te
 
 func.func @qkv_query_weight_type(%x: tensor<?x64xf32>, %q: tensor<32x64xi8>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op query weight must hold f32, f16, bf16 or a block format, got 'tensor<32x64xi8>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xi8>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1107,7 +1107,7 @@ func.func @qkv_query_weight_type(%x: tensor<?x64xf32>, %q: tensor<32x64xi8>, %k:
 
 func.func @qkv_query_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x32xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op query weight's columns is 32, expected 64}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x32xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1116,7 +1116,7 @@ func.func @qkv_query_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x32xbf16>
 
 func.func @qkv_query_weight_rows(%x: tensor<?x64xf32>, %q: tensor<24x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op query's width is 24, expected a multiple of 16}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<24x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1125,7 +1125,7 @@ func.func @qkv_query_weight_rows(%x: tensor<?x64xf32>, %q: tensor<24x64xbf16>, %
 
 func.func @qkv_key_weight_rank(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op key weight must be a tensor of rank 2, got 'tensor<16xbf16>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1134,7 +1134,7 @@ func.func @qkv_key_weight_rank(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k:
 
 func.func @qkv_key_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x32xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op key weight's columns is 32, expected 64}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x32xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1143,7 +1143,7 @@ func.func @qkv_key_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, 
 
 func.func @qkv_key_weight_rows(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<24x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op key weight's rows is 24, expected 16}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<24x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1152,7 +1152,7 @@ func.func @qkv_key_weight_rows(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k:
 
 func.func @qkv_value_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x32xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op value weight's columns is 32, expected 64}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x32xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1161,7 +1161,7 @@ func.func @qkv_value_weight_columns(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>
 
 func.func @qkv_value_weight_rows(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<8x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op value weight's rows is 8, expected 16}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<8x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1170,7 +1170,7 @@ func.func @qkv_value_weight_rows(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %
 
 func.func @qkv_norm_without_eps(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op needs both a norm weight and eps, or neither}}
-  %0:2 = kernel.qkv %x, %q, %k, %v norm(%n) turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v norm(%n) rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<64xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1179,7 +1179,7 @@ func.func @qkv_norm_without_eps(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k
 
 func.func @qkv_eps_without_norm(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op needs both a norm weight and eps, or neither}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1188,7 +1188,7 @@ func.func @qkv_eps_without_norm(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k
 
 func.func @qkv_norm_size(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<32xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op norm weight's size is 32, expected 64}}
-  %0:2 = kernel.qkv %x, %q, %k, %v norm(%n) turned by %t into %kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v norm(%n) rotated by %t into %kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<32xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1197,7 +1197,7 @@ func.func @qkv_norm_size(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tenso
 
 func.func @qkv_table_pairs(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op table's pairs is 8, expected 4}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1206,7 +1206,7 @@ func.func @qkv_table_pairs(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: ten
 
 func.func @qkv_kv(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: i32, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op kv must be a !llama.kv, got 'i32'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, i32, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, i32)
   return
 }
@@ -1215,7 +1215,7 @@ func.func @qkv_kv(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64
 
 func.func @qkv_new_kv(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op new kv is '!llama.kv<layers = 3, heads = 2, size = 8>', expected '!llama.kv<layers = 2, heads = 2, size = 8>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 3, heads = 2, size = 8>)
   return
 }
@@ -1224,7 +1224,7 @@ func.func @qkv_new_kv(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<1
 
 func.func @qkv_positions(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi64>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op positions must hold i32, got 'tensor<?xi64>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi64>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1233,7 +1233,7 @@ func.func @qkv_positions(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tenso
 
 func.func @qkv_sequences(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?x1xi32>) {
   // expected-error @below {{'kernel.qkv' op sequences must be a tensor of rank 1, got 'tensor<?x1xi32>'}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 0 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?x1xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
@@ -1242,7 +1242,7 @@ func.func @qkv_sequences(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tenso
 
 func.func @qkv_layer(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op layer is 2, the cache has 2}}
-  %0:2 = kernel.qkv %x, %q, %k, %v turned by %t into %kv at %p, %s {layer = 2 : i64}
+  %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {layer = 2 : i64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
   return
 }
