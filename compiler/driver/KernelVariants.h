@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What a plan holds for tuning: for each kernel the configs that its target
-// says it may have in place of its own, as source and geometry. Nothing of it
-// is compiled until it is tried or run.
+// allows in place of the selected one, as source and geometry. Nothing of it is
+// compiled until it is tried or run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ namespace llamac {
 
 /// The variants of the kernels of `plan`, which is to hold `contents`, best
 /// first by the target's prediction, by the kernels' names; none of one that is
-/// in `fixed`. Those that the device has no room for, or that need memory which
-/// the plan does not set aside, are left out.
+/// in `fixed`. Those that do not fit the device, or that need more memory than
+/// the plan reserves, are left out.
 llvm::StringMap<KernelTuning> listVariants(mlir::ModuleOp plan,
                                            const PlanContents &contents,
                                            const Backend &backend,

@@ -9,6 +9,7 @@
 #include "ir/plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -91,6 +92,17 @@ LogicalResult KernelOp::verify() {
                          << " operands, the kernel has "
                          << block.getNumArguments();
   return success();
+}
+
+int64_t KernelOp::getMaxRows() {
+  uint64_t most = 1;
+  for (auto program : (*this)->getParentOfType<ModuleOp>().getOps<ProgramOp>())
+    for (auto launch : program.getOps<LaunchOp>())
+      if (launch.getKernel() == getSymName())
+        most = std::max(most, launch.getRows() == RowSymbol::Tokens
+                                  ? program.getMaxRows()
+                                  : program.getMaxLogitsRows());
+  return static_cast<int64_t>(most);
 }
 
 /// The elements of `maps`, if there are any.

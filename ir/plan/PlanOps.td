@@ -135,6 +135,9 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock,
   let extraClassDeclaration = [{
     /// The op that says what the kernel computes.
     ::mlir::Operation &getPrototype() { return getBody().front().front(); }
+
+    /// The most rows that a launch of the kernel in its module may have.
+    int64_t getMaxRows();
   }];
 }
 

@@ -144,6 +144,11 @@ function table(caption, columns, rows, foot) {
   );
 }
 
+// A bar of `share` of `width` pixels, and the share in percent.
+function shareBar(share, width) {
+  return el("span", { class: "whole" }, el("span", { class: "share", style: `width:${(width * share).toFixed(1)}px` }), `${(100 * share).toFixed(1)} %`);
+}
+
 function legend(entries) {
   return el(
     "ul",
