@@ -315,9 +315,9 @@ def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
   let summary = "Family and tile config of every launch";
   let description = [{
     Asks the target for the config of each kernel op at the function's row
-    bound; behind `kernel.gather_rows` the bound of the logits rows counts.
+    bound; after `kernel.gather_rows` the bound of the logits rows counts.
     Attention that the target splits over the keys gets a
-    `kernel.attention_merge` behind it.
+    `kernel.attention_merge` after it.
 
     ```mlir
     %o = kernel.attention %q over %kv at %positions, %sequences

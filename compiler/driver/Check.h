@@ -83,8 +83,8 @@ struct CheckedStep {
 
 /// A kernel of a plan by its launch with the largest error.
 struct CheckedKernel {
-  std::string kernel; ///< Its symbol, behind those whose results only it reads.
-  std::string op;     ///< That it implements.
+  std::string kernel;  ///< Its symbol, after those whose results only it reads.
+  std::string op;      ///< That it implements.
   std::string program; ///< Of the launch, as are the rest.
   std::string location;
   std::optional<int64_t> layer;
@@ -106,7 +106,7 @@ struct CheckedKernel {
 struct Culprit {
   std::string pass;     ///< Empty for a launch.
   std::string kernel;   ///< Of a launch.
-  std::string op;       ///< By its name after the pass; empty: none was found.
+  std::string op;       ///< By its name after the pass; empty: not found.
   std::string location; ///< The name of the value that it should have given.
   std::optional<int64_t> layer;
   std::string where; ///< Of a launch: program, row and column.
@@ -126,7 +126,7 @@ struct CheckReport {
 /// `count` ids spread over a vocabulary of `vocab`.
 std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab);
 
-/// The passes that the reference can follow: all before lower-to-plan.
+/// The passes that the reference can check: all before lower-to-plan.
 std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
                                          const kernel::Target &target);
 

@@ -50,7 +50,7 @@ enum class Phase {
 /// Every phase in order, as command lines name them.
 llvm::ArrayRef<llvm::StringLiteral> phaseNames();
 
-/// The phase called `name`. Usage error when there is none.
+/// The phase called `name`. Usage error for an unknown one.
 absl::StatusOr<Phase> parsePhase(absl::string_view name);
 
 struct CompileOptions {

@@ -96,9 +96,9 @@ static SourceFile unitOf(const KernelOverride &override,
 // The check
 //===----------------------------------------------------------------------===//
 
-/// Row counts to try: a ragged tile behind a whole one, which where blocks go
-/// from tile to tile has 128 rows; where a kernel keeps all rows in registers,
-/// the most and one less.
+/// Row counts to try: a full tile and a ragged one after it; a tile has 128
+/// rows where blocks go from tile to tile. Where a kernel keeps all rows in
+/// registers, the most and one less.
 static std::vector<int64_t> rowCounts(int64_t rowBlock, int64_t maxRows,
                                       int64_t context) {
   const int64_t most = std::min(maxRows, 2 * context);

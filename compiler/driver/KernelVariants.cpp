@@ -191,12 +191,12 @@ std::string generatorOf(StringRef target) {
 }
 
 absl::Status ClangVariantCompiler::check(const PlanReader &plan) const {
-  const std::string own = generatorOf(plan.plan().target);
+  const std::string expected = generatorOf(plan.plan().target);
   const std::string &generator = plan.plan().generator;
-  if (generator == own)
+  if (generator == expected)
     return absl::OkStatus();
   return badPlanError(
-      absl::StrCat(plan.path(), ": generator: expected ", own, ", got ",
+      absl::StrCat(plan.path(), ": generator: expected ", expected, ", got ",
                    generator.empty() ? "none" : generator,
                    "; another llamac compiled the plan: compile it again"));
 }

@@ -94,7 +94,7 @@ static std::vector<PlannedStep> planSteps(int64_t tokens,
   return steps;
 }
 
-/// The most tokens of all steps where the user gives none.
+/// The most tokens of all steps, unless the user gives tokens.
 static constexpr int64_t defaultTokens = 278;
 
 //===----------------------------------------------------------------------===//
@@ -408,7 +408,7 @@ LaunchChecker::readResult(const Pair &pair, unsigned i, StepMemory &memory) {
   return numbersIn(bytes, expected);
 }
 
-/// The kernel's symbol, behind those of the launches whose private results it
+/// The kernel's symbol, after those of the launches whose private results it
 /// reads: they are compared together.
 std::string LaunchChecker::kernelNames(const Pair &pair) const {
   std::vector<std::string> names;

@@ -23,7 +23,7 @@ using namespace mlir;
 
 namespace llamac {
 
-/// Of a step's function; behind tokens, positions, sequences and logits rows.
+/// Of a step's function; after tokens, positions, sequences and logits rows.
 static constexpr size_t cacheArgument = 4;
 
 absl::StatusOr<std::unique_ptr<LaunchReference>>
@@ -125,7 +125,7 @@ absl::Status LaunchReference::step(StringRef function,
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<reference::ValuePtr> results,
                           program->interpreter.run(std::move(arguments),
                                                    weights, parallel, record));
-  state = results[1]; // Behind the logits.
+  state = results[1]; // After the logits.
   length += static_cast<int32_t>(tokens.size());
   return absl::OkStatus();
 }

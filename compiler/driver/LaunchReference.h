@@ -42,8 +42,8 @@ public:
   create(mlir::ModuleOp module, reference::WeightReader reader,
          const kernel::TargetNumerics &numerics, uint64_t pageBytes);
 
-  /// The ops of @`function` that become launches, in order; none where there
-  /// is no such function.
+  /// The ops of @`function` that become launches, in order; empty when
+  /// there is no such function.
   llvm::ArrayRef<mlir::Operation *> launches(llvm::StringRef function) const;
 
   /// Runs `tokens` as the next ones of sequence 0 through @`function`, which

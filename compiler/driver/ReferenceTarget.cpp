@@ -48,7 +48,7 @@ public:
   static absl::StatusOr<std::unique_ptr<ReferenceTarget>>
   open(const std::string &model, const std::string &weightFormat);
 
-  /// The logits that follow the last of `tokens`, or each of them: those behind
+  /// The logits that follow the last of `tokens`, or each of them, after
   /// the first `seen` tokens of the only sequence. Accuracy error when they are
   /// not finite.
   absl::StatusOr<std::vector<float>> step(absl::Span<const int32_t> tokens,

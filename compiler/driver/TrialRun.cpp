@@ -132,7 +132,7 @@ absl::Status KernelTrial::run(const SimModule &module,
     if (!std::all_of(left.bytes.data(), left.bytes.data() + left.bytes.size(),
                      [](uint8_t byte) { return byte == 0; }))
       return accuracyError(
-          absl::StrCat(left.name, ": expected every counter to be 0 behind the "
+          absl::StrCat(left.name, ": expected every counter to be 0 after the "
                                   "kernel, got another number"));
   }
   return absl::OkStatus();

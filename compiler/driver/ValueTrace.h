@@ -49,7 +49,7 @@ public:
 
   explicit ValueTrace(double tolerance) : tolerance(tolerance) {}
 
-  // Both refer to the trace. The recorder sees the whole run before the pass,
+  // Both refer to the trace. The recorder sees the run before the pass,
   // then the comparer that after it, in the same steps.
   Callback recorder();
   Callback comparer();

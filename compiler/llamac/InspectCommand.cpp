@@ -302,7 +302,7 @@ struct InspectCommand {
   CompileFlags flags;
   bool asJson = false;
   bool memory = false;
-  std::string html; ///< Where the report goes; empty: none is asked for.
+  std::string html; ///< The report to write, if any.
   ReportOptions report;
 
   absl::Status run() const {

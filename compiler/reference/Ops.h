@@ -38,8 +38,8 @@ namespace llamac::reference {
 /// of operands is checked by the op.
 struct OpCall {
   mlir::Operation &op;
-  /// In the order of the op's operands. One that nobody else refers to may be
-  /// taken apart.
+  /// In the order of the op's operands. One that nothing else refers to may be
+  /// moved from.
   llvm::MutableArrayRef<ValuePtr> operands;
   WeightStore &weights;
   Parallel &parallel;

@@ -19,7 +19,7 @@ using namespace mlir;
 namespace llamac::reference {
 
 /// Whether `type` is that of @step: four index tensors and a KV state in,
-/// logits and the state out; perhaps sampling params in and tokens out besides.
+/// logits and the state out; perhaps also sampling params in and tokens out.
 static bool isStep(FunctionType type) {
   auto isIndices = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);

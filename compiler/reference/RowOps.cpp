@@ -82,7 +82,7 @@ absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
   return result;
 }
 
-/// Of both dialects; kernel.embed may give cosines and sines besides.
+/// Of both dialects; kernel.embed may also give cosines and sines.
 static absl::Status embed(OpCall &call) {
   LLAMAC_RETURN_IF_ERROR(
       call.give(embedRows(call, call.indices(0), call.weight(1))));

@@ -35,7 +35,7 @@ static std::string configText(Operation &op) {
   return parameters.str();
 }
 
-/// The weights that `op` takes, or what it makes when it takes none.
+/// The weights that `op` reads; what it makes when it reads none.
 static std::string shapeText(Operation &op) {
   std::vector<std::string> matrices;
   bool hasNorm = false;

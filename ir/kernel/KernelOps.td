@@ -64,7 +64,9 @@ def AnchorOpInterface : OpInterface<"AnchorOpInterface"> {
 class Kernel_AnchorOp<string mnemonic, list<Trait> traits = []>
     : Kernel_Op<mnemonic,
                 !listconcat([Pure, DeclareOpInterfaceMethods<
-                                       AnchorOpInterface>], traits)>;
+                                       AnchorOpInterface>], traits)> {
+  let hasVerifier = 1;
+}
 
 def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
   let description = "An op on scalars, in the regions of others.";
@@ -212,7 +214,6 @@ def Kernel_EmbedOp : Kernel_AnchorOp<"embed"> {
     $tokens `,` $table (`cos_sin` `(` $positions^ `)`)? attr-dict `:`
     functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
@@ -226,7 +227,6 @@ def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
   let assemblyFormat = [{
     $positions attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_RmsNormOp
@@ -237,7 +237,6 @@ def Kernel_RmsNormOp
   let assemblyFormat = [{
     $input `,` $weight attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_GatherRowsOp : Kernel_AnchorOp<"gather_rows"> {
@@ -252,7 +251,6 @@ def Kernel_GatherRowsOp : Kernel_AnchorOp<"gather_rows"> {
   let assemblyFormat = [{
     $input `,` $rows attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments]> {
@@ -286,7 +284,6 @@ def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments]> {
     (`extras` `(` $extras^ `)`)? `epilogue` $epilogue attr-dict `:`
     functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_RopeAppendOp
@@ -307,7 +304,6 @@ def Kernel_RopeAppendOp
     $query `,` $key `,` $value `,` $table `into` $kv `at` $positions `,`
     $sequences attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_QkvOp
@@ -340,7 +336,6 @@ def Kernel_QkvOp
     (`norm` `(` $normWeight^ `)`)? `rotated` `by` $table `into` $kv `at`
     $positions `,` $sequences attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
@@ -361,7 +356,6 @@ def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
     $query `over` $kv `at` $positions `,` $sequences attr-dict `:`
     functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_AttentionMergeOp : Kernel_AnchorOp<"attention_merge"> {
@@ -379,7 +373,6 @@ def Kernel_AttentionMergeOp : Kernel_AnchorOp<"attention_merge"> {
   let assemblyFormat = [{
     $partials `at` $positions attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_PointwiseOp
@@ -391,7 +384,6 @@ def Kernel_PointwiseOp
   let assemblyFormat = [{
     $inputs `body` $body attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
@@ -416,7 +408,6 @@ def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
   let assemblyFormat = [{
     $logits `by` $params attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Passes that look for attention know one form of it: one scale, directly on
-// the scores, and reads of the state that the layer's own append made. Other
-// ways to write the same are brought into this form here. A product of two
+// the scores, and reads of the state that the layer's own append made.
+// Equivalent forms are rewritten to this one here. A product of two
 // scales is rounded once where it was rounded twice.
 //
 //===----------------------------------------------------------------------===//

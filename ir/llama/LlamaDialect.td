@@ -29,7 +29,7 @@ def Llama_Dialect : Dialect {
 
     Row `i` is token `tokens[i]` at absolute position `positions[i]` of sequence
     `sequences[i]`; `logits_rows` holds the rows to compute logits of. The same
-    function serves prefill (many rows of one sequence) and decode (one row of
+    function runs prefill (many rows of one sequence) and decode (one row of
     each of several sequences), so the number of rows is symbolic.
 
     Every op is a value computation without side effects. Activations are f32

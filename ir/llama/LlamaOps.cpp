@@ -65,7 +65,7 @@ public:
     return known.size;
   }
 
-  /// `whole` / `part`, which must be whole; neither may be unknown.
+  /// `whole` / `part`, which must divide it; neither may be unknown.
   int64_t quotient(Dim whole, Dim part) {
     if (ShapedType::isDynamic(whole.size) || ShapedType::isDynamic(part.size))
       error("expects ", part.what, " and ", whole.what, " to be static");

@@ -92,6 +92,7 @@ class Llama_Op<string opMnemonic, Llama_RowKind rows, list<Trait> traits = []>
 class Llama_InferredOp<string opMnemonic, Llama_RowKind rows,
                        list<Trait> traits = []>
     : Llama_Op<opMnemonic, rows, !listconcat([InferTypeOpAdaptor], traits)> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = [{
     static void infer(::llamac::llama::ShapeInference &shapes, Adaptor op);
   }];
@@ -150,7 +151,6 @@ def Llama_EmbeddingOp : Llama_InferredOp<"embedding", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Indices:$tokens, Llama_Matrix:$table);
   let results = (outs Llama_Rows:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -188,7 +188,6 @@ def Llama_LinearOp : Llama_InferredOp<"linear", Llama_RowWiseOfSome> {
   }];
   let arguments = (ins Llama_Rows:$x, Llama_Matrix:$weight);
   let results = (outs Llama_Rows:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads", Llama_RowWise> {
@@ -220,7 +219,6 @@ def Llama_MergeHeadsOp : Llama_InferredOp<"merge_heads", Llama_RowWise> {
   }];
   let arguments = (ins Llama_Heads:$x);
   let results = (outs Llama_Rows:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasCanonicalizeMethod = 1;
   let hasFolder = 1;
 }
@@ -229,7 +227,6 @@ class Llama_BinaryOp<string opMnemonic>
     : Llama_InferredOp<opMnemonic, Llama_RowWise, [Commutative]> {
   let arguments = (ins Llama_Values:$lhs, Llama_Values:$rhs);
   let results = (outs Llama_Values:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_AddOp : Llama_BinaryOp<"add"> {
@@ -253,7 +250,6 @@ def Llama_SiluOp : Llama_InferredOp<"silu", Llama_RowWise> {
   }];
   let arguments = (ins Llama_Values:$x);
   let results = (outs Llama_Values:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -301,7 +297,6 @@ def Llama_RopeOp : Llama_InferredOp<"rope", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Heads:$x, Llama_Table:$table);
   let results = (outs Llama_Heads:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasCanonicalizeMethod = 1;
 }
 
@@ -373,7 +368,6 @@ def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", Llama_AllRows, [Llama_N
   let arguments = (ins Llama_KV:$kv, Llama_Indices:$positions,
                        Llama_Indices:$sequences);
   let results = (outs Llama_Indices:$keyPositions, Llama_Indices:$keySequences);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -394,7 +388,6 @@ def Llama_CausalMaskOp : Llama_InferredOp<"causal_mask", Llama_AllRows, [Llama_N
   let arguments = (ins Llama_Indices:$positions, Llama_Indices:$sequences,
                        Llama_Indices:$keyPositions, Llama_Indices:$keySequences);
   let results = (outs Llama_Mask:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores", Llama_AllRows> {
@@ -411,7 +404,6 @@ def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores", Llama_AllRows
   }];
   let arguments = (ins Llama_Heads:$query, Llama_Heads:$keys);
   let results = (outs Llama_Scores:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasCanonicalizeMethod = 1;
 }
 
@@ -448,7 +440,6 @@ def Llama_AddMaskOp : Llama_InferredOp<"add_mask", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Scores:$scores, Llama_Mask:$mask);
   let results = (outs Llama_Scores:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }
 
@@ -464,7 +455,6 @@ def Llama_SoftmaxOp : Llama_InferredOp<"softmax", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Scores:$scores);
   let results = (outs Llama_Scores:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values", Llama_AllRows> {
@@ -481,7 +471,6 @@ def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values", Llama_AllRows
   }];
   let arguments = (ins Llama_Scores:$probabilities, Llama_Heads:$values);
   let results = (outs Llama_Heads:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
@@ -528,7 +517,6 @@ def Llama_GatherRowsOp : Llama_InferredOp<"gather_rows", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Gatherable:$x, Llama_Indices:$rows);
   let results = (outs Llama_Gatherable:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasCanonicalizeMethod = 1;
 }
 

@@ -123,7 +123,7 @@ LogicalResult LaunchOp::verify() {
   for (int32_t access : getAccesses())
     if (!symbolizeAccess(static_cast<uint32_t>(access)))
       return emitOpError() << "access " << access
-                           << " is none of read, write and update";
+                           << ", expected read, write or update";
   for (Attribute attr : mapsOf(*this)) {
     auto map = dyn_cast<TensorMapAttr>(attr);
     if (!map)

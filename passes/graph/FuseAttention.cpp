@@ -57,7 +57,7 @@ namespace {
 
 /// How a state of the cache was made in the step.
 struct Appends {
-  Value before; ///< The state ahead of all appends.
+  Value before; ///< The state before all appends.
   /// Of the rows that all of them append; null when they differ.
   Value positions, sequences;
 };
@@ -86,7 +86,7 @@ static AppendsByState findAppends(func::FuncOp func) {
   return states;
 }
 
-/// Whether `layer` is appended to on the way to the state `kv`: mostly last.
+/// Whether an append to `layer` leads to the state `kv`: mostly the last one.
 static bool appendsLayer(Value kv, uint64_t layer) {
   while (auto append = kv.getDefiningOp<llama::CacheAppendOp>()) {
     if (append.getLayer() == layer)

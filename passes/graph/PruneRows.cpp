@@ -8,7 +8,7 @@
 //
 // One walk from the last op to the first. An op whose result is read by
 // gathers of the same rows alone is made again from gathered operands; these
-// gathers are looked at in their turn, where the walk meets the ops that make
+// gathers are looked at in their turn, where the walk reaches the ops that make
 // the operands. A value has one gather of the same rows, and an op is looked
 // at once.
 //

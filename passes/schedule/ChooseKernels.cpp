@@ -36,7 +36,7 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
     const std::unique_ptr<kernel::Target> target = kernel::targetOf(func);
     if (!target)
       return signalPassFailure();
-    // Rows behind gather_rows are the logits rows.
+    // Rows after gather_rows are the logits rows.
     llvm::DenseSet<Value> gathered;
     func.walk([&](Operation *op) {
       if (!isa_and_nonnull<kernel::KernelDialect>(op->getDialect()) ||
@@ -60,7 +60,7 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
     });
   }
 
-  /// Gives `op` partial results and puts the merge behind it.
+  /// Gives `op` partial results and puts the merge after it.
   static void splitAttention(AttentionOp op, AttentionConfigAttr config) {
     OpBuilder builder(op);
     auto type = cast<RankedTensorType>(op.getType());

@@ -39,7 +39,7 @@ struct FuseEmbed : impl::FuseEmbedBase<FuseEmbed> {
     }
     if (!embed || !table)
       return;
-    // The embedding table is behind neither of them.
+    // Both come after the embedding table.
     Operation *first = embed->isBeforeInBlock(table) ? embed : table;
     OpBuilder builder(first);
     if (Operation *weight = embed.getTable().getDefiningOp())

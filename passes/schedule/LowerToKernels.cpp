@@ -12,7 +12,7 @@
 // [rows, width]: heads are a view of the width.
 //
 // The launch that appends a layer's keys rotates its queries too. What makes
-// the queries is lowered ahead of the append where it comes after it.
+// the queries is lowered before the append even where it comes after it.
 //
 //===----------------------------------------------------------------------===//
 

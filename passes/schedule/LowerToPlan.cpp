@@ -263,8 +263,8 @@ LogicalResult ProgramBuilder::run(ModuleOp module) {
   const bool samples = func.getNumArguments() == stepArguments + 1;
   if (func.getNumArguments() != stepArguments && !samples)
     return func.emitError("expected @step's five arguments: tokens, positions, "
-                          "sequences, logits rows, kv; or sampling params "
-                          "besides");
+                          "sequences, logits rows, kv, and perhaps "
+                          "sampling params");
 
   builder.setInsertionPointToEnd(module.getBody());
   auto program = builder.create<plan::ProgramOp>(

@@ -27,7 +27,7 @@ struct PlacedBuffer : LiveRange {
   int64_t offset = 0;
 };
 
-/// What buffers are placed in ascending order of.
+/// Buffers are placed in ascending order of their rank.
 using Rank = std::pair<int64_t, int64_t> (*)(const LiveRange &);
 
 /// Places `buffers` in the order of `rank`, at the lowest free offset each, and
