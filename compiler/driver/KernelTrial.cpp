@@ -1,5 +1,4 @@
-//===- KernelTrial.cpp - A kernel alone, on random operands
-//----------------===//
+//===- KernelTrial.cpp - A kernel alone, on random operands ---------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -8,8 +8,9 @@
 //
 // Walks the function in order and builds, for each op of the graph, the kernel
 // op that does its work, keeping the kernel value that stands for each value
-// of the graph. convert() has an overload for each op. Kernel values are
-// [rows, width]: heads are a view of the width.
+// of the graph. convert() has an overload for each op; element-wise ops are
+// rows of a table. Kernel values are [rows, width]: heads are a view of the
+// width.
 //
 // The launch that appends a layer's keys rotates its queries too. What makes
 // the queries is lowered before the append even where it comes after it.
@@ -96,19 +97,23 @@ private:
   LogicalResult lower(Operation *op) {
     if (!met.insert(op).second)
       return success();
+    auto checked = [&](auto convert) -> LogicalResult {
+      if (canLower(op))
+        return convert();
+      return op->emitError("reads a result of llama.rope, which may only be an "
+                           "attention's query or an appended key");
+    };
+    const auto *scalar = llvm::find_if(scalarOps, [&](const auto &row) {
+      return row.first == op->getName().getStringRef();
+    });
+    if (scalar != std::end(scalarOps))
+      return checked([&] { return pointwise(op, scalar->second); });
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<func::ReturnOp, llama::AddOp, llama::AttentionOp,
-              llama::CacheAppendOp, llama::EmbeddingOp, llama::GatherRowsOp,
-              llama::LinearOp, llama::MergeHeadsOp, llama::MulOp,
-              llama::RMSNormOp, llama::RopeOp, llama::RopeTableOp,
-              llama::SiluOp, llama::SplitHeadsOp, llama::WeightOp>(
-            [&](auto known) -> LogicalResult {
-              if (canLower(op))
-                return convert(known);
-              return op->emitError("reads a result of llama.rope, which may "
-                                   "only be an attention's query or an "
-                                   "appended key");
-            })
+        .Case<func::ReturnOp, llama::AttentionOp, llama::CacheAppendOp,
+              llama::EmbeddingOp, llama::GatherRowsOp, llama::LinearOp,
+              llama::MergeHeadsOp, llama::RMSNormOp, llama::RopeOp,
+              llama::RopeTableOp, llama::SplitHeadsOp, llama::WeightOp>(
+            [&](auto known) { return checked([&] { return convert(known); }); })
         .Default([](Operation *op) -> LogicalResult {
           InFlightDiagnostic error = op->emitError() << "no kernel implements "
                                                      << op->getName();
@@ -156,9 +161,6 @@ private:
   LogicalResult convert(llama::WeightOp op) { return clone(op); }
   LogicalResult convert(llama::MergeHeadsOp op) { return view(op); }
   LogicalResult convert(llama::SplitHeadsOp op) { return view(op); }
-  LogicalResult convert(llama::AddOp op) { return pointwise(op); }
-  LogicalResult convert(llama::MulOp op) { return pointwise(op); }
-  LogicalResult convert(llama::SiluOp op) { return pointwise(op); }
   // With the append of its layer.
   LogicalResult convert(llama::RopeOp) { return success(); }
 
@@ -211,7 +213,7 @@ private:
     return success();
   }
 
-  LogicalResult pointwise(Operation *op);
+  LogicalResult pointwise(Operation *op, StringRef scalarName);
 
   func::FuncOp func;
   OpBuilder builder;
@@ -219,7 +221,7 @@ private:
   llvm::SmallPtrSet<Operation *, 32> met; ///< Lowered, or being lowered.
 };
 
-LogicalResult Lowering::pointwise(Operation *op) {
+LogicalResult Lowering::pointwise(Operation *op, StringRef scalarName) {
   SmallVector<Value> inputs;
   for (Value operand : op->getOperands())
     if (!llvm::is_contained(inputs, of(operand)))
@@ -230,10 +232,7 @@ LogicalResult Lowering::pointwise(Operation *op) {
   SmallVector<Type> types(inputs.size(), builder.getF32Type());
   SmallVector<Location> locs(inputs.size(), op->getLoc());
   Block *block = builder.createBlock(&lowered.getBody(), {}, types, locs);
-  const auto *known = llvm::find_if(scalarOps, [&](const auto &row) {
-    return row.first == op->getName().getStringRef();
-  });
-  OperationState scalar(op->getLoc(), known->second);
+  OperationState scalar(op->getLoc(), scalarName);
   scalar.addTypes(builder.getF32Type());
   for (Value operand : op->getOperands()) {
     auto *it = llvm::find(inputs, of(operand));
