@@ -24,8 +24,8 @@ static int64_t bytesOf(const schema::WeightT &weight) {
 }
 
 /// A plan knows no costs, so that the launches of a kernel are one use.
-static Json collectProgram(const schema::PlanT &plan,
-                           const schema::ProgramT &program) {
+static Json collectPlanProgram(const schema::PlanT &plan,
+                               const schema::ProgramT &program) {
   Json launches = Json::array(), uses = Json::array();
   std::map<uint32_t, size_t> numbers;
   int64_t interval = 0;
@@ -80,7 +80,7 @@ absl::StatusOr<Json> collectPlan(absl::string_view path,
                                  {"config", ""},
                                  {"shape", ""}});
   for (const auto &program : plan.programs)
-    report["programs"].push_back(collectProgram(plan, *program));
+    report["programs"].push_back(collectPlanProgram(plan, *program));
   std::map<std::string, std::pair<int64_t, int64_t>> formats;
   for (const auto &weight : plan.weights) {
     auto &[tensors, bytes] =

@@ -37,7 +37,8 @@ using kernel::PointwiseOp;
 using kernel::YieldOp;
 
 /// The operation that makes `value` when nothing but `reader` reads it.
-template <typename Op> static Op soleProducer(Value value, Operation *reader) {
+template <typename Op>
+static Op producerOnlyFor(Value value, Operation *reader) {
   auto producer = value.getDefiningOp<Op>();
   const bool alone =
       producer && llvm::all_of(value.getUsers(),
@@ -70,7 +71,7 @@ static std::string whyApart(MatmulOp a, MatmulOp b) {
 static SmallVector<MatmulOp, 2> productsFor(PointwiseOp op) {
   SmallVector<MatmulOp, 2> products;
   for (Value input : op.getInputs())
-    if (auto product = soleProducer<MatmulOp>(input, op))
+    if (auto product = producerOnlyFor<MatmulOp>(input, op))
       if (!llvm::is_contained(products, product))
         products.push_back(product);
   for (auto [i, a] : llvm::enumerate(products))
@@ -163,7 +164,7 @@ struct FusePointwiseChain : OpRewritePattern<PointwiseOp> {
   LogicalResult matchAndRewrite(PointwiseOp op,
                                 PatternRewriter &rewriter) const override {
     for (Value input : op.getInputs())
-      if (auto producer = soleProducer<PointwiseOp>(input, op)) {
+      if (auto producer = producerOnlyFor<PointwiseOp>(input, op)) {
         const llvm::SetVector<Value> inputs = inputsOf(regionOf(producer), op);
         auto fused = rewriter.create<PointwiseOp>(
             rewriter.getFusedLoc({producer.getLoc(), op.getLoc()}),
@@ -226,7 +227,7 @@ static void explainLeft(PointwiseOp op) {
 /// epilogue's operands for it alone.
 static void explainApart(MatmulOp product) {
   for (Value extra : product.getExtras())
-    if (auto other = soleProducer<MatmulOp>(extra, product))
+    if (auto other = producerOnlyFor<MatmulOp>(extra, product))
       if (const std::string why = whyApart(product, other); !why.empty())
         remarkNotFused(product.getLoc())
                 .append("two products with ", why)

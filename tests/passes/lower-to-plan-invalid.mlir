@@ -8,7 +8,7 @@ func.func @step(%tokens: tensor<?xi32>) {
 
 // -----
 
-// expected-error @below {{expected @step's five arguments: tokens, positions, sequences, wanted, kv}}
+// expected-error @below {{expected @step's five arguments: tokens, positions, sequences, logits rows, kv}}
 func.func @four(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>) attributes {llamac.max_rows = 1 : i64, llamac.max_logits_rows = 1 : i64} {
   return
 }

@@ -76,7 +76,7 @@ plan.program @count_of_accesses {
 
 plan.program @unknown_access {
   %x = plan.buffer 64
-  // expected-error @below {{'plan.launch' op access 3 is none of read, write and update}}
+  // expected-error @below {{'plan.launch' op access 3, expected read, write or update}}
   "plan.launch"(%x) {accesses = array<i32: 3>, geometry = #plan.geometry<items = 1, rowBlock = 0, scratch = 0>, kernel = @k, rows = 0 : i32} : (!plan.memory) -> ()
 } {max_rows = 1 : i64, max_logits_rows = 1 : i64}
 
