@@ -275,8 +275,8 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
     becomes, for a target with two buckets,
 
     ```mlir
-    func.func @decode(...) attributes {llamac.max_rows = 1 : i64, llamac.max_logits_rows = 1 : i64}
-    func.func @prefill(...) attributes {llamac.max_rows = 512 : i64, llamac.max_logits_rows = 64 : i64}
+    func.func @decode(...) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64}
+    func.func @prefill(...) attributes {llamac.max_logits_rows = 64 : i64, llamac.max_rows = 512 : i64}
     ```
 
     Where there is one row at most, it is the logits row: its function gathers

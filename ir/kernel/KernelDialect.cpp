@@ -147,6 +147,17 @@ static LogicalResult checkScalarRegion(Operation *op, Region &region,
   return success();
 }
 
+/// Operands that go in element by element have the type of the result.
+static LogicalResult checkElementwise(Operation *op, OperandRange operands,
+                                      Type type) {
+  for (Value operand : operands)
+    if (operand.getType() != type)
+      return op->emitOpError()
+             << "element-wise operand is " << operand.getType()
+             << ", expected the result's type " << type;
+  return success();
+}
+
 /// A norm weight and eps go together; the weight is [width].
 static LogicalResult checkNorm(Operation *op, Value weight, bool hasEps,
                                int64_t width) {
@@ -172,16 +183,17 @@ LogicalResult MatmulOp::verify() {
                                  sizeOf(getResult(), 1)}})) ||
       failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)))
     return failure();
-  for (Value extra : getExtras())
-    if (extra.getType() != getResult().getType())
-      return emitOpError() << "extra operand is " << extra.getType()
-                           << ", expected the result's type "
-                           << getResult().getType();
+  if (failed(checkElementwise(*this, getExtras(), getType())))
+    return failure();
   return checkScalarRegion(*this, getEpilogue(),
                            getWeights().size() + getExtras().size());
 }
 
 LogicalResult PointwiseOp::verify() {
+  if (getInputs().empty())
+    return emitOpError("takes at least one operand");
+  if (failed(checkElementwise(*this, getInputs(), getType())))
+    return failure();
   return checkScalarRegion(*this, getBody(), getInputs().size());
 }
 

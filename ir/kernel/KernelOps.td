@@ -375,8 +375,7 @@ def Kernel_AttentionMergeOp : Kernel_AnchorOp<"attention_merge"> {
   }];
 }
 
-def Kernel_PointwiseOp
-    : Kernel_AnchorOp<"pointwise", [SameOperandsAndResultType]> {
+def Kernel_PointwiseOp : Kernel_AnchorOp<"pointwise"> {
   let summary = "An element-wise function of equally shaped operands";
   let arguments = (ins Variadic<Kernel_Rows>:$inputs);
   let results = (outs Kernel_Rows:$result);

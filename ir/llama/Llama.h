@@ -34,6 +34,10 @@
 
 #include "ir/llama/LlamaInterfaces.h.inc"
 
+namespace mlir {
+class PatternRewriter;
+} // namespace mlir
+
 namespace llamac::llama {
 class ShapeInference;
 } // namespace llamac::llama

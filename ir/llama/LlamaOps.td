@@ -112,7 +112,7 @@ def Llama_Positive
     : ConfinedAttr<F64Attr, [AttrConstraint<
           CPred<"::llvm::cast<::mlir::FloatAttr>($_self).getValue().isFinite() "
                 "&& ::llvm::cast<::mlir::FloatAttr>($_self).getValueAsDouble() "
-                "> 0">, "is positive and finite">]>;
+                "> 0">, "that is positive and finite">]>;
 
 def Llama_NamesResults
     : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;

@@ -25,10 +25,10 @@
 // CHECK: %[[L:.*]] = plan.buffer 64{{ *$}}
 // CHECK: plan.launch @{{.*}}(read %[[Y]], read %[[WANTED]], write %[[L]]) rows logits_rows <{{.*}}> barrier
 // CHECK: plan.logits %[[L]]
-// CHECK: } {max_rows = 4 : i64, max_logits_rows = 2 : i64}
+// CHECK: } {max_logits_rows = 2 : i64, max_rows = 4 : i64}
 // CHECK: plan.kernel @[[EMBED]] family "embed" roles ["tok_embeddings"] {
 func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
-    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_rows = 4 : i64, llamac.max_logits_rows = 2 : i64} {
+    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
@@ -61,7 +61,7 @@ func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor
 // CHECK: plan.launch @{{.*}}(read %[[X]], read %[[Y]], write %[[X]])
 // CHECK: plan.logits %[[X]]
 func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
-    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_rows = 4 : i64, llamac.max_logits_rows = 4 : i64} {
+    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
@@ -109,7 +109,7 @@ func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?x
 // CHECK: plan.kernel @[[ATTENTION]] family "attention"
 // CHECK: layer = 0 : i64
 func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !kv)
-    -> (tensor<?x8xf32>, !kv) attributes {llamac.max_rows = 512 : i64, llamac.max_logits_rows = 2 : i64} {
+    -> (tensor<?x8xf32>, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1, 0.01, 0.001]> : tensor<4xf64>} : (tensor<?xi32>) -> tensor<?x4x2xf32>
@@ -143,7 +143,7 @@ func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32
 // CHECK: plan.kernel @[[D]] family "pointwise" roles []
 // CHECK-NOT: plan.kernel
 func.func @sharing(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
-    -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_logits_rows = 1 : i64} {
+    -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %q = llama.weight "layers.0.wq" : tensor<8x8xbf16>
   %k = llama.weight "layers.11.wk" : tensor<8x8xbf16>
   %v = llama.weight "layers.0.wv" : tensor<8x8xf16>

@@ -286,7 +286,7 @@ plan.program @decode {
   %b = plan.buffer 1024
   plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0>
   plan.logits %b
-} {max_rows = 1 : i64, max_logits_rows = 1 : i64}
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 plan.program @prefill {
   %t = plan.input tokens
@@ -295,4 +295,4 @@ plan.program @prefill {
   plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0>
   plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0> barrier
   plan.logits %b
-} {max_rows = 512 : i64, max_logits_rows = 64 : i64}
+} {max_logits_rows = 64 : i64, max_rows = 512 : i64}

@@ -13,7 +13,7 @@ func.func @embed(%tokens: tensor<?xi32>, %table: tensor<49152x576x!llama.quant<q
   return
 }
 
-// CHECK-LABEL: func.func @embed_with_angles
+// CHECK-LABEL: func.func @embed_with_cos_sin
 func.func @embed_with_cos_sin(%tokens: tensor<?xi32>, %table: tensor<9x8xbf16>, %positions: tensor<?xi32>) {
   // CHECK: %{{.*}}, %{{.*}} = kernel.embed %{{.*}}, %{{.*}} cos_sin(%{{.*}}) {frequencies = dense<[1.000000e+00, 1.000000e-01]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
   %0, %1 = kernel.embed %tokens, %table cos_sin(%positions) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)

@@ -13,9 +13,9 @@ plan.kernel @embed family "embed" roles ["tok_embeddings"] {
 }
 
 // CHECK: plan.program @placed {
-// CHECK: } {arena_bytes = 512 : i64, max_rows = 1 : i64, max_logits_rows = 1 : i64}
+// CHECK: } {arena_bytes = 512 : i64, max_logits_rows = 1 : i64, max_rows = 1 : i64}
 plan.program @placed {
-} {arena_bytes = 512 : i64, max_rows = 1 : i64, max_logits_rows = 1 : i64}
+} {arena_bytes = 512 : i64, max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // CHECK: plan.program @decode {
 plan.program @decode {
@@ -49,7 +49,7 @@ plan.program @decode {
   plan.logits %y
   // CHECK-NEXT: plan.tokens %[[X]]
   plan.tokens %x
-} {max_rows = 1 : i64, max_logits_rows = 1 : i64}
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // The type has a text form of its own.
 // CHECK: func.func private @takes_memory(!plan.memory)
