@@ -34,13 +34,7 @@ function showKernels(report, body) {
   } else {
     body.append(el("p", { class: "note" }, "A plan does not hold what its kernels compute: FLOPs, activations, configurations and the roofline need the model. Weight bytes count every weight that the launches name."));
   }
-  body.append(
-    tabs(
-      report.programs.map((program) => program.name),
-      "Programs",
-      (index) => programKernels(report, report.programs[index]),
-    ),
-  );
+  body.append(programTabs(report, programKernels));
 }
 
 function kernelName(kernel) {
@@ -108,14 +102,8 @@ function programKernels(report, program) {
     "",
     whole(launches),
     bytes(step((cost) => cost.weights)),
-    pair(
-      step((cost) => cost.inputs),
-      step((cost) => cost.outputs),
-    ),
-    pair(
-      step((cost) => cost.kv_read),
-      step((cost) => cost.kv_written),
-    ),
+    pair(step((cost) => cost.inputs), step((cost) => cost.outputs)),
+    pair(step((cost) => cost.kv_read), step((cost) => cost.kv_written)),
     flops(allFlops),
     (allFlops / total).toPrecision(3),
     bytes(total),

@@ -12,11 +12,7 @@ function showMemory(report, body) {
         ? "Each rectangle is a buffer: from the first to the last barrier interval that touches it, at its place in the arena. The launches between two barriers are one interval. Weights and the KV cache lie elsewhere."
         : "A plan records where in the arena launches begin to read and write, not how large buffers are and when they are live (which needs the model): each mark is a place that a launch touches.",
     ),
-    tabs(
-      report.programs.map((program) => program.name),
-      "Programs",
-      (index) => programMemory(report, report.programs[index]),
-    ),
+    programTabs(report, programMemory),
   );
 }
 
