@@ -36,9 +36,9 @@ std::string describeKernel(plan::KernelOp kernel) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << kernel.getPrototype().getName();
-  if (!kernel.getServes().empty())
+  if (!kernel.getRoles().empty())
     os << " for ";
-  llvm::interleaveComma(kernel.getServes().getAsValueRange<StringAttr>(), os);
+  llvm::interleaveComma(kernel.getRoles().getAsValueRange<StringAttr>(), os);
   for (auto program :
        kernel->getParentOfType<ModuleOp>().getOps<plan::ProgramOp>()) {
     const auto count = llvm::count_if(

@@ -45,7 +45,7 @@ def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
     Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
            "Of cuda and sim: whose kernels">,
     Option<"tuneCpu", "tune-cpu", "std::string", /*default=*/"\"\"",
-           "Of cpu: the processor to suit">];
+           "Of cpu: CPU to tune for; results are unchanged">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
@@ -76,7 +76,12 @@ def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> 
 // Fuse
 //===----------------------------------------------------------------------===//
 
-def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
+class ExplainedPass<string name> : Pass<name, "::mlir::func::FuncOp"> {
+  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
+                        "Say in remarks why ops were not fused">];
+}
+
+def FuseAttention : ExplainedPass<"fuse-attention"> {
   let summary = "QK^T, scale, causal mask, softmax and AV become one attention";
   let description = [{
     Before, with the scores [heads, rows, keys] as a value:
@@ -103,18 +108,16 @@ def FuseAttention : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
     to the scores. With `explain`, a remark says of every product of
     probabilities and values that is left which of these is not so.
   }];
-  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
-                        "Say in remarks why ops were not fused">];
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
 }
 
 def PruneRows : Pass<"prune-rows", "::mlir::func::FuncOp"> {
-  let summary = "Only the wanted rows are computed";
+  let summary = "Only the logits rows are computed";
   let description = [{
     `llama.gather_rows` moves up through the ops that work row by row, for as
-    long as nothing else reads the other rows. In the last layer only the
-    wanted rows pass attention, its output product and the feed-forward; the
-    cache gets the keys and values of all rows.
+    long as nothing else reads the other rows. In the last layer attention, its
+    output product and the feed-forward work on the logits rows alone; the cache
+    gets the keys and values of all rows.
 
     ```mlir
     %q1 = llama.rope %q0, %table
@@ -122,24 +125,24 @@ def PruneRows : Pass<"prune-rows", "::mlir::func::FuncOp"> {
     %a = llama.linear %o, %wo
     %x1 = llama.add %x0, %a
     %y = llama.rms_norm %x1, %norm eps = 1.0e-5
-    %last = llama.gather_rows %y, %wanted
+    %last = llama.gather_rows %y, %rows
     ```
 
     becomes
 
     ```mlir
     %q1 = llama.rope %q0, %table
-    %p = llama.gather_rows %positions, %wanted
-    %s = llama.gather_rows %sequences, %wanted
-    %q2 = llama.gather_rows %q1, %wanted
+    %p = llama.gather_rows %positions, %rows
+    %s = llama.gather_rows %sequences, %rows
+    %q2 = llama.gather_rows %q1, %rows
     %o = llama.attention %q2, %kv, %p, %s layer = 29 scale = 0.125
     %a = llama.linear %o, %wo
-    %x2 = llama.gather_rows %x0, %wanted
+    %x2 = llama.gather_rows %x0, %rows
     %x1 = llama.add %x2, %a
     %last = llama.rms_norm %x1, %norm eps = 1.0e-5
     ```
 
-    The query is projected and turned for all rows: one launch turns queries
+    The query is projected and rotated for all rows: one launch rotates queries
     and keys and appends the keys, which are needed of every row.
   }];
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
@@ -158,7 +161,7 @@ def LowerToKernels : Pass<"lower-to-kernels", "::mlir::func::FuncOp"> {
                            "::mlir::arith::ArithDialect"];
 }
 
-def FuseEpilogue : Pass<"fuse-epilogue", "::mlir::func::FuncOp"> {
+def FuseEpilogue : ExplainedPass<"fuse-epilogue"> {
   let summary = "Element-wise work moves into the product before it";
   let description = [{
     A pointwise op joins the pointwise op or product that makes one of its
@@ -185,18 +188,16 @@ def FuseEpilogue : Pass<"fuse-epilogue", "::mlir::func::FuncOp"> {
     With `explain`, remarks say why a pointwise op is left, and why two
     products under one pointwise op are not one.
   }];
-  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
-                        "Say in remarks why ops were not fused">];
   let dependentDialects = ["::llamac::kernel::KernelDialect",
                            "::mlir::arith::ArithDialect"];
 }
 
 def FuseEmbed : Pass<"fuse-embed", "::mlir::func::FuncOp"> {
-  let summary = "The launch that embeds tokens makes the angles as well";
+  let summary = "The launch that embeds tokens also computes cosines and sines";
   let description = [{
     A `kernel.rope_table` of the step's positions becomes a second result of the
     `kernel.embed` of the step's tokens: one launch less at the start of a step,
-    for targets where a launch takes longer than the angles.
+    for targets where a launch takes longer than the cosines and sines.
 
     ```mlir
     %t = kernel.rope_table %positions {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>}
@@ -206,13 +207,13 @@ def FuseEmbed : Pass<"fuse-embed", "::mlir::func::FuncOp"> {
     becomes
 
     ```mlir
-    %x, %t = kernel.embed %tokens, %table angles(%positions) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>}
+    %x, %t = kernel.embed %tokens, %table cos_sin(%positions) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>}
     ```
   }];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
-def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
+def FuseNorm : ExplainedPass<"fuse-norm"> {
   let summary = "RMSNorm moves into the products that read it";
   let description = [{
     A `kernel.rms_norm` whose users are all products becomes their prologue:
@@ -231,13 +232,11 @@ def FuseNorm : Pass<"fuse-norm", "::mlir::func::FuncOp"> {
 
     With `explain`, remarks say why a norm is left and who else reads it.
   }];
-  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
-                        "Say in remarks why ops were not fused">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
-def FuseQkv : Pass<"fuse-qkv", "::mlir::func::FuncOp"> {
-  let summary = "Query, key and value are made, turned and appended in one launch";
+def FuseQkv : ExplainedPass<"fuse-qkv"> {
+  let summary = "Query, key and value are made, rotated and appended in one launch";
   let description = [{
     Three plain products of one input that only a `kernel.rope_append` reads
     become, with it, one `kernel.qkv`: RoPE and the append are the epilogue.
@@ -253,14 +252,12 @@ def FuseQkv : Pass<"fuse-qkv", "::mlir::func::FuncOp"> {
     becomes
 
     ```mlir
-    %t, %kv1 = kernel.qkv %x, %wq, %wk, %wv norm(%w) turned by %table into %kv at %p, %s
+    %t, %kv1 = kernel.qkv %x, %wq, %wk, %wv norm(%w) rotated by %table into %kv at %p, %s
                  {eps = 1.0e-5 : f64, layer = 0 : i64}
     ```
 
     With `explain`, a remark says why an append is left.
   }];
-  let options = [Option<"explain", "explain", "bool", /*default=*/"false",
-                        "Say in remarks why ops were not fused">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
@@ -269,7 +266,7 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
   let description = [{
     Clones `@step` once for each of the target's row buckets and removes it;
     each clone carries its bounds as `llamac.max_rows` and
-    `llamac.max_wanted`.
+    `llamac.max_logits_rows`.
 
     ```mlir
     func.func @step(...)
@@ -278,12 +275,12 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
     becomes, for a target with two buckets,
 
     ```mlir
-    func.func @decode(...) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64}
-    func.func @prefill(...) attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 64 : i64}
+    func.func @decode(...) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64}
+    func.func @prefill(...) attributes {llamac.max_logits_rows = 64 : i64, llamac.max_rows = 512 : i64}
     ```
 
-    Where there is one row at most, it is the wanted one: its function gathers
-    no rows. A step that wants no logits of its one row gets them all the same.
+    Where there is one row at most, it is the logits row: its function gathers
+    no rows. A step that needs no logits of its one row computes them anyway.
   }];
 }
 
@@ -292,11 +289,10 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def AppendSampling : Pass<"append-sampling", "::mlir::func::FuncOp"> {
-  let summary = "Steps choose the tokens that follow";
+  let summary = "Steps sample the tokens that follow";
   let description = [{
-    For targets that sample by themselves: the function takes the draws as one
-    argument more, behind the others, and gives the tokens that they choose as
-    its last result.
+    For targets that sample by themselves: the function takes the sampling
+    params as its last argument, and its last result is the sampled tokens.
 
     ```mlir
     func.func @decode(...) -> (tensor<?x512xf32>, !llama.kv<...>) {
@@ -306,9 +302,9 @@ def AppendSampling : Pass<"append-sampling", "::mlir::func::FuncOp"> {
     becomes
 
     ```mlir
-    func.func @decode(..., %draws: tensor<?x4xi32>)
+    func.func @decode(..., %params: tensor<?x4xi32>)
         -> (tensor<?x512xf32>, !llama.kv<...>, tensor<?xi32>) {
-      %t = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?x4xi32>) -> tensor<?xi32>
+      %t = kernel.sample %logits by %params : (tensor<?x512xf32>, tensor<?x4xi32>) -> tensor<?xi32>
       return %logits, %kv1, %t : tensor<?x512xf32>, !llama.kv<...>, tensor<?xi32>
     ```
   }];
@@ -319,9 +315,9 @@ def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
   let summary = "Family and tile config of every launch";
   let description = [{
     Asks the target for the config of each kernel op at the function's row
-    bound; behind `kernel.gather_rows` the bound of the wanted rows counts.
+    bound; after `kernel.gather_rows` the bound of the logits rows counts.
     Attention that the target splits over the keys gets a
-    `kernel.attention_merge` behind it.
+    `kernel.attention_merge` after it.
 
     ```mlir
     %o = kernel.attention %q over %kv at %positions, %sequences
@@ -332,9 +328,9 @@ def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
 
     ```mlir
     %p = kernel.attention %q over %kv at %positions, %sequences
-           {config = #split, layer = 0 : i64, scale = 0.125 : f64} : ... -> tensor<?x9x32x80xf32>
+           {config = #split_kv, layer = 0 : i64, scale = 0.125 : f64} : ... -> tensor<?x9x32x80xf32>
     %o = kernel.attention_merge %p at %positions
-           {config = #split, kvHeads = 3 : i64, scale = 0.125 : f64} : ... -> tensor<?x576xf32>
+           {config = #split_kv, kvHeads = 3 : i64, scale = 0.125 : f64} : ... -> tensor<?x576xf32>
     ```
   }];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
@@ -367,9 +363,9 @@ def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
 def PlanMemory : Pass<"plan-memory", "::llamac::plan::ProgramOp"> {
   let summary = "Buffers get offsets in one arena";
   let description = [{
-    A buffer lives from the first to the last phase (the launches between two
-    barriers) that touches it. Buffers are placed one by one at the lowest
-    offset where no buffer alive at the same time lies, in several orders
+    A buffer is live from the first to the last barrier interval (the launches
+    between two barriers) that touches it. Buffers are placed one by one at the
+    lowest offset where no overlapping live range lies, in several orders
     (largest first, longest-lived first, first used first); the smallest arena
     is kept.
   }];

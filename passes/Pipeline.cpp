@@ -18,78 +18,55 @@ namespace llamac {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
-/// The step of a pass over the ops of type `Op` in the module.
-template <typename Op>
-static PipelineStep nested(StringRef name,
-                           std::function<std::unique_ptr<Pass>()> create) {
-  return {name, [create = std::move(create)](OpPassManager &pm) {
-            pm.addNestedPass<Op>(create());
-          }};
+/// The step of a pass over the module, or over all functions or programs in it,
+/// as the pass says. An optional step only makes the plan faster.
+static PipelineStep step(const std::function<std::unique_ptr<Pass>()> &create,
+                         bool optional = false) {
+  const std::unique_ptr<Pass> pass = create();
+  // Passes over any op, such as cse, run on functions.
+  const StringRef op =
+      pass->getOpName().value_or(func::FuncOp::getOperationName());
+  return {pass->getArgument(),
+          [create, op = op.str()](OpPassManager &pm) {
+            (op == ModuleOp::getOperationName() ? pm : pm.nest(op))
+                .addPass(create());
+          },
+          optional};
 }
 
-/// The step of a pass over the module.
-static PipelineStep whole(StringRef name,
-                          std::function<std::unique_ptr<Pass>()> create) {
-  return {name, [create = std::move(create)](OpPassManager &pm) {
-            pm.addPass(create());
-          }};
+static std::unique_ptr<Pass> canonicalizer() {
+  return createCanonicalizerPass();
 }
 
-/// A step that makes the plan faster and may be left out.
-static PipelineStep optional(PipelineStep step) {
-  step.optional = true;
-  return step;
-}
+static constexpr bool optional = true;
 
 std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
   AssignWeightFormatsOptions formats;
   formats.format = weightFormat.str();
-  return {
-      nested<func::FuncOp>("canonicalize",
-                           [] { return createCanonicalizerPass(); }),
-      optional(nested<func::FuncOp>("cse", [] { return createCSEPass(); })),
-      nested<func::FuncOp>(
-          "assign-weight-formats",
-          [formats] { return createAssignWeightFormats(formats); }),
-  };
+  return {step(canonicalizer), step(createCSEPass, optional),
+          step([formats] { return createAssignWeightFormats(formats); })};
 }
 
 std::vector<PipelineStep> fuseSteps(bool explain) {
-  return {
-      nested<func::FuncOp>("fuse-attention",
-                           [=] { return createFuseAttention({explain}); }),
-      optional(
-          nested<func::FuncOp>("prune-rows", [] { return createPruneRows(); })),
-      nested<func::FuncOp>("canonicalize",
-                           [] { return createCanonicalizerPass(); }),
-      nested<func::FuncOp>("lower-to-kernels",
-                           [] { return createLowerToKernels(); }),
-      optional(nested<func::FuncOp>(
-          "fuse-epilogue", [=] { return createFuseEpilogue({explain}); })),
-      optional(nested<func::FuncOp>("fuse-norm",
-                                    [=] { return createFuseNorm({explain}); })),
-      optional(nested<func::FuncOp>("fuse-qkv",
-                                    [=] { return createFuseQkv({explain}); })),
-      whole("specialise-rows", [] { return createSpecialiseRows(); }),
-  };
+  return {step([=] { return createFuseAttention({explain}); }),
+          step(createPruneRows, optional),
+          step(canonicalizer),
+          step(createLowerToKernels),
+          step([=] { return createFuseEpilogue({explain}); }, optional),
+          step([=] { return createFuseNorm({explain}); }, optional),
+          step([=] { return createFuseQkv({explain}); }, optional),
+          step(createSpecialiseRows)};
 }
 
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
-  std::vector<PipelineStep> steps = {
-      nested<func::FuncOp>("choose-kernels",
-                           [] { return createChooseKernels(); }),
-      whole("lower-to-plan", [] { return createLowerToPlan(); }),
-      nested<plan::ProgramOp>("plan-memory", [] { return createPlanMemory(); }),
-  };
-  if (target.embedsWithAngles())
-    steps.insert(steps.begin(), optional(nested<func::FuncOp>("fuse-embed", [] {
-                   return createFuseEmbed();
-                 })));
+  std::vector<PipelineStep> steps;
   if (target.samples())
-    steps.insert(steps.begin(),
-                 optional(nested<func::FuncOp>("append-sampling", [] {
-                   return createAppendSampling();
-                 })));
+    steps.push_back(step(createAppendSampling, optional));
+  if (target.embedsWithCosSin())
+    steps.push_back(step(createFuseEmbed, optional));
+  for (auto *create :
+       {createChooseKernels, createLowerToPlan, createPlanMemory})
+    steps.push_back(step(create));
   return steps;
 }
 

@@ -128,12 +128,12 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     const bool few = maxRows <= 8;
     if (!few)
       return kernel::AttentionConfigAttr::get(
-          context, kernel::AttentionFamily::Whole, 0, 0, /*tiles=*/{});
+          context, kernel::AttentionFamily::Unsplit, 0, 0, /*tiles=*/{});
     auto kv = cast<llama::KVType>(attention.getKv().getType());
     const cpu::AttentionConfig config{
         .kv = kvConfig(kv, targetOptions), .heads = kv.getHeads(), .scale = 1};
     return kernel::AttentionConfigAttr::get(
-        context, kernel::AttentionFamily::Split, cpu::attentionSplits(config),
+        context, kernel::AttentionFamily::SplitKv, cpu::attentionSplits(config),
         cpu::attentionPartialFloats(config), /*tiles=*/{});
   }
   return {};

@@ -254,7 +254,7 @@ static void emitAttention(Operation *operation, StringRef symbol,
   os << llvm::formatv(
       "{0}<{1}>(*launch, AttentionArgs{{.q = {2}, .pool = {3}, .pageTable = "
       "{4}, .positions = {5}, .sequences = {6}, .out = {7}});\n}\n",
-      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Split
+      op.getConfigAttr().getFamily() == kernel::AttentionFamily::SplitKv
           ? "attentionSplit"
           : "attention",
       attentionText(configOf(op, options)), operand("float", 0),
@@ -381,7 +381,7 @@ static cpu::LaunchShape rowwiseShape(Operation *, const CpuTargetOptions &) {
 /// Angles are a launch of their own, which runs beside.
 static bool isEmbed(Operation *op) {
   auto embed = dyn_cast<kernel::EmbedOp>(op);
-  return embed && !embed.getAngles();
+  return embed && !embed.getCosSin();
 }
 
 static cpu::EmbedConfig embedConfig(kernel::EmbedOp op) {
@@ -551,12 +551,12 @@ ArrayRef<CpuFamily> cpuFamilies() {
   using namespace kernel;
   static constexpr CpuFamily families[] = {
       {"attention", "attention.h",
-       hasFamily<AttentionOp, AttentionFamily::Whole>, wholeShape,
+       hasFamily<AttentionOp, AttentionFamily::Unsplit>, wholeShape,
        emitAttention, wholeTiles},
       {"attention_merge", "attention.h", isOp<AttentionMergeOp>, mergeShape,
        emitMerge},
       {"attention_split", "attention.h",
-       hasFamily<AttentionOp, AttentionFamily::Split>, splitShape,
+       hasFamily<AttentionOp, AttentionFamily::SplitKv>, splitShape,
        emitAttention},
       {"embed", "rowwise.h", isEmbed, embedShape, emitEmbed},
       {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,

@@ -257,7 +257,7 @@ static std::vector<Tiles>
 attentionCandidates(kernel::AttentionOp op, const CudaTargetOptions &options) {
   if (attendsByWgmma(op, options))
     return {};
-  if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::Whole)
+  if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit)
     return grid({{"stages", {2, 3, 4}}});
   const int64_t splits = attentionConfigOf(op, options).splits;
   return grid({{"splits", {splits / 2, splits}},
@@ -413,7 +413,7 @@ static TileModel attentionModel(kernel::AttentionOp op,
   const cuda::AttentionConfig config = attentionConfigOf(op, options);
   const cuda::LaunchShape shape = cudaFamilyOf(op)->shape(op, options);
   const bool isWhole =
-      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Whole;
+      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit;
   return {.weightRows = shape.rowBlock,
           .rowBytes = config.heads * config.kv.headSize * 4 / shape.items,
           .flightBytes =

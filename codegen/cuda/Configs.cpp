@@ -252,7 +252,7 @@ cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
 
 bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options) {
   return options.gpu.tier == KernelTier::Sm90 &&
-         op.getConfigAttr().getFamily() == kernel::AttentionFamily::Whole &&
+         op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit &&
          cuda::takesWgmmaAttention(attentionConfigOf(op, options));
 }
 

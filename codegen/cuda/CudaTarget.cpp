@@ -124,12 +124,12 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   // keys are dealt out.
   if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
-        context, kernel::AttentionFamily::Whole, 0, 0, /*tiles=*/{});
+        context, kernel::AttentionFamily::Unsplit, 0, 0, /*tiles=*/{});
   auto kv = cast<llama::KVType>(attention.getKv().getType());
   const cuda::AttentionConfig config =
       attentionConfig(kvConfig(kv, targetOptions), kv.getHeads(), 1);
   return kernel::AttentionConfigAttr::get(
-      context, kernel::AttentionFamily::Joined, config.splits,
+      context, kernel::AttentionFamily::Merged, config.splits,
       cuda::attentionPartialFloats(config), /*tiles=*/{});
 }
 

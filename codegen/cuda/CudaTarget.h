@@ -112,7 +112,7 @@ public:
 
   llvm::StringRef name() const override { return "cuda"; }
   bool samples() const override { return true; }
-  bool embedsWithAngles() const override { return true; }
+  bool embedsWithCosSin() const override { return true; }
   std::vector<kernel::RowBucket> rowBuckets() const override;
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;

@@ -400,7 +400,7 @@ static CudaKernelText attentionText(Operation *operation,
                                     const CudaTargetOptions &options) {
   auto op = cast<kernel::AttentionOp>(operation);
   const bool split =
-      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Joined;
+      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged;
   const bool wgmma = attendsByWgmma(op, options);
   CudaKernelText text;
   if (wgmma) {
@@ -436,10 +436,10 @@ ArrayRef<CudaFamily> cudaFamilies() {
   using namespace kernel;
   static constexpr CudaFamily products[] = {
       {"attention", "attention.cuh",
-       hasFamily<AttentionOp, AttentionFamily::Whole>, wholeShape,
+       hasFamily<AttentionOp, AttentionFamily::Unsplit>, wholeShape,
        attentionText, wholeMaps},
       {"attention_split", "attention.cuh",
-       hasFamily<AttentionOp, AttentionFamily::Joined>, splitShape,
+       hasFamily<AttentionOp, AttentionFamily::Merged>, splitShape,
        attentionText},
       {"gemm", "gemm.cuh", isProduct<MatmulOp, MatmulFamily::Gemm>, gemmShape,
        matmulText},

@@ -88,7 +88,7 @@ static CudaKernelText embedText(Operation *operation,
                      {packed, "table", /*isWeight=*/true},
                      {results, "out"}};
   text.body = "embed<config>(tokens, table, out);";
-  if (!op.getAngles())
+  if (!op.getCosSin())
     return text;
   text.parts += frequenciesText(op.getFrequenciesAttr());
   text.parameters.insert(text.parameters.end() - 1, {numbers, "positions"});

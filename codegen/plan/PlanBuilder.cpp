@@ -142,7 +142,7 @@ absl::StatusOr<schema::ProgramT> PlanBuilder::programOf(plan::ProgramOp op) {
   schema::ProgramT program;
   program.name = op.getSymName().str();
   program.maxRows = op.getMaxRowsAttr().getInt();
-  program.maxWanted = op.getMaxWantedAttr().getInt();
+  program.maxWanted = op.getMaxLogitsRowsAttr().getInt();
   program.arenaBytes = op.getArenaBytes().value_or(0);
   for (Operation &inner : op.getBody().front()) {
     if (auto launch = dyn_cast<plan::LaunchOp>(inner)) {

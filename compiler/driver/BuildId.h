@@ -15,7 +15,7 @@ namespace llamac {
 
 /// 16 hexadecimal digits of the code and constants of the program or library
 /// that `address` lies in: equal for two processes exactly when they run the
-/// same build, wherever its file lies. Empty when it lies in none.
+/// same build, wherever its file lies. Empty outside all of them.
 std::string buildIdAt(const void *address);
 
 /// That of the program or library which holds the compiler, with the kernel

@@ -11,7 +11,7 @@
 #include "compiler/driver/Devices.h"
 #include "compiler/driver/LaunchCheck.h"
 #include "compiler/driver/PlanCache.h"
-#include "compiler/driver/ReferenceLogits.h"
+#include "compiler/driver/ReferenceTarget.h"
 #include "compiler/driver/Reproducer.h"
 #include "compiler/driver/ValueTrace.h"
 #include "compiler/reference/ReferenceModel.h"
@@ -39,7 +39,7 @@ bool CheckReport::passed() const {
          llvm::all_of(targets, isGood);
 }
 
-double CheckedKernel::excess() const {
+double CheckedKernel::errorRatio() const {
   const double error = std::max(difference.nmse, difference.tile / tileShare);
   return error == 0 ? 0 : error / tolerance;
 }
@@ -128,7 +128,7 @@ TiledDifference compareTiles(absl::Span<const float> got,
 namespace {
 
 /// A function of a module and how many rows a step of it takes.
-struct Way {
+struct EntryPoint {
   std::string function;
   int64_t rows;
 };
@@ -146,16 +146,16 @@ public:
   CheckReport report;
 
 private:
-  absl::Status settleTokens();
-  std::vector<Way> waysOf(ModuleOp module) const;
+  absl::Status resolveTokens();
+  std::vector<EntryPoint> entryPointsOf(ModuleOp module) const;
   absl::StatusOr<std::vector<float>>
-  logits(ModuleOp module, const Way &way,
-         const ValueTrace::Sink &sink = {}) const;
+  logits(ModuleOp module, const EntryPoint &entry,
+         const ValueTrace::Callback &callback = {}) const;
   absl::StatusOr<CheckedStep> compareLogits(ModuleOp module, StringRef pass);
   std::string describe(const Difference &difference) const;
   absl::Status applyPass(const PipelineStep &pass, ModuleOp module) const;
   absl::Status bisect(StringRef pass, ModuleOp before, ModuleOp after,
-                      const Way &way);
+                      const EntryPoint &entry);
   absl::Status writeReproducer(ModuleOp before, const ValueMismatch *mismatch,
                                Culprit &culprit);
 
@@ -165,22 +165,22 @@ private:
   std::vector<int32_t> tokens;
   int64_t firstRows = 0; ///< Rows of the first step: the second reads them.
   std::vector<float> expected;
-  Way worstWay; ///< Of the last call of compareLogits.
+  EntryPoint worstEntry; ///< Of the last call of compareLogits.
 };
 
 } // namespace
 
-absl::Status Checker::settleTokens() {
+absl::Status Checker::resolveTokens() {
   const int64_t vocab = checkpoint.config.vocabSize;
   tokens = options.tokens;
   if (tokens.empty())
     tokens = spreadTokens(24, vocab);
-  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(compileOptions, checkpoint.config));
-  if (static_cast<int64_t>(tokens.size()) > settled.context)
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions resolved,
+                          resolveOptions(compileOptions, checkpoint.config));
+  if (static_cast<int64_t>(tokens.size()) > resolved.context)
     return usageError(absl::StrCat("--tokens: got ", tokens.size(),
                                    " ids, the context holds ",
-                                   settled.context));
+                                   resolved.context));
   for (int32_t token : tokens)
     if (token < 0 || token >= vocab)
       return usageError(absl::StrCat("--tokens: expected ids in [0, ", vocab,
@@ -189,42 +189,42 @@ absl::Status Checker::settleTokens() {
   return absl::OkStatus();
 }
 
-std::vector<Way> Checker::waysOf(ModuleOp module) const {
-  std::vector<Way> ways;
+std::vector<EntryPoint> Checker::entryPointsOf(ModuleOp module) const {
+  std::vector<EntryPoint> entries;
   for (auto function : module.getOps<func::FuncOp>()) {
     int64_t rows = firstRows;
-    for (StringRef bound : {"llamac.max_rows", "llamac.max_wanted"})
+    for (StringRef bound : {"llamac.max_rows", "llamac.max_logits_rows"})
       if (auto limit = function->getAttrOfType<IntegerAttr>(bound))
         rows = std::min(rows, limit.getInt());
-    ways.push_back({function.getName().str(), rows});
+    entries.push_back({function.getName().str(), rows});
   }
-  return ways;
+  return entries;
 }
 
-/// All logits of the tokens, [tokens, vocabulary], in steps of `way.rows`.
+/// All logits of the tokens, [tokens, vocabulary], in steps of `entry.rows`.
 absl::StatusOr<std::vector<float>>
-Checker::logits(ModuleOp module, const Way &way,
-                const ValueTrace::Sink &sink) const {
+Checker::logits(ModuleOp module, const EntryPoint &entry,
+                const ValueTrace::Callback &callback) const {
   reference::ReferenceOptions reading;
-  reading.function = way.function;
+  reading.function = entry.function;
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<reference::ReferenceModel> model,
                           reference::ReferenceModel::create(
                               module, checkpointReader(checkpoint), reading));
   std::vector<float> result;
   const auto count = static_cast<int64_t>(tokens.size());
-  for (int64_t first = 0; first < count; first += way.rows) {
-    const int64_t rows = std::min(way.rows, count - first);
-    if (sink)
+  for (int64_t first = 0; first < count; first += entry.rows) {
+    const int64_t rows = std::min(entry.rows, count - first);
+    if (callback)
       model->setHook([&](Operation &op, ArrayRef<reference::ValuePtr> results) {
-        sink(first, op, results);
+        callback(first, op, results);
       });
-    std::vector<int32_t> positions(rows), wanted(rows);
+    std::vector<int32_t> positions(rows), logitsRows(rows);
     std::iota(positions.begin(), positions.end(), first);
-    std::iota(wanted.begin(), wanted.end(), 0);
+    std::iota(logitsRows.begin(), logitsRows.end(), 0);
     LLAMAC_ASSIGN_OR_RETURN(
         std::vector<float> part,
         model->step(absl::MakeConstSpan(tokens).subspan(first, rows), positions,
-                    std::vector<int32_t>(rows, 0), wanted));
+                    std::vector<int32_t>(rows, 0), logitsRows));
     result.insert(result.end(), part.begin(), part.end());
   }
   return result;
@@ -243,9 +243,9 @@ absl::StatusOr<CheckedStep> Checker::compareLogits(ModuleOp module,
                                                    StringRef pass) {
   CheckedStep step{pass.str(), {}, {}, options.tolerance};
   bool isFirst = true;
-  for (const Way &way : waysOf(module)) {
-    const absl::StatusOr<std::vector<float>> got = logits(module, way);
-    // IR that cannot run is as wrong as can be; files that cannot be read are
+  for (const EntryPoint &entry : entryPointsOf(module)) {
+    const absl::StatusOr<std::vector<float>> got = logits(module, entry);
+    // IR that cannot run has an infinite error; files that cannot be read are
     // no fault of the pass.
     if (!got.ok() && exitCode(got.status()) != ExitCode::Internal)
       return got.status();
@@ -254,9 +254,9 @@ absl::StatusOr<CheckedStep> Checker::compareLogits(ModuleOp module,
     if (!isFirst && difference.nmse <= step.difference.nmse)
       continue;
     isFirst = false;
-    worstWay = way;
+    worstEntry = entry;
     step.difference = difference;
-    step.where = absl::StrCat("@", way.function, ", ",
+    step.where = absl::StrCat("@", entry.function, ", ",
                               got.ok() ? describe(difference)
                                        : std::string(got.status().message()));
   }
@@ -293,7 +293,7 @@ static double toleranceOfFormat(const std::string &format) {
 }
 
 absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
-  LLAMAC_RETURN_IF_ERROR(settleTokens());
+  LLAMAC_RETURN_IF_ERROR(resolveTokens());
   const std::unique_ptr<MLIRContext> context = createContext();
   LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> module,
                           importGraph(*context, checkpoint, compileOptions));
@@ -307,26 +307,27 @@ absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
         compileOptions.weightFormat != "keep") {
       step.tolerance = std::max(step.tolerance,
                                 toleranceOfFormat(compileOptions.weightFormat));
-      LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, worstWay));
+      LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, worstEntry));
     }
     report.passes.push_back(step);
-    // Whatever follows is wrong too.
+    // All that follows is wrong too.
     if (!step.passed() && options.bisect)
-      return bisect(pass.name, *before, *module, worstWay);
+      return bisect(pass.name, *before, *module, worstEntry);
   }
   return absl::OkStatus();
 }
 
 absl::Status Checker::bisect(StringRef pass, ModuleOp before, ModuleOp after,
-                             const Way &way) {
-  Way beforeWay{"step", way.rows};
-  for (const Way &known : waysOf(before))
-    if (known.function == way.function)
-      beforeWay.function = way.function;
+                             const EntryPoint &entry) {
+  EntryPoint entryBefore{"step", entry.rows};
+  for (const EntryPoint &known : entryPointsOf(before))
+    if (known.function == entry.function)
+      entryBefore.function = entry.function;
   ValueTrace trace(options.tolerance);
-  LLAMAC_RETURN_IF_ERROR(logits(before, beforeWay, trace.recorder()).status());
+  LLAMAC_RETURN_IF_ERROR(
+      logits(before, entryBefore, trace.recorder()).status());
   // Where the IR cannot run to its end, what ran has been compared.
-  logits(after, way, trace.comparer()).status().IgnoreError();
+  logits(after, entry, trace.comparer()).status().IgnoreError();
   Culprit culprit;
   culprit.pass = pass.str();
   const ValueMismatch *mismatch = trace.first();
@@ -434,13 +435,13 @@ absl::StatusOr<CheckReport> checkPasses(const Checkpoint &checkpoint,
 absl::StatusOr<CheckReport> checkModel(const Checkpoint &checkpoint,
                                        const CompileOptions &compileOptions,
                                        const CheckOptions &options) {
-  // Refuses options that are none before anything runs.
+  // Refuses invalid options before anything runs.
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, compileOptions));
-  const CompileOptions &settled = compilation->options();
-  Checker checker(checkpoint, settled, options);
+  const CompileOptions &resolved = compilation->options();
+  Checker checker(checkpoint, resolved, options);
   LLAMAC_RETURN_IF_ERROR(
-      checker.run(checkableSteps(settled, compilation->target())));
+      checker.run(checkableSteps(resolved, compilation->target())));
   if (!checker.report.culprit)
     LLAMAC_RETURN_IF_ERROR(checker.checkTarget());
   return std::move(checker.report);

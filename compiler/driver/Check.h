@@ -57,7 +57,7 @@ struct Difference {
 Difference compareValues(absl::Span<const float> got,
                          absl::Span<const float> expected);
 
-/// compareValues, and what it averages away: a wrong tile of many.
+/// compareValues, and a wrong tile among many, which it averages away.
 struct TiledDifference : Difference {
   /// The largest mean squared error of 16 elements that follow each other in a
   /// row, over their own mean square or that of all values, if that is larger.
@@ -66,12 +66,12 @@ struct TiledDifference : Difference {
 
 /// Compares [rows, width] values. `residual`, empty or as many, is what the
 /// launch added to: errors are measured against the rest, which may be much
-/// smaller. A difference of the last bit of an expected float is none.
+/// smaller. A difference in the last bit of an expected float does not count.
 TiledDifference compareTiles(absl::Span<const float> got,
                              absl::Span<const float> expected, int64_t width,
                              absl::Span<const float> residual = {});
 
-/// What one pass, or one way to run a target, did to the logits.
+/// What one pass, or one run of a target, did to the logits.
 struct CheckedStep {
   std::string name;
   Difference difference;
@@ -83,8 +83,8 @@ struct CheckedStep {
 
 /// A kernel of a plan by its launch with the largest error.
 struct CheckedKernel {
-  std::string kernel; ///< Its symbol, behind those whose results only it reads.
-  std::string op;     ///< That it implements.
+  std::string kernel;  ///< Its symbol, after those whose results only it reads.
+  std::string op;      ///< That it implements.
   std::string program; ///< Of the launch, as are the rest.
   std::string location;
   std::optional<int64_t> layer;
@@ -93,20 +93,20 @@ struct CheckedKernel {
   double tolerance = 0;
   int64_t launches = 0; ///< That were compared.
 
-  /// 16 elements may be this much further off than all are on average: their
-  /// errors do not even out, and some columns have larger weights.
+  /// 16 elements may have this many times the average error: their errors do
+  /// not even out, and some columns have larger weights.
   static constexpr double tileShare = 64;
 
-  /// The error by that allowed.
-  double excess() const;
-  bool passed() const { return excess() <= 1; }
+  /// The error over its tolerance.
+  double errorRatio() const;
+  bool passed() const { return errorRatio() <= 1; }
 };
 
 /// The first op whose result a pass changed, or the first wrong launch.
 struct Culprit {
   std::string pass;     ///< Empty for a launch.
   std::string kernel;   ///< Of a launch.
-  std::string op;       ///< By its name after the pass; empty: none was found.
+  std::string op;       ///< By its name after the pass; empty: not found.
   std::string location; ///< The name of the value that it should have given.
   std::optional<int64_t> layer;
   std::string where; ///< Of a launch: program, row and column.
@@ -117,7 +117,7 @@ struct Culprit {
 struct CheckReport {
   std::vector<CheckedStep> passes;
   std::vector<CheckedKernel> kernels; ///< Each given the reference's operands.
-  std::vector<CheckedStep> targets;   ///< Left to run on their own.
+  std::vector<CheckedStep> targets;   ///< Run from end to end.
   std::optional<Culprit> culprit;
 
   bool passed() const;
@@ -126,14 +126,14 @@ struct CheckReport {
 /// `count` ids spread over a vocabulary of `vocab`.
 std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab);
 
-/// The passes that the reference can follow: all before lower-to-plan.
+/// The passes that the reference can check: all before lower-to-plan.
 std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
                                          const kernel::Target &target);
 
-/// Runs `passes` one by one on the graph of `checkpoint`, to be compiled as
-/// `compileOptions`, which are settled, say. A wish for another
-/// weight format is no error of assign-weight-formats: its result is held
-/// against a tolerance of the format, and what follows against its result.
+/// Runs `passes` one by one on the graph of `checkpoint`, to be compiled with
+/// `compileOptions`, which are resolved. assign-weight-formats may round to
+/// another format: its result has a tolerance of the format, and what follows
+/// is compared with its result.
 absl::StatusOr<CheckReport> checkPasses(const Checkpoint &checkpoint,
                                         const CompileOptions &compileOptions,
                                         llvm::ArrayRef<PipelineStep> passes,

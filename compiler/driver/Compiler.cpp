@@ -20,10 +20,12 @@
 #include "runtime/cuda/Driver.h"
 #include "runtime/io/AtomicFile.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 #include <filesystem>
 #include <xxhash.h>
@@ -96,41 +98,30 @@ std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
   return steps;
 }
 
-/// The GPU that kernels are compiled for when the user names none: number
-/// `index` of the machine. A machine without one is no error for the first.
-static absl::StatusOr<std::string> gpuAtHand(int index) {
-  const absl::StatusOr<ComputeCapability> capability = gpuCapability(index);
-  if (!capability.ok() && index != 0)
+/// The name of the GPU that `options` compile for; empty for cpu. It is the
+/// machine's unless the user names one; a machine without GPUs is no error for
+/// GPU 0. The simulator runs as the same one on every machine.
+static absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
+  if (options.target == "cpu")
+    return std::string();
+  if (!options.gpu.empty() && !findGpuSpec(options.gpu))
+    return usageError(absl::StrCat("--gpu: expected one of ", gpuNames(),
+                                   ", got ", options.gpu));
+  if (!options.gpu.empty())
+    return options.gpu;
+  if (options.target == "sim")
+    return std::string(defaultGpuSpec().name);
+  const absl::StatusOr<ComputeCapability> capability =
+      gpuCapability(options.gpuIndex);
+  if (!capability.ok() && options.gpuIndex != 0)
     return capability.status();
   const GpuSpec *spec = capability.ok() ? gpuSpecFor(*capability) : nullptr;
   return std::string((spec ? *spec : defaultGpuSpec()).name);
 }
 
-/// The name of the GPU that `options` compile for; empty for cpu. The simulator
-/// plays the same one on every machine.
-static absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
-  if (options.target == "cpu") {
-    if (options.gpu.empty())
-      return std::string();
-    return usageError("--gpu: expected --target cuda or sim, got cpu");
-  }
-  if (options.gpu.empty() && options.target == "sim")
-    return std::string(defaultGpuSpec().name);
-  if (options.gpu.empty())
-    return gpuAtHand(options.gpuIndex);
-  if (!findGpuSpec(options.gpu))
-    return usageError(absl::StrCat("--gpu: expected one of ", gpuNames(),
-                                   ", got ", options.gpu));
-  return options.gpu;
-}
-
 static absl::StatusOr<std::string> processorFor(const CompileOptions &options) {
-  if (options.target != "cpu") {
-    if (options.tuneCpu.empty())
-      return std::string();
-    return usageError(absl::StrCat("--tune-cpu: expected --target cpu, got ",
-                                   options.target));
-  }
+  if (options.target != "cpu")
+    return std::string();
   if (options.tuneCpu.empty())
     return std::string(processorName(hostProcessor()));
   if (!parseProcessor(options.tuneCpu))
@@ -242,43 +233,58 @@ absl::Status checkWeightFormat(const std::string &format) {
       "--weights: expected keep, bf16, mxfp8, q8_0 or q4_0, got ", format));
 }
 
-absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
-                                             const ModelConfig &config) {
+/// Usage error for an option that the target does not have.
+static absl::Status checkTargetOptions(const CompileOptions &options) {
+  struct TargetOption {
+    bool isGiven;
+    absl::string_view flag, targets, expected;
+  };
+  const TargetOption known[] = {
+      {options.simCheck, "--sim-check", "sim", "sim"},
+      {!options.overrides.empty(), "--override-kernel", "cuda sim",
+       "cuda or sim, whose kernels are .cu files"},
+      {!options.tuneCpu.empty(), "--tune-cpu", "cpu", "cpu"},
+      {!options.gpu.empty(), "--gpu", "cuda sim", "cuda or sim"},
+      {options.gpuIndex != 0, "--gpu-index", "cuda", "cuda"},
+      {!options.isaLevels.empty(), "--isa", "cpu", "cpu"}};
+  for (const auto &[isGiven, flag, targets, expected] : known)
+    if (isGiven && !absl::StrContains(targets, options.target))
+      return usageError(absl::StrCat(flag, ": expected --target ", expected,
+                                     ", got ", options.target));
+  return absl::OkStatus();
+}
+
+static absl::Status checkRange(absl::string_view flag, int64_t value,
+                               int64_t least, int64_t most,
+                               absl::string_view unit) {
+  if (value >= least && value <= most)
+    return absl::OkStatus();
+  return usageError(
+      absl::StrCat(flag, ": expected 1 to ", most, " ", unit, ", got ", value));
+}
+
+absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
+                                              const ModelConfig &config) {
   if (!llvm::is_contained({"cpu", "cuda", "sim"}, options.target))
     return unsupportedError(absl::StrCat(
         "--target: expected cpu, cuda or sim, got ", options.target));
-  if (options.simCheck && options.target != "sim")
-    return usageError(absl::StrCat("--sim-check: expected --target sim, got ",
-                                   options.target));
-  if (!options.overrides.empty() && options.target == "cpu")
-    return usageError("--override-kernel: expected --target cuda or sim, whose "
-                      "kernels are .cu files, got cpu");
+  LLAMAC_RETURN_IF_ERROR(checkTargetOptions(options));
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
   LLAMAC_RETURN_IF_ERROR(checkKvFormat(options));
-  constexpr int64_t contextLimit = int64_t{1} << 20;
-  if (options.context < 0 || options.context > contextLimit)
-    return usageError(absl::StrCat("--ctx-size: expected 1 to ", contextLimit,
-                                   " tokens, got ", options.context));
-  constexpr int64_t sequencesLimit = 1024;
-  if (options.maxSequences < 1 || options.maxSequences > sequencesLimit)
-    return usageError(absl::StrCat("--parallel: expected 1 to ", sequencesLimit,
-                                   " sequences, got ", options.maxSequences));
-  CompileOptions settled = options;
-  LLAMAC_ASSIGN_OR_RETURN(settled.tuneCpu, processorFor(options));
-  LLAMAC_ASSIGN_OR_RETURN(settled.gpu, gpuFor(options));
-  if (settled.context == 0)
-    settled.context = std::min(config.maxContext, defaultContext);
-  if (options.target != "cuda" && options.gpuIndex != 0)
-    return usageError(absl::StrCat("--gpu-index: expected --target cuda, got ",
-                                   options.target));
-  if (options.target != "cpu" && !options.isaLevels.empty())
-    return usageError(
-        absl::StrCat("--isa: expected --target cpu, got ", options.target));
+  LLAMAC_RETURN_IF_ERROR(
+      checkRange("--ctx-size", options.context, 0, int64_t{1} << 20, "tokens"));
+  LLAMAC_RETURN_IF_ERROR(
+      checkRange("--parallel", options.maxSequences, 1, 1024, "sequences"));
+  CompileOptions resolved = options;
+  LLAMAC_ASSIGN_OR_RETURN(resolved.tuneCpu, processorFor(options));
+  LLAMAC_ASSIGN_OR_RETURN(resolved.gpu, gpuFor(options));
+  if (resolved.context == 0)
+    resolved.context = std::min(config.maxContext, defaultContext);
   if (options.target == "cpu" && options.isaLevels.empty()) {
     LLAMAC_ASSIGN_OR_RETURN(const IsaLevel level, usableIsaLevel());
-    settled.isaLevels = {level};
+    resolved.isaLevels = {level};
   }
-  return settled;
+  return resolved;
 }
 
 Compilation::Compilation(const Checkpoint &checkpoint,
@@ -290,22 +296,22 @@ Compilation::Compilation(const Checkpoint &checkpoint,
 absl::StatusOr<std::unique_ptr<Compilation>>
 Compilation::create(const Checkpoint &checkpoint,
                     const CompileOptions &options) {
-  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(options, checkpoint.config));
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions resolved,
+                          resolveOptions(options, checkpoint.config));
   std::unique_ptr<Compilation> compilation(
-      new Compilation(checkpoint, settled));
+      new Compilation(checkpoint, resolved));
   LLAMAC_RETURN_IF_ERROR(compilation->backend->checkModel(checkpoint.config));
   std::vector<StringRef> passes, optional;
   for (Phase phase : {Phase::Graph, Phase::Fuse, Phase::Schedule})
     for (const PipelineStep &step :
-         allPassesOf(phase, settled, compilation->backend->target())) {
+         allPassesOf(phase, resolved, compilation->backend->target())) {
       if (!llvm::is_contained(passes, step.name))
         passes.push_back(step.name);
       if (step.optional)
         optional.push_back(step.name);
     }
   LLAMAC_RETURN_IF_ERROR(compilation->reports.checkNames(passes));
-  for (const std::string &name : settled.skipPasses)
+  for (const std::string &name : resolved.skipPasses)
     if (!llvm::is_contained(optional, name))
       return usageError(absl::StrCat("--skip-pass: expected one of ",
                                      llvm::join(optional, ", "), ", got ",
@@ -351,16 +357,16 @@ absl::Status Compilation::runPhase(Phase phase) {
   case Phase::Plan:
     return compile();
   }
-  llvm_unreachable("a phase that is none");
+  llvm_unreachable("unknown phase");
 }
 
 absl::Status Compilation::runPasses(Phase phase) {
   DiagnosticText diagnostics(context.get());
   const std::vector<PipelineStep> steps =
       passesOf(phase, compileOptions, backend->target());
-  // One manager would run passes on functions side by side, one function after
-  // the other. Timers know passes by their addresses, so that none may go
-  // before the last has run.
+  // A manager for each pass: one manager would run all passes on one function
+  // and then on the next. Timers know passes by their addresses, so that all
+  // managers live until the last has run.
   std::vector<std::unique_ptr<PassManager>> managers;
   for (const PipelineStep &step : steps) {
     managers.push_back(std::make_unique<PassManager>(
@@ -390,11 +396,11 @@ absl::Status Compilation::emit() {
   LLAMAC_RETURN_IF_ERROR(applyOverrides(compileOptions.overrides, *graph,
                                         compileOptions.context, *backend,
                                         sources));
-  // What is compiled later is what has been checked.
-  sourceEdit = [this](StringRef file, const std::string &) {
+  // Compile what has been checked.
+  sourceEdit = [this](StringRef name, const std::string &) {
     return llvm::find_if(
                sources,
-               [&](const SourceFile &known) { return known.name == file; })
+               [&](const SourceFile &file) { return file.name == name; })
         ->text;
   };
   return absl::OkStatus();
@@ -481,10 +487,9 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.embedWeights = compileOptions.embedWeights;
   contents.hasWeights = compileOptions.hasWeights;
   contents.generator = generatorOf(contents.target);
-  std::vector<std::string> edited;
-  edited.reserve(compileOptions.overrides.size());
-  for (const KernelOverride &override : compileOptions.overrides)
-    edited.push_back(override.kernel);
+  const auto edited = llvm::map_to_vector(
+      compileOptions.overrides,
+      [](const KernelOverride &override) { return override.kernel; });
   contents.tuning = listVariants(*graph, contents, *backend, edited);
   for (auto program : graph->getOps<plan::ProgramOp>())
     contents.programTuning[program.getSymName()] = programTuning(program);

@@ -50,7 +50,7 @@ enum class Phase {
 /// Every phase in order, as command lines name them.
 llvm::ArrayRef<llvm::StringLiteral> phaseNames();
 
-/// The phase called `name`. Usage error when there is none.
+/// The phase called `name`. Usage error for an unknown one.
 absl::StatusOr<Phase> parsePhase(absl::string_view name);
 
 struct CompileOptions {
@@ -70,7 +70,7 @@ struct CompileOptions {
   std::vector<KernelOverride> overrides; ///< Of cuda and sim.
   PassReportOptions reports;
 
-  /// What of these decides a plan, in one line.
+  /// The options that decide what is in a plan, in one line.
   std::string describe() const;
 };
 
@@ -78,23 +78,23 @@ struct CompileOptions {
 std::optional<schema::SamplingT>
 advisedSampling(const GenerationDefaults &defaults);
 
-/// Usage error for a format of weights that is none.
+/// Usage error for an unknown format of weights.
 absl::Status checkWeightFormat(const std::string &format);
 
-/// `options` with what they leave open settled for a model. Errors: usage for
-/// options that are none or do not go together.
-absl::StatusOr<CompileOptions> settleOptions(const CompileOptions &options,
-                                             const ModelConfig &config);
+/// `options` with what they leave open resolved for a model. Errors: usage for
+/// options that are invalid or do not go together.
+absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
+                                              const ModelConfig &config);
 
-/// What a module is compiled for by `options`, which are settled.
+/// What a module is compiled for by `options`, which are resolved.
 kernel::TargetAttr targetAttr(mlir::MLIRContext &context,
                               const CompileOptions &options);
 
-/// The backend of a target that settled options describe.
+/// The backend of a target that resolved options describe.
 std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr);
 
-/// The passes of `phase` as `options` want them, for `target`; none for a phase
-/// that runs no passes.
+/// The passes of `phase` with `options` for `target`; empty for a phase that
+/// runs no passes.
 std::vector<PipelineStep> passesOf(Phase phase, const CompileOptions &options,
                                    const kernel::Target &target);
 
@@ -108,15 +108,15 @@ createContext(llvm::function_ref<void(mlir::DialectRegistry &)> addTargets =
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint);
 
-/// The same, to be compiled as `options`, which are settled, say.
+/// The same, for the target of `options`, which are resolved.
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint,
             const CompileOptions &options);
 
 class Compilation {
 public:
-  /// Errors: usage for options that are none or do not fit the model. Keeps a
-  /// reference to `checkpoint`.
+  /// Errors: usage for options that are invalid or do not fit the model. Keeps
+  /// a reference to `checkpoint`.
   static absl::StatusOr<std::unique_ptr<Compilation>>
   create(const Checkpoint &checkpoint, const CompileOptions &options);
 

@@ -17,8 +17,8 @@ namespace llamac {
 
 /// The lines that turn the printed IR `before` into `after`, as a unified diff
 /// with three lines of context and no file names; empty when there are none.
-/// Values that only got another number are no change: a line counts as kept
-/// when it is the same up to names and its operands are the kept values.
+/// Renumbered values are not a change: a line counts as kept when it is the
+/// same up to names and its operands are the kept values.
 std::string diffIr(llvm::StringRef before, llvm::StringRef after);
 
 /// The same diff with all lines as context, as the sign of each: ' ' for one of

@@ -9,7 +9,7 @@
 #include "compiler/driver/KernelOverride.h"
 
 #include "codegen/sim/SimCompiler.h"
-#include "compiler/driver/TrialRun.h"
+#include "compiler/driver/KernelTrial.h"
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
 
@@ -96,23 +96,9 @@ static SourceFile unitOf(const KernelOverride &override,
 // The check
 //===----------------------------------------------------------------------===//
 
-/// The most rows that a launch of `kernel` may have.
-static int64_t maxRowsOf(plan::KernelOp kernel, ModuleOp plan) {
-  int64_t most = 0;
-  for (auto program : plan.getOps<plan::ProgramOp>())
-    for (auto launch : program.getOps<plan::LaunchOp>())
-      if (launch.getKernel() == kernel.getSymName()) {
-        const uint64_t rows = launch.getRows() == plan::RowSymbol::Tokens
-                                  ? program.getMaxRows()
-                                  : program.getMaxWanted();
-        most = std::max(most, static_cast<int64_t>(rows));
-      }
-  return most;
-}
-
-/// Row counts to try: a ragged tile behind a whole one, which where blocks go
-/// from tile to tile has 128 rows; where a kernel keeps all rows in registers,
-/// the most and one less.
+/// Row counts to try: a full tile and a ragged one after it; a tile has 128
+/// rows where blocks go from tile to tile. Where a kernel keeps all rows in
+/// registers, the most and one less.
 static std::vector<int64_t> rowCounts(int64_t rowBlock, int64_t maxRows,
                                       int64_t context) {
   const int64_t most = std::min(maxRows, 2 * context);
@@ -159,8 +145,8 @@ moduleOf(const KernelOverride &override, const Signature &signature,
 
 /// Checks `override` of `kernel`, which is emitted with `signature`.
 static absl::Status checkOverride(const KernelOverride &override,
-                                  plan::KernelOp kernel, ModuleOp plan,
-                                  int64_t context, const Backend &backend,
+                                  plan::KernelOp kernel, int64_t context,
+                                  const Backend &backend,
                                   const Signature &signature) {
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<SimModule> checked,
                           moduleOf(override, signature, SimFlavour::Checked));
@@ -168,16 +154,15 @@ static absl::Status checkOverride(const KernelOverride &override,
                           moduleOf(override, signature, SimFlavour::Fast));
   const int64_t rowBlock =
       backend.target().geometry(&kernel.getPrototype()).rowBlock;
-  for (int64_t rows : rowCounts(rowBlock, maxRowsOf(kernel, plan), context)) {
+  for (int64_t rows : rowCounts(rowBlock, kernel.getMaxRows(), context)) {
     LLAMAC_ASSIGN_OR_RETURN(
         const std::unique_ptr<KernelTrial> trial,
-        KernelTrial::create(kernel, rows, context, backend));
-    TrialRun run(*trial, kernel, signature.names, backend, rows);
+        KernelTrial::create(kernel, signature.names, rows, context, backend));
     for (SimSchedule schedule : {SimSchedule::Forward, SimSchedule::Random})
-      LLAMAC_RETURN_IF_ERROR(run.run(
+      LLAMAC_RETURN_IF_ERROR(trial->run(
           *checked, {.schedule = schedule, .seed = 1, .checked = true}));
-    LLAMAC_RETURN_IF_ERROR(run.run(*fast, {}));
-    LLAMAC_RETURN_IF_ERROR(run.compare());
+    LLAMAC_RETURN_IF_ERROR(trial->run(*fast, {}));
+    LLAMAC_RETURN_IF_ERROR(trial->compare());
   }
   return absl::OkStatus();
 }
@@ -231,7 +216,7 @@ absl::Status applyOverrides(ArrayRef<KernelOverride> overrides, ModuleOp plan,
     const Signature signature =
         signatureOf(fileOf(emitted, override.kernel)->text, override.kernel);
     LLAMAC_RETURN_IF_ERROR(withContext(
-        checkOverride(override, kernel, plan, context, backend, signature),
+        checkOverride(override, kernel, context, backend, signature),
         absl::StrCat("--override-kernel: ", override.path)));
   }
   return absl::OkStatus();

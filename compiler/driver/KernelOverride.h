@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A .cu file may take the place of one that was emitted when it computes the
-// same: launched as the emitted one is, with random operands and a few rows, it
-// gives what the reference gives, on the simulator. The whole grid runs, and
-// then some blocks, the first and the last among them, with every access to
-// memory checked, in two orders of threads.
+// A .cu file may replace one that was emitted when it computes the same:
+// launched as the emitted one is, with random operands and a few rows, it gives
+// what the reference gives, on the simulator. The whole grid runs, and then
+// some blocks, the first and the last among them, with every access to memory
+// checked, in two orders of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ struct KernelOverride {
   std::string text;
 };
 
-/// Reads the file of a flag NAME=FILE. Usage error when it is none, or the file
-/// cannot be read.
+/// Reads the file of a flag NAME=FILE. Usage error for another form, or when
+/// the file cannot be read.
 absl::StatusOr<KernelOverride> readOverride(const std::string &flag);
 
 /// Puts `overrides` in the place of files of `sources`, which `backend` emitted

@@ -1,4 +1,4 @@
-//===- KernelTrial.cpp - A kernel alone, with operands made up ------------===//
+//===- KernelTrial.cpp - A kernel alone, on random operands ---------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,7 +14,7 @@
 
 #include "compiler/driver/KernelTrial.h"
 
-#include "compiler/driver/LaunchValues.h"
+#include "compiler/driver/LaunchReference.h"
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
 #include "runtime/cuda/WeightPacking.h"
@@ -24,20 +24,20 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 using namespace mlir;
 
 namespace llamac {
 
-/// Tokens that the sequences have already, where the context has room: enough
-/// for attention to deal keys out to several blocks, and no multiple of a page.
+/// Tokens that the sequences have already, where the context is long enough:
+/// attention partitions so many keys over several blocks, and they are no
+/// multiple of a page.
 static constexpr int64_t tokensBefore = 300;
 static constexpr int32_t sequenceCount = 2;
 
@@ -127,7 +127,7 @@ static std::vector<uint8_t> storedRow(const reference::Weight &weight,
                                       int64_t row) {
   uint64_t operand = 0;
   const bool isNumber = absl::SimpleAtoi(weight.name, &operand);
-  assert(isNumber && "makeOperand() gives the names");
+  assert(isNumber && "makeOperand() sets the names");
   (void)isNumber;
   return weightRow(weight.type, weight.cols, (operand << 32) + row);
 }
@@ -138,30 +138,6 @@ static absl::Status readWeight(const reference::Weight &weight,
     dequantizeRow(weight.type, storedRow(weight, firstRow + row).data(),
                   weight.cols, out + row * weight.cols);
   return absl::OkStatus();
-}
-
-//===----------------------------------------------------------------------===//
-// The function
-//===----------------------------------------------------------------------===//
-
-/// Clones the kernel's op into a function.
-void KernelTrial::isolate(plan::KernelOp kernel) {
-  OpBuilder builder(kernel.getContext());
-  module = ModuleOp::create(kernel.getLoc());
-  builder.setInsertionPointToEnd(module->getBody());
-  function = builder.create<func::FuncOp>(kernel.getLoc(), "trial",
-                                          builder.getFunctionType({}, {}));
-  Block *body = function.addEntryBlock();
-  builder.setInsertionPointToEnd(body);
-  IRMapping mapping;
-  for (Value operand : kernel.getPrototype().getOperands())
-    if (!mapping.contains(operand))
-      mapping.map(operand,
-                  body->addArgument(operand.getType(), kernel.getLoc()));
-  member = builder.clone(kernel.getPrototype(), mapping);
-  builder.create<func::ReturnOp>(kernel.getLoc(), member->getResults());
-  function.setFunctionType(builder.getFunctionType(
-      body->getArgumentTypes(), llvm::to_vector(member->getResultTypes())));
 }
 
 //===----------------------------------------------------------------------===//
@@ -188,14 +164,15 @@ static reference::Indices indicesBelow(int64_t bound, int64_t count,
   return indices;
 }
 
-/// Draws by temperature, top-k and top-p; each second row takes its first
-/// token.
-static reference::Indices makeDraws(int64_t rows, uint64_t seed) {
+/// Temperature, top-k and top-p of every second row; the others are greedy.
+static reference::Indices makeSamplingParams(int64_t rows, uint64_t seed) {
   Numbers random(seed);
-  reference::Indices words(rows * reference::drawWords);
+  reference::Indices words(rows * reference::samplingParamWords);
   for (int64_t row = 0; row < rows; row += 2) {
-    const Draw draw{0.8F, 40, 0.9F, static_cast<uint32_t>(random.bits() >> 32)};
-    std::memcpy(&words[row * reference::drawWords], &draw, sizeof draw);
+    const Draw params{0.8F, 40, 0.9F,
+                      static_cast<uint32_t>(random.bits() >> 32)};
+    std::memcpy(&words[row * reference::samplingParamWords], &params,
+                sizeof params);
   }
   return words;
 }
@@ -249,7 +226,7 @@ KernelTrial::makeOperand(BlockArgument argument) {
           rowNumbers)
       .Case<kernel::EmbedOp, kernel::RopeTableOp>(
           [&](auto) { return positions; })
-      .Case([&](kernel::SampleOp) { return makeDraws(rows, number); })
+      .Case([&](kernel::SampleOp) { return makeSamplingParams(rows, number); })
       .Default([&](Operation *op) {
         return unsupportedError(absl::StrCat("nothing is known of what ",
                                              op->getName().getStringRef().str(),
@@ -257,22 +234,9 @@ KernelTrial::makeOperand(BlockArgument argument) {
       });
 }
 
-absl::Status KernelTrial::makeOperands() {
-  for (BlockArgument argument : function.getArguments()) {
-    LLAMAC_ASSIGN_OR_RETURN(reference::Value value, makeOperand(argument));
-    values[argument] = std::make_shared<reference::Value>(std::move(value));
-  }
-  return absl::OkStatus();
-}
-
 //===----------------------------------------------------------------------===//
 // The cache
 //===----------------------------------------------------------------------===//
-
-/// Tokens of a sequence when the step is done.
-int64_t KernelTrial::tokensOf(int32_t sequence) const {
-  return before + llvm::count(sequences, sequence);
-}
 
 /// Keys and values, as the cache rounds them, of the tokens before the step
 /// and, `withRows`, of its own.
@@ -285,68 +249,37 @@ reference::KvState KernelTrial::makeCache(llama::KVType kv,
   for (int32_t sequence = 0; sequence < sequenceCount; ++sequence) {
     const int64_t count = withRows ? tokensOf(sequence) : before;
     std::vector<float> keys(count * width), cached(count * width);
-    for (float &element : keys)
-      element = random.uniform(2);
-    for (float &element : cached)
-      element = random.uniform(2);
-    std::vector<int32_t> places(count);
+    for (std::vector<float> *part : {&keys, &cached})
+      for (float &element : *part)
+        element = random.uniform(2);
+    std::vector<int32_t> tokens(count);
+    std::iota(tokens.begin(), tokens.end(), 0);
     for (int64_t token = 0; token < count; ++token) {
-      places[token] = static_cast<int32_t>(token);
       float *key = &keys[token * width], *value = &cached[token * width];
       backend.numerics().writeKv(kv, key, value, /*token=*/0, page.data());
       backend.numerics().readKv(kv, page.data(), /*token=*/0, key, value);
     }
     for (int64_t layer = 0; layer < kv.getLayers(); ++layer)
-      state.append(layer, keys.data(), cached.data(), places,
+      state.append(layer, keys.data(), cached.data(), tokens,
                    std::vector<int32_t>(count, sequence));
   }
   return state;
 }
 
-static int64_t layerOf(Value state) {
-  Operation *maker = state.getDefiningOp();
-  return layerAttr(maker ? maker : *state.getUsers().begin());
-}
-
-std::vector<float> KernelTrial::cachedRows(Value state) const {
-  std::vector<float> all;
-  for (const auto &[sequence, cached] :
-       std::get<reference::KvState>(value(state)).layer(layerOf(state)))
-    for (const std::vector<float> *part : {&cached.keys, &cached.values})
-      all.insert(all.end(), part->begin(), part->end());
-  return all;
-}
-
-std::vector<float>
-KernelTrial::readCache(Value state, const std::vector<uint8_t> &pool) const {
-  const auto kv = cast<llama::KVType>(state.getType());
+std::vector<float> KernelTrial::readCache(llama::KVType kv,
+                                          const uint8_t *pool) const {
   const int64_t width = kv.getHeads() * kv.getSize();
   std::vector<float> all;
   for (int32_t sequence = 0; sequence < sequenceCount; ++sequence) {
     const int64_t count = tokensOf(sequence);
     const size_t keys = all.size(), cached = keys + count * width;
     all.resize(all.size() + 2 * count * width);
-    for (int64_t token = 0; token < count; ++token) {
-      const int64_t page =
-          pages[sequence * layout.pagesPerSequence + token / layout.pageTokens];
+    for (int64_t token = 0; token < count; ++token)
       backend.numerics().readKv(
-          kv, pool.data() + page * layout.pageBytes, token % layout.pageTokens,
+          kv, pool + pageOf(sequence, token), token % layout.pageTokens,
           &all[keys + token * width], &all[cached + token * width]);
-    }
   }
   return all;
-}
-
-std::string KernelTrial::placeInCache(Value state, size_t row) const {
-  for (const auto &[sequence, cached] :
-       std::get<reference::KvState>(value(state)).layer(layerOf(state))) {
-    const size_t count = tokensOf(sequence);
-    if (row < 2 * count)
-      return absl::StrCat(row < count ? "key" : "value", " of position ",
-                          row % count, " of sequence ", sequence);
-    row -= 2 * count;
-  }
-  return "no row";
 }
 
 //===----------------------------------------------------------------------===//
@@ -354,7 +287,7 @@ std::string KernelTrial::placeInCache(Value state, size_t row) const {
 //===----------------------------------------------------------------------===//
 
 template <typename T>
-static std::vector<uint8_t> bytesOf(const std::vector<T> &values) {
+static std::vector<uint8_t> toBytes(const std::vector<T> &values) {
   const auto *first = reinterpret_cast<const uint8_t *>(values.data());
   return {first, first + values.size() * sizeof(T)};
 }
@@ -376,32 +309,27 @@ static std::vector<uint8_t> packedMatrix(const reference::Weight &weight) {
 }
 
 std::vector<uint8_t> KernelTrial::memoryOf(Value operand) const {
-  const reference::Value &known = value(operand);
+  const reference::Value &known = *values.at(operand);
   if (const auto *tensor = std::get_if<reference::Tensor>(&known))
-    return bytesOf(tensor->data);
+    return toBytes(tensor->data);
   if (const auto *indices = std::get_if<reference::Indices>(&known))
-    return bytesOf(*indices);
-  if (const auto *weight = std::get_if<reference::Weight>(&known)) {
-    if (cast<ShapedType>(operand.getType()).getRank() == 2)
-      return packedMatrix(*weight);
-    return storedRow(*weight, 0);
-  }
+    return toBytes(*indices);
+  if (const auto *weight = std::get_if<reference::Weight>(&known))
+    return cast<ShapedType>(operand.getType()).getRank() == 2
+               ? packedMatrix(*weight)
+               : storedRow(*weight, 0);
   // Bytes 0xff are NaN in every format of the cache.
-  const auto kv = cast<llama::KVType>(operand.getType());
   const auto &state = std::get<reference::KvState>(known);
   const int64_t used = 1 + *llvm::max_element(pages);
   std::vector<uint8_t> pool(used * layout.pageBytes, 0xff);
-  for (const auto &[sequence, cached] : state.layer(layerOf(operand))) {
-    const int64_t width = state.rowSize();
-    const int64_t count = static_cast<int64_t>(cached.keys.size()) / width;
-    for (int64_t token = 0; token < count; ++token) {
-      const int64_t page =
-          pages[sequence * layout.pagesPerSequence + token / layout.pageTokens];
+  const int64_t width = state.rowSize();
+  for (const auto &[sequence, cached] : state.layer(layerAttr(op)))
+    for (int64_t token = 0;
+         token * width < static_cast<int64_t>(cached.keys.size()); ++token)
       backend.numerics().writeKv(
-          kv, &cached.keys[token * width], &cached.values[token * width],
-          token % layout.pageTokens, pool.data() + page * layout.pageBytes);
-    }
-  }
+          cast<llama::KVType>(operand.getType()), &cached.keys[token * width],
+          &cached.values[token * width], token % layout.pageTokens,
+          pool.data() + pageOf(sequence, token));
   return pool;
 }
 
@@ -414,19 +342,27 @@ absl::Status KernelTrial::runReference() {
                           reference::Interpreter::create(function));
   reference::WeightStore weights(readWeight, /*limitBytes=*/0);
   reference::Parallel parallel(0);
-  std::vector<reference::ValuePtr> arguments;
-  for (BlockArgument argument : function.getArguments())
-    arguments.push_back(values[argument]);
+  std::vector<reference::ValuePtr> operands;
+  for (BlockArgument argument : function.getArguments()) {
+    LLAMAC_ASSIGN_OR_RETURN(reference::Value value, makeOperand(argument));
+    operands.push_back(std::make_shared<reference::Value>(std::move(value)));
+    values[argument] = operands.back();
+  }
   auto record = [&](Operation &op, ArrayRef<reference::ValuePtr> results) {
     for (auto [result, value] : llvm::zip(op.getResults(), results))
       values[result] = value;
   };
-  return interpreter.run(std::move(arguments), weights, parallel, record)
+  return interpreter.run(std::move(operands), weights, parallel, record)
       .status();
 }
 
-KernelTrial::KernelTrial(int64_t rows, int64_t context, const Backend &backend)
-    : rows(rows), backend(backend) {
+KernelTrial::KernelTrial(plan::KernelOp kernel, int64_t rows, int64_t context,
+                         const Backend &backend)
+    : symbol(kernel.getSymName()), rows(rows), backend(backend),
+      module(isolateLaunch(&kernel.getPrototype(), backend.numerics())),
+      function(*module->getOps<func::FuncOp>().begin()),
+      op(&function.getBody().front().front()),
+      geometry(backend.target().geometry(op)) {
   const int64_t first = (rows + 1) / 2;
   before = std::clamp<int64_t>(context - first, 0, tokensBefore);
   for (int64_t row = 0; row < rows; ++row) {
@@ -435,29 +371,26 @@ KernelTrial::KernelTrial(int64_t rows, int64_t context, const Backend &backend)
         static_cast<int32_t>(before + row - (isFirst ? 0 : first)));
     sequences.push_back(isFirst ? 1 : 0);
   }
+  const auto cache = llvm::find_if(op->getOperands(), isCache);
+  if (cache == op->operand_end())
+    return;
+  layout = backend.kvLayout(cast<llama::KVType>((*cache).getType()));
+  // The pages of both sequences, the last first.
+  const int64_t perSequence =
+      llvm::divideCeilSigned(before + first, layout.pageTokens);
+  pages.assign(sequenceCount * layout.pagesPerSequence, -1);
+  for (int64_t page = 0; page < sequenceCount * perSequence; ++page)
+    pages[page / perSequence * layout.pagesPerSequence + page % perSequence] =
+        static_cast<int32_t>(sequenceCount * perSequence - 1 - page);
 }
 
 absl::StatusOr<std::unique_ptr<KernelTrial>>
-KernelTrial::create(plan::KernelOp kernel, int64_t rows, int64_t context,
-                    const Backend &backend) {
-  std::unique_ptr<KernelTrial> trial(new KernelTrial(rows, context, backend));
-  trial->isolate(kernel);
-  for (BlockArgument argument : trial->function.getArguments())
-    if (auto kv = dyn_cast<llama::KVType>(argument.getType()))
-      trial->layout = backend.kvLayout(kv);
-  if (trial->layout.pageTokens) {
-    // The pages of both sequences, the last first.
-    const int64_t perSequence =
-        (trial->before + (rows + 1) / 2 + trial->layout.pageTokens - 1) /
-        trial->layout.pageTokens;
-    trial->pages.assign(sequenceCount * trial->layout.pagesPerSequence, -1);
-    for (int64_t page = 0; page < sequenceCount * perSequence; ++page)
-      trial->pages[page / perSequence * trial->layout.pagesPerSequence +
-                   page % perSequence] =
-          static_cast<int32_t>(sequenceCount * perSequence - 1 - page);
-  }
-  LLAMAC_RETURN_IF_ERROR(trial->makeOperands());
+KernelTrial::create(plan::KernelOp kernel, ArrayRef<std::string> parameters,
+                    int64_t rows, int64_t context, const Backend &backend) {
+  std::unique_ptr<KernelTrial> trial(
+      new KernelTrial(kernel, rows, context, backend));
   LLAMAC_RETURN_IF_ERROR(trial->runReference());
+  trial->bindArguments(parameters);
   return trial;
 }
 

@@ -43,31 +43,17 @@ static DictionaryAttr tilesOf(Attribute config) {
   return cast<kernel::AttentionConfigAttr>(config).getTiles();
 }
 
-/// The tiles of `config` that `own` does not have: "ahead=2048 panels=4". So
-/// the kernel's own are "", and variants of one tile differ from it in one.
-static std::string tilesText(Attribute config, Attribute own) {
-  const DictionaryAttr ownTiles = tilesOf(own);
+/// The tiles of `config` that differ from those of `selected`, the kernel's:
+/// "ahead=2048 panels=4"; "" for the selected config itself.
+static std::string tilesText(Attribute config, Attribute selected) {
+  const DictionaryAttr selectedTiles = tilesOf(selected);
   std::vector<std::string> texts;
   for (NamedAttribute size : tilesOf(config))
-    if (!ownTiles || ownTiles.get(size.getName()) != size.getValue())
+    if (!selectedTiles || selectedTiles.get(size.getName()) != size.getValue())
       texts.push_back((size.getName().strref() + "=" +
                        llvm::Twine(cast<IntegerAttr>(size.getValue()).getInt()))
                           .str());
   return llvm::join(texts, " ");
-}
-
-/// The most rows that a launch of `kernel` may have.
-static int64_t maxRowsOf(plan::KernelOp kernel, ModuleOp plan) {
-  int64_t most = 1;
-  for (auto program : plan.getOps<plan::ProgramOp>())
-    for (auto launch : program.getOps<plan::LaunchOp>())
-      if (launch.getKernel() == kernel.getSymName()) {
-        const uint64_t rows = launch.getRows() == plan::RowSymbol::Tokens
-                                  ? program.getMaxRows()
-                                  : program.getMaxWanted();
-        most = std::max(most, static_cast<int64_t>(rows));
-      }
-  return most;
 }
 
 static void takeGeometry(const kernel::LaunchGeometry &geometry,
@@ -85,7 +71,7 @@ static void takeGeometry(const kernel::LaunchGeometry &geometry,
 }
 
 /// The source of `kernel` alone, as it is written; none, without a diagnostic,
-/// when the device has no room for it.
+/// when it does not fit the device.
 static std::optional<std::string> kernelSource(plan::KernelOp kernel,
                                                const Backend &backend) {
   ScopedDiagnosticHandler quiet(kernel.getContext(),
@@ -96,8 +82,8 @@ static std::optional<std::string> kernelSource(plan::KernelOp kernel,
   return files.value_or(std::vector<SourceFile>()).front().text;
 }
 
-/// A variant of `kernel` with `config`, in `scratch`; none when there is no
-/// room for it. `step` is what it is predicted for.
+/// A variant of `kernel` with `config`, in `scratch`; none when it does not fit
+/// the device. `step` is what it is predicted for.
 static std::optional<schema::VariantT>
 makeVariant(plan::KernelOp kernel, Attribute config, size_t number,
             ModuleOp scratch, const Backend &backend,
@@ -108,13 +94,14 @@ makeVariant(plan::KernelOp kernel, Attribute config, size_t number,
   Operation &op = clone.getPrototype();
   op.setAttr("config", config);
   const kernel::Target &target = backend.target();
-  const kernel::LaunchGeometry own = target.geometry(&kernel.getPrototype()),
+  const kernel::LaunchGeometry selected =
+                                   target.geometry(&kernel.getPrototype()),
                                geometry = target.geometry(&op);
   // A map of the cache, whose rows only the plan knows, is not for variants.
   const bool isFree = llvm::all_of(
       geometry.maps, [](const auto &map) { return map.rows >= 0; });
-  if (geometry.workspace > own.workspace || geometry.counters > own.counters ||
-      !isFree)
+  if (geometry.workspace > selected.workspace ||
+      geometry.counters > selected.counters || !isFree)
     return std::nullopt;
   std::optional<std::string> source = kernelSource(clone, backend);
   if (!source)
@@ -139,7 +126,7 @@ llvm::StringMap<KernelTuning> listVariants(ModuleOp plan,
     const std::vector<Attribute> configs = target.otherConfigs(&op);
     if (configs.empty() || llvm::is_contained(fixed, kernel.getSymName()))
       continue;
-    const int64_t rows = maxRowsOf(kernel, plan);
+    const int64_t rows = kernel.getMaxRows();
     const kernel::CostStep step{
         .rows = rows,
         .context = std::max(rows, contents.context / 8),
@@ -153,7 +140,7 @@ llvm::StringMap<KernelTuning> listVariants(ModuleOp plan,
           makeVariant(kernel, config, i + 1, *scratch, backend, step);
       if (!variant)
         continue;
-      // Of those that are predicted the same the target's order counts.
+      // The target's order breaks ties.
       const auto place = llvm::upper_bound(
           tuning.variants, variant->predicted,
           [](double predicted, const schema::VariantT &other) {
@@ -204,12 +191,12 @@ std::string generatorOf(StringRef target) {
 }
 
 absl::Status ClangVariantCompiler::check(const PlanReader &plan) const {
-  const std::string own = generatorOf(plan.plan().target);
+  const std::string expected = generatorOf(plan.plan().target);
   const std::string &generator = plan.plan().generator;
-  if (generator == own)
+  if (generator == expected)
     return absl::OkStatus();
   return badPlanError(
-      absl::StrCat(plan.path(), ": generator: expected ", own, ", got ",
+      absl::StrCat(plan.path(), ": generator: expected ", expected, ", got ",
                    generator.empty() ? "none" : generator,
                    "; another llamac compiled the plan: compile it again"));
 }

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What a plan holds for tuning: for each kernel the configs that its target
-// says it may have in place of its own, as source and geometry. Nothing of it
-// is compiled until it is tried or run.
+// allows in place of the selected one, as source and geometry. Nothing of it is
+// compiled until it is tried or run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,16 +26,16 @@
 namespace llamac {
 
 /// The variants of the kernels of `plan`, which is to hold `contents`, best
-/// first by the target's prediction, by the kernels' names; none of one that is
-/// in `fixed`. Those that the device has no room for, or that need memory which
-/// the plan does not set aside, are left out.
+/// first by the target's prediction, by the kernels' names; kernels in `fixed`
+/// have none. Those that do not fit the device, or that need more memory than
+/// the plan reserves, are left out.
 llvm::StringMap<KernelTuning> listVariants(mlir::ModuleOp plan,
                                            const PlanContents &contents,
                                            const Backend &backend,
                                            llvm::ArrayRef<std::string> fixed);
 
-/// Under which the choice of how the launches of `program` overlap is kept:
-/// readable, and by a hash exact. Empty where none can.
+/// The key of the choice of how the launches of `program` overlap: readable,
+/// and exact by a hash. Empty where none can overlap.
 std::string programTuning(plan::ProgramOp program);
 
 /// The generator of plans for `target`: a hash of llamac's version and of the

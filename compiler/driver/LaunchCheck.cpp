@@ -9,8 +9,7 @@
 #include "compiler/driver/LaunchCheck.h"
 
 #include "compiler/driver/LaunchReference.h"
-#include "compiler/driver/LaunchValues.h"
-#include "compiler/driver/ReferenceLogits.h"
+#include "compiler/driver/ReferenceTarget.h"
 #include "compiler/driver/Reproducer.h"
 #include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
@@ -41,7 +40,7 @@ namespace {
 
 struct PlannedStep {
   int64_t rows;
-  bool allWanted; ///< Else only the last row is.
+  bool allLogits; ///< Of every row; else of the last one.
 };
 
 } // namespace
@@ -54,14 +53,14 @@ struct PlannedStep {
 static std::vector<PlannedStep> planSteps(int64_t tokens,
                                           const schema::PlanT &plan) {
   const int64_t prompt = plan.kv->pageTokens - 4, more = 136, last = 2;
-  const int64_t maxWanted = plan.programs.back()->maxWanted;
+  const int64_t maxLogitsRows = plan.programs.back()->maxWanted;
   std::vector<PlannedStep> steps;
   int64_t left = tokens;
   auto add = [&](int64_t rows) {
     rows = std::min(rows, left);
     left -= rows;
     if (rows > 0)
-      steps.push_back({rows, rows <= maxWanted});
+      steps.push_back({rows, rows <= maxLogitsRows});
   };
   // The fewest and the most rows that come to each of the smaller programs.
   std::vector<int64_t> few;
@@ -95,7 +94,7 @@ static std::vector<PlannedStep> planSteps(int64_t tokens,
   return steps;
 }
 
-/// The most tokens of all steps where the user gives none.
+/// The most tokens of all steps, unless the user gives tokens.
 static constexpr int64_t defaultTokens = 278;
 
 //===----------------------------------------------------------------------===//
@@ -152,7 +151,7 @@ private:
       bool writesBack);
   absl::StatusOr<std::vector<float>> readResult(const Pair &pair, unsigned i,
                                                 StepMemory &memory);
-  std::string namesOfKernels(const Pair &pair) const;
+  std::string kernelNames(const Pair &pair) const;
   void note(const CheckedKernel &launch);
   absl::Status reproduce(const Pair &pair, unsigned result,
                          absl::Span<const float> got, Culprit &culprit) const;
@@ -221,11 +220,11 @@ absl::Status LaunchChecker::matchPlan() const {
 /// The first program that holds the step, as the engine chooses.
 size_t LaunchChecker::programFor(const PlannedStep &step) const {
   const auto &programs = model->plan().programs;
-  const int64_t wanted = step.allWanted ? step.rows : 1;
+  const int64_t logitsRows = step.allLogits ? step.rows : 1;
   size_t number = 0;
   while (number + 1 < programs.size() &&
          (programs[number]->maxRows < step.rows ||
-          programs[number]->maxWanted < wanted))
+          programs[number]->maxWanted < logitsRows))
     ++number;
   return number;
 }
@@ -238,16 +237,16 @@ absl::Status LaunchChecker::run(absl::Span<const int32_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
   int64_t first = 0;
   for (const PlannedStep &step : planSteps(count, plan)) {
-    std::vector<int32_t> wanted(step.allWanted ? step.rows : 1);
-    std::iota(wanted.begin(), wanted.end(),
-              static_cast<int32_t>(step.allWanted ? 0 : step.rows - 1));
+    std::vector<int32_t> logitsRows(step.allLogits ? step.rows : 1);
+    std::iota(logitsRows.begin(), logitsRows.end(),
+              static_cast<int32_t>(step.allLogits ? 0 : step.rows - 1));
     const absl::Span<const int32_t> part = tokens.subspan(first, step.rows);
-    LLAMAC_RETURN_IF_ERROR(
-        reference.step(plan.programs[programFor(step)]->name, part, wanted));
+    LLAMAC_RETURN_IF_ERROR(reference.step(plan.programs[programFor(step)]->name,
+                                          part, logitsRows));
     const absl::Status status = engine->step(
-        {{&sequence, part, step.allWanted ? Wanted::All : Wanted::Last}},
+        {{&sequence, part, step.allLogits ? Wanted::All : Wanted::Last}},
         [](const LogitsRow &) { return absl::OkStatus(); });
-    // Logits that are no numbers have been found by the launch that gave them.
+    // The launch that gave NaN logits has been found.
     if (!status.ok() && exitCode(status) != ExitCode::Accuracy)
       return status;
     first += step.rows;
@@ -309,31 +308,25 @@ absl::Status LaunchChecker::forEachCached(
   return absl::OkStatus();
 }
 
-/// Tokens of sequence 0 in `state`.
-static int64_t lengthOf(const reference::KvState &state, int64_t layer) {
-  return static_cast<int64_t>(cachedNumbers(state, layer).size()) /
-         (2 * state.rowSize());
-}
-
-/// Writes what `op` reads of the cache, and behind it, up to `length` rows in
-/// all, numbers that are none.
+/// Writes what `op` reads of the cache, and NaN behind it, up to `length` rows
+/// in all.
 absl::Status LaunchChecker::feedCache(const Operand &pool, Operation *op,
                                       Value before, int64_t length,
                                       StepMemory &memory) {
   const auto &state = std::get<reference::KvState>(reference.value(before));
-  const std::vector<float> rows = cachedNumbers(state, layerAttr(op));
+  const std::vector<float> rows = state.numbers(layerAttr(op));
   const int64_t width = state.rowSize();
-  const int64_t known = lengthOf(state, layerAttr(op));
-  const std::vector<float> none(width, std::nanf(""));
+  const int64_t known = state.length(layerAttr(op), 0);
+  const std::vector<float> unset(width, std::nanf(""));
   const auto kv = cast<llama::KVType>(before.getType());
   return forEachCached(
       pool, std::max(known, length), memory,
       [&](int64_t position, int64_t token, uint8_t *page) {
         const bool isKnown = position < known;
         const float *key =
-            isKnown ? rows.data() + position * width : none.data();
+            isKnown ? rows.data() + position * width : unset.data();
         const float *value =
-            isKnown ? rows.data() + (known + position) * width : none.data();
+            isKnown ? rows.data() + (known + position) * width : unset.data();
         numerics.writeKv(kv, key, value, token, page);
       },
       /*writesBack=*/true);
@@ -346,7 +339,7 @@ LaunchChecker::readCache(const Operand &pool, Operation *op, Value state,
                          StepMemory &memory) {
   const auto &expected = std::get<reference::KvState>(reference.value(state));
   const int64_t width = expected.rowSize();
-  const int64_t length = lengthOf(expected, layerAttr(op));
+  const int64_t length = expected.length(layerAttr(op), 0);
   const auto kv = cast<llama::KVType>(state.getType());
   std::vector<float> rows(2 * length * width);
   LLAMAC_RETURN_IF_ERROR(forEachCached(
@@ -367,17 +360,15 @@ absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
   for (OpResult value : pair.op->getResults()) {
     const reference::Value &expected = reference.value(value);
     if (const auto *state = std::get_if<reference::KvState>(&expected)) {
-      cacheLength = lengthOf(*state, layerAttr(pair.op));
+      cacheLength = state->length(layerAttr(pair.op), 0);
       continue;
     }
     if (numerics.isPrivate(value))
       continue;
-    const auto *tensor = std::get_if<reference::Tensor>(&expected);
-    const size_t count = tensor ? tensor->data.size()
-                                : std::get<reference::Indices>(expected).size();
-    const std::vector<float> none(count, std::nanf(""));
+    const std::vector<float> unset(numbersOf(expected, pair.op).size(),
+                                   std::nanf(""));
     LLAMAC_RETURN_IF_ERROR(memory.write(
-        pair.resultOperand(value.getResultNumber()), 0, bytesOf(none)));
+        pair.resultOperand(value.getResultNumber()), 0, bytesOf(unset)));
   }
   for (OpOperand &operand : pair.op->getOpOperands()) {
     const Operand &place = pair.launch.operands[operand.getOperandNumber()];
@@ -414,32 +405,12 @@ LaunchChecker::readResult(const Pair &pair, unsigned i, StepMemory &memory) {
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
       memory.read(pair.resultOperand(i), 0, count * sizeof(float), staging));
-  std::vector<float> got(count);
-  if (std::holds_alternative<reference::Tensor>(expected)) {
-    std::memcpy(got.data(), bytes.data(), bytes.size());
-    return got;
-  }
-  std::vector<int32_t> indices(count);
-  std::memcpy(indices.data(), bytes.data(), bytes.size());
-  return std::vector<float>(indices.begin(), indices.end());
+  return numbersIn(bytes, expected);
 }
 
-/// Where element `worst` of a result is.
-static std::string placeOf(const reference::Value &expected, size_t count,
-                           size_t worst) {
-  const auto width = static_cast<size_t>(widthOf(expected));
-  const size_t row = worst / width, rows = count / width;
-  if (!std::holds_alternative<reference::KvState>(expected))
-    return absl::StrCat("row ", row, ", column ", worst % width);
-  return row < rows / 2 ? absl::StrCat("key of position ", row, ", element ",
-                                       worst % width)
-                        : absl::StrCat("value of position ", row - rows / 2,
-                                       ", element ", worst % width);
-}
-
-/// The kernel's symbol, behind those of the launches whose private results it
+/// The kernel's symbol, after those of the launches whose private results it
 /// reads: they are compared together.
-std::string LaunchChecker::namesOfKernels(const Pair &pair) const {
+std::string LaunchChecker::kernelNames(const Pair &pair) const {
   std::vector<std::string> names;
   ArrayRef<Operation *> ops = reference.launches(pair.program.name);
   for (Value operand : pair.op->getOperands())
@@ -459,7 +430,7 @@ void LaunchChecker::note(const CheckedKernel &launch) {
     result.kernels.push_back(launch);
   CheckedKernel &known = result.kernels[it->second];
   const int64_t launches = known.launches + 1;
-  if (launch.excess() > known.excess())
+  if (launch.errorRatio() > known.errorRatio())
     known = launch;
   known.launches = launches;
 }
@@ -473,19 +444,13 @@ absl::Status LaunchChecker::after(const LaunchSite &site, StepMemory &memory) {
     if (numerics.isPrivate(value))
       continue;
     const unsigned i = value.getResultNumber();
-    const reference::Value &reference = this->reference.value(value);
-    const std::vector<float> expected = numbersOf(reference, pair.op);
     LLAMAC_ASSIGN_OR_RETURN(std::vector<float> got,
                             readResult(pair, i, memory));
-    const Value added = i == 0 ? residualOf(pair.op) : Value();
-    CheckedKernel launch;
-    launch.difference =
-        compareTiles(got, expected, widthOf(reference),
-                     added ? numbersOf(this->reference.value(added), pair.op)
-                           : std::vector<float>());
-    launch.where = placeOf(reference, expected.size(), launch.difference.worst);
-    launch.tolerance = numerics.tolerance(pair.op, i);
-    if (worst && launch.excess() <= worst->excess())
+    CheckedKernel launch =
+        compareResult(value, got, numerics, [&](Value other) -> const auto & {
+          return reference.value(other);
+        });
+    if (worst && launch.errorRatio() <= worst->errorRatio())
       continue;
     worst = std::move(launch);
     worstResult = i;
@@ -493,7 +458,7 @@ absl::Status LaunchChecker::after(const LaunchSite &site, StepMemory &memory) {
   }
   if (!worst)
     return absl::OkStatus();
-  worst->kernel = namesOfKernels(pair);
+  worst->kernel = kernelNames(pair);
   worst->op = pair.op->getName().getStringRef().str();
   worst->program = pair.program.name;
   worst->location = llvm::join(namesOf(pair.op->getLoc()), ", ");
@@ -568,15 +533,15 @@ absl::Status LaunchChecker::reproduce(const Pair &pair, unsigned number,
 absl::StatusOr<LaunchCheckResult> checkLaunches(
     const Checkpoint &checkpoint, const CompileOptions &compileOptions,
     const std::shared_ptr<const Model> &model, const CheckOptions &options) {
-  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(compileOptions, checkpoint.config));
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions resolved,
+                          resolveOptions(compileOptions, checkpoint.config));
   const std::unique_ptr<MLIRContext> context = createContext();
   const std::unique_ptr<Backend> backend =
-      createBackend(targetAttr(*context, settled));
+      createBackend(targetAttr(*context, resolved));
   LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> module,
-                          importGraph(*context, checkpoint, settled));
+                          importGraph(*context, checkpoint, resolved));
   PassManager pm(context.get());
-  for (const PipelineStep &step : checkableSteps(settled, backend->target()))
+  for (const PipelineStep &step : checkableSteps(resolved, backend->target()))
     step.addTo(pm);
   if (failed(pm.run(*module)))
     return internalError("the passes before lower-to-plan failed");

@@ -11,17 +11,19 @@
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 using namespace mlir;
 
 namespace llamac {
 
-/// Of a step's function; behind tokens, positions, sequences and wanted.
+/// Of a step's function; after tokens, positions, sequences and logits rows.
 static constexpr size_t cacheArgument = 4;
 
 absl::StatusOr<std::unique_ptr<LaunchReference>>
@@ -69,7 +71,7 @@ ArrayRef<Operation *> LaunchReference::launches(StringRef function) const {
 /// that the target's cache can hold.
 void LaunchReference::roundAppended(Operation &op, reference::KvState &state,
                                     absl::Span<const int32_t> positions) {
-  const int64_t layer = op.getAttrOfType<IntegerAttr>("layer").getInt();
+  const int64_t layer = layerAttr(&op);
   const reference::KvRows &rows = state.layer(layer).at(0);
   const int64_t width = state.rowSize();
   const auto kv = cast<llama::KVType>(
@@ -89,7 +91,7 @@ void LaunchReference::roundAppended(Operation &op, reference::KvState &state,
 
 absl::Status LaunchReference::step(StringRef function,
                                    absl::Span<const int32_t> tokens,
-                                   absl::Span<const int32_t> wanted) {
+                                   absl::Span<const int32_t> logitsRows) {
   const Program *program = find(function);
   if (!program || program->launches.empty())
     return internalError(
@@ -100,14 +102,14 @@ absl::Status LaunchReference::step(StringRef function,
   const std::vector<int32_t> sequences(tokens.size(), 0);
   for (absl::Span<const int32_t> indices :
        {tokens, absl::MakeConstSpan(positions), absl::MakeConstSpan(sequences),
-        wanted})
+        logitsRows})
     arguments.push_back(std::make_shared<reference::Value>(
         reference::Indices(indices.begin(), indices.end())));
   arguments.push_back(state);
-  // The draws that the engine makes for a step that nobody samples.
+  // The engine passes zero sampling params for a step that is not sampled.
   if (program->interpreter.numArguments() > arguments.size())
     arguments.push_back(std::make_shared<reference::Value>(
-        reference::Indices(tokens.size() * reference::drawWords)));
+        reference::Indices(tokens.size() * reference::samplingParamWords)));
 
   values.clear();
   auto parent = cast<func::FuncOp>(program->launches.front()->getParentOp());
@@ -123,20 +125,99 @@ absl::Status LaunchReference::step(StringRef function,
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<reference::ValuePtr> results,
                           program->interpreter.run(std::move(arguments),
                                                    weights, parallel, record));
-  state = results[1]; // Behind the logits.
+  state = results[1]; // After the logits.
   length += static_cast<int32_t>(tokens.size());
   return absl::OkStatus();
 }
 
-std::vector<float> cachedNumbers(const reference::KvState &state,
-                                 int64_t layer) {
-  std::vector<float> numbers;
-  if (auto it = state.layer(layer).find(0); it != state.layer(layer).end()) {
-    numbers = it->second.keys;
-    numbers.insert(numbers.end(), it->second.values.begin(),
-                   it->second.values.end());
+bool isCache(Value value) { return isa<llama::KVType>(value.getType()); }
+
+int64_t layerAttr(Operation *op) {
+  return op->getAttrOfType<IntegerAttr>("layer").getInt();
+}
+
+std::vector<float> numbersOf(const reference::Value &value, Operation *op) {
+  if (const auto *tensor = std::get_if<reference::Tensor>(&value))
+    return tensor->data;
+  if (const auto *indices = std::get_if<reference::Indices>(&value))
+    return {indices->begin(), indices->end()};
+  if (const auto *state = std::get_if<reference::KvState>(&value))
+    return state->numbers(layerAttr(op));
+  return {};
+}
+
+std::vector<float> numbersIn(absl::Span<const uint8_t> bytes,
+                             const reference::Value &kind) {
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  if (std::holds_alternative<reference::Tensor>(kind)) {
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    return numbers;
   }
-  return numbers;
+  std::vector<int32_t> indices(numbers.size());
+  std::memcpy(indices.data(), bytes.data(), bytes.size());
+  return {indices.begin(), indices.end()};
+}
+
+int64_t widthOf(const reference::Value &value) {
+  if (const auto *state = std::get_if<reference::KvState>(&value))
+    return state->rowSize();
+  const auto *tensor = std::get_if<reference::Tensor>(&value);
+  return tensor ? static_cast<int64_t>(tensor->data.size()) / tensor->shape[0]
+                : 1;
+}
+
+/// The operand that the epilogue of `op`, a product, adds to it in result 0;
+/// null when there is none.
+static Value residualOf(Operation *op) {
+  auto product = dyn_cast<kernel::MatmulOp>(op);
+  if (!product)
+    return {};
+  Block &epilogue = product.getEpilogue().front();
+  auto sum =
+      epilogue.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!sum)
+    return {};
+  const unsigned products = product.getWeights().size();
+  for (Value term : sum->getOperands())
+    if (auto arg = dyn_cast<BlockArgument>(term);
+        arg && arg.getArgNumber() >= products)
+      return product.getExtras()[arg.getArgNumber() - products];
+  return {};
+}
+
+/// Where `element` of the numbers of `value` is.
+static std::string placeOf(const reference::Value &value, Operation *op,
+                           size_t element) {
+  const auto width = static_cast<size_t>(widthOf(value));
+  size_t row = element / width;
+  const auto *state = std::get_if<reference::KvState>(&value);
+  if (!state)
+    return absl::StrCat("row ", row, ", column ", element % width);
+  for (const auto &[sequence, cached] : state->layer(layerAttr(op))) {
+    const size_t count = cached.keys.size() / width;
+    if (row < 2 * count)
+      return absl::StrCat(row < count ? "key" : "value", " of position ",
+                          row % count, " of sequence ", sequence, ", element ",
+                          element % width);
+    row -= 2 * count;
+  }
+  llvm_unreachable("no element of the value");
+}
+
+CheckedKernel
+compareResult(OpResult result, absl::Span<const float> got,
+              const kernel::TargetNumerics &numerics,
+              llvm::function_ref<const reference::Value &(Value)> valueOf) {
+  Operation *op = result.getOwner();
+  const reference::Value &expected = valueOf(result);
+  const Value added = result.getResultNumber() == 0 ? residualOf(op) : Value();
+  CheckedKernel launch;
+  launch.difference = compareTiles(
+      got, numbersOf(expected, op), widthOf(expected),
+      added ? numbersOf(valueOf(added), op) : std::vector<float>());
+  launch.where = placeOf(expected, op, launch.difference.worst);
+  launch.tolerance = numerics.tolerance(op, result.getResultNumber());
+  return launch;
 }
 
 OwningOpRef<ModuleOp> isolateLaunch(Operation *op,

@@ -15,6 +15,7 @@
 #ifndef LLAMAC_COMPILER_DRIVER_LAUNCHREFERENCE_H
 #define LLAMAC_COMPILER_DRIVER_LAUNCHREFERENCE_H
 
+#include "compiler/driver/Check.h"
 #include "compiler/reference/Interpreter.h"
 #include "ir/kernel/Kernel.h"
 #include "ir/kernel/TargetNumerics.h"
@@ -41,14 +42,14 @@ public:
   create(mlir::ModuleOp module, reference::WeightReader reader,
          const kernel::TargetNumerics &numerics, uint64_t pageBytes);
 
-  /// The ops of @`function` that become launches, in order; none where there
-  /// is no such function.
+  /// The ops of @`function` that become launches, in order; empty when
+  /// there is no such function.
   llvm::ArrayRef<mlir::Operation *> launches(llvm::StringRef function) const;
 
-  /// Runs `tokens` as the next ones of sequence 0 through @`function`; logits
-  /// are wanted of the rows `wanted`.
+  /// Runs `tokens` as the next ones of sequence 0 through @`function`, which
+  /// gives the logits of `logitsRows`.
   absl::Status step(llvm::StringRef function, absl::Span<const int32_t> tokens,
-                    absl::Span<const int32_t> wanted);
+                    absl::Span<const int32_t> logitsRows);
 
   /// The value of an argument, or an op's result, in the last step.
   const reference::Value &value(mlir::Value value) const {
@@ -81,13 +82,32 @@ private:
   int32_t length = 0;        ///< Tokens in it.
 };
 
-/// The numbers that appended rows of sequence 0 in layer `layer` are: keys,
-/// then values, each [positions, heads * size].
-std::vector<float> cachedNumbers(const reference::KvState &state,
-                                 int64_t layer);
+bool isCache(mlir::Value value);
+
+/// The layer of the cache that `op` reads or appends to.
+int64_t layerAttr(mlir::Operation *op);
+
+/// The numbers of `value` as result or operand of `op`, row after row; of a
+/// cache those of the op's layer.
+std::vector<float> numbersOf(const reference::Value &value,
+                             mlir::Operation *op);
+
+/// `bytes` of a device as the numbers that `kind`, a tensor or indices, has.
+std::vector<float> numbersIn(absl::Span<const uint8_t> bytes,
+                             const reference::Value &kind);
+
+/// The length of a row of the numbers of `value`.
+int64_t widthOf(const reference::Value &value);
+
+/// Compares `got` with what the reference has for `result`; `valueOf` gives the
+/// reference's values. Sets difference, place and tolerance.
+CheckedKernel compareResult(
+    mlir::OpResult result, absl::Span<const float> got,
+    const kernel::TargetNumerics &numerics,
+    llvm::function_ref<const reference::Value &(mlir::Value)> valueOf);
 
 /// A module of one function @launch with `op` alone, the weights it reads, and
-/// the ops before it whose results are private; everything else is an argument.
+/// the ops before it whose results are private; all else is an argument.
 mlir::OwningOpRef<mlir::ModuleOp>
 isolateLaunch(mlir::Operation *op, const kernel::TargetNumerics &numerics);
 

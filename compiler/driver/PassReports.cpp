@@ -54,8 +54,8 @@ static double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Prints a remark of the pass `name` on one line with its notes. Failure for a
-/// diagnostic that is none.
+/// Prints a remark of the pass `name` on one line with its notes. Failure for
+/// any other diagnostic.
 static LogicalResult printRemark(StringRef name, Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
     return failure();

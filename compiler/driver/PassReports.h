@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What a user can ask to see of a compilation: the IR around passes, what each
-// changed, all that is made on the way in a folder, and times. A pass is one
+// changed, a dump of every step in a folder, and times. A pass is one
 // step, however many functions it runs on, and the IR is always the whole
 // module.
 //
@@ -72,8 +72,8 @@ public:
   llvm::LogicalResult run(llvm::StringRef name, mlir::PassManager &pm,
                           mlir::ModuleOp module);
 
-  /// Ends the phase of fusions: where they are to be explained and none of its
-  /// passes had anything to say, says so.
+  /// Ends the phase of fusions: says so when they are to be explained and no
+  /// pass had a remark.
   void endFusion() const;
 
   /// What runs until endPhase is timed as the phase `name`.
@@ -87,7 +87,7 @@ public:
   /// and tells the observer.
   void stepDone(llvm::StringRef name, mlir::ModuleOp module, double seconds);
 
-  /// The same of a step that began with its phase.
+  /// The same for a step that began with its phase.
   void stepDone(llvm::StringRef name, mlir::ModuleOp module);
 
   /// The IR as the user wants it printed.

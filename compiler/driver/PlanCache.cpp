@@ -1,4 +1,4 @@
-//===- PlanCache.cpp - Plans of raw checkpoints, kept between runs --------===//
+//===- PlanCache.cpp - Cached plans of raw checkpoints --------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -101,7 +101,7 @@ bool namesPlan(const std::string &path) {
          std::filesystem::is_regular_file(path, error);
 }
 
-/// A place for `name` in a folder of its own, which goes with the object.
+/// A place for `name` in a temporary folder, which is removed with the object.
 static absl::StatusOr<ResolvedPlan> temporaryPlan(const std::string &name) {
   std::error_code error;
   std::string folder =
@@ -126,9 +126,9 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                                      : openConfig(model));
   LLAMAC_ASSIGN_OR_RETURN(const std::string fingerprint,
                           checkpoint.fingerprint());
-  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions settled,
-                          settleOptions(options, checkpoint.config));
-  const std::string described = settled.describe();
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions resolved,
+                          resolveOptions(options, checkpoint.config));
+  const std::string described = resolved.describe();
   const std::string key = keyOf({fingerprint, compilerBuildId(), described});
   const DiskCache cache(CacheKind::Plans);
   const bool usable = cache.usable();
@@ -145,7 +145,7 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
       return plan;
     }
     printWarning(
-        absl::StrCat(status.message(), "; the cached plan is made again"));
+        absl::StrCat(status.message(), "; the cached plan is compiled again"));
   }
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, options));

@@ -1,4 +1,4 @@
-//===- PlanCache.h - Plans of raw checkpoints, kept between runs *- C++ -*-===//
+//===- PlanCache.h - Cached plans of raw checkpoints ------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -32,7 +32,7 @@ absl::StatusOr<CompileTimes> compileToFile(Compilation &compilation,
                                            const std::string &path, bool quiet);
 
 /// True when `path` is meant as a plan: a file that is neither a .gguf file nor
-/// a model's configuration. Whether it is a sound one, its reader says.
+/// a model's configuration. Its reader checks that it is a sound one.
 bool namesPlan(const std::string &path);
 
 struct ResolvedPlan {
@@ -43,11 +43,11 @@ struct ResolvedPlan {
 };
 
 /// The plan to run for `model`: the file itself when it names one, else a
-/// cached plan of the checkpoint (DiskCache.h). One that is there is verified;
-/// it is made when there is none, or, with a warning on stderr, when the one
-/// there is corrupt or of another model or other options. Its key hashes the
-/// model's contents, `options` with what they leave open, and this build of the
-/// compiler. Unless `quiet`, a line on stderr says that a plan is made.
+/// cached plan of the checkpoint (DiskCache.h), which is verified. It is
+/// compiled when the cache has none, or, with a warning on stderr, when that is
+/// corrupt or of another model or other options. Its key hashes the model's
+/// contents, `options` with what they leave open, and this build of the
+/// compiler. Unless `quiet`, a line on stderr says that a plan is compiled.
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet);

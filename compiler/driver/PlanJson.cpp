@@ -9,7 +9,7 @@
 #include "compiler/driver/PlanJson.h"
 
 #include "ir/llama/OpNames.h"
-#include "passes/schedule/BufferLives.h"
+#include "passes/schedule/LiveRanges.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -21,23 +21,23 @@ namespace llamac {
 using Json = nlohmann::ordered_json;
 
 Json arenaJson(plan::ProgramOp program) {
-  const std::vector<BufferLife> lives = bufferLives(program);
+  const std::vector<LiveRange> ranges = liveRanges(program);
   int64_t sum = 0;
   Json buffers = Json::array();
-  for (const BufferLife &life : lives) {
-    sum += life.bytes;
-    plan::BufferOp op = life.op;
-    plan::LaunchOp maker = life.maker;
+  for (const LiveRange &range : ranges) {
+    sum += range.bytes;
+    plan::BufferOp op = range.op;
+    plan::LaunchOp maker = range.maker;
     buffers.push_back({{"offset", op.getOffset().value_or(0)},
-                       {"bytes", life.bytes},
-                       {"first_phase", life.firstPhase},
-                       {"last_phase", life.lastPhase},
+                       {"bytes", range.bytes},
+                       {"first_interval", range.first},
+                       {"last_interval", range.last},
                        {"maker", labelOf(maker.getLoc()).str()},
                        {"kernel", maker.getKernel().str()}});
   }
   return {{"arena", program.getArenaBytes().value_or(0)},
           {"without_reuse", sum},
-          {"lower_bound", mostAlive(lives)},
+          {"lower_bound", mostLive(ranges)},
           {"buffers", std::move(buffers)}};
 }
 
@@ -80,12 +80,12 @@ static Json launchJson(plan::LaunchOp launch) {
 Json kernelsJson(ModuleOp module) {
   Json kernels = Json::array();
   for (auto kernel : module.getOps<plan::KernelOp>()) {
-    Json serves = Json::array();
-    for (StringRef role : kernel.getServes().getAsValueRange<StringAttr>())
-      serves.push_back(role.str());
+    Json roles = Json::array();
+    for (StringRef role : kernel.getRoles().getAsValueRange<StringAttr>())
+      roles.push_back(role.str());
     kernels.push_back({{"name", kernel.getSymName().str()},
                        {"family", kernel.getFamily().str()},
-                       {"serves", std::move(serves)}});
+                       {"roles", std::move(roles)}});
   }
   return kernels;
 }
@@ -99,7 +99,7 @@ Json planJson(ModuleOp module) {
     const auto tokens = program.getBody().front().getOps<plan::TokensOp>();
     json["programs"].push_back({{"name", program.getSymName().str()},
                                 {"max_rows", program.getMaxRows()},
-                                {"max_wanted", program.getMaxWanted()},
+                                {"max_logits_rows", program.getMaxLogitsRows()},
                                 {"samples", !tokens.empty()},
                                 {"memory", arenaJson(program)},
                                 {"launches", std::move(launches)}});

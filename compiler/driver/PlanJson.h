@@ -19,13 +19,13 @@
 namespace llamac {
 
 /// The arena of `program`, memory placed: `arena`, its bytes; `without_reuse`,
-/// what the buffers take side by side; `lower_bound`, the most bytes alive in
-/// one phase; and `buffers` in the order of first use, each with the launch
-/// that makes it, its place, its bytes (rounded up to whole cache lines) and
-/// the phases, those between two barriers, from which to which it is alive.
+/// the sum of its buffers; `lower_bound`, the most bytes live in one barrier
+/// interval; and `buffers` in the order of first use, each with the launch that
+/// makes it, its place, its bytes (rounded up to whole cache lines) and the
+/// first and last interval in which it is live.
 nlohmann::ordered_json arenaJson(plan::ProgramOp program);
 
-/// Name, family and served roles of every plan.kernel of `module`.
+/// Name, family and roles of every plan.kernel of `module`.
 nlohmann::ordered_json kernelsJson(mlir::ModuleOp module);
 
 /// All that a plan says of `module`, in the plan dialect with memory placed:

@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/TrialRun.h"
-
-#include "compiler/driver/Check.h"
-#include "compiler/driver/LaunchValues.h"
+#include "compiler/driver/KernelTrial.h"
+#include "compiler/driver/LaunchReference.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -20,87 +18,56 @@ using namespace mlir;
 
 namespace llamac {
 
-/// Bytes of a result that is no cache.
-static size_t bytesOf(const reference::Value &value) {
-  const auto *tensor = std::get_if<reference::Tensor>(&value);
-  return 4 * (tensor ? tensor->data.size()
-                     : std::get<reference::Indices>(value).size());
-}
-
-TrialRun::Buffer &TrialRun::add(Value value, const std::string &name,
-                                size_t size, SimContents contents) {
-  places[value] = buffers.size();
-  buffers.push_back({name, contents, {}, DeviceBytes(size)});
-  return buffers.back();
-}
-
-void TrialRun::addOperand(Value value, const std::string &name,
-                          std::vector<uint8_t> bytes, bool changes) {
-  Buffer &buffer = add(value, name, bytes.size(),
-                       changes ? SimContents::Defined : SimContents::ReadOnly);
-  std::copy(bytes.begin(), bytes.end(), buffer.bytes.data());
-  if (changes)
-    buffer.before = std::move(bytes);
-}
-
-/// Parameters are an op's operands, the page table where one is the cache, the
-/// workspace and the counters where its blocks work together, and its results,
-/// of which a new cache lies where the old one did.
-TrialRun::TrialRun(const KernelTrial &trial, plan::KernelOp kernel,
-                   const std::vector<std::string> &parameters,
-                   const Backend &backend, int64_t rows)
-    : trial(trial), symbol(kernel.getSymName()),
-      geometry(backend.target().geometry(trial.op())), backend(backend),
-      rows(rows) {
-  Operation *op = trial.op();
-  auto name = parameters.begin();
-  auto pass = [&] { arguments.push_back(buffers.size() - 1); };
-  const Value *cache = nullptr;
-  SmallVector<Value> operands(op->getOperands());
-  for (const Value &operand : operands) {
-    const std::string &parameter = *name++;
-    if (isCache(operand))
-      cache = &operand;
-    if (!places.contains(operand)) {
-      const bool changes =
-          isCache(operand) && llvm::any_of(op->getResults(), isCache);
-      addOperand(operand, parameter, trial.memoryOf(operand), changes);
+/// Parameters are an op's operands, the page table where one is the cache,
+/// workspace and counters where its blocks work together, and its results, of
+/// which a new cache lies where the old one did.
+void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
+  const auto *name = parameters.begin();
+  auto add = [&](size_t size, SimContents contents) -> Buffer & {
+    arguments.push_back(buffers.size());
+    buffers.push_back({*name++, contents, {}, DeviceBytes(size)});
+    return buffers.back();
+  };
+  auto addCopy = [&](std::vector<uint8_t> bytes, bool changes) {
+    Buffer &buffer = add(bytes.size(), changes ? SimContents::Defined
+                                               : SimContents::ReadOnly);
+    llvm::copy(bytes, buffer.bytes.data());
+    if (changes)
+      buffer.before = std::move(bytes);
+  };
+  const bool appends = llvm::any_of(op->getResults(), isCache);
+  std::optional<size_t> cache;
+  for (Value operand : op->getOperands()) {
+    const auto [place, isNew] = places.try_emplace(operand, buffers.size());
+    if (isNew) {
+      addCopy(memoryOf(operand), isCache(operand) && appends);
+    } else {
+      arguments.push_back(place->second);
+      ++name;
     }
-    arguments.push_back(places.at(operand));
+    if (isCache(operand))
+      cache = place->second;
   }
   if (cache) {
-    const auto *table =
-        reinterpret_cast<const uint8_t *>(trial.pageTable().data());
-    addOperand(Value(), *name++,
-               {table, table + trial.pageTable().size() * sizeof(int32_t)},
-               /*changes=*/false);
-    pass();
+    const auto *table = reinterpret_cast<const uint8_t *>(pages.data());
+    addCopy({table, table + pages.size() * sizeof(int32_t)}, /*changes=*/false);
   }
-  if (geometry.workspace) {
-    buffers.push_back({*name++,
-                       SimContents::Undefined,
-                       {},
-                       DeviceBytes(geometry.workspace * rows)});
-    pass();
-  }
+  if (geometry.workspace)
+    add(geometry.workspace * rows, SimContents::Undefined);
   if (geometry.counters) {
-    const size_t bytes = geometry.counters * rows * sizeof(uint32_t);
     counters = buffers.size();
-    buffers.push_back({*name++, SimContents::Defined,
-                       std::vector<uint8_t>(bytes), DeviceBytes(bytes)});
-    pass();
+    addCopy(std::vector<uint8_t>(geometry.counters * rows * sizeof(uint32_t)),
+            /*changes=*/true);
   }
-  for (Value result : op->getResults())
-    if (isCache(result)) {
-      places[result] = places[*cache];
-    } else {
-      add(result, *name++, bytesOf(trial.value(result)),
+  for (Value result : op->getResults()) {
+    places[result] = isCache(result) ? *cache : buffers.size();
+    if (!isCache(result))
+      add(numbersOf(*values.at(result), op).size() * sizeof(float),
           SimContents::Undefined);
-      pass();
-    }
+  }
 }
 
-absl::StatusOr<SimLaunch> TrialRun::launch() {
+absl::StatusOr<SimLaunch> KernelTrial::launch() {
   SimLaunch launch;
   launch.kernel = symbol;
   launch.grid.x = static_cast<uint32_t>(geometry.items);
@@ -142,7 +109,8 @@ static std::vector<uint32_t> someBlocks(uint64_t count) {
   return blocks;
 }
 
-absl::Status TrialRun::run(const SimModule &module, const SimOptions &options) {
+absl::Status KernelTrial::run(const SimModule &module,
+                              const SimOptions &options) {
   Simulator simulator(options);
   for (Buffer &buffer : buffers) {
     // Bytes 0xff are NaN.
@@ -164,54 +132,31 @@ absl::Status TrialRun::run(const SimModule &module, const SimOptions &options) {
     if (!std::all_of(left.bytes.data(), left.bytes.data() + left.bytes.size(),
                      [](uint8_t byte) { return byte == 0; }))
       return accuracyError(
-          absl::StrCat(left.name, ": expected every counter to be 0 behind the "
+          absl::StrCat(left.name, ": expected every counter to be 0 after the "
                                   "kernel, got another number"));
   }
   return absl::OkStatus();
 }
 
-absl::Status TrialRun::compare() const {
-  Operation *op = trial.op();
+absl::Status KernelTrial::compare() const {
   for (OpResult result : op->getResults()) {
-    const reference::Value &known = trial.value(result);
+    const reference::Value &known = *values.at(result);
     const Buffer &buffer = buffers[places.at(result)];
-    std::vector<float> expected, got;
-    if (isCache(result)) {
-      expected = trial.cachedRows(result);
-      got =
-          trial.readCache(result, {buffer.bytes.data(),
-                                   buffer.bytes.data() + buffer.bytes.size()});
-    } else {
-      expected = numbersOf(known, op);
-      got.resize(expected.size());
-      if (std::holds_alternative<reference::Tensor>(known)) {
-        std::memcpy(got.data(), buffer.bytes.data(), buffer.bytes.size());
-      } else {
-        const auto *indices =
-            reinterpret_cast<const int32_t *>(buffer.bytes.data());
-        got.assign(indices, indices + got.size());
-      }
-    }
-    const Value added =
-        result.getResultNumber() == 0 ? residualOf(op) : Value();
-    CheckedKernel launch;
-    launch.difference = compareTiles(got, expected, widthOf(known),
-                                     added ? numbersOf(trial.value(added), op)
-                                           : std::vector<float>());
-    launch.tolerance =
-        backend.numerics().tolerance(op, result.getResultNumber());
+    const std::vector<float> expected = numbersOf(known, op);
+    const std::vector<float> got =
+        isCache(result)
+            ? readCache(cast<llama::KVType>(result.getType()),
+                        buffer.bytes.data())
+            : numbersIn({buffer.bytes.data(), buffer.bytes.size()}, known);
+    const CheckedKernel launch = compareResult(
+        result, got, backend.numerics(),
+        [&](Value value) -> const auto & { return *values.at(value); });
     if (launch.passed())
       continue;
     const size_t worst = launch.difference.worst;
-    const auto width = static_cast<size_t>(widthOf(known));
-    const std::string place =
-        isCache(result)
-            ? absl::StrCat(trial.placeInCache(result, worst / width),
-                           ", element ", worst % width)
-            : absl::StrCat("row ", worst / width, ", column ", worst % width);
     return accuracyError(absl::StrCat(
-        buffer.name, " differs from the reference: ", place, ": expected ",
-        expected[worst], ", got ", got[worst],
+        buffer.name, " differs from the reference: ", launch.where,
+        ": expected ", expected[worst], ", got ", got[worst],
         " (a normalised mean squared error of ", launch.difference.nmse,
         ", at most ", launch.tolerance, " is rounding), in a launch of ", rows,
         rows == 1 ? " row" : " rows"));

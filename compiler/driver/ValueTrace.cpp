@@ -8,6 +8,7 @@
 
 #include "compiler/driver/ValueTrace.h"
 
+#include "compiler/driver/LaunchReference.h"
 #include "ir/llama/OpNames.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -18,46 +19,34 @@ using namespace mlir;
 
 namespace llamac {
 
-/// The numbers of a result; none for tokens and weights.
+/// The numbers of a result of `op`; none for tokens and weights.
 static std::optional<std::vector<float>>
-numbersOf(Operation &op, const reference::Value &value) {
-  if (const auto *tensor = std::get_if<reference::Tensor>(&value))
-    return tensor->data;
-  const auto *state = std::get_if<reference::KvState>(&value);
-  auto layer = op.getAttrOfType<IntegerAttr>("layer");
-  if (!state || !layer)
-    return std::nullopt;
-  std::vector<float> numbers;
-  for (const auto &[sequence, rows] : state->layer(layer.getInt())) {
-    numbers.insert(numbers.end(), rows.keys.begin(), rows.keys.end());
-    numbers.insert(numbers.end(), rows.values.begin(), rows.values.end());
-  }
-  return numbers;
+tracedNumbers(Operation &op, const reference::Value &value) {
+  if (std::holds_alternative<reference::Tensor>(value) ||
+      (std::holds_alternative<reference::KvState>(value) &&
+       op.hasAttr("layer")))
+    return numbersOf(value, &op);
+  return std::nullopt;
 }
 
-/// The layer that an op which gives a state appends to.
-static int64_t stateLayer(Operation &op) {
-  return op.getAttrOfType<IntegerAttr>("layer").getInt();
-}
-
-ValueTrace::Sink ValueTrace::recorder() {
+ValueTrace::Callback ValueTrace::recorder() {
   return [this](int64_t step, Operation &op,
                 ArrayRef<reference::ValuePtr> results) {
     const SmallVector<StringRef> names = namesOf(op.getLoc());
     for (const reference::ValuePtr &result : results) {
-      auto numbers = numbersOf(op, *result);
+      auto numbers = tracedNumbers(op, *result);
       if (names.empty() || !numbers)
         continue;
       for (StringRef name : names)
         byName[{step, name.str()}].push_back(recorded.size());
       const bool isState = std::holds_alternative<reference::KvState>(*result);
       recorded.push_back({names.back().str(), isState,
-                          isState ? stateLayer(op) : 0, *std::move(numbers)});
+                          isState ? layerAttr(&op) : 0, *std::move(numbers)});
     }
   };
 }
 
-ValueTrace::Sink ValueTrace::comparer() {
+ValueTrace::Callback ValueTrace::comparer() {
   return [this](int64_t step, Operation &op,
                 ArrayRef<reference::ValuePtr> results) {
     if (mismatch)
@@ -77,13 +66,13 @@ void ValueTrace::compare(int64_t step, Operation &op,
   llvm::sort(known);
 
   for (const reference::ValuePtr &result : results) {
-    const auto numbers = numbersOf(op, *result);
+    const auto numbers = tracedNumbers(op, *result);
     if (!numbers)
       continue;
     // The last that it may stand for, or any where there are several results;
     // the nearest where several ops of before have that name.
     const bool isState = std::holds_alternative<reference::KvState>(*result);
-    const int64_t layer = isState ? stateLayer(op) : 0;
+    const int64_t layer = isState ? layerAttr(&op) : 0;
     const Recorded *best = nullptr;
     Difference difference;
     for (size_t number : llvm::reverse(known)) {
@@ -92,7 +81,7 @@ void ValueTrace::compare(int64_t step, Operation &op,
           candidate.values.size() != numbers->size() ||
           (best && results.size() == 1 && candidate.name != best->name))
         continue;
-      // The right rows in the wrong layer are none.
+      // The right rows in the wrong layer do not count.
       const Difference here = candidate.layer == layer
                                   ? compareValues(*numbers, candidate.values)
                                   : compareValues({}, candidate.values);

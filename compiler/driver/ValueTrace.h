@@ -43,15 +43,16 @@ struct ValueMismatch {
 class ValueTrace {
 public:
   /// Called after each op; `step` is the first position of the step it runs in.
-  using Sink = std::function<void(int64_t step, mlir::Operation &op,
-                                  llvm::ArrayRef<reference::ValuePtr> results)>;
+  using Callback =
+      std::function<void(int64_t step, mlir::Operation &op,
+                         llvm::ArrayRef<reference::ValuePtr> results)>;
 
   explicit ValueTrace(double tolerance) : tolerance(tolerance) {}
 
-  // Both refer to the trace. The recorder sees the whole run before the pass,
+  // Both refer to the trace. The recorder sees the run before the pass,
   // then the comparer that after it, in the same steps.
-  Sink recorder();
-  Sink comparer();
+  Callback recorder();
+  Callback comparer();
 
   /// The first op after the pass, in the order they run, whose result is
   /// outside the tolerance; null when there is none.

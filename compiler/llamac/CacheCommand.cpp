@@ -73,8 +73,7 @@ static absl::Status clearCaches() {
 }
 
 void addCacheCommand(CLI::App &app, absl::Status &status) {
-  CLI::App *verb =
-      app.add_subcommand("cache", "List or clear what is kept between runs");
+  CLI::App *verb = app.add_subcommand("cache", "List or clear the disk caches");
   verb->require_subcommand(1);
   verb->add_subcommand("list", "Sizes and last use of the caches")
       ->callback([&status] { status = listCaches(); });

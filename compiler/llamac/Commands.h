@@ -66,8 +66,8 @@ struct CompileFlags {
   absl::Status checkPlan(const std::string &path) const;
 
 private:
-  /// Every flag, with its name in CompileOptions::describe(); none for what a
-  /// plan cannot hold.
+  /// Every flag, with its name in CompileOptions::describe(); empty for what a
+  /// plan does not record.
   std::vector<std::pair<const CLI::Option *, std::string>> given;
 };
 

@@ -103,9 +103,8 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
        "skip")
       ->delimiter(',');
   keep(compiling.add("--override-kernel", overrides, "NAME=FILE.cu",
-                     "A file of --emit-source, edited, in the place of kernel "
-                     "NAME once it gives what the reference gives; can be "
-                     "repeated"),
+                     "Replace kernel NAME by an edited file of --emit-source, "
+                     "once it agrees with the reference; can be repeated"),
        "override")
       ->type_size(1)
       ->allow_extra_args(false);
@@ -134,10 +133,9 @@ void CompileFlags::addReportsTo(CLI::App &command, Help help) {
       seeing.addFlag("--print-ir-changed", reports.printChanged,
                      "Print what each pass changed, as a diff"),
       seeing.addFlag("--print-locations", reports.printLocations,
-                     "Print of each op in what layer and tensor it stands"),
+                     "Print the layer and tensor of each op"),
       seeing.addFlag("--explain-fusion", reports.explainFusion,
-                     "Say of every op that was not fused where it stands and "
-                     "why"),
+                     "Say of every op that was not fused where it is and why"),
       seeing.add("--dump-dir", reports.dumpFolder, "DIR",
                  "Write the IR after each pass, kernels.cpp and plan.json"),
       seeing.addFlag("--time-passes", reports.times,
@@ -166,11 +164,11 @@ absl::Status CompileFlags::checkPlan(const std::string &path) const {
     return absl::OkStatus();
   LLAMAC_ASSIGN_OR_RETURN(const auto plan,
                           PlanReader::open(path, {.verify = false}));
-  // An unknown target is no more known for a plan.
+  // An unknown target is unknown for a plan too.
   CompileOptions target;
   target.target = options.target;
   LLAMAC_RETURN_IF_ERROR(
-      settleOptions(target, fromPlan(*plan->plan().config)).status());
+      resolveOptions(target, fromPlan(*plan->plan().config)).status());
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions parsed, parse());
   std::map<std::string, std::string> asked = fieldsOf(parsed.describe());
   std::map<std::string, std::string> held = fieldsOf(plan->plan().options);

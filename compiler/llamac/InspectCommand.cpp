@@ -16,8 +16,7 @@
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/PlanJson.h"
 #include "compiler/llamac/Commands.h"
-#include "compiler/report/Collect.h"
-#include "compiler/report/ReportPage.h"
+#include "compiler/report/Report.h"
 #include "ir/plan/Plan.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
@@ -72,7 +71,7 @@ static Json tensorJson(absl::string_view name, DataType type, int64_t rows,
           {"bytes", dataTypeBytes(type, static_cast<uint64_t>(rows * cols))}};
 }
 
-/// How often each op stands in the functions of `module`.
+/// How often each op occurs in the functions of `module`.
 static Json graphJson(mlir::ModuleOp module) {
   std::map<std::string, int64_t> counts;
   module.walk([&](mlir::Operation *op) {
@@ -96,6 +95,15 @@ static Json memoryJson(int64_t weights, int64_t kvPerToken, int64_t context,
 static absl::StatusOr<Checkpoint> openModel(const std::string &path) {
   const bool isConfig = std::filesystem::path(path).extension() == ".json";
   return isConfig ? openConfig(path) : openCheckpoint(path);
+}
+
+static Json programJson(const std::string &name, int64_t maxRows,
+                        size_t launches, int64_t barriers, uint64_t workspace) {
+  return {{"name", name},
+          {"max_rows", maxRows},
+          {"launches", launches},
+          {"barriers", barriers},
+          {"workspace", workspace}};
 }
 
 /// With `arenas`, also where in its arena each program keeps what.
@@ -125,17 +133,15 @@ static absl::StatusOr<Json> inspectModel(const std::string &path,
   int64_t workspace = 0;
   for (auto program : compilation->module().getOps<plan::ProgramOp>()) {
     const auto launches = program.getBody().front().getOps<plan::LaunchOp>();
-    int64_t barriers = 0;
-    for (plan::LaunchOp launch : launches)
-      barriers += launch.getBarrier();
-    json["programs"].push_back(
-        {{"name", program.getSymName().str()},
-         {"max_rows", program.getMaxRows()},
-         {"launches", std::distance(launches.begin(), launches.end())},
-         {"barriers", barriers},
-         {"workspace", program.getArenaBytes().value_or(0)}});
-    if (mlir::IntegerAttr arena = program.getArenaBytesAttr())
-      workspace = std::max(workspace, arena.getInt());
+    const auto bytes =
+        static_cast<int64_t>(program.getArenaBytes().value_or(0));
+    json["programs"].push_back(programJson(
+        program.getSymName().str(), static_cast<int64_t>(program.getMaxRows()),
+        std::distance(launches.begin(), launches.end()),
+        llvm::count_if(launches,
+                       [](plan::LaunchOp op) { return op.getBarrier(); }),
+        bytes));
+    workspace = std::max(workspace, bytes);
   }
   json["memory"] = memoryJson(weightBytes, compilation->kvBytesPerToken(),
                               compilation->options().context, workspace);
@@ -143,17 +149,6 @@ static absl::StatusOr<Json> inspectModel(const std::string &path,
     for (auto program : compilation->module().getOps<plan::ProgramOp>())
       json["memory"]["arenas"][program.getSymName().str()] = arenaJson(program);
   return json;
-}
-
-static Json programJson(const schema::ProgramT &program) {
-  const int64_t barriers =
-      std::count_if(program.launches.begin(), program.launches.end(),
-                    [](const auto &launch) { return launch->barrier; });
-  return {{"name", program.name},
-          {"max_rows", program.maxRows},
-          {"launches", program.launches.size()},
-          {"barriers", barriers},
-          {"workspace", program.arenaBytes}};
 }
 
 static absl::StatusOr<Json> inspectPlan(const std::string &path) {
@@ -178,7 +173,11 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
         {{"name", kernel->symbol}, {"family", kernel->family}});
   uint64_t workspace = 0;
   for (const auto &program : plan.programs) {
-    json["programs"].push_back(programJson(*program));
+    json["programs"].push_back(programJson(
+        program->name, program->maxRows, program->launches.size(),
+        llvm::count_if(program->launches,
+                       [](const auto &launch) { return launch->barrier; }),
+        program->arenaBytes));
     workspace = std::max(workspace, program->arenaBytes);
   }
   for (const auto &code : plan.code)
@@ -261,11 +260,11 @@ static void printArena(const std::string &name, const Json &arena) {
   printFields(absl::StrCat("arena of ", name).c_str(),
               {{"bytes", arena["arena"]},
                {"without reuse", arena["without_reuse"]},
-               {"alive at once", arena["lower_bound"]}});
+               {"live at once", arena["lower_bound"]}});
   std::vector<Json> buffers = arena["buffers"];
   auto place = [](const Json &buffer) {
     return std::make_pair(buffer["offset"].get<int64_t>(),
-                          buffer["first_phase"].get<int64_t>());
+                          buffer["first_interval"].get<int64_t>());
   };
   llvm::sort(buffers,
              [&](const Json &a, const Json &b) { return place(a) < place(b); });
@@ -303,7 +302,7 @@ struct InspectCommand {
   CompileFlags flags;
   bool asJson = false;
   bool memory = false;
-  std::string html; ///< Where the report goes; empty: none is asked for.
+  std::string html; ///< The report to write, if any.
   ReportOptions report;
 
   absl::Status run() const {
@@ -315,7 +314,7 @@ struct InspectCommand {
   absl::Status writeReport() const {
     if (asJson || memory)
       return usageError("--html: expected neither --json nor --memory");
-    Report data;
+    Json data;
     if (namesPlan(path)) {
       if (report.costContext)
         return usageError(absl::StrCat("--cost-context: ", path,
@@ -336,7 +335,7 @@ struct InspectCommand {
       if (memory)
         return usageError(absl::StrCat(
             "--memory: ", path,
-            " is a plan, which has no buffers' lives; expected a model"));
+            " is a plan, which has no live ranges; expected a model"));
       LLAMAC_ASSIGN_OR_RETURN(json, inspectPlan(path));
     } else {
       LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
@@ -363,7 +362,7 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
   group.addFlag("--json", command->asJson, "One JSON object");
   group.addFlag("--memory", command->memory,
                 "Also the map of each program's arena: who makes each buffer "
-                "and when it is alive");
+                "and when it is live");
   const OptionGroup page{*verb, "A report to look at in a browser"};
   page.add("--html", command->html, "FILE",
            "Write one HTML file: passes, graphs, kernels, memory");
@@ -371,10 +370,10 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
            "Tokens in the cache at the step whose bytes and FLOPs are counted "
            "(default: 512, or the context if that is less)")
       ->check(CLI::PositiveNumber);
-  page.add("--peak-gbs", command->report.peaks.gigabytes, "GB/S",
+  page.add("--peak-gbs", command->report.gigabytes, "GB/S",
            "The machine's memory bandwidth, for the roofline")
       ->check(CLI::PositiveNumber);
-  page.add("--peak-gflops", command->report.peaks.gigaflops, "GFLOP/S",
+  page.add("--peak-gflops", command->report.gigaflops, "GFLOP/S",
            "Its peak rate, likewise")
       ->check(CLI::PositiveNumber);
   command->flags.addTo(*verb);

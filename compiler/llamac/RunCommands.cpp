@@ -15,36 +15,38 @@
 #include "compiler/driver/Devices.h"
 #include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanCache.h"
-#include "compiler/driver/ReferenceLogits.h"
-#include "compiler/driver/ReferenceRun.h"
+#include "compiler/driver/ReferenceTarget.h"
 #include "compiler/llamac/Commands.h"
-#include "compiler/llamac/ModelCommand.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/Model.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/tools/CommandLine.h"
+#include "runtime/tools/TuneCommand.h"
 
 #include <cstdio>
 #include <filesystem>
 
 namespace llamac {
 
-CLI::App *ModelCommand::addVerb(CLI::App &app, const char *name,
-                                const char *description, bool isRequired) {
-  CLI::App *verb = app.add_subcommand(name, description);
-  verb->add_option("MODEL", model, "A plan, model directory or .gguf file")
-      ->required(isRequired);
-  return verb;
-}
+namespace {
 
-void ModelCommand::addCommonOptions(CLI::App &verb,
-                                    const std::string &examples) {
-  addModelOptions(verb, runtime);
-  compile.addTo(verb);
-  verb.footer("Examples:\n" + examples + compile.footer());
-}
+using LoadedModel = absl::StatusOr<std::shared_ptr<const Model>>;
 
-absl::StatusOr<std::shared_ptr<const Model>>
-ModelCommand::load(bool quiet) const {
+struct ModelCommand {
+  std::string model;
+  CompileFlags compile;
+  ModelOptions runtime;
+
+  bool onReference() const { return compile.options.target == "reference"; }
+
+  /// The plan that the flags name, or one that is compiled on the way, loaded.
+  /// Usage error for flags that a plan was not compiled with.
+  LoadedModel load(bool quiet = false) const;
+};
+
+} // namespace
+
+LoadedModel ModelCommand::load(bool quiet) const {
   if (namesPlan(model)) {
     LLAMAC_RETURN_IF_ERROR(compile.checkPlan(model));
   }
@@ -71,87 +73,103 @@ ModelCommand::load(bool quiet) const {
   }
 }
 
-void addRunCommand(CLI::App &app, absl::Status &status) {
+/// Adds the verb `name` with the model as its first argument, then its own
+/// options, by `addOptions`, then those that such verbs have in common. `run`
+/// takes the ModelCommand and the verb's options.
+template <typename Options, typename Run>
+static void
+addModelVerb(CLI::App &app, absl::Status &status, const char *name,
+             const char *description, void (*addOptions)(CLI::App &, Options &),
+             const std::string &examples, Run run, bool needsModel = true) {
   struct Command : ModelCommand {
-    RunOptions options;
+    Options options;
   };
   auto command = std::make_shared<Command>();
-  CLI::App *verb = command->addVerb(app, "run", "Complete a prompt");
-  addRunOptions(*verb, command->options);
-  command->addCommonOptions(
-      *verb, "  llamac run model.gguf -p \"The capital of France is\" -n 24\n"
-             "  llamac run model.plan -p - --temp 0 --json <prompt.txt");
-  verb->callback([command, &status] {
-    status = [&]() -> absl::Status {
-      LLAMAC_RETURN_IF_ERROR(prepareRun(command->options, stdin));
-      if (command->compile.options.target == "reference" &&
-          (command->options.profile || !command->options.trace.empty()))
-        return usageError("--profile and --trace: expected a target that has "
-                          "kernels, got reference");
-      if (command->compile.options.target == "reference")
-        return referenceRun(command->model, command->compile.options,
-                            command->options, stdout, stderr);
-      LLAMAC_ASSIGN_OR_RETURN(auto model,
-                              command->load(command->options.quiet));
-      return runCommand(model, command->options, stdout, stderr);
-    }();
+  CLI::App *verb = app.add_subcommand(name, description);
+  verb->add_option("MODEL", command->model,
+                   "A plan, model directory or .gguf file")
+      ->required(needsModel);
+  addOptions(*verb, command->options);
+  addModelOptions(*verb, command->runtime);
+  command->compile.addTo(*verb);
+  verb->footer("Examples:\n" + examples + command->compile.footer());
+  verb->callback([command, run, &status] {
+    status = run(static_cast<ModelCommand &>(*command), command->options);
   });
+}
+
+static absl::Status run(ModelCommand &command, RunOptions &options) {
+  LLAMAC_RETURN_IF_ERROR(prepareRun(options, stdin));
+  if (command.onReference() && (options.profile || !options.trace.empty()))
+    return usageError("--profile and --trace: expected a target that has "
+                      "kernels, got reference");
+  if (command.onReference())
+    return referenceRun(command.model, command.compile.options, options, stdout,
+                        stderr);
+  LLAMAC_ASSIGN_OR_RETURN(auto model, command.load(options.quiet));
+  return runCommand(model, options, stdout, stderr);
+}
+
+void addRunCommand(CLI::App &app, absl::Status &status) {
+  addModelVerb(app, status, "run", "Complete a prompt", addRunOptions,
+               "  llamac run model.gguf -p \"The capital of France is\" -n 24\n"
+               "  llamac run model.plan -p - --temp 0 --json <prompt.txt",
+               run);
 }
 
 void addBenchCommand(CLI::App &app, absl::Status &status) {
-  struct Command : ModelCommand {
-    BenchOptions options;
-  };
-  auto command = std::make_shared<Command>();
-  CLI::App *verb = command->addVerb(app, "bench", "Measure prefill and decode");
-  addBenchOptions(*verb, command->options);
-  command->addCommonOptions(
-      *verb, "  llamac bench model.gguf --prompt-tokens 512 -t 2\n"
-             "  llamac bench model.plan --kernels");
-  verb->callback([command, &status] {
-    status = [&]() -> absl::Status {
-      LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
-      return benchCommand(model, command->options, stdout);
-    }();
-  });
+  addModelVerb(
+      app, status, "bench", "Measure prefill and decode", addBenchOptions,
+      "  llamac bench model.gguf --prompt-tokens 512 -t 2\n"
+      "  llamac bench model.plan --kernels",
+      [](ModelCommand &command, BenchOptions &options) -> absl::Status {
+        LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
+        return benchCommand(model, options, stdout);
+      });
 }
 
 void addPerplexityCommand(CLI::App &app, absl::Status &status) {
-  struct Command : ModelCommand {
-    PerplexityOptions options;
-  };
-  auto command = std::make_shared<Command>();
-  CLI::App *verb = command->addVerb(app, "perplexity", "Score a text");
-  addPerplexityOptions(*verb, command->options);
-  command->addCommonOptions(*verb, "  llamac perplexity model.gguf text.txt");
-  verb->callback([command, &status] {
-    status = [&]() -> absl::Status {
-      LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
-      return perplexityCommand(model, command->options, stdout);
-    }();
-  });
+  addModelVerb(
+      app, status, "perplexity", "Score a text", addPerplexityOptions,
+      "  llamac perplexity model.gguf text.txt",
+      [](ModelCommand &command, PerplexityOptions &options) -> absl::Status {
+        LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
+        return perplexityCommand(model, options, stdout);
+      });
 }
 
 void addLogitsCommand(CLI::App &app, absl::Status &status) {
-  struct Command : ModelCommand {
-    LogitsOptions options;
-  };
-  auto command = std::make_shared<Command>();
-  CLI::App *verb = command->addVerb(
-      app, "logits", "Write the logits after each token to a .npy file");
-  addLogitsOptions(*verb, command->options);
-  command->addCommonOptions(
-      *verb, "  llamac logits model.gguf --tokens 1,2,3 -o logits.npy");
-  verb->callback([command, &status] {
-    status = [&]() -> absl::Status {
-      if (command->compile.options.target == "reference")
-        return referenceLogits(command->model,
-                               command->compile.options.weightFormat,
-                               command->options);
-      LLAMAC_ASSIGN_OR_RETURN(auto model, command->load());
-      return logitsCommand(model, command->options);
-    }();
-  });
+  addModelVerb(
+      app, status, "logits", "Write the logits after each token to a .npy file",
+      addLogitsOptions,
+      "  llamac logits model.gguf --tokens 1,2,3 -o logits.npy",
+      [](ModelCommand &command, LogitsOptions &options) -> absl::Status {
+        if (command.onReference())
+          return referenceLogits(command.model,
+                                 command.compile.options.weightFormat, options);
+        LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
+        return logitsCommand(model, options);
+      });
+}
+
+void addTuneCommand(CLI::App &app, absl::Status &status) {
+  addModelVerb(
+      app, status, "tune",
+      "Find the fastest configs for this machine and keep them", addTuneOptions,
+      "  llamac tune model.gguf --budget 60\n"
+      "  llamac tune --export tuned.json",
+      [](ModelCommand &command, TuneCommandOptions &options) {
+        command.runtime.tuned = false;
+        options.quiet = command.compile.quiet;
+        const ClangVariantCompiler compiler;
+        auto load = [&]() -> LoadedModel {
+          if (command.model.empty())
+            return nullptr;
+          return command.load(options.quiet);
+        };
+        return tuneCommand(load, options, &compiler, stdout);
+      },
+      /*needsModel=*/false);
 }
 
 } // namespace llamac

@@ -11,10 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/reference/Ops.h"
 #include "compiler/reference/Product.h"
-#include "compiler/reference/Steps.h"
-
-#include "ir/llama/Llama.h"
+#include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -22,7 +21,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 
 using namespace mlir;
@@ -30,9 +28,6 @@ using namespace mlir;
 namespace llamac::reference {
 
 static constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
-
-/// A rough cost of exp, in floating-point operations.
-static constexpr double expCost = 20;
 
 //===----------------------------------------------------------------------===//
 // Inner loops
@@ -77,12 +72,12 @@ static void weightedSum(const float *probabilities, RowsView values,
 // Rotary embedding
 //===----------------------------------------------------------------------===//
 
-Tensor angleTable(const Indices &positions, ArrayRef<double> frequencies) {
+Tensor cosSinTable(const Indices &positions, DenseElementsAttr frequencies) {
   Tensor result({static_cast<int64_t>(positions.size()),
-                 static_cast<int64_t>(frequencies.size()), 2});
+                 frequencies.getNumElements(), 2});
   float *to = result.data.data();
   for (int32_t position : positions)
-    for (double frequency : frequencies) {
+    for (double frequency : frequencies.getValues<double>()) {
       const double angle = position * frequency;
       *to++ = static_cast<float>(std::cos(angle));
       *to++ = static_cast<float>(std::sin(angle));
@@ -90,24 +85,24 @@ Tensor angleTable(const Indices &positions, ArrayRef<double> frequencies) {
   return result;
 }
 
-static absl::Status ropeTable(OpCall &call) {
-  call.results.emplace_back(angleTable(
-      call.indices(0), cast<llama::RopeTableOp>(call.op).getFrequencyValues()));
-  return absl::OkStatus();
+template <typename Op> static absl::Status ropeTable(OpCall &call) {
+  return call.give(
+      cosSinTable(call.indices(0),
+                  cast<DenseElementsAttr>(cast<Op>(call.op).getFrequencies())));
 }
 
-absl::Status turnHeads(Tensor &x, const Tensor &table) {
+absl::Status rotateHeads(Tensor &x, const Tensor &table) {
   const int64_t rows = x.shape[0], heads = x.shape[1], size = x.shape[2];
   if (table.shape[0] != rows)
-    return internalError("the table of angles has other rows than what it "
-                         "turns");
+    return internalError("the cos/sin table and the rotated tensor differ in "
+                         "rows");
   for (int64_t n = 0; n < rows; ++n) {
-    const float *turns = table.data.data() + n * size;
+    const float *cosSin = table.data.data() + n * size;
     for (int64_t j = 0; j < heads; ++j) {
       float *head = x.data.data() + (n * heads + j) * size;
       for (int64_t i = 0; i < size; i += 2) {
         const double a = head[i], b = head[i + 1];
-        const double c = turns[i], s = turns[i + 1];
+        const double c = cosSin[i], s = cosSin[i + 1];
         head[i] = static_cast<float>(a * c - b * s);
         head[i + 1] = static_cast<float>(a * s + b * c);
       }
@@ -118,9 +113,8 @@ absl::Status turnHeads(Tensor &x, const Tensor &table) {
 
 static absl::Status rope(OpCall &call) {
   auto x = call.take<Tensor>(0);
-  LLAMAC_RETURN_IF_ERROR(turnHeads(x, call.tensor(1)));
-  call.results.emplace_back(std::move(x));
-  return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(rotateHeads(x, call.tensor(1)));
+  return call.give(std::move(x));
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,8 +129,7 @@ static absl::Status cacheAppend(OpCall &call) {
   auto kv = call.take<KvState>(0);
   kv.append(layer, call.tensor(1).data.data(), call.tensor(2).data.data(),
             call.indices(3), call.indices(4));
-  call.results.emplace_back(std::move(kv));
-  return absl::OkStatus();
+  return call.give(std::move(kv));
 }
 
 static absl::Status cacheRead(OpCall &call) {
@@ -152,9 +145,8 @@ static absl::Status cacheRead(OpCall &call) {
   keys.shape = {static_cast<int64_t>(keys.data.size()) / kv.rowSize(),
                 kv.numHeads(), kv.headSize()};
   values.shape = keys.shape;
-  call.results.emplace_back(std::move(keys));
-  call.results.emplace_back(std::move(values));
-  return absl::OkStatus();
+  (void)call.give(std::move(keys));
+  return call.give(std::move(values));
 }
 
 static absl::Status cacheIndex(OpCall &call) {
@@ -174,9 +166,8 @@ static absl::Status cacheIndex(OpCall &call) {
       keyPositions.push_back(static_cast<int32_t>(position));
       keySequences.push_back(sequence);
     }
-  call.results.emplace_back(std::move(keyPositions));
-  call.results.emplace_back(std::move(keySequences));
-  return absl::OkStatus();
+  (void)call.give(std::move(keyPositions));
+  return call.give(std::move(keySequences));
 }
 
 //===----------------------------------------------------------------------===//
@@ -194,8 +185,7 @@ static absl::Status causalMask(OpCall &call) {
     for (int64_t t = 0; t < keys; ++t)
       if (keySequences[t] != sequences[n] || keyPositions[t] > positions[n])
         result.data[n * keys + t] = minusInfinity;
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+  return call.give(std::move(result));
 }
 
 static absl::Status attentionScores(OpCall &call) {
@@ -213,8 +203,7 @@ static absl::Status attentionScores(OpCall &call) {
             {keys.data.data() + (j / group) * size, numKeys, kvHeads * size},
             size, result.data.data() + j * rows * numKeys, numKeys);
       });
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+  return call.give(std::move(result));
 }
 
 static absl::Status addMask(OpCall &call) {
@@ -231,8 +220,7 @@ static absl::Status addMask(OpCall &call) {
           head[i] = mask.data[i] == minusInfinity ? minusInfinity
                                                   : head[i] + mask.data[i];
       });
-  call.results.emplace_back(std::move(scores));
-  return absl::OkStatus();
+  return call.give(std::move(scores));
 }
 
 static absl::Status softmax(OpCall &call) {
@@ -242,8 +230,7 @@ static absl::Status softmax(OpCall &call) {
       scores.shape[0] * scores.shape[1],
       expCost * static_cast<double>(scores.data.size()),
       [&](int64_t row) { softmaxRow(scores.data.data() + row * keys, keys); });
-  call.results.emplace_back(std::move(scores));
-  return absl::OkStatus();
+  return call.give(std::move(scores));
 }
 
 static absl::Status attentionValues(OpCall &call) {
@@ -265,26 +252,26 @@ static absl::Status attentionValues(OpCall &call) {
               {values.data.data() + (j / group) * size, keys, kvHeads * size},
               size, sums, result.data.data() + (n * heads + j) * size);
       });
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+  return call.give(std::move(result));
 }
 
 //===----------------------------------------------------------------------===//
 // Attention, fused
 //===----------------------------------------------------------------------===//
 
-absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query,
-                              const KvState &kv, const Indices &positions,
-                              const Indices &sequences, int64_t layerIndex,
-                              double scale) {
-  const KvLayer &layer = kv.layer(layerIndex);
+absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
+                              const llvm::APFloat &scale) {
+  const KvState &kv = call.kv(1);
+  const Indices &positions = call.indices(2), &sequences = call.indices(3);
+  const auto index = static_cast<int64_t>(layer);
+  const double factor = scale.convertToDouble();
   const int64_t rows = query.shape[0], heads = query.shape[1];
   const int64_t size = query.shape[2], width = kv.rowSize();
   const int64_t group = heads / kv.numHeads();
 
   double pairs = 0;
   for (int64_t n = 0; n < rows; ++n) {
-    if (positions[n] < 0 || positions[n] >= kv.length(layerIndex, sequences[n]))
+    if (positions[n] < 0 || positions[n] >= kv.length(index, sequences[n]))
       return internalError(
           "attention reads a state without the step's own rows");
     pairs += positions[n] + 1.0;
@@ -297,7 +284,7 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query,
           (4.0 * static_cast<double>(size) + expCost),
       [&](int64_t task) {
         const int64_t n = task / heads, j = task % heads;
-        const KvRows &cached = layer.at(sequences[n]);
+        const KvRows &cached = kv.layer(index).at(sequences[n]);
         const int64_t visible = positions[n] + int64_t{1};
         const int64_t head = (j / group) * size;
         std::vector<float> scores(visible);
@@ -306,7 +293,7 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query,
                       {cached.keys.data() + head, visible, width}, size,
                       scores.data(), visible);
         for (float &score : scores)
-          score = static_cast<float>(score * scale);
+          score = static_cast<float>(score * factor);
         softmaxRow(scores.data(), visible);
         weightedSum(scores.data(),
                     {cached.values.data() + head, visible, width}, size, sums,
@@ -317,17 +304,12 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query,
 
 static absl::Status attention(OpCall &call) {
   auto op = cast<llama::AttentionOp>(call.op);
-  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
-                          attend(call, call.tensor(0), call.kv(1),
-                                 call.indices(2), call.indices(3),
-                                 static_cast<int64_t>(op.getLayer()),
-                                 op.getScale().convertToDouble()));
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+  return call.give(attend(call, call.tensor(0), op.getLayer(), op.getScale()));
 }
 
 ArrayRef<OpEntry> attentionOps() {
   static constexpr OpEntry entries[] = {
+      {"kernel.rope_table", ropeTable<kernel::RopeTableOp>},
       {"llama.add_mask", addMask},
       {"llama.attention", attention},
       {"llama.attention_scores", attentionScores},
@@ -337,7 +319,7 @@ ArrayRef<OpEntry> attentionOps() {
       {"llama.cache_read", cacheRead},
       {"llama.causal_mask", causalMask},
       {"llama.rope", rope},
-      {"llama.rope_table", ropeTable},
+      {"llama.rope_table", ropeTable<llama::RopeTableOp>},
       {"llama.softmax", softmax},
   };
   return entries;

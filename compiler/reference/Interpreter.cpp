@@ -79,7 +79,7 @@ absl::StatusOr<Interpreter> Interpreter::create(func::FuncOp function) {
   }
 
   // Backwards, the first op that mentions a value is its last use; a result
-  // that nobody mentions dies at once.
+  // that nothing mentions dies at once.
   llvm::DenseSet<mlir::Value> live;
   live.insert(block.getTerminator()->operand_begin(),
               block.getTerminator()->operand_end());

@@ -36,7 +36,7 @@ public:
   size_t numArguments() const { return body->getNumArguments(); }
 
   /// Runs the function. `arguments` are consumed: what they hold is modified
-  /// in place where nobody else refers to it. An error names the op at which
+  /// in place where nothing else refers to it. An error names the op at which
   /// it happened by its location.
   absl::StatusOr<std::vector<ValuePtr>> run(std::vector<ValuePtr> arguments,
                                             WeightStore &weights,

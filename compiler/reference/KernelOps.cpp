@@ -10,14 +10,13 @@
 // change nothing here. A scalar region is evaluated op by op, each over many
 // elements at a time.
 //
-// What lies in the partial results of split attention is the target's own
-// affair. Here split 0 of each head holds the final values, all else is 0, and
-// the merge passes them on.
+// The layout of the partial results of split-KV attention is the target's own.
+// Here split 0 of each head holds the final values, all else is 0, and the
+// merge passes them on.
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/reference/Steps.h"
-
+#include "compiler/reference/Ops.h"
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Sampler.h"
@@ -55,10 +54,7 @@ static ArrayRef<ScalarEntry> scalarOps() {
       {"arith.divf", [](float a, float b) { return a / b; }},
       {"arith.mulf", [](float a, float b) { return a * b; }},
       {"arith.subf", [](float a, float b) { return a - b; }},
-      {"kernel.silu",
-       [](float a, float) {
-         return static_cast<float>(a / (1.0 + std::exp(-double{a})));
-       }},
+      {"kernel.silu", [](float a, float) { return silu(a); }},
   };
   return entries;
 }
@@ -97,11 +93,9 @@ static absl::StatusOr<Tensor> mapScalars(OpCall &call, Region &region,
   Tensor result(inputs.front()->shape);
   const auto size = static_cast<int64_t>(result.data.size());
   constexpr int64_t chunk = 4096;
-  constexpr double costOfStep =
-      20; // That of exp, in floating-point operations.
   call.parallel.forEach(
       (size + chunk - 1) / chunk,
-      costOfStep * static_cast<double>(steps.size() + 1) *
+      expCost * static_cast<double>(steps.size() + 1) *
           static_cast<double>(size),
       [&](int64_t task) {
         const int64_t first = task * chunk;
@@ -124,34 +118,6 @@ static absl::StatusOr<Tensor> mapScalars(OpCall &call, Region &region,
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
-
-static absl::Status embed(OpCall &call) {
-  enum { Tokens, Table, Positions };
-  LLAMAC_ASSIGN_OR_RETURN(
-      Tensor rows, embedRows(call, call.indices(Tokens), call.weight(Table)));
-  call.results.emplace_back(std::move(rows));
-  if (auto elements = cast<kernel::EmbedOp>(call.op).getFrequenciesAttr())
-    call.results.emplace_back(
-        angleTable(call.indices(Positions),
-                   llvm::to_vector(elements.getValues<double>())));
-  return absl::OkStatus();
-}
-
-static absl::Status ropeTable(OpCall &call) {
-  auto elements = cast<kernel::RopeTableOp>(call.op).getFrequencies();
-  call.results.emplace_back(angleTable(
-      call.indices(0), llvm::to_vector(elements.getValues<double>())));
-  return absl::OkStatus();
-}
-
-static absl::Status rmsNorm(OpCall &call) {
-  const double eps =
-      cast<kernel::RmsNormOp>(call.op).getEps().convertToDouble();
-  LLAMAC_ASSIGN_OR_RETURN(
-      Tensor result, normaliseRows(call, call.tensor(0), call.weight(1), eps));
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
-}
 
 /// The input of a product, operand 0; normalised into `storage` by the weight
 /// at operand `norm` when `eps` is given.
@@ -185,10 +151,7 @@ static absl::Status matmul(OpCall &call) {
     scalars.push_back(&product);
   for (unsigned i = firstExtra; i < call.operands.size(); ++i)
     scalars.push_back(&call.tensor(i));
-  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
-                          mapScalars(call, op.getEpilogue(), scalars));
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+  return call.give(mapScalars(call, op.getEpilogue(), scalars));
 }
 
 static absl::Status pointwise(OpCall &call) {
@@ -196,10 +159,7 @@ static absl::Status pointwise(OpCall &call) {
   SmallVector<const Tensor *> inputs;
   for (unsigned i = 0; i < call.operands.size(); ++i)
     inputs.push_back(&call.tensor(i));
-  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
-                          mapScalars(call, op.getBody(), inputs));
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+  return call.give(mapScalars(call, op.getBody(), inputs));
 }
 
 //===----------------------------------------------------------------------===//
@@ -218,12 +178,12 @@ static Tensor withoutHeads(Tensor x) {
   return x;
 }
 
-/// Turns `query` and `key` [rows, width] by `table` and appends `key` and
+/// Rotates `query` and `key` [rows, width] by `table` and appends `key` and
 /// `value` to layer `layer` of operand `kvOperand`, which positions and
-/// sequences follow. Results: the turned query, the new cache.
-static absl::Status turnAndAppend(OpCall &call, Tensor query, Tensor key,
-                                  const Tensor &value, const Tensor &table,
-                                  unsigned kvOperand, int64_t layer) {
+/// sequences follow. Results: the rotated query, the new cache.
+static absl::Status rotateAndAppend(OpCall &call, Tensor query, Tensor key,
+                                    const Tensor &value, const Tensor &table,
+                                    unsigned kvOperand, int64_t layer) {
   const Indices &positions = call.indices(kvOperand + 1);
   const Indices &sequences = call.indices(kvOperand + 2);
   LLAMAC_RETURN_IF_ERROR(
@@ -231,19 +191,18 @@ static absl::Status turnAndAppend(OpCall &call, Tensor query, Tensor key,
   auto kv = call.take<KvState>(kvOperand);
   query = withHeads(std::move(query), kv.headSize());
   key = withHeads(std::move(key), kv.headSize());
-  LLAMAC_RETURN_IF_ERROR(turnHeads(query, table));
-  LLAMAC_RETURN_IF_ERROR(turnHeads(key, table));
+  LLAMAC_RETURN_IF_ERROR(rotateHeads(query, table));
+  LLAMAC_RETURN_IF_ERROR(rotateHeads(key, table));
   kv.append(layer, key.data.data(), value.data.data(), positions, sequences);
-  call.results.emplace_back(withoutHeads(std::move(query)));
-  call.results.emplace_back(std::move(kv));
-  return absl::OkStatus();
+  (void)call.give(withoutHeads(std::move(query)));
+  return call.give(std::move(kv));
 }
 
 static absl::Status ropeAppend(OpCall &call) {
   enum { Query, Key, RowValue, Table, Kv };
   auto query = call.take<Tensor>(Query);
   auto key = call.take<Tensor>(Key);
-  return turnAndAppend(
+  return rotateAndAppend(
       call, std::move(query), std::move(key), call.tensor(RowValue),
       call.tensor(Table), Kv,
       static_cast<int64_t>(cast<kernel::RopeAppendOp>(call.op).getLayer()));
@@ -263,37 +222,31 @@ static absl::Status qkv(OpCall &call) {
                           multiplyRows(call, *input, call.weight(KeyWeight)));
   LLAMAC_ASSIGN_OR_RETURN(const Tensor value,
                           multiplyRows(call, *input, call.weight(ValueWeight)));
-  return turnAndAppend(call, std::move(query), std::move(key), value,
-                       call.tensor(table), table + 1,
-                       static_cast<int64_t>(op.getLayer()));
+  return rotateAndAppend(call, std::move(query), std::move(key), value,
+                         call.tensor(table), table + 1,
+                         static_cast<int64_t>(op.getLayer()));
 }
 
-static absl::Status attention(OpCall &call) {
+static absl::Status kernelAttention(OpCall &call) {
   auto op = cast<kernel::AttentionOp>(call.op);
-  const KvState &kv = call.kv(1);
-  const Tensor query = withHeads(call.take<Tensor>(0), kv.headSize());
-  LLAMAC_ASSIGN_OR_RETURN(
-      Tensor result, attend(call, query, kv, call.indices(2), call.indices(3),
-                            static_cast<int64_t>(op.getLayer()),
-                            op.getScale().convertToDouble()));
+  const Tensor query = withHeads(call.take<Tensor>(0), call.kv(1).headSize());
+  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
+                          attend(call, query, op.getLayer(), op.getScale()));
   auto config = op.getConfig();
-  if (!config || config->getFamily() != kernel::AttentionFamily::Split) {
-    call.results.emplace_back(withoutHeads(std::move(result)));
-    return absl::OkStatus();
-  }
+  if (!config || config->getFamily() != kernel::AttentionFamily::SplitKv)
+    return call.give(withoutHeads(std::move(result)));
   const int64_t rows = result.shape[0], heads = result.shape[1];
   const int64_t size = result.shape[2];
   const int64_t stride = config->getSplits() * config->getPartial();
   if (config->getPartial() < size)
     return internalError(absl::StrCat("a partial result of ",
                                       config->getPartial(),
-                                      " numbers is no head of ", size));
+                                      " numbers cannot hold a head of ", size));
   Tensor partials({rows, heads, config->getSplits(), config->getPartial()});
   for (int64_t head = 0; head < rows * heads; ++head)
     std::copy_n(result.data.data() + head * size, size,
                 partials.data.data() + head * stride);
-  call.results.emplace_back(std::move(partials));
-  return absl::OkStatus();
+  return call.give(std::move(partials));
 }
 
 static absl::Status attentionMerge(OpCall &call) {
@@ -308,8 +261,7 @@ static absl::Status attentionMerge(OpCall &call) {
   for (int64_t head = 0; head < rows * heads; ++head)
     std::copy_n(partials.data.data() + head * stride, size,
                 result.data.data() + head * size);
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+  return call.give(std::move(result));
 }
 
 //===----------------------------------------------------------------------===//
@@ -331,34 +283,30 @@ static absl::StatusOr<int32_t> tokenOf(absl::Span<const float> logits,
 
 static absl::Status sample(OpCall &call) {
   const Tensor &logits = call.tensor(0);
-  const Indices &draws = call.indices(1);
+  const Indices &params = call.indices(1);
   const int64_t rows = logits.shape[0], width = logits.shape[1];
-  if (static_cast<int64_t>(draws.size()) < rows * drawWords)
-    return internalError(absl::StrCat("expected draws of ", rows, " rows, got ",
-                                      draws.size(), " words"));
+  if (static_cast<int64_t>(params.size()) < rows * samplingParamWords)
+    return internalError(absl::StrCat("expected sampling params of ", rows,
+                                      " rows, got ", params.size(), " words"));
   Indices tokens(rows);
   for (int64_t r = 0; r < rows; ++r) {
     Draw draw;
-    std::memcpy(&draw, draws.data() + r * drawWords, sizeof draw);
+    std::memcpy(&draw, params.data() + r * samplingParamWords, sizeof draw);
     LLAMAC_ASSIGN_OR_RETURN(tokens[r], tokenOf({logits.data.data() + r * width,
                                                 static_cast<size_t>(width)},
                                                draw));
   }
-  call.results.emplace_back(std::move(tokens));
-  return absl::OkStatus();
+  return call.give(std::move(tokens));
 }
 
 ArrayRef<OpEntry> kernelOps() {
   static constexpr OpEntry entries[] = {
-      {"kernel.attention", attention},
+      {"kernel.attention", kernelAttention},
       {"kernel.attention_merge", attentionMerge},
-      {"kernel.embed", embed},
       {"kernel.matmul", matmul},
       {"kernel.pointwise", pointwise},
       {"kernel.qkv", qkv},
-      {"kernel.rms_norm", rmsNorm},
       {"kernel.rope_append", ropeAppend},
-      {"kernel.rope_table", ropeTable},
       {"kernel.sample", sample},
   };
   return entries;

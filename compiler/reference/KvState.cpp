@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/reference/KvState.h"
+#include "compiler/reference/Value.h"
 
 #include "runtime/base/Status.h"
 
@@ -29,6 +29,14 @@ KvLayer &KvState::ownLayer(int64_t index) {
   if (layer.use_count() > 1)
     layer = std::make_shared<KvLayer>(*layer);
   return *layer;
+}
+
+std::vector<float> KvState::numbers(int64_t layer) const {
+  std::vector<float> numbers;
+  for (const auto &[sequence, rows] : *layers[layer])
+    for (const std::vector<float> *part : {&rows.keys, &rows.values})
+      numbers.insert(numbers.end(), part->begin(), part->end());
+  return numbers;
 }
 
 int64_t KvState::length(int64_t layer, int32_t sequence) const {

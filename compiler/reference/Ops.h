@@ -8,8 +8,8 @@
 //
 // One table maps the name of an op to the function that computes it. The
 // functions follow the formulas of LlamaOps.td and KernelOps.td; sums of many
-// terms, norms, softmax and angles are computed in fp64, values are kept in
-// fp32.
+// terms, norms, softmax, cosines and sines are computed in fp64, values are
+// kept in fp32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,15 @@
 #include "compiler/reference/WeightStore.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+
+#include <cmath>
+#include <utility>
 
 namespace llamac::reference {
 
@@ -33,8 +38,8 @@ namespace llamac::reference {
 /// of operands is checked by the op.
 struct OpCall {
   mlir::Operation &op;
-  /// In the order of the op's operands. One that nobody else refers to may be
-  /// taken apart.
+  /// In the order of the op's operands. One that nothing else refers to may be
+  /// moved from.
   llvm::MutableArrayRef<ValuePtr> operands;
   WeightStore &weights;
   Parallel &parallel;
@@ -54,6 +59,15 @@ struct OpCall {
     return std::get<KvState>(*operands[i]);
   }
 
+  /// Adds the op's next result, or gives the error that it is.
+  absl::Status give(Value value) {
+    results.push_back(std::move(value));
+    return absl::OkStatus();
+  }
+  template <typename T> absl::Status give(absl::StatusOr<T> value) {
+    return value.ok() ? give(Value(*std::move(value))) : value.status();
+  }
+
   /// Operand i of type T, without a copy when this is its last use.
   template <typename T> T take(unsigned i) {
     if (operands[i].use_count() == 1)
@@ -61,6 +75,45 @@ struct OpCall {
     return std::get<T>(*operands[i]);
   }
 };
+
+/// A rough cost of exp, in floating-point operations.
+inline constexpr double expCost = 20;
+
+// A kernel op does what one or several llama ops do. Both call these, so that
+// lowering changes no bit of the result.
+
+/// The rows of `table` that `tokens` name: [tokens, columns]. Usage error for
+/// a token outside the table.
+absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
+                                 const Weight &table);
+
+/// RMSNorm of each row of x [rows, width] with gains [width].
+absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
+                                     const Weight &gains, double eps);
+
+/// x [rows, k] times the transpose of weight [n, k]: [rows, n].
+absl::StatusOr<Tensor> multiplyRows(OpCall &call, const Tensor &x,
+                                    const Weight &weight);
+
+/// Cosine and sine of positions[r] * frequencies[i]: [positions, frequencies,
+/// 2].
+Tensor cosSinTable(const Indices &positions,
+                   mlir::DenseElementsAttr frequencies);
+
+/// Rotates the pairs (2i, 2i + 1) of each head of x [rows, heads, size] by
+/// `table`, cosines and sines, in place.
+absl::Status rotateHeads(Tensor &x, const Tensor &table);
+
+/// Causal attention of query [rows, heads, size] over layer `layer` of the KV
+/// state that is operand 1, which holds the step's own rows; operands 2 and 3
+/// are positions and sequences. Query head j reads key/value head j / (heads /
+/// kv heads). The result has the query's shape.
+absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
+                              const llvm::APFloat &scale);
+
+inline float silu(float x) {
+  return static_cast<float>(x / (1.0 + std::exp(-double{x})));
+}
 
 using OpFn = absl::Status (*)(OpCall &);
 

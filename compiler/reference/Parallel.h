@@ -27,7 +27,8 @@ public:
 
   /// Calls body(i) for every i in [0, count), in any order; iterations must not
   /// write the same memory. Runs on the calling thread when `work`, the
-  /// floating-point operations of the whole loop, does not repay waking others.
+  /// floating-point operations of the whole loop, is too little to wake others
+  /// for.
   void forEach(int64_t count, double work,
                const std::function<void(int64_t)> &body);
 

@@ -19,7 +19,7 @@ using namespace mlir;
 namespace llamac::reference {
 
 /// Whether `type` is that of @step: four index tensors and a KV state in,
-/// logits and the state out; perhaps draws in and tokens out besides.
+/// logits and the state out; perhaps also sampling params in and tokens out.
 static bool isStep(FunctionType type) {
   auto isIndices = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -45,7 +45,7 @@ ReferenceModel::create(ModuleOp module, WeightReader reader,
   if (!step || !isStep(step.getFunctionType()))
     return internalError(absl::StrCat(
         "the reference expects a function @", options.function,
-        "(tokens, positions, sequences, wanted, KV state) -> (logits, "
+        "(tokens, positions, sequences, logits rows, KV state) -> (logits, "
         "KV state)"));
   LLAMAC_ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::create(step));
   auto logits = cast<RankedTensorType>(step.getFunctionType().getResult(0));
@@ -56,10 +56,11 @@ ReferenceModel::create(ModuleOp module, WeightReader reader,
       KvState(state.getLayers(), state.getHeads(), state.getSize())));
 }
 
-absl::Status ReferenceModel::checkStep(absl::Span<const int32_t> tokens,
-                                       absl::Span<const int32_t> positions,
-                                       absl::Span<const int32_t> sequences,
-                                       absl::Span<const int32_t> wanted) const {
+absl::Status
+ReferenceModel::checkStep(absl::Span<const int32_t> tokens,
+                          absl::Span<const int32_t> positions,
+                          absl::Span<const int32_t> sequences,
+                          absl::Span<const int32_t> logitsRows) const {
   const size_t rows = tokens.size();
   if (rows == 0)
     return usageError("expected at least one token in a step, got none");
@@ -71,29 +72,29 @@ absl::Status ReferenceModel::checkStep(absl::Span<const int32_t> tokens,
     if (tokens[n] < 0 || tokens[n] >= vocab)
       return usageError(absl::StrCat("row ", n, ": expected a token in [0, ",
                                      vocab, "), got ", tokens[n]));
-  for (size_t i = 0; i < wanted.size(); ++i)
-    if (wanted[i] < 0 || static_cast<size_t>(wanted[i]) >= rows)
-      return usageError(absl::StrCat("wanted row ", i,
+  for (size_t i = 0; i < logitsRows.size(); ++i)
+    if (logitsRows[i] < 0 || static_cast<size_t>(logitsRows[i]) >= rows)
+      return usageError(absl::StrCat("logits row ", i,
                                      ": expected a row in [0, ", rows,
-                                     "), got ", wanted[i]));
+                                     "), got ", logitsRows[i]));
   return kv.checkAppend(0, positions, sequences);
 }
 
 absl::StatusOr<std::vector<float>> ReferenceModel::step(
     absl::Span<const int32_t> tokens, absl::Span<const int32_t> positions,
-    absl::Span<const int32_t> sequences, absl::Span<const int32_t> wanted) {
-  LLAMAC_RETURN_IF_ERROR(checkStep(tokens, positions, sequences, wanted));
+    absl::Span<const int32_t> sequences, absl::Span<const int32_t> logitsRows) {
+  LLAMAC_RETURN_IF_ERROR(checkStep(tokens, positions, sequences, logitsRows));
   std::vector<ValuePtr> arguments;
   for (absl::Span<const int32_t> indices :
-       {tokens, positions, sequences, wanted})
+       {tokens, positions, sequences, logitsRows})
     arguments.push_back(
         std::make_shared<Value>(Indices(indices.begin(), indices.end())));
   // The state moves through the step, so that appends change it in place.
   arguments.push_back(std::make_shared<Value>(std::move(kv)));
-  // Nobody asks for the tokens: draws of zeros take the first.
+  // The tokens are not read: zero sampling params stand for argmax.
   if (interpreter.numArguments() > arguments.size())
     arguments.push_back(
-        std::make_shared<Value>(Indices(tokens.size() * drawWords)));
+        std::make_shared<Value>(Indices(tokens.size() * samplingParamWords)));
   reset();
 
   LLAMAC_ASSIGN_OR_RETURN(

@@ -51,14 +51,14 @@ public:
          const ReferenceOptions &options = {});
 
   /// Runs rows (tokens[n], positions[n], sequences[n]) and gives the logits of
-  /// the rows `wanted`: wanted.size() x vocabSize() floats. A sequence starts
+  /// `logitsRows`: logitsRows.size() x vocabSize() floats. A sequence starts
   /// with its first row at position 0; a position that is already cached is
   /// replaced. Rows that cannot be are a usage error that changes nothing; any
   /// other error forgets all sequences.
   absl::StatusOr<std::vector<float>> step(absl::Span<const int32_t> tokens,
                                           absl::Span<const int32_t> positions,
                                           absl::Span<const int32_t> sequences,
-                                          absl::Span<const int32_t> wanted);
+                                          absl::Span<const int32_t> logitsRows);
 
   /// Forgets one sequence, or all.
   void drop(int32_t sequence) { kv.drop(sequence); }
@@ -80,7 +80,7 @@ private:
   absl::Status checkStep(absl::Span<const int32_t> tokens,
                          absl::Span<const int32_t> positions,
                          absl::Span<const int32_t> sequences,
-                         absl::Span<const int32_t> wanted) const;
+                         absl::Span<const int32_t> logitsRows) const;
 
   Interpreter interpreter;
   WeightStore weights;

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/reference/Ops.h"
 #include "compiler/reference/Product.h"
-#include "compiler/reference/Steps.h"
-
-#include "ir/llama/Llama.h"
+#include "ir/kernel/Kernel.h"
 #include "runtime/base/DataType.h"
 #include "runtime/base/Status.h"
 
@@ -19,6 +18,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 using namespace mlir;
@@ -29,9 +30,6 @@ namespace llamac::reference {
 /// activations against which they are multiplied while both are in its cache.
 static constexpr int64_t weightRowsPerTask = 32;
 static constexpr int64_t activationRowsPerBlock = 64;
-
-/// A rough cost of exp, in floating-point operations.
-static constexpr double expCost = 20;
 
 //===----------------------------------------------------------------------===//
 // Constants and weights
@@ -44,14 +42,12 @@ static absl::Status constant(OpCall &call) {
                        : RankedTensorType();
   if (type && type.getElementType().isInteger(32) && type.getRank() == 1) {
     auto values = elements.getValues<int32_t>();
-    call.results.emplace_back(Indices(values.begin(), values.end()));
-    return absl::OkStatus();
+    return call.give(Indices(values.begin(), values.end()));
   }
   if (type && type.getElementType().isF32()) {
     Tensor result(type.getShape().vec());
     llvm::copy(elements.getValues<float>(), result.data.begin());
-    call.results.emplace_back(std::move(result));
-    return absl::OkStatus();
+    return call.give(std::move(result));
   }
   return unsupportedError(
       "expected a constant that is a dense tensor of f32 or a 1D one of i32");
@@ -63,10 +59,8 @@ static absl::Status weight(OpCall &call) {
   // Every element type of the dialect has the name of a DataType.
   const std::optional<DataType> type = parseDataType(
       llama::elementTypeName(op.getResult().getType().getElementType()).str());
-  call.results.emplace_back(Weight{op.getName().str(),
-                                   shape.size() == 2 ? shape[0] : 1,
-                                   shape.back(), *type});
-  return absl::OkStatus();
+  return call.give(Weight{op.getName().str(), shape.size() == 2 ? shape[0] : 1,
+                          shape.back(), *type});
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,48 +82,47 @@ absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
   return result;
 }
 
-static absl::Status embedding(OpCall &call) {
-  LLAMAC_ASSIGN_OR_RETURN(Tensor rows,
-                          embedRows(call, call.indices(0), call.weight(1)));
-  call.results.emplace_back(std::move(rows));
-  return absl::OkStatus();
+/// Of both dialects; kernel.embed may also give cosines and sines.
+static absl::Status embed(OpCall &call) {
+  LLAMAC_RETURN_IF_ERROR(
+      call.give(embedRows(call, call.indices(0), call.weight(1))));
+  auto op = dyn_cast<kernel::EmbedOp>(call.op);
+  if (!op || !op.getCosSin())
+    return absl::OkStatus();
+  return call.give(cosSinTable(
+      call.indices(2), cast<DenseElementsAttr>(op.getFrequenciesAttr())));
 }
 
-/// Copies the rows `wanted`, of `width` elements, of the `rows` rows at `from`.
+/// Copies `rows`, of `width` elements, of the `count` rows at `from`.
 template <typename Element>
-static absl::Status copyRows(const Indices &wanted, int64_t rows, int64_t width,
+static absl::Status copyRows(const Indices &rows, int64_t count, int64_t width,
                              const Element *from, Element *to) {
-  for (auto [i, row] : llvm::enumerate(wanted)) {
-    if (row < 0 || row >= rows)
+  for (auto [i, row] : llvm::enumerate(rows)) {
+    if (row < 0 || row >= count)
       return usageError(absl::StrCat(
-          "wanted row ", i, ": expected a row in [0, ", rows, "), got ", row));
+          "logits row ", i, ": expected a row in [0, ", count, "), got ", row));
     std::copy_n(from + row * width, width, to + i * width);
   }
   return absl::OkStatus();
 }
 
 static absl::Status gatherRows(OpCall &call) {
-  const Indices &wanted = call.indices(1);
-  const auto count = static_cast<int64_t>(wanted.size());
-  if (std::holds_alternative<Indices>(*call.operands[0])) {
-    const Indices &x = call.indices(0);
-    Indices result(count);
-    LLAMAC_RETURN_IF_ERROR(copyRows(wanted, static_cast<int64_t>(x.size()), 1,
-                                    x.data(), result.data()));
-    call.results.emplace_back(std::move(result));
-    return absl::OkStatus();
+  const Indices &rows = call.indices(1);
+  if (const auto *x = std::get_if<Indices>(&*call.operands[0])) {
+    Indices result(rows.size());
+    LLAMAC_RETURN_IF_ERROR(copyRows(rows, static_cast<int64_t>(x->size()), 1,
+                                    x->data(), result.data()));
+    return call.give(std::move(result));
   }
   const Tensor &x = call.tensor(0);
   std::vector<int64_t> shape = x.shape;
-  shape[0] = count;
-  int64_t width = 1;
-  for (int64_t size : llvm::drop_begin(shape))
-    width *= size;
+  shape[0] = static_cast<int64_t>(rows.size());
+  const int64_t width = std::reduce(shape.begin() + 1, shape.end(), int64_t{1},
+                                    std::multiplies());
   Tensor result(std::move(shape));
   LLAMAC_RETURN_IF_ERROR(
-      copyRows(wanted, x.shape[0], width, x.data.data(), result.data.data()));
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+      copyRows(rows, x.shape[0], width, x.data.data(), result.data.data()));
+  return call.give(std::move(result));
 }
 
 absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
@@ -155,12 +148,9 @@ absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
   return result;
 }
 
-static absl::Status rmsNorm(OpCall &call) {
-  const double eps = cast<llama::RMSNormOp>(call.op).getEps().convertToDouble();
-  LLAMAC_ASSIGN_OR_RETURN(
-      Tensor result, normaliseRows(call, call.tensor(0), call.weight(1), eps));
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+template <typename Op> static absl::Status rmsNorm(OpCall &call) {
+  return call.give(normaliseRows(call, call.tensor(0), call.weight(1),
+                                 cast<Op>(call.op).getEps().convertToDouble()));
 }
 
 absl::StatusOr<Tensor> multiplyRows(OpCall &call, const Tensor &x,
@@ -192,10 +182,7 @@ absl::StatusOr<Tensor> multiplyRows(OpCall &call, const Tensor &x,
 }
 
 static absl::Status linear(OpCall &call) {
-  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
-                          multiplyRows(call, call.tensor(0), call.weight(1)));
-  call.results.emplace_back(std::move(result));
-  return absl::OkStatus();
+  return call.give(multiplyRows(call, call.tensor(0), call.weight(1)));
 }
 
 static absl::Status splitHeads(OpCall &call) {
@@ -203,15 +190,13 @@ static absl::Status splitHeads(OpCall &call) {
       static_cast<int64_t>(cast<llama::SplitHeadsOp>(call.op).getHeads());
   auto x = call.take<Tensor>(0);
   x.shape = {x.shape[0], heads, x.shape[1] / heads};
-  call.results.emplace_back(std::move(x));
-  return absl::OkStatus();
+  return call.give(std::move(x));
 }
 
 static absl::Status mergeHeads(OpCall &call) {
   auto x = call.take<Tensor>(0);
   x.shape = {x.shape[0], x.shape[1] * x.shape[2]};
-  call.results.emplace_back(std::move(x));
-  return absl::OkStatus();
+  return call.give(std::move(x));
 }
 
 //===----------------------------------------------------------------------===//
@@ -230,8 +215,7 @@ static absl::Status map(OpCall &call, double cost, Fn fn) {
                           auto end = begin + std::min(chunk, count - i * chunk);
                           std::transform(begin, end, begin, fn);
                         });
-  call.results.emplace_back(std::move(x));
-  return absl::OkStatus();
+  return call.give(std::move(x));
 }
 
 /// fn(left, right) of the elements of two operands of one shape.
@@ -242,8 +226,7 @@ template <typename Fn> static absl::Status zip(OpCall &call, Fn fn) {
     return internalError("operands of an element-wise op differ in shape");
   std::transform(x.data.begin(), x.data.end(), y.data.begin(), x.data.begin(),
                  fn);
-  call.results.emplace_back(std::move(x));
-  return absl::OkStatus();
+  return call.give(std::move(x));
 }
 
 static absl::Status add(OpCall &call) { return zip(call, std::plus<float>()); }
@@ -252,10 +235,8 @@ static absl::Status mul(OpCall &call) {
   return zip(call, std::multiplies<float>());
 }
 
-static absl::Status silu(OpCall &call) {
-  return map(call, expCost, [](float x) {
-    return static_cast<float>(x / (1.0 + std::exp(-double{x})));
-  });
+static absl::Status siluOf(OpCall &call) {
+  return map(call, expCost, [](float x) { return silu(x); });
 }
 
 static absl::Status scale(OpCall &call) {
@@ -268,16 +249,18 @@ static absl::Status scale(OpCall &call) {
 ArrayRef<OpEntry> rowOps() {
   static constexpr OpEntry entries[] = {
       {"arith.constant", constant},
+      {"kernel.embed", embed},
       {"kernel.gather_rows", gatherRows},
+      {"kernel.rms_norm", rmsNorm<kernel::RmsNormOp>},
       {"llama.add", add},
-      {"llama.embedding", embedding},
+      {"llama.embedding", embed},
       {"llama.gather_rows", gatherRows},
       {"llama.linear", linear},
       {"llama.merge_heads", mergeHeads},
       {"llama.mul", mul},
-      {"llama.rms_norm", rmsNorm},
+      {"llama.rms_norm", rmsNorm<llama::RMSNormOp>},
       {"llama.scale", scale},
-      {"llama.silu", silu},
+      {"llama.silu", siluOf},
       {"llama.split_heads", splitHeads},
       {"llama.weight", weight},
   };

@@ -13,10 +13,13 @@
 #ifndef LLAMAC_COMPILER_REFERENCE_VALUE_H
 #define LLAMAC_COMPILER_REFERENCE_VALUE_H
 
-#include "compiler/reference/KvState.h"
 #include "runtime/base/DataType.h"
 
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
@@ -41,10 +44,10 @@ struct Tensor {
   }
 };
 
-/// An i32 tensor: tokens, positions, sequences, rows, or draws, four words a
-/// row.
+/// An i32 tensor: tokens, positions, sequences, rows, or sampling params, four
+/// words a row.
 using Indices = std::vector<int32_t>;
-inline constexpr int64_t drawWords = 4;
+inline constexpr int64_t samplingParamWords = 4;
 
 /// A weight by its name; its rows are read where they are used. A vector is a
 /// matrix of one row. `type` is what the IR says, which need not be what the
@@ -54,6 +57,58 @@ struct Weight {
   int64_t rows = 0;
   int64_t cols = 0;
   DataType type = DataType::F32;
+};
+
+/// The rows of one sequence in one layer, by position: [length, heads, size].
+struct KvRows {
+  std::vector<float> keys;
+  std::vector<float> values;
+};
+
+/// The rows of one layer by sequence, in ascending order.
+using KvLayer = std::map<int32_t, KvRows>;
+
+/// The run-time form of !llama.kv: for each layer a map from (sequence,
+/// position) to a key and a value row. Copies share their layers until one of
+/// them appends.
+class KvState {
+public:
+  KvState(int64_t layers, int64_t heads, int64_t size);
+
+  /// Floats in one row: heads x size.
+  int64_t rowSize() const { return heads * size; }
+  int64_t numHeads() const { return heads; }
+  int64_t headSize() const { return size; }
+
+  const KvLayer &layer(int64_t index) const { return *layers[index]; }
+
+  /// All numbers of a layer: for each sequence its keys, then its values.
+  std::vector<float> numbers(int64_t layer) const;
+
+  /// Rows of `sequence` in a layer; between steps all layers hold as many.
+  int64_t length(int64_t layer, int32_t sequence) const;
+
+  /// Checks that a step with these rows may be appended to a layer: no position
+  /// leaves a hole in its sequence, and no (sequence, position) occurs twice.
+  absl::Status checkAppend(int64_t layer, absl::Span<const int32_t> positions,
+                           absl::Span<const int32_t> sequences) const;
+
+  /// Writes row n of `keys` and `values` (rowSize() floats each) to
+  /// (sequences[n], positions[n]) of a layer. The step has been checked.
+  void append(int64_t layer, const float *keys, const float *values,
+              absl::Span<const int32_t> positions,
+              absl::Span<const int32_t> sequences);
+
+  /// Forgets all rows of `sequence`.
+  void drop(int32_t sequence);
+
+private:
+  /// The layer, owned by this state alone.
+  KvLayer &ownLayer(int64_t index);
+
+  int64_t heads;
+  int64_t size;
+  std::vector<std::shared_ptr<KvLayer>> layers;
 };
 
 using Value = std::variant<Tensor, Indices, Weight, KvState>;

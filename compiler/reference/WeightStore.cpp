@@ -8,6 +8,8 @@
 
 #include "compiler/reference/WeightStore.h"
 
+#include "runtime/base/Status.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -23,14 +25,12 @@ absl::Status WeightStore::keep(const Weight &weight, Parallel &parallel) {
     return absl::OkStatus();
   std::vector<float> data(bytes / sizeof(float));
   const int64_t chunks = (weight.rows + chunkRows - 1) / chunkRows;
-  absl::Status status = parallel.tryForEach(
+  LLAMAC_RETURN_IF_ERROR(parallel.tryForEach(
       chunks, static_cast<double>(data.size()), [&](int64_t chunk) {
         int64_t first = chunk * chunkRows;
         int64_t count = std::min(chunkRows, weight.rows - first);
         return reader(weight, first, count, data.data() + first * weight.cols);
-      });
-  if (!status.ok())
-    return status;
+      }));
   keptBytes += bytes;
   kept.emplace(weight.name, std::move(data));
   return absl::OkStatus();
@@ -42,9 +42,7 @@ WeightStore::rows(const Weight &weight, int64_t firstRow, int64_t numRows,
   if (auto data = kept.find(weight.name); data != kept.end())
     return data->second.data() + firstRow * weight.cols;
   scratch.resize(static_cast<size_t>(numRows * weight.cols));
-  if (absl::Status status = reader(weight, firstRow, numRows, scratch.data());
-      !status.ok())
-    return status;
+  LLAMAC_RETURN_IF_ERROR(reader(weight, firstRow, numRows, scratch.data()));
   return scratch.data();
 }
 

@@ -7,16 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/PlanJson.h"
-#include "compiler/report/Collect.h"
-#include "compiler/report/LayerGraphs.h"
-#include "compiler/report/PassRecorder.h"
+#include "compiler/report/Report.h"
 #include "ir/llama/OpNames.h"
-#include "ir/plan/Plan.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <map>
@@ -24,20 +20,6 @@
 using namespace mlir;
 
 namespace llamac {
-
-std::vector<std::pair<std::string, std::string>>
-configFacts(const ModelConfig &config) {
-  return {{"Layers", absl::StrCat(config.numLayers)},
-          {"Width", absl::StrCat(config.dim)},
-          {"Heads", absl::StrCat(config.numHeads, " of ", config.headSize)},
-          {"Key/value heads", absl::StrCat(config.numKvHeads)},
-          {"Feed-forward", absl::StrCat(config.ffnDim)},
-          {"Vocabulary", absl::StrCat(config.vocabSize)}};
-}
-
-//===----------------------------------------------------------------------===//
-// Kernels
-//===----------------------------------------------------------------------===//
 
 /// The parameters of the tile config of `op`, "family = gemv, rowBlock = 1".
 static std::string configText(Operation &op) {
@@ -53,7 +35,7 @@ static std::string configText(Operation &op) {
   return parameters.str();
 }
 
-/// The weights that `op` takes, or what it makes when it takes none.
+/// The weights that `op` reads; what it makes when it reads none.
 static std::string shapeText(Operation &op) {
   std::vector<std::string> matrices;
   bool hasNorm = false;
@@ -70,188 +52,142 @@ static std::string shapeText(Operation &op) {
   return absl::StrJoin(matrices, " + ") + (hasNorm ? ", with norm" : "");
 }
 
-static std::vector<KernelFacts> collectKernels(ModuleOp module) {
-  std::vector<KernelFacts> kernels;
-  for (auto op : module.getOps<plan::KernelOp>()) {
-    KernelFacts kernel;
-    kernel.name = op.getSymName().str();
-    kernel.family = op.getFamily().str();
-    kernel.config = configText(op.getPrototype());
-    kernel.shape = shapeText(op.getPrototype());
-    for (StringRef role : op.getServes().getAsValueRange<StringAttr>())
-      kernel.serves.push_back(role.str());
-    kernels.push_back(std::move(kernel));
+static Json collectKernels(ModuleOp module) {
+  Json kernels = kernelsJson(module);
+  for (auto [kernel, op] :
+       llvm::zip(kernels, module.getOps<plan::KernelOp>())) {
+    kernel["config"] = configText(op.getPrototype());
+    kernel["shape"] = shapeText(op.getPrototype());
   }
   return kernels;
 }
 
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Makes the facts of programs, which share the kernels of `module`.
-class ProgramCollector {
-public:
-  ProgramCollector(ModuleOp module, const CostBasis &basis,
-                   int64_t splitContext)
-      : basis(basis), splitContext(splitContext) {
-    for (auto kernel : module.getOps<plan::KernelOp>()) {
-      numbers[kernel.getSymName()] = static_cast<uint32_t>(prototypes.size());
-      prototypes.push_back(&kernel.getPrototype());
-    }
-  }
-
-  ProgramFacts collect(plan::ProgramOp op);
-
-private:
-  int64_t rowsOf(plan::LaunchOp launch, const ProgramFacts &program) const;
-  KernelUse newUse(uint32_t kernel, int64_t rows) const;
-
-  const CostBasis &basis;
-  int64_t splitContext;
-  llvm::StringMap<uint32_t> numbers;
-  std::vector<Operation *> prototypes;
-};
-
-} // namespace
-
-/// The rows that `launch` has in the step of the costs.
-int64_t ProgramCollector::rowsOf(plan::LaunchOp launch,
-                                 const ProgramFacts &program) const {
-  const int64_t rows = std::min(program.maxRows, basis.context);
-  return launch.getRows() == plan::RowSymbol::Wanted
-             ? std::min({program.maxWanted, rows, basis.wanted})
-             : rows;
+static Json costJson(const kernel::Cost &cost) {
+  return {{"weights", cost.weightBytes},       {"inputs", cost.inputBytes},
+          {"outputs", cost.outputBytes},       {"kv_read", cost.kvReadBytes},
+          {"kv_written", cost.kvWrittenBytes}, {"flops", cost.flops}};
 }
 
-/// A use with its cost and no launch yet.
-KernelUse ProgramCollector::newUse(uint32_t kernel, int64_t rows) const {
-  KernelUse use;
-  use.kernel = kernel;
-  use.rows = rows;
-  use.cost = cast<kernel::AnchorOpInterface>(prototypes[kernel])
-                 .cost({.rows = rows,
-                        .context = basis.context,
-                        .splitContext = splitContext,
-                        .kvTokenBytes = basis.kvTokenBytes});
-  return use;
-}
-
-ProgramFacts ProgramCollector::collect(plan::ProgramOp op) {
-  ProgramFacts program;
-  program.name = op.getSymName().str();
-  program.maxRows = op.getMaxRowsAttr().getInt();
-  program.maxWanted = op.getMaxWantedAttr().getInt();
-  if (IntegerAttr bytes = op.getArenaBytesAttr())
-    program.arenaBytes = bytes.getInt();
-  program.arena = arenaJson(op);
-  std::map<std::pair<uint32_t, int64_t>, size_t> uses;
-  int64_t phase = 0;
+/// A program with its launches and `uses`: the launches of one kernel that cost
+/// the same. `step` is the step whose costs are counted, all its rows.
+static Json collectProgram(plan::ProgramOp op, kernel::CostStep step,
+                           int64_t logitsRows) {
+  const auto maxRows = static_cast<int64_t>(op.getMaxRows());
+  const auto maxLogitsRows = static_cast<int64_t>(op.getMaxLogitsRows());
+  Json launches = Json::array(), uses = Json::array();
+  std::map<std::string, size_t> kernels; // By name, in the module's order.
+  for (auto kernel : op->getParentOfType<ModuleOp>().getOps<plan::KernelOp>())
+    kernels.emplace(kernel.getSymName().str(), kernels.size());
+  std::map<std::pair<size_t, int64_t>, size_t> numbers;
+  int64_t interval = 0;
   for (auto launch : op.getBody().front().getOps<plan::LaunchOp>()) {
-    phase += launch.getBarrier();
-    const uint32_t kernel = numbers.lookup(launch.getKernel());
-    const int64_t rows = rowsOf(launch, program);
-    program.launches.push_back(
-        {kernel, phase, labelOf(launch.getLoc()).str(), {}});
+    interval += launch.getBarrier();
+    const size_t kernel = kernels.at(launch.getKernel().str());
+    step.rows = std::min(maxRows, step.context);
+    if (launch.getRows() == plan::RowSymbol::LogitsRows)
+      step.rows = std::min({maxLogitsRows, step.rows, logitsRows});
+    launches.push_back({{"kernel", kernel},
+                        {"interval", interval},
+                        {"label", labelOf(launch.getLoc()).str()},
+                        {"offsets", Json::array()}});
     const auto [it, isNew] =
-        uses.try_emplace({kernel, rows}, program.uses.size());
-    if (isNew)
-      program.uses.push_back(newUse(kernel, rows));
-    KernelUse &use = program.uses[it->second];
-    ++use.launches;
+        numbers.try_emplace({kernel, step.rows}, uses.size());
+    if (isNew) {
+      auto symbol = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
+          launch, launch.getKernelAttr());
+      auto anchor = cast<kernel::AnchorOpInterface>(symbol.getPrototype());
+      uses.push_back({{"kernel", kernel},
+                      {"rows", step.rows},
+                      {"launches", 0},
+                      {"weight_bytes", 0},
+                      {"cost", costJson(anchor.cost(step))}});
+    }
+    Json &use = uses[it->second];
+    use["launches"] = use["launches"].get<int64_t>() + 1;
     for (Value arg : launch.getArgs())
       if (auto weight = arg.getDefiningOp<plan::WeightOp>())
-        use.weightBytes += kernel::weightBytes(weight.getType());
+        use["weight_bytes"] = use["weight_bytes"].get<int64_t>() +
+                              kernel::weightBytes(weight.getType());
   }
-  return program;
+  return {{"name", op.getSymName().str()},
+          {"max_rows", maxRows},
+          {"max_logits_rows", maxLogitsRows},
+          {"arena_bytes", op.getArenaBytes().value_or(0)},
+          {"arena", arenaJson(op)},
+          {"launches", std::move(launches)},
+          {"uses", std::move(uses)}};
 }
 
-static std::vector<WeightFormat> collectWeights(ModuleOp module) {
+/// Tensors and bytes of each element type.
+static Json collectWeights(ModuleOp module) {
   std::map<std::string, Type> weights;
   for (auto program : module.getOps<plan::ProgramOp>())
     for (auto weight : program.getBody().front().getOps<plan::WeightOp>())
       weights[weight.getName().str()] = weight.getType();
-  std::map<std::string, WeightFormat> formats;
+  std::map<std::string, std::pair<int64_t, int64_t>> formats;
   for (const auto &[name, type] : weights) {
-    const std::string element =
-        llama::elementTypeName(cast<ShapedType>(type).getElementType()).str();
-    WeightFormat &format = formats[element];
-    format.type = element;
-    ++format.tensors;
-    format.bytes += kernel::weightBytes(type);
+    auto &[tensors, bytes] =
+        formats[llama::elementTypeName(cast<ShapedType>(type).getElementType())
+                    .str()];
+    ++tensors;
+    bytes += kernel::weightBytes(type);
   }
-  std::vector<WeightFormat> rows;
-  rows.reserve(formats.size());
-  for (auto &[element, format] : formats)
-    rows.push_back(std::move(format));
-  return rows;
-}
-
-//===----------------------------------------------------------------------===//
-// The whole
-//===----------------------------------------------------------------------===//
-
-static absl::StatusOr<CostBasis> costBasis(const Compilation &compilation,
-                                           const ReportOptions &options) {
-  constexpr int64_t usualContext = 512;
-  const int64_t context = compilation.options().context;
-  CostBasis basis;
-  basis.context = options.costContext ? options.costContext
-                                      : std::min(usualContext, context);
-  basis.kvTokenBytes =
-      compilation.kvBytesPerToken() / compilation.model().config.numLayers;
-  if (basis.context < 1 || basis.context > context)
-    return usageError(absl::StrCat("--cost-context: expected 1 to ", context,
-                                   ", the context that is compiled for, got ",
-                                   basis.context));
-  return basis;
+  return weightsJson(formats);
 }
 
 /// The graph of a layer that is neither the first nor, if there are three, the
 /// last, which computes fewer rows; of the program for the fewest rows where
 /// there are several.
-static LayerGraph innerLayer(ModuleOp module, const ModelConfig &config) {
+static Json innerLayer(ModuleOp module, const ModelConfig &config) {
   func::FuncOp step = *module.getOps<func::FuncOp>().begin();
   return layerGraph(step, std::min<int64_t>(1, config.numLayers - 1));
 }
 
-absl::StatusOr<Report> collectModel(const Checkpoint &checkpoint,
-                                    const CompileOptions &compile,
-                                    const ReportOptions &options) {
+absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
+                                  const CompileOptions &compile,
+                                  const ReportOptions &options) {
   PassRecorder recorder;
   CompileOptions recorded = compile;
   recorded.reports.observer = &recorder;
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, recorded));
-  Report report;
-  report.kind = "model";
-  report.name = checkpoint.name;
-  report.peaks = options.peaks;
-  report.facts = {
-      {"Format", std::string(checkpointFormatName(checkpoint.format))}};
-  for (auto &fact : configFacts(checkpoint.config))
-    report.facts.push_back(std::move(fact));
-  report.facts.emplace_back("Compiled with", compilation->options().describe());
-  report.facts.emplace_back("Compiler", "llamac " LLAMAC_VERSION);
-  LLAMAC_ASSIGN_OR_RETURN(report.basis, costBasis(*compilation, options));
+  constexpr int64_t usualContext = 512, logitsRows = 1;
+  const int64_t context = compilation->options().context;
+  const kernel::CostStep step{.context = options.costContext
+                                             ? options.costContext
+                                             : std::min(usualContext, context),
+                              .splitContext = context,
+                              .kvTokenBytes = compilation->kvBytesPerToken() /
+                                              checkpoint.config.numLayers};
+  if (step.context < 1 || step.context > context)
+    return usageError(absl::StrCat("--cost-context: expected 1 to ", context,
+                                   ", the context that is compiled for, got ",
+                                   step.context));
+  Json report = emptyReport("model", checkpoint.name, options);
+  report["facts"] = configFacts(checkpoint.config);
+  report["facts"].insert(
+      report["facts"].begin(),
+      Json::array(
+          {"Format", std::string(checkpointFormatName(checkpoint.format))}));
+  report["facts"].push_back(
+      {"Compiled with", compilation->options().describe()});
+  report["facts"].push_back({"Compiler", "llamac " LLAMAC_VERSION});
+  report["basis"]["context"] = step.context;
+  report["basis"]["kv_token_bytes"] = step.kvTokenBytes;
 
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Import));
-  report.imported = innerLayer(compilation->module(), checkpoint.config);
+  report["imported"] = innerLayer(compilation->module(), checkpoint.config);
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Fuse));
-  report.fused = innerLayer(compilation->module(), checkpoint.config);
+  report["fused"] = innerLayer(compilation->module(), checkpoint.config);
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Emit));
-  report.passes = recorder.take();
+  report["passes"] = recorder.take();
 
   ModuleOp module = compilation->module();
-  report.kernels = collectKernels(module);
-  ProgramCollector programs(module, report.basis,
-                            compilation->options().context);
+  report["kernels"] = collectKernels(module);
   for (auto program : module.getOps<plan::ProgramOp>())
-    report.programs.push_back(programs.collect(program));
-  report.weights = collectWeights(module);
-  report.source = compilation->text();
+    report["programs"].push_back(collectProgram(program, step, logitsRows));
+  report["weights"] = collectWeights(module);
+  report["source"] = compilation->text();
   return report;
 }
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/report/Collect.h"
+#include "compiler/report/Report.h"
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
@@ -23,74 +23,75 @@ static int64_t bytesOf(const schema::WeightT &weight) {
       fromPlan(weight.type), static_cast<uint64_t>(weight.rows * weight.cols)));
 }
 
-static ProgramFacts collectProgram(const schema::PlanT &plan,
-                                   const schema::ProgramT &source) {
-  ProgramFacts program;
-  program.name = source.name;
-  program.maxRows = source.maxRows;
-  program.maxWanted = source.maxWanted;
-  program.arenaBytes = static_cast<int64_t>(source.arenaBytes);
-  std::map<uint32_t, size_t> uses;
-  int64_t phase = 0;
-  for (const auto &launch : source.launches) {
-    phase += launch->barrier;
-    LaunchFacts facts{launch->kernel, phase, launch->label, {}};
-    const auto [it, isNew] =
-        uses.try_emplace(launch->kernel, program.uses.size());
-    if (isNew) {
-      program.uses.emplace_back();
-      program.uses.back().kernel = launch->kernel;
-    }
-    KernelUse &use = program.uses[it->second];
-    ++use.launches;
-    for (const schema::Operand &operand : launch->operands) {
+/// A plan knows no costs, so that the launches of a kernel are one use.
+static Json collectPlanProgram(const schema::PlanT &plan,
+                               const schema::ProgramT &program) {
+  Json launches = Json::array(), uses = Json::array();
+  std::map<uint32_t, size_t> numbers;
+  int64_t interval = 0;
+  for (const auto &launch : program.launches) {
+    interval += launch->barrier;
+    const auto [it, isNew] = numbers.try_emplace(launch->kernel, uses.size());
+    if (isNew)
+      uses.push_back({{"kernel", launch->kernel},
+                      {"rows", 0},
+                      {"launches", 0},
+                      {"weight_bytes", 0}});
+    Json &use = uses[it->second];
+    use["launches"] = use["launches"].get<int64_t>() + 1;
+    Json offsets = Json::array();
+    for (const schema::Operand &operand : launch->operands)
       if (operand.kind() == schema::OperandKind::Weight)
-        use.weightBytes += bytesOf(*plan.weights[operand.index()]);
+        use["weight_bytes"] = use["weight_bytes"].get<int64_t>() +
+                              bytesOf(*plan.weights[operand.index()]);
       else if (operand.kind() == schema::OperandKind::Arena)
-        facts.arenaOffsets.push_back(operand.offset());
-    }
-    program.launches.push_back(std::move(facts));
+        offsets.push_back(operand.offset());
+    launches.push_back({{"kernel", launch->kernel},
+                        {"interval", interval},
+                        {"label", launch->label},
+                        {"offsets", std::move(offsets)}});
   }
-  return program;
+  return {{"name", program.name},
+          {"max_rows", program.maxRows},
+          {"max_logits_rows", program.maxWanted},
+          {"arena_bytes", program.arenaBytes},
+          {"arena", Json()},
+          {"launches", std::move(launches)},
+          {"uses", std::move(uses)}};
 }
 
-static std::vector<WeightFormat> collectWeights(const schema::PlanT &plan) {
-  std::map<std::string, WeightFormat> formats;
-  for (const auto &weight : plan.weights) {
-    const std::string type(dataTypeName(fromPlan(weight->type)));
-    WeightFormat &format = formats[type];
-    format.type = type;
-    ++format.tensors;
-    format.bytes += bytesOf(*weight);
-  }
-  std::vector<WeightFormat> rows;
-  rows.reserve(formats.size());
-  for (auto &[type, format] : formats)
-    rows.push_back(std::move(format));
-  return rows;
-}
-
-absl::StatusOr<Report> collectPlan(absl::string_view path,
-                                   const ReportOptions &options) {
+absl::StatusOr<Json> collectPlan(absl::string_view path,
+                                 const ReportOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const PlanReader> reader,
                           PlanReader::open(path));
   const schema::PlanT &plan = reader->plan();
-  Report report;
-  report.kind = "plan";
-  report.name = std::filesystem::path(reader->path()).filename().string();
-  report.peaks = options.peaks;
-  report.facts = configFacts(fromPlan(*plan.config));
-  report.facts.emplace_back("Compiled with", plan.options);
-  report.facts.emplace_back("Compiler", absl::StrCat("llamac ", plan.producer));
-  report.facts.emplace_back("Model's fingerprint", plan.modelFingerprint);
+  Json report = emptyReport(
+      "plan", std::filesystem::path(reader->path()).filename().string(),
+      options);
+  report["facts"] = configFacts(fromPlan(*plan.config));
+  report["facts"].push_back({"Compiled with", plan.options});
+  report["facts"].push_back(
+      {"Compiler", absl::StrCat("llamac ", plan.producer)});
+  report["facts"].push_back({"Model's fingerprint", plan.modelFingerprint});
   for (const auto &kernel : plan.kernels)
-    report.kernels.push_back({kernel->symbol, kernel->family, {}, {}, {}});
+    report["kernels"].push_back({{"name", kernel->symbol},
+                                 {"family", kernel->family},
+                                 {"roles", Json::array()},
+                                 {"config", ""},
+                                 {"shape", ""}});
   for (const auto &program : plan.programs)
-    report.programs.push_back(collectProgram(plan, *program));
-  report.weights = collectWeights(plan);
+    report["programs"].push_back(collectPlanProgram(plan, *program));
+  std::map<std::string, std::pair<int64_t, int64_t>> formats;
+  for (const auto &weight : plan.weights) {
+    auto &[tensors, bytes] =
+        formats[std::string(dataTypeName(fromPlan(weight->type)))];
+    ++tensors;
+    bytes += bytesOf(*weight);
+  }
+  report["weights"] = weightsJson(formats);
   if (plan.sourceSection >= 0) {
     const auto bytes = reader->bytes(static_cast<uint32_t>(plan.sourceSection));
-    report.source.assign(bytes.begin(), bytes.end());
+    report["source"] = std::string(bytes.begin(), bytes.end());
   }
   return report;
 }

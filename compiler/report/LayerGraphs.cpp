@@ -6,9 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/report/LayerGraphs.h"
-
-#include "ir/llama/Llama.h"
+#include "compiler/report/Report.h"
 #include "ir/llama/OpNames.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -51,13 +49,14 @@ namespace {
 class GraphCollector {
 public:
   GraphCollector(func::FuncOp func, int64_t layer)
-      : func(func), prefix("layers." + std::to_string(layer) + ".") {
-    graph.layer = layer;
-  }
+      : func(func), prefix("layers." + std::to_string(layer) + "."),
+        graph{{"layer", layer},
+              {"nodes", Json::array()},
+              {"edges", Json::array()}} {}
 
-  LayerGraph run() {
+  Json run() {
     for (Operation &op : func.getBody().front())
-      if (isOfLayer(&op) && !isa<llama::WeightOp>(op))
+      if (labelOf(op.getLoc()).starts_with(prefix) && !isa<llama::WeightOp>(op))
         addOp(&op);
     for (Operation *op : ops)
       addOutputs(op);
@@ -65,10 +64,6 @@ public:
   }
 
 private:
-  bool isOfLayer(Operation *op) const {
-    return labelOf(op->getLoc()).starts_with(prefix);
-  }
-
   /// The name of `loc` within the layer.
   std::string localLabel(Location loc) const {
     StringRef local = labelOf(loc);
@@ -76,76 +71,78 @@ private:
     return local.str();
   }
 
-  uint32_t addNode(GraphNode node) {
-    graph.nodes.push_back(std::move(node));
-    return static_cast<uint32_t>(graph.nodes.size() - 1);
+  /// A node of kind "input", "op" or "output"; `type` is that of its (first)
+  /// result, `weights` are those that it reads, `text` is the op as IR.
+  size_t addNode(const char *kind, StringRef op, StringRef label,
+                 const std::string &type, Json weights = Json::array(),
+                 const std::string &text = {}) {
+    graph["nodes"].push_back({{"kind", kind},
+                              {"op", op.str()},
+                              {"label", label.str()},
+                              {"type", type},
+                              {"weights", std::move(weights)},
+                              {"text", text}});
+    return graph["nodes"].size() - 1;
+  }
+
+  void addEdge(size_t from, size_t to, Value value) {
+    graph["edges"].push_back(
+        {{"from", from}, {"to", to}, {"type", typeText(value.getType())}});
   }
 
   void addOp(Operation *op) {
-    GraphNode node;
-    node.op = op->getName().getStringRef().str();
-    node.label = localLabel(op->getLoc());
-    if (op->getNumResults())
-      node.type = typeText(op->getResult(0).getType());
-    llvm::raw_string_ostream os(node.text);
+    std::string text;
+    llvm::raw_string_ostream os(text);
     op->print(os, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs());
-    llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());
-    for (Value operand : operands)
+    Json weights = Json::array();
+    llvm::SetVector<Value> inputs;
+    for (Value operand : op->getOperands())
       if (auto weight = operand.getDefiningOp<llama::WeightOp>())
-        node.weights.push_back(localLabel(weight.getLoc()) + " " +
-                               typeText(weight.getType()));
+        weights.push_back(localLabel(weight.getLoc()) + " " +
+                          typeText(weight.getType()));
+      else
+        inputs.insert(operand);
     // Inputs are numbered before the op, so that nodes stay in order.
-    for (Value operand : operands)
-      if (!operand.getDefiningOp<llama::WeightOp>())
-        if (!makers.contains(operand))
-          addInput(operand);
-    const uint32_t number = addNode(std::move(node));
-    for (Value operand : operands)
-      if (!operand.getDefiningOp<llama::WeightOp>())
-        graph.edges.push_back(
-            {makers.lookup(operand), number, typeText(operand.getType())});
+    for (Value input : inputs)
+      if (!makers.contains(input))
+        makers[input] = addNode("input", "", labelOf(input.getLoc()),
+                                typeText(input.getType()));
+    const size_t number =
+        addNode("op", op->getName().getStringRef(), localLabel(op->getLoc()),
+                op->getNumResults() ? typeText(op->getResult(0).getType()) : "",
+                std::move(weights), text);
+    for (Value input : inputs)
+      addEdge(makers.lookup(input), number, input);
     for (Value result : op->getResults())
       makers[result] = number;
     ops.push_back(op);
   }
 
-  void addInput(Value value) {
-    GraphNode node;
-    node.kind = GraphNode::Kind::Input;
-    node.label = labelOf(value.getLoc()).str();
-    node.type = typeText(value.getType());
-    makers[value] = addNode(std::move(node));
-  }
-
   /// A node for each result of `op` that others than the layer's ops read.
   void addOutputs(Operation *op) {
     for (Value result : op->getResults()) {
-      auto isOutside = [&](Operation *user) {
-        return !llvm::is_contained(ops, user);
-      };
-      const auto outside = llvm::find_if(result.getUsers(), isOutside);
-      if (outside == result.getUsers().end())
-        continue;
-      GraphNode node;
-      node.kind = GraphNode::Kind::Output;
-      node.label = labelOf((*outside)->getLoc()).str();
-      node.type = typeText(result.getType());
-      const uint32_t from = makers.lookup(result);
-      graph.edges.push_back({from, addNode(std::move(node)), {}});
-      graph.edges.back().type = typeText(result.getType());
+      const auto outside =
+          llvm::find_if(result.getUsers(), [&](Operation *user) {
+            return !llvm::is_contained(ops, user);
+          });
+      if (outside != result.getUsers().end())
+        addEdge(makers.lookup(result),
+                addNode("output", "", labelOf((*outside)->getLoc()),
+                        typeText(result.getType())),
+                result);
     }
   }
 
   func::FuncOp func;
   std::string prefix;
-  LayerGraph graph;
+  Json graph;
   std::vector<Operation *> ops;
-  llvm::DenseMap<Value, uint32_t> makers;
+  llvm::DenseMap<Value, size_t> makers; ///< Nodes.
 };
 
 } // namespace
 
-LayerGraph layerGraph(func::FuncOp func, int64_t layer) {
+Json layerGraph(func::FuncOp func, int64_t layer) {
   return GraphCollector(func, layer).run();
 }
 

@@ -6,19 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/report/PassRecorder.h"
-
 #include "compiler/driver/IrDiff.h"
-#include "ir/llama/Llama.h"
-#include "ir/plan/Plan.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "compiler/report/Report.h"
 
 using namespace mlir;
 
 namespace llamac {
 
-int64_t countOps(ModuleOp module) {
+/// The operations in the functions and programs of `module`: launches once
+/// there are programs. Weights, memory, the contents of kernels' regions and
+/// ends of functions are not counted.
+static int64_t countOps(ModuleOp module) {
   int64_t count = 0;
   for (auto func : module.getOps<func::FuncOp>())
     count += llvm::count_if(func.getOps(), [](Operation &op) {
@@ -29,42 +27,53 @@ int64_t countOps(ModuleOp module) {
   return count;
 }
 
-uint32_t PassRecorder::addVersion(StringRef text) {
-  IrVersion version;
-  SmallVector<StringRef> lines;
-  text.rtrim('\n').split(lines, '\n');
-  for (StringRef line : lines) {
-    const auto [it, isNew] = lineNumbers.try_emplace(
-        line, static_cast<uint32_t>(history.lines.size()));
-    if (isNew)
-      history.lines.push_back(line.str());
-    version.lines.push_back(it->second);
+/// "  --+" as [" -+", [2, 2, 1]].
+static Json runsJson(StringRef signs) {
+  std::string kinds;
+  std::vector<size_t> lengths;
+  while (!signs.empty()) {
+    kinds += signs.front();
+    lengths.push_back(
+        std::min(signs.find_first_not_of(signs.front()), signs.size()));
+    signs = signs.drop_front(lengths.back());
   }
-  history.versions.push_back(std::move(version));
-  return static_cast<uint32_t>(history.versions.size() - 1);
+  return Json::array({kinds, lengths});
+}
+
+size_t PassRecorder::addVersion(StringRef text) {
+  std::vector<size_t> version;
+  for (StringRef line : llvm::split(text.rtrim('\n'), '\n')) {
+    const auto [it, isNew] =
+        lineNumbers.try_emplace(line, history["lines"].size());
+    if (isNew)
+      history["lines"].push_back(line.str());
+    version.push_back(it->second);
+  }
+  history["versions"].push_back(version);
+  return history["versions"].size() - 1;
 }
 
 void PassRecorder::stepDone(StringRef phase, StringRef name, ModuleOp module,
                             double seconds) {
-  PassStep step;
-  step.phase = phase.str();
-  step.name = name.str();
-  step.seconds = seconds;
-  step.opsAfter = countOps(module);
-  std::string text = printIr(module, /*locations=*/false);
-  if (history.steps.empty()) {
-    step.before = step.after = addVersion(text);
-  } else {
-    step.opsBefore = history.steps.back().opsAfter;
-    step.before = step.after = history.steps.back().after;
-    if (text != lastText) {
-      step.signs = diffSigns(lastText, text);
-      step.linesRemoved = llvm::count(step.signs, '-');
-      step.linesAdded = llvm::count(step.signs, '+');
-      step.after = addVersion(text);
-    }
+  std::string text = printIr(module, /*locations=*/false), signs;
+  Json last = history["steps"].empty() ? Json() : history["steps"].back();
+  const Json before = last.is_null() ? Json(addVersion(text)) : last["after"];
+  Json after = before;
+  if (!last.is_null() && text != lastText) {
+    signs = diffSigns(lastText, text);
+    after = addVersion(text);
   }
-  history.steps.push_back(std::move(step));
+  history["steps"].push_back(
+      {{"phase", phase.str()},
+       {"name", name.str()},
+       {"seconds", seconds},
+       {"ops_before", last.is_null() ? Json(0) : last["ops_after"]},
+       {"ops_after", countOps(module)},
+       {"removed", llvm::count(signs, '-')},
+       {"added", llvm::count(signs, '+')},
+       {"before", before},
+       {"after", after},
+       {"runs", runsJson(signs)}});
   lastText = std::move(text);
 }
 

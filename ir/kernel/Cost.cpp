@@ -31,13 +31,17 @@ int64_t weightBytes(Type type) {
   return elements * tensor.getElementTypeBitWidth() / 8;
 }
 
-/// Bytes of one row of an activation: all dimensions but the first.
-static int64_t rowBytes(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  for (int64_t size : type.getShape().drop_front())
-    bytes *= size;
-  return bytes;
+/// Bytes of one row of each of these activations: all dimensions but the first.
+static int64_t rowBytes(ArrayRef<Value> values) {
+  int64_t sum = 0;
+  for (Value value : values) {
+    auto type = cast<RankedTensorType>(value.getType());
+    int64_t bytes = type.getElementTypeBitWidth() / 8;
+    for (int64_t size : type.getShape().drop_front())
+      bytes *= size;
+    sum += bytes;
+  }
+  return sum;
 }
 
 static int64_t widthOf(Value value) {
@@ -78,17 +82,25 @@ static int64_t splitsOfAllRows(int64_t splits, const CostStep &step) {
   return sum;
 }
 
-/// R rows of the table; the result, [R, width]; the angles, where it makes
-/// them, as kernel.rope_table does.
+/// Adds the norm of each row of `width`, where there is one.
+static void addNorm(Cost &cost, const CostStep &step, Value weight,
+                    int64_t width) {
+  if (!weight)
+    return;
+  cost.weightBytes += weightBytes(weight.getType());
+  cost.flops += step.rows * normFlops(width);
+}
+
+/// R rows of the table; the result, [R, width]; cosines and sines, where it
+/// makes them, as kernel.rope_table does.
 Cost EmbedOp::cost(const CostStep &step) {
-  auto table = cast<RankedTensorType>(getTable().getType());
-  Cost cost;
-  cost.weightBytes = step.rows * (weightBytes(table) / table.getDimSize(0));
-  cost.inputBytes = step.rows * rowBytes(getTokens());
-  cost.outputBytes = step.rows * rowBytes(getResult());
-  if (Value angles = getAngles()) {
+  Cost cost{.weightBytes = step.rows * (weightBytes(getTable().getType()) /
+                                        getTable().getType().getDimSize(0)),
+            .inputBytes = step.rows * rowBytes(getTokens()),
+            .outputBytes = step.rows * rowBytes(getResult())};
+  if (Value cosSin = getCosSin()) {
     cost.inputBytes += step.rows * rowBytes(getPositions());
-    cost.outputBytes += step.rows * rowBytes(angles);
+    cost.outputBytes += step.rows * rowBytes(cosSin);
     cost.flops = step.rows * 3 * getFrequenciesAttr().getNumElements();
   }
   return cost;
@@ -96,109 +108,93 @@ Cost EmbedOp::cost(const CostStep &step) {
 
 /// For each row and frequency the angle, its cosine and its sine.
 Cost RopeTableOp::cost(const CostStep &step) {
-  Cost cost;
-  cost.inputBytes = step.rows * rowBytes(getPositions());
-  cost.outputBytes = step.rows * rowBytes(getResult());
-  cost.flops = step.rows * 3 * getFrequencies().getNumElements();
-  return cost;
+  return {.inputBytes = step.rows * rowBytes(getPositions()),
+          .outputBytes = step.rows * rowBytes(getResult()),
+          .flops = step.rows * 3 * getFrequencies().getNumElements()};
 }
 
 Cost RmsNormOp::cost(const CostStep &step) {
-  Cost cost;
-  cost.weightBytes = weightBytes(getWeight().getType());
-  cost.inputBytes = step.rows * rowBytes(getInput());
-  cost.outputBytes = step.rows * rowBytes(getResult());
-  cost.flops = step.rows * normFlops(widthOf(getInput()));
-  return cost;
+  return {.weightBytes = weightBytes(getWeight().getType()),
+          .inputBytes = step.rows * rowBytes(getInput()),
+          .outputBytes = step.rows * rowBytes(getResult()),
+          .flops = step.rows * normFlops(widthOf(getInput()))};
 }
 
 /// R indices and R rows, which are copied.
 Cost GatherRowsOp::cost(const CostStep &step) {
-  Cost cost;
-  cost.inputBytes = step.rows * (rowBytes(getRows()) + rowBytes(getInput()));
-  cost.outputBytes = step.rows * rowBytes(getResult());
-  return cost;
+  return {.inputBytes = step.rows * rowBytes({getRows(), getInput()}),
+          .outputBytes = step.rows * rowBytes(getResult())};
 }
 
 /// With W weights [n, k]: 2 R W n k, and for each of the R n results the
 /// epilogue; the norm of each row once, when there is one.
 Cost MatmulOp::cost(const CostStep &step) {
   const int64_t depth = widthOf(getInput());
-  const int64_t outputs = widthOf(getResult());
   const auto weights = static_cast<int64_t>(getWeights().size());
-  Cost cost;
-  for (Value weight : getWeights())
-    cost.weightBytes += weightBytes(weight.getType());
-  cost.inputBytes = step.rows * rowBytes(getInput());
-  for (Value extra : getExtras())
-    cost.inputBytes += step.rows * rowBytes(extra);
-  cost.outputBytes = step.rows * rowBytes(getResult());
-  cost.flops =
-      step.rows * outputs * (2 * depth * weights + scalarFlops(getEpilogue()));
-  if (Value norm = getNormWeight()) {
-    cost.weightBytes += weightBytes(norm.getType());
-    cost.flops += step.rows * normFlops(depth);
-  }
+  Cost cost{.weightBytes =
+                weights * weightBytes(getWeights().front().getType()),
+            .inputBytes = step.rows * (rowBytes(getInput()) +
+                                       rowBytes(llvm::to_vector(getExtras()))),
+            .outputBytes = step.rows * rowBytes(getResult()),
+            .flops = step.rows * widthOf(getResult()) *
+                     (2 * depth * weights + scalarFlops(getEpilogue()))};
+  addNorm(cost, step, getNormWeight(), depth);
   return cost;
 }
 
-/// Turning one row of q and k: six for each pair, four products and two sums.
-static int64_t turnFlops(int64_t queryWidth, int64_t keyWidth) {
+/// Rotating one row of q and k: six for each pair, four products and two sums.
+static int64_t rotationFlops(int64_t queryWidth, int64_t keyWidth) {
   return 6 * (queryWidth + keyWidth) / 2;
 }
 
 /// k and v go to the cache.
 Cost RopeAppendOp::cost(const CostStep &step) {
-  Cost cost;
-  for (Value input : {getQuery(), getKey(), getValue(), getTable(),
-                      getPositions(), getSequences()})
-    cost.inputBytes += step.rows * rowBytes(input);
-  cost.outputBytes = step.rows * rowBytes(getTurned());
-  cost.kvWrittenBytes = step.rows * step.kvTokenBytes;
-  cost.flops = step.rows * turnFlops(widthOf(getQuery()), widthOf(getKey()));
-  return cost;
+  return {.inputBytes = step.rows *
+                        rowBytes({getQuery(), getKey(), getValue(), getTable(),
+                                  getPositions(), getSequences()}),
+          .outputBytes = step.rows * rowBytes(getRotated()),
+          .kvWrittenBytes = step.rows * step.kvTokenBytes,
+          .flops = step.rows *
+                   rotationFlops(widthOf(getQuery()), widthOf(getKey()))};
 }
 
-/// Three products of 2 R n k, of which two are turned; the norm of each row
+/// Three products of 2 R n k, of which two are rotated; the norm of each row
 /// once, when there is one. Keys and values go to the cache only.
 Cost QkvOp::cost(const CostStep &step) {
   const int64_t depth = widthOf(getInput());
-  Cost cost;
-  int64_t outputs = 0;
+  int64_t outputs = 0, weights = 0;
   for (Value weight : {getQueryWeight(), getKeyWeight(), getValueWeight()}) {
-    cost.weightBytes += weightBytes(weight.getType());
+    weights += weightBytes(weight.getType());
     outputs += cast<RankedTensorType>(weight.getType()).getDimSize(0);
   }
-  for (Value input : {getInput(), getTable(), getPositions(), getSequences()})
-    cost.inputBytes += step.rows * rowBytes(input);
-  cost.outputBytes = step.rows * rowBytes(getTurned());
-  cost.kvWrittenBytes = step.rows * step.kvTokenBytes;
-  const int64_t queryWidth = widthOf(getTurned());
+  const int64_t queryWidth = widthOf(getRotated());
   const int64_t keyWidth = (outputs - queryWidth) / 2;
-  cost.flops =
-      step.rows * (2 * depth * outputs + turnFlops(queryWidth, keyWidth));
-  if (Value norm = getNormWeight()) {
-    cost.weightBytes += weightBytes(norm.getType());
-    cost.flops += step.rows * normFlops(depth);
-  }
+  Cost cost{
+      .weightBytes = weights,
+      .inputBytes = step.rows * rowBytes({getInput(), getTable(),
+                                          getPositions(), getSequences()}),
+      .outputBytes = step.rows * rowBytes(getRotated()),
+      .kvWrittenBytes = step.rows * step.kvTokenBytes,
+      .flops = step.rows *
+               (2 * depth * outputs + rotationFlops(queryWidth, keyWidth))};
+  addNorm(cost, step, getNormWeight(), depth);
   return cost;
 }
 
 /// For each head of size h and each key of each row: the product with the query
 /// 2 h, scale, maximum, its subtraction, exponential and sum 5, the product
 /// with the value 2 h. Unless it leaves partial results each row's output is
-/// divided by the sum; what `joined` writes and reads of its own is left out.
-/// The cache is read once up to the last row's position.
+/// divided by the sum; partial results that `merged` keeps to itself are left
+/// out. The cache is read once up to the last row's position.
 Cost AttentionOp::cost(const CostStep &step) {
-  const int64_t headSize = cast<llama::KVType>(getKv().getType()).getSize();
+  const int64_t headSize = getKv().getType().getSize();
   const int64_t heads = widthOf(getQuery()) / headSize;
-  Cost cost;
-  for (Value input : {getQuery(), getPositions(), getSequences()})
-    cost.inputBytes += step.rows * rowBytes(input);
-  cost.kvReadBytes = step.context * step.kvTokenBytes;
-  cost.flops = keysOfAllRows(step) * heads * (4 * headSize + 5);
+  Cost cost{.inputBytes = step.rows * rowBytes({getQuery(), getPositions(),
+                                                getSequences()}),
+            .kvReadBytes = step.context * step.kvTokenBytes,
+            .flops = keysOfAllRows(step) * heads * (4 * headSize + 5)};
   const std::optional<AttentionConfigAttr> config = getConfig();
-  if (config && config->getFamily() == AttentionFamily::Split) {
+  if (config && config->getFamily() == AttentionFamily::SplitKv) {
     cost.outputBytes = splitsOfAllRows(config->getSplits(), step) * heads *
                        config->getPartial() * 4;
   } else {
@@ -212,36 +208,28 @@ Cost AttentionOp::cost(const CostStep &step) {
 /// exponential, the sum's product and sum 5, the weighted sum 2 h; then each
 /// row's output is divided by the sum.
 Cost AttentionMergeOp::cost(const CostStep &step) {
-  auto partials = cast<RankedTensorType>(getPartials().getType());
-  const int64_t heads = partials.getDimSize(1);
+  const int64_t heads = getPartials().getType().getDimSize(1);
   const int64_t width = widthOf(getResult());
   const int64_t results =
       heads * splitsOfAllRows(getConfig().getSplits(), step);
-  Cost cost;
-  cost.inputBytes = results * getConfig().getPartial() * 4 +
-                    step.rows * rowBytes(getPositions());
-  cost.outputBytes = step.rows * rowBytes(getResult());
-  cost.flops = results * (2 * (width / heads) + 5) + step.rows * width;
-  return cost;
+  return {.inputBytes = results * getConfig().getPartial() * 4 +
+                        step.rows * rowBytes(getPositions()),
+          .outputBytes = step.rows * rowBytes(getResult()),
+          .flops = results * (2 * (width / heads) + 5) + step.rows * width};
 }
 
 Cost PointwiseOp::cost(const CostStep &step) {
-  Cost cost;
-  for (Value input : getInputs())
-    cost.inputBytes += step.rows * rowBytes(input);
-  cost.outputBytes = step.rows * rowBytes(getResult());
-  cost.flops = step.rows * widthOf(getResult()) * scalarFlops(getBody());
-  return cost;
+  return {.inputBytes = step.rows * rowBytes(llvm::to_vector(getInputs())),
+          .outputBytes = step.rows * rowBytes(getResult()),
+          .flops = step.rows * widthOf(getResult()) * scalarFlops(getBody())};
 }
 
-/// R rows of logits and draws; the largest of each row. What a draw takes
-/// besides depends on it.
+/// R rows of logits and sampling params; the largest of each row. What sampling
+/// takes besides depends on the params.
 Cost SampleOp::cost(const CostStep &step) {
-  Cost cost;
-  cost.inputBytes = step.rows * (rowBytes(getLogits()) + rowBytes(getDraws()));
-  cost.outputBytes = step.rows * rowBytes(getResult());
-  cost.flops = step.rows * widthOf(getLogits());
-  return cost;
+  return {.inputBytes = step.rows * rowBytes({getLogits(), getParams()}),
+          .outputBytes = step.rows * rowBytes(getResult()),
+          .flops = step.rows * widthOf(getLogits())};
 }
 
 } // namespace llamac::kernel

@@ -32,7 +32,7 @@ namespace llamac::kernel {
 struct CostStep {
   int64_t rows = 1;    ///< Of the launch.
   int64_t context = 1; ///< At least `rows`.
-  /// Tokens that all splits of a split attention cover together; of a shorter
+  /// Tokens that all splits of split-KV attention cover together; of a shorter
   /// context only its share of the partial results is written. 0: all are.
   int64_t splitContext = 0;
   /// Bytes of one layer's cache, keys and values, that a token takes.

@@ -64,7 +64,9 @@ def AnchorOpInterface : OpInterface<"AnchorOpInterface"> {
 class Kernel_AnchorOp<string mnemonic, list<Trait> traits = []>
     : Kernel_Op<mnemonic,
                 !listconcat([Pure, DeclareOpInterfaceMethods<
-                                       AnchorOpInterface>], traits)>;
+                                       AnchorOpInterface>], traits)> {
+  let hasVerifier = 1;
+}
 
 def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
   let description = "An op on scalars, in the regions of others.";
@@ -88,6 +90,24 @@ class Kernel_Attr<string name, string attrMnemonic> : AttrDef<KernelDialect, nam
 }
 
 //===----------------------------------------------------------------------===//
+// Type constraints
+//===----------------------------------------------------------------------===//
+
+def Kernel_WeightElement
+    : Type<CPred<"::llvm::isa<::mlir::Float32Type, ::mlir::Float16Type, "
+                 "::mlir::BFloat16Type, ::llamac::llama::QuantType>($_self)">,
+           "f32, f16, bf16 or a block format">;
+def Kernel_Matrix : 2DTensorOf<[Kernel_WeightElement]>;
+def Kernel_KV : Type<CPred<"::llvm::isa<::llamac::llama::KVType>($_self)">,
+                     "!llama.kv", "::llamac::llama::KVType">;
+def Kernel_Indices : 1DTensorOf<[I32]>;         // tokens, positions, sequences, rows
+def Kernel_SamplingParams : 2DTensorOf<[I32]>;  // [rows, 4]
+def Kernel_Vector : 1DTensorOf<[F32]>;
+def Kernel_Rows : 2DTensorOf<[F32]>;            // [rows, width]
+def Kernel_CosSin : 3DTensorOf<[F32]>;          // [rows, h/2, 2]
+def Kernel_Partials : 4DTensorOf<[F32]>;        // [rows, H, splits, partial]
+
+//===----------------------------------------------------------------------===//
 // Targets
 //===----------------------------------------------------------------------===//
 
@@ -100,8 +120,8 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
 
     `context_size` is the tokens that a sequence may hold, `kv_type` the type of the
     cache. Of cuda and sim, `gpu` is whose kernels they are; of cpu, `tune_cpu`
-    is the processor whose memory they suit and `isa` the levels of code, comma
-    separated; of sim, accesses may be `checked`.
+    is the CPU to tune for, which changes no result, and `isa` the levels of
+    code, comma separated; of sim, accesses may be `checked`.
 
     ```mlir
     module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 2048, gpu = "sm_90a">}
@@ -147,9 +167,9 @@ def Kernel_MatmulConfigAttr : Kernel_Attr<"MatmulConfig", "matmul_config"> {
 
 def Kernel_AttentionFamily : I32EnumAttr<"AttentionFamily",
     "How attention walks the keys", [
-      I32EnumAttrCase<"Whole", 0, "whole">,
-      I32EnumAttrCase<"Split", 1, "split">,
-      I32EnumAttrCase<"Joined", 2, "joined">]> {
+      I32EnumAttrCase<"Unsplit", 0, "unsplit">,
+      I32EnumAttrCase<"SplitKv", 1, "split_kv">,
+      I32EnumAttrCase<"Merged", 2, "merged">]> {
   let cppNamespace = "::llamac::kernel";
   let genSpecializedAttr = 0;
 }
@@ -157,11 +177,11 @@ def Kernel_AttentionFamily : I32EnumAttr<"AttentionFamily",
 def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_config"> {
   let summary = "Family and tile sizes of an attention kernel";
   let description = [{
-    `split` cuts the keys of the longest context into `splits` parts and leaves
-    for each a partial result of `partial` numbers, which
-    `kernel.attention_merge` joins; `joined` cuts them likewise, and the launch
-    itself joins the parts, in ascending order; `whole` walks all keys of a row
-    in turn. `tiles` are sizes that a target would choose otherwise.
+    `unsplit` walks all keys of a row in turn. `split_kv` cuts the keys of the
+    longest context into `splits` parts and leaves for each a partial result of
+    `partial` numbers, which `kernel.attention_merge` merges. `merged` cuts them
+    likewise, and the launch merges the parts itself, in ascending order.
+    `tiles` are sizes that a target would choose otherwise.
   }];
   let parameters = (ins EnumParameter<Kernel_AttentionFamily>:$family,
                         "int64_t":$splits, "int64_t":$partial,
@@ -180,21 +200,20 @@ def Kernel_EmbedOp : Kernel_AnchorOp<"embed"> {
     frequencies the second result is what `kernel.rope_table` makes of them.
 
     ```mlir
-    %x, %t = kernel.embed %tokens, %table angles(%positions)
+    %x, %t = kernel.embed %tokens, %table cos_sin(%positions)
                {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>}
       : (tensor<?xi32>, tensor<104x64xbf16>, tensor<?xi32>)
       -> (tensor<?x64xf32>, tensor<?x2x2xf32>)
     ```
   }];
-  let arguments = (ins AnyTensor:$tokens, AnyTensor:$table,
-                       Optional<AnyTensor>:$positions,
+  let arguments = (ins Kernel_Indices:$tokens, Kernel_Matrix:$table,
+                       Optional<Kernel_Indices>:$positions,
                        OptionalAttr<F64ElementsAttr>:$frequencies);
-  let results = (outs AnyTensor:$result, Optional<AnyTensor>:$angles);
+  let results = (outs Kernel_Rows:$result, Optional<Kernel_CosSin>:$cosSin);
   let assemblyFormat = [{
-    $tokens `,` $table (`angles` `(` $positions^ `)`)? attr-dict `:`
+    $tokens `,` $table (`cos_sin` `(` $positions^ `)`)? attr-dict `:`
     functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
@@ -203,22 +222,21 @@ def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
     `result[r, i, 0] = cos(positions[r] * frequencies[i])` and
     `result[r, i, 1]` its sine; frequencies in radians per position.
   }];
-  let arguments = (ins AnyTensor:$positions, F64ElementsAttr:$frequencies);
-  let results = (outs AnyTensor:$result);
+  let arguments = (ins Kernel_Indices:$positions, F64ElementsAttr:$frequencies);
+  let results = (outs Kernel_CosSin:$result);
   let assemblyFormat = [{
     $positions attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
-def Kernel_RmsNormOp : Kernel_AnchorOp<"rms_norm"> {
+def Kernel_RmsNormOp
+    : Kernel_AnchorOp<"rms_norm", [AllTypesMatch<["input", "result"]>]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
-  let arguments = (ins AnyTensor:$input, AnyTensor:$weight, F64Attr:$eps);
-  let results = (outs AnyTensor:$result);
+  let arguments = (ins Kernel_Rows:$input, Kernel_Vector:$weight, F64Attr:$eps);
+  let results = (outs Kernel_Rows:$result);
   let assemblyFormat = [{
     $input `,` $weight attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_GatherRowsOp : Kernel_AnchorOp<"gather_rows"> {
@@ -227,12 +245,12 @@ def Kernel_GatherRowsOp : Kernel_AnchorOp<"gather_rows"> {
     The input is [rows, width] in f32, or [rows] in i32: positions and
     sequences.
   }];
-  let arguments = (ins AnyTensor:$input, AnyTensor:$rows);
-  let results = (outs AnyTensor:$result);
+  let arguments = (ins AnyTypeOf<[Kernel_Rows, Kernel_Indices]>:$input,
+                       Kernel_Indices:$rows);
+  let results = (outs AnyTypeOf<[Kernel_Rows, Kernel_Indices]>:$result);
   let assemblyFormat = [{
     $input `,` $rows attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments]> {
@@ -254,68 +272,70 @@ def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments]> {
          tensor<576xf32>) -> tensor<?x1536xf32>
     ```
   }];
-  let arguments = (ins AnyTensor:$input, Variadic<AnyTensor>:$weights,
-                       Optional<AnyTensor>:$normWeight,
-                       Variadic<AnyTensor>:$extras,
+  let arguments = (ins Kernel_Rows:$input, Variadic<Kernel_Matrix>:$weights,
+                       Optional<Kernel_Vector>:$normWeight,
+                       Variadic<Kernel_Rows>:$extras,
                        OptionalAttr<F64Attr>:$eps,
                        OptionalAttr<Kernel_MatmulConfigAttr>:$config);
-  let results = (outs AnyTensor:$result);
+  let results = (outs Kernel_Rows:$result);
   let regions = (region SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
     $input `,` $weights (`norm` `(` $normWeight^ `)`)?
     (`extras` `(` $extras^ `)`)? `epilogue` $epilogue attr-dict `:`
     functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
-def Kernel_RopeAppendOp : Kernel_AnchorOp<"rope_append"> {
-  let summary = "Turn q and k by their rotary angles and append k and v";
+def Kernel_RopeAppendOp
+    : Kernel_AnchorOp<"rope_append", [AllTypesMatch<["query", "rotated"]>,
+                                      AllTypesMatch<["kv", "newKv"]>]> {
+  let summary = "Rotate q and k by their rotary angles and append k and v";
   let description = [{
     q is [rows, H * h], k and v are [rows, G * h]; pairs are (2i, 2i + 1) of
-    each head. The turned q is the first result; the turned k and v go to
+    each head. The rotated q is the first result; the rotated k and v go to
     layer `layer` of the cache at each row's sequence and position.
   }];
-  let arguments = (ins AnyTensor:$query, AnyTensor:$key, AnyTensor:$value,
-                       AnyTensor:$table, AnyType:$kv, AnyTensor:$positions,
-                       AnyTensor:$sequences, I64Attr:$layer);
-  let results = (outs AnyTensor:$turned, AnyType:$newKv);
+  let arguments = (ins Kernel_Rows:$query, Kernel_Rows:$key, Kernel_Rows:$value,
+                       Kernel_CosSin:$table, Kernel_KV:$kv,
+                       Kernel_Indices:$positions, Kernel_Indices:$sequences,
+                       I64Attr:$layer);
+  let results = (outs Kernel_Rows:$rotated, Kernel_KV:$newKv);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $table `into` $kv `at` $positions `,`
     $sequences attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
-def Kernel_QkvOp : Kernel_AnchorOp<"qkv"> {
-  let summary = "Query, key and value of a layer, turned and appended";
+def Kernel_QkvOp
+    : Kernel_AnchorOp<"qkv", [AllTypesMatch<["kv", "newKv"]>]> {
+  let summary = "Query, key and value of a layer, rotated and appended";
   let description = [{
-    Three products of one input, each [rows, K] x [N_i, K]: the query is turned
-    by the rotary angles of `table` and is the first result; the key is turned
+    Three products of one input, each [rows, K] x [N_i, K]: the query is rotated
+    by the angles of `table` and is the first result; the key is rotated
     likewise and goes, with the value, to layer `layer` of the cache at each
     row's sequence and position. The input is normalised first when
     `normWeight` and `eps` are given. It is what `kernel.rope_append` does
     behind three `kernel.matmul`; weights may differ in type.
 
     ```mlir
-    %q, %kv1 = kernel.qkv %x, %wq, %wk, %wv norm(%w) turned by %table into %kv
+    %q, %kv1 = kernel.qkv %x, %wq, %wk, %wv norm(%w) rotated by %table into %kv
                  at %positions, %sequences {eps = 1.0e-5 : f64, layer = 0 : i64}
       : (...) -> (tensor<?x576xf32>, !llama.kv<layers = 30, heads = 3, size = 64>)
     ```
   }];
-  let arguments = (ins AnyTensor:$input, AnyTensor:$queryWeight,
-                       AnyTensor:$keyWeight, AnyTensor:$valueWeight,
-                       Optional<AnyTensor>:$normWeight, AnyTensor:$table,
-                       AnyType:$kv, AnyTensor:$positions, AnyTensor:$sequences,
-                       I64Attr:$layer, OptionalAttr<F64Attr>:$eps,
+  let arguments = (ins Kernel_Rows:$input, Kernel_Matrix:$queryWeight,
+                       Kernel_Matrix:$keyWeight, Kernel_Matrix:$valueWeight,
+                       Optional<Kernel_Vector>:$normWeight, Kernel_CosSin:$table,
+                       Kernel_KV:$kv, Kernel_Indices:$positions,
+                       Kernel_Indices:$sequences, I64Attr:$layer,
+                       OptionalAttr<F64Attr>:$eps,
                        OptionalAttr<Kernel_MatmulConfigAttr>:$config);
-  let results = (outs AnyTensor:$turned, AnyType:$newKv);
+  let results = (outs Kernel_Rows:$rotated, Kernel_KV:$newKv);
   let assemblyFormat = [{
     $input `,` $queryWeight `,` $keyWeight `,` $valueWeight
-    (`norm` `(` $normWeight^ `)`)? `turned` `by` $table `into` $kv `at`
+    (`norm` `(` $normWeight^ `)`)? `rotated` `by` $table `into` $kv `at`
     $positions `,` $sequences attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
@@ -323,55 +343,53 @@ def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
   let description = [{
     Each row of `query` [rows, H * h] attends to positions 0 to its own of its
     sequence in layer `layer`: softmax(scale * q k^T) v, query head j reading
-    key/value head j / (H / G). With a `split` config the result holds
+    key/value head j / (H / G). With a `split_kv` config the result holds
     partial results [rows, H, splits, partial]: the weighted sum of values and
     the maximum and sum of the exponentials, in the target's own layout.
   }];
-  let arguments = (ins AnyTensor:$query, AnyType:$kv, AnyTensor:$positions,
-                       AnyTensor:$sequences, I64Attr:$layer, F64Attr:$scale,
+  let arguments = (ins Kernel_Rows:$query, Kernel_KV:$kv,
+                       Kernel_Indices:$positions, Kernel_Indices:$sequences,
+                       I64Attr:$layer, F64Attr:$scale,
                        OptionalAttr<Kernel_AttentionConfigAttr>:$config);
-  let results = (outs AnyTensor:$result);
+  let results = (outs AnyTypeOf<[Kernel_Rows, Kernel_Partials]>:$result);
   let assemblyFormat = [{
     $query `over` $kv `at` $positions `,` $sequences attr-dict `:`
     functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_AttentionMergeOp : Kernel_AnchorOp<"attention_merge"> {
-  let summary = "Join the partial results of split attention, in fixed order";
+  let summary = "Merge the partial results of split-KV attention, in fixed order";
   let description = [{
     `partials` [rows, H, splits, partial] as `kernel.attention` leaves it
     becomes [rows, H * h]; a row's position says how many splits it has. Splits
-    are joined in ascending order, so the result does not depend on which
+    are merged in ascending order, so the result does not depend on which
     thread computed which.
   }];
-  let arguments = (ins AnyTensor:$partials, AnyTensor:$positions,
+  let arguments = (ins Kernel_Partials:$partials, Kernel_Indices:$positions,
                        F64Attr:$scale, I64Attr:$kvHeads,
                        Kernel_AttentionConfigAttr:$config);
-  let results = (outs AnyTensor:$result);
+  let results = (outs Kernel_Rows:$result);
   let assemblyFormat = [{
     $partials `at` $positions attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_PointwiseOp : Kernel_AnchorOp<"pointwise"> {
   let summary = "An element-wise function of equally shaped operands";
-  let arguments = (ins Variadic<AnyTensor>:$inputs);
-  let results = (outs AnyTensor:$result);
+  let arguments = (ins Variadic<Kernel_Rows>:$inputs);
+  let results = (outs Kernel_Rows:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $inputs `body` $body attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
   let summary = "The token that each row of logits gives";
   let description = [{
-    `logits` is [rows, V]; `draws` is [rows, 4] in i32: the bits of the
-    temperature in f32, k, the bits of p in f32, and u in 2^-32. Tokens stand
+    `logits` is [rows, V]; `params` is [rows, 4] in i32: the bits of the
+    temperature in f32, k, the bits of p in f32, and the uniform u in 2^-32. Tokens stand
     in order of their logits, the larger first, of equal ones the smaller id
     first, and weigh exp(logit / temperature). The token is the one at which
     the running sum of weights passes u times the weight of the fewest first
@@ -380,16 +398,15 @@ def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
     gives -1.
 
     ```mlir
-    %t = kernel.sample %logits by %draws
+    %t = kernel.sample %logits by %params
       : (tensor<?x128256xf32>, tensor<?x4xi32>) -> tensor<?xi32>
     ```
   }];
-  let arguments = (ins AnyTensor:$logits, AnyTensor:$draws);
-  let results = (outs AnyTensor:$result);
+  let arguments = (ins Kernel_Rows:$logits, Kernel_SamplingParams:$params);
+  let results = (outs Kernel_Indices:$result);
   let assemblyFormat = [{
-    $logits `by` $draws attr-dict `:` functional-type(operands, results)
+    $logits `by` $params attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

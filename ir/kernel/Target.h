@@ -32,25 +32,20 @@ namespace llamac::kernel {
 /// operand `operand` of the launch, rows without gaps; `rows` 0 stands for the
 /// most rows that the launch has.
 struct TensorMapGeometry {
-  int64_t operand = 0;
-  int64_t elementBytes = 0;
-  int64_t columns = 0;
-  int64_t rows = 0;
-  int64_t boxColumns = 0;
-  int64_t boxRows = 0;
-  int64_t swizzleBytes = 0;
+  int64_t operand = 0, elementBytes = 0, columns = 0, rows = 0;
+  int64_t boxColumns = 0, boxRows = 0, swizzleBytes = 0;
 };
 
 /// Work items of a launch: `items`, times ceil(rows / rowBlock) when rowBlock
 /// is not 0. On a GPU an item is a block of `threads` threads with `scratch`
 /// bytes of shared memory; elsewhere `threads` is 0 and each thread has
-/// `scratch` bytes of its own. `cluster` consecutive blocks run together, and a
-/// launch whose kernel waits for the one before it, `dependent`, may begin
-/// before that is done.
+/// `scratch` bytes of its own. `cluster` consecutive blocks run together.
+/// `dependent` is programmatic dependent launch: the kernel waits for the
+/// launch before it, and may begin before that is done.
 ///
 /// A launch whose blocks work together gets memory of its own: for each row
-/// `workspace` bytes that hold nothing at first, and `counters` words of 32
-/// bits that are 0 before it and that it leaves 0.
+/// `workspace` bytes, uninitialised, and `counters` words of 32 bits that are 0
+/// before it and that it leaves 0.
 struct LaunchGeometry {
   int64_t items = 0;
   int64_t rowBlock = 0;
@@ -67,7 +62,7 @@ struct LaunchGeometry {
 struct RowBucket {
   llvm::StringRef name;
   int64_t maxRows = 0;
-  int64_t maxWanted = 0; ///< Rows that may reach lm_head.
+  int64_t maxLogitsRows = 0; ///< Rows that may reach lm_head.
 };
 
 class Target {
@@ -76,12 +71,12 @@ public:
 
   virtual llvm::StringRef name() const = 0;
 
-  /// Whether steps end in the choice of tokens, rather than in logits alone.
+  /// Whether a step samples tokens, rather than ending in logits alone.
   virtual bool samples() const { return false; }
 
-  /// Whether a step's angles are made by the launch that embeds its tokens:
-  /// worth it where a launch takes longer than the angles.
-  virtual bool embedsWithAngles() const { return false; }
+  /// Whether the launch that embeds a step's tokens also computes its cosines
+  /// and sines: worth it where a launch takes longer than they do.
+  virtual bool embedsWithCosSin() const { return false; }
 
   /// The row counts to make programs for, ascending.
   virtual std::vector<RowBucket> rowBuckets() const = 0;

@@ -35,7 +35,7 @@ public:
   virtual double tolerance(mlir::Operation *op, unsigned result) const = 0;
 
   /// Whether `value` is in a form that only the target's own kernels know, as
-  /// the partial results of split attention are.
+  /// the partial results of split-KV attention are.
   bool isPrivate(mlir::Value value) const {
     auto attention = value.getDefiningOp<AttentionOp>();
     return attention && attention.getType() != attention.getQuery().getType();

@@ -34,6 +34,14 @@
 
 #include "ir/llama/LlamaInterfaces.h.inc"
 
+namespace mlir {
+class PatternRewriter;
+} // namespace mlir
+
+namespace llamac::llama {
+class ShapeInference;
+} // namespace llamac::llama
+
 #define GET_OP_CLASSES
 #include "ir/llama/LlamaOps.h.inc"
 

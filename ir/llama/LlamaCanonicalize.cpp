@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Passes that look for attention know one form of it: one scale, directly on
-// the scores, and reads of the state that the layer's own append made. Other
-// ways to write the same are brought into this form here. A product of two
+// the scores, and reads of the state that the layer's own append made.
+// Equivalent forms are rewritten to this one here. A product of two
 // scales is rounded once where it was rounded twice.
 //
 //===----------------------------------------------------------------------===//
@@ -31,141 +31,99 @@ static FloatAttr productOf(FloatAttr a, FloatAttr b) {
   return single.isNormal() ? FloatAttr::get(a.getType(), product) : FloatAttr();
 }
 
-namespace {
-
-/// scale(scale(x)) becomes one scale.
-struct ScaleOfScale : OpRewritePattern<ScaleOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(ScaleOp op,
-                                PatternRewriter &rewriter) const override {
-    auto inner = op.getX().getDefiningOp<ScaleOp>();
-    FloatAttr factor =
-        inner ? productOf(inner.getFactorAttr(), op.getFactorAttr())
-              : FloatAttr();
+/// scale(scale(x)) becomes one scale. scale(add_mask(x, causal)) becomes
+/// add_mask(scale(x), causal): zeros stay zero and minus infinity stays, as
+/// factors are positive.
+LogicalResult ScaleOp::canonicalize(ScaleOp op, PatternRewriter &rewriter) {
+  if (auto inner = op.getX().getDefiningOp<ScaleOp>()) {
+    FloatAttr factor = productOf(inner.getFactorAttr(), op.getFactorAttr());
     if (!factor)
       return failure();
     Location loc = rewriter.getFusedLoc({inner.getLoc(), op.getLoc()});
     rewriter.replaceOp(op, rewriter.create<ScaleOp>(loc, inner.getX(), factor));
     return success();
   }
-};
-
-/// scale(add_mask(x, causal)) becomes add_mask(scale(x), causal): zeros stay
-/// zero and minus infinity stays, as factors are positive.
-struct ScaleBeforeMask : OpRewritePattern<ScaleOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(ScaleOp op,
-                                PatternRewriter &rewriter) const override {
-    auto masked = op.getX().getDefiningOp<AddMaskOp>();
-    if (!masked || !masked->hasOneUse() ||
-        !masked.getMask().getDefiningOp<CausalMaskOp>())
-      return failure();
-    auto scaled = rewriter.create<ScaleOp>(op.getLoc(), masked.getScores(),
-                                           op.getFactorAttr());
-    rewriter.replaceOp(op, rewriter.create<AddMaskOp>(masked.getLoc(), scaled,
-                                                      masked.getMask()));
-    return success();
-  }
-};
+  auto masked = op.getX().getDefiningOp<AddMaskOp>();
+  if (!masked || !masked->hasOneUse() ||
+      !masked.getMask().getDefiningOp<CausalMaskOp>())
+    return failure();
+  auto scaled = rewriter.create<ScaleOp>(op.getLoc(), masked.getScores(),
+                                         op.getFactorAttr());
+  rewriter.replaceOp(op, rewriter.create<AddMaskOp>(masked.getLoc(), scaled,
+                                                    masked.getMask()));
+  return success();
+}
 
 /// op(scale(x)) becomes scale(op(x)) for an op that is linear in each operand.
-template <typename Op> struct ScaleAfter : OpRewritePattern<Op> {
-  using OpRewritePattern<Op>::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(Op op,
-                                PatternRewriter &rewriter) const override {
-    for (OpOperand &operand : op->getOpOperands()) {
-      auto scale = operand.get().template getDefiningOp<ScaleOp>();
-      if (!scale)
-        continue;
-      Operation *unscaled = rewriter.clone(*op);
-      rewriter.modifyOpInPlace(unscaled, [&] {
-        unscaled->setOperand(operand.getOperandNumber(), scale.getX());
-      });
-      rewriter.replaceOp(op, rewriter.create<ScaleOp>(scale.getLoc(),
-                                                      unscaled->getResult(0),
-                                                      scale.getFactorAttr()));
-      return success();
-    }
-    return failure();
-  }
-};
-
-/// The factor of a scaled query becomes part of attention's.
-struct ScaleIntoAttention : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(AttentionOp op,
-                                PatternRewriter &rewriter) const override {
-    auto scaled = op.getQuery().getDefiningOp<ScaleOp>();
-    FloatAttr factor =
-        scaled ? productOf(scaled.getFactorAttr(), op.getScaleAttr())
-               : FloatAttr();
-    if (!factor)
-      return failure();
-    rewriter.modifyOpInPlace(op, [&] {
-      op.getQueryMutable().assign(scaled.getX());
-      op.setScaleAttr(factor);
+static LogicalResult moveScaleAfter(Operation *op, PatternRewriter &rewriter) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto scale = operand.get().getDefiningOp<ScaleOp>();
+    if (!scale)
+      continue;
+    Operation *unscaled = rewriter.clone(*op);
+    rewriter.modifyOpInPlace(unscaled, [&] {
+      unscaled->setOperand(operand.getOperandNumber(), scale.getX());
     });
+    rewriter.replaceOp(op, rewriter.create<ScaleOp>(scale.getLoc(),
+                                                    unscaled->getResult(0),
+                                                    scale.getFactorAttr()));
     return success();
   }
-};
+  return failure();
+}
+
+LogicalResult SplitHeadsOp::canonicalize(SplitHeadsOp op,
+                                         PatternRewriter &rewriter) {
+  return moveScaleAfter(op, rewriter);
+}
+
+LogicalResult MergeHeadsOp::canonicalize(MergeHeadsOp op,
+                                         PatternRewriter &rewriter) {
+  return moveScaleAfter(op, rewriter);
+}
+
+LogicalResult RopeOp::canonicalize(RopeOp op, PatternRewriter &rewriter) {
+  return moveScaleAfter(op, rewriter);
+}
+
+LogicalResult GatherRowsOp::canonicalize(GatherRowsOp op,
+                                         PatternRewriter &rewriter) {
+  return moveScaleAfter(op, rewriter);
+}
+
+LogicalResult AttentionScoresOp::canonicalize(AttentionScoresOp op,
+                                              PatternRewriter &rewriter) {
+  return moveScaleAfter(op, rewriter);
+}
 
 /// What reads one layer reads the same before an append to another.
-template <typename Op> struct ReadBeforeAppend : OpRewritePattern<Op> {
-  using OpRewritePattern<Op>::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(Op op,
-                                PatternRewriter &rewriter) const override {
-    auto append = op.getKv().template getDefiningOp<CacheAppendOp>();
-    if (!append || append.getLayer() == op.getLayer())
-      return failure();
-    rewriter.modifyOpInPlace(op,
-                             [&] { op.getKvMutable().assign(append.getKv()); });
-    return success();
-  }
-};
-
-} // namespace
-
-void ScaleOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                          MLIRContext *context) {
-  patterns.add<ScaleOfScale, ScaleBeforeMask>(context);
+template <typename Op>
+static LogicalResult readBeforeAppend(Op op, PatternRewriter &rewriter) {
+  auto append = op.getKv().template getDefiningOp<CacheAppendOp>();
+  if (!append || append.getLayer() == op.getLayer())
+    return failure();
+  rewriter.modifyOpInPlace(op,
+                           [&] { op.getKvMutable().assign(append.getKv()); });
+  return success();
 }
 
-void SplitHeadsOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                               MLIRContext *context) {
-  patterns.add<ScaleAfter<SplitHeadsOp>>(context);
+/// The factor of a scaled query becomes part of attention's.
+LogicalResult AttentionOp::canonicalize(AttentionOp op,
+                                        PatternRewriter &rewriter) {
+  auto scaled = op.getQuery().getDefiningOp<ScaleOp>();
+  FloatAttr factor = scaled
+                         ? productOf(scaled.getFactorAttr(), op.getScaleAttr())
+                         : FloatAttr();
+  if (!factor)
+    return readBeforeAppend(op, rewriter);
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getQueryMutable().assign(scaled.getX());
+    op.setScaleAttr(factor);
+  });
+  return success();
 }
 
-void MergeHeadsOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                               MLIRContext *context) {
-  patterns.add<ScaleAfter<MergeHeadsOp>>(context);
-}
-
-void RopeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                         MLIRContext *context) {
-  patterns.add<ScaleAfter<RopeOp>>(context);
-}
-
-void GatherRowsOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                               MLIRContext *context) {
-  patterns.add<ScaleAfter<GatherRowsOp>>(context);
-}
-
-void AttentionScoresOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                                    MLIRContext *context) {
-  patterns.add<ScaleAfter<AttentionScoresOp>>(context);
-}
-
-void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                              MLIRContext *context) {
-  patterns.add<ScaleIntoAttention, ReadBeforeAppend<AttentionOp>>(context);
-}
-
-void CacheReadOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                              MLIRContext *context) {
-  patterns.add<ReadBeforeAppend<CacheReadOp>>(context);
+LogicalResult CacheReadOp::canonicalize(CacheReadOp op,
+                                        PatternRewriter &rewriter) {
+  return readBeforeAppend(op, rewriter);
 }

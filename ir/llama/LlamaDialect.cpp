@@ -59,89 +59,69 @@ void LlamaDialect::initialize() {
 #define GET_OP_LIST
 #include "ir/llama/LlamaOps.cpp.inc"
       >();
-  registerTypes();
-  registerAttributes();
-  addInterfaces<LlamaAliases>();
-}
-
-void LlamaDialect::registerTypes() {
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "ir/llama/LlamaTypes.cpp.inc"
       >();
-}
-
-void LlamaDialect::registerAttributes() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "ir/llama/LlamaAttrs.cpp.inc"
       >();
+  addInterfaces<LlamaAliases>();
 }
 
 LogicalResult LlamaDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
-  if (attribute.getName() != getModelAttrName())
-    return op->emitError("has the unknown attribute '")
-           << attribute.getName().getValue() << "'; the llama dialect knows '"
-           << getModelAttrName() << "'";
-  if (!isa<ModuleOp>(op))
-    return op->emitError("has '")
-           << getModelAttrName() << "', which stands only on a module";
-  if (!isa<ModelAttr>(attribute.getValue()))
-    return op->emitError("expects '")
-           << getModelAttrName() << "' to be a #llama.model attribute, got "
-           << attribute.getValue();
-  return success();
+  if (attribute.getName() == getModelAttrName() && isa<ModuleOp>(op) &&
+      isa<ModelAttr>(attribute.getValue()))
+    return success();
+  return op->emitError("has '")
+         << attribute.getName().getValue() << "' = " << attribute.getValue()
+         << "; the llama dialect knows '" << getModelAttrName()
+         << "', a #llama.model on a module";
 }
 
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
 
+/// Elements and bytes of a block, by BlockFormat.
+static constexpr std::pair<int64_t, int64_t> blocks[] = {
+    {32, 34},   // Q8_0: f16 scale, 32 bytes
+    {32, 18},   // Q4_0: f16 scale, 32 halves
+    {32, 20},   // Q4_1: the same with an f16 minimum
+    {32, 22},   // Q5_0: f16 scale, 32 fifth bits, 32 halves
+    {32, 24},   // Q5_1: the same with an f16 minimum
+    {256, 144}, // Q4_K: f16 scale and minimum, 12 of 6-bit ones, 256 halves
+    {256, 176}, // Q5_K: the same with 256 fifth bits
+    {256, 210}, // Q6_K: 256 halves, 256 pairs of bits, 16 scales, f16 scale
+    {32, 33},   // MXFP8: E8M0 scale, 32 bytes
+};
+static_assert(std::size(blocks) == getMaxEnumValForBlockFormat() + 1);
+
 int64_t QuantType::getBlockElements() const {
-  switch (getFormat()) {
-  case BlockFormat::Q4_K: // The K formats have super-blocks.
-  case BlockFormat::Q5_K:
-  case BlockFormat::Q6_K:
-    return 256;
-  default:
-    return 32;
-  }
+  return blocks[static_cast<size_t>(getFormat())].first;
 }
 
 int64_t QuantType::getBlockBytes() const {
-  switch (getFormat()) {
-  case BlockFormat::Q8_0: // f16 scale, 32 bytes
-    return 34;
-  case BlockFormat::Q4_0: // f16 scale, 32 halves
-    return 18;
-  case BlockFormat::Q4_1: // the same with an f16 minimum
-    return 20;
-  case BlockFormat::Q5_0: // f16 scale, 32 fifth bits, 32 halves
-    return 22;
-  case BlockFormat::Q5_1: // the same with an f16 minimum
-    return 24;
-  case BlockFormat::Q4_K: // f16 scale and minimum, 12 of 6-bit ones, 256 halves
-    return 144;
-  case BlockFormat::Q5_K: // the same with 256 fifth bits
-    return 176;
-  case BlockFormat::Q6_K: // 256 halves, 256 pairs of bits, 16 scales, f16 scale
-    return 210;
-  case BlockFormat::MXFP8: // E8M0 scale, 32 bytes
-    return 33;
-  }
-  llvm_unreachable("no other format");
+  return blocks[static_cast<size_t>(getFormat())].second;
+}
+
+/// Checks that the parameters `sizes` of `what` are positive.
+static LogicalResult
+checkPositive(function_ref<InFlightDiagnostic()> emitError, StringRef what,
+              ArrayRef<std::pair<StringRef, int64_t>> sizes) {
+  for (auto [name, value] : sizes)
+    if (value <= 0)
+      return emitError() << what << " expects " << name
+                         << " to be positive, got " << value;
+  return success();
 }
 
 LogicalResult KVType::verify(function_ref<InFlightDiagnostic()> emitError,
                              int64_t layers, int64_t heads, int64_t size) {
-  const std::pair<StringRef, int64_t> fields[] = {
-      {"layers", layers}, {"heads", heads}, {"size", size}};
-  for (auto [name, value] : fields)
-    if (value <= 0)
-      return emitError() << "!llama.kv expects " << name
-                         << " to be positive, got " << value;
-  return success();
+  return checkPositive(emitError, "!llama.kv",
+                       {{"layers", layers}, {"heads", heads}, {"size", size}});
 }
 
 StringRef llama::elementTypeName(Type type) {
@@ -175,14 +155,16 @@ LogicalResult ModelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t vocab, int64_t maxContext,
                                 FloatAttr normEps, FloatAttr ropeTheta,
                                 BoolAttr) {
-  const std::pair<StringRef, int64_t> sizes[] = {
-      {"dim", dim},          {"layers", layers},         {"heads", heads},
-      {"kv_heads", kvHeads}, {"head_size", headSize},    {"ffn", ffn},
-      {"vocab", vocab},      {"max_context", maxContext}};
-  for (auto [name, value] : sizes)
-    if (value <= 0)
-      return emitError() << "#llama.model expects " << name
-                         << " to be positive, got " << value;
+  if (failed(checkPositive(emitError, "#llama.model",
+                           {{"dim", dim},
+                            {"layers", layers},
+                            {"heads", heads},
+                            {"kv_heads", kvHeads},
+                            {"head_size", headSize},
+                            {"ffn", ffn},
+                            {"vocab", vocab},
+                            {"max_context", maxContext}})))
+    return failure();
   if (heads % kvHeads != 0)
     return emitError() << "#llama.model expects kv_heads to divide heads, got "
                        << kvHeads << " and " << heads;

@@ -22,14 +22,14 @@ def Llama_Dialect : Dialect {
 
     ```mlir
     func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>,
-                    %sequences: tensor<?xi32>, %wanted: tensor<?xi32>,
+                    %sequences: tensor<?xi32>, %logits_rows: tensor<?xi32>,
                     %kv: !llama.kv<layers = 30, heads = 3, size = 64>)
         -> (tensor<?x49152xf32>, !llama.kv<layers = 30, heads = 3, size = 64>)
     ```
 
     Row `i` is token `tokens[i]` at absolute position `positions[i]` of sequence
-    `sequences[i]`; `wanted` holds the rows whose logits are asked for. The same
-    function serves prefill (many rows of one sequence) and decode (one row of
+    `sequences[i]`; `logits_rows` holds the rows to compute logits of. The same
+    function runs prefill (many rows of one sequence) and decode (one row of
     each of several sequences), so the number of rows is symbolic.
 
     Every op is a value computation without side effects. Activations are f32
@@ -50,11 +50,6 @@ def Llama_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral getModelAttrName() {
       return ::llvm::StringLiteral("llama.model");
     }
-
-    /// Adds the types, in LlamaDialect.cpp, where their storage is defined.
-    void registerTypes();
-    /// Adds the attributes, likewise.
-    void registerAttributes();
   }];
 }
 

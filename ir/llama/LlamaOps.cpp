@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each op says once how its result types follow from its operands
-// (inferReturnTypes). The same code verifies: a shape that does not fit is
-// reported there, and the verifier compares the inferred types with the op's.
+// Each op says once how its result types follow from its operands (infer).
+// MLIR calls it to infer types and to verify them: infer() reports a shape that
+// does not fit, and the verifier compares the inferred types with the op's.
 // ODS has checked ranks and element types before.
 //
 //===----------------------------------------------------------------------===//
@@ -17,11 +17,102 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
-
-#include <cmath>
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace llamac::llama;
+
+namespace llamac::llama {
+
+/// One dimension of an operand, with the words that name it in messages.
+struct Dim {
+  const char *what;
+  int64_t size;
+};
+
+/// Checks the shapes of one op's operands and collects its result types. After
+/// the first mistake it is failed, and further checks say nothing.
+class ShapeInference {
+public:
+  ShapeInference(MLIRContext *context, std::optional<Location> location,
+                 StringRef op, SmallVectorImpl<Type> &types)
+      : context(context), location(location), op(op), types(types) {}
+
+  /// The shape of `value`, a tensor of that rank. ODS has reported any other
+  /// type to whoever parsed or verified the op; a builder fails to infer.
+  ArrayRef<int64_t> of(Value value, size_t rank) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (type && type.getShape().size() == rank)
+      return type.getShape();
+    failed = true;
+    static constexpr int64_t unknown[] = {
+        ShapedType::kDynamic, ShapedType::kDynamic, ShapedType::kDynamic};
+    return ArrayRef(unknown).take_front(rank);
+  }
+  int64_t rows(Value indices) { return of(indices, 1)[0]; }
+
+  /// The size that `dims` have in common; `?` where none of them knows it.
+  int64_t same(ArrayRef<Dim> dims) {
+    Dim known{"", ShapedType::kDynamic};
+    for (Dim dim : dims) {
+      if (ShapedType::isDynamic(dim.size))
+        continue;
+      if (ShapedType::isDynamic(known.size))
+        known = dim;
+      else if (known.size != dim.size)
+        error("expects ", known.what, " to equal ", dim.what, ", got ",
+              known.size, " and ", dim.size);
+    }
+    return known.size;
+  }
+
+  /// `whole` / `part`, which must divide it; neither may be unknown.
+  int64_t quotient(Dim whole, Dim part) {
+    if (ShapedType::isDynamic(whole.size) || ShapedType::isDynamic(part.size))
+      error("expects ", part.what, " and ", whole.what, " to be static");
+    else if (part.size <= 0 || whole.size % part.size != 0)
+      error("expects ", part.what, " to divide ", whole.what, ", got ",
+            part.size, " and ", whole.size);
+    return failed ? ShapedType::kDynamic : whole.size / part.size;
+  }
+
+  /// The type of `state`, which must have a layer `layer`; null on failure.
+  KVType kv(Value state, uint64_t layer) {
+    auto type = dyn_cast<KVType>(state.getType());
+    const auto index = static_cast<int64_t>(layer);
+    if (!type)
+      failed = true;
+    else if (index < 0 || index >= type.getLayers())
+      error("expects layer to be in [0, ", type.getLayers(), "), got ", index);
+    return failed ? KVType() : type;
+  }
+
+  template <typename... Args> void error(Args &&...args) {
+    if (!failed)
+      (void)emitOptionalError(location, "'", op, "' op ",
+                              std::forward<Args>(args)...);
+    failed = true;
+  }
+
+  /// Adds the type of the next result: an f32 tensor, [rows] in i32, or `type`.
+  void floats(ArrayRef<int64_t> shape) {
+    types.push_back(RankedTensorType::get(shape, Float32Type::get(context)));
+  }
+  void indices(int64_t rows) {
+    types.push_back(RankedTensorType::get(rows, IntegerType::get(context, 32)));
+  }
+  void give(Type type) { types.push_back(type); }
+
+  bool failed = false;
+
+private:
+  MLIRContext *context;
+  std::optional<Location> location;
+  StringRef op;
+  SmallVectorImpl<Type> &types;
+};
+
+} // namespace llamac::llama
 
 #include "ir/llama/LlamaInterfaces.cpp.inc"
 
@@ -42,130 +133,6 @@ SmallVector<Value> AttentionOp::getRowOperands() {
 }
 
 //===----------------------------------------------------------------------===//
-// Shapes
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// One dimension of an operand, with the words that name it in messages.
-struct Dim {
-  const char *what;
-  int64_t size;
-};
-
-/// Checks the shapes of one op's operands and makes its result types. After
-/// the first mistake it is failed, and further checks say nothing.
-class Shapes {
-public:
-  Shapes(MLIRContext *context, std::optional<Location> location, StringRef op)
-      : context(context), location(location), op(op) {}
-
-  /// The shape of `value`, a tensor of that rank. ODS has reported any other
-  /// type to whoever parsed or verified the op; a builder fails to infer.
-  ArrayRef<int64_t> of(Value value, size_t rank) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (type && type.getShape().size() == rank)
-      return type.getShape();
-    failed = true;
-    static constexpr int64_t unknown[] = {
-        ShapedType::kDynamic, ShapedType::kDynamic, ShapedType::kDynamic};
-    return ArrayRef(unknown).take_front(rank);
-  }
-
-  /// The size that `dims` have in common; `?` where none of them knows it.
-  int64_t same(ArrayRef<Dim> dims) {
-    Dim known{"", ShapedType::kDynamic};
-    for (Dim dim : dims) {
-      if (ShapedType::isDynamic(dim.size))
-        continue;
-      if (ShapedType::isDynamic(known.size))
-        known = dim;
-      else if (known.size != dim.size)
-        error("expects ", known.what, " to equal ", dim.what, ", got ",
-              known.size, " and ", dim.size);
-    }
-    return known.size;
-  }
-
-  /// Checks that `part` divides `whole`; neither may be unknown.
-  void divides(Dim part, Dim whole) {
-    if (ShapedType::isDynamic(whole.size) || ShapedType::isDynamic(part.size))
-      error("expects ", part.what, " and ", whole.what, " to be static");
-    else if (part.size <= 0 || whole.size % part.size != 0)
-      error("expects ", part.what, " to divide ", whole.what, ", got ",
-            part.size, " and ", whole.size);
-  }
-
-  /// Checks that `kv` has a layer `layer`.
-  void hasLayer(KVType kv, int64_t layer) {
-    if (layer < 0 || layer >= kv.getLayers())
-      error("expects layer to be in [0, ", kv.getLayers(), "), got ", layer);
-  }
-
-  template <typename... Args> void error(Args &&...args) {
-    if (!failed)
-      (void)emitOptionalError(location, "'", op, "' op ",
-                              std::forward<Args>(args)...);
-    failed = true;
-  }
-
-  /// The f32 (or i32) tensors of these shapes, unless something failed.
-  LogicalResult floats(ArrayRef<int64_t> shape, SmallVectorImpl<Type> &types) {
-    return give(RankedTensorType::get(shape, Float32Type::get(context)), types);
-  }
-  LogicalResult indices(int64_t rows, SmallVectorImpl<Type> &types) {
-    return give(RankedTensorType::get(rows, IntegerType::get(context, 32)),
-                types);
-  }
-  LogicalResult give(Type type, SmallVectorImpl<Type> &types) {
-    if (failed)
-      return failure();
-    types.push_back(type);
-    return success();
-  }
-
-  bool failed = false;
-
-private:
-  MLIRContext *context;
-  std::optional<Location> location;
-  StringRef op;
-};
-
-} // namespace
-
-/// Infers the type of an op that keeps the shape of its one tensor.
-static LogicalResult inferSameShape(Value x, SmallVectorImpl<Type> &types) {
-  types.push_back(x.getType());
-  return success();
-}
-
-/// Infers the common shape of `lhs` and `rhs`.
-static LogicalResult inferBinary(Shapes shapes, Value lhs, Value rhs,
-                                 SmallVectorImpl<Type> &types) {
-  auto left = dyn_cast<RankedTensorType>(lhs.getType());
-  auto right = dyn_cast<RankedTensorType>(rhs.getType());
-  if (!left || !right)
-    return failure();
-  if (left.getRank() != right.getRank())
-    shapes.error("expects operands of one rank, got ", left, " and ", right);
-  SmallVector<int64_t> shape;
-  for (auto [l, r] : llvm::zip(left.getShape(), right.getShape()))
-    shape.push_back(shapes.same(
-        {{"each dimension of the left", l}, {"that of the right operand", r}}));
-  return shapes.floats(shape, types);
-}
-
-static LogicalResult verifyPositive(Operation *op, StringRef name,
-                                    const APFloat &value) {
-  if (value.isFinite() && value.convertToDouble() > 0)
-    return success();
-  return op->emitOpError("expects ")
-         << name << " to be positive and finite, got "
-         << FloatAttr::get(Float64Type::get(op->getContext()), value);
-}
-
-//===----------------------------------------------------------------------===//
 // Weights and embedding
 //===----------------------------------------------------------------------===//
 
@@ -173,9 +140,8 @@ LogicalResult WeightOp::verify() {
   if (getName().empty())
     return emitOpError("expects a name, got an empty one");
   RankedTensorType type = getResult().getType();
-  for (int64_t size : type.getShape())
-    if (size <= 0)
-      return emitOpError("expects positive dimensions, got ") << type;
+  if (llvm::any_of(type.getShape(), [](int64_t size) { return size <= 0; }))
+    return emitOpError("expects positive dimensions, got ") << type;
   if (auto quant = dyn_cast<QuantType>(type.getElementType()))
     if (type.getShape().back() % quant.getBlockElements() != 0)
       return emitOpError("expects rows of whole blocks of ")
@@ -188,59 +154,36 @@ void WeightOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), getName());
 }
 
-LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context,
-                                            std::optional<Location> location,
-                                            Adaptor adaptor,
-                                            SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> tokens = shapes.of(adaptor.getTokens(), 1);
-  ArrayRef<int64_t> table = shapes.of(adaptor.getTable(), 2);
-  return shapes.floats({tokens[0], table[1]}, types);
+void EmbeddingOp::infer(ShapeInference &shapes, Adaptor op) {
+  shapes.floats({shapes.rows(op.getTokens()), shapes.of(op.getTable(), 2)[1]});
 }
 
 //===----------------------------------------------------------------------===//
 // Row-wise ops and products
 //===----------------------------------------------------------------------===//
 
-LogicalResult RMSNormOp::inferReturnTypes(MLIRContext *context,
-                                          std::optional<Location> location,
-                                          Adaptor adaptor,
-                                          SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> x = shapes.of(adaptor.getX(), 2);
-  ArrayRef<int64_t> weight = shapes.of(adaptor.getWeight(), 1);
-  int64_t width = shapes.same(
-      {{"the columns of x", x[1]}, {"the size of the weight", weight[0]}});
-  return shapes.floats({x[0], width}, types);
+void RMSNormOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> x = shapes.of(op.getX(), 2);
+  ArrayRef<int64_t> weight = shapes.of(op.getWeight(), 1);
+  shapes.floats({x[0], shapes.same({{"the columns of x", x[1]},
+                                    {"the size of the weight", weight[0]}})});
 }
 
-LogicalResult RMSNormOp::verify() {
-  return verifyPositive(*this, "eps", getEps());
-}
-
-LogicalResult LinearOp::inferReturnTypes(MLIRContext *context,
-                                         std::optional<Location> location,
-                                         Adaptor adaptor,
-                                         SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> x = shapes.of(adaptor.getX(), 2);
-  ArrayRef<int64_t> weight = shapes.of(adaptor.getWeight(), 2);
+void LinearOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> x = shapes.of(op.getX(), 2);
+  ArrayRef<int64_t> weight = shapes.of(op.getWeight(), 2);
   shapes.same(
       {{"the columns of x", x[1]}, {"the columns of the weight", weight[1]}});
-  return shapes.floats({x[0], weight[0]}, types);
+  shapes.floats({x[0], weight[0]});
 }
 
-LogicalResult SplitHeadsOp::inferReturnTypes(MLIRContext *context,
-                                             std::optional<Location> location,
-                                             Adaptor adaptor,
-                                             SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> x = shapes.of(adaptor.getX(), 2);
-  auto heads = static_cast<int64_t>(adaptor.getHeads());
-  shapes.divides({"heads", heads}, {"the columns of x", x[1]});
-  if (shapes.failed)
-    return failure();
-  return shapes.floats({x[0], heads, x[1] / heads}, types);
+void SplitHeadsOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> x = shapes.of(op.getX(), 2);
+  const auto heads = static_cast<int64_t>(op.getHeads());
+  const int64_t size =
+      shapes.quotient({"the columns of x", x[1]}, {"heads", heads});
+  if (!shapes.failed)
+    shapes.floats({x[0], heads, size});
 }
 
 OpFoldResult SplitHeadsOp::fold(FoldAdaptor) {
@@ -248,18 +191,13 @@ OpFoldResult SplitHeadsOp::fold(FoldAdaptor) {
   return merge && merge.getX().getType() == getType() ? merge.getX() : Value();
 }
 
-LogicalResult MergeHeadsOp::inferReturnTypes(MLIRContext *context,
-                                             std::optional<Location> location,
-                                             Adaptor adaptor,
-                                             SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> x = shapes.of(adaptor.getX(), 3);
+void MergeHeadsOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> x = shapes.of(op.getX(), 3);
   if (ShapedType::isDynamic(x[1]) || ShapedType::isDynamic(x[2]))
-    shapes.error("expects the heads of x and their size to be static, got ",
-                 adaptor.getX().getType());
-  if (shapes.failed)
-    return failure();
-  return shapes.floats({x[0], x[1] * x[2]}, types);
+    return shapes.error("expects the heads of x and their size to be static, "
+                        "got ",
+                        op.getX().getType());
+  shapes.floats({x[0], x[1] * x[2]});
 }
 
 OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
@@ -267,54 +205,50 @@ OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
   return split && split.getX().getType() == getType() ? split.getX() : Value();
 }
 
-LogicalResult AddOp::inferReturnTypes(MLIRContext *context,
-                                      std::optional<Location> location,
-                                      Adaptor adaptor,
-                                      SmallVectorImpl<Type> &types) {
-  return inferBinary(Shapes(context, location, getOperationName()),
-                     adaptor.getLhs(), adaptor.getRhs(), types);
+/// Infers the common shape of `lhs` and `rhs`.
+static void inferBinary(ShapeInference &shapes, Value lhs, Value rhs) {
+  auto left = dyn_cast<RankedTensorType>(lhs.getType());
+  auto right = dyn_cast<RankedTensorType>(rhs.getType());
+  shapes.failed |= !left || !right;
+  if (shapes.failed)
+    return;
+  if (left.getRank() != right.getRank())
+    return shapes.error("expects operands of one rank, got ", left, " and ",
+                        right);
+  SmallVector<int64_t> shape;
+  for (auto [l, r] : llvm::zip(left.getShape(), right.getShape()))
+    shape.push_back(shapes.same(
+        {{"each dimension of the left", l}, {"that of the right operand", r}}));
+  shapes.floats(shape);
 }
 
-LogicalResult MulOp::inferReturnTypes(MLIRContext *context,
-                                      std::optional<Location> location,
-                                      Adaptor adaptor,
-                                      SmallVectorImpl<Type> &types) {
-  return inferBinary(Shapes(context, location, getOperationName()),
-                     adaptor.getLhs(), adaptor.getRhs(), types);
+void AddOp::infer(ShapeInference &shapes, Adaptor op) {
+  inferBinary(shapes, op.getLhs(), op.getRhs());
 }
 
-LogicalResult SiluOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                       Adaptor adaptor,
-                                       SmallVectorImpl<Type> &types) {
-  return inferSameShape(adaptor.getX(), types);
+void MulOp::infer(ShapeInference &shapes, Adaptor op) {
+  inferBinary(shapes, op.getLhs(), op.getRhs());
 }
 
-LogicalResult ScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                        Adaptor adaptor,
-                                        SmallVectorImpl<Type> &types) {
-  return inferSameShape(adaptor.getX(), types);
+void SiluOp::infer(ShapeInference &shapes, Adaptor op) {
+  shapes.give(op.getX().getType());
+}
+
+void ScaleOp::infer(ShapeInference &shapes, Adaptor op) {
+  shapes.give(op.getX().getType());
 }
 
 OpFoldResult ScaleOp::fold(FoldAdaptor) {
   return getFactor().isExactlyValue(1.0) ? getX() : Value();
 }
 
-LogicalResult ScaleOp::verify() {
-  return verifyPositive(*this, "factor", getFactor());
-}
-
 //===----------------------------------------------------------------------===//
 // Rotary embedding
 //===----------------------------------------------------------------------===//
 
-LogicalResult RopeTableOp::inferReturnTypes(MLIRContext *context,
-                                            std::optional<Location> location,
-                                            Adaptor adaptor,
-                                            SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> positions = shapes.of(adaptor.getPositions(), 1);
-  int64_t pairs = adaptor.getFrequencies().getNumElements();
-  return shapes.floats({positions[0], pairs, 2}, types);
+void RopeTableOp::infer(ShapeInference &shapes, Adaptor op) {
+  shapes.floats({shapes.rows(op.getPositions()),
+                 op.getFrequencies().getNumElements(), 2});
 }
 
 void RopeTableOp::build(OpBuilder &builder, OperationState &state,
@@ -330,27 +264,20 @@ LogicalResult RopeTableOp::verify() {
            << getFrequencies().getType();
   for (auto [i, frequency] :
        llvm::enumerate(getFrequencies().getValues<APFloat>()))
-    if (failed(
-            verifyPositive(*this, ("frequency " + Twine(i)).str(), frequency)))
-      return failure();
+    if (!frequency.isFinite() || !(frequency.convertToDouble() > 0))
+      return emitOpError("expects frequency ")
+             << i << " to be positive and finite, got "
+             << FloatAttr::get(Float64Type::get(getContext()), frequency);
   return success();
-}
-
-SmallVector<double> RopeTableOp::getFrequencyValues() {
-  return llvm::to_vector(getFrequencies().getValues<double>());
 }
 
 void RopeTableOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "rope");
 }
 
-LogicalResult RopeOp::inferReturnTypes(MLIRContext *context,
-                                       std::optional<Location> location,
-                                       Adaptor adaptor,
-                                       SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> x = shapes.of(adaptor.getX(), 3);
-  ArrayRef<int64_t> table = shapes.of(adaptor.getTable(), 3);
+void RopeOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> x = shapes.of(op.getX(), 3);
+  ArrayRef<int64_t> table = shapes.of(op.getTable(), 3);
   int64_t rows = shapes.same(
       {{"the rows of x", x[0]}, {"the rows of the table", table[0]}});
   int64_t doubled = ShapedType::isDynamic(table[1]) ? table[1] : 2 * table[1];
@@ -358,55 +285,40 @@ LogicalResult RopeOp::inferReturnTypes(MLIRContext *context,
                               {"twice the pairs of the table", doubled}});
   shapes.same({{"the last dimension of the table", table[2]},
                {"a cosine and a sine", 2}});
-  return shapes.floats({rows, x[1], size}, types);
+  shapes.floats({rows, x[1], size});
 }
 
 //===----------------------------------------------------------------------===//
 // KV state
 //===----------------------------------------------------------------------===//
 
-LogicalResult CacheAppendOp::inferReturnTypes(MLIRContext *context,
-                                              std::optional<Location> location,
-                                              Adaptor adaptor,
-                                              SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  auto kv = dyn_cast<KVType>(adaptor.getKv().getType());
+void CacheAppendOp::infer(ShapeInference &shapes, Adaptor op) {
+  const KVType kv = shapes.kv(op.getKv(), op.getLayer());
   if (!kv)
-    return failure();
-  ArrayRef<int64_t> key = shapes.of(adaptor.getKey(), 3);
-  ArrayRef<int64_t> value = shapes.of(adaptor.getValue(), 3);
+    return;
+  ArrayRef<int64_t> key = shapes.of(op.getKey(), 3);
+  ArrayRef<int64_t> value = shapes.of(op.getValue(), 3);
   shapes.same({{"the rows of key", key[0]},
                {"the rows of value", value[0]},
-               {"the positions", shapes.of(adaptor.getPositions(), 1)[0]},
-               {"the sequences", shapes.of(adaptor.getSequences(), 1)[0]}});
+               {"the positions", shapes.rows(op.getPositions())},
+               {"the sequences", shapes.rows(op.getSequences())}});
   shapes.same({{"the heads of the KV state", kv.getHeads()},
                {"the heads of key", key[1]},
                {"the heads of value", value[1]}});
   shapes.same({{"the head size of the KV state", kv.getSize()},
                {"the head size of key", key[2]},
                {"the head size of value", value[2]}});
-  shapes.hasLayer(kv, static_cast<int64_t>(adaptor.getLayer()));
-  return shapes.give(kv, types);
+  shapes.give(kv);
 }
 
 void CacheAppendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "kv");
 }
 
-LogicalResult CacheReadOp::inferReturnTypes(MLIRContext *context,
-                                            std::optional<Location> location,
-                                            Adaptor adaptor,
-                                            SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  auto kv = dyn_cast<KVType>(adaptor.getKv().getType());
-  if (!kv)
-    return failure();
-  shapes.hasLayer(kv, static_cast<int64_t>(adaptor.getLayer()));
-  SmallVector<int64_t> shape = {ShapedType::kDynamic, kv.getHeads(),
-                                kv.getSize()};
-  if (failed(shapes.floats(shape, types)))
-    return failure();
-  return shapes.floats(shape, types);
+void CacheReadOp::infer(ShapeInference &shapes, Adaptor op) {
+  if (const KVType kv = shapes.kv(op.getKv(), op.getLayer()))
+    for (int i = 0; i < 2; ++i)
+      shapes.floats({ShapedType::kDynamic, kv.getHeads(), kv.getSize()});
 }
 
 void CacheReadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -414,16 +326,11 @@ void CacheReadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getValues(), "values");
 }
 
-LogicalResult CacheIndexOp::inferReturnTypes(MLIRContext *context,
-                                             std::optional<Location> location,
-                                             Adaptor adaptor,
-                                             SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  shapes.same({{"the positions", shapes.of(adaptor.getPositions(), 1)[0]},
-               {"the sequences", shapes.of(adaptor.getSequences(), 1)[0]}});
-  if (failed(shapes.indices(ShapedType::kDynamic, types)))
-    return failure();
-  return shapes.indices(ShapedType::kDynamic, types);
+void CacheIndexOp::infer(ShapeInference &shapes, Adaptor op) {
+  shapes.same({{"the positions", shapes.rows(op.getPositions())},
+               {"the sequences", shapes.rows(op.getSequences())}});
+  for (int i = 0; i < 2; ++i)
+    shapes.indices(ShapedType::kDynamic);
 }
 
 void CacheIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -435,49 +342,38 @@ void CacheIndexOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-LogicalResult CausalMaskOp::inferReturnTypes(MLIRContext *context,
-                                             std::optional<Location> location,
-                                             Adaptor adaptor,
-                                             SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
+void CausalMaskOp::infer(ShapeInference &shapes, Adaptor op) {
   int64_t rows =
-      shapes.same({{"the positions", shapes.of(adaptor.getPositions(), 1)[0]},
-                   {"the sequences", shapes.of(adaptor.getSequences(), 1)[0]}});
-  int64_t keys = shapes.same(
-      {{"the key positions", shapes.of(adaptor.getKeyPositions(), 1)[0]},
-       {"the key sequences", shapes.of(adaptor.getKeySequences(), 1)[0]}});
-  return shapes.floats({rows, keys}, types);
+      shapes.same({{"the positions", shapes.rows(op.getPositions())},
+                   {"the sequences", shapes.rows(op.getSequences())}});
+  int64_t keys =
+      shapes.same({{"the key positions", shapes.rows(op.getKeyPositions())},
+                   {"the key sequences", shapes.rows(op.getKeySequences())}});
+  shapes.floats({rows, keys});
 }
 
 void CausalMaskOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "mask");
 }
 
-LogicalResult AttentionScoresOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
-    SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> query = shapes.of(adaptor.getQuery(), 3);
-  ArrayRef<int64_t> keys = shapes.of(adaptor.getKeys(), 3);
-  shapes.divides({"the heads of the keys", keys[1]},
-                 {"the heads of the query", query[1]});
+void AttentionScoresOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> query = shapes.of(op.getQuery(), 3);
+  ArrayRef<int64_t> keys = shapes.of(op.getKeys(), 3);
+  shapes.quotient({"the heads of the query", query[1]},
+                  {"the heads of the keys", keys[1]});
   shapes.same({{"the head size of the query", query[2]},
                {"the head size of the keys", keys[2]}});
-  return shapes.floats({query[1], query[0], keys[0]}, types);
+  shapes.floats({query[1], query[0], keys[0]});
 }
 
-LogicalResult AddMaskOp::inferReturnTypes(MLIRContext *context,
-                                          std::optional<Location> location,
-                                          Adaptor adaptor,
-                                          SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> scores = shapes.of(adaptor.getScores(), 3);
-  ArrayRef<int64_t> mask = shapes.of(adaptor.getMask(), 2);
+void AddMaskOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> scores = shapes.of(op.getScores(), 3);
+  ArrayRef<int64_t> mask = shapes.of(op.getMask(), 2);
   int64_t rows = shapes.same({{"the rows of the scores", scores[1]},
                               {"the rows of the mask", mask[0]}});
   int64_t keys = shapes.same({{"the keys of the scores", scores[2]},
                               {"the keys of the mask", mask[1]}});
-  return shapes.floats({scores[0], rows, keys}, types);
+  shapes.floats({scores[0], rows, keys});
 }
 
 OpFoldResult AddMaskOp::fold(FoldAdaptor) {
@@ -489,65 +385,46 @@ OpFoldResult AddMaskOp::fold(FoldAdaptor) {
              : Value();
 }
 
-LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext *,
-                                          std::optional<Location>,
-                                          Adaptor adaptor,
-                                          SmallVectorImpl<Type> &types) {
-  return inferSameShape(adaptor.getScores(), types);
+void SoftmaxOp::infer(ShapeInference &shapes, Adaptor op) {
+  shapes.give(op.getScores().getType());
 }
 
-LogicalResult AttentionValuesOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
-    SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> probabilities = shapes.of(adaptor.getProbabilities(), 3);
-  ArrayRef<int64_t> values = shapes.of(adaptor.getValues(), 3);
-  shapes.divides({"the heads of the values", values[1]},
-                 {"the heads of the probabilities", probabilities[0]});
+void AttentionValuesOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> probabilities = shapes.of(op.getProbabilities(), 3);
+  ArrayRef<int64_t> values = shapes.of(op.getValues(), 3);
+  shapes.quotient({"the heads of the probabilities", probabilities[0]},
+                  {"the heads of the values", values[1]});
   shapes.same({{"the keys of the probabilities", probabilities[2]},
                {"the rows of the values", values[0]}});
-  return shapes.floats({probabilities[1], probabilities[0], values[2]}, types);
+  shapes.floats({probabilities[1], probabilities[0], values[2]});
 }
 
-LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
-                                            std::optional<Location> location,
-                                            Adaptor adaptor,
-                                            SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  auto kv = dyn_cast<KVType>(adaptor.getKv().getType());
+void AttentionOp::infer(ShapeInference &shapes, Adaptor op) {
+  const KVType kv = shapes.kv(op.getKv(), op.getLayer());
   if (!kv)
-    return failure();
-  ArrayRef<int64_t> query = shapes.of(adaptor.getQuery(), 3);
+    return;
+  ArrayRef<int64_t> query = shapes.of(op.getQuery(), 3);
   int64_t rows =
       shapes.same({{"the rows of the query", query[0]},
-                   {"the positions", shapes.of(adaptor.getPositions(), 1)[0]},
-                   {"the sequences", shapes.of(adaptor.getSequences(), 1)[0]}});
-  shapes.divides({"the heads of the KV state", kv.getHeads()},
-                 {"the heads of the query", query[1]});
+                   {"the positions", shapes.rows(op.getPositions())},
+                   {"the sequences", shapes.rows(op.getSequences())}});
+  shapes.quotient({"the heads of the query", query[1]},
+                  {"the heads of the KV state", kv.getHeads()});
   int64_t size = shapes.same({{"the head size of the query", query[2]},
                               {"the head size of the KV state", kv.getSize()}});
-  shapes.hasLayer(kv, static_cast<int64_t>(adaptor.getLayer()));
-  return shapes.floats({rows, query[1], size}, types);
-}
-
-LogicalResult AttentionOp::verify() {
-  return verifyPositive(*this, "scale", getScale());
+  shapes.floats({rows, query[1], size});
 }
 
 //===----------------------------------------------------------------------===//
 // Selection of rows
 //===----------------------------------------------------------------------===//
 
-LogicalResult GatherRowsOp::inferReturnTypes(MLIRContext *context,
-                                             std::optional<Location> location,
-                                             Adaptor adaptor,
-                                             SmallVectorImpl<Type> &types) {
-  Shapes shapes(context, location, getOperationName());
-  ArrayRef<int64_t> rows = shapes.of(adaptor.getRows(), 1);
-  auto x = dyn_cast<RankedTensorType>(adaptor.getX().getType());
-  if (!x || x.getRank() == 0)
-    return failure();
+void GatherRowsOp::infer(ShapeInference &shapes, Adaptor op) {
+  auto x = dyn_cast<RankedTensorType>(op.getX().getType());
+  shapes.failed |= !x || x.getRank() == 0;
+  if (shapes.failed)
+    return;
   SmallVector<int64_t> shape(x.getShape());
-  shape[0] = rows[0];
-  return shapes.give(x.clone(shape), types);
+  shape[0] = shapes.rows(op.getRows());
+  shapes.give(x.clone(shape));
 }

@@ -88,10 +88,31 @@ def Llama_AllRows : Llama_RowKind<[]>;
 class Llama_Op<string opMnemonic, Llama_RowKind rows, list<Trait> traits = []>
     : Op<Llama_Dialect, opMnemonic, !listconcat([Pure], rows.traits, traits)>;
 
-/// An op whose result types are inferred.
+/// An op whose result types infer() gives.
 class Llama_InferredOp<string opMnemonic, Llama_RowKind rows,
                        list<Trait> traits = []>
-    : Llama_Op<opMnemonic, rows, !listconcat([InferTypeOpAdaptor], traits)>;
+    : Llama_Op<opMnemonic, rows, !listconcat([InferTypeOpAdaptor], traits)> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{
+    static void infer(::llamac::llama::ShapeInference &shapes, Adaptor op);
+  }];
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(
+        ::mlir::MLIRContext *context, std::optional<::mlir::Location> location,
+        Adaptor op, ::llvm::SmallVectorImpl<::mlir::Type> &types) {
+      ::llamac::llama::ShapeInference shapes(context, location,
+                                             getOperationName(), types);
+      infer(shapes, op);
+      return ::llvm::failure(shapes.failed);
+    }
+  }];
+}
+
+def Llama_Positive
+    : ConfinedAttr<F64Attr, [AttrConstraint<
+          CPred<"::llvm::cast<::mlir::FloatAttr>($_self).getValue().isFinite() "
+                "&& ::llvm::cast<::mlir::FloatAttr>($_self).getValueAsDouble() "
+                "> 0">, "that is positive and finite">]>;
 
 def Llama_NamesResults
     : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
@@ -130,7 +151,6 @@ def Llama_EmbeddingOp : Llama_InferredOp<"embedding", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Indices:$tokens, Llama_Matrix:$table);
   let results = (outs Llama_Rows:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -147,12 +167,12 @@ def Llama_RMSNormOp : Llama_InferredOp<"rms_norm", Llama_RowWiseOfSome> {
         : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llama_Rows:$x, Llama_Vector:$weight, F64Attr:$eps);
+  let arguments = (ins Llama_Rows:$x, Llama_Vector:$weight,
+                       Llama_Positive:$eps);
   let results = (outs Llama_Rows:$result);
   let assemblyFormat = [{
     $x `,` $weight `eps` `=` $eps attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
 }
 
 def Llama_LinearOp : Llama_InferredOp<"linear", Llama_RowWiseOfSome> {
@@ -168,7 +188,6 @@ def Llama_LinearOp : Llama_InferredOp<"linear", Llama_RowWiseOfSome> {
   }];
   let arguments = (ins Llama_Rows:$x, Llama_Matrix:$weight);
   let results = (outs Llama_Rows:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads", Llama_RowWise> {
@@ -185,7 +204,7 @@ def Llama_SplitHeadsOp : Llama_InferredOp<"split_heads", Llama_RowWise> {
   let assemblyFormat = [{
     $x `heads` `=` $heads attr-dict `:` functional-type(operands, results)
   }];
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
   let hasFolder = 1;
 }
 
@@ -200,8 +219,7 @@ def Llama_MergeHeadsOp : Llama_InferredOp<"merge_heads", Llama_RowWise> {
   }];
   let arguments = (ins Llama_Heads:$x);
   let results = (outs Llama_Rows:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
   let hasFolder = 1;
 }
 
@@ -209,7 +227,6 @@ class Llama_BinaryOp<string opMnemonic>
     : Llama_InferredOp<opMnemonic, Llama_RowWise, [Commutative]> {
   let arguments = (ins Llama_Values:$lhs, Llama_Values:$rhs);
   let results = (outs Llama_Values:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_AddOp : Llama_BinaryOp<"add"> {
@@ -233,7 +250,6 @@ def Llama_SiluOp : Llama_InferredOp<"silu", Llama_RowWise> {
   }];
   let arguments = (ins Llama_Values:$x);
   let results = (outs Llama_Values:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -259,10 +275,6 @@ def Llama_RopeTableOp : Llama_InferredOp<"rope_table", Llama_AllRows,
   let results = (outs Llama_Table:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$positions,
                                  "::llvm::ArrayRef<double>":$frequencies)>];
-  let extraClassDeclaration = [{
-    /// The h/2 frequencies in radians per position.
-    ::llvm::SmallVector<double> getFrequencyValues();
-  }];
   let assemblyFormat = [{
     $positions `frequencies` `=` $frequencies attr-dict `:`
     functional-type(operands, results)
@@ -270,10 +282,10 @@ def Llama_RopeTableOp : Llama_InferredOp<"rope_table", Llama_AllRows,
   let hasVerifier = 1;
 }
 
-// The launch that turns the query turns the keys too and appends them, and keys
-// are appended for every row.
+// The launch that rotates the query rotates the keys too and appends them, and
+// keys are appended for every row.
 def Llama_RopeOp : Llama_InferredOp<"rope", Llama_AllRows> {
-  let summary = "turns the pairs of each head by their angles";
+  let summary = "rotates the pairs of each head by their angles";
   let description = [{
     With (c, s) = table[n, i, :], pair (a, b) = (x[n, j, 2i], x[n, j, 2i + 1])
     becomes (a * c - b * s, a * s + b * c): Meta's interleaved pairs.
@@ -285,8 +297,7 @@ def Llama_RopeOp : Llama_InferredOp<"rope", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Heads:$x, Llama_Table:$table);
   let results = (outs Llama_Heads:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,7 +347,7 @@ def Llama_CacheReadOp : Llama_InferredOp<"cache_read", Llama_AllRows,
   let assemblyFormat = [{
     $kv `layer` `=` $layer attr-dict `:` functional-type(operands, results)
   }];
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", Llama_AllRows, [Llama_NamesResults]> {
@@ -357,7 +368,6 @@ def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", Llama_AllRows, [Llama_N
   let arguments = (ins Llama_KV:$kv, Llama_Indices:$positions,
                        Llama_Indices:$sequences);
   let results = (outs Llama_Indices:$keyPositions, Llama_Indices:$keySequences);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -378,7 +388,6 @@ def Llama_CausalMaskOp : Llama_InferredOp<"causal_mask", Llama_AllRows, [Llama_N
   let arguments = (ins Llama_Indices:$positions, Llama_Indices:$sequences,
                        Llama_Indices:$keyPositions, Llama_Indices:$keySequences);
   let results = (outs Llama_Mask:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores", Llama_AllRows> {
@@ -395,8 +404,7 @@ def Llama_AttentionScoresOp : Llama_InferredOp<"attention_scores", Llama_AllRows
   }];
   let arguments = (ins Llama_Heads:$query, Llama_Heads:$keys);
   let results = (outs Llama_Scores:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Llama_ScaleOp : Llama_InferredOp<"scale", Llama_RowWise> {
@@ -409,14 +417,13 @@ def Llama_ScaleOp : Llama_InferredOp<"scale", Llama_RowWise> {
     %t = llama.scale %s by 1.250000e-01 : (tensor<9x?x?xf32>) -> tensor<9x?x?xf32>
     ```
   }];
-  let arguments = (ins Llama_Values:$x, F64Attr:$factor);
+  let arguments = (ins Llama_Values:$x, Llama_Positive:$factor);
   let results = (outs Llama_Values:$result);
   let assemblyFormat = [{
     $x `by` $factor attr-dict `:` functional-type(operands, results)
   }];
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
   let hasFolder = 1;
-  let hasVerifier = 1;
 }
 
 def Llama_AddMaskOp : Llama_InferredOp<"add_mask", Llama_AllRows> {
@@ -433,7 +440,6 @@ def Llama_AddMaskOp : Llama_InferredOp<"add_mask", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Scores:$scores, Llama_Mask:$mask);
   let results = (outs Llama_Scores:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }
 
@@ -449,7 +455,6 @@ def Llama_SoftmaxOp : Llama_InferredOp<"softmax", Llama_AllRows> {
   }];
   let arguments = (ins Llama_Scores:$scores);
   let results = (outs Llama_Scores:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values", Llama_AllRows> {
@@ -466,7 +471,6 @@ def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values", Llama_AllRows
   }];
   let arguments = (ins Llama_Scores:$probabilities, Llama_Heads:$values);
   let results = (outs Llama_Heads:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
@@ -486,14 +490,13 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
   }];
   let arguments = (ins Llama_Heads:$query, Llama_KV:$kv,
                        Llama_Indices:$positions, Llama_Indices:$sequences,
-                       I64Attr:$layer, F64Attr:$scale);
+                       I64Attr:$layer, Llama_Positive:$scale);
   let results = (outs Llama_Heads:$result);
   let assemblyFormat = [{
     operands `layer` `=` $layer `scale` `=` $scale attr-dict `:`
     functional-type(operands, results)
   }];
-  let hasCanonicalizer = 1;
-  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -503,19 +506,18 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
 def Llama_GatherRowsOp : Llama_InferredOp<"gather_rows", Llama_AllRows> {
   let summary = "some rows of a tensor";
   let description = [{
-    `result[i, ...] = x[rows[i], ...]`: the rows whose logits are wanted, of
-    activations, heads, or positions and sequences. A row outside x is an error
-    of the caller.
+    `result[i, ...] = x[rows[i], ...]`: the logits rows of activations,
+    heads, or positions and sequences. A row outside x is an error of the
+    caller.
 
     ```mlir
-    %last = llama.gather_rows %x, %wanted
+    %last = llama.gather_rows %x, %logits_rows
         : (tensor<?x576xf32>, tensor<?xi32>) -> tensor<?x576xf32>
     ```
   }];
   let arguments = (ins Llama_Gatherable:$x, Llama_Indices:$rows);
   let results = (outs Llama_Gatherable:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 #endif // LLAMAC_IR_LLAMA_LLAMAOPS_TD

@@ -9,6 +9,7 @@
 #include "ir/plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -93,6 +94,17 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+int64_t KernelOp::getMaxRows() {
+  uint64_t most = 1;
+  for (auto program : (*this)->getParentOfType<ModuleOp>().getOps<ProgramOp>())
+    for (auto launch : program.getOps<LaunchOp>())
+      if (launch.getKernel() == getSymName())
+        most = std::max(most, launch.getRows() == RowSymbol::Tokens
+                                  ? program.getMaxRows()
+                                  : program.getMaxLogitsRows());
+  return static_cast<int64_t>(most);
+}
+
 /// The elements of `maps`, if there are any.
 static ArrayRef<Attribute> mapsOf(LaunchOp launch) {
   const ArrayAttr maps = launch.getMapsAttr();
@@ -111,7 +123,7 @@ LogicalResult LaunchOp::verify() {
   for (int32_t access : getAccesses())
     if (!symbolizeAccess(static_cast<uint32_t>(access)))
       return emitOpError() << "access " << access
-                           << " is none of read, write and update";
+                           << ", expected read, write or update";
   for (Attribute attr : mapsOf(*this)) {
     auto map = dyn_cast<TensorMapAttr>(attr);
     if (!map)

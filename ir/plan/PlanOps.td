@@ -55,7 +55,7 @@ def Plan_Memory : DialectType<PlanDialect, Plan_MemoryType.predicate, "memory">,
 def Plan_RowSymbol : I32EnumAttr<"RowSymbol",
     "Which of the step's counts is a launch's number of rows", [
       I32EnumAttrCase<"Tokens", 0, "tokens">,
-      I32EnumAttrCase<"Wanted", 1, "wanted">]> {
+      I32EnumAttrCase<"LogitsRows", 1, "logits_rows">]> {
   let cppNamespace = "::llamac::plan";
 }
 
@@ -63,9 +63,9 @@ def Plan_InputRole : I32EnumAttr<"InputRole", "An input of every step", [
       I32EnumAttrCase<"Tokens", 0, "tokens">,
       I32EnumAttrCase<"Positions", 1, "positions">,
       I32EnumAttrCase<"Sequences", 2, "sequences">,
-      I32EnumAttrCase<"Wanted", 3, "wanted">,
+      I32EnumAttrCase<"LogitsRows", 3, "logits_rows">,
       I32EnumAttrCase<"PageTable", 4, "page_table">,
-      I32EnumAttrCase<"Draws", 5, "draws">]> {
+      I32EnumAttrCase<"SamplingParams", 5, "sampling_params">]> {
   let cppNamespace = "::llamac::plan";
 }
 
@@ -81,10 +81,11 @@ def Plan_GeometryAttr : AttrDef<PlanDialect, "Geometry"> {
   let summary = "How many independent work items a launch has";
   let description = [{
     `items`, times ceil(rows / `rowBlock`) when `rowBlock` is not 0. On a GPU
-    an item is a block of `threads` threads with `scratch` bytes of shared
-    memory, `cluster` consecutive ones of which run together, and a launch that
-    is `dependent` begins while the one before it ends; elsewhere these are left
-    out and each thread has `scratch` bytes of its own.
+    a work item is a block of `threads` threads with `scratch` bytes of shared
+    memory, and `cluster` consecutive ones run together; `dependent` is
+    programmatic dependent launch: the launch may begin while the one before it
+    ends. Elsewhere these are left out and each thread has `scratch` bytes of
+    its own.
   }];
   let parameters = (ins "int64_t":$items, "int64_t":$rowBlock,
                         "int64_t":$scratch,
@@ -120,19 +121,23 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock,
   let description = [{
     The body holds one kernel op on block arguments: what the kernel computes,
     for operands of exactly these types. Launches pass the op's operands in
-    order, the page table when one of them is the cache, the workspace and the
-    counters that the kernel's blocks work together by, then its results.
+    order, the page table when one of them is the cache, workspace and counters
+    where the kernel's blocks work together, then its results. `roles` names the
+    weights that the kernel multiplies with.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$family,
-                       ArrayAttr:$serves);
+                       ArrayAttr:$roles);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `family` $family `serves` $serves $body attr-dict
+    $sym_name `family` $family `roles` $roles $body attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The op that says what the kernel computes.
     ::mlir::Operation &getPrototype() { return getBody().front().front(); }
+
+    /// The most rows that a launch of the kernel in its module may have.
+    int64_t getMaxRows();
   }];
 }
 
@@ -140,7 +145,7 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
                                           NoTerminator]> {
   let summary = "The launches of a step of at most `max_rows` rows";
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$max_rows,
-                       I64Attr:$max_wanted, OptionalAttr<I64Attr>:$arena_bytes);
+                       I64Attr:$max_logits_rows, OptionalAttr<I64Attr>:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name $body attr-dict";
 }
@@ -173,8 +178,8 @@ def Plan_KvOp : Plan_Op<"kv", [Pure]> {
 def Plan_BufferOp : Plan_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {
   let summary = "Workspace of `bytes` bytes, at `offset` of the arena";
   let description = [{
-    A buffer lives from the first launch that uses it to the last; buffers
-    whose lives do not meet may share bytes.
+    A buffer is live from the first launch that uses it to the last; buffers
+    whose live ranges do not overlap may share bytes.
   }];
   let arguments = (ins I64Attr:$bytes, OptionalAttr<I64Attr>:$offset);
   let results = (outs Plan_Memory:$memory);
@@ -185,8 +190,8 @@ def Plan_CountersOp : Plan_Op<"counters", [Pure]> {
   let summary = "Words of 32 bits that are 0 before a launch and after it";
   let description = [{
     `bytes` bytes by which the blocks of a launch work together. The runtime
-    fills them with zeros when a plan is loaded; each launch that updates them
-    leaves them so.
+    zeroes them when it loads a plan; each launch that updates them leaves them
+    zero.
   }];
   let arguments = (ins I64Attr:$bytes);
   let results = (outs Plan_Memory:$memory);
@@ -199,7 +204,7 @@ def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
     The operands are the kernel's arguments in order, each with what the kernel
     does to it: `read`, `write` or `update`. With `barrier`, all earlier
     launches of the program are done before it starts; without it, it may run
-    beside those since the last barrier. A kernel that copies by tensor maps
+    at the same time as those since the last barrier. A kernel that copies by tensor maps
     has one parameter more for each of `maps`, after its arguments.
 
     ```mlir
@@ -225,13 +230,13 @@ def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Plan_LogitsOp : Plan_Op<"logits", [MemoryEffects<[MemRead]>]> {
-  let summary = "The memory that holds the step's logits: f32 [wanted, V]";
+  let summary = "The memory that holds the step's logits: f32 [logits rows, V]";
   let arguments = (ins Plan_Memory:$memory);
   let assemblyFormat = "$memory attr-dict";
 }
 
 def Plan_TokensOp : Plan_Op<"tokens", [MemoryEffects<[MemRead]>]> {
-  let summary = "The memory that holds the step's tokens: i32 [wanted]";
+  let summary = "The memory that holds the step's tokens: i32 [logits rows]";
   let arguments = (ins Plan_Memory:$memory);
   let assemblyFormat = "$memory attr-dict";
 }

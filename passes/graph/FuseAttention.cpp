@@ -20,25 +20,24 @@ namespace llamac {
 
 /// The op that makes what `use` reads, when it is an `Op` and nothing else
 /// reads it; otherwise null, and the reason why `op` is not fused. `what` names
-/// the value.
+/// the value. The op's location goes to the front of `locs`.
 template <typename Op>
 static Op soleProducer(OpOperand &use, StringRef what, Operation *op,
-                       PatternRewriter &rewriter) {
+                       PatternRewriter &rewriter, SmallVector<Location> &locs) {
   auto producer = use.get().getDefiningOp<Op>();
-  if (!producer) {
-    (void)rewriter.notifyMatchFailure(op, [&](Diagnostic &why) {
+  if (producer && use.get().hasOneUse()) {
+    locs.insert(locs.begin(), producer.getLoc());
+    return producer;
+  }
+  (void)rewriter.notifyMatchFailure(op, [&](Diagnostic &why) {
+    if (!producer) {
       why << "the " << what << " are not made by " << Op::getOperationName();
-    });
-    return {};
-  }
-  if (!use.get().hasOneUse()) {
-    (void)rewriter.notifyMatchFailure(op, [&](Diagnostic &why) {
-      why << "the " << what << " have another reader";
-      noteOtherReaders(why, use);
-    });
-    return {};
-  }
-  return producer;
+      return;
+    }
+    why << "the " << what << " have another reader";
+    noteOtherReaders(why, use);
+  });
+  return {};
 }
 
 /// True when the rows of `mask` are the step's, which `index` has, or some of
@@ -58,7 +57,7 @@ namespace {
 
 /// How a state of the cache was made in the step.
 struct Appends {
-  Value before; ///< The state ahead of all appends.
+  Value before; ///< The state before all appends.
   /// Of the rows that all of them append; null when they differ.
   Value positions, sequences;
 };
@@ -87,7 +86,7 @@ static AppendsByState findAppends(func::FuncOp func) {
   return states;
 }
 
-/// Whether `layer` is appended to on the way to the state `kv`: mostly last.
+/// Whether an append to `layer` leads to the state `kv`: mostly the last one.
 static bool appendsLayer(Value kv, uint64_t layer) {
   while (auto append = kv.getDefiningOp<llama::CacheAppendOp>()) {
     if (append.getLayer() == layer)
@@ -133,31 +132,28 @@ struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
                                 PatternRewriter &rewriter) const override {
     SmallVector<Location> locs = {op.getLoc()};
     auto softmax = soleProducer<llama::SoftmaxOp>(
-        op.getProbabilitiesMutable(), "probabilities", op, rewriter);
+        op.getProbabilitiesMutable(), "probabilities", op, rewriter, locs);
     if (!softmax)
       return failure();
-    locs.push_back(softmax.getLoc());
-    auto masked = soleProducer<llama::AddMaskOp>(
-        softmax.getScoresMutable(), "scores of the softmax", op, rewriter);
+    auto masked = soleProducer<llama::AddMaskOp>(softmax.getScoresMutable(),
+                                                 "scores of the softmax", op,
+                                                 rewriter, locs);
     if (!masked)
       return failure();
-    locs.push_back(masked.getLoc());
     OpOperand *use = &masked.getScoresMutable();
     FloatAttr factor = rewriter.getF64FloatAttr(1.0);
     if (use->get().getDefiningOp<llama::ScaleOp>()) {
-      auto scaled =
-          soleProducer<llama::ScaleOp>(*use, "scaled scores", op, rewriter);
+      auto scaled = soleProducer<llama::ScaleOp>(*use, "scaled scores", op,
+                                                 rewriter, locs);
       if (!scaled)
         return failure();
-      locs.push_back(scaled.getLoc());
       use = &scaled.getXMutable();
       factor = scaled.getFactorAttr();
     }
-    auto scores =
-        soleProducer<llama::AttentionScoresOp>(*use, "scores", op, rewriter);
+    auto scores = soleProducer<llama::AttentionScoresOp>(*use, "scores", op,
+                                                         rewriter, locs);
     if (!scores)
       return failure();
-    locs.push_back(scores.getLoc());
 
     auto keys = scores.getKeys().getDefiningOp<llama::CacheReadOp>();
     if (!keys || scores.getKeys() != keys.getKeys())
@@ -179,7 +175,6 @@ struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
     if (const char *why = whyNotOfStep(mask, keys, states))
       return rewriter.notifyMatchFailure(op, why);
 
-    std::reverse(locs.begin(), locs.end());
     auto fused = rewriter.create<llama::AttentionOp>(
         rewriter.getFusedLoc(locs), op.getType(), scores.getQuery(),
         keys.getKv(), mask.getPositions(), mask.getSequences(),

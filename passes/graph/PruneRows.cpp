@@ -1,4 +1,4 @@
-//===- PruneRows.cpp - Only the wanted rows are computed ------------------===//
+//===- PruneRows.cpp - Only the logits rows are computed ------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,7 +8,7 @@
 //
 // One walk from the last op to the first. An op whose result is read by
 // gathers of the same rows alone is made again from gathered operands; these
-// gathers are looked at in their turn, where the walk meets the ops that make
+// gathers are looked at in their turn, where the walk reaches the ops that make
 // the operands. A value has one gather of the same rows, and an op is looked
 // at once.
 //
@@ -35,7 +35,7 @@ using llama::GatherRowsOp;
 
 /// The rows that every reader of `value` gathers; null when there is none or
 /// some reader reads others.
-static Value rowsWantedOf(Value value) {
+static Value rowsGatheredOf(Value value) {
   Value rows;
   for (OpOperand &use : value.getUses()) {
     auto gather = dyn_cast<GatherRowsOp>(use.getOwner());
@@ -62,14 +62,14 @@ public:
     SmallVector<Operation *> ops(llvm::make_pointer_range(block));
     for (Operation *op : llvm::reverse(ops))
       if (auto gather = dyn_cast<GatherRowsOp>(op))
-        meet(gather);
+        merge(gather);
       else
         prune(op);
   }
 
 private:
   /// Lets `gather` stand for the gather of the same that comes after it.
-  void meet(GatherRowsOp gather) {
+  void merge(GatherRowsOp gather) {
     GatherRowsOp &known = gathers[{gather.getX(), gather.getRows()}];
     if (known) {
       known.getResult().replaceAllUsesWith(gather.getResult());
@@ -92,7 +92,7 @@ private:
 
   void prune(Operation *op) {
     auto rowWise = dyn_cast<llama::RowWiseOpInterface>(op);
-    Value rows = rowWise ? rowsWantedOf(op->getResult(0)) : Value();
+    Value rows = rowWise ? rowsGatheredOf(op->getResult(0)) : Value();
     if (!rows || !isBefore(rows, op))
       return;
     GatherRowsOp gather = gathers.lookup({op->getResult(0), rows});

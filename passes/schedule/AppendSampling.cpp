@@ -1,4 +1,4 @@
-//===- AppendSampling.cpp - Steps choose the tokens that follow -----------===//
+//===- AppendSampling.cpp - Steps sample the tokens that follow -----------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -33,9 +33,9 @@ struct AppendSampling : impl::AppendSamplingBase<AppendSampling> {
     OpBuilder builder(end);
     const Location loc = NameLoc::get(builder.getStringAttr("tokens"));
     const Type i32 = builder.getI32Type();
-    auto drawsType = RankedTensorType::get({ShapedType::kDynamic, 4}, i32);
+    auto paramsType = RankedTensorType::get({ShapedType::kDynamic, 4}, i32);
     auto tokensType = RankedTensorType::get({ShapedType::kDynamic}, i32);
-    func.insertArgument(type.getNumInputs(), drawsType, {}, loc);
+    func.insertArgument(type.getNumInputs(), paramsType, {}, loc);
     func.insertResult(type.getNumResults(), tokensType, {});
     auto sample = builder.create<kernel::SampleOp>(
         loc, tokensType, end->getOperand(0), func.getArguments().back());

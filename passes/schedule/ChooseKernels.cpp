@@ -27,39 +27,40 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     auto maxRows = func->getAttrOfType<IntegerAttr>("llamac.max_rows");
-    auto maxWanted = func->getAttrOfType<IntegerAttr>("llamac.max_wanted");
-    if (!maxRows || !maxWanted) {
+    auto maxLogitsRows =
+        func->getAttrOfType<IntegerAttr>("llamac.max_logits_rows");
+    if (!maxRows || !maxLogitsRows) {
       func.emitError("has no row bounds: run specialise-rows first");
       return signalPassFailure();
     }
     const std::unique_ptr<kernel::Target> target = kernel::targetOf(func);
     if (!target)
       return signalPassFailure();
-    // Rows behind gather_rows are the wanted ones.
-    llvm::DenseSet<Value> wanted;
+    // Rows after gather_rows are the logits rows.
+    llvm::DenseSet<Value> gathered;
     func.walk([&](Operation *op) {
       if (!isa_and_nonnull<kernel::KernelDialect>(op->getDialect()) ||
           !isa<func::FuncOp>(op->getParentOp()))
         return;
-      const bool isWanted = isa<kernel::GatherRowsOp>(op) ||
+      const bool ofLogits = isa<kernel::GatherRowsOp>(op) ||
                             llvm::any_of(op->getOperands(), [&](Value operand) {
-                              return wanted.contains(operand);
+                              return gathered.contains(operand);
                             });
-      if (isWanted)
-        wanted.insert(op->result_begin(), op->result_end());
-      const int64_t rows = isWanted ? maxWanted.getInt() : maxRows.getInt();
+      if (ofLogits)
+        gathered.insert(op->result_begin(), op->result_end());
+      const int64_t rows = ofLogits ? maxLogitsRows.getInt() : maxRows.getInt();
       if (Attribute config = target->chooseConfig(op, rows))
         op->setAttr("config", config);
     });
     func.walk([](AttentionOp op) {
       auto config = op.getConfigAttr();
       const bool isSplit = op.getType() != op.getQuery().getType();
-      if (config && config.getFamily() == AttentionFamily::Split && !isSplit)
+      if (config && config.getFamily() == AttentionFamily::SplitKv && !isSplit)
         splitAttention(op, config);
     });
   }
 
-  /// Gives `op` partial results and puts the merge behind it.
+  /// Gives `op` partial results and puts the merge after it.
   static void splitAttention(AttentionOp op, AttentionConfigAttr config) {
     OpBuilder builder(op);
     auto type = cast<RankedTensorType>(op.getType());

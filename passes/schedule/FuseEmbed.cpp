@@ -1,4 +1,4 @@
-//===- FuseEmbed.cpp - Tokens and angles in one launch --------------------===//
+//===- FuseEmbed.cpp - Tokens, cosines and sines in one launch ------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Tokens and positions that are arguments of the function have the same rows;
-// of others, such as those of the wanted rows, nothing is known.
+// of others, such as those of the logits rows, nothing is known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ struct FuseEmbed : impl::FuseEmbedBase<FuseEmbed> {
     kernel::RopeTableOp table;
     for (Operation &op : getOperation().getBody().front()) {
       if (auto found = dyn_cast<kernel::EmbedOp>(op);
-          found && !embed && !found.getAngles() &&
+          found && !embed && !found.getCosSin() &&
           isa<BlockArgument>(found.getTokens()))
         embed = found;
       if (auto found = dyn_cast<kernel::RopeTableOp>(op);
@@ -39,7 +39,7 @@ struct FuseEmbed : impl::FuseEmbedBase<FuseEmbed> {
     }
     if (!embed || !table)
       return;
-    // The embedding table is behind neither of them.
+    // Both come after the embedding table.
     Operation *first = embed->isBeforeInBlock(table) ? embed : table;
     OpBuilder builder(first);
     if (Operation *weight = embed.getTable().getDefiningOp())
@@ -51,7 +51,7 @@ struct FuseEmbed : impl::FuseEmbedBase<FuseEmbed> {
         embed.getTokens(), embed.getTable(), table.getPositions(),
         table.getFrequencies());
     embed.getResult().replaceAllUsesWith(both.getResult());
-    table.getResult().replaceAllUsesWith(both.getAngles());
+    table.getResult().replaceAllUsesWith(both.getCosSin());
     embed->erase();
     table->erase();
   }

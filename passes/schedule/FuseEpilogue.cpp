@@ -36,29 +36,9 @@ using kernel::MatmulOp;
 using kernel::PointwiseOp;
 using kernel::YieldOp;
 
-/// Copies the ops of a scalar region with its arguments replaced by `args`;
-/// gives the value it yields.
-static Value inlineScalars(OpBuilder &builder, Region &region,
-                           ValueRange args) {
-  IRMapping mapping;
-  mapping.map(region.front().getArguments(), args);
-  for (Operation &op : region.front().without_terminator())
-    builder.clone(op, mapping);
-  auto yield = cast<YieldOp>(region.front().getTerminator());
-  return mapping.lookup(yield.getValue());
-}
-
-/// Adds one f32 argument for each of `count` scalars to a new block of
-/// `region`.
-static Block *createScalarBlock(OpBuilder &builder, Region &region,
-                                size_t count, Location loc) {
-  SmallVector<Type> types(count, builder.getF32Type());
-  SmallVector<Location> locs(count, loc);
-  return builder.createBlock(&region, region.end(), types, locs);
-}
-
 /// The operation that makes `value` when nothing but `reader` reads it.
-template <typename Op> static Op soleProducer(Value value, Operation *reader) {
+template <typename Op>
+static Op producerOnlyFor(Value value, Operation *reader) {
   auto producer = value.getDefiningOp<Op>();
   const bool alone =
       producer && llvm::all_of(value.getUsers(),
@@ -91,7 +71,7 @@ static std::string whyApart(MatmulOp a, MatmulOp b) {
 static SmallVector<MatmulOp, 2> productsFor(PointwiseOp op) {
   SmallVector<MatmulOp, 2> products;
   for (Value input : op.getInputs())
-    if (auto product = soleProducer<MatmulOp>(input, op))
+    if (auto product = producerOnlyFor<MatmulOp>(input, op))
       if (!llvm::is_contained(products, product))
         products.push_back(product);
   for (auto [i, a] : llvm::enumerate(products))
@@ -102,6 +82,81 @@ static SmallVector<MatmulOp, 2> productsFor(PointwiseOp op) {
   return products;
 }
 
+/// The scalar region of a product or pointwise op, which takes accumulators and
+/// then the elements of `inputs`.
+struct ScalarRegion {
+  Operation *op;
+  Region &region;
+  size_t accumulators;
+  OperandRange inputs;
+};
+
+ScalarRegion regionOf(MatmulOp op) {
+  return {op, op.getEpilogue(), op.getWeights().size(), op.getExtras()};
+}
+ScalarRegion regionOf(PointwiseOp op) {
+  return {op, op.getBody(), 0, op.getInputs()};
+}
+
+/// Copies the ops of a scalar region with its arguments replaced by `args`;
+/// gives the value it yields.
+Value inlineScalars(OpBuilder &builder, Region &region, ValueRange args) {
+  IRMapping mapping;
+  mapping.map(region.front().getArguments(), args);
+  for (Operation &op : region.front().without_terminator())
+    builder.clone(op, mapping);
+  auto yield = cast<YieldOp>(region.front().getTerminator());
+  return mapping.lookup(yield.getValue());
+}
+
+/// The values that `producers` and `op`, which reads their results, take: each
+/// once.
+llvm::SetVector<Value> inputsOf(ArrayRef<ScalarRegion> producers,
+                                PointwiseOp op) {
+  llvm::SetVector<Value> inputs;
+  for (const ScalarRegion &producer : producers)
+    inputs.insert(producer.inputs.begin(), producer.inputs.end());
+  inputs.insert(op.getInputs().begin(), op.getInputs().end());
+  for (const ScalarRegion &producer : producers)
+    inputs.remove(producer.op->getResult(0));
+  return inputs;
+}
+
+/// Puts `fused`, whose region is still empty and which takes `inputs`, in the
+/// place of `op` and of `producers`, whose results only `op` reads.
+void replace(PatternRewriter &rewriter, PointwiseOp op,
+             ArrayRef<ScalarRegion> producers, const ScalarRegion &fused,
+             const llvm::SetVector<Value> &inputs) {
+  const Location loc = fused.op->getLoc();
+  const size_t count = fused.accumulators + inputs.size();
+  SmallVector<Type> types(count, rewriter.getF32Type());
+  SmallVector<Location> locs(count, loc);
+  OpBuilder::InsertionGuard guard(rewriter);
+  Block *block = rewriter.createBlock(&fused.region, {}, types, locs);
+  // What each producer yields, from its accumulators and inputs.
+  llvm::SmallDenseMap<Value, Value> yielded;
+  auto scalarOf = [&](Value input) -> Value {
+    if (Value inner = yielded.lookup(input))
+      return inner;
+    const auto *it = llvm::find(inputs, input);
+    return block->getArgument(fused.accumulators + (it - inputs.begin()));
+  };
+  unsigned accumulator = 0;
+  for (const ScalarRegion &producer : producers) {
+    SmallVector<Value> args;
+    for (size_t i = 0; i < producer.accumulators; ++i)
+      args.push_back(block->getArgument(accumulator++));
+    llvm::append_range(args, llvm::map_range(producer.inputs, scalarOf));
+    yielded[producer.op->getResult(0)] =
+        inlineScalars(rewriter, producer.region, args);
+  }
+  SmallVector<Value> args(llvm::map_range(op.getInputs(), scalarOf));
+  rewriter.create<YieldOp>(loc, inlineScalars(rewriter, op.getBody(), args));
+  rewriter.replaceOp(op, fused.op);
+  for (const ScalarRegion &producer : producers)
+    rewriter.eraseOp(producer.op);
+}
+
 /// pointwise(…, pointwise(…), …) becomes one pointwise.
 struct FusePointwiseChain : OpRewritePattern<PointwiseOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -109,41 +164,15 @@ struct FusePointwiseChain : OpRewritePattern<PointwiseOp> {
   LogicalResult matchAndRewrite(PointwiseOp op,
                                 PatternRewriter &rewriter) const override {
     for (Value input : op.getInputs())
-      if (auto producer = soleProducer<PointwiseOp>(input, op)) {
-        fuse(rewriter, producer, op);
+      if (auto producer = producerOnlyFor<PointwiseOp>(input, op)) {
+        const llvm::SetVector<Value> inputs = inputsOf(regionOf(producer), op);
+        auto fused = rewriter.create<PointwiseOp>(
+            rewriter.getFusedLoc({producer.getLoc(), op.getLoc()}),
+            op.getType(), inputs.getArrayRef());
+        replace(rewriter, op, regionOf(producer), regionOf(fused), inputs);
         return success();
       }
     return failure();
-  }
-
-  static void fuse(PatternRewriter &rewriter, PointwiseOp producer,
-                   PointwiseOp op) {
-    // Operands: the producer's, then op's others; each value once.
-    llvm::SetVector<Value> inputs;
-    inputs.insert(producer.getInputs().begin(), producer.getInputs().end());
-    inputs.insert(op.getInputs().begin(), op.getInputs().end());
-    inputs.remove(producer.getResult());
-
-    Location loc = rewriter.getFusedLoc({producer.getLoc(), op.getLoc()});
-    auto fused =
-        rewriter.create<PointwiseOp>(loc, op.getType(), inputs.getArrayRef());
-    OpBuilder::InsertionGuard guard(rewriter);
-    Block *block =
-        createScalarBlock(rewriter, fused.getBody(), inputs.size(), loc);
-    auto scalarOf = [&](Value input) {
-      auto *it = llvm::find(inputs, input);
-      return block->getArgument(it - inputs.begin());
-    };
-    SmallVector<Value> producerArgs(
-        llvm::map_range(producer.getInputs(), scalarOf));
-    Value inner = inlineScalars(rewriter, producer.getBody(), producerArgs);
-    SmallVector<Value> args;
-    for (Value input : op.getInputs())
-      args.push_back(input == producer.getResult() ? inner : scalarOf(input));
-    Value result = inlineScalars(rewriter, op.getBody(), args);
-    rewriter.create<YieldOp>(loc, result);
-    rewriter.replaceOp(op, fused);
-    rewriter.eraseOp(producer);
   }
 };
 
@@ -157,54 +186,22 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
     SmallVector<MatmulOp, 2> products = productsFor(op);
     if (products.empty())
       return failure();
-
     SmallVector<Value> weights;
     SmallVector<Location> locs;
+    SmallVector<ScalarRegion> regions;
     for (MatmulOp product : products) {
       llvm::append_range(weights, product.getWeights());
       locs.push_back(product.getLoc());
+      regions.push_back(regionOf(product));
     }
     locs.push_back(op.getLoc());
-    llvm::SetVector<Value> extras;
-    for (MatmulOp product : products)
-      extras.insert(product.getExtras().begin(), product.getExtras().end());
-    for (Value input : op.getInputs())
-      if (!llvm::is_contained(products, input.getDefiningOp()))
-        extras.insert(input);
-
-    Location loc = rewriter.getFusedLoc(locs);
+    const llvm::SetVector<Value> extras = inputsOf(regions, op);
+    MatmulOp first = products.front();
     auto fused = rewriter.create<MatmulOp>(
-        loc, op.getType(), products[0].getInput(), weights,
-        products[0].getNormWeight(), extras.getArrayRef(),
-        products[0].getEpsAttr(), products[0].getConfigAttr());
-    OpBuilder::InsertionGuard guard(rewriter);
-    Block *block = createScalarBlock(rewriter, fused.getEpilogue(),
-                                     weights.size() + extras.size(), loc);
-    auto extraScalar = [&](Value input) -> Value {
-      auto *it = llvm::find(extras, input);
-      return block->getArgument(weights.size() + (it - extras.begin()));
-    };
-    // What each product yielded, from its accumulators and extras.
-    llvm::SmallDenseMap<Value, Value> yielded;
-    unsigned accumulator = 0;
-    for (MatmulOp product : products) {
-      SmallVector<Value> args;
-      for (size_t i = 0; i < product.getWeights().size(); ++i)
-        args.push_back(block->getArgument(accumulator++));
-      llvm::append_range(args,
-                         llvm::map_range(product.getExtras(), extraScalar));
-      yielded[product.getResult()] =
-          inlineScalars(rewriter, product.getEpilogue(), args);
-    }
-    SmallVector<Value> args;
-    for (Value input : op.getInputs())
-      args.push_back(yielded.count(input) ? yielded[input]
-                                          : extraScalar(input));
-    Value result = inlineScalars(rewriter, op.getBody(), args);
-    rewriter.create<YieldOp>(loc, result);
-    rewriter.replaceOp(op, fused);
-    for (MatmulOp product : products)
-      rewriter.eraseOp(product);
+        rewriter.getFusedLoc(locs), op.getType(), first.getInput(), weights,
+        first.getNormWeight(), extras.getArrayRef(), first.getEpsAttr(),
+        first.getConfigAttr());
+    replace(rewriter, op, regions, regionOf(fused), extras);
     return success();
   }
 };
@@ -230,7 +227,7 @@ static void explainLeft(PointwiseOp op) {
 /// epilogue's operands for it alone.
 static void explainApart(MatmulOp product) {
   for (Value extra : product.getExtras())
-    if (auto other = soleProducer<MatmulOp>(extra, product))
+    if (auto other = producerOnlyFor<MatmulOp>(extra, product))
       if (const std::string why = whyApart(product, other); !why.empty())
         remarkNotFused(product.getLoc())
                 .append("two products with ", why)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Starts at the append: what it turns and stores must be made for it alone, by
-// three plain products of one input.
+// Starts at the append: what it rotates and stores must be made for it alone,
+// by three plain products of one input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,22 +45,19 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
                                                  {"key", append.getKey()},
                                                  {"value", append.getValue()}};
     for (auto [part, product] : llvm::zip(parts, products)) {
-      StringRef name = part.first;
       product = part.second.getDefiningOp<MatmulOp>();
+      const char *why = nullptr;
       if (!product || !isPlain(product))
+        why = " is not a plain product";
+      else if (!part.second.hasOneUse())
+        why = " has another reader";
+      else if (product.getInput() != products[0].getInput() ||
+               product.getNormWeight() != products[0].getNormWeight() ||
+               product.getEps() != products[0].getEps())
+        why = " is a product of another input than the query";
+      if (why)
         return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
-          diagnostic << "the " << name << " is not a plain product";
-        });
-      if (!part.second.hasOneUse())
-        return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
-          diagnostic << "the " << name << " has another reader";
-        });
-      if (product.getInput() != products[0].getInput() ||
-          product.getNormWeight() != products[0].getNormWeight() ||
-          product.getEps() != products[0].getEps())
-        return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
-          diagnostic << "the " << name
-                     << " is a product of another input than the query";
+          diagnostic << "the " << part.first << why;
         });
     }
     auto [query, key, value] = products;

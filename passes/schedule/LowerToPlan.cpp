@@ -17,6 +17,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -60,7 +61,7 @@ static int64_t widthOf(Operation *op) {
   return 0;
 }
 
-/// `text` with everything that cannot stand in a C identifier as '_'.
+/// `text` with '_' for everything that a C identifier cannot hold.
 static std::string identifier(StringRef text) {
   std::string result;
   for (char c : text)
@@ -96,8 +97,11 @@ public:
           &kernel.getBody(), &body, OperationEquivalence::IgnoreLocations);
     });
     plan::KernelOp kernel = known == kernels.end() ? create(op, body) : *known;
+    llvm::SetVector<Attribute> roles(kernel.getRoles().begin(),
+                                     kernel.getRoles().end());
     for (llama::WeightOp weight : weightsOf(op))
-      serve(kernel, roleOf(weight.getName()));
+      roles.insert(builder.getStringAttr(roleOf(weight.getName())));
+    kernel.setRolesAttr(builder.getArrayAttr(roles.getArrayRef()));
     return kernel;
   }
 
@@ -140,15 +144,6 @@ private:
     return unique;
   }
 
-  static void serve(plan::KernelOp kernel, StringRef role) {
-    SmallVector<Attribute> serves(kernel.getServes().getValue());
-    auto attr = StringAttr::get(kernel.getContext(), role);
-    if (llvm::is_contained(serves, attr))
-      return;
-    serves.push_back(attr);
-    kernel.setServesAttr(ArrayAttr::get(kernel.getContext(), serves));
-  }
-
   ModuleOp module;
   const kernel::Target &target;
   SmallVector<plan::KernelOp> kernels;
@@ -168,58 +163,124 @@ public:
 private:
   LogicalResult lower(Operation *op);
   LogicalResult launch(Operation *op);
-  Value memoryOf(Value value);
-  Value input(InputRole role);
-  Value kvOf(int64_t layer);
-  Value countersOf(int64_t words);
-  Value buffer(Value value, RowSymbol rows);
+
+  Value memoryOf(Value value) {
+    Value result = memory.lookup(value);
+    assert(result && "a value is lowered before its users");
+    return result;
+  }
+
+  Value input(InputRole role) {
+    Value &value = inputs[static_cast<int64_t>(role)];
+    if (!value)
+      value = builder.create<plan::InputOp>(func.getLoc(), role);
+    return value;
+  }
+
+  Value kvOf(int64_t layer) {
+    Value &value = layers[layer];
+    if (!value)
+      value = builder.create<plan::KvOp>(func.getLoc(), layer);
+    return value;
+  }
+
+  Value countersOf(int64_t words) {
+    const int64_t bytes = words * static_cast<int64_t>(sizeof(uint32_t));
+    if (!counters) {
+      // Ahead of every launch, so that all may use it.
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(builder.getBlock());
+      counters = builder.create<plan::CountersOp>(func.getLoc(), bytes);
+    }
+    counters.setBytes(std::max<int64_t>(counters.getBytes(), bytes));
+    return counters;
+  }
+
+  int64_t maxRowsOf(RowSymbol symbol) const {
+    return symbol == RowSymbol::LogitsRows ? maxLogitsRows : maxRows;
+  }
+
+  Value buffer(Location loc, int64_t bytes) {
+    return builder.create<plan::BufferOp>(loc, bytes, IntegerAttr());
+  }
+
+  Value resultBuffer(Value value, RowSymbol symbol) {
+    auto type = cast<RankedTensorType>(value.getType());
+    int64_t bytes = type.getElementTypeBitWidth() / 8 * maxRowsOf(symbol);
+    for (int64_t size : type.getShape().drop_front())
+      bytes *= size;
+    return buffer(value.getLoc(), bytes);
+  }
+
+  RowSymbol rowsOf(Operation *op) {
+    if (auto gather = dyn_cast<kernel::GatherRowsOp>(op))
+      return rows.lookup(gather.getRows());
+    return rows.lookup(op->getOperand(0));
+  }
+
   /// An operand whose memory `result` may take: read for the last time, only
-  /// where the same element is stored, and by no other launch of the phase.
-  Value operandToOverwrite(Operation *op, Value result);
-  RowSymbol rowsOf(Operation *op);
+  /// where the same element is stored, and by no other launch since the last
+  /// barrier.
+  Value operandToOverwrite(Operation *op, Value result) {
+    for (OpOperand &operand : kernel::elementwiseOperands(op)) {
+      Value value = operand.get();
+      const bool isLastRead =
+          llvm::all_of(value.getUses(), [&](OpOperand &use) {
+            return use.getOwner() == op ? kernel::isElementwise(use)
+                                        : use.getOwner()->isBeforeInBlock(op);
+          });
+      Value place = memoryOf(value);
+      if (isLastRead && value.getType() == result.getType() &&
+          place.getDefiningOp<plan::BufferOp>() && !read.contains(place))
+        return value;
+    }
+    return {};
+  }
 
   func::FuncOp func;
   const kernel::Target &target;
   KernelTable &kernels;
   OpBuilder builder;
   int64_t maxRows = 0;
-  int64_t maxWanted = 0;
+  int64_t maxLogitsRows = 0;
   plan::CountersOp counters; ///< As many as the launch that needs most.
   llvm::DenseMap<Value, Value> memory;
   llvm::DenseMap<Value, RowSymbol> rows;
   llvm::DenseMap<int64_t, Value> inputs, layers;
-  // What the launches since the last barrier touch.
-  llvm::DenseSet<Value> readInPhase, writtenInPhase;
+  llvm::DenseSet<Value> read, written; ///< Since the last barrier.
 };
 
 LogicalResult ProgramBuilder::run(ModuleOp module) {
   auto rowsAttr = func->getAttrOfType<IntegerAttr>("llamac.max_rows");
-  auto wantedAttr = func->getAttrOfType<IntegerAttr>("llamac.max_wanted");
-  if (!rowsAttr || !wantedAttr)
+  auto logitsAttr = func->getAttrOfType<IntegerAttr>("llamac.max_logits_rows");
+  if (!rowsAttr || !logitsAttr)
     return func.emitError("has no row bounds: run specialise-rows first");
   maxRows = rowsAttr.getInt();
-  maxWanted = wantedAttr.getInt();
-  constexpr unsigned stepArguments = 5;
+  maxLogitsRows = logitsAttr.getInt();
+  constexpr InputRole roles[] = {InputRole::Tokens, InputRole::Positions,
+                                 InputRole::Sequences, InputRole::LogitsRows};
+  constexpr unsigned stepArguments = std::size(roles) + 1;
   const bool samples = func.getNumArguments() == stepArguments + 1;
   if (func.getNumArguments() != stepArguments && !samples)
     return func.emitError("expected @step's five arguments: tokens, positions, "
-                          "sequences, wanted, kv; or draws besides");
+                          "sequences, logits rows, kv, and perhaps "
+                          "sampling params");
 
   builder.setInsertionPointToEnd(module.getBody());
   auto program = builder.create<plan::ProgramOp>(
-      func.getLoc(), func.getName(), maxRows, maxWanted, IntegerAttr());
+      func.getLoc(), func.getName(), maxRows, maxLogitsRows, IntegerAttr());
   builder.setInsertionPointToEnd(&program.getBody().emplaceBlock());
-  constexpr InputRole roles[] = {InputRole::Tokens, InputRole::Positions,
-                                 InputRole::Sequences, InputRole::Wanted};
-  for (auto [arg, role] : llvm::zip(func.getArguments(), roles)) {
-    memory[arg] = input(role);
-    rows[arg] =
-        role == InputRole::Wanted ? RowSymbol::Wanted : RowSymbol::Tokens;
-  }
-  if (samples) {
-    memory[func.getArguments().back()] = input(InputRole::Draws);
-    rows[func.getArguments().back()] = RowSymbol::Wanted;
-  }
+  auto bind = [&](Value argument, InputRole role, RowSymbol symbol) {
+    memory[argument] = input(role);
+    rows[argument] = symbol;
+  };
+  for (auto [argument, role] : llvm::zip(func.getArguments(), roles))
+    bind(argument, role,
+         role == InputRole::LogitsRows ? RowSymbol::LogitsRows
+                                       : RowSymbol::Tokens);
+  if (samples)
+    bind(func.getArguments().back(), InputRole::SamplingParams,
+         RowSymbol::LogitsRows);
   for (Operation &op : func.getBody().front())
     if (failed(lower(&op)))
       return failure();
@@ -272,41 +333,36 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   if (touchesCache)
     add(input(InputRole::PageTable), Access::Read);
   const kernel::LaunchGeometry geometry = target.geometry(op);
-  const int64_t rowsOfLaunch =
-      symbol == RowSymbol::Wanted ? maxWanted : maxRows;
   if (geometry.workspace)
-    add(builder.create<plan::BufferOp>(
-            op->getLoc(), geometry.workspace * rowsOfLaunch, IntegerAttr()),
+    add(buffer(op->getLoc(), geometry.workspace * maxRowsOf(symbol)),
         Access::Write);
   if (geometry.counters)
-    add(countersOf(geometry.counters * rowsOfLaunch), Access::Update);
+    add(countersOf(geometry.counters * maxRowsOf(symbol)), Access::Update);
   bool barrier = false;
   for (auto [arg, access] : llvm::zip(args, accesses)) {
-    barrier |= writtenInPhase.contains(arg);
-    if (static_cast<Access>(access) != Access::Read)
-      barrier |= readInPhase.contains(arg);
+    const bool onlyReads = static_cast<Access>(access) == Access::Read;
+    barrier |= written.contains(arg) || (!onlyReads && read.contains(arg));
   }
   if (barrier) {
-    readInPhase.clear();
-    writtenInPhase.clear();
+    read.clear();
+    written.clear();
   }
   for (Value result : op->getResults()) {
     rows[result] = symbol;
     if (isa<llama::KVType>(result.getType()))
       continue;
     Value taken = operandToOverwrite(op, result);
-    add(taken ? memory[result] = memoryOf(taken) : buffer(result, symbol),
-        Access::Write);
+    memory[result] = taken ? memoryOf(taken) : resultBuffer(result, symbol);
+    add(memory[result], Access::Write);
   }
   for (auto [arg, access] : llvm::zip(args, accesses))
-    (static_cast<Access>(access) == Access::Read ? readInPhase : writtenInPhase)
-        .insert(arg);
+    (static_cast<Access>(access) == Access::Read ? read : written).insert(arg);
 
   SmallVector<Attribute> maps;
   for (const kernel::TensorMapGeometry &map : geometry.maps)
     maps.push_back(plan::TensorMapAttr::get(
         op->getContext(), map.operand, map.elementBytes, map.columns,
-        map.rows ? map.rows : rowsOfLaunch, map.boxColumns, map.boxRows,
+        map.rows ? map.rows : maxRowsOf(symbol), map.boxColumns, map.boxRows,
         map.swizzleBytes));
   builder.create<plan::LaunchOp>(
       op->getLoc(), kernels.get(op).getSymName(), args, accesses, symbol,
@@ -315,69 +371,6 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
           geometry.threads, geometry.cluster, geometry.dependent),
       barrier, maps.empty() ? ArrayAttr() : builder.getArrayAttr(maps));
   return success();
-}
-
-Value ProgramBuilder::memoryOf(Value value) {
-  Value result = memory.lookup(value);
-  assert(result && "a value is lowered before its users");
-  return result;
-}
-
-Value ProgramBuilder::input(InputRole role) {
-  Value &value = inputs[static_cast<int64_t>(role)];
-  if (!value)
-    value = builder.create<plan::InputOp>(func.getLoc(), role);
-  return value;
-}
-
-Value ProgramBuilder::kvOf(int64_t layer) {
-  Value &value = layers[layer];
-  if (!value)
-    value = builder.create<plan::KvOp>(func.getLoc(), layer);
-  return value;
-}
-
-Value ProgramBuilder::countersOf(int64_t words) {
-  const int64_t bytes = words * static_cast<int64_t>(sizeof(uint32_t));
-  if (!counters) {
-    // Ahead of every launch, so that all may use it.
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(builder.getBlock());
-    counters = builder.create<plan::CountersOp>(func.getLoc(), bytes);
-  }
-  counters.setBytes(std::max<int64_t>(counters.getBytes(), bytes));
-  return counters;
-}
-
-Value ProgramBuilder::buffer(Value value, RowSymbol symbol) {
-  auto type = cast<RankedTensorType>(value.getType());
-  int64_t bytes = type.getElementTypeBitWidth() / 8 *
-                  (symbol == RowSymbol::Wanted ? maxWanted : maxRows);
-  for (int64_t size : type.getShape().drop_front())
-    bytes *= size;
-  return memory[value] = builder.create<plan::BufferOp>(value.getLoc(), bytes,
-                                                        IntegerAttr());
-}
-
-Value ProgramBuilder::operandToOverwrite(Operation *op, Value result) {
-  for (OpOperand &operand : kernel::elementwiseOperands(op)) {
-    Value value = operand.get();
-    const bool isLastRead = llvm::all_of(value.getUses(), [&](OpOperand &use) {
-      return use.getOwner() == op ? kernel::isElementwise(use)
-                                  : use.getOwner()->isBeforeInBlock(op);
-    });
-    Value place = memoryOf(value);
-    if (isLastRead && value.getType() == result.getType() &&
-        place.getDefiningOp<plan::BufferOp>() && !readInPhase.contains(place))
-      return value;
-  }
-  return {};
-}
-
-RowSymbol ProgramBuilder::rowsOf(Operation *op) {
-  if (auto gather = dyn_cast<kernel::GatherRowsOp>(op))
-    return rows.lookup(gather.getRows());
-  return rows.lookup(op->getOperand(0));
 }
 
 struct LowerToPlan : impl::LowerToPlanBase<LowerToPlan> {

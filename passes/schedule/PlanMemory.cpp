@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/schedule/BufferLives.h"
+#include "passes/schedule/LiveRanges.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -23,20 +23,17 @@ namespace llamac {
 
 namespace {
 
-struct PlacedBuffer : BufferLife {
+struct PlacedBuffer : LiveRange {
   int64_t offset = 0;
 };
 
-/// What buffers are placed in ascending order of.
-using Rank = std::pair<int64_t, int64_t> (*)(const BufferLife &);
+/// Buffers are placed in ascending order of their rank.
+using Rank = std::pair<int64_t, int64_t> (*)(const LiveRange &);
 
 /// Places `buffers` in the order of `rank`, at the lowest free offset each, and
 /// gives the arena's size.
 static int64_t place(std::vector<PlacedBuffer> &buffers, Rank rank) {
-  std::vector<PlacedBuffer *> order;
-  order.reserve(buffers.size());
-  for (PlacedBuffer &buffer : buffers)
-    order.push_back(&buffer);
+  auto order = llvm::to_vector(llvm::make_pointer_range(buffers));
   // Among equals the first used goes first: buffers lie in order of use.
   llvm::sort(order, [&](const PlacedBuffer *a, const PlacedBuffer *b) {
     return std::pair(rank(*a), a) < std::pair(rank(*b), b);
@@ -47,7 +44,7 @@ static int64_t place(std::vector<PlacedBuffer> &buffers, Rank rank) {
   for (PlacedBuffer *buffer : order) {
     int64_t offset = 0;
     for (PlacedBuffer *other : placed)
-      if (other->meets(*buffer) && offset + buffer->bytes > other->offset)
+      if (other->overlaps(*buffer) && offset + buffer->bytes > other->offset)
         offset = std::max(offset, other->offset + other->bytes);
     buffer->offset = offset;
     arena = std::max(arena, offset + buffer->bytes);
@@ -65,14 +62,16 @@ static int64_t place(std::vector<PlacedBuffer> &buffers, Rank rank) {
 static int64_t placeBest(std::vector<PlacedBuffer> &buffers) {
   static constexpr Rank ranks[] = {
       // Largest first.
-      [](const BufferLife &life) { return std::pair(-life.bytes, int64_t{0}); },
+      [](const LiveRange &range) {
+        return std::pair(-range.bytes, int64_t{0});
+      },
       // Longest-lived first: the residual stream lies below all else.
-      [](const BufferLife &life) {
-        return std::pair(life.firstPhase - life.lastPhase, -life.bytes);
+      [](const LiveRange &range) {
+        return std::pair(range.first - range.last, -range.bytes);
       },
       // First used first.
-      [](const BufferLife &life) {
-        return std::pair(life.firstPhase, -life.bytes);
+      [](const LiveRange &range) {
+        return std::pair(range.first, -range.bytes);
       },
   };
   std::vector<PlacedBuffer> best;
@@ -90,8 +89,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     plan::ProgramOp program = getOperation();
     std::vector<PlacedBuffer> buffers;
-    for (const BufferLife &life : bufferLives(program))
-      buffers.push_back({life});
+    for (const LiveRange &range : liveRanges(program))
+      buffers.push_back({range});
     OpBuilder builder(&getContext());
     program.setArenaBytesAttr(builder.getI64IntegerAttr(placeBest(buffers)));
     for (PlacedBuffer &buffer : buffers)

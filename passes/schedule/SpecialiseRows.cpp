@@ -36,20 +36,16 @@ struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
       clone.setName(bucket.name);
       clone->setAttr("llamac.max_rows",
                      builder.getI64IntegerAttr(bucket.maxRows));
-      clone->setAttr("llamac.max_wanted",
-                     builder.getI64IntegerAttr(bucket.maxWanted));
+      clone->setAttr("llamac.max_logits_rows",
+                     builder.getI64IntegerAttr(bucket.maxLogitsRows));
+      // The only row of a step is its logits row.
       if (bucket.maxRows == 1)
-        takeEveryRow(clone);
+        clone.walk([](kernel::GatherRowsOp gather) {
+          gather.replaceAllUsesWith(gather.getInput());
+          gather.erase();
+        });
     }
     step.erase();
-  }
-
-  /// The one row of a step is the wanted one.
-  static void takeEveryRow(func::FuncOp func) {
-    func.walk([](kernel::GatherRowsOp gather) {
-      gather.replaceAllUsesWith(gather.getInput());
-      gather.erase();
-    });
   }
 };
 

@@ -2,7 +2,7 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the arenas that llamac inspect --memory --json writes to stdin: no two
-buffers alive at once overlap, and the figures follow from the buffers."""
+buffers live at once overlap, and the figures follow from the buffers."""
 
 import json
 import sys
@@ -19,16 +19,16 @@ for program in report["programs"]:
     assert len(buffers) > 10, f"{name}: {len(buffers)} buffers"
     assert arena["arena"] == program["workspace"] == max(b["offset"] + b["bytes"] for b in buffers)
     assert arena["without_reuse"] == sum(b["bytes"] for b in buffers)
-    # One phase for each barrier, one before the first, one behind for the logits.
-    phases = range(program["barriers"] + 2)
-    alive = [sum(b["bytes"] for b in buffers if b["first_phase"] <= p <= b["last_phase"]) for p in phases]
-    assert arena["lower_bound"] == max(alive), f"{name}: {arena['lower_bound']}, alive are {alive}"
+    # One interval for each barrier, one before the first, one behind for the logits.
+    intervals = range(program["barriers"] + 2)
+    live = [sum(b["bytes"] for b in buffers if b["first_interval"] <= p <= b["last_interval"]) for p in intervals]
+    assert arena["lower_bound"] == max(live), f"{name}: {arena['lower_bound']}, live are {live}"
     assert arena["lower_bound"] <= arena["arena"] < arena["without_reuse"]
-    assert sum(b["last_phase"] == phases[-1] for b in buffers) == 1, f"{name}: only the logits outlive the program"
+    assert sum(b["last_interval"] == intervals[-1] for b in buffers) == 1, f"{name}: only the logits outlive the program"
     for i, a in enumerate(buffers):
         assert a["kernel"] in kernels and a["maker"], a
         for b in buffers[i + 1 :]:
-            apart_in_time = a["last_phase"] < b["first_phase"] or b["last_phase"] < a["first_phase"]
+            apart_in_time = a["last_interval"] < b["first_interval"] or b["last_interval"] < a["first_interval"]
             apart_in_space = (
                 a["offset"] + a["bytes"] <= b["offset"] or b["offset"] + b["bytes"] <= a["offset"]
             )

@@ -237,7 +237,7 @@ class CachedPlans(PlanCase):
                 shutil.copyfile(other, plan)
                 result = self.generate(self.models[0])
                 self.assertEqual(result.stdout, first)
-                self.assertRegex(result.stderr, r"warning: .*\.plan: (model|options): expected .*; the cached plan is made again")
+                self.assertRegex(result.stderr, r"warning: .*\.plan: (model|options): expected .*; the cached plan is compiled again")
                 self.assertNotIn("warning", self.generate(self.models[0]).stderr)
 
     def test_the_build_of_the_compiler_counts_and_not_its_file(self):

@@ -172,7 +172,7 @@ TEST_F(CostTest, QkvIsThreeProductsTurnedAndAppended) {
            "%wk: tensor<16x64x!llama.quant<q8_0>>, %n: tensor<64xf32>, "
            "%t: tensor<?x4x2xf32>, %kv: " +
                kv + ", %p: tensor<?xi32>, %s: tensor<?xi32>",
-           "%0, %1 = kernel.qkv %x, %wq, %wk, %wk norm(%n) turned by %t into "
+           "%0, %1 = kernel.qkv %x, %wq, %wk, %wk norm(%n) rotated by %t into "
            "%kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64} : "
            "(tensor<?x64xf32>, tensor<32x64xbf16>, "
            "tensor<16x64x!llama.quant<q8_0>>, "
@@ -205,8 +205,9 @@ TEST_F(CostTest, AttentionReadsTheCacheOnceAndComputesItsCausalHalf) {
 }
 
 TEST_F(CostTest, SplitAttentionTouchesTheSplitsThatItsKeysFill) {
-  const std::string config = "config = #kernel.attention_config<family = split,"
-                             " splits = 5, partial = 24>";
+  const std::string config =
+      "config = #kernel.attention_config<family = split_kv,"
+      " splits = 5, partial = 24>";
   const std::string text =
       "%0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = "
       "0.5 : f64, " +

@@ -17,7 +17,7 @@ func.func @rows_alone(%x: tensor<?x8xf32>) attributes {llamac.max_rows = 1 : i64
 
 // expected-error @below {{has no kernel.target: attach-target must come first}}
 module {
-  func.func @no_target(%x: tensor<?x8xf32>) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+  func.func @no_target(%x: tensor<?x8xf32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
     return
   }
 }
@@ -26,7 +26,7 @@ module {
 
 // expected-error @below {{target: expected cpu, cuda or sim, got tpu}}
 module attributes {kernel.target = #kernel.target<name = "tpu", context_size = 64>} {
-  func.func @unknown_target(%x: tensor<?x8xf32>) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+  func.func @unknown_target(%x: tensor<?x8xf32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
     return
   }
 }
@@ -35,7 +35,7 @@ module attributes {kernel.target = #kernel.target<name = "tpu", context_size = 6
 
 // expected-error @below {{target cuda: expected a cache of f16 or bf16, got q8_0}}
 module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 64, kv_type = "q8_0">} {
-  func.func @unknown_cache(%x: tensor<?x8xf32>) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+  func.func @unknown_cache(%x: tensor<?x8xf32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
     return
   }
 }
@@ -44,7 +44,7 @@ module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 
 
 // expected-error @below {{target cuda: expected one of sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a, got sm_70}}
 module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 64, gpu = "sm_70">} {
-  func.func @unknown_gpu(%x: tensor<?x8xf32>) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+  func.func @unknown_gpu(%x: tensor<?x8xf32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
     return
   }
 }
@@ -53,7 +53,7 @@ module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 
 
 // expected-error @below {{target cpu: expected one of generic, znver3, znver4, got z80}}
 module attributes {kernel.target = #kernel.target<name = "cpu", context_size = 64, tune_cpu = "z80">} {
-  func.func @unknown_processor(%x: tensor<?x8xf32>) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+  func.func @unknown_processor(%x: tensor<?x8xf32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
     return
   }
 }

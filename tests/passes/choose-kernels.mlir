@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: func.func @products_of_one_row
 // CHECK: config = #kernel.matmul_config<family = gemv, rowBlock = 1>
-func.func @products_of_one_row(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+func.func @products_of_one_row(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
@@ -17,7 +17,7 @@ func.func @products_of_one_row(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> ten
 
 // CHECK-LABEL: func.func @products_of_eight_rows
 // CHECK: config = #kernel.matmul_config<family = gemv, rowBlock = 8>
-func.func @products_of_eight_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> attributes {llamac.max_rows = 8 : i64, llamac.max_wanted = 8 : i64} {
+func.func @products_of_eight_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> attributes {llamac.max_logits_rows = 8 : i64, llamac.max_rows = 8 : i64} {
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
@@ -31,7 +31,7 @@ func.func @products_of_eight_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> 
 // CHECK: kernel.gather_rows
 // CHECK: kernel.rms_norm
 // CHECK: config = #kernel.matmul_config<family = gemv, rowBlock = 4>
-func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf32>, %wanted: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 4 : i64} {
+func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf32>, %wanted: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 512 : i64} {
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
@@ -51,15 +51,15 @@ func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf
 // CHECK-SAME: -> tensor<?x4x[[SPLITS:.*]]x[[PARTIAL:.*]]xf32>
 // CHECK-NEXT: %[[O:.*]] = kernel.attention_merge %[[P]] at %[[POS]] {config = #[[CONFIG]], kvHeads = 2 : i64, scale = 2.500000e-01 : f64} : (tensor<?x4x[[SPLITS]]x[[PARTIAL]]xf32>, tensor<?xi32>) -> tensor<?x64xf32>
 // CHECK-NEXT: return %[[O]]
-func.func @attention_of_one_row(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: tensor<?xi32>) -> tensor<?x64xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+func.func @attention_of_one_row(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: tensor<?xi32>) -> tensor<?x64xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %0 = kernel.attention %q over %kv at %pos, %seq {layer = 1 : i64, scale = 0.25 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }
 
 // CHECK-LABEL: func.func @attention_of_many_rows
-// CHECK: kernel.attention {{.*}} {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 1 : i64
+// CHECK: kernel.attention {{.*}} {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 1 : i64
 // CHECK-NOT: kernel.attention_merge
-func.func @attention_of_many_rows(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: tensor<?xi32>) -> tensor<?x64xf32> attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 64 : i64} {
+func.func @attention_of_many_rows(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: tensor<?xi32>) -> tensor<?x64xf32> attributes {llamac.max_logits_rows = 64 : i64, llamac.max_rows = 512 : i64} {
   %0 = kernel.attention %q over %kv at %pos, %seq {layer = 1 : i64, scale = 0.25 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }
@@ -67,7 +67,7 @@ func.func @attention_of_many_rows(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?
 // Ops of one form have no config.
 // CHECK-LABEL: func.func @no_choice
 // CHECK-NOT: config
-func.func @no_choice(%x: tensor<?x8xf32>, %n: tensor<8xf32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+func.func @no_choice(%x: tensor<?x8xf32>, %n: tensor<8xf32>) -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
 }

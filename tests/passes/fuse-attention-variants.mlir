@@ -322,7 +322,7 @@ func.func @as_many_keys_as_queries(%q: !mha_q, %k: !mha_heads, %v: !mha_heads, %
   return %o : !mha_q
 }
 
-// One key head serves all query heads.
+// All query heads read one key head.
 !mqa_q = tensor<?x8x16xf32>
 !mqa_kv = !llama.kv<layers = 2, heads = 1, size = 16>
 !mqa_heads = tensor<?x1x16xf32>

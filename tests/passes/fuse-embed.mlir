@@ -6,7 +6,7 @@
 // CHECK-LABEL: func.func @both
 // CHECK-SAME: (%[[TOKENS:.*]]: tensor<?xi32>, %[[POS:.*]]: tensor<?xi32>)
 // CHECK: %[[W:.*]] = llama.weight
-// CHECK-NEXT: %[[X:.*]], %[[T:.*]] = kernel.embed %[[TOKENS]], %[[W]] angles(%[[POS]]) {frequencies = dense<[1.000000e+00, 1.000000e-01]> : tensor<2xf64>}
+// CHECK-NEXT: %[[X:.*]], %[[T:.*]] = kernel.embed %[[TOKENS]], %[[W]] cos_sin(%[[POS]]) {frequencies = dense<[1.000000e+00, 1.000000e-01]> : tensor<2xf64>}
 // CHECK-NEXT: return %[[X]], %[[T]]
 func.func @both(%tokens: tensor<?xi32>, %pos: tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>) {
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
@@ -17,7 +17,7 @@ func.func @both(%tokens: tensor<?xi32>, %pos: tensor<?xi32>) -> (tensor<?x8xf32>
 
 // The table stands behind the embedding, and a reader of its rows between them.
 // CHECK-LABEL: func.func @table_last
-// CHECK: kernel.embed {{.*}} angles(
+// CHECK: kernel.embed {{.*}} cos_sin(
 // CHECK-NEXT: kernel.rms_norm
 // CHECK-NOT: kernel.rope_table
 func.func @table_last(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %w: tensor<9x8xbf16>, %n: tensor<8xf32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>) {

@@ -10,7 +10,7 @@
 // Grouped queries, a norm, and a value weight of its own type.
 // CHECK-LABEL: func.func @grouped
 // CHECK-SAME: (%[[X:.*]]: tensor<?x64xf32>, %[[N:.*]]: tensor<64xf32>, %[[Q:.*]]: tensor<32x64xbf16>, %[[K:.*]]: tensor<16x64xbf16>, %[[V:.*]]: tensor<16x64xf32>, %[[T:.*]]: tensor<?x4x2xf32>, %[[KV:.*]]: !kv, %[[P:.*]]: tensor<?xi32>, %[[S:.*]]: tensor<?xi32>)
-// CHECK-NEXT: %[[TURNED:.*]], %[[NEW:.*]] = kernel.qkv %[[X]], %[[Q]], %[[K]], %[[V]] norm(%[[N]]) turned by %[[T]] into %[[KV]] at %[[P]], %[[S]] {eps = 1.000000e-05 : f64, layer = 1 : i64}
+// CHECK-NEXT: %[[TURNED:.*]], %[[NEW:.*]] = kernel.qkv %[[X]], %[[Q]], %[[K]], %[[V]] norm(%[[N]]) rotated by %[[T]] into %[[KV]] at %[[P]], %[[S]] {eps = 1.000000e-05 : f64, layer = 1 : i64}
 // CHECK-NEXT: return %[[TURNED]], %[[NEW]]
 func.func @grouped(%x: tensor<?x64xf32>, %n: tensor<64xf32>, %wq: tensor<32x64xbf16>, %wk: tensor<16x64xbf16>, %wv: tensor<16x64xf32>, %t: !table, %kv: !kv, %p: !ids, %s: !ids) -> (tensor<?x32xf32>, !kv) {
   %q = kernel.matmul %x, %wq norm(%n) epilogue {
@@ -33,7 +33,7 @@ func.func @grouped(%x: tensor<?x64xf32>, %n: tensor<64xf32>, %wq: tensor<32x64xb
 // As many query heads as key heads, no norm, and the order of the products is
 // no concern.
 // CHECK-LABEL: func.func @plain
-// CHECK-NEXT: kernel.qkv %{{.*}}, %arg1, %arg2, %arg3 turned by
+// CHECK-NEXT: kernel.qkv %{{.*}}, %arg1, %arg2, %arg3 rotated by
 func.func @plain(%x: tensor<?x64xf32>, %wq: tensor<16x64xbf16>, %wk: tensor<16x64xbf16>, %wv: tensor<16x64xbf16>, %t: !table, %kv: !kv, %p: !ids, %s: !ids) -> (tensor<?x16xf32>, !kv) {
   %v = kernel.matmul %x, %wv epilogue {
   ^bb0(%acc: f32):

@@ -33,7 +33,7 @@ func.func private @declared(tensor<?x8xf32>)
 !kv = !llama.kv<layers = 2, heads = 2, size = 16>
 
 func.func @key_not_turned(%k: tensor<?x2x16xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> !kv {
-  // expected-error @below {{the appended key is not turned by llama.rope}}
+  // expected-error @below {{the appended key is not rotated by llama.rope}}
   %0 = llama.cache_append %kv, %k, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return %0 : !kv
 }
@@ -44,7 +44,7 @@ func.func @key_not_turned(%k: tensor<?x2x16xf32>, %pos: tensor<?xi32>, %seq: ten
 
 func.func @append_without_reader(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> !kv {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{no attention over layer 1 with a query turned by the key's table}}
+  // expected-error @below {{no attention over layer 1 with a query rotated by the key's table}}
   %1 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return %1 : !kv
 }
@@ -55,7 +55,7 @@ func.func @append_without_reader(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf3
 
 func.func @reader_of_another_layer(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{no attention over layer 1 with a query turned by the key's table}}
+  // expected-error @below {{no attention over layer 1 with a query rotated by the key's table}}
   %1 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   %2 = llama.attention %0, %1, %pos, %seq layer = 0 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %2 : tensor<?x2x16xf32>
@@ -68,7 +68,7 @@ func.func @reader_of_another_layer(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2x
 func.func @tables_differ(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %other: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
   %1 = llama.rope %k, %other : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{no attention over layer 1 with a query turned by the key's table}}
+  // expected-error @below {{no attention over layer 1 with a query rotated by the key's table}}
   %2 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   %3 = llama.attention %1, %2, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %3 : tensor<?x2x16xf32>
@@ -81,7 +81,7 @@ func.func @tables_differ(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %oth
 // The query is turned, but no append of the step does it.
 func.func @attention_without_append(%q: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %q, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{the query is not turned by llama.rope}}
+  // expected-error @below {{the query is not rotated by llama.rope}}
   %1 = llama.attention %0, %kv, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %1 : tensor<?x2x16xf32>
 }
@@ -121,7 +121,7 @@ func.func @turned_value_appended(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf3
 // The query is made of what the append gives: no launch can turn it before.
 func.func @query_of_the_appended(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{no attention over layer 1 with a query turned by the key's table}}
+  // expected-error @below {{no attention over layer 1 with a query rotated by the key's table}}
   %1 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   %2 = llama.attention %k, %1, %pos, %seq layer = 0 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   %3 = llama.rope %2, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
@@ -133,7 +133,7 @@ func.func @query_of_the_appended(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf3
 
 // Rows that are known on one side only.
 func.func @sum_of_other_rows(%x: tensor<?x8xf32>, %y: tensor<3x8xf32>) -> tensor<3x8xf32> {
-  // expected-error @below {{operand is 'tensor<?x8xf32>', expected the result's type 'tensor<3x8xf32>'}}
+  // expected-error @below {{element-wise operand is 'tensor<?x8xf32>', expected the result's type 'tensor<3x8xf32>'}}
   %0 = llama.add %x, %y : (tensor<?x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
   return %0 : tensor<3x8xf32>
 }

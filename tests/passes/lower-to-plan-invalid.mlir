@@ -8,15 +8,15 @@ func.func @step(%tokens: tensor<?xi32>) {
 
 // -----
 
-// expected-error @below {{expected @step's five arguments: tokens, positions, sequences, wanted, kv}}
-func.func @four(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>) attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+// expected-error @below {{expected @step's five arguments: tokens, positions, sequences, logits rows, kv}}
+func.func @four(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   return
 }
 
 // -----
 
 func.func @graph_op(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
-    -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+    -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   // expected-error @below {{cannot become a launch: lower-to-kernels must come first}}
   %x = llama.embedding %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
@@ -26,7 +26,7 @@ func.func @graph_op(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?x
 // -----
 
 func.func @product_without_config(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
-    -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+    -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
   // expected-error @below {{no kernel family of target cpu implements kernel.matmul as it is: choose-kernels must come first}}
@@ -42,7 +42,7 @@ func.func @product_without_config(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %
 !kv = !llama.kv<layers = 1, heads = 1, size = 8>
 
 func.func @attention_without_config(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !kv)
-    -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+    -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
   // expected-error @below {{no kernel family of target cpu implements kernel.attention as it is: choose-kernels must come first}}

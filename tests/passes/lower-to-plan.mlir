@@ -8,7 +8,7 @@
 // CHECK: %[[TOKENS:.*]] = plan.input tokens
 // CHECK: %[[POS:.*]] = plan.input positions
 // CHECK: %[[SEQ:.*]] = plan.input sequences
-// CHECK: %[[WANTED:.*]] = plan.input wanted
+// CHECK: %[[WANTED:.*]] = plan.input logits_rows
 // CHECK: %[[E:.*]] = plan.weight "tok_embeddings" : tensor<9x8xbf16>
 // CHECK: %[[X:.*]] = plan.buffer 128{{ *$}}
 // CHECK: plan.launch @[[EMBED:.*]](read %[[TOKENS]], read %[[E]], write %[[X]]) rows tokens <{{.*}}>{{ *$}}
@@ -23,12 +23,12 @@
 // CHECK: plan.launch @{{.*}}(read %[[X]], write %[[Z]]) rows tokens <{{.*}}>{{ *$}}
 // Rows behind gather_rows are the wanted ones, at most two here.
 // CHECK: %[[L:.*]] = plan.buffer 64{{ *$}}
-// CHECK: plan.launch @{{.*}}(read %[[Y]], read %[[WANTED]], write %[[L]]) rows wanted <{{.*}}> barrier
+// CHECK: plan.launch @{{.*}}(read %[[Y]], read %[[WANTED]], write %[[L]]) rows logits_rows <{{.*}}> barrier
 // CHECK: plan.logits %[[L]]
-// CHECK: } {max_rows = 4 : i64, max_wanted = 2 : i64}
-// CHECK: plan.kernel @[[EMBED]] family "embed" serves ["tok_embeddings"] {
+// CHECK: } {max_logits_rows = 2 : i64, max_rows = 4 : i64}
+// CHECK: plan.kernel @[[EMBED]] family "embed" roles ["tok_embeddings"] {
 func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
-    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_rows = 4 : i64, llamac.max_wanted = 2 : i64} {
+    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
@@ -61,7 +61,7 @@ func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor
 // CHECK: plan.launch @{{.*}}(read %[[X]], read %[[Y]], write %[[X]])
 // CHECK: plan.logits %[[X]]
 func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
-    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_rows = 4 : i64, llamac.max_wanted = 4 : i64} {
+    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
@@ -109,7 +109,7 @@ func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?x
 // CHECK: plan.kernel @[[ATTENTION]] family "attention"
 // CHECK: layer = 0 : i64
 func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !kv)
-    -> (tensor<?x8xf32>, !kv) attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 2 : i64} {
+    -> (tensor<?x8xf32>, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1, 0.01, 0.001]> : tensor<4xf64>} : (tensor<?xi32>) -> tensor<?x4x2xf32>
@@ -117,9 +117,9 @@ func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32
     : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
   %q1, %kv1 = kernel.rope_append %x, %x, %x, %t into %kv0 at %pos, %seq {layer = 1 : i64}
     : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
-  %o0 = kernel.attention %q0 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
+  %o0 = kernel.attention %q0 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
     : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
-  %o1 = kernel.attention %q1 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 1 : i64, scale = 0.25 : f64}
+  %o1 = kernel.attention %q1 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 1 : i64, scale = 0.25 : f64}
     : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
   %q2, %kv2 = kernel.rope_append %x, %x, %x, %t into %kv1 at %pos, %seq {layer = 0 : i64}
     : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
@@ -137,13 +137,13 @@ func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32
 // CHECK: plan.launch @[[B:gemv_wv_n8_k8_f16]](
 // CHECK: plan.launch @[[C:gemv_wq_n8_k8_bf16_2]](
 // CHECK: plan.launch @[[D:pointwise_n8]](
-// CHECK: plan.kernel @[[A]] family "gemv" serves ["layers.*.wq", "layers.*.wk"]
-// CHECK: plan.kernel @[[B]] family "gemv" serves ["layers.*.wv"]
-// CHECK: plan.kernel @[[C]] family "gemv" serves ["layers.*.wq"]
-// CHECK: plan.kernel @[[D]] family "pointwise" serves []
+// CHECK: plan.kernel @[[A]] family "gemv" roles ["layers.*.wq", "layers.*.wk"]
+// CHECK: plan.kernel @[[B]] family "gemv" roles ["layers.*.wv"]
+// CHECK: plan.kernel @[[C]] family "gemv" roles ["layers.*.wq"]
+// CHECK: plan.kernel @[[D]] family "pointwise" roles []
 // CHECK-NOT: plan.kernel
 func.func @sharing(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
-    -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+    -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %q = llama.weight "layers.0.wq" : tensor<8x8xbf16>
   %k = llama.weight "layers.11.wk" : tensor<8x8xbf16>
   %v = llama.weight "layers.0.wv" : tensor<8x8xf16>

@@ -3,7 +3,7 @@
 // RUN: llamac-opt %s --plan-memory | FileCheck %s
 // RUN: llamac-opt %s --plan-memory --plan-memory | FileCheck %s
 
-plan.kernel @k family "pointwise" serves [] {
+plan.kernel @k family "pointwise" roles [] {
 ^bb0(%x: tensor<?x8xf32>):
   %0 = kernel.pointwise %x body {
   ^bb0(%a: f32):
@@ -29,7 +29,7 @@ plan.program @chain {
   %d = plan.buffer 100
   plan.launch @k(read %c, write %d) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
   plan.logits %d
-} {max_rows = 1 : i64, max_wanted = 1 : i64}
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // Without a barrier launches may run in any order: what the first one reads is
 // alive while the second one writes.
@@ -46,7 +46,7 @@ plan.program @one_phase {
   %c = plan.buffer 64
   plan.launch @k(write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0>
   plan.logits %c
-} {max_rows = 1 : i64, max_wanted = 1 : i64}
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // The logits are read after the program: nothing takes their place, early as
 // they are written.
@@ -66,7 +66,7 @@ plan.program @early_logits {
   %d = plan.buffer 64
   plan.launch @k(read %c, write %d) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
   plan.logits %logits
-} {max_rows = 1 : i64, max_wanted = 1 : i64}
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // A large buffer goes first, small ones into the gap that it leaves.
 // CHECK-LABEL: plan.program @largest_first
@@ -82,9 +82,9 @@ plan.program @largest_first {
   %c = plan.buffer 64
   plan.launch @k(read %a, write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
   plan.logits %c
-} {max_rows = 1 : i64, max_wanted = 1 : i64}
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // CHECK-LABEL: plan.program @empty
 // CHECK: } {arena_bytes = 0 : i64
 plan.program @empty {
-} {max_rows = 1 : i64, max_wanted = 1 : i64}
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}

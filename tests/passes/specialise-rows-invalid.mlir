@@ -14,5 +14,5 @@ module {
 // expected-error @below {{no function @step to specialise by rows}}
 module {
   plan.program @step {
-  } {max_rows = 1 : i64, max_wanted = 1 : i64}
+  } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 }

@@ -3,11 +3,11 @@
 // RUN: llamac-opt %s --attach-target --specialise-rows | FileCheck %s
 
 // CHECK-NOT: @step
-// CHECK: func.func @decode(%{{.*}}: tensor<?x8xf32>, %{{.*}}: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 1 : i64, llamac.max_wanted = 1 : i64} {
+// CHECK: func.func @decode(%{{.*}}: tensor<?x8xf32>, %{{.*}}: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
 // CHECK-NEXT: %[[Y:.*]] = kernel.pointwise
 // CHECK-NOT: kernel.gather_rows
 // CHECK: return %[[Y]]
-// CHECK: func.func @prefill(%{{.*}}: tensor<?x8xf32>, %{{.*}}: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_rows = 512 : i64, llamac.max_wanted = 64 : i64} {
+// CHECK: func.func @prefill(%{{.*}}: tensor<?x8xf32>, %{{.*}}: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 64 : i64, llamac.max_rows = 512 : i64} {
 // CHECK-NEXT: %[[Y:.*]] = kernel.pointwise
 // CHECK: %[[G:.*]] = kernel.gather_rows %[[Y]], %{{.*}}
 // CHECK-NEXT: return %[[G]]

@@ -129,6 +129,11 @@ function tabs(names, label, show) {
   return el("div", {}, list, panel);
 }
 
+// Tabs of the report's programs; `show` gives the panel of one.
+function programTabs(report, show) {
+  return tabs(report.programs.map((program) => program.name), "Programs", (index) => show(report, report.programs[index]));
+}
+
 // A table; columns are [title, class], rows lists of cells, each text or a node.
 function table(caption, columns, rows, foot) {
   const cell = (content, index, tag) =>
@@ -142,6 +147,11 @@ function table(caption, columns, rows, foot) {
     el("tbody", {}, ...rows.map(line)),
     foot ? el("tfoot", {}, line(foot)) : null,
   );
+}
+
+// A bar of `share` of `width` pixels, and the share in percent.
+function shareBar(share, width) {
+  return el("span", { class: "whole" }, el("span", { class: "share", style: `width:${(width * share).toFixed(1)}px` }), `${(100 * share).toFixed(1)} %`);
 }
 
 function legend(entries) {
@@ -167,7 +177,5 @@ function marksAround(low, high) {
 // About four steps of a power of two from 0 to `high`, in bytes.
 function byteMarks(high) {
   const step = 2 ** Math.ceil(Math.log2(Math.max(4, high) / 5));
-  const marks = [];
-  for (let mark = 0; mark <= high; mark += step) marks.push(mark);
-  return marks;
+  return Array.from({ length: Math.floor(high / step) + 1 }, (_, i) => i * step);
 }

@@ -21,7 +21,7 @@ function showKernels(report, body) {
       el(
         "p",
         { class: "quiet" },
-        `For a step whose last row attends to ${whole(basis.context)} tokens (--cost-context); logits are asked for of ${whole(basis.wanted)} ${basis.wanted === 1 ? "row" : "rows"}. Figures are of one launch; shares are of a whole step.`,
+        `For a step whose last row attends to ${whole(basis.context)} tokens (--cost-context); it computes logits of ${whole(basis.logits_rows)} ${basis.logits_rows === 1 ? "row" : "rows"}. Figures are of one launch; shares are of a whole step.`,
       ),
       el(
         "details",
@@ -32,15 +32,9 @@ function showKernels(report, body) {
       ),
     );
   } else {
-    body.append(el("p", { class: "note" }, "A plan does not hold what its kernels compute: FLOPs, activations, configurations and the roofline need the model. Weight bytes are those of all weights that the launches name."));
+    body.append(el("p", { class: "note" }, "A plan does not hold what its kernels compute: FLOPs, activations, configurations and the roofline need the model. Weight bytes count every weight that the launches name."));
   }
-  body.append(
-    tabs(
-      report.programs.map((program) => program.name),
-      "Programs",
-      (index) => programKernels(report, report.programs[index]),
-    ),
-  );
+  body.append(programTabs(report, programKernels));
 }
 
 function kernelName(kernel) {
@@ -52,7 +46,7 @@ function kernelName(kernel) {
   const facts = [kernel.shape, config].filter(Boolean).join("; ");
   return el(
     "span",
-    { title: kernel.serves.length ? `serves ${kernel.serves.join(", ")}` : null },
+    { title: kernel.roles.length ? `multiplies with ${kernel.roles.join(", ")}` : null },
     el("i", { style: `background:${familyColor(kernel.family)}` }),
     el("code", {}, kernel.name),
     facts ? el("div", { class: "quiet small" }, facts) : null,
@@ -87,7 +81,7 @@ function programKernels(report, program) {
       pair(cost.kv_read, cost.kv_written),
       cost.flops ? flops(cost.flops) : "\u2013",
       cost.flops ? (cost.flops / costBytes(cost)).toPrecision(3) : "\u2013",
-      el("span", { class: "whole" }, el("span", { class: "share", style: `width:${(60 * share).toFixed(1)}px` }), `${(100 * share).toFixed(1)} %`),
+      shareBar(share, 60),
     ];
   });
   const step = (of) => sum(program.uses, (use) => use.launches * of(use.cost));
@@ -108,14 +102,8 @@ function programKernels(report, program) {
     "",
     whole(launches),
     bytes(step((cost) => cost.weights)),
-    pair(
-      step((cost) => cost.inputs),
-      step((cost) => cost.outputs),
-    ),
-    pair(
-      step((cost) => cost.kv_read),
-      step((cost) => cost.kv_written),
-    ),
+    pair(step((cost) => cost.inputs), step((cost) => cost.outputs)),
+    pair(step((cost) => cost.kv_read), step((cost) => cost.kv_written)),
     flops(allFlops),
     (allFlops / total).toPrecision(3),
     bytes(total),
@@ -126,7 +114,7 @@ function programKernels(report, program) {
 
 function programCaption(program) {
   const rows = program.max_rows === 1 ? "1 row" : `up to ${whole(program.max_rows)} rows`;
-  return `Program ${program.name}: steps of ${rows}, logits of up to ${whole(program.max_wanted)}`;
+  return `Program ${program.name}: steps of ${rows}, logits of up to ${whole(program.max_logits_rows)}`;
 }
 
 // --- Roofline ----------------------------------------------------------------

@@ -1,6 +1,6 @@
 // What lies where in each program's arena, launch by launch.
 
-const phasesInWindow = 40;
+const intervalsInWindow = 40;
 
 function showMemory(report, body) {
   const hasLives = report.programs.some((program) => program.arena);
@@ -9,14 +9,10 @@ function showMemory(report, body) {
       "p",
       { class: "quiet" },
       hasLives
-        ? "Each rectangle is a buffer: from the first to the last phase that touches it, at its place in the arena. Launches between two barriers are one phase. Weights and the KV cache lie elsewhere."
-        : "A plan records where in the arena launches begin to read and write, not how large buffers are and how long they live (which needs the model): each mark is a place that a launch touches.",
+        ? "Each rectangle is a buffer: from the first to the last barrier interval that touches it, at its place in the arena. The launches between two barriers are one interval. Weights and the KV cache lie elsewhere."
+        : "A plan records where in the arena launches begin to read and write, not how large buffers are and when they are live (which needs the model): each mark is a place that a launch touches.",
     ),
-    tabs(
-      report.programs.map((program) => program.name),
-      "Programs",
-      (index) => programMemory(report, report.programs[index]),
-    ),
+    programTabs(report, programMemory),
   );
 }
 
@@ -26,23 +22,18 @@ function programMemory(report, program) {
     const { arena, without_reuse, lower_bound } = program.arena;
     const rows = [
       ["Arena, as planned", arena],
-      ["Most alive in one phase: no arena can be smaller", lower_bound],
-      ["All buffers side by side, without reuse", without_reuse],
-    ].map(([what, size]) => [
-      what,
-      bytes(size),
-      `${whole(size)} B`,
-      el("span", {}, el("span", { class: "share", style: `width:${((320 * size) / without_reuse).toFixed(1)}px` }), `${((100 * size) / without_reuse).toFixed(1)} %`),
-    ]);
+      ["Most live in one interval: no arena can be smaller", lower_bound],
+      ["All buffers, without reuse", without_reuse],
+    ].map(([what, size]) => [what, bytes(size), `${whole(size)} B`, shareBar(size / without_reuse, 320)]);
     panel.append(table(null, [["Workspace"], ["", "number"], ["", "number"], ["Of no reuse"]], rows));
   } else {
     panel.append(el("p", {}, `The arena has ${bytes(program.arena_bytes)} (${whole(program.arena_bytes)} B).`));
   }
-  const phases = program.launches.length ? program.launches[program.launches.length - 1].phase + 1 : 0;
+  const intervals = program.launches.length ? program.launches[program.launches.length - 1].interval + 1 : 0;
   const place = el("div", {});
-  const ranges = [[0, phases]];
-  if (phases > phasesInWindow * 1.5) for (let at = 0; at < phases; at += phasesInWindow) ranges.push([at, Math.min(phases, at + phasesInWindow)]);
-  const choice = el("select", {}, ...ranges.map(([first, last], i) => el("option", { value: i }, i ? `phases ${first} to ${last - 1}` : `all ${whole(phases)} phases`)));
+  const ranges = [[0, intervals]];
+  if (intervals > intervalsInWindow * 1.5) for (let at = 0; at < intervals; at += intervalsInWindow) ranges.push([at, Math.min(intervals, at + intervalsInWindow)]);
+  const choice = el("select", {}, ...ranges.map(([first, last], i) => el("option", { value: i }, i ? `intervals ${first} to ${last - 1}` : `all ${whole(intervals)} intervals`)));
   const draw = () => place.replaceChildren(memoryChart(report, program, ...ranges[Number(choice.value)]));
   choice.addEventListener("change", draw);
   choice.value = "0";
@@ -55,17 +46,17 @@ function memoryChart(report, program, first, last) {
   const width = 1200;
   const height = 400;
   const box = { left: 90, right: width - 20, top: 30, bottom: height - 46 };
-  const xOf = (phase) => box.left + ((box.right - box.left) * (phase - first)) / (last - first);
+  const xOf = (interval) => box.left + ((box.right - box.left) * (interval - first)) / (last - first);
   const yOf = (offset) => box.bottom - ((box.bottom - box.top) * offset) / Math.max(1, program.arena_bytes);
   const chart = svg("svg", { viewBox: `0 0 ${width} ${height}` });
   for (const offset of byteMarks(program.arena_bytes)) {
     chart.append(svg("line", { class: "grid", x1: box.left, x2: box.right, y1: yOf(offset), y2: yOf(offset) }), svg("text", { x: box.left - 8, y: yOf(offset) + 4, "text-anchor": "end", class: "quiet-text" }, bytes(offset)));
   }
   const apart = Math.max(1, Math.ceil((last - first) / 12));
-  for (let phase = first; phase < last; phase += apart)
-    chart.append(svg("line", { class: "grid", x1: xOf(phase), x2: xOf(phase), y1: box.bottom, y2: box.bottom + 5 }), svg("text", { x: xOf(phase), y: box.bottom + 19, class: "quiet-text" }, String(phase)));
+  for (let interval = first; interval < last; interval += apart)
+    chart.append(svg("line", { class: "grid", x1: xOf(interval), x2: xOf(interval), y1: box.bottom, y2: box.bottom + 5 }), svg("text", { x: xOf(interval), y: box.bottom + 19, class: "quiet-text" }, String(interval)));
   chart.append(
-    svg("text", { x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle", class: "quiet-text" }, "phase"),
+    svg("text", { x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle", class: "quiet-text" }, "barrier interval"),
     svg("line", { class: "limit", x1: box.left, x2: box.right, y1: yOf(program.arena_bytes), y2: yOf(program.arena_bytes) }),
     svg("text", { x: box.right, y: box.top - 8, "text-anchor": "end" }, `arena of ${program.name}: ${bytes(program.arena_bytes)}`),
   );
@@ -85,13 +76,13 @@ function memoryChart(report, program, first, last) {
 function bufferMarks(report, program, first, last, xOf, yOf) {
   const familyOf = new Map(report.kernels.map((kernel) => [kernel.name, kernel.family]));
   return program.arena.buffers
-    .filter((buffer) => buffer.last_phase >= first && buffer.first_phase < last)
+    .filter((buffer) => buffer.last_interval >= first && buffer.first_interval < last)
     .map((buffer) => {
       const family = familyOf.get(buffer.kernel);
-      const x = xOf(Math.max(first, buffer.first_phase));
+      const x = xOf(Math.max(first, buffer.first_interval));
       const y = yOf(buffer.offset + buffer.bytes);
-      const end = xOf(Math.min(last, buffer.last_phase + 1));
-      const text = `${buffer.maker} by ${buffer.kernel}: ${bytes(buffer.bytes)} at ${whole(buffer.offset)}, phases ${buffer.first_phase} to ${buffer.last_phase}`;
+      const end = xOf(Math.min(last, buffer.last_interval + 1));
+      const text = `${buffer.maker} by ${buffer.kernel}: ${bytes(buffer.bytes)} at ${whole(buffer.offset)}, intervals ${buffer.first_interval} to ${buffer.last_interval}`;
       const mark = svg("rect", { class: "buffer", x, y, width: end - x, height: Math.max(1.5, yOf(buffer.offset) - y), style: `fill:${familyColor(family)}` }, svg("title", {}, text));
       return { mark, text, family };
     });
@@ -99,13 +90,13 @@ function bufferMarks(report, program, first, last, xOf, yOf) {
 
 function touchMarks(report, program, first, last, xOf, yOf) {
   return program.launches
-    .filter((launch) => launch.phase >= first && launch.phase < last)
+    .filter((launch) => launch.interval >= first && launch.interval < last)
     .flatMap((launch) =>
       launch.offsets.map((offset) => {
         const kernel = report.kernels[launch.kernel];
-        const text = `${launch.label} by ${kernel.name} touches the arena at ${whole(offset)}, phase ${launch.phase}`;
-        const x = xOf(launch.phase);
-        const mark = svg("rect", { class: "buffer", x, y: yOf(offset) - 5, width: xOf(launch.phase + 1) - x, height: 5, style: `fill:${familyColor(kernel.family)}` }, svg("title", {}, text));
+        const text = `${launch.label} by ${kernel.name} touches the arena at ${whole(offset)}, interval ${launch.interval}`;
+        const x = xOf(launch.interval);
+        const mark = svg("rect", { class: "buffer", x, y: yOf(offset) - 5, width: xOf(launch.interval + 1) - x, height: 5, style: `fill:${familyColor(kernel.family)}` }, svg("title", {}, text));
         return { mark, text, family: kernel.family };
       }),
     );

@@ -38,7 +38,7 @@ function showWeights(report, body) {
     whole(format.tensors),
     bytes(format.bytes),
     `${whole(format.bytes)} B`,
-    el("span", {}, el("span", { class: "share", style: `width:${((320 * format.bytes) / total).toFixed(1)}px` }), `${((100 * format.bytes) / total).toFixed(1)} %`),
+    shareBar(format.bytes / total, 320),
   ]);
   body.append(table("As the kernels read them", [["Element type"], ["Tensors", "number"], ["Bytes", "number"], ["", "number"], ["Of all"]], rows, ["All", whole(sum(report.weights, (format) => format.tensors)), bytes(total), `${whole(total)} B`, ""]));
 }
@@ -55,16 +55,26 @@ function showSource(report, body) {
   );
 }
 
+function showSection(report, id, title, show) {
+  const body = el("div", { id: `${id}-body` });
+  byId("nav").append(el("a", { href: `#${id}` }, title));
+  byId("main").append(el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), body));
+  show(report, body);
+}
+
 function start() {
   const report = JSON.parse(byId("data").textContent);
   startTheme();
   showFacts(report);
-  showPasses(report, byId("passes-body"));
-  showGraphs(report, byId("graph-body"));
-  showKernels(report, byId("kernels-body"));
-  showMemory(report, byId("memory-body"));
-  showWeights(report, byId("weights-body"));
-  showSource(report, byId("source-body"));
+  for (const section of [
+    ["passes", "Passes", showPasses],
+    ["graph", "Layer graph", showGraphs],
+    ["kernels", "Kernels", showKernels],
+    ["memory", "Memory", showMemory],
+    ["weights", "Weights", showWeights],
+    ["source", "Source", showSource],
+  ])
+    showSection(report, ...section);
 }
 
 start();

@@ -20,7 +20,7 @@
 // CHECK-NEXT:      *launch, operand<int>(*launch, 0), operand<void>(*launch, 1),
 // CHECK-NEXT:      operand<float>(*launch, 2));
 // CHECK-NEXT:}
-plan.kernel @embed_tokens family "embed" serves ["tok_embeddings"] {
+plan.kernel @embed_tokens family "embed" roles ["tok_embeddings"] {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q6_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q6_k>>) -> tensor<?x256xf32>
 }
@@ -35,7 +35,7 @@ plan.kernel @embed_tokens family "embed" serves ["tok_embeddings"] {
 // CHECK-NEXT:               operand<float>(*launch, 1));
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace rope_table_of_step
-plan.kernel @rope_table_of_step family "rope_table" serves ["rope_table"] {
+plan.kernel @rope_table_of_step family "rope_table" roles ["rope_table"] {
 ^bb0(%positions: tensor<?xi32>):
   %0 = kernel.rope_table %positions {frequencies = dense<[1.0, 0.1, 5.623413251903491E-4]> : tensor<3xf64>} : (tensor<?xi32>) -> tensor<?x3x2xf32>
 }
@@ -59,7 +59,7 @@ plan.kernel @rope_table_of_step family "rope_table" serves ["rope_table"] {
 // CHECK-NEXT:               {operand<void>(*launch, 1)}, Sink{operand<float>(*launch, 3)});
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace gemv_wq
-plan.kernel @gemv_wq family "gemv" serves ["layers.*.attention.wq", "layers.*.attention.wk"] {
+plan.kernel @gemv_wq family "gemv" roles ["layers.*.attention.wq", "layers.*.attention.wk"] {
 ^bb0(%x: tensor<?x96xf32>, %w: tensor<64x96x!llama.quant<q4_1>>, %n: tensor<96xf32>):
   %0 = kernel.matmul %x, %w norm(%n) epilogue {
   ^bb0(%acc: f32):
@@ -76,7 +76,7 @@ plan.kernel @gemv_wq family "gemv" serves ["layers.*.attention.wq", "layers.*.at
 // CHECK-NEXT:                              .maxRows = 1,
 // CHECK-NEXT:                              .panels = 4,
 // CHECK-NEXT:                              .ahead = 4096};
-plan.kernel @gemv_tiles family "gemv" serves ["layers.*.attention.wq"] {
+plan.kernel @gemv_tiles family "gemv" roles ["layers.*.attention.wq"] {
 ^bb0(%x: tensor<?x96xf32>, %w: tensor<64x96x!llama.quant<q4_1>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -110,7 +110,7 @@ plan.kernel @gemv_tiles family "gemv" serves ["layers.*.attention.wq"] {
 // CHECK-NEXT:               {operand<void>(*launch, 1), operand<void>(*launch, 2)},
 // CHECK-NEXT:               Sink{operand<float>(*launch, 3), operand<float>(*launch, 4)});
 // CHECK-NEXT:}
-plan.kernel @gemm_gate_up family "gemm" serves ["layers.*.feed_forward.w1"] {
+plan.kernel @gemm_gate_up family "gemm" roles ["layers.*.feed_forward.w1"] {
 ^bb0(%x: tensor<?x96xf32>, %w: tensor<40x96xbf16>, %v: tensor<40x96xbf16>, %r: tensor<?x40xf32>):
   %0 = kernel.matmul %x, %w, %v extras(%r) epilogue {
   ^bb0(%gate: f32, %up: f32, %e: f32):
@@ -142,7 +142,7 @@ plan.kernel @gemm_gate_up family "gemm" serves ["layers.*.feed_forward.w1"] {
 // CHECK-NEXT:                               .positions = operand<int>(*launch, 5),
 // CHECK-NEXT:                               .sequences = operand<int>(*launch, 6)},
 // CHECK-NEXT:                        .out = operand<float>(*launch, 8)});
-plan.kernel @append family "rope_append" serves ["layers.*.attention.rope_q"] {
+plan.kernel @append family "rope_append" roles ["layers.*.attention.rope_q"] {
 ^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
   %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq {layer = 0 : i64}
     : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
@@ -175,9 +175,9 @@ plan.kernel @append family "rope_append" serves ["layers.*.attention.rope_q"] {
 // CHECK-NEXT:                          .out = operand<float>(*launch, 10)});
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace qkv_of_a_layer
-plan.kernel @qkv_of_a_layer family "qkv_gemm" serves ["layers.*.attention.wq"] {
+plan.kernel @qkv_of_a_layer family "qkv_gemm" roles ["layers.*.attention.wq"] {
 ^bb0(%x: tensor<?x256xf32>, %q: tensor<64x256x!llama.quant<q4_k>>, %k: tensor<32x256x!llama.quant<q4_k>>, %v: tensor<32x256x!llama.quant<q6_k>>, %n: tensor<256xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
-  %0, %1 = kernel.qkv %x, %q, %k, %v norm(%n) turned by %t into %kv at %pos, %seq {config = #kernel.matmul_config<family = gemm, rowBlock = 0>, eps = 1.0e-5 : f64, layer = 0 : i64}
+  %0, %1 = kernel.qkv %x, %q, %k, %v norm(%n) rotated by %t into %kv at %pos, %seq {config = #kernel.matmul_config<family = gemm, rowBlock = 0>, eps = 1.0e-5 : f64, layer = 0 : i64}
     : (tensor<?x256xf32>, tensor<64x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q6_k>>, tensor<256xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
 }
 
@@ -195,9 +195,9 @@ plan.kernel @qkv_of_a_layer family "qkv_gemm" serves ["layers.*.attention.wq"] {
 // CHECK-NEXT:                             .positions = operand<int>(*launch, 2),
 // CHECK-NEXT:                             .sequences = operand<int>(*launch, 3),
 // CHECK-NEXT:                             .out = operand<float>(*launch, 5)});
-plan.kernel @attention_whole family "attention" serves ["layers.*.attention.softmax"] {
+plan.kernel @attention_whole family "attention" roles ["layers.*.attention.softmax"] {
 ^bb0(%q: tensor<?x64xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
-  %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
+  %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
     : (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
 }
 
@@ -205,9 +205,9 @@ plan.kernel @attention_whole family "attention" serves ["layers.*.attention.soft
 // CHECK-NEXT:  attentionSplit<AttentionConfig{.kv = {.kvHeads = 2,
 //      CHECK:      *launch, AttentionArgs{.q = operand<float>(*launch, 0),
 //      CHECK:                             .out = operand<float>(*launch, 5)});
-plan.kernel @attention_parts family "attention_split" serves ["layers.*.attention.softmax"] {
+plan.kernel @attention_parts family "attention_split" roles ["layers.*.attention.softmax"] {
 ^bb0(%q: tensor<?x64xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
-  %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = split, splits = 64, partial = 32>, layer = 0 : i64, scale = 0.25 : f64}
+  %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = split_kv, splits = 64, partial = 32>, layer = 0 : i64, scale = 0.25 : f64}
     : (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x64x32xf32>
 }
 
@@ -222,16 +222,16 @@ plan.kernel @attention_parts family "attention_split" serves ["layers.*.attentio
 // CHECK-NEXT:                                 .scale = 0.25f}>(
 // CHECK-NEXT:      *launch, operand<float>(*launch, 0), operand<int>(*launch, 1),
 // CHECK-NEXT:      operand<float>(*launch, 2));
-plan.kernel @merge family "attention_merge" serves ["layers.*.attention.softmax"] {
+plan.kernel @merge family "attention_merge" roles ["layers.*.attention.softmax"] {
 ^bb0(%p: tensor<?x4x64x32xf32>, %pos: tensor<?xi32>):
-  %0 = kernel.attention_merge %p at %pos {config = #kernel.attention_config<family = split, splits = 64, partial = 32>, kvHeads = 2 : i64, scale = 0.25 : f64}
+  %0 = kernel.attention_merge %p at %pos {config = #kernel.attention_config<family = split_kv, splits = 64, partial = 32>, kvHeads = 2 : i64, scale = 0.25 : f64}
     : (tensor<?x4x64x32xf32>, tensor<?xi32>) -> tensor<?x64xf32>
 }
 
 //      CHECK:extern "C" void norm(const CpuLaunch *launch) {
 // CHECK-NEXT:  rmsNorm<64>(*launch, operand<float>(*launch, 0), operand<float>(*launch, 1),
 // CHECK-NEXT:              1e-06f, operand<float>(*launch, 2));
-plan.kernel @norm family "rms_norm" serves ["norm"] {
+plan.kernel @norm family "rms_norm" roles ["norm"] {
 ^bb0(%x: tensor<?x64xf32>, %w: tensor<64xf32>):
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-6 : f64} : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?x64xf32>
 }
@@ -239,7 +239,7 @@ plan.kernel @norm family "rms_norm" serves ["norm"] {
 //      CHECK:extern "C" void gather(const CpuLaunch *launch) {
 // CHECK-NEXT:  gatherRows<64>(*launch, operand<float>(*launch, 0), operand<int>(*launch, 1),
 // CHECK-NEXT:                 operand<float>(*launch, 2));
-plan.kernel @gather family "gather_rows" serves ["wanted"] {
+plan.kernel @gather family "gather_rows" roles ["wanted"] {
 ^bb0(%x: tensor<?x64xf32>, %rows: tensor<?xi32>):
   %0 = kernel.gather_rows %x, %rows : (tensor<?x64xf32>, tensor<?xi32>) -> tensor<?x64xf32>
 }
@@ -247,7 +247,7 @@ plan.kernel @gather family "gather_rows" serves ["wanted"] {
 //      CHECK:extern "C" void gather_positions(const CpuLaunch *launch) {
 // CHECK-NEXT:  gatherRows<1>(*launch, operand<int>(*launch, 0), operand<int>(*launch, 1),
 // CHECK-NEXT:                operand<int>(*launch, 2));
-plan.kernel @gather_positions family "gather_rows" serves ["wanted"] {
+plan.kernel @gather_positions family "gather_rows" roles ["wanted"] {
 ^bb0(%x: tensor<?xi32>, %rows: tensor<?xi32>):
   %0 = kernel.gather_rows %x, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
 }
@@ -271,7 +271,7 @@ plan.kernel @gather_positions family "gather_rows" serves ["wanted"] {
 // CHECK-NEXT:                         operand<float>(*launch, 2)});
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace pointwise_add
-plan.kernel @pointwise_add family "pointwise" serves ["add"] {
+plan.kernel @pointwise_add family "pointwise" roles ["add"] {
 ^bb0(%x: tensor<?x24xf32>, %y: tensor<?x24xf32>):
   %0 = kernel.pointwise %x, %y body {
   ^bb0(%a: f32, %b: f32):
@@ -286,7 +286,7 @@ plan.program @decode {
   %b = plan.buffer 1024
   plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0>
   plan.logits %b
-} {max_rows = 1 : i64, max_wanted = 1 : i64}
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 plan.program @prefill {
   %t = plan.input tokens
@@ -295,4 +295,4 @@ plan.program @prefill {
   plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0>
   plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0> barrier
   plan.logits %b
-} {max_rows = 512 : i64, max_wanted = 64 : i64}
+} {max_logits_rows = 64 : i64, max_rows = 512 : i64}

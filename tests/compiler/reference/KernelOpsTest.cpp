@@ -298,11 +298,11 @@ protected:
     const std::string body =
         "%t = kernel.rope_table %p {frequencies = dense<0.5> : tensor<1xf64>} "
         ": (tensor<?xi32>) -> tensor<?x1x2xf32>\n"
-        "%turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s "
+        "%rotated, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s "
         "{layer = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xf32>, "
         "tensor<?x2xf32>, tensor<?x1x2xf32>, !kv, tensor<?xi32>, "
         "tensor<?xi32>) -> (tensor<?x4xf32>, !kv)\n"
-        "%o = kernel.attention %turned over %new at %p, %s {" +
+        "%o = kernel.attention %rotated over %new at %p, %s {" +
         config +
         "layer = 1 : i64, scale = 0.7 : f64} : (tensor<?x4xf32>, !kv, "
         "tensor<?xi32>, tensor<?xi32>) -> " +
@@ -411,12 +411,12 @@ TEST_F(KernelAttentionTest, QkvTurnsAndAppendsTheProductsOfTheNormedRows) {
       "%wv = llama.weight \"wv\" : tensor<2x3xf32>\n"
       "%t = kernel.rope_table %p {frequencies = dense<0.5> : tensor<1xf64>} "
       ": (tensor<?xi32>) -> tensor<?x1x2xf32>\n"
-      "%turned, %new = kernel.qkv %x, %wq, %wk, %wv norm(%n) turned by %t "
+      "%rotated, %new = kernel.qkv %x, %wq, %wk, %wv norm(%n) rotated by %t "
       "into %kv at %p, %s {eps = 1.0e-3 : f64, layer = 1 : i64} : "
       "(tensor<?x3xf32>, tensor<4x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, "
       "tensor<3xf32>, tensor<?x1x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) "
       "-> (tensor<?x4xf32>, !kv)\n"
-      "%o = kernel.attention %turned over %new at %p, %s "
+      "%o = kernel.attention %rotated over %new at %p, %s "
       "{layer = 1 : i64, scale = 0.7 : f64} : (tensor<?x4xf32>, !kv, "
       "tensor<?xi32>, tensor<?xi32>) -> tensor<?x4xf32>\n"
       "return %o, %new : tensor<?x4xf32>, !kv",
@@ -429,7 +429,7 @@ TEST_F(KernelAttentionTest, QkvTurnsAndAppendsTheProductsOfTheNormedRows) {
 
 TEST_F(KernelAttentionTest, SplitAttentionIsItsMergedResult) {
   const std::string config =
-      "config = #kernel.attention_config<family = split, "
+      "config = #kernel.attention_config<family = split_kv, "
       "splits = 3, partial = 4>, ";
   runAndCompare(config, "tensor<?x2x3x4xf32>",
                 "%m = kernel.attention_merge %o at %p {" + config +

@@ -162,7 +162,7 @@ TEST_F(OpsTest, GatherRowsRefusesARowOutside) {
              "return %y : tensor<?x2xf32>",
              {random({3, 2}), Indices{0, -1}});
   EXPECT_THAT(std::string(result.status().message()),
-              HasSubstr("wanted row 1: expected a row in [0, 3), got -1"));
+              HasSubstr("logits row 1: expected a row in [0, 3), got -1"));
 }
 
 TEST_F(OpsTest, RmsNormDividesByTheRootMeanSquare) {

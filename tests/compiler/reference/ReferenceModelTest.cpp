@@ -210,7 +210,7 @@ TEST_F(ReferenceModelTest, RowsThatCannotBeAreRefusedAndChangeNothing) {
       {{1, 2}, {3}, {0, 0}, {0}, "for each of 2 tokens, got 1 and 2"},
       {{97}, {3}, {0}, {0}, "row 0: expected a token in [0, 97), got 97"},
       {{-1}, {3}, {0}, {0}, "row 0: expected a token in [0, 97), got -1"},
-      {{1}, {3}, {0}, {1}, "wanted row 0: expected a row in [0, 1), got 1"},
+      {{1}, {3}, {0}, {1}, "logits row 0: expected a row in [0, 1), got 1"},
       {{1},
        {4},
        {0},

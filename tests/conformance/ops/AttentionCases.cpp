@@ -123,7 +123,7 @@ static std::string qkvText(const Program &program, const std::string &name) {
   const bool norm = program.weights.size() > 3;
   return absl::StrCat(
       "  %q, %newKv = kernel.qkv %x, %wq, %wk, %wv", norm ? " norm(%gain)" : "",
-      " turned by %table into %kv at %positions, %sequences {",
+      " rotated by %table into %kv at %positions, %sequences {",
       norm ? "eps = 1.0e-5 : f64, " : "", "layer = 0 : i64} : (", types,
       appendTypes(program.model), " loc(\"", name, "\")\n");
 }

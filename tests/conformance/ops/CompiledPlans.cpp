@@ -204,7 +204,7 @@ absl::StatusOr<std::string> PlanBuild::moduleText() {
             absl::StrCat(use.program->name, "_", bucket.name.str());
         made->programs[function] = use.program->name;
         text += functionText(*use.program, function, bucket.maxRows,
-                             bucket.maxWanted, InputsAs::Launches);
+                             bucket.maxLogitsRows, InputsAs::Launches);
       }
   return text;
 }

@@ -100,7 +100,8 @@ std::string functionText(const Program &program, const std::string &function,
   absl::StrAppend(&text, ") -> (", program.outType, ", ", kv,
                   program.samples ? ", tensor<?xi32>" : "",
                   ") attributes {llamac.max_rows = ", maxRows,
-                  " : i64, llamac.max_wanted = ", maxWanted, " : i64} {\n");
+                  " : i64, llamac.max_logits_rows = ", maxWanted,
+                  " : i64} {\n");
   for (const StoredWeight &weight : program.weights)
     absl::StrAppend(&text, "  %", weight.name, " = llama.weight \"",
                     program.weightName(weight), "\" : ", typeText(weight),

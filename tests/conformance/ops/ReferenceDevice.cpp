@@ -100,7 +100,7 @@ ReferencePrograms::run(const Program &program, const Step &step) {
     arguments.push_back(std::make_shared<reference::Value>(*indices));
   arguments.push_back(state);
   if (program.samples) {
-    reference::Indices words(step.draws.size() * reference::drawWords);
+    reference::Indices words(step.draws.size() * reference::samplingParamWords);
     std::memcpy(words.data(), step.draws.data(),
                 words.size() * sizeof(int32_t));
     arguments.push_back(std::make_shared<reference::Value>(std::move(words)));

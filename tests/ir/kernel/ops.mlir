@@ -13,10 +13,10 @@ func.func @embed(%tokens: tensor<?xi32>, %table: tensor<49152x576x!llama.quant<q
   return
 }
 
-// CHECK-LABEL: func.func @embed_with_angles
-func.func @embed_with_angles(%tokens: tensor<?xi32>, %table: tensor<9x8xbf16>, %positions: tensor<?xi32>) {
-  // CHECK: %{{.*}}, %{{.*}} = kernel.embed %{{.*}}, %{{.*}} angles(%{{.*}}) {frequencies = dense<[1.000000e+00, 1.000000e-01]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
-  %0, %1 = kernel.embed %tokens, %table angles(%positions) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
+// CHECK-LABEL: func.func @embed_with_cos_sin
+func.func @embed_with_cos_sin(%tokens: tensor<?xi32>, %table: tensor<9x8xbf16>, %positions: tensor<?xi32>) {
+  // CHECK: %{{.*}}, %{{.*}} = kernel.embed %{{.*}}, %{{.*}} cos_sin(%{{.*}}) {frequencies = dense<[1.000000e+00, 1.000000e-01]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
+  %0, %1 = kernel.embed %tokens, %table cos_sin(%positions) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>)
   return
 }
 
@@ -94,11 +94,11 @@ func.func @rope_append(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: ten
 // CHECK-LABEL: func.func @qkv
 func.func @qkv(%x: tensor<?x576xf32>, %wq: tensor<576x576xbf16>, %wk: tensor<192x576xf16>, %norm: tensor<576xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
                %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
-  // CHECK: %{{.*}}, %{{.*}} = kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} norm(%{{.*}}) turned by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64, layer = 29 : i64} : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
-  %q0, %kv0 = kernel.qkv %x, %wq, %wk, %wk norm(%norm) turned by %table into %kv at %positions, %sequences {eps = 1.0e-5 : f64, layer = 29 : i64}
+  // CHECK: %{{.*}}, %{{.*}} = kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} norm(%{{.*}}) rotated by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64, layer = 29 : i64} : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
+  %q0, %kv0 = kernel.qkv %x, %wq, %wk, %wk norm(%norm) rotated by %table into %kv at %positions, %sequences {eps = 1.0e-5 : f64, layer = 29 : i64}
     : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
-  // CHECK: kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} turned by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, layer = 0 : i64}
-  %q1, %kv1 = kernel.qkv %x, %wq, %wk, %wk turned by %table into %kv at %positions, %sequences {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, layer = 0 : i64}
+  // CHECK: kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} rotated by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, layer = 0 : i64}
+  %q1, %kv1 = kernel.qkv %x, %wq, %wk, %wk rotated by %table into %kv at %positions, %sequences {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, layer = 0 : i64}
     : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
   return
 }
@@ -108,15 +108,15 @@ func.func @attention(%q: tensor<?x576xf32>, %kv: !kv, %positions: tensor<?xi32>,
   // CHECK: kernel.attention %{{.*}} over %{{.*}} at %{{.*}}, %{{.*}} {layer = 0 : i64, scale = 1.250000e-01 : f64} : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
   %0 = kernel.attention %q over %kv at %positions, %sequences {layer = 0 : i64, scale = 0.125 : f64}
     : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
-  // CHECK: config = #kernel.attention_config<family = whole, splits = 0, partial = 0>
-  %1 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = whole, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.125 : f64}
+  // CHECK: config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>
+  %1 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.125 : f64}
     : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
-  // CHECK: config = #kernel.attention_config<family = split, splits = 8, partial = 80>
+  // CHECK: config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>
   // CHECK-SAME: -> tensor<?x9x8x80xf32>
-  %2 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = split, splits = 8, partial = 80>, layer = 0 : i64, scale = 0.125 : f64}
+  %2 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>, layer = 0 : i64, scale = 0.125 : f64}
     : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x8x80xf32>
-  // CHECK: kernel.attention_merge %{{.*}} at %{{.*}} {config = #kernel.attention_config<family = split, splits = 8, partial = 80>, kvHeads = 3 : i64, scale = 1.250000e-01 : f64} : (tensor<?x9x8x80xf32>, tensor<?xi32>) -> tensor<?x576xf32>
-  %3 = kernel.attention_merge %2 at %positions {config = #kernel.attention_config<family = split, splits = 8, partial = 80>, kvHeads = 3 : i64, scale = 0.125 : f64}
+  // CHECK: kernel.attention_merge %{{.*}} at %{{.*}} {config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>, kvHeads = 3 : i64, scale = 1.250000e-01 : f64} : (tensor<?x9x8x80xf32>, tensor<?xi32>) -> tensor<?x576xf32>
+  %3 = kernel.attention_merge %2 at %positions {config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>, kvHeads = 3 : i64, scale = 0.125 : f64}
     : (tensor<?x9x8x80xf32>, tensor<?xi32>) -> tensor<?x576xf32>
   return
 }

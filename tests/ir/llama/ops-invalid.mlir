@@ -38,7 +38,7 @@ func.func @norm_width(%x: tensor<?x8xf32>, %w: tensor<9xf32>) {
 // -----
 
 func.func @norm_eps(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
-  // expected-error @below {{'llama.rms_norm' op expects eps to be positive and finite, got -1.000000e-05 : f64}}
+  // expected-error @below {{'llama.rms_norm' op attribute 'eps' failed to satisfy constraint: 64-bit float attribute that is positive and finite}}
   %0 = llama.rms_norm %x, %w eps = -1.0e-5 : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
   return
 }
@@ -142,7 +142,7 @@ func.func @silu_shape(%x: tensor<?x8xf32>) {
 // -----
 
 func.func @scale_factor(%x: tensor<?x8xf32>) {
-  // expected-error @below {{'llama.scale' op expects factor to be positive and finite, got 0x7FF0000000000000 : f64}}
+  // expected-error @below {{'llama.scale' op attribute 'factor' failed to satisfy constraint: 64-bit float attribute that is positive and finite}}
   %0 = llama.scale %x by 0x7FF0000000000000 : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return
 }
@@ -442,7 +442,7 @@ func.func @attention_layer(%q: tensor<?x9x8xf32>, %kv: !kv, %p: tensor<?xi32>, %
 
 !kv = !llama.kv<layers = 2, heads = 3, size = 8>
 func.func @attention_scale(%q: tensor<?x9x8xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.attention' op expects scale to be positive and finite, got 0.000000e+00 : f64}}
+  // expected-error @below {{'llama.attention' op attribute 'scale' failed to satisfy constraint: 64-bit float attribute that is positive and finite}}
   %0 = llama.attention %q, %kv, %p, %s layer = 0 scale = 0.0 : (tensor<?x9x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x8xf32>
   return
 }

@@ -42,17 +42,17 @@ module attributes {llama.model = #llama.model<dim = 576, layers = 30, heads = 9,
 
 // -----
 
-// expected-error @below {{has the unknown attribute 'llama.config'; the llama dialect knows 'llama.model'}}
+// expected-error @below {{has 'llama.config' = 1 : i64; the llama dialect knows 'llama.model', a #llama.model on a module}}
 module attributes {llama.config = 1} {}
 
 // -----
 
-// expected-error @below {{expects 'llama.model' to be a #llama.model attribute, got 1 : i64}}
+// expected-error @below {{has 'llama.model' = 1 : i64; the llama dialect knows 'llama.model', a #llama.model on a module}}
 module attributes {llama.model = 1} {}
 
 // -----
 
-// expected-error @below {{has 'llama.model', which stands only on a module}}
+// expected-error @below {{has 'llama.model' = 1 : i64; the llama dialect knows 'llama.model', a #llama.model on a module}}
 func.func private @f() attributes {llama.model = 1}
 
 // -----

@@ -1,0 +1,205 @@
+//===- ReferenceTarget.cpp - Commands on the reference --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/ReferenceTarget.h"
+
+#include "compiler/driver/PlanCache.h"
+#include "compiler/reference/ReferenceModel.h"
+#include "runtime/base/Status.h"
+#include "runtime/io/Dequantize.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace llamac {
+
+reference::WeightReader checkpointReader(const Checkpoint &checkpoint) {
+  return [&weights = checkpoint.weights](const reference::Weight &weight,
+                                         int64_t firstRow, int64_t numRows,
+                                         float *out) -> absl::Status {
+    const WeightSource *source = weights.find(weight.name);
+    if (!source)
+      return internalError(
+          absl::StrCat("the model has no weight ", weight.name));
+    if (source->type == weight.type)
+      return weights.readRowsAsF32(*source, firstRow, numRows, out);
+    const int64_t elements = numRows * weight.cols;
+    std::vector<uint8_t> stored(dataTypeBytes(weight.type, elements));
+    LLAMAC_RETURN_IF_ERROR(weights.readRowsAs(*source, weight.type, firstRow,
+                                              numRows, stored.data()));
+    dequantizeRow(weight.type, stored.data(), elements, out);
+    return absl::OkStatus();
+  };
+}
+
+namespace {
+
+/// A checkpoint as the reference runs it.
+class ReferenceTarget {
+public:
+  /// Usage error for a plan and for an unknown format.
+  static absl::StatusOr<std::unique_ptr<ReferenceTarget>>
+  open(const std::string &model, const std::string &weightFormat);
+
+  /// The logits that follow the last of `tokens`, or each of them, after
+  /// the first `seen` tokens of the only sequence. Accuracy error when they are
+  /// not finite.
+  absl::StatusOr<std::vector<float>> step(absl::Span<const int32_t> tokens,
+                                          int64_t seen, Wanted logitsOf);
+
+  const Checkpoint checkpoint;
+
+private:
+  std::unique_ptr<mlir::MLIRContext> context = createContext();
+  mlir::OwningOpRef<mlir::ModuleOp> graph;
+
+public:
+  std::unique_ptr<reference::ReferenceModel> model; ///< Of the graph.
+
+private:
+  explicit ReferenceTarget(Checkpoint checkpoint)
+      : checkpoint(std::move(checkpoint)) {}
+};
+
+class ReferenceDecoder final : public Decoder {
+public:
+  ReferenceDecoder(ReferenceTarget &target, const Tokenizer *words,
+                   int64_t context)
+      : target(target), words(words), maxTokens(context) {}
+
+  const Tokenizer *tokenizer() const override { return words; }
+  bool isStopId(int32_t id) const override {
+    return llvm::is_contained(target.checkpoint.tokenizer.stopIds, id);
+  }
+  int64_t context() const override { return maxTokens; }
+  int64_t length() const override { return tokensSeen; }
+
+  absl::StatusOr<int32_t> next(absl::Span<const int32_t> tokens,
+                               Sampler &sampler) override;
+
+private:
+  ReferenceTarget &target;
+  const Tokenizer *words;
+  int64_t maxTokens;
+  int64_t tokensSeen = 0;
+};
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<ReferenceTarget>>
+ReferenceTarget::open(const std::string &model,
+                      const std::string &weightFormat) {
+  if (namesPlan(model))
+    return usageError(absl::StrCat(
+        model, ": --target reference needs the model, not its plan"));
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
+  LLAMAC_RETURN_IF_ERROR(checkWeightFormat(weightFormat));
+  std::unique_ptr<ReferenceTarget> target(
+      new ReferenceTarget(std::move(checkpoint)));
+  LLAMAC_ASSIGN_OR_RETURN(target->graph,
+                          importGraph(*target->context, target->checkpoint));
+  mlir::PassManager pm(target->context.get());
+  addSteps(pm, graphSteps(weightFormat));
+  if (failed(pm.run(*target->graph)))
+    return internalError("the weights' formats cannot be assigned");
+  LLAMAC_ASSIGN_OR_RETURN(
+      target->model, reference::ReferenceModel::create(
+                         *target->graph, checkpointReader(target->checkpoint)));
+  return target;
+}
+
+absl::StatusOr<std::vector<float>>
+ReferenceTarget::step(absl::Span<const int32_t> tokens, int64_t seen,
+                      Wanted logitsOf) {
+  const auto count = static_cast<int32_t>(tokens.size());
+  std::vector<int32_t> positions(count);
+  std::iota(positions.begin(), positions.end(), static_cast<int32_t>(seen));
+  std::vector<int32_t> rows(logitsOf == Wanted::All ? count : 1, count - 1);
+  if (logitsOf == Wanted::All)
+    std::iota(rows.begin(), rows.end(), 0);
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::vector<float> logits,
+      model->step(tokens, positions, std::vector<int32_t>(count, 0), rows));
+  const auto all = absl::MakeConstSpan(logits);
+  const int64_t vocab = model->vocabSize();
+  for (size_t i = 0; i < rows.size(); ++i)
+    LLAMAC_RETURN_IF_ERROR(
+        checkLogits(all.subspan(i * vocab, vocab), seen + rows[i]));
+  return logits;
+}
+
+absl::Status referenceLogits(const std::string &model,
+                             const std::string &weightFormat,
+                             const LogitsOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                          parseTokenIds(options.tokens));
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<ReferenceTarget> target,
+                          ReferenceTarget::open(model, weightFormat));
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  LLAMAC_ASSIGN_OR_RETURN(
+      NpyWriter npy,
+      NpyWriter::create(options.output, count, target->model->vocabSize()));
+  // Scores are [heads, rows, keys] here: pieces keep them small.
+  const int64_t chunk = options.chunk > 0 ? options.chunk : 128;
+  for (int64_t first = 0; first < count; first += chunk) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        const std::vector<float> logits,
+        target->step(absl::MakeConstSpan(tokens).subspan(first, chunk), first,
+                     Wanted::All));
+    LLAMAC_RETURN_IF_ERROR(npy.writeRow(logits));
+  }
+  return npy.finish();
+}
+
+absl::StatusOr<int32_t> ReferenceDecoder::next(absl::Span<const int32_t> tokens,
+                                               Sampler &sampler) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (tokensSeen + count > maxTokens)
+    return usageError(absl::StrCat(
+        "context: the prompt makes ", tokensSeen + count, " tokens, it holds ",
+        maxTokens, "; shorten the prompt or give a larger --ctx-size"));
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                          target.step(tokens, tokensSeen, Wanted::Last));
+  tokensSeen += count;
+  return sampler.sample(logits);
+}
+
+absl::Status referenceRun(const std::string &model,
+                          const CompileOptions &compile,
+                          const RunOptions &options, std::FILE *out,
+                          std::FILE *log) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<ReferenceTarget> target,
+                          ReferenceTarget::open(model, compile.weightFormat));
+  CompileOptions resolved = compile;
+  resolved.target = "cpu"; // Whose context the reference takes.
+  LLAMAC_ASSIGN_OR_RETURN(resolved,
+                          resolveOptions(resolved, target->checkpoint.config));
+
+  LLAMAC_ASSIGN_OR_RETURN(const std::string blob,
+                          tokenizerBlob(target->checkpoint));
+  std::unique_ptr<Tokenizer> words;
+  if (!blob.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(words, loadTokenizer(blob));
+  }
+  auto encode = [&](absl::string_view text,
+                    bool special) -> absl::StatusOr<std::vector<int32_t>> {
+    if (!words)
+      return usageError(absl::StrCat(
+          model, ": there is no tokenizer; give the prompt as ids"));
+    return words->encode(text, {.special = special});
+  };
+  const std::optional<schema::SamplingT> sampling =
+      advisedSampling(target->checkpoint.generation);
+  ReferenceDecoder decoder(*target, words.get(), resolved.context);
+  return runDecoder({decoder, model, encode, sampling ? &*sampling : nullptr},
+                    options, out, log);
+}
+
+} // namespace llamac
