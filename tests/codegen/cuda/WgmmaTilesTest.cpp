@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/WgmmaTiles.h"
+#include "codegen/cuda/Configs.h"
 
 #include <gtest/gtest.h>
 
