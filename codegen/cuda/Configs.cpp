@@ -96,8 +96,7 @@ cuda::GemvConfig gemvConfig(Value weight, size_t weights,
 
 bool streams(Operation *op, const CudaTargetOptions &options) {
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
-  // Later GPUs have the instructions too, but nobody has tried what is best
-  // there.
+  // Later GPUs have the instructions too; what is best there was not measured.
   return options.gpu.tier == KernelTier::Sm90 &&
          attr.getFamily() == kernel::MatmulFamily::Gemv &&
          attr.getRowBlock() <= cuda::streamMaxRows &&
@@ -128,7 +127,7 @@ cuda::StreamConfig streamConfig(Operation *op,
   return config;
 }
 
-// Two weights halve the loads in flight: as many bytes are under way.
+// Two weights halve the loads in flight, so as many bytes are.
 cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
                                   kernel::MatmulConfigAttr attr) {
   cuda::GemvMmaConfig config{.format = formatRow(weight).format,

@@ -172,7 +172,6 @@ static void setPrologue(CudaKernelText &text, Operation *op,
                         ArrayRef<std::string> weights, StringRef rows,
                         StringRef epilogue) {
   if (!isWgmma(op)) {
-    text.header = "stream.cuh";
     text.parts += "constexpr StreamConfig config" +
                   textOf(weightsOf(op)[0], streamConfig(op, options)) + ";\n\n";
     text.prologue = llvm::formatv("WeightStream<config> stream({{{0}});\n",
@@ -217,6 +216,7 @@ static CudaKernelText matmulText(Operation *operation,
                     epilogue = "Epilogue{" + extras + "out}";
   StringRef outputs = "config.outputs";
   if (streams(op, options) || isWgmma(op)) {
+    text.header = isWgmma(op) ? "" : "stream.cuh";
     outputs = isWgmma(op) ? "config.parts[0]" : "config.product.outputs";
     setPrologue(text, op, options, weights, rows, epilogue);
   } else {

@@ -334,8 +334,8 @@ LLAMAC_DEVICE void cpAsyncCommit() {
   LLAMAC_PTX(llamacSim->cpAsyncCommit(), "cp.async.commit_group;");
 }
 
-/// Waits until at most the newest `pending` of the thread's groups are under
-/// way. Other threads see the bytes after a barrier that follows.
+/// Waits until at most the newest `pending` of the thread's groups are in
+/// flight. Other threads see the bytes after a barrier that follows.
 template <int pending> LLAMAC_DEVICE void cpAsyncWait() {
   LLAMAC_PTX(llamacSim->cpAsyncWait(pending), "cp.async.wait_group %0;",
              "n"(pending));

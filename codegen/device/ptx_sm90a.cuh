@@ -149,7 +149,7 @@ LLAMAC_DEVICE void wgmmaCommit() {
   LLAMAC_PTX(llamacSim->wgmmaCommit(), "wgmma.commit_group.sync.aligned;");
 }
 
-/// Waits until at most the newest `pending` groups are under way. Until then
+/// Waits until at most the newest `pending` groups are in flight. Until then
 /// neither the sums nor `a` may be touched, nor shared operands be overwritten.
 template <int pending> LLAMAC_DEVICE void wgmmaWait() {
   LLAMAC_PTX(llamacSim->wgmmaWait(pending), "wgmma.wait_group.sync.aligned %0;",

@@ -52,7 +52,7 @@ template <StreamConfig config> class SplitWeightStream {
   static constexpr int stepBlocks = splitStepBlocks(product);
   static constexpr int segmentSteps = divideUp(segmentBlocks, stepBlocks);
   /// Whether every warp has the same number of steps in every segment, and how
-  /// many of them are under way at a time.
+  /// many of them are in flight at a time.
   static constexpr bool isEven =
       Units::rowBytes % segment == 0 && segmentSteps % streamWarps == 0;
   static constexpr int unroll = 2 * product.maxRows;

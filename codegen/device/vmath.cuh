@@ -87,7 +87,7 @@ LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
     epilogue(row, column, acc[0], acc[1]);
 }
 
-/// A epilogue that keeps results as they are: f32 rows of `width`.
+/// An epilogue that keeps results as they are: f32 rows of `width`.
 template <long width> struct StoreRows {
   float *out;
 
@@ -96,7 +96,7 @@ template <long width> struct StoreRows {
   }
 };
 
-/// A epilogue that adds a residual, which may be where the results go.
+/// An epilogue that adds a residual, which may be where the results go.
 template <long width> struct AddRows {
   const float *residual;
   float *out;

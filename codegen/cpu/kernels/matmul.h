@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // gemv, for one row or a few, and gemm, for many: y[t] = W x[t], with a
-// prologue that supplies the rows of x and a epilogue that takes the results.
+// prologue that supplies the rows of x and an epilogue that takes the results.
 //
 // Both first bring the rows of x into the form the format is multiplied in, in
 // the thread's scratch, then walk their panels: 8-bit blocks for the formats

@@ -375,7 +375,7 @@ static std::vector<float> angleTable(const std::vector<int> &positions,
   return table;
 }
 
-TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
+TEST_P(Attention, RopeRotatesPairsAndAppendsToThePage) {
   std::vector<long> lengths = {0, 0, 0};
   Cache cache(kv, lengths, random);
   Step step({33, 1, 2 * c.pageTokens + 1}, /*distinct=*/true);
@@ -385,8 +385,7 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
   std::vector<float> v = oracle::randomFloats(step.rows() * kvWidth, 1, random);
   std::vector<float> table = angleTable(step.positions, h);
   std::vector<float> out(step.rows() * width, NAN);
-  cpu::RopeConfig rope = {.kv = kv, .heads = c.heads};
-  unit.run("ropeAppend" + c.suffix(), rowwiseShape(), step.rows(),
+  unit.run("ropeAppend" + c.suffix(), cpu::rowwiseShape(), step.rows(),
            {q.data(), k.data(), v.data(), table.data(), cache.pool.data(),
             cache.table.data(), step.positions.data(), step.sequences.data(),
             out.data()},
