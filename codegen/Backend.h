@@ -35,7 +35,7 @@ using SourceEdit =
     std::function<std::string(llvm::StringRef file, std::string text)>;
 
 /// How emitted source is laid out: formatted for people, or as it is written,
-/// which takes a fraction of the time, for source that nobody reads.
+/// which takes a fraction of the time.
 enum class SourceLayout { Formatted, AsWritten };
 
 class Backend {
@@ -50,7 +50,6 @@ public:
   /// Unsupported, with the field, for a model that no family takes.
   virtual absl::Status checkModel(const ModelConfig &config) const = 0;
 
-  /// How matrices lie in memory.
   virtual schema::WeightLayout matrixLayout() const = 0;
 
   /// How the KV cache lies in memory; for how many sequences is not said.
@@ -79,6 +78,18 @@ public:
   virtual absl::StatusOr<std::vector<PlanCode>>
   compile(llvm::ArrayRef<plan::KernelOp> kernels,
           const SourceEdit &edit) const = 0;
+};
+
+/// A backend whose target also knows its numerics.
+template <typename Target> class TargetBackend : public Backend {
+public:
+  explicit TargetBackend(const Target &target) : ownTarget(target) {}
+
+  const Target &target() const override { return ownTarget; }
+  const kernel::TargetNumerics &numerics() const override { return ownTarget; }
+
+private:
+  Target ownTarget;
 };
 
 } // namespace llamac

@@ -1,4 +1,4 @@
-//===- SourceText.cpp - What emitters write alike -------------------------===//
+//===- SourceText.cpp - Text that emitters share --------------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,10 +8,11 @@
 
 #include "codegen/SourceText.h"
 
-#include "codegen/ScalarRenderer.h"
-
 #include "mlir/IR/BuiltinOps.h"
 #include "clang/Format/Format.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <charconv>
 
@@ -60,14 +61,101 @@ std::string literal(double value) {
   return (digits + (isInteger ? ".0" : "")).str();
 }
 
+std::string frequenciesText(ElementsAttr frequencies, StringRef qualifiers) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "// Radians per position.\n"
+     << qualifiers << "constexpr double frequencies[] = {";
+  llvm::interleaveComma(frequencies.getValues<double>(), os,
+                        [&](double value) { os << literal(value); });
+  os << "};\n";
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Scalar regions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// How a scalar op reads on vectors; {0}, {1} are its operands.
+struct ScalarRow {
+  StringRef op;
+  const char *pattern;
+  StringRef result; ///< What the value is called.
+};
+
+} // namespace
+
+static constexpr ScalarRow scalarRows[] = {
+    {"arith.addf", "{0} + {1}", "sum"},
+    {"arith.divf", "{0} / {1}", "quotient"},
+    {"arith.mulf", "{0} * {1}", "product"},
+    {"arith.subf", "{0} - {1}", "difference"},
+    {"kernel.silu", "silu({0})", "activated"},
+};
+
+static const ScalarRow *findRow(Operation &op) {
+  const auto *row = llvm::find_if(scalarRows, [&](const ScalarRow &row) {
+    return row.op == op.getName().getStringRef();
+  });
+  return row == std::end(scalarRows) ? nullptr : row;
+}
+
 LogicalResult checkScalars(Operation &op, StringRef target) {
-  for (Region &region : op.getRegions()) {
-    Operation *unknown = nullptr;
-    if (!canRenderScalars(region, unknown))
-      return unknown->emitError() << "the " << target << " target has no "
-                                  << "rendering of " << unknown->getName();
-  }
+  for (Region &region : op.getRegions())
+    for (Operation &scalar : region.front().without_terminator())
+      if (!findRow(scalar))
+        return scalar.emitError() << "the " << target << " target has no "
+                                  << "rendering of " << scalar.getName();
   return success();
+}
+
+std::string functorText(StringRef name, Region &region, size_t accumulators,
+                        StringRef input, StringRef width,
+                        const FunctorStyle &style) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  Block &block = region.front();
+  const size_t inputs = block.getNumArguments() - accumulators;
+  auto pointer = [&](size_t i) { return (input + Twine(i)).str(); };
+  llvm::DenseMap<Value, std::string> names;
+  os << "struct " << name << " {\n";
+  for (size_t i = 0; i < inputs; ++i)
+    os << "const float *" << pointer(i) << ";\n";
+  os << "float *out;\n"
+     << style.qualifiers << "void operator()(long row, long column";
+  for (size_t i = 0; i < accumulators; ++i) {
+    std::string &argument = names[block.getArgument(i)];
+    argument = accumulators == 1 ? "acc" : "acc" + std::to_string(i);
+    os << ", " << style.vector << " " << argument;
+  }
+  os << style.parameters << ") const {\n"
+     << llvm::formatv(style.prologue, "", width);
+  for (size_t i = 0; i < inputs; ++i) {
+    std::string &argument = names[block.getArgument(accumulators + i)];
+    argument = "x" + std::to_string(i);
+    os << "const " << style.vector << " " << argument << " = "
+       << llvm::formatv(style.load, pointer(i), width) << ";\n";
+  }
+  llvm::StringMap<int> uses;
+  for (Operation &op : block.without_terminator()) {
+    const ScalarRow *row = findRow(op);
+    assert(row && "checked by checkScalars");
+    std::string &result = names[op.getResult(0)];
+    result = row->result.str();
+    if (const int count = ++uses[row->result]; count > 1)
+      result += std::to_string(count);
+    os << "const " << style.vector << " " << result << " = "
+       << llvm::formatv(
+              row->pattern, names.lookup(op.getOperand(0)),
+              op.getNumOperands() == 2 ? names.lookup(op.getOperand(1)) : "")
+       << ";\n";
+  }
+  os << llvm::formatv(style.store, "out", width,
+                      names.lookup(block.getTerminator()->getOperand(0)))
+     << ";\n}\n};\n";
+  return text;
 }
 
 } // namespace llamac

@@ -1,4 +1,4 @@
-//===- SourceText.h - What emitters write alike -----------------*- C++ -*-===//
+//===- SourceText.h - Text that emitters share ------------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -26,9 +26,31 @@ std::string describeKernel(plan::KernelOp kernel);
 /// The shortest decimal that reads back as `value`: "1.0", "1e-05".
 std::string literal(double value);
 
-/// Succeeds when every region of scalars of `op` can be written down; fails,
-/// with a diagnostic that names `target`, at the first op that cannot.
+/// An array of RoPE's frequencies called `frequencies`.
+std::string frequenciesText(mlir::ElementsAttr frequencies,
+                            llvm::StringRef qualifiers = "");
+
+/// Succeeds when every scalar region of `op` can be rendered; fails, with a
+/// diagnostic that names `target`, at the first op that cannot.
 mlir::LogicalResult checkScalars(mlir::Operation &op, llvm::StringRef target);
+
+/// How a target writes a functor that works on vectors of columns of a row.
+struct FunctorStyle {
+  const char *qualifiers; ///< Of its operator.
+  const char *vector;     ///< The type.
+  const char *parameters; ///< Of the operator, behind the others.
+  // Patterns: {0} is the pointer, {1} the width of its rows, {2} the value.
+  const char *prologue;
+  const char *load;
+  const char *store;
+};
+
+/// The functor `name` of a scalar region: `accumulators` arguments are
+/// parameters, the others are loaded from pointers called `input` and a number,
+/// and the result goes to `out`; all have rows of `width`.
+std::string functorText(llvm::StringRef name, mlir::Region &region,
+                        size_t accumulators, llvm::StringRef input,
+                        llvm::StringRef width, const FunctorStyle &style);
 
 } // namespace llamac
 

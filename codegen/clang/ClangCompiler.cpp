@@ -63,30 +63,18 @@ sourceFiles(const ClangJob &job, const SourceFile &unit) {
   return files;
 }
 
-/// Compiles one unit to an ELF relocatable object.
 static absl::StatusOr<std::string> compileObject(const ClangJob &job,
                                                  const ClangUnit &unit) {
   const std::string triple = llvm::sys::getDefaultTargetTriple();
   const std::string path = "/kernels/" + unit.source.name;
-  std::vector<const char *> args = {"-triple",
-                                    triple.c_str(),
-                                    "-emit-obj",
-                                    "-x",
-                                    "c++",
-                                    "-std=c++20",
-                                    "-fno-rtti",
-                                    "-nostdsysteminc",
-                                    "-nobuiltininc",
-                                    "-pic-level",
-                                    "2",
-                                    "-mrelocation-model",
-                                    "pic",
-                                    "-fvisibility=default",
-                                    "-I/kernels",
-                                    "-main-file-name",
-                                    unit.source.name.c_str(),
-                                    "-o",
-                                    "-"};
+  std::vector<const char *> args = {
+      "-emit-obj",          "-x",         "c++",
+      "-std=c++20",         "-fno-rtti",  "-nostdsysteminc",
+      "-nobuiltininc",      "-pic-level", "2",
+      "-mrelocation-model", "pic",        "-fvisibility=default",
+      "-I/kernels",         "-o",         "-"};
+  args.insert(args.end(), {"-triple", triple.c_str(), "-main-file-name",
+                           unit.source.name.c_str()});
   for (const std::string &arg : job.args)
     args.push_back(arg.c_str());
   for (const std::string &arg : unit.args)
@@ -174,7 +162,6 @@ static std::string readAll(int pipe) {
   return text;
 }
 
-/// Links objects to a shared object.
 static absl::StatusOr<std::string>
 linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
   std::vector<int> inputs;

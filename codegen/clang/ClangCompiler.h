@@ -35,7 +35,7 @@ struct ClangJob {
   std::string settings = {};
 };
 
-/// Compiles C++ units for the host, side by side, and links them to one ELF
+/// Compiles C++ units for the host, in parallel, and links them to one ELF
 /// shared object, whose bytes are the result. A unit sees the job's headers and
 /// no other file. Errors are internal and hold Clang's messages.
 ///

@@ -34,8 +34,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/CpuNumerics.h"
-
+#include "codegen/cpu/CpuTarget.h"
 #include "runtime/io/FloatBits.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -77,7 +76,7 @@ static double cacheTolerance(cpu::KvFormat format) {
   llvm_unreachable("no other format");
 }
 
-double CpuNumerics::tolerance(Operation *op, unsigned result) const {
+double CpuTarget::tolerance(Operation *op, unsigned result) const {
   const double products = roundsActivations(op) ? int8Tolerance : fp32Tolerance;
   if (isa<llama::KVType>(op->getResult(result).getType()))
     return products + cacheTolerance(targetOptions.kvFormat);
@@ -116,7 +115,7 @@ forEachRun(const cpu::KvConfig &kv, int64_t token,
       const int64_t first = head * kv.headSize + d;
       const int64_t scale =
           kv.pageTokens * kv.headSize + (d / count * kv.pageTokens + token) * 2;
-      // In Q8_0 a token has two elements side by side, else one.
+      // In Q8_0 a token has two consecutive elements, else one.
       const int64_t key =
           (token / 16 * kv.headSize + d) * 16 + token % 16 * (isQ8 ? 2 : 1);
       const int64_t value = token * cpu::paddedHead(kv.headSize) + d;
@@ -178,8 +177,8 @@ static void writeBlock(const CacheRun &run, const float *row, uint8_t *page) {
         isNumber ? std::lrint(row[run.first + i] / widened) : 0);
 }
 
-void CpuNumerics::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
-                         float *key, float *value) const {
+void CpuTarget::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
+                       float *key, float *value) const {
   const cpu::KvConfig config = kvConfig(kv, targetOptions);
   forEachRun(config, token, [&](const CacheRun &run, bool isKey) {
     float *row = isKey ? key : value;
@@ -190,9 +189,8 @@ void CpuNumerics::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
   });
 }
 
-void CpuNumerics::writeKv(llama::KVType kv, const float *key,
-                          const float *value, int64_t token,
-                          uint8_t *page) const {
+void CpuTarget::writeKv(llama::KVType kv, const float *key, const float *value,
+                        int64_t token, uint8_t *page) const {
   const cpu::KvConfig config = kvConfig(kv, targetOptions);
   forEachRun(config, token, [&](const CacheRun &run, bool isKey) {
     const float *row = isKey ? key : value;

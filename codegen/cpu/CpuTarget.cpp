@@ -8,20 +8,9 @@
 
 #include "codegen/cpu/CpuTarget.h"
 
-#include "llvm/ADT/StringSwitch.h"
-
 using namespace mlir;
 
 namespace llamac {
-
-std::optional<cpu::KvFormat> parseCpuKvFormat(StringRef name) {
-  return llvm::StringSwitch<std::optional<cpu::KvFormat>>(name)
-      .Case("f32", cpu::KvFormat::F32)
-      .Case("f16", cpu::KvFormat::F16)
-      .Case("bf16", cpu::KvFormat::BF16)
-      .Case("q8_0", cpu::KvFormat::Q8_0)
-      .Default(std::nullopt);
-}
 
 FailureOr<CpuTargetOptions> cpuTargetOptions(kernel::TargetAttr attr,
                                              kernel::EmitError emitError) {
@@ -51,35 +40,24 @@ cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options) {
   return config;
 }
 
-const CpuFamily *cpuFamilyOf(Operation *op) {
-  for (const CpuFamily &family : cpuFamilies())
-    if (family.implements(op))
-      return &family;
-  return nullptr;
-}
-
 // A bucket for 2 to 8 rows is no faster than the prefill program, which also
 // reads the weights once for all rows (docs/passes.md has the figures).
 std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
   return {{"decode", 1, 1},
-          {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
+          {"prefill", targetOptions.maxPrefill, targetOptions.maxLogitsRows}};
 }
 
 /// The tiles of a product of one row by `weights` matrices at a time, each of
-/// panels of `format` and `depth`: how many of the panels are read side by side
-/// and how far ahead. docs/performance.md has the figures that decide.
+/// panels of `format` and `depth`: how many panels to unroll over and the
+/// prefetch distance. docs/performance.md has the figures that decide.
 static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
                                PanelFormat format, int64_t depth,
                                int64_t weights) {
-  Builder builder(context);
-  auto tile = [&](StringRef name, int64_t value) {
-    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
-  };
   // Of all weights together `panels`.
   auto tiles = [&](int64_t panels, int64_t ahead) {
-    return builder.getDictionaryAttr(
-        {tile("panels", std::max<int64_t>(1, panels / weights)),
-         tile("ahead", ahead)});
+    return tilesAttr(
+        context,
+        {{"panels", std::max<int64_t>(1, panels / weights)}, {"ahead", ahead}});
   };
   // Each block in two places, which are two streams.
   const bool inTwoPlaces =
@@ -90,16 +68,14 @@ static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
   case Processor::Zen3: {
     if (!cpu::usesInt8(format))
       return tiles(cpu::mostPanels, 128);
-    // One panel at a time goes on into the next, two begin anew with each.
+    // One panel at a time is one stream, two are new streams with each panel.
     constexpr int64_t shortPanel = 12 << 10;
     const bool single = inTwoPlaces || panelBytes(format, depth) < shortPanel;
     return tiles(single ? 1 : 2, 2048);
   }
   case Processor::Zen4:
-    // It fetches a stream by itself: a prefetch is best that stays within the
-    // block being read.
-    return inTwoPlaces ? builder.getDictionaryAttr({tile("ahead", 1024)})
-                       : tiles(1, 128);
+    // The hardware prefetches streams: a prefetch within the block is best.
+    return inTwoPlaces ? tilesAttr(context, {{"ahead", 1024}}) : tiles(1, 128);
   }
   llvm_unreachable("no such processor");
 }
@@ -140,7 +116,7 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
 }
 
 std::vector<Attribute> CpuTarget::otherConfigs(Operation *op) const {
-  const CpuFamily *family = cpuFamilyOf(op);
+  const CpuFamily *family = findFamily(cpuFamilies(), op);
   std::vector<Attribute> configs;
   if (family && family->tiles)
     for (const Tiles &tiles : family->tiles(op, targetOptions))
@@ -149,12 +125,13 @@ std::vector<Attribute> CpuTarget::otherConfigs(Operation *op) const {
 }
 
 StringRef CpuTarget::familyName(Operation *op) const {
-  const CpuFamily *family = cpuFamilyOf(op);
+  const CpuFamily *family = findFamily(cpuFamilies(), op);
   return family ? family->name : "";
 }
 
 kernel::LaunchGeometry CpuTarget::geometry(Operation *op) const {
-  const cpu::LaunchShape shape = cpuFamilyOf(op)->shape(op, targetOptions);
+  const cpu::LaunchShape shape =
+      findFamily(cpuFamilies(), op)->shape(op, targetOptions);
   return {shape.items, shape.rowBlock, shape.scratchBytes};
 }
 

@@ -15,22 +15,20 @@
 #ifndef LLAMAC_CODEGEN_CPU_CPUTARGET_H
 #define LLAMAC_CODEGEN_CPU_CPUTARGET_H
 
-#include "codegen/Tiles.h"
-#include "ir/kernel/Kernel.h"
+#include "codegen/KernelOps.h"
 #include "ir/kernel/Target.h"
+#include "ir/kernel/TargetNumerics.h"
 #include "runtime/cpu/Processor.h"
 
 #include "llamac/cpu/config.h"
-
-#include "llvm/Support/raw_ostream.h"
 
 namespace llamac {
 
 /// What of a plan's options decides the cpu kernels.
 struct CpuTargetOptions {
-  int64_t context = 0;      ///< Tokens a sequence may hold.
-  int64_t maxPrefill = 512; ///< Rows of the largest step.
-  int64_t maxWanted = 64;   ///< Rows of it that may reach lm_head.
+  int64_t context = 0;        ///< Tokens a sequence may hold.
+  int64_t maxPrefill = 512;   ///< Rows of the largest step.
+  int64_t maxLogitsRows = 64; ///< Rows of it that may reach lm_head.
   cpu::KvFormat kvFormat = cpu::KvFormat::F16;
   Processor tuneFor = Processor::Generic; ///< Decides tiles, and no result.
 };
@@ -49,15 +47,20 @@ cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options);
 /// What the panels of `weight` hold.
 PanelFormat panelFormatOf(mlir::Value weight);
 
+/// A kernel as text: the config and functors, in a namespace of its own, and
+/// the call of its skeleton.
+struct CpuKernelText {
+  std::string parts;
+  std::string body;
+};
+
 /// One family of kernels; see Families.cpp for the list.
 struct CpuFamily {
   llvm::StringRef name;
   llvm::StringRef header; ///< Of its skeleton: "matmul.h".
   bool (*implements)(mlir::Operation *op);
   cpu::LaunchShape (*shape)(mlir::Operation *op, const CpuTargetOptions &);
-  /// Writes the kernel named `symbol` that does what `op` says.
-  void (*emit)(mlir::Operation *op, llvm::StringRef symbol,
-               const CpuTargetOptions &, llvm::raw_ostream &);
+  CpuKernelText (*text)(mlir::Operation *op, const CpuTargetOptions &);
   /// Sizes of kernels/config.h to choose from, beside those that the op has;
   /// null: there are none.
   std::vector<Tiles> (*tiles)(mlir::Operation *op,
@@ -66,11 +69,7 @@ struct CpuFamily {
 
 llvm::ArrayRef<CpuFamily> cpuFamilies();
 
-/// The family that implements `op`; null when none does, as for a product or
-/// attention whose config has not been chosen.
-const CpuFamily *cpuFamilyOf(mlir::Operation *op);
-
-class CpuTarget : public kernel::Target {
+class CpuTarget : public kernel::Target, public kernel::TargetNumerics {
 public:
   explicit CpuTarget(const CpuTargetOptions &options)
       : targetOptions(options) {}
@@ -83,6 +82,12 @@ public:
   bool otherConfigsAreExact() const override { return true; }
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
+
+  double tolerance(mlir::Operation *op, unsigned result) const override;
+  void readKv(llama::KVType kv, const uint8_t *page, int64_t token, float *key,
+              float *value) const override;
+  void writeKv(llama::KVType kv, const float *key, const float *value,
+               int64_t token, uint8_t *page) const override;
 
   const CpuTargetOptions &options() const { return targetOptions; }
 

@@ -13,10 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/Candidates.h"
-#include "codegen/OpShapes.h"
 #include "codegen/cuda/Configs.h"
-#include "codegen/cuda/WgmmaTiles.h"
 #include "runtime/cuda/Occupancy.h"
 
 #include "mlir/IR/OwningOpRef.h"
@@ -56,15 +53,6 @@ static std::vector<Tiles> grid(ArrayRef<Knob> knobs, const Tiles &fixed = {}) {
   return all;
 }
 
-/// The config that `op` would have with `tiles`.
-static kernel::MatmulConfigAttr matmulAttr(Operation *op, const Tiles &tiles) {
-  return cast<kernel::MatmulConfigAttr>(withTiles(op, tiles));
-}
-
-static kernel::MatmulConfigAttr matmulAttr(Operation *op) {
-  return cast<kernel::MatmulConfigAttr>(op->getAttr("config"));
-}
-
 /// `op` with other tiles; it stands in no block.
 static OwningOpRef<Operation *> copyWith(Operation *op, const Tiles &tiles) {
   OwningOpRef<Operation *> copy = op->clone();
@@ -72,45 +60,9 @@ static OwningOpRef<Operation *> copyWith(Operation *op, const Tiles &tiles) {
   return copy;
 }
 
-/// The products of a launch that share its tiles: first weights, and how many
-/// of the shape.
-static SmallVector<std::pair<Value, size_t>> productsOf(Operation *op) {
-  if (auto product = dyn_cast<kernel::MatmulOp>(op))
-    return {{product.getWeights()[0], product.getWeights().size()}};
-  SmallVector<std::pair<Value, size_t>> products;
-  for (Value weight : weightsOf(cast<kernel::QkvOp>(op)))
-    products.emplace_back(weight, 1);
-  return products;
-}
-
-/// Whether all products of `op` with `attr`, as `configOf` gives them, are what
-/// `isLegal` takes.
-template <typename ConfigOf, typename IsLegal>
-static bool allOf(Operation *op, kernel::MatmulConfigAttr attr,
-                  ConfigOf configOf, IsLegal isLegal) {
-  return llvm::all_of(productsOf(op), [&](const auto &product) {
-    return isLegal(configOf(product.first, product.second, attr));
-  });
-}
-
-static bool streamsWeights(Operation *op, const CudaTargetOptions &options) {
-  if (auto product = dyn_cast<kernel::MatmulOp>(op))
-    return streams(product, options);
-  return streams(cast<kernel::QkvOp>(op), options);
-}
-
-static cuda::StreamConfig streamOf(Operation *op,
-                                   const CudaTargetOptions &options) {
-  if (auto product = dyn_cast<kernel::MatmulOp>(op))
-    return streamConfig(product, options);
-  return streamConfig(cast<kernel::QkvOp>(op), options);
-}
-
-static cuda::WgmmaConfig wgmmaOf(Operation *op,
-                                 const CudaTargetOptions &options) {
-  if (auto product = dyn_cast<kernel::MatmulOp>(op))
-    return wgmmaConfig(product, options);
-  return wgmmaConfig(cast<kernel::QkvOp>(op), options);
+/// How many weights each product of `op` has.
+static size_t weightsOfProduct(Operation *op) {
+  return isa<kernel::QkvOp>(op) ? 1 : weightsOf(op).size();
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,35 +112,38 @@ static bool isLegal(const cuda::StreamConfig &config) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// About as many bytes in flight as by default, half of it and twice.
-static std::vector<Tiles> gemvGrid(const Tiles &fixed) {
-  std::vector<Tiles> all;
-  for (const Tiles &tiles : grid({{"outputsPerWarp", {2, 4}},
-                                  {"unroll", {1, 2, 4, 8}},
-                                  {"warps", {4, 8}}},
-                                 fixed)) {
-    const auto *sizes = &tiles[fixed.size()];
-    const int64_t loads = sizes[0].second * sizes[1].second;
-    if (loads >= 4 && loads <= 16)
-      all.push_back(tiles);
-  }
-  return all;
+/// Those of `tiles` with which all products of `op` are legal, as `configOf`
+/// gives them.
+template <typename ConfigOf>
+static std::vector<Tiles> legalOf(Operation *op, std::vector<Tiles> tiles,
+                                  ConfigOf configOf) {
+  llvm::erase_if(tiles, [&](const Tiles &sizes) {
+    const auto attr = cast<kernel::MatmulConfigAttr>(withTiles(op, sizes));
+    return llvm::any_of(weightsOf(op), [&](Value weight) {
+      return !isLegal(configOf(weight, weightsOfProduct(op), attr));
+    });
+  });
+  return tiles;
 }
 
 static std::vector<Tiles> gemvCandidates(Operation *op,
                                          const CudaTargetOptions &options) {
-  std::vector<Tiles> all;
-  const bool streams = streamsWeights(op, options);
+  const bool isStream = streams(op, options);
   // Beside a ring, registers as by default, with the sizes around it.
-  const Tiles fixed = streams ? Tiles{{"stream", 0}} : Tiles{};
-  for (const Tiles &tiles : gemvGrid(fixed))
-    if (allOf(op, matmulAttr(op, tiles), gemvConfig,
-              [](const cuda::GemvConfig &config) { return isLegal(config); }))
-      all.push_back(tiles);
-  if (!streams)
+  const Tiles fixed = isStream ? Tiles{{"stream", 0}} : Tiles{};
+  std::vector<Tiles> sizes = grid(
+      {{"outputsPerWarp", {2, 4}}, {"unroll", {1, 2, 4, 8}}, {"warps", {4, 8}}},
+      fixed);
+  // About as many bytes in flight as by default, half of it and twice.
+  llvm::erase_if(sizes, [&](const Tiles &tiles) {
+    const auto *own = &tiles[fixed.size()];
+    const int64_t loads = own[0].second * own[1].second;
+    return loads < 4 || loads > 16;
+  });
+  std::vector<Tiles> all = legalOf(op, std::move(sizes), gemvConfig);
+  if (!isStream)
     return all;
-  const cuda::StreamConfig own = streamOf(op, options);
-  const bool byMma = cuda::streamsByMma(own);
+  const bool byMma = cuda::streamsByMma(streamConfig(op, options));
   // A block more on each multiprocessor leaves no room for the next launch.
   const int64_t blocks = options.gpu.multiprocessors;
   std::vector<Knob> knobs = {{"stageBytes", {1024, 2048, 4096}},
@@ -196,21 +151,11 @@ static std::vector<Tiles> gemvCandidates(Operation *op,
   if (!byMma)
     knobs.push_back({"outputsPerWarp", {2, 4}});
   for (const Tiles &tiles : grid(knobs)) {
-    const cuda::StreamConfig config = streamOf(*copyWith(op, tiles), options);
+    const cuda::StreamConfig config =
+        streamConfig(*copyWith(op, tiles), options);
     if (cuda::streamsByMma(config) == byMma && isLegal(config))
       all.push_back(tiles);
   }
-  return all;
-}
-
-static std::vector<Tiles> gemvMmaCandidates(Operation *op) {
-  std::vector<Tiles> all;
-  for (const Tiles &tiles :
-       grid({{"unroll", {1, 2, 4, 8}}, {"warps", {4, 8, 16}}}))
-    if (allOf(
-            op, matmulAttr(op, tiles), gemvMmaConfig,
-            [](const cuda::GemvMmaConfig &config) { return isLegal(config); }))
-      all.push_back(tiles);
   return all;
 }
 
@@ -222,29 +167,25 @@ static std::vector<Tiles> gemmCandidates(Operation *op) {
                 {64, 128, 2, 2}, {128, 128, 4, 2}, {128, 128, 2, 4}};
   std::vector<Tiles> all;
   for (const auto &block : blocks)
-    for (const Tiles &tiles : grid({{"stages", {3, 4}}},
-                                   {{"blockRows", block.rows},
-                                    {"blockOutputs", block.outputs},
-                                    {"warpsAlongRows", block.alongRows},
-                                    {"warpsAlongOutputs", block.alongOutputs}}))
-      if (allOf(op, matmulAttr(op, tiles), gemmConfig,
-                [](const cuda::GemmConfig &config) { return isLegal(config); }))
-        all.push_back(tiles);
-  return all;
+    llvm::append_range(all, grid({{"stages", {3, 4}}},
+                                 {{"blockRows", block.rows},
+                                  {"blockOutputs", block.outputs},
+                                  {"warpsAlongRows", block.alongRows},
+                                  {"warpsAlongOutputs", block.alongOutputs}}));
+  return legalOf(op, std::move(all), gemmConfig);
 }
 
 static std::vector<Tiles> wgmmaCandidates(Operation *op,
                                           const CudaTargetOptions &options) {
-  std::vector<Tiles> all;
   // A panel for each weight at least.
-  const std::vector<int64_t> panels = wgmmaOf(op, options).weights == 2
-                                          ? std::vector<int64_t>{2}
-                                          : std::vector<int64_t>{1, 2};
-  for (const Tiles &tiles : grid({{"panels", panels},
-                                  {"panelOutputs", {64, 128}},
-                                  {"cluster", {1, 2}}}))
-    if (isLegalWgmma(wgmmaOf(*copyWith(op, tiles), options)))
-      all.push_back(tiles);
+  std::vector<int64_t> panels = {1, 2};
+  if (weightsOfProduct(op) == 2)
+    panels = {2};
+  std::vector<Tiles> all = grid(
+      {{"panels", panels}, {"panelOutputs", {64, 128}}, {"cluster", {1, 2}}});
+  llvm::erase_if(all, [&](const Tiles &tiles) {
+    return !isLegalWgmma(wgmmaConfig(*copyWith(op, tiles), options));
+  });
   return all;
 }
 
@@ -278,7 +219,8 @@ static std::vector<Tiles> legalTiles(Operation *op,
   case kernel::MatmulFamily::Gemv:
     return gemvCandidates(op, options);
   case kernel::MatmulFamily::GemvMma:
-    return gemvMmaCandidates(op);
+    return legalOf(op, grid({{"unroll", {1, 2, 4, 8}}, {"warps", {4, 8, 16}}}),
+                   gemvMmaConfig);
   case kernel::MatmulFamily::Gemm:
     return gemmCandidates(op);
   case kernel::MatmulFamily::Wgmma:
@@ -289,7 +231,7 @@ static std::vector<Tiles> legalTiles(Operation *op,
 
 std::vector<Tiles> candidatesOf(Operation *op,
                                 const CudaTargetOptions &options) {
-  const CudaFamily *family = cudaFamilyOf(op);
+  const CudaFamily *family = findFamily(cudaFamilies(), op);
   if (!family || !op->hasAttr("config"))
     return {};
   std::vector<Tiles> all;
@@ -298,7 +240,7 @@ std::vector<Tiles> candidatesOf(Operation *op,
     const OwningOpRef<Operation *> copy = copyWith(op, tiles);
     std::string parts = family->text(*copy, options).parts;
     if (llvm::is_contained(known, parts) ||
-        !excessOf(family->shape(*copy, options), options.gpu).empty())
+        !exceededLimit(family->shape(*copy, options), options.gpu).empty())
       continue;
     known.push_back(std::move(parts));
     all.push_back(tiles);
@@ -312,8 +254,8 @@ std::vector<Tiles> candidatesOf(Operation *op,
 
 /// Blocks that a multiprocessor has at a time, of threads that take about
 /// `registers`.
-static int64_t residentOf(const cuda::LaunchShape &shape, int registers,
-                          const GpuSpec &gpu) {
+static int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
+                           const GpuSpec &gpu) {
   const int most = gpu.smRegisters / (shape.threads * shape.minBlocks);
   return std::max(
       1, residentBlocks(gpu, {.registers = std::clamp(registers, 32, most),
@@ -335,8 +277,8 @@ static TileModel gemvModel(const cuda::GemvConfig &config,
   const int sums = config.maxRows * config.weights * config.outputsPerWarp;
   const int held = static_cast<int>(loads) * chunkRegisters;
   return {.rowBytes = config.depth * 4,
-          .flightBytes = int64_t{config.warps} * 32 * 16 * loads,
-          .resident = residentOf(shape, plainRegisters + sums + held, gpu)};
+          .bytesInFlight = int64_t{config.warps} * 32 * 16 * loads,
+          .occupancy = occupancyOf(shape, plainRegisters + sums + held, gpu)};
 }
 
 /// A block reads its input once for all of its tiles.
@@ -356,9 +298,9 @@ static TileModel streamModel(const cuda::StreamConfig &config,
             : cuda::streamWarps * cuda::streamStages(config) *
                   cuda::streamStageBytes(config);
   return {.rowBytes = config.product.depth * 4 *
-                      std::min<int64_t>(shape.items, tiles) / tiles,
-          .flightBytes = stage,
-          .resident = residentOf(shape, 128, gpu),
+                      std::min<int64_t>(shape.gridSize, tiles) / tiles,
+          .bytesInFlight = stage,
+          .occupancy = occupancyOf(shape, 128, gpu),
           .tiles = tiles,
           .usesMatrixUnits = byMma};
 }
@@ -369,8 +311,8 @@ static TileModel gemvMmaModel(const cuda::GemvMmaConfig &config,
   const int loads = 2 * config.unroll * config.weights;
   const int sums = config.weights * config.maxRows / 2;
   return {.rowBytes = config.depth * 4,
-          .flightBytes = int64_t{config.warps} * 32 * 16 * loads,
-          .resident = residentOf(
+          .bytesInFlight = int64_t{config.warps} * 32 * 16 * loads,
+          .occupancy = occupancyOf(
               shape, plainRegisters + sums + loads * chunkRegisters, gpu),
           .usesMatrixUnits = true};
 }
@@ -383,27 +325,29 @@ static TileModel gemmModel(const cuda::GemmConfig &config,
   const int sums = static_cast<int>(rows * outputs / 32);
   // Of each 16 of the depth a warp reads its rows as f32 and its outputs as
   // bf16.
-  return {
-      .weightRows = config.blockRows,
-      .rowBytes = config.depth * 4,
-      .flightBytes = int64_t{config.stages - 1} * cuda::gemmStageBytes(config),
-      .resident = residentOf(shape, 2 * plainRegisters + sums, gpu),
-      .localBytes = 1024 * (64 * rows + 32 * outputs) / (32 * rows * outputs),
-      .usesMatrixUnits = true};
+  return {.weightRows = config.blockRows,
+          .rowBytes = config.depth * 4,
+          .bytesInFlight =
+              int64_t{config.stages - 1} * cuda::gemmStageBytes(config),
+          .occupancy = occupancyOf(shape, 2 * plainRegisters + sums, gpu),
+          .localBytes =
+              1024 * (64 * rows + 32 * outputs) / (32 * rows * outputs),
+          .usesMatrixUnits = true};
 }
 
 static TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
   const int64_t outputs = int64_t{config.panels} * config.panelOutputs;
   // A warpgroup reads 64 rows of f32 and all outputs; a cluster's blocks copy
   // the rows together.
-  return {
-      .weightRows = cuda::wgmmaRows,
-      .rowBytes = config.depth * 4 / config.cluster,
-      .flightBytes = int64_t{config.stages - 1} * cuda::wgmmaStageBytes(config),
-      .resident = 1,
-      .tiles = cuda::wgmmaTiles(config),
-      .localBytes = 1024 * (int64_t{64} * 64 + 32 * outputs) / (2048 * outputs),
-      .usesMatrixUnits = true};
+  return {.weightRows = cuda::wgmmaRows,
+          .rowBytes = config.depth * 4 / config.cluster,
+          .bytesInFlight =
+              int64_t{config.stages - 1} * cuda::wgmmaStageBytes(config),
+          .occupancy = 1,
+          .tiles = cuda::wgmmaTiles(config),
+          .localBytes =
+              1024 * (int64_t{64} * 64 + 32 * outputs) / (2048 * outputs),
+          .usesMatrixUnits = true};
 }
 
 static TileModel attentionModel(kernel::AttentionOp op,
@@ -411,32 +355,34 @@ static TileModel attentionModel(kernel::AttentionOp op,
   if (attendsByWgmma(op, options))
     return {};
   const cuda::AttentionConfig config = attentionConfigOf(op, options);
-  const cuda::LaunchShape shape = cudaFamilyOf(op)->shape(op, options);
+  const cuda::LaunchShape shape =
+      findFamily(cudaFamilies(), op)->shape(op, options);
   const bool isWhole =
       op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit;
   return {.weightRows = shape.rowBlock,
-          .rowBytes = config.heads * config.kv.headSize * 4 / shape.items,
-          .flightBytes =
+          .rowBytes = config.heads * config.kv.headSize * 4 / shape.gridSize,
+          .bytesInFlight =
               int64_t{config.stages - 1} * cuda::attentionStageBytes(config),
-          .resident = residentOf(shape, 168, options.gpu),
-          .tiles = isWhole ? 0 : shape.items / config.splits,
+          .occupancy = occupancyOf(shape, 168, options.gpu),
+          .tiles = isWhole ? 0 : shape.gridSize / config.splits,
           .itemKeys = isWhole ? 0 : config.minSplitTokens,
           .usesMatrixUnits = true};
 }
 
 TileModel tileModelOf(Operation *op, const CudaTargetOptions &options) {
-  const CudaFamily *family = cudaFamilyOf(op);
+  const CudaFamily *family = findFamily(cudaFamilies(), op);
   if (!family || !op->hasAttr("config"))
     return {};
   if (auto attention = dyn_cast<kernel::AttentionOp>(op))
     return attentionModel(attention, options);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   const cuda::LaunchShape shape = family->shape(op, options);
-  const auto [weight, weights] = productsOf(op).front();
+  const Value weight = weightsOf(op).front();
+  const size_t weights = weightsOfProduct(op);
   switch (attr.getFamily()) {
   case kernel::MatmulFamily::Gemv:
-    return streamsWeights(op, options)
-               ? streamModel(streamOf(op, options), shape, options.gpu)
+    return streams(op, options)
+               ? streamModel(streamConfig(op, options), shape, options.gpu)
                : gemvModel(gemvConfig(weight, weights, attr), shape,
                            options.gpu);
   case kernel::MatmulFamily::GemvMma:
@@ -445,7 +391,7 @@ TileModel tileModelOf(Operation *op, const CudaTargetOptions &options) {
   case kernel::MatmulFamily::Gemm:
     return gemmModel(gemmConfig(weight, weights, attr), shape, options.gpu);
   case kernel::MatmulFamily::Wgmma:
-    return wgmmaModel(wgmmaOf(op, options));
+    return wgmmaModel(wgmmaConfig(op, options));
   }
   llvm_unreachable("no other family");
 }

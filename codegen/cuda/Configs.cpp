@@ -7,9 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/Configs.h"
-#include "codegen/OpShapes.h"
-#include "codegen/Tiles.h"
-#include "codegen/cuda/WgmmaTiles.h"
+
+#include <algorithm>
 
 using namespace mlir;
 
@@ -29,13 +28,9 @@ static constexpr FormatRow formatRows[] = {
 };
 
 const FormatRow &formatRow(Value weight) {
-  auto type = cast<RankedTensorType>(weight.getType());
-  StringRef name = llama::elementTypeName(type.getElementType());
-  for (const FormatRow &row : formatRows)
-    if (row.element == name)
-      return row;
+  const FormatRow *row = findFormat(formatRows, weight);
   // Any other is uploaded as bf16.
-  return formatRows[1];
+  return row ? *row : formatRows[1];
 }
 
 bool isPackable(Value weight) {
@@ -50,11 +45,24 @@ int64_t rowsOf(Value weight) {
 // Products
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> weightsOf(kernel::MatmulOp op) {
-  return llvm::to_vector(op.getWeights());
+SmallVector<Value> weightsOf(Operation *op) {
+  if (auto product = dyn_cast<kernel::MatmulOp>(op))
+    return llvm::to_vector(product.getWeights());
+  auto qkv = cast<kernel::QkvOp>(op);
+  return {qkv.getQueryWeight(), qkv.getKeyWeight(), qkv.getValueWeight()};
 }
-SmallVector<Value> weightsOf(kernel::QkvOp op) {
-  return {op.getQueryWeight(), op.getKeyWeight(), op.getValueWeight()};
+
+kernel::MatmulConfigAttr matmulAttr(Operation *op) {
+  return cast<kernel::MatmulConfigAttr>(op->getAttr("config"));
+}
+
+/// Matrices that share their input: several that lie apart, or `weights` of the
+/// first one's shape.
+static std::pair<SmallVector<Value>, int> partsOf(Operation *op) {
+  SmallVector<Value> weights = weightsOf(op);
+  if (isa<kernel::QkvOp>(op))
+    return {weights, 1};
+  return {{weights.front()}, static_cast<int>(weights.size())};
 }
 
 static bool areOfOneFormat(ArrayRef<Value> weights) {
@@ -86,25 +94,19 @@ cuda::GemvConfig gemvConfig(Value weight, size_t weights,
   return config;
 }
 
-/// Whether weights of few rows stream through shared memory, by instructions of
-/// sm_90. Later GPUs have them too, but nobody has tried what is best there.
-static bool streams(kernel::MatmulConfigAttr attr,
-                    const CudaTargetOptions &options) {
+bool streams(Operation *op, const CudaTargetOptions &options) {
+  const kernel::MatmulConfigAttr attr = matmulAttr(op);
+  // Later GPUs have the instructions too; what is best there was not measured.
   return options.gpu.tier == KernelTier::Sm90 &&
          attr.getFamily() == kernel::MatmulFamily::Gemv &&
          attr.getRowBlock() <= cuda::streamMaxRows &&
-         tileOf(attr, "stream", 1) != 0;
+         tileOf(attr, "stream", 1) != 0 && areOfOneFormat(weightsOf(op));
 }
 
-bool streams(kernel::MatmulOp op, const CudaTargetOptions &options) {
-  return streams(op.getConfigAttr(), options);
-}
-
-/// Of matrices that share their input and are all of one format: `weights` of
-/// the same shape, or parts that lie apart.
-static cuda::StreamConfig streamConfig(ArrayRef<Value> parts, size_t weights,
-                                       kernel::MatmulConfigAttr attr,
-                                       const CudaTargetOptions &options) {
+cuda::StreamConfig streamConfig(Operation *op,
+                                const CudaTargetOptions &options) {
+  const auto [parts, weights] = partsOf(op);
+  const kernel::MatmulConfigAttr attr = matmulAttr(op);
   cuda::StreamConfig config{.product = gemvConfig(parts.front(), weights, attr),
                             .parts = {},
                             .blocks = options.gpu.multiprocessors};
@@ -125,7 +127,7 @@ static cuda::StreamConfig streamConfig(ArrayRef<Value> parts, size_t weights,
   return config;
 }
 
-// Two weights halve the loads in flight: as many bytes are under way.
+// Two weights halve the loads in flight, so as many bytes are.
 cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
                                   kernel::MatmulConfigAttr attr) {
   cuda::GemvMmaConfig config{.format = formatRow(weight).format,
@@ -154,85 +156,92 @@ cuda::GemmConfig gemmConfig(Value weight, size_t weights,
 }
 
 bool takesWgmma(Operation *op, const CudaTargetOptions &options) {
-  const auto product = dyn_cast<kernel::MatmulOp>(op);
-  const SmallVector<Value> weights =
-      product ? weightsOf(product) : weightsOf(cast<kernel::QkvOp>(op));
+  const SmallVector<Value> weights = weightsOf(op);
   return options.gpu.tier == KernelTier::Sm90 &&
          llvm::all_of(weights, isPackable) && areOfOneFormat(weights);
 }
 
-/// Of matrices that share their input; `weights` of them have the first one's
-/// shape.
-static cuda::WgmmaConfig wgmmaConfig(ArrayRef<Value> parts, size_t weights,
-                                     kernel::MatmulConfigAttr attr,
-                                     const CudaTargetOptions &options) {
-  SmallVector<int64_t> outputs;
-  for (Value part : parts)
-    outputs.push_back(rowsOf(part));
+/// Shared memory besides the stages: their barriers, up to the alignment of the
+/// stages.
+static constexpr int barrierBytes = 1024;
+
+/// Of a ring: while one stage is multiplied, two are on their way.
+static constexpr int fewestStages = 3;
+
+static int stagesOf(const cuda::WgmmaConfig &config, const GpuSpec &gpu) {
+  const int operands =
+      cuda::wgmmaOperands(config) * cuda::wgmmaOperandBytes(config);
+  return (gpu.blockSharedBytes - barrierBytes - operands) /
+         cuda::wgmmaStageBytes(config);
+}
+
+/// A tile takes as long as its outputs, and as copying and rounding its share
+/// of the input, which is worth about 64 outputs; tiles are made in waves.
+static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles,
+                      const GpuSpec &gpu) {
+  const int64_t waves = cuda::divideUp(tiles, gpu.multiprocessors);
+  return waves * (int64_t{config.panels} * config.panelOutputs + 64);
+}
+
+/// Gives `config` the stages that its panels leave room for, and the blocks
+/// among which its tiles of at most `rows` rows are partitioned.
+static void partitionWgmmaTiles(cuda::WgmmaConfig &config, int64_t rows,
+                                const GpuSpec &gpu) {
+  const int64_t tiles = cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
+  config.blocks = static_cast<int>(std::min<int64_t>(
+      gpu.multiprocessors, cuda::divideUp(rows, cuda::wgmmaRows) * tiles));
+  config.stages = stagesOf(config, gpu);
+}
+
+cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
+                                   ArrayRef<int64_t> outputs, int64_t depth,
+                                   int weights, int64_t rows,
+                                   const GpuSpec &gpu) {
+  cuda::WgmmaConfig best{
+      .format = format, .parts = {}, .depth = depth, .weights = weights};
+  std::copy(outputs.begin(), outputs.end(), best.parts);
+  const int64_t rowBlocks = cuda::divideUp(rows, cuda::wgmmaRows);
+  int64_t bestTime = INT64_MAX;
+  // From the largest: of equals it reads the least.
+  for (const auto &[panels, panelOutputs] :
+       {std::pair(2, 128), std::pair(1, 128), std::pair(2, 64),
+        std::pair(1, 64)}) {
+    if (panels < weights)
+      continue;
+    cuda::WgmmaConfig config = best;
+    config.panels = panels;
+    config.panelOutputs = panelOutputs;
+    if (stagesOf(config, gpu) < fewestStages)
+      continue;
+    const int64_t time =
+        timeOf(config, rowBlocks * cuda::wgmmaTiles(config), gpu);
+    if (time < bestTime) {
+      best = config;
+      bestTime = time;
+    }
+  }
+  best.cluster = cuda::wgmmaTiles(best) > 1 ? 2 : 1;
+  partitionWgmmaTiles(best, rows, gpu);
+  return best;
+}
+
+bool isLegalWgmma(const cuda::WgmmaConfig &config) {
+  return config.stages >= fewestStages &&
+         (config.cluster == 1 || cuda::wgmmaTiles(config) > 1);
+}
+
+cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {
+  const auto [parts, weights] = partsOf(op);
+  const kernel::MatmulConfigAttr attr = matmulAttr(op);
   cuda::WgmmaConfig config = chooseWgmmaTiles(
-      formatRow(parts.front()).format, outputs, widthOf(parts.front()),
-      static_cast<int>(weights), options.maxPrefill, options.gpu);
+      formatRow(parts.front()).format,
+      llvm::to_vector(llvm::map_range(parts, rowsOf)), widthOf(parts.front()),
+      weights, options.maxPrefill, options.gpu);
   setTile(attr, "panels", config.panels);
   setTile(attr, "panelOutputs", config.panelOutputs);
   setTile(attr, "cluster", config.cluster);
-  dealWgmmaTiles(config, options.maxPrefill, options.gpu);
+  partitionWgmmaTiles(config, options.maxPrefill, options.gpu);
   return config;
-}
-
-cuda::WgmmaConfig wgmmaConfig(kernel::MatmulOp op,
-                              const CudaTargetOptions &options) {
-  return wgmmaConfig(op.getWeights()[0], op.getWeights().size(),
-                     op.getConfigAttr(), options);
-}
-
-cuda::WgmmaConfig wgmmaConfig(kernel::QkvOp op,
-                              const CudaTargetOptions &options) {
-  return wgmmaConfig(weightsOf(op), 1, op.getConfigAttr(), options);
-}
-
-cuda::StreamConfig streamConfig(kernel::MatmulOp op,
-                                const CudaTargetOptions &options) {
-  return streamConfig(op.getWeights()[0], op.getWeights().size(),
-                      op.getConfigAttr(), options);
-}
-
-bool streams(kernel::QkvOp op, const CudaTargetOptions &options) {
-  return streams(op.getConfigAttr(), options) && areOfOneFormat(weightsOf(op));
-}
-
-cuda::StreamConfig streamConfig(kernel::QkvOp op,
-                                const CudaTargetOptions &options) {
-  return streamConfig(weightsOf(op), 1, op.getConfigAttr(), options);
-}
-
-cuda::QkvConfig<cuda::GemvConfig>
-qkvGemvConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
-  auto product = [&](Value weight) {
-    return gemvConfig(weight, 1, op.getConfigAttr());
-  };
-  return {product(op.getQueryWeight()), product(op.getKeyWeight()),
-          product(op.getValueWeight()),
-          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
-}
-
-cuda::QkvConfig<cuda::GemvMmaConfig>
-qkvGemvMmaConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
-  auto product = [&](Value weight) {
-    return gemvMmaConfig(weight, 1, op.getConfigAttr());
-  };
-  return {product(op.getQueryWeight()), product(op.getKeyWeight()),
-          product(op.getValueWeight()),
-          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
-}
-
-cuda::QkvConfig<cuda::GemmConfig>
-qkvGemmConfig(kernel::QkvOp op, const CudaTargetOptions &options) {
-  auto product = [&](Value weight) {
-    return gemmConfig(weight, 1, op.getConfigAttr());
-  };
-  return {product(op.getQueryWeight()), product(op.getKeyWeight()),
-          product(op.getValueWeight()),
-          kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
 }
 
 //===----------------------------------------------------------------------===//

@@ -15,6 +15,8 @@
 #ifndef LLAMAC_CODEGEN_CUDA_CONFIGS_H
 #define LLAMAC_CODEGEN_CUDA_CONFIGS_H
 
+#include "codegen/KernelOps.h"
+#include "codegen/cuda/CostModel.h"
 #include "codegen/cuda/CudaTarget.h"
 
 namespace llamac {
@@ -32,12 +34,14 @@ const FormatRow &formatRow(mlir::Value weight);
 /// Whether the kernels take a matrix of the width of `weight`.
 bool isPackable(mlir::Value weight);
 
-/// Of a matrix.
 int64_t rowsOf(mlir::Value weight);
 
-/// Of a product, all of one shape; of query, key and value.
-llvm::SmallVector<mlir::Value> weightsOf(kernel::MatmulOp op);
-llvm::SmallVector<mlir::Value> weightsOf(kernel::QkvOp op);
+/// The matrices that `op`, a product or those of query, key and value,
+/// multiplies its input by.
+llvm::SmallVector<mlir::Value> weightsOf(mlir::Operation *op);
+
+/// The config of `op`, a product or those of query, key and value.
+kernel::MatmulConfigAttr matmulAttr(mlir::Operation *op);
 
 /// Rows x weights x loads in flight of a warp with two outputs that no GPU
 /// spills (the compile gate).
@@ -51,34 +55,43 @@ cuda::GemvMmaConfig gemvMmaConfig(mlir::Value weight, size_t weights,
 cuda::GemmConfig gemmConfig(mlir::Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr);
 
-/// The three as one launch.
-cuda::QkvConfig<cuda::GemvConfig>
-qkvGemvConfig(kernel::QkvOp op, const CudaTargetOptions &options);
-cuda::QkvConfig<cuda::GemvMmaConfig>
-qkvGemvMmaConfig(kernel::QkvOp op, const CudaTargetOptions &options);
-cuda::QkvConfig<cuda::GemmConfig>
-qkvGemmConfig(kernel::QkvOp op, const CudaTargetOptions &options);
-
-/// Whether gemv's weights stream through shared memory: on sm_90a, those of
-/// query, key and value when they are of one format, but where the tiles have
-/// `stream` 0.
-bool streams(kernel::MatmulOp op, const CudaTargetOptions &options);
-bool streams(kernel::QkvOp op, const CudaTargetOptions &options);
-cuda::StreamConfig streamConfig(kernel::MatmulOp op,
-                                const CudaTargetOptions &options);
-cuda::StreamConfig streamConfig(kernel::QkvOp op,
+/// Whether the gemv of `op` streams its weights through shared memory: on
+/// sm_90a, those of query, key and value when they are of one format, unless
+/// the tiles have `stream` 0.
+bool streams(mlir::Operation *op, const CudaTargetOptions &options);
+cuda::StreamConfig streamConfig(mlir::Operation *op,
                                 const CudaTargetOptions &options);
 
-cuda::WgmmaConfig wgmmaConfig(kernel::MatmulOp op,
+cuda::WgmmaConfig wgmmaConfig(mlir::Operation *op,
                               const CudaTargetOptions &options);
-cuda::WgmmaConfig wgmmaConfig(kernel::QkvOp op,
-                              const CudaTargetOptions &options);
+
+/// The tiles, stages and blocks of a launch for at most `rows` rows that makes
+/// the products of `outputs`, one number for each of at most three; each has
+/// `weights` weights of `depth` in `format`.
+cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
+                                   llvm::ArrayRef<int64_t> outputs,
+                                   int64_t depth, int weights, int64_t rows,
+                                   const GpuSpec &gpu);
+
+/// Whether the kernel takes such tiles: stages enough for a ring, and a
+/// neighbour for each block of a cluster.
+bool isLegalWgmma(const cuda::WgmmaConfig &config);
 
 cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
                                         const CudaTargetOptions &options);
 
 /// On sm_90a, attention of many rows by wgmma.
 bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options);
+
+/// The tiles that `op` may have in the place of its own, each of which makes a
+/// kernel of its own: members of the structs of config.h, and `stream`, 0 for
+/// gemv without a ring. They fit the GPU and its registers. None for an op
+/// without a config.
+std::vector<Tiles> candidatesOf(mlir::Operation *op,
+                                const CudaTargetOptions &options);
+
+/// What decides the time of `op` with the tiles that it has.
+TileModel tileModelOf(mlir::Operation *op, const CudaTargetOptions &options);
 
 } // namespace llamac
 

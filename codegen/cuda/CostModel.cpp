@@ -52,7 +52,8 @@ double predictedSeconds(const TileModel &tiles, int64_t blocks,
 
   // Pieces of work, and the blocks that may be at them at a time.
   double work = static_cast<double>(blocks) * passes;
-  double places = machine.multiprocessors * static_cast<double>(tiles.resident);
+  double places =
+      machine.multiprocessors * static_cast<double>(tiles.occupancy);
   if (tiles.itemKeys != 0) {
     const double shares = std::ceil(static_cast<double>(step.context) /
                                     static_cast<double>(tiles.itemKeys));
@@ -67,7 +68,7 @@ double predictedSeconds(const TileModel &tiles, int64_t blocks,
   // Each round waits for its first bytes, but for blocks that stay.
   const bool stays = tiles.tiles != 0 && tiles.itemKeys == 0;
   const double flowing =
-      std::min(1.0, static_cast<double>(tiles.flightBytes) * work / rounds /
+      std::min(1.0, static_cast<double>(tiles.bytesInFlight) * work / rounds /
                         (machine.bandwidth * machine.latency));
   const double fromMemory =
       static_cast<double>(cost.bytes()) / (machine.bandwidth * flowing) +

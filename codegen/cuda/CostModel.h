@@ -9,9 +9,9 @@
 // Orders the variants of a kernel, of which there may be hundreds: the model
 // need not be right about seconds, but put the best among the first few. A
 // launch takes as long as the slowest of what it does: reading memory, reading
-// from L2 what is read again, and computing. What resident blocks have in
-// flight is, by Little's law, bandwidth times latency or leaves bandwidth
-// unused; a last round that is not full leaves multiprocessors idle.
+// from L2 what is read again, and computing. By Little's law, bytes in flight
+// below bandwidth times latency leave bandwidth unused; a last wave that is not
+// full leaves multiprocessors idle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ namespace llamac {
 struct TileModel {
   int64_t weightRows = 0; ///< Rows that share a reading of the weights; 0: all.
   int64_t rowBytes = 0;   ///< Of an input row that every block reads.
-  int64_t flightBytes = 0; ///< Of weights that a block has in flight.
-  int64_t resident = 0;    ///< Blocks that a multiprocessor has at a time.
+  int64_t bytesInFlight = 0; ///< Of weights, of a block.
+  int64_t occupancy = 0;     ///< Blocks that a multiprocessor has at a time.
   /// Where the launch partitions its work among its blocks: the pieces of it,
   /// or, where it partitions keys, the blocks that it would need without.
   int64_t tiles = 0;

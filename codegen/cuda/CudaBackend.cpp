@@ -8,6 +8,7 @@
 
 #include "codegen/cuda/CudaBackend.h"
 
+#include "codegen/KernelOps.h"
 #include "codegen/SourceText.h"
 #include "runtime/base/Status.h"
 
@@ -44,7 +45,7 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
                        .pagesPerSequence = 1},
                       config.numHeads, 1);
   const std::string excess =
-      excessOf(cuda::attentionShape(attention), cudaTarget.options().gpu);
+      exceededLimit(cuda::attentionShape(attention), target().options().gpu);
   if (!excess.empty())
     return unsupportedError(absl::StrCat(
         "target cuda: attention of heads of ", config.headSize, " ", excess,
@@ -53,7 +54,7 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
 }
 
 schema::KvLayoutT CudaBackend::kvLayout(llama::KVType kv) const {
-  const cuda::KvConfig config = kvConfig(kv, cudaTarget.options());
+  const cuda::KvConfig config = kvConfig(kv, target().options());
   schema::KvLayoutT layout;
   layout.pageTokens = config.pageTokens;
   layout.pageBytes = cuda::kvPageBytes(config);
@@ -78,13 +79,14 @@ static bool namesWord(StringRef text, StringRef word) {
   return false;
 }
 
-/// The first of `text`'s parameters that a launch may write and that stands
-/// before the wait, itself or by its map; null when there is none.
+/// The first of `text`'s parameters that a launch may write and that the
+/// prologue uses, itself or by its map; null when it uses weights alone.
 static const CudaKernelText::Parameter *
-touchedAhead(const CudaKernelText &text) {
+touchedInPrologue(const CudaKernelText &text) {
   for (const CudaKernelText::Parameter &parameter : text.parameters)
-    if (!parameter.isWeight && (namesWord(text.ahead, parameter.name) ||
-                                namesWord(text.ahead, parameter.name + "Map")))
+    if (!parameter.isWeight &&
+        (namesWord(text.prologue, parameter.name) ||
+         namesWord(text.prologue, parameter.name + "Map")))
       return &parameter;
   return nullptr;
 }
@@ -96,7 +98,7 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
                               const cuda::LaunchShape &shape,
                               const CudaTargetOptions &options) {
   const bool overlaps = overlapsLaunches(options.gpu);
-  assert((overlaps || text.ahead.empty()) &&
+  assert((overlaps || text.prologue.empty()) &&
          "only a wait parts it from the body");
   std::string file;
   llvm::raw_string_ostream os(file);
@@ -108,7 +110,7 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
      << "\"\n\nusing namespace llamac::cuda;\n\n";
   if (!text.parts.empty())
     os << "namespace {\n" << text.parts << "} // namespace\n\n";
-  os << "// A grid of " << shape.items << " x "
+  os << "// A grid of " << shape.gridSize << " x "
      << (shape.rowBlock == 0 ? "1"
          : shape.rowBlock == 1
              ? "rows"
@@ -126,7 +128,7 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
     os << "LLAMAC_TENSOR_MAP(" << map << "), ";
   os << "int rows) {\n";
   if (overlaps)
-    os << "letNextLaunchBegin();\n" << text.ahead << "waitForLaunches();\n";
+    os << "letNextLaunchBegin();\n" << text.prologue << "waitForLaunches();\n";
   os << text.body << "\n}\n";
   return file;
 }
@@ -139,21 +141,21 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
     Operation &op = kernel.getPrototype();
     if (failed(checkScalars(op, "cuda")))
       return failure();
-    const CudaFamily *family = cudaFamilyOf(&op);
+    const CudaFamily *family = findFamily(cudaFamilies(), &op);
     if (!family)
       return kernel.emitError() << "no cuda kernel family implements "
                                 << op.getName() << " as it is";
-    const CudaTargetOptions &options = cudaTarget.options();
+    const CudaTargetOptions &options = target().options();
     const cuda::LaunchShape shape = family->shape(&op, options);
-    const std::string excess = excessOf(shape, options.gpu);
+    const std::string excess = exceededLimit(shape, options.gpu);
     if (!excess.empty())
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " " << excess;
     const CudaKernelText parts = family->text(&op, options);
-    if (const auto *touched = touchedAhead(parts))
+    if (const auto *touched = touchedInPrologue(parts))
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " touches " << touched->name
-             << " before it waits for the launches ahead";
+             << " before it waits for earlier launches";
     std::string text = kernelFile(kernel, *family, parts, shape, options);
     if (layout == SourceLayout::Formatted)
       text = formatSource(text);

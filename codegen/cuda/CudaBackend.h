@@ -10,21 +10,16 @@
 #define LLAMAC_CODEGEN_CUDA_CUDABACKEND_H
 
 #include "codegen/Backend.h"
-#include "codegen/cuda/CudaNumerics.h"
 #include "codegen/cuda/CudaTarget.h"
 
 namespace llamac {
 
 /// One .cu for each kernel, named after it.
-class CudaBackend : public Backend {
+class CudaBackend : public TargetBackend<CudaTarget> {
 public:
   explicit CudaBackend(const CudaTargetOptions &options)
-      : cudaTarget(options), cudaNumerics(options) {}
+      : TargetBackend(CudaTarget(options)) {}
 
-  const kernel::Target &target() const override { return cudaTarget; }
-  const kernel::TargetNumerics &numerics() const override {
-    return cudaNumerics;
-  }
   absl::Status checkModel(const ModelConfig &config) const override;
   schema::WeightLayout matrixLayout() const override {
     return schema::WeightLayout::Planes;
@@ -41,10 +36,6 @@ public:
   absl::StatusOr<std::vector<PlanCode>>
   compile(llvm::ArrayRef<plan::KernelOp> kernels,
           const SourceEdit &edit) const override;
-
-private:
-  CudaTarget cudaTarget;
-  CudaNumerics cudaNumerics;
 };
 
 } // namespace llamac

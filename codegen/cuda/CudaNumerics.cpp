@@ -22,8 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/CudaNumerics.h"
-
+#include "codegen/cuda/Configs.h"
 #include "runtime/cuda/WeightPacking.h"
 #include "runtime/io/FloatBits.h"
 
@@ -60,18 +59,14 @@ static bool roundsWeights(Operation *op) {
 
 /// What a rounding of the operands of `op` comes to in its result.
 static double productTolerance(Operation *op) {
-  kernel::MatmulConfigAttr config;
-  if (auto product = dyn_cast<kernel::MatmulOp>(op))
-    config = product.getConfigAttr();
-  else if (auto product = dyn_cast<kernel::QkvOp>(op))
-    config = product.getConfigAttr();
+  const auto config = op->getAttrOfType<kernel::MatmulConfigAttr>("config");
   const bool rounds =
       (config && config.getFamily() != kernel::MatmulFamily::Gemv) ||
       roundsWeights(op);
   return rounds ? cancellation * bf16Rounding : fp32Tolerance;
 }
 
-double CudaNumerics::tolerance(Operation *op, unsigned result) const {
+double CudaTarget::tolerance(Operation *op, unsigned result) const {
   const double cache = roundingOf(targetOptions.kvFormat);
   if (isa<kernel::AttentionOp, kernel::AttentionMergeOp>(op))
     return scores * cache;
@@ -94,8 +89,8 @@ static void forEachElement(
     }
 }
 
-void CudaNumerics::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
-                          float *key, float *value) const {
+void CudaTarget::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
+                        float *key, float *value) const {
   const cuda::KvConfig config = kvConfig(kv, targetOptions);
   auto load = [&](int64_t at) {
     uint16_t half = 0;
@@ -110,9 +105,8 @@ void CudaNumerics::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
                  });
 }
 
-void CudaNumerics::writeKv(llama::KVType kv, const float *key,
-                           const float *value, int64_t token,
-                           uint8_t *page) const {
+void CudaTarget::writeKv(llama::KVType kv, const float *key, const float *value,
+                         int64_t token, uint8_t *page) const {
   const cuda::KvConfig config = kvConfig(kv, targetOptions);
   auto store = [&](float number, int64_t at) {
     const uint16_t half = config.format == cuda::KvFormat::F16

@@ -7,9 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/CudaTarget.h"
-#include "codegen/cuda/Candidates.h"
+#include "codegen/cuda/Configs.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -17,10 +16,11 @@ using namespace mlir;
 namespace llamac {
 
 std::optional<cuda::KvFormat> parseCudaKvFormat(StringRef name) {
-  return llvm::StringSwitch<std::optional<cuda::KvFormat>>(name)
-      .Case("f16", cuda::KvFormat::F16)
-      .Case("bf16", cuda::KvFormat::BF16)
-      .Default(std::nullopt);
+  if (name == "f16")
+    return cuda::KvFormat::F16;
+  if (name == "bf16")
+    return cuda::KvFormat::BF16;
+  return std::nullopt;
 }
 
 FailureOr<CudaTargetOptions> cudaTargetOptions(kernel::TargetAttr attr,
@@ -54,7 +54,7 @@ cuda::AttentionConfig attentionConfig(const cuda::KvConfig &kv, int64_t heads,
   return {.kv = kv, .heads = heads, .scale = scale};
 }
 
-std::string excessOf(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
+std::string exceededLimit(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
   const struct {
     const char *what;
     int64_t needs, has;
@@ -77,13 +77,6 @@ std::string excessOf(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
 
 bool overlapsLaunches(const GpuSpec &gpu) { return gpu.capability.major >= 9; }
 
-const CudaFamily *cudaFamilyOf(Operation *op) {
-  for (const CudaFamily &family : cudaFamilies())
-    if (family.implements(op))
-      return &family;
-  return nullptr;
-}
-
 /// The most rows that gemv takes: it multiplies each weight by every row, which
 /// more rows would make slower than reading it.
 static constexpr int64_t maxGemvRows = 4;
@@ -102,7 +95,7 @@ std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
           {"decode4", maxGemvRows, maxGemvRows},
           {"decode16", maxGemvMmaRows, maxGemvMmaRows},
           {"decode32", maxDecodeRows, maxDecodeRows},
-          {"prefill", targetOptions.maxPrefill, targetOptions.maxWanted}};
+          {"prefill", targetOptions.maxPrefill, targetOptions.maxLogitsRows}};
 }
 
 Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
@@ -120,8 +113,8 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (!attention)
     return {};
-  // Few rows, which are mostly of as many sequences, fill a GPU only when their
-  // keys are dealt out.
+  // Few rows, which are mostly of as many sequences, fill a GPU only by
+  // split-KV.
   if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
         context, kernel::AttentionFamily::Unsplit, 0, 0, /*tiles=*/{});
@@ -143,7 +136,7 @@ std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
 double CudaTarget::predictedSeconds(Operation *op,
                                     const kernel::CostStep &step) const {
   const TileModel tiles = tileModelOf(op, targetOptions);
-  return tiles.resident == 0
+  return tiles.occupancy == 0
              ? 0
              : llamac::predictedSeconds(
                    tiles, geometry(op).items,
@@ -152,19 +145,19 @@ double CudaTarget::predictedSeconds(Operation *op,
 }
 
 StringRef CudaTarget::familyName(Operation *op) const {
-  const CudaFamily *family = cudaFamilyOf(op);
+  const CudaFamily *family = findFamily(cudaFamilies(), op);
   return family ? family->name : "";
 }
 
 kernel::LaunchGeometry CudaTarget::geometry(Operation *op) const {
-  const CudaFamily *family = cudaFamilyOf(op);
+  const CudaFamily *family = findFamily(cudaFamilies(), op);
   const cuda::LaunchShape shape = family->shape(op, targetOptions);
   std::vector<kernel::TensorMapGeometry> maps;
   if (family->maps)
     for (const cuda::MapShape &map : family->maps(op, targetOptions))
       maps.push_back({map.operand, map.elementBytes, map.columns, map.rows,
                       map.boxColumns, map.boxRows, map.swizzleBytes});
-  return {.items = shape.items,
+  return {.items = shape.gridSize,
           .rowBlock = shape.rowBlock,
           .scratch = shape.sharedBytes,
           .threads = shape.threads,

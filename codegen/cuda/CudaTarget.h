@@ -17,11 +17,10 @@
 
 #include "ir/kernel/Kernel.h"
 #include "ir/kernel/Target.h"
+#include "ir/kernel/TargetNumerics.h"
 #include "runtime/cuda/GpuSpec.h"
 
 #include "llamac/config.h"
-
-#include "llvm/Support/raw_ostream.h"
 
 #include <string>
 #include <vector>
@@ -33,9 +32,9 @@ namespace llamac {
 /// for attention of heads that are larger than published models have.
 struct CudaTargetOptions {
   GpuSpec gpu = defaultGpuSpec();
-  int64_t context = 0;      ///< Tokens a sequence may hold.
-  int64_t maxPrefill = 512; ///< Rows of the largest step.
-  int64_t maxWanted = 64;   ///< Rows of it that may reach lm_head.
+  int64_t context = 0;        ///< Tokens a sequence may hold.
+  int64_t maxPrefill = 512;   ///< Rows of the largest step.
+  int64_t maxLogitsRows = 64; ///< Rows of it that may reach lm_head.
   cuda::KvFormat kvFormat = cuda::KvFormat::F16;
 };
 
@@ -54,12 +53,12 @@ cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options);
 cuda::AttentionConfig attentionConfig(const cuda::KvConfig &kv, int64_t heads,
                                       float scale);
 
-/// "needs 135168 bytes of shared memory, sm_86 has 101376 for a block": what a
-/// launch of `shape` wants that `gpu` has not; empty when it fits.
-std::string excessOf(const cuda::LaunchShape &shape, const GpuSpec &gpu);
+/// "needs 135168 bytes of shared memory, sm_86 has 101376 for a block": the
+/// first limit of `gpu` that a launch of `shape` exceeds; empty when it fits.
+std::string exceededLimit(const cuda::LaunchShape &shape, const GpuSpec &gpu);
 
-/// Whether kernels for `gpu` may begin while the launches ahead of them are at
-/// work; each then waits for these (codegen/device/chain.cuh).
+/// Whether kernels for `gpu` use programmatic dependent launch
+/// (codegen/device/chain.cuh).
 bool overlapsLaunches(const GpuSpec &gpu);
 
 /// A kernel as text: parameters in the order of a launch's arguments, what
@@ -71,11 +70,12 @@ struct CudaKernelText {
   };
   std::vector<Parameter> parameters;
   /// Tensor maps, parameters after the others: that of `input` is `inputMap`.
-  std::vector<std::string> maps;
-  std::string parts; ///< The config and functors, in the kernel's namespace.
-  /// One statement that is carried out before the launches ahead are done: of
-  /// the parameters it names weights and their maps only, and the rows.
-  std::string ahead = {};
+  std::vector<std::string> maps = {};
+  std::string parts =
+      {}; ///< The config and functors, in the kernel's namespace.
+  /// One statement that runs before earlier launches are done: of the
+  /// parameters it names weights and their maps only, and the rows.
+  std::string prologue = {};
   std::string body;            ///< Statements.
   llvm::StringRef header = {}; ///< Of its skeleton, if not the family's.
 };
@@ -93,7 +93,6 @@ struct CudaFamily {
                                       const CudaTargetOptions &) = nullptr;
 };
 
-/// Every family, in alphabetical order.
 llvm::ArrayRef<CudaFamily> cudaFamilies();
 
 /// Whether products of many rows with the weights of `op`, a product or those
@@ -101,11 +100,9 @@ llvm::ArrayRef<CudaFamily> cudaFamilies();
 /// has it.
 bool takesWgmma(mlir::Operation *op, const CudaTargetOptions &options);
 
-/// The family that implements `op` as it is; null when none does.
-const CudaFamily *cudaFamilyOf(mlir::Operation *op);
-
-/// The cuda target as the passes see it.
-class CudaTarget : public kernel::Target {
+/// The cuda target as the passes see it; sim, which runs the same source, has
+/// the same numerics.
+class CudaTarget : public kernel::Target, public kernel::TargetNumerics {
 public:
   explicit CudaTarget(const CudaTargetOptions &options)
       : targetOptions(options) {}
@@ -121,6 +118,12 @@ public:
                           const kernel::CostStep &step) const override;
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
+
+  double tolerance(mlir::Operation *op, unsigned result) const override;
+  void readKv(llama::KVType kv, const uint8_t *page, int64_t token, float *key,
+              float *value) const override;
+  void writeKv(llama::KVType kv, const float *key, const float *value,
+               int64_t token, uint8_t *page) const override;
 
   const CudaTargetOptions &options() const { return targetOptions; }
 

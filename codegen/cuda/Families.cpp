@@ -12,9 +12,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/Families.h"
-#include "codegen/OpShapes.h"
-#include "codegen/ScalarRenderer.h"
 #include "codegen/SourceText.h"
 #include "codegen/cuda/Configs.h"
 
@@ -27,20 +24,25 @@ namespace llamac {
 
 using Parameter = CudaKernelText::Parameter;
 
+// Types of parameters.
+static constexpr const char *floats = "const float *";
+static constexpr const char *packed = "const void *";
+static constexpr const char *numbers = "const int *";
+static constexpr const char *results = "float *";
+
+static constexpr FunctorStyle functorStyle = {
+    "LLAMAC_DEVICE ",
+    "F32x2",
+    "",
+    "",
+    "loadPair<{1}>({0}, row, column)",
+    "storePair<{1}>({0}, row, column, {2})"};
+
 //===----------------------------------------------------------------------===//
-// Products
+// Configs, as designated initialisers
 //===----------------------------------------------------------------------===//
 
-/// True of a product, or the products of query, key and value, of the family
-/// `family` that the skeletons take.
-template <typename Op, kernel::MatmulFamily family>
-static bool isProduct(Operation *op) {
-  return hasFamily<Op, family>(op) &&
-         llvm::all_of(weightsOf(cast<Op>(op)), isPackable);
-}
-
-/// The config of a product as a designated initialiser.
-static std::string gemvText(Value weight, const cuda::GemvConfig &config) {
+static std::string textOf(Value weight, const cuda::GemvConfig &config) {
   return llvm::formatv(
       "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
       "= {3}, .maxRows = {4}, .warps = {5}, .outputsPerWarp = {6}, .unroll = "
@@ -50,15 +52,15 @@ static std::string gemvText(Value weight, const cuda::GemvConfig &config) {
       config.unroll);
 }
 
-static std::string streamText(Value weight, const cuda::StreamConfig &config) {
+static std::string textOf(Value weight, const cuda::GemvMmaConfig &config) {
   return llvm::formatv(
-      "{{.product = {0}, .parts = {{{1}, {2}, {3}}, .blocks = {4}, .stageBytes "
-      "= {5}}",
-      gemvText(weight, config.product), config.parts[0], config.parts[1],
-      config.parts[2], config.blocks, config.stageBytes);
+      "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
+      "= {3}, .maxRows = {4}, .warps = {5}, .unroll = {6}}",
+      formatRow(weight).enumerator, config.outputs, config.depth,
+      config.weights, config.maxRows, config.warps, config.unroll);
 }
 
-static std::string gemmText(Value weight, const cuda::GemmConfig &config) {
+static std::string textOf(Value weight, const cuda::GemmConfig &config) {
   return llvm::formatv(
       "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
       "= {3}, .blockRows = {4}, .blockOutputs = {5}, .warpsAlongRows = {6}, "
@@ -68,7 +70,15 @@ static std::string gemmText(Value weight, const cuda::GemmConfig &config) {
       config.warpsAlongRows, config.warpsAlongOutputs, config.stages);
 }
 
-static std::string wgmmaText(Value weight, const cuda::WgmmaConfig &config) {
+static std::string textOf(Value weight, const cuda::StreamConfig &config) {
+  return llvm::formatv(
+      "{{.product = {0}, .parts = {{{1}, {2}, {3}}, .blocks = {4}, .stageBytes "
+      "= {5}}",
+      textOf(weight, config.product), config.parts[0], config.parts[1],
+      config.parts[2], config.blocks, config.stageBytes);
+}
+
+static std::string textOf(Value weight, const cuda::WgmmaConfig &config) {
   return llvm::formatv(
       "{{.format = WeightFormat::{0}, .parts = {{{1}, {2}, {3}}, .depth = {4}, "
       ".weights = {5}, .panels = {6}, .panelOutputs = {7}, .stages = {8}, "
@@ -78,42 +88,72 @@ static std::string wgmmaText(Value weight, const cuda::WgmmaConfig &config) {
       config.panelOutputs, config.stages, config.cluster, config.blocks);
 }
 
-static std::string gemvMmaText(Value weight,
-                               const cuda::GemvMmaConfig &config) {
+static std::string textOf(const cuda::KvConfig &kv) {
   return llvm::formatv(
-      "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
-      "= {3}, .maxRows = {4}, .warps = {5}, .unroll = {6}}",
-      formatRow(weight).enumerator, config.outputs, config.depth,
-      config.weights, config.maxRows, config.warps, config.unroll);
+      "{{.kvHeads = {0}, .headSize = {1}, .pagesPerSequence = {2}, "
+      ".pageTokens = {3}, .format = KvFormat::{4}}",
+      kv.kvHeads, kv.headSize, kv.pagesPerSequence, kv.pageTokens,
+      kv.format == cuda::KvFormat::F16 ? "F16" : "BF16");
 }
 
-namespace {
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
 
-/// How a product is written down: the skeletons of one product and of query,
-/// key and value, and the config's type and value.
-struct ProductText {
-  StringRef skeleton, qkvSkeleton, configType;
-  std::string config;
-};
+/// True of a product, or the products of query, key and value, of the family
+/// `family` that the skeletons take.
+template <typename Op, kernel::MatmulFamily family>
+static bool isProduct(Operation *op) {
+  return hasFamily<Op, family>(op) && llvm::all_of(weightsOf(op), isPackable);
+}
 
-} // namespace
-
-static ProductText productText(Value weight, size_t weights,
-                               kernel::MatmulConfigAttr attr) {
-  switch (attr.getFamily()) {
+/// Calls `visit` with what the products of `op`, each block of which makes one
+/// tile, are written with: the function that gives a config, the config's type
+/// and the skeleton.
+template <typename Visit> static auto visitConfig(Operation *op, Visit visit) {
+  switch (matmulAttr(op).getFamily()) {
   case kernel::MatmulFamily::Gemv:
-    return {"gemv", "qkvGemv", "GemvConfig",
-            gemvText(weight, gemvConfig(weight, weights, attr))};
+    return visit(gemvConfig, "GemvConfig", "gemv");
   case kernel::MatmulFamily::GemvMma:
-    return {"gemvMma", "qkvGemvMma", "GemvMmaConfig",
-            gemvMmaText(weight, gemvMmaConfig(weight, weights, attr))};
+    return visit(gemvMmaConfig, "GemvMmaConfig", "gemvMma");
   case kernel::MatmulFamily::Gemm:
-    return {"gemm", "qkvGemm", "GemmConfig",
-            gemmText(weight, gemmConfig(weight, weights, attr))};
+    return visit(gemmConfig, "GemmConfig", "gemm");
   case kernel::MatmulFamily::Wgmma:
     break;
   }
-  llvm_unreachable("wgmma has an object, not a function");
+  llvm_unreachable("the blocks of wgmma go from tile to tile");
+}
+
+static bool isWgmma(Operation *op) {
+  return matmulAttr(op).getFamily() == kernel::MatmulFamily::Wgmma;
+}
+
+static cuda::LaunchShape productShape(Operation *op,
+                                      const CudaTargetOptions &options) {
+  if (streams(op, options))
+    return cuda::launchShape(streamConfig(op, options));
+  if (isWgmma(op))
+    return cuda::launchShape(wgmmaConfig(op, options));
+  return visitConfig(op, [&](auto configOf, StringRef, StringRef) {
+    const SmallVector<Value> weights = weightsOf(op);
+    const kernel::MatmulConfigAttr attr = matmulAttr(op);
+    if (isa<kernel::MatmulOp>(op))
+      return cuda::launchShape(configOf(weights[0], weights.size(), attr));
+    return cuda::launchShape(cuda::QkvConfig{
+        configOf(weights[0], 1, attr), configOf(weights[1], 1, attr),
+        configOf(weights[2], 1, attr), cuda::KvConfig{}});
+  });
+}
+
+/// The input is operand 0, and weights follow.
+static std::vector<cuda::MapShape> wgmmaMaps(Operation *op,
+                                             const CudaTargetOptions &options) {
+  const cuda::WgmmaConfig config = wgmmaConfig(op, options);
+  std::vector<cuda::MapShape> maps = {cuda::wgmmaInputMap(config, 0)};
+  for (size_t i = 0; i < weightsOf(op).size(); ++i)
+    maps.push_back(cuda::wgmmaWeightMap(config, config.weights == 1 ? i : 0,
+                                        static_cast<int>(1 + i)));
+  return maps;
 }
 
 /// The prologue of a product: the rows of its input as they are or normalised.
@@ -125,96 +165,37 @@ template <typename Op> static std::string rowsText(Op op) {
                        literal(op.getEpsAttr().getValueAsDouble()));
 }
 
-/// The epilogue as a functor: loads its extras, stores a pair of `outputs`.
-static std::string sinkText(kernel::MatmulOp op, StringRef outputs) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  const size_t weights = op.getWeights().size();
-  std::vector<std::string> names;
-  os << "struct Sink {\n";
-  for (size_t i = 0; i < op.getExtras().size(); ++i)
-    os << "const float *extra" << i << ";\n";
-  os << "float *out;\n\nLLAMAC_DEVICE void operator()(long row, long column";
-  for (size_t i = 0; i < weights; ++i) {
-    names.push_back(weights == 1 ? "acc" : "acc" + std::to_string(i));
-    os << ", F32x2 " << names.back();
+/// Makes `text`, which has its parameters, that of a stream or of wgmma, which
+/// both copy weights before they wait for earlier launches.
+static void setPrologue(CudaKernelText &text, Operation *op,
+                        const CudaTargetOptions &options,
+                        ArrayRef<std::string> weights, StringRef rows,
+                        StringRef epilogue) {
+  if (!isWgmma(op)) {
+    text.parts += "constexpr StreamConfig config" +
+                  textOf(weightsOf(op)[0], streamConfig(op, options)) + ";\n\n";
+    text.prologue = llvm::formatv("WeightStream<config> stream({{{0}});\n",
+                                  llvm::join(weights, ", "));
+    text.body = llvm::formatv("stream.run(rows, {0}, {1});", rows, epilogue);
+    return;
   }
-  os << ") const {\n";
-  for (size_t i = 0; i < op.getExtras().size(); ++i) {
-    names.push_back("x" + std::to_string(i));
-    os << "const F32x2 " << names.back() << " = loadPair<" << outputs
-       << ">(extra" << i << ", row, column);\n";
-  }
-  const std::string result =
-      renderScalars(op.getEpilogue(), "F32x2", names, os);
-  os << "storePair<" << outputs << ">(out, row, column, " << result
-     << ");\n}\n};\n";
-  return text;
-}
-
-static cuda::LaunchShape gemvShape(Operation *op,
-                                   const CudaTargetOptions &options) {
-  auto product = cast<kernel::MatmulOp>(op);
-  if (streams(product, options))
-    return cuda::streamShape(streamConfig(product, options));
-  return cuda::gemvShape(gemvConfig(product.getWeights()[0],
-                                    product.getWeights().size(),
-                                    product.getConfigAttr()));
-}
-
-static cuda::LaunchShape gemvMmaShape(Operation *op,
-                                      const CudaTargetOptions &) {
-  auto product = cast<kernel::MatmulOp>(op);
-  return cuda::gemvMmaShape(gemvMmaConfig(product.getWeights()[0],
-                                          product.getWeights().size(),
-                                          product.getConfigAttr()));
-}
-
-static cuda::LaunchShape gemmShape(Operation *op, const CudaTargetOptions &) {
-  auto product = cast<kernel::MatmulOp>(op);
-  return cuda::gemmShape(gemmConfig(product.getWeights()[0],
-                                    product.getWeights().size(),
-                                    product.getConfigAttr()));
-}
-
-static cuda::LaunchShape wgmmaShape(Operation *op,
-                                    const CudaTargetOptions &options) {
-  return cuda::wgmmaShape(wgmmaConfig(cast<kernel::MatmulOp>(op), options));
-}
-
-/// The input is operand 0, and weights follow.
-static std::vector<cuda::MapShape> wgmmaMaps(Operation *op,
-                                             const CudaTargetOptions &options) {
-  const cuda::WgmmaConfig config =
-      wgmmaConfig(cast<kernel::MatmulOp>(op), options);
-  std::vector<cuda::MapShape> maps = {cuda::wgmmaInputMap(config, 0)};
-  for (int i = 0; i < config.weights; ++i)
-    maps.push_back(cuda::wgmmaWeightMap(config, 0, 1 + i));
-  return maps;
-}
-
-/// The statement that makes the object of a product by wgmma, which starts to
-/// copy weights; `text` gets the maps.
-static std::string wgmmaProduct(ArrayRef<std::string> weights,
-                                CudaKernelText &text) {
+  text.parts += "constexpr WgmmaConfig config" +
+                textOf(weightsOf(op)[0], wgmmaConfig(op, options)) + ";\n\n";
   text.maps.push_back("inputMap");
-  std::string list;
+  std::vector<std::string> list;
   for (const std::string &weight : weights) {
     text.maps.push_back(weight + "Map");
-    list +=
-        llvm::formatv("{0}{{{1}, &{1}Map}", list.empty() ? "" : ", ", weight);
+    list.push_back(llvm::formatv("{{{0}, &{0}Map}", weight));
   }
-  return "WgmmaProduct<config> product(rows, {" + list + "});\n";
+  text.prologue =
+      "WgmmaProduct<config> product(rows, {" + llvm::join(list, ", ") + "});\n";
+  text.body = llvm::formatv("product.run({0}, inputMap, {1});", rows, epilogue);
 }
 
 static CudaKernelText matmulText(Operation *operation,
                                  const CudaTargetOptions &options) {
   auto op = cast<kernel::MatmulOp>(operation);
   const size_t count = op.getWeights().size();
-  Value weight = op.getWeights()[0];
-  const bool stream = streams(op, options);
-  const bool wgmma =
-      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Wgmma;
   CudaKernelText text;
   text.parameters.push_back({floats, "input"});
   std::vector<std::string> weights;
@@ -231,84 +212,34 @@ static CudaKernelText matmulText(Operation *operation,
     extras += name + ", ";
   }
   text.parameters.push_back({results, "out"});
-  const std::string rows = rowsText(op), sink = "Sink{" + extras + "out}";
-  if (stream) {
-    text.header = "stream.cuh";
-    text.parts = "constexpr StreamConfig config" +
-                 streamText(weight, streamConfig(op, options)) + ";\n\n" +
-                 sinkText(op, "config.product.outputs");
-    text.ahead = llvm::formatv("WeightStream<config> stream({{{0}});\n",
-                               llvm::join(weights, ", "));
-    text.body = llvm::formatv("stream.run(rows, {0}, {1});", rows, sink);
-    return text;
+  const std::string rows = rowsText(op),
+                    epilogue = "Epilogue{" + extras + "out}";
+  StringRef outputs = "config.outputs";
+  if (streams(op, options) || isWgmma(op)) {
+    text.header = isWgmma(op) ? "" : "stream.cuh";
+    outputs = isWgmma(op) ? "config.parts[0]" : "config.product.outputs";
+    setPrologue(text, op, options, weights, rows, epilogue);
+  } else {
+    visitConfig(op, [&](auto configOf, StringRef type, StringRef skeleton) {
+      const Value weight = op.getWeights()[0];
+      text.parts = ("constexpr " + type + " config").str() +
+                   textOf(weight, configOf(weight, count, op.getConfigAttr())) +
+                   ";\n\n";
+      text.body =
+          llvm::formatv("{0}<config>(rows, {1}, {{{2}}, {3});", skeleton, rows,
+                        llvm::join(weights, ", "), epilogue);
+    });
   }
-  if (wgmma) {
-    text.parts = "constexpr WgmmaConfig config" +
-                 wgmmaText(weight, wgmmaConfig(op, options)) + ";\n\n" +
-                 sinkText(op, "config.parts[0]");
-    text.ahead = wgmmaProduct(weights, text);
-    text.body = llvm::formatv("product.run({0}, inputMap, {1});", rows, sink);
-    return text;
-  }
-  const ProductText product = productText(weight, count, op.getConfigAttr());
-  text.parts = ("constexpr " + product.configType + " config").str() +
-               product.config + ";\n\n" + sinkText(op, "config.outputs");
-  text.body =
-      llvm::formatv("{0}<config>(rows, {1}, {{{2}}, {3});", product.skeleton,
-                    rows, llvm::join(weights, ", "), sink);
+  text.parts += functorText("Epilogue", op.getEpilogue(), count, "extra",
+                            outputs, functorStyle);
   return text;
-}
-
-//===----------------------------------------------------------------------===//
-// The cache
-//===----------------------------------------------------------------------===//
-
-static std::string kvText(const cuda::KvConfig &kv) {
-  return llvm::formatv(
-      "{{.kvHeads = {0}, .headSize = {1}, .pagesPerSequence = {2}, "
-      ".pageTokens = {3}, .format = KvFormat::{4}}",
-      kv.kvHeads, kv.headSize, kv.pagesPerSequence, kv.pageTokens,
-      kv.format == cuda::KvFormat::F16 ? "F16" : "BF16");
-}
-
-static cuda::LaunchShape qkvWgmmaShape(Operation *op,
-                                       const CudaTargetOptions &options) {
-  return cuda::wgmmaShape(wgmmaConfig(cast<kernel::QkvOp>(op), options));
-}
-
-/// The input is operand 0; query, key and value follow.
-static std::vector<cuda::MapShape>
-qkvWgmmaMaps(Operation *op, const CudaTargetOptions &options) {
-  const cuda::WgmmaConfig config =
-      wgmmaConfig(cast<kernel::QkvOp>(op), options);
-  std::vector<cuda::MapShape> maps = {cuda::wgmmaInputMap(config, 0)};
-  for (int part = 0; part < 3; ++part)
-    maps.push_back(cuda::wgmmaWeightMap(config, part, 1 + part));
-  return maps;
-}
-
-static cuda::LaunchShape qkvGemvShape(Operation *operation,
-                                      const CudaTargetOptions &options) {
-  auto op = cast<kernel::QkvOp>(operation);
-  return streams(op, options) ? cuda::streamShape(streamConfig(op, options))
-                              : cuda::gemvShape(qkvGemvConfig(op, options));
-}
-static cuda::LaunchShape qkvGemvMmaShape(Operation *op,
-                                         const CudaTargetOptions &options) {
-  return cuda::gemvMmaShape(qkvGemvMmaConfig(cast<kernel::QkvOp>(op), options));
-}
-static cuda::LaunchShape qkvGemmShape(Operation *op,
-                                      const CudaTargetOptions &options) {
-  return cuda::gemmShape(qkvGemmConfig(cast<kernel::QkvOp>(op), options));
 }
 
 static CudaKernelText qkvText(Operation *operation,
                               const CudaTargetOptions &options) {
   auto op = cast<kernel::QkvOp>(operation);
   const std::string kv =
-      kvText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options));
-  const bool wgmma =
-      op.getConfigAttr().getFamily() == kernel::MatmulFamily::Wgmma;
+      textOf(kvConfig(cast<llama::KVType>(op.getKv().getType()), options));
   CudaKernelText text;
   text.parameters = {{floats, "input"},
                      {packed, "query", /*isWeight=*/true},
@@ -317,48 +248,39 @@ static CudaKernelText qkvText(Operation *operation,
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain", /*isWeight=*/true});
   llvm::append_range(text.parameters,
-                     ArrayRef<Parameter>{{floats, "angles"},
+                     ArrayRef<Parameter>{{floats, "cosSin"},
                                          {"void *", "pool"},
                                          {numbers, "positions"},
                                          {numbers, "sequences"},
                                          {numbers, "pageTable"},
-                                         {results, "turned"}});
-  const StringRef to = "{.table = angles, .pool = pool, .pageTable = "
+                                         {results, "rotated"}});
+  const StringRef to = "{.cosSin = cosSin, .pool = pool, .pageTable = "
                        "pageTable, .positions = positions, .sequences = "
                        "sequences}";
   const std::string rows = rowsText(op);
-  const std::string sink = llvm::formatv(
-      "QkvSink<kv, config.parts[0]>{{.part = QkvPart::Query, .to = {0}, .out = "
-      "turned}",
-      to);
-  if (streams(op, options)) {
-    text.parts = llvm::formatv(
-        "constexpr KvConfig kv{0};\nconstexpr StreamConfig config{1};\n", kv,
-        streamText(op.getQueryWeight(), streamConfig(op, options)));
-    text.ahead = "WeightStream<config> stream({query, key, value});\n";
-    text.body = llvm::formatv("stream.run(rows, {0}, {1});", rows, sink);
+  if (streams(op, options) || isWgmma(op)) {
+    text.parts = "constexpr KvConfig kv" + kv + ";\n";
+    setPrologue(text, op, options, {"query", "key", "value"}, rows,
+                llvm::formatv("QkvEpilogue<kv, config.parts[0]>{{.part = "
+                              "QkvPart::Query, .to = {0}, .out = rotated}",
+                              to)
+                    .str());
     return text;
   }
-  if (wgmma) {
+  visitConfig(op, [&](auto configOf, StringRef type, StringRef) {
+    auto product = [&](Value weight) {
+      return textOf(weight, configOf(weight, 1, op.getConfigAttr()));
+    };
     text.parts = llvm::formatv(
-        "constexpr KvConfig kv{0};\nconstexpr WgmmaConfig config{1};\n", kv,
-        wgmmaText(op.getQueryWeight(), wgmmaConfig(op, options)));
-    text.ahead = wgmmaProduct({"query", "key", "value"}, text);
-    text.body = llvm::formatv("product.run({0}, inputMap, {1});", rows, sink);
-    return text;
-  }
-  SmallVector<ProductText> products;
-  for (Value weight : weightsOf(op))
-    products.push_back(productText(weight, 1, op.getConfigAttr()));
-  text.parts = llvm::formatv(
-      "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
-      "{3}, .kv = {4}};\n",
-      products[0].configType, products[0].config, products[1].config,
-      products[2].config, kv);
+        "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
+        "{3}, .kv = {4}};\n",
+        type, product(op.getQueryWeight()), product(op.getKeyWeight()),
+        product(op.getValueWeight()), kv);
+  });
   text.body = llvm::formatv(
-      "{0}<config>(rows, {1}, QkvArgs{{.query = query, .key = key, .value = "
-      "value, .to = {2}, .out = turned});",
-      products[0].qkvSkeleton, rows, to);
+      "qkv<config>(rows, {0}, QkvArgs{{.query = query, .key = key, .value = "
+      "value, .to = {1}, .out = rotated});",
+      rows, to);
   return text;
 }
 
@@ -366,16 +288,8 @@ static CudaKernelText qkvText(Operation *operation,
 // Attention
 //===----------------------------------------------------------------------===//
 
-static std::string attentionParts(const cuda::AttentionConfig &config) {
-  return llvm::formatv(
-      "constexpr AttentionConfig config{{.kv = {0}, .heads = {1}, .scale = "
-      "{2}f, .splits = {3}, .minSplitTokens = {4}, .stages = {5}};\n",
-      kvText(config.kv), config.heads, literal(config.scale), config.splits,
-      config.minSplitTokens, config.stages);
-}
-
-static cuda::LaunchShape wholeShape(Operation *operation,
-                                    const CudaTargetOptions &options) {
+static cuda::LaunchShape unsplitShape(Operation *operation,
+                                      const CudaTargetOptions &options) {
   auto op = cast<kernel::AttentionOp>(operation);
   const cuda::AttentionConfig config = attentionConfigOf(op, options);
   return attendsByWgmma(op, options) ? cuda::wgmmaAttentionShape(config)
@@ -383,8 +297,8 @@ static cuda::LaunchShape wholeShape(Operation *operation,
 }
 
 /// The pool is operand 1.
-static std::vector<cuda::MapShape> wholeMaps(Operation *operation,
-                                             const CudaTargetOptions &options) {
+static std::vector<cuda::MapShape>
+unsplitMaps(Operation *operation, const CudaTargetOptions &options) {
   auto op = cast<kernel::AttentionOp>(operation);
   if (!attendsByWgmma(op, options))
     return {};
@@ -396,18 +310,24 @@ static cuda::LaunchShape splitShape(Operation *op,
   return cuda::attentionSplitShape(
       attentionConfigOf(cast<kernel::AttentionOp>(op), options));
 }
+
 static CudaKernelText attentionText(Operation *operation,
                                     const CudaTargetOptions &options) {
   auto op = cast<kernel::AttentionOp>(operation);
   const bool split =
       op.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged;
   const bool wgmma = attendsByWgmma(op, options);
+  const cuda::AttentionConfig config = attentionConfigOf(op, options);
   CudaKernelText text;
   if (wgmma) {
     text.header = "attention_sm90a.cuh";
     text.maps.push_back("poolMap");
   }
-  text.parts = attentionParts(attentionConfigOf(op, options));
+  text.parts = llvm::formatv(
+      "constexpr AttentionConfig config{{.kv = {0}, .heads = {1}, .scale = "
+      "{2}f, .splits = {3}, .minSplitTokens = {4}, .stages = {5}};\n",
+      textOf(config.kv), config.heads, literal(config.scale), config.splits,
+      config.minSplitTokens, config.stages);
   text.parameters = {{floats, "query"},
                      {packed, "pool"},
                      {numbers, "positions"},
@@ -429,43 +349,163 @@ static CudaKernelText attentionText(Operation *operation,
 }
 
 //===----------------------------------------------------------------------===//
+// Row-wise kernels
+//===----------------------------------------------------------------------===//
+
+template <auto shapeOf>
+static cuda::LaunchShape fixedShape(Operation *, const CudaTargetOptions &) {
+  return shapeOf();
+}
+
+static CudaKernelText ropeTableText(Operation *operation,
+                                    const CudaTargetOptions &) {
+  const ElementsAttr frequencies =
+      cast<kernel::RopeTableOp>(operation).getFrequencies();
+  CudaKernelText text;
+  text.parts = frequenciesText(frequencies, "__device__ ");
+  text.parameters = {{numbers, "positions"}, {results, "table"}};
+  text.body = llvm::formatv("ropeTable<{0}>(positions, frequencies, table);",
+                            2 * frequencies.getNumElements());
+  return text;
+}
+
+/// More logits might weigh more together than 64 bits hold.
+static constexpr int64_t maxSampledWidth = int64_t{1} << 18;
+
+static bool isSample(Operation *op) {
+  auto sample = dyn_cast<kernel::SampleOp>(op);
+  return sample && widthOf(sample.getLogits()) <= maxSampledWidth;
+}
+
+static CudaKernelText sampleText(Operation *op, const CudaTargetOptions &) {
+  CudaKernelText text;
+  text.parameters = {{floats, "logits"},
+                     {"const SamplingParams *", "params"},
+                     {"int *", "out"}};
+  text.body = llvm::formatv("sample<{0}>(logits, params, out);",
+                            widthOf(cast<kernel::SampleOp>(op).getLogits()));
+  return text;
+}
+
+static bool isEmbed(Operation *op) {
+  auto embed = dyn_cast<kernel::EmbedOp>(op);
+  return embed && isPackable(embed.getTable());
+}
+
+static CudaKernelText embedText(Operation *operation,
+                                const CudaTargetOptions &) {
+  auto op = cast<kernel::EmbedOp>(operation);
+  CudaKernelText text;
+  text.parts = llvm::formatv("constexpr EmbedConfig config{{.format = "
+                             "WeightFormat::{0}, .tokens = {1}, .width = {2}"
+                             "};\n",
+                             formatRow(op.getTable()).enumerator,
+                             rowsOf(op.getTable()), widthOf(op.getTable()));
+  text.parameters = {{numbers, "tokens"},
+                     {packed, "table", /*isWeight=*/true},
+                     {results, "out"}};
+  text.body = "embed<config>(tokens, table, out);";
+  if (!op.getCosSin())
+    return text;
+  text.parts += frequenciesText(op.getFrequenciesAttr(), "__device__ ");
+  text.parameters.insert(text.parameters.end() - 1, {numbers, "positions"});
+  text.parameters.push_back({results, "cosSin"});
+  text.body +=
+      llvm::formatv("\nropeTable<{0}>(positions, frequencies, cosSin);",
+                    2 * op.getFrequenciesAttr().getNumElements());
+  return text;
+}
+
+static CudaKernelText rmsNormText(Operation *operation,
+                                  const CudaTargetOptions &) {
+  auto op = cast<kernel::RmsNormOp>(operation);
+  CudaKernelText text;
+  text.parameters = {{floats, "input"}, {floats, "gain"}, {results, "out"}};
+  text.body = llvm::formatv("rmsNorm<{0}>(input, gain, {1}f, out);",
+                            widthOf(op.getInput()),
+                            literal(op.getEps().convertToDouble()));
+  return text;
+}
+
+static CudaKernelText gatherRowsText(Operation *operation,
+                                     const CudaTargetOptions &) {
+  auto op = cast<kernel::GatherRowsOp>(operation);
+  // Positions and sequences are rows of one number.
+  const bool isVector =
+      cast<ShapedType>(op.getInput().getType()).getRank() == 1;
+  CudaKernelText text;
+  text.parameters = {{isVector ? numbers : floats, "input"},
+                     {numbers, "index"},
+                     {isVector ? "int *" : results, "out"}};
+  text.body = llvm::formatv("gatherRows<{0}>(input, index, out);",
+                            isVector ? 1 : widthOf(op.getInput()));
+  return text;
+}
+
+static cuda::LaunchShape pointwiseShape(Operation *op,
+                                        const CudaTargetOptions &) {
+  return cuda::pointwiseShape(
+      widthOf(cast<kernel::PointwiseOp>(op).getResult()));
+}
+
+static CudaKernelText pointwiseText(Operation *operation,
+                                    const CudaTargetOptions &) {
+  auto op = cast<kernel::PointwiseOp>(operation);
+  const int64_t width = widthOf(op.getResult());
+  CudaKernelText text;
+  std::string args;
+  for (size_t i = 0; i < op.getInputs().size(); ++i) {
+    text.parameters.push_back({floats, "input" + std::to_string(i)});
+    args += text.parameters.back().name + ", ";
+  }
+  text.parameters.push_back({results, "out"});
+  text.parts = functorText("Function", op.getBody(), 0, "input",
+                           std::to_string(width), functorStyle);
+  text.body = llvm::formatv("pointwise<{0}>(Function{{{1}out});", width, args);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
 // The list
 //===----------------------------------------------------------------------===//
 
 ArrayRef<CudaFamily> cudaFamilies() {
   using namespace kernel;
-  static constexpr CudaFamily products[] = {
+  static constexpr auto rowwise = fixedShape<cuda::rowwiseShape>;
+  static constexpr CudaFamily families[] = {
       {"attention", "attention.cuh",
-       hasFamily<AttentionOp, AttentionFamily::Unsplit>, wholeShape,
-       attentionText, wholeMaps},
+       hasFamily<AttentionOp, AttentionFamily::Unsplit>, unsplitShape,
+       attentionText, unsplitMaps},
       {"attention_split", "attention.cuh",
        hasFamily<AttentionOp, AttentionFamily::Merged>, splitShape,
        attentionText},
-      {"gemm", "gemm.cuh", isProduct<MatmulOp, MatmulFamily::Gemm>, gemmShape,
-       matmulText},
+      {"embed", "rowwise.cuh", isEmbed, rowwise, embedText},
+      {"gather_rows", "rowwise.cuh", isOp<GatherRowsOp>, rowwise,
+       gatherRowsText},
+      {"gemm", "gemm.cuh", isProduct<MatmulOp, MatmulFamily::Gemm>,
+       productShape, matmulText},
       {"gemm_wgmma", "gemm_sm90a.cuh", isProduct<MatmulOp, MatmulFamily::Wgmma>,
-       wgmmaShape, matmulText, wgmmaMaps},
-      {"gemv", "gemv.cuh", isProduct<MatmulOp, MatmulFamily::Gemv>, gemvShape,
-       matmulText},
+       productShape, matmulText, wgmmaMaps},
+      {"gemv", "gemv.cuh", isProduct<MatmulOp, MatmulFamily::Gemv>,
+       productShape, matmulText},
       {"gemv_mma", "gemv_mma.cuh", isProduct<MatmulOp, MatmulFamily::GemvMma>,
-       gemvMmaShape, matmulText},
+       productShape, matmulText},
+      {"pointwise", "rowwise.cuh", isOp<PointwiseOp>, pointwiseShape,
+       pointwiseText},
       {"qkv_gemm", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemm>,
-       qkvGemmShape, qkvText},
+       productShape, qkvText},
       {"qkv_gemv", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemv>,
-       qkvGemvShape, qkvText},
+       productShape, qkvText},
       {"qkv_gemv_mma", "qkv.cuh", isProduct<QkvOp, MatmulFamily::GemvMma>,
-       qkvGemvMmaShape, qkvText},
+       productShape, qkvText},
       {"qkv_wgmma", "gemm_sm90a.cuh", isProduct<QkvOp, MatmulFamily::Wgmma>,
-       qkvWgmmaShape, qkvText, qkvWgmmaMaps},
+       productShape, qkvText, wgmmaMaps},
+      {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rowwise, rmsNormText},
+      {"rope_table", "rowwise.cuh", isOp<RopeTableOp>,
+       fixedShape<cuda::ropeTableShape>, ropeTableText},
+      {"sample", "sampling.cuh", isSample, fixedShape<cuda::sampleShape>,
+       sampleText},
   };
-  static const std::vector<CudaFamily> families = [] {
-    std::vector<CudaFamily> all(std::begin(products), std::end(products));
-    llvm::append_range(all, rowwiseFamilies());
-    llvm::sort(all, [](const CudaFamily &a, const CudaFamily &b) {
-      return a.name < b.name;
-    });
-    return all;
-  }();
   return families;
 }
 

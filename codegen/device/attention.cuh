@@ -11,20 +11,19 @@
 //
 //   attention       a block has the vectors of some rows of one kv head, 16 a
 //                   warp, and all its warps read the same keys: for prefill.
-//   attentionSplit  a block has the vectors of one row and a share of its
-//                   keys, a quarter of each tile for a warp, so that few rows
-//                   keep many blocks busy. Each stores its partial result, and
-//                   the block that is done last joins them, in ascending order.
+//   attentionSplit  split-KV: a block has the vectors of one row and a split of
+//                   its keys, a quarter of each tile for a warp, so that few
+//                   rows fill a GPU. Blocks store partial results; the last one
+//                   to finish merges them, in ascending order.
 //
-// Shares depend on the row's position alone, so a result does not depend on
-// the other rows, nor on which block was faster.
+// Splits depend on the row's position alone, so a result depends neither on the
+// other rows nor on which block was faster.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH
 #define LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH
 
-#include "llamac/arrival.cuh"
 #include "llamac/flash.cuh"
 
 namespace llamac::cuda {
@@ -32,13 +31,34 @@ namespace llamac::cuda {
 /// Row r is the token at positions[r] of sequence sequences[r]; it sees the
 /// keys 0 .. positions[r], its own included.
 struct AttentionArgs {
-  const float *q;       ///< [rows][heads][headSize], turned.
+  const float *q;       ///< [rows][heads][headSize], rotated.
   const void *pool;     ///< The layer's pages.
   const int *pageTable; ///< [sequences][pagesPerSequence].
   const int *positions; ///< [rows].
   const int *sequences; ///< [rows].
   float *out;
 };
+
+/// The rows of a block that are of one sequence, and how many keys they see.
+struct SequenceRun {
+  int begin;
+  int end;
+  int sequence;
+  int keys;
+};
+
+template <class Body>
+LLAMAC_DEVICE void forEachRun(const AttentionArgs &args, int firstRow,
+                              int endRow, const Body &body) {
+  for (int row = firstRow; row < endRow;) {
+    SequenceRun run{row, row, args.sequences[row], 0};
+    for (; run.end < endRow && args.sequences[run.end] == run.sequence;
+         ++run.end)
+      run.keys = maxOf(run.keys, args.positions[run.end] + 1);
+    body(run);
+    row = run.end;
+  }
+}
 
 /// Writes f32 [rows][heads][headSize] to args.out. A launch of
 /// attentionShape(config).
@@ -50,7 +70,7 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
   static_assert(tileRows > 0, "a block has the vectors of one row at least");
   LLAMAC_SHARED_DYNAMIC(stages);
   const int kvHead = blockIdx.x;
-  // Later rows see more keys: they go first, so that none is left for last.
+  // Later rows see more keys, so they go first.
   const int block = gridDim.y - 1 - blockIdx.y;
   const int firstRow = block * tileRows;
   const int endRow = minOf(firstRow + tileRows, rows);
@@ -64,14 +84,9 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
             index % group) *
            head;
   };
-  // A tile may hold rows of several sequences: runs of one go by themselves.
-  for (int run = firstRow; run < endRow;) {
-    const int sequence = args.sequences[run];
-    int endRun = run, keys = 0;
-    for (; endRun < endRow && args.sequences[endRun] == sequence; ++endRun)
-      keys = maxOf(keys, args.positions[endRun] + 1);
+  forEachRun(args, firstRow, endRow, [&](const SequenceRun &run) {
     auto inRun = [&](int vector) {
-      return rowOf(vector) >= run && rowOf(vector) < endRun;
+      return rowOf(vector) >= run.begin && rowOf(vector) < run.end;
     };
 
     FlashWarp<config> warp;
@@ -89,9 +104,9 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
          args.pageTable},
         stages,
         kvHead,
-        sequence,
+        run.sequence,
         0,
-        keys};
+        run.keys};
     loader.forEachTile([&](int tile) {
       warp.template take<keyTile>(
           loader.keys(tile), loader.values(tile),
@@ -105,8 +120,25 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
         warp.store(upper, 1.0f / warp.total[upper],
                    args.out + offsetOf(vector));
     }
-    run = endRun;
+  });
+}
+
+/// Whether the block is the last of `arrivals` that count themselves at
+/// `counter`: its threads then see what all of these stored before. No block
+/// waits, so they need not be resident together. The counter is 0 before the
+/// first and after the last. Called once in a kernel, by all threads.
+LLAMAC_DEVICE bool arrivesLast(uint32_t *counter, uint32_t arrivals) {
+  LLAMAC_SHARED(isLast, bool[1]);
+  // The barrier puts the block's stores before the one thread's release, and
+  // the second one its acquire before the block's loads.
+  syncThreads();
+  if (threadIdx.x == 0) {
+    isLast[0] = atomicAddAcqRel(counter, 1) == arrivals - 1;
+    if (isLast[0])
+      storeRelease(counter, 0);
   }
+  syncThreads();
+  return isLast[0];
 }
 
 /// What the blocks of attentionSplit share; see attentionSplitShape().
@@ -115,11 +147,11 @@ struct SplitArgs {
   uint32_t *counters; ///< [rows][kvHeads][attentionHeadTiles], zero.
 };
 
-/// The partial results of query heads `first` to `first + heads - 1` of `row`,
-/// joined in ascending order into args.out. A warp has a head.
+/// Merges the partial results of query heads `first` to `first + heads - 1` of
+/// `row` in ascending order into args.out. A warp has a head.
 template <AttentionConfig config>
-LLAMAC_DEVICE void joinSplits(const AttentionArgs &args, const float *partials,
-                              int row, int first, int heads, int splits) {
+LLAMAC_DEVICE void mergeSplits(const AttentionArgs &args, const float *partials,
+                               int row, int first, int heads, int splits) {
   constexpr int head = config.kv.headSize;
   constexpr int partial = attentionPartialFloats(config);
   for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
@@ -191,53 +223,53 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
   });
   warp.finish();
 
-  // The warps' results meet in shared memory and are joined in their order.
-  auto *meeting = reinterpret_cast<float *>(stages);
+  // Shared memory has the warps' results, which are merged in their order.
+  auto *exchange = reinterpret_cast<float *>(stages);
   constexpr int slot = head + 4;
   static_assert(attentionWarps * warpVectors * slot * 4 <=
                 config.stages * attentionStageBytes(config));
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
     float *to =
-        meeting + (warpIndex() * warpVectors + warp.g + 8 * upper) * slot;
+        exchange + (warpIndex() * warpVectors + warp.g + 8 * upper) * slot;
     warp.store(upper, 1.0f, to);
     if (warp.t == 0)
       store2(to + head, {warp.maximum[upper], warp.total[upper]});
   }
   syncThreads();
-  // A row of one share has its result, others a part of it.
-  const bool isWhole = splits == 1;
+  // A row of one split has its result, others a part of it.
+  const bool isUnsplit = splits == 1;
   for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
     float maximum = minusInfinity, total = 0;
     for (int w = 0; w < attentionWarps; ++w)
       maximum =
-          maxOf(maximum, meeting[(w * warpVectors + vector) * slot + head]);
+          maxOf(maximum, exchange[(w * warpVectors + vector) * slot + head]);
     for (int w = 0; w < attentionWarps; ++w) {
-      const float *from = meeting + (w * warpVectors + vector) * slot;
+      const float *from = exchange + (w * warpVectors + vector) * slot;
       total += from[head + 1] * weightOf(from[head], maximum);
     }
     const long index = long(row) * config.heads + firstHead + vector;
     float *part = shared.partials + (index * config.splits + split) * partial;
-    float *to = isWhole ? args.out + index * head : part;
-    const F32x2 factor = splat(isWhole ? 1.0f / total : 1.0f);
+    float *to = isUnsplit ? args.out + index * head : part;
+    const F32x2 factor = splat(isUnsplit ? 1.0f / total : 1.0f);
     for (int d = 2 * laneIndex(); d < head; d += 64) {
       F32x2 sum = {0, 0};
       for (int w = 0; w < attentionWarps; ++w) {
-        const float *from = meeting + (w * warpVectors + vector) * slot;
+        const float *from = exchange + (w * warpVectors + vector) * slot;
         sum = sum + load2(from + d) * splat(weightOf(from[head], maximum));
       }
       store2(to + d, sum * factor);
     }
-    if (!isWhole && laneIndex() == 0)
+    if (!isUnsplit && laneIndex() == 0)
       store2(part + head, {maximum, total});
   }
-  if (isWhole)
+  if (isUnsplit)
     return;
   uint32_t *counter = shared.counters +
                       (long(row) * config.kv.kvHeads + kvHead) * headTiles +
                       headTile;
   if (arrivesLast(counter, splits))
-    joinSplits<config>(args, shared.partials, row, firstHead, heads, splits);
+    mergeSplits<config>(args, shared.partials, row, firstHead, heads, splits);
 }
 
 } // namespace llamac::cuda

@@ -7,19 +7,18 @@
 //===----------------------------------------------------------------------===//
 //
 // attention() of attention.cuh, for heads of 64 and 128, on the warpgroups of
-// sm_90a. A block has three warpgroups. One thread of the first brings tiles of
-// 64 keys and their values, pages or parts of them, by tensor copies into a
-// ring of stages: [64 tokens][64 elements] with 128-byte rows, swizzled, one
-// such box or two. The two others have 64 query vectors each:
+// sm_90a. One thread of the first of a block's three warpgroups brings tiles of
+// 64 keys and their values by tensor copies into a ring of stages: [64 tokens]
+// [64 elements] with 128-byte rows, swizzled, one such box or two. The two
+// other warpgroups have 64 query vectors each:
 //
 //   scores   q k^T: q is the operand A, in registers; keys as they lie, K-major
 //   sums     weights v: the scores, as weights, are the operand A just as they
 //            are in registers; values as they lie, MN-major
 //
 // The softmax in between is that of FlashWarp, whose fragments wgmma's are.
-//
-// Tokens behind the last one that is seen may hold anything, and 0 times that
-// may be NaN: the last tile of a run has them zeroed in shared memory.
+// Tokens behind the last visible one are uninitialised, and 0 times a NaN is
+// NaN: the last tile of a run has them zeroed in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,6 @@
 
 #include "llamac/attention.cuh"
 #include "llamac/ptx_sm90a.cuh"
-#include "llamac/ring.cuh"
 
 #if LLAMAC_HAS_SM90A
 
@@ -44,29 +42,6 @@ LLAMAC_DEVICE void wgmmaKv(float (&d)[sums], const uint32_t (&a)[4], uint64_t b,
     wgmmaHalf<transposeB>(d, a, b, accumulate);
 }
 
-/// The rows of a block that are of one sequence, and how many keys they see.
-struct SequenceRun {
-  int begin;
-  int end;
-  int sequence;
-  int keys;
-};
-
-/// Calls body(run) for each run of a block's rows.
-template <class Body>
-LLAMAC_DEVICE void forEachRun(const AttentionArgs &args, int firstRow,
-                              int endRow, const Body &body) {
-  for (int row = firstRow; row < endRow;) {
-    SequenceRun run{row, row, args.sequences[row], 0};
-    for (; run.end < endRow && args.sequences[run.end] == run.sequence;
-         ++run.end)
-      run.keys = maxOf(run.keys, args.positions[run.end] + 1);
-    body(run);
-    row = run.end;
-  }
-}
-
-/// Brings the tiles of one kv head.
 template <AttentionConfig config> struct WgmmaKeyLoader {
   static constexpr KvConfig kv = config.kv;
   static constexpr int boxes = kv.headSize / 64;
@@ -224,7 +199,7 @@ LLAMAC_DEVICE void attentionWgmma(int rows, const TensorMap &pool,
     mbarrierInitFence();
   }
   syncThreads();
-  // Later rows see more keys: they go first, so that none is left for last.
+  // Later rows see more keys, so they go first.
   constexpr int tileRows = wgmmaAttentionTileRows(config);
   const int firstRow = (gridDim.y - 1 - blockIdx.y) * tileRows;
   const int endRow = minOf(firstRow + tileRows, rows);

@@ -1,4 +1,4 @@
-//===- chain.cuh - Launches that overlap ------------------------*- C++ -*-===//
+//===- chain.cuh - Programmatic dependent launch ----------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From sm_90 on a launch may begin while the launches ahead of it are at work.
-// It may then read weights, which nothing writes, and nothing else; and it may
-// write nothing, since a launch ahead may still read what lies there. Behind
-// waitForLaunches() all of them are done and what they wrote is visible.
+// Programmatic dependent launch: from sm_90 on a launch may begin before
+// earlier launches end. Until waitForLaunches() it may read weights, which
+// nothing writes, and write nothing; after it all earlier launches are complete
+// and visible.
 //
-// The wait is for the one launch ahead. That is enough: this one had to wait as
-// well before it ended, and so on to the first. It is why every kernel of a
-// chain waits, in every thread, even one that reads nothing of the others'.
+// The wait is for the previous launch alone, which waited as well before it
+// ended. So every kernel waits, in every thread, even one that reads nothing of
+// others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,17 +33,17 @@
 
 namespace llamac::cuda {
 
-/// Lets the next launch begin, once all blocks of this one have come here or
-/// are done: then none of its blocks takes the place of one of these. The first
-/// statement of a kernel; it may be compiled to let it begin later.
+/// Lets the next launch begin once all blocks of this one have come here or are
+/// done, so that its blocks take no place of theirs. The first statement of a
+/// kernel; it may be compiled to let the next launch begin later.
 LLAMAC_DEVICE void letNextLaunchBegin() {
 #if LLAMAC_HAS_SM90 && LLAMAC_OVERLAP == LLAMAC_FROM_START
   gridDependencyTrigger();
 #endif
 }
 
-/// Waits until the launches ahead are done. Every thread comes here before it
-/// touches activations or writes anything to global memory.
+/// Waits until earlier launches are done. Every thread comes here before it
+/// touches activations or writes to global memory.
 LLAMAC_DEVICE void waitForLaunches() {
 #if LLAMAC_HAS_SM90
   gridDependencyWait();

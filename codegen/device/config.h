@@ -20,7 +20,7 @@
 
 namespace llamac::cuda {
 
-/// Geometry of a launch: gridDim.x is `items`, gridDim.y is 1 or, with a row
+/// Geometry of a launch: gridDim.x is `gridSize`, gridDim.y is 1 or, with a row
 /// block, ceil(rows / rowBlock); a block has `threads` threads and
 /// `sharedBytes` of dynamic shared memory. `minBlocks` of them are to fit into
 /// the registers of a multiprocessor: the bound that ptxas is given, lest it
@@ -31,7 +31,7 @@ namespace llamac::cuda {
 /// and by `counters` words, for each row of the launch: words that are 0 before
 /// a launch and after it.
 struct LaunchShape {
-  long items;
+  long gridSize;
   long rowBlock;
   int threads;
   int sharedBytes = 0;
@@ -45,9 +45,7 @@ LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
   return (value + unit - 1) / unit;
 }
 
-//===----------------------------------------------------------------------===//
 // Matrix products
-//===----------------------------------------------------------------------===//
 
 /// y[t] = W x[t] for one weight, or two that share x; W is [outputs, depth].
 /// For up to maxRows rows: a warp streams `outputsPerWarp` rows of each weight,
@@ -67,8 +65,7 @@ LLAMAC_CONSTEXPR int gemvBlockOutputs(const GemvConfig &config) {
   return config.warps * config.outputsPerWarp;
 }
 
-/// An item is the outputs of one block's warps.
-LLAMAC_CONSTEXPR LaunchShape gemvShape(const GemvConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape launchShape(const GemvConfig &config) {
   return {divideUp(config.outputs, gemvBlockOutputs(config)), 0,
           config.warps * 32};
 }
@@ -76,7 +73,7 @@ LLAMAC_CONSTEXPR LaunchShape gemvShape(const GemvConfig &config) {
 /// The same product with weights that stream through shared memory (sm_90): a
 /// warp has `outputsPerWarp` rows of each weight at a time, whose segments come
 /// by bulk copies into a ring of its own. `blocks` blocks, one for each
-/// multiprocessor, deal out the rows of one matrix, or of several that share
+/// multiprocessor, partition the rows of one matrix, or of several that share
 /// the input and lie apart: `parts` outputs of each, 0 for none.
 struct StreamConfig {
   GemvConfig product; ///< `outputs` of all parts together.
@@ -149,9 +146,7 @@ LLAMAC_CONSTEXPR int streamStages(const StreamConfig &config) {
   return stages < most ? stages : most;
 }
 
-//===----------------------------------------------------------------------===//
 // Streams of block formats, by tensor cores (stream_mma.cuh)
-//===----------------------------------------------------------------------===//
 
 /// Rows of weights that a block has at a time, the M of an MMA: outputs of one
 /// weight, or half as many of two.
@@ -215,11 +210,10 @@ template <GemvConfig config> struct alignas(16) SplitShared {
   /// back to scale, and the block's sum where weights have an offset.
   float blocks[steps][4][numbers];
   /// What the warps have of two units.
-  float meeting[2][streamWarps][rows][splitRows];
+  float partials[2][streamWarps][rows][splitRows];
   float squares[rows][streamWarps + 1];
 };
 
-/// Its size.
 LLAMAC_CONSTEXPR int splitSharedBytes(const GemvConfig &config) {
   const int numbers = config.format == WeightFormat::Q4_1 ? 2 : 1;
   const int sums = 2 * streamWarps * splitRows + streamWarps + 1;
@@ -268,12 +262,11 @@ LLAMAC_CONSTEXPR int streamUnitOutputs(const StreamConfig &config) {
                               : config.product.outputsPerWarp;
 }
 
-/// Units of work of part `part`.
 LLAMAC_CONSTEXPR long streamUnits(const StreamConfig &config, int part) {
   return divideUp(config.parts[part], streamUnitOutputs(config));
 }
 
-LLAMAC_CONSTEXPR LaunchShape streamShape(const StreamConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape launchShape(const StreamConfig &config) {
   const bool byMma = streamsByMma(config);
   const long units =
       streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
@@ -308,13 +301,12 @@ struct GemvMmaConfig {
 constexpr int gemvMmaOutputs = 16;
 
 /// Where the warps of a block add up what they have.
-template <GemvMmaConfig config> struct GemvMmaMeeting {
+template <GemvMmaConfig config> struct GemvMmaPartials {
   float sums[config.warps][config.weights][config.maxRows][gemvMmaOutputs];
   float squares[config.warps][config.maxRows];
 };
 
-/// An item is a block's rows of the weights.
-LLAMAC_CONSTEXPR LaunchShape gemvMmaShape(const GemvMmaConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape launchShape(const GemvMmaConfig &config) {
   const int sums = config.weights * gemvMmaOutputs + 1;
   return {divideUp(config.outputs, gemvMmaOutputs), 0, config.warps * 32,
           config.warps * sums * config.maxRows * 4};
@@ -357,8 +349,7 @@ LLAMAC_CONSTEXPR int gemmThreads(const GemmConfig &config) {
   return config.warpsAlongRows * config.warpsAlongOutputs * 32;
 }
 
-/// An item is one tile of a row block.
-LLAMAC_CONSTEXPR LaunchShape gemmShape(const GemmConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape launchShape(const GemmConfig &config) {
   return {divideUp(config.outputs, config.blockOutputs), config.blockRows,
           gemmThreads(config), config.stages * gemmStageBytes(config)};
 }
@@ -386,7 +377,7 @@ constexpr int wgmmaRows = 128;
 constexpr int wgmmaThreads = 384;
 constexpr int wgmmaMathWarps = 8;
 
-/// Whether a warpgroup more turns the weights into bf16.
+/// Whether a fourth warpgroup unpacks the weights to bf16.
 LLAMAC_CONSTEXPR bool wgmmaUnpacks(const WgmmaConfig &config) {
   return config.format != WeightFormat::BF16;
 }
@@ -405,7 +396,6 @@ LLAMAC_CONSTEXPR int wgmmaRowBytes(WeightFormat format) {
   return static_cast<int>(valueRowBytes(format, wgmmaSlice));
 }
 
-/// Outputs of each weight in a tile.
 LLAMAC_CONSTEXPR int wgmmaTileOutputs(const WgmmaConfig &config) {
   return config.panels / config.weights * config.panelOutputs;
 }
@@ -446,7 +436,7 @@ LLAMAC_CONSTEXPR int wgmmaSharedBytes(const WgmmaConfig &config) {
          wgmmaOperands(config) * wgmmaOperandBytes(config);
 }
 
-LLAMAC_CONSTEXPR LaunchShape wgmmaShape(const WgmmaConfig &config) {
+LLAMAC_CONSTEXPR LaunchShape launchShape(const WgmmaConfig &config) {
   return {config.blocks,
           0,
           wgmmaProductThreads(config),
@@ -490,9 +480,7 @@ LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
           rowBytes};
 }
 
-//===----------------------------------------------------------------------===//
 // KV cache and attention
-//===----------------------------------------------------------------------===//
 
 enum class KvFormat : unsigned char { F16, BF16 };
 
@@ -559,7 +547,7 @@ LLAMAC_CONSTEXPR long attentionTileRows(const AttentionConfig &config) {
   return attentionWarps * warpVectors / attentionGroup(config);
 }
 
-/// For any rows. An item is one kv head.
+/// For any rows. A block has one kv head.
 LLAMAC_CONSTEXPR LaunchShape attentionShape(const AttentionConfig &config) {
   return {config.kv.kvHeads, attentionTileRows(config), attentionWarps * 32,
           config.stages * attentionStageBytes(config)};
@@ -584,7 +572,7 @@ LLAMAC_CONSTEXPR long wgmmaAttentionTileRows(const AttentionConfig &config) {
   return wgmmaRows / attentionGroup(config);
 }
 
-/// For any rows. An item is one kv head.
+/// For any rows. A block has one kv head.
 LLAMAC_CONSTEXPR LaunchShape
 wgmmaAttentionShape(const AttentionConfig &config) {
   return {config.kv.kvHeads, wgmmaAttentionTileRows(config), wgmmaThreads,
@@ -609,7 +597,7 @@ LLAMAC_CONSTEXPR long attentionPartialFloats(const AttentionConfig &config) {
   return config.kv.headSize + 4;
 }
 
-/// For few rows with long contexts: an item is one split of one tile of the
+/// For few rows with long contexts: a block has one split of one tile of the
 /// query heads of one kv head. The workspace has the partial results, f32
 /// [rows][heads][splits][partial]; there is a counter for each tile.
 LLAMAC_CONSTEXPR LaunchShape
@@ -630,9 +618,7 @@ LLAMAC_CONSTEXPR int splitTokens(const AttentionConfig &config, int tokens) {
   return whole > config.minSplitTokens ? whole : config.minSplitTokens;
 }
 
-//===----------------------------------------------------------------------===//
 // Query, key and value
-//===----------------------------------------------------------------------===//
 
 /// The products of a layer's query, key and value, which share their input and
 /// their tile.
@@ -643,33 +629,17 @@ template <class Product> struct QkvConfig {
   KvConfig kv;
 };
 
-/// An item is one tile: first those of the query, then the key's, then the
-/// value's.
-LLAMAC_CONSTEXPR LaunchShape gemvShape(const QkvConfig<GemvConfig> &config) {
-  LaunchShape shape = gemvShape(config.query);
-  shape.items += gemvShape(config.key).items + gemvShape(config.value).items;
+/// The blocks of the query, then the key's, then the value's.
+template <class Product>
+LLAMAC_CONSTEXPR LaunchShape launchShape(const QkvConfig<Product> &config) {
+  LaunchShape shape = launchShape(config.query);
+  shape.gridSize +=
+      launchShape(config.key).gridSize + launchShape(config.value).gridSize;
   return shape;
 }
 
-LLAMAC_CONSTEXPR LaunchShape
-gemvMmaShape(const QkvConfig<GemvMmaConfig> &config) {
-  LaunchShape shape = gemvMmaShape(config.query);
-  shape.items +=
-      gemvMmaShape(config.key).items + gemvMmaShape(config.value).items;
-  return shape;
-}
-
-LLAMAC_CONSTEXPR LaunchShape gemmShape(const QkvConfig<GemmConfig> &config) {
-  LaunchShape shape = gemmShape(config.query);
-  shape.items += gemmShape(config.key).items + gemmShape(config.value).items;
-  return shape;
-}
-
-//===----------------------------------------------------------------------===//
 // Row-wise kernels
-//===----------------------------------------------------------------------===//
 
-/// One block for each row.
 constexpr int rowThreads = 256;
 LLAMAC_CONSTEXPR LaunchShape rowwiseShape() { return {1, 1, rowThreads}; }
 
@@ -686,7 +656,6 @@ LLAMAC_CONSTEXPR LaunchShape pointwiseShape(long width) {
 
 LLAMAC_CONSTEXPR LaunchShape ropeTableShape() { return {1, 1, 64}; }
 
-/// One block for each row.
 constexpr int sampleThreads = 1024;
 LLAMAC_CONSTEXPR LaunchShape sampleShape() { return {1, 1, sampleThreads}; }
 

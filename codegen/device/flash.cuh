@@ -12,9 +12,9 @@
 // registers; tiles come through a ring of stages in shared memory, filled by
 // cp.async.
 //
-// Heads are multiples of 8. Where one is no multiple of 16, the depth of an
+// Heads are multiples of 8. Unless one is a multiple of 16, the depth of an
 // MMA, the last step of the first product has zeros for its upper half, and the
-// last 8 columns of the second go by themselves.
+// last 8 columns of the second are an MMA of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -179,7 +179,6 @@ template <AttentionConfig config> struct FlashWarp {
   }
 };
 
-/// Copies tiles of one kv head's keys and values into stages.
 template <AttentionConfig config> struct KeyLoader {
   static constexpr int stride = attentionStride(config);
 
@@ -198,7 +197,7 @@ template <AttentionConfig config> struct KeyLoader {
   }
 
   /// Starts the copies of a tile; they are one group, empty past the end.
-  /// Tokens at and after `end` are zero: what lies there may be anything.
+  /// Tokens at and after `end` are zero: the cache is uninitialised there.
   LLAMAC_DEVICE void start(int tile) {
     constexpr int parts = config.kv.headSize / 8;
     const int first = begin + tile * keyTile;
@@ -230,7 +229,7 @@ template <AttentionConfig config> struct KeyLoader {
       start(tile + config.stages - 1);
       body(tile);
     }
-    // The stages may be filled again, or serve for something else.
+    // The stages may now be used again.
     cpAsyncWait<0>();
     syncThreads();
   }

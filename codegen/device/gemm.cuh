@@ -14,12 +14,11 @@
 //   W   bf16, copied as it is; the other formats go through registers, where
 //       they are unpacked to bf16, one slice ahead
 //
-// RMSNorm needs no pass of its own: while a lane rounds its share of x it also
-// sums the squares, multiplies by the gain, and the results are scaled at the
-// end by what the quad that holds a row has summed.
+// RMSNorm is fused: while a lane rounds its share of x it sums the squares and
+// multiplies by the gain, and the results are scaled at the end.
 //
 // Rows of x and W past the end, and depth past the end, are zero in shared
-// memory, so ragged tiles need no other care than at the sink.
+// memory, so ragged tiles need no other care than at the epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +30,6 @@
 
 namespace llamac::cuda {
 
-/// Copies slices of x and W into stages.
 template <GemmConfig config, class Rows> struct GemmLoader {
   static constexpr int weights = config.weights;
   static constexpr int threads = gemmThreads(config);
@@ -102,7 +100,6 @@ template <GemmConfig config, class Rows> struct GemmLoader {
       }
   }
 
-  /// A read of 16 packed bytes.
   struct Read {
     int row;     ///< Of the slice: weight * blockOutputs + output.
     int chunk;   ///< Of the row of the matrix.
@@ -110,7 +107,6 @@ template <GemmConfig config, class Rows> struct GemmLoader {
     bool inside; ///< Whether the matrix has it.
   };
 
-  /// The thread's read number `n` of a slice.
   LLAMAC_DEVICE Read readOf(int slice, int n) const {
     const int i = n * threads + threadIdx.x;
     Read read;
@@ -123,7 +119,6 @@ template <GemmConfig config, class Rows> struct GemmLoader {
     return read;
   }
 
-  /// Reads the packed weights of a slice into registers.
   LLAMAC_DEVICE void fetch(int slice) {
     if constexpr (!copies) {
 #pragma unroll
@@ -229,10 +224,10 @@ template <GemmConfig config, class Rows> struct GemmWarp {
     }
   }
 
-  /// Hands every pair of results below `rows` and `outputs` to the sink.
-  template <class Sink>
+  /// Hands every pair of results below `rows` and `outputs` to the epilogue.
+  template <class Epilogue>
   LLAMAC_DEVICE void finish(long firstRow, long rows, long firstOutput,
-                            long outputs, const Sink &sink) {
+                            long outputs, const Epilogue &epilogue) {
 #pragma unroll
     for (int m = 0; m < tilesM; ++m)
 #pragma unroll
@@ -258,10 +253,7 @@ template <GemmConfig config, class Rows> struct GemmWarp {
             acc[w] =
                 F32x2{sums[w][m][n][2 * upper], sums[w][m][n][2 * upper + 1]} *
                 splat(scale);
-          if constexpr (weights == 1)
-            sink(at, column, acc[0]);
-          else
-            sink(at, column, acc[0], acc[1]);
+          applyEpilogue(epilogue, at, column, acc);
         }
       }
   }
@@ -270,10 +262,10 @@ template <GemmConfig config, class Rows> struct GemmWarp {
 /// Block `block` of the product with packed matrices `weights` of `outputs`
 /// rows: what gemm() does in one block, also part of a launch that has several
 /// products (qkv.cuh).
-template <GemmConfig config, class Rows, class Sink>
-LLAMAC_DEVICE void gemmBlock(long block, long rows, const Rows &input,
-                             const void *const (&weights)[config.weights],
-                             long outputs, const Sink &sink) {
+template <GemmConfig config, class Rows, class Epilogue>
+LLAMAC_DEVICE void productBlock(long block, long rows, const Rows &input,
+                                const void *const (&weights)[config.weights],
+                                long outputs, const Epilogue &epilogue) {
   static_assert(isPackableDepth(config.format, config.depth));
   LLAMAC_SHARED_DYNAMIC(stages);
   GemmLoader<config, Rows> loader{.input = input,
@@ -308,17 +300,18 @@ LLAMAC_DEVICE void gemmBlock(long block, long rows, const Rows &input,
     if (more)
       loader.unpack(slice + 1);
   }
-  warp.finish(loader.firstRow, rows, loader.firstOutput, outputs, sink);
+  warp.finish(loader.firstRow, rows, loader.firstOutput, outputs, epilogue);
 }
 
-/// The products of `rows` rows with packed weights: sink(row, column, acc...)
-/// gets every pair of outputs once; that of the last of an odd number is of no
-/// meaning. A launch of gemmShape(config).
-template <GemmConfig config, class Rows, class Sink>
+/// The products of `rows` rows with packed weights: epilogue(row, column,
+/// acc...) gets every pair of outputs once; that of the last of an odd number
+/// is of no meaning. A launch of launchShape(config).
+template <GemmConfig config, class Rows, class Epilogue>
 LLAMAC_DEVICE void gemm(int rows, const Rows &input,
                         const void *const (&weights)[config.weights],
-                        const Sink &sink) {
-  gemmBlock<config>(blockIdx.x, rows, input, weights, config.outputs, sink);
+                        const Epilogue &epilogue) {
+  productBlock<config>(blockIdx.x, rows, input, weights, config.outputs,
+                       epilogue);
 }
 
 } // namespace llamac::cuda

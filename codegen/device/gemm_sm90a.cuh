@@ -10,29 +10,27 @@
 // tile to tile. One thread of the first warpgroup keeps a ring of stages full
 // by tensor copies; the last two warpgroups multiply 64 rows each:
 //
-//   x   f32, in two halves of [128 rows][32] with 128-byte rows, swizzled.
-//   Lanes
-//       read what they need, multiply by the gain, sum squares and round to
-//       bf16, in registers: the operand A. So no launch has to write x in bf16,
-//       and RMSNorm needs no pass of its own.
-//   W   bf16, in panels of [panelOutputs][64] with 128-byte rows, swizzled: the
-//       operand B. Weights in bf16 are copied so. Those in other formats are
-//       copied as they are packed, and a warpgroup between the two unpacks
-//       them into a ring of operands (WgmmaUnpacker).
+//   x   f32, two halves of [128 rows][32] with 128-byte rows, swizzled. Lanes
+//       multiply what they read by the gain, sum its squares and round it to
+//       bf16 in registers: the operand A. So no launch writes x in bf16, and
+//       RMSNorm is fused.
+//   W   bf16, panels of [panelOutputs][64] with 128-byte rows, swizzled: the
+//       operand B. Other formats are copied as they are packed, and a fourth
+//       warpgroup unpacks them into a ring of operands (WgmmaUnpacker).
 //
-// A slice is two groups of products. While one is under way the lanes round the
+// A slice is two groups of products. While one is in flight the lanes round the
 // operand of the next. An operand B is free when the groups of its slice are
 // done, a stage when nothing reads it any more.
 //
-// The first stages' weights are copied when the object is made, which is before
-// the launches ahead are done: weights do not depend on them.
+// The first stages' weights are copied in the prologue, before earlier launches
+// are done: weights do not depend on them.
 //
-// In a cluster of two, the blocks' tiles are of the same rows: each copies half
-// of the rows of x to both. A stage is then free when the warps of both blocks
-// are through with it.
+// The two blocks of a cluster have tiles of the same rows: each copies half of
+// the rows of x to both, so a stage is free when the warps of both are done
+// with it.
 //
-// What lies outside of x and W is zero in shared memory; rows and outputs that
-// are none do not reach the sink.
+// What lies outside of x and W is zero in shared memory; it does not reach the
+// epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +40,6 @@
 #include "llamac/kvcache.cuh"
 #include "llamac/ptx_sm90a.cuh"
 #include "llamac/qkv.cuh"
-#include "llamac/ring.cuh"
 
 #if LLAMAC_HAS_SM90A
 
@@ -61,7 +58,6 @@ struct WgmmaTile {
   long firstOutput;
 };
 
-/// What the warps of a block share.
 template <WgmmaConfig config> struct WgmmaRing {
   static constexpr bool unpacks = wgmmaUnpacks(config);
   static constexpr int slices = divideUp(config.depth, wgmmaSlice);
@@ -97,7 +93,7 @@ template <WgmmaConfig config> struct WgmmaRing {
     mbarrierInitFence();
   }
 
-  /// By a warp that is through with x: tells those who fill the stage.
+  /// By a warp that has read x: tells those who fill the stage.
   LLAMAC_DEVICE void release(int stage) const {
     syncWarp();
     if (laneIndex() != 0)
@@ -112,14 +108,14 @@ template <WgmmaConfig config> struct WgmmaRing {
 template <WgmmaConfig config, class Weights> struct WgmmaLoader {
   using Ring = WgmmaRing<config>;
   static constexpr int boxRows = wgmmaRows / config.cluster;
-  /// Slices of the first tile whose weights are copied ahead.
-  static constexpr int slicesAhead = minOf(config.stages, Ring::slices);
+  /// Slices of the first tile whose weights the prologue copies.
+  static constexpr int prologueSlices = minOf(config.stages, Ring::slices);
 
   Ring ring;
   Weights weights;
   uint32_t rank;
   RingPlace<config.stages> place = {};
-  int ahead = slicesAhead;
+  int prologueLeft = prologueSlices;
 
   /// Starts a round of the free stage `stage`.
   LLAMAC_DEVICE void copyWeights(int stage, const WgmmaTile &tile, int slice) {
@@ -156,8 +152,8 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
   LLAMAC_DEVICE void load(const TensorMap &input, int firstRow,
                           const WgmmaTile &tile) {
     for (int slice = 0; slice < Ring::slices; ++slice) {
-      if (ahead > 0) {
-        --ahead;
+      if (prologueLeft > 0) {
+        --prologueLeft;
       } else {
         mbarrierWait(&ring.empty[place.stage], place.phase ^ 1);
         copyWeights(place.stage, tile, slice);
@@ -360,9 +356,9 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
     }
   }
 
-  template <class Sink>
+  template <class Epilogue>
   LLAMAC_DEVICE void multiply(long firstRow, long rows, const WgmmaTile &tile,
-                              const Sink &sink) {
+                              const Epilogue &epilogue) {
     const bool isRow[2] = {firstRow + row < rows, firstRow + row + 8 < rows};
     float squares[2] = {};
     float sums[panels][panelSums] = {};
@@ -400,15 +396,14 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
     }
     wgmmaWait<0>();
     releaseWeights(before);
-    finish(firstRow, isRow, squares, sums, tile, sink);
+    finish(firstRow, isRow, squares, sums, tile, epilogue);
   }
 
-  /// Hands every pair of results to the sink.
-  template <class Sink>
-  LLAMAC_DEVICE void finish(long firstRow, const bool (&isRow)[2],
-                            const float (&squares)[2],
-                            const float (&sums)[panels][panelSums],
-                            const WgmmaTile &tile, const Sink &sink) const {
+  template <class Epilogue>
+  LLAMAC_DEVICE void
+  finish(long firstRow, const bool (&isRow)[2], const float (&squares)[2],
+         const float (&sums)[panels][panelSums], const WgmmaTile &tile,
+         const Epilogue &epilogue) const {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       float scale = 1;
@@ -435,22 +430,21 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
           if (column >= tile.outputs)
             continue;
           if constexpr (config.weights == 2)
-            sink(at, column, pairOf(0, i), pairOf(1, i));
+            epilogue(at, column, pairOf(0, i), pairOf(1, i));
           else
-            sink(at, column, pairOf(panel, i));
+            epilogue(at, column, pairOf(panel, i));
         }
     }
   }
 };
 
-/// The products of a launch of wgmmaShape(config) for `rows` rows.
+/// The products of a launch of launchShape(config) for `rows` rows.
 template <WgmmaConfig config> class WgmmaProduct {
   using Ring = WgmmaRing<config>;
   static constexpr int parts = config.parts[2] ? 3 : config.parts[1] ? 2 : 1;
   static_assert(config.weights == 1 || config.panels == 2);
   static_assert(isPackableDepth(config.format, config.depth));
 
-  /// Matrix `w` of part `p`.
   struct Weights {
     WgmmaWeight all[parts * config.weights];
 
@@ -486,7 +480,7 @@ public:
       ring.setUp();
       Loader loader{ring, weights, rank};
       if (firstWork() < work())
-        for (int slice = 0; slice < Loader::slicesAhead; ++slice)
+        for (int slice = 0; slice < Loader::prologueSlices; ++slice)
           loader.copyWeights(slice, tileOf(firstWork()), slice);
     }
     syncThreads();
@@ -496,11 +490,12 @@ public:
     }
   }
 
-  /// sink(row, column, acc...) gets every pair of outputs once; of several
-  /// parts sinkOfPart(sink, part) does. `inputMap` is that of wgmmaInputMap.
-  template <class Rows, class Sink>
+  /// epilogue(row, column, acc...) gets every pair of outputs once; of several
+  /// parts epilogueOfPart(epilogue, part) does. `inputMap` is that of
+  /// wgmmaInputMap.
+  template <class Rows, class Epilogue>
   LLAMAC_DEVICE void run(const Rows &input, const TensorMap &inputMap,
-                         const Sink &sink) const {
+                         const Epilogue &epilogue) const {
     // What ptxas gives a thread at first, for all together to share.
     constexpr bool unpacks = Ring::unpacks;
     if (warpIndex() < 4) {
@@ -522,7 +517,8 @@ public:
       registersTake<unpacks ? 200 : 232>();
       WgmmaMath<config, Rows> math(ring, input);
       eachTile([&](int firstRow, const WgmmaTile &tile) {
-        math.multiply(firstRow, rows, tile, sinkOfPart(sink, tile.part));
+        math.multiply(firstRow, rows, tile,
+                      epilogueOfPart(epilogue, tile.part));
       });
     }
     // The other block may still be told that a stage is free.
@@ -533,8 +529,8 @@ public:
   }
 
 private:
-  /// Tiles are dealt out to clusters. Blocks of rows go first, so that a panel
-  /// of W is read by all at a time.
+  /// Tiles are partitioned among clusters. Blocks of rows go first, so that a
+  /// panel of W is read by all at a time.
   LLAMAC_DEVICE int rowBlocks() const { return ceilDiv(rows, wgmmaRows); }
   LLAMAC_DEVICE int work() const {
     return rowBlocks() *
@@ -542,8 +538,8 @@ private:
   }
   LLAMAC_DEVICE int firstWork() const { return blockIdx.x / config.cluster; }
 
-  /// The block's tile of the cluster's work number `i`; behind the last one
-  /// there is one of outputs that are none.
+  /// The block's tile of the cluster's work number `i`; behind the last tile,
+  /// one past the outputs.
   LLAMAC_DEVICE WgmmaTile tileOf(int i) const {
     constexpr long outputs = wgmmaTileOutputs(config);
     const int tile = i / rowBlocks() * config.cluster + rank;
@@ -558,7 +554,6 @@ private:
     return {0, config.parts[0], tile * outputs};
   }
 
-  /// Calls visit(firstRow, tile) for the block's tiles.
   template <class Visit> LLAMAC_DEVICE void eachTile(const Visit &visit) const {
     const int step = gridDim.x / config.cluster;
     for (int i = firstWork(); i < work(); i += step)

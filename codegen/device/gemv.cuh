@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step of decode reads every weight once, and reading is all that it costs.
-// A warp owns a few rows of the weight. Its lanes stride over the depth, 16
-// packed bytes each, with `unroll` loads under way before the first is used,
-// and keep f32 sums for every (row of input, row of weight). Input rows come
-// from the L1 cache. At the end each sum is added up over the lanes in a fixed
-// order, so a result does not depend on anything but its own row.
+// A step of decode reads every weight once, and reading is all that it costs. A
+// warp has a few rows of the weight. Its lanes stride over the depth, 16 packed
+// bytes each, with `unroll` loads in flight before the first is used, and keep
+// f32 sums for every (row of input, row of weight). Input rows come from the L1
+// cache. Each sum is added up over the lanes in a fixed order, so that a result
+// depends on its own row alone.
 //
-// RMSNorm needs no pass of its own: every warp sees the whole row, so it sums
-// the squares on the way and scales the results.
+// RMSNorm is fused: every warp reads the whole row, so it sums the squares on
+// the way and scales the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -177,9 +177,10 @@ template <GemvConfig config, class Input> struct GemvWarp {
   }
 
   /// Adds up over the lanes and hands each pair of outputs of each row to the
-  /// sink, in one lane.
-  template <class Sink>
-  LLAMAC_DEVICE void finish(long first, long end, int count, const Sink &sink) {
+  /// epilogue, in one lane.
+  template <class Epilogue>
+  LLAMAC_DEVICE void finish(long first, long end, int count,
+                            const Epilogue &epilogue) {
     constexpr int pairs = outputs / 2;
     constexpr int values = rows * pairs;
     F32x2 totals[weights];
@@ -204,20 +205,17 @@ template <GemvConfig config, class Input> struct GemvWarp {
     const long column = first + value % pairs * 2;
     if (laneIndex() % (32 / values) != 0 || row >= count || column >= end)
       return;
-    if constexpr (weights == 1)
-      sink(row, column, totals[0]);
-    else
-      sink(row, column, totals[0], totals[1]);
+    applyEpilogue(epilogue, row, column, totals);
   }
 };
 
 /// Block `block` of the product with packed matrices `weights` of `outputs`
 /// rows: what gemv() does in one block, also part of a launch that has several
 /// products (qkv.cuh).
-template <GemvConfig config, class Rows, class Sink>
-LLAMAC_DEVICE void gemvBlock(long block, int rows, const Rows &input,
-                             const void *const (&weights)[config.weights],
-                             long outputs, const Sink &sink) {
+template <GemvConfig config, class Rows, class Epilogue>
+LLAMAC_DEVICE void productBlock(long block, int rows, const Rows &input,
+                                const void *const (&weights)[config.weights],
+                                long outputs, const Epilogue &epilogue) {
   using Warp = GemvWarp<config, CachedInput<Rows, config.maxRows>>;
   const long first =
       (block * config.warps + warpIndex()) * config.outputsPerWarp;
@@ -237,18 +235,18 @@ LLAMAC_DEVICE void gemvBlock(long block, int rows, const Rows &input,
   for (; chunk < Warp::chunks; chunk += 32)
     warp.template accumulate<1>(matrix, first, chunk);
   syncWarp();
-  warp.finish(first, outputs, rows, sink);
+  warp.finish(first, outputs, rows, epilogue);
 }
 
 /// The products of `rows` rows, at most maxRows, with packed weights:
-/// sink(row, column, acc...) gets every pair of outputs once; that of the last
-/// of an odd number is of no meaning. A launch of
-/// gemvShape(config).
-template <GemvConfig config, class Rows, class Sink>
+/// epilogue(row, column, acc...) gets every pair of outputs once; that of the
+/// last of an odd number is of no meaning. A launch of launchShape(config).
+template <GemvConfig config, class Rows, class Epilogue>
 LLAMAC_DEVICE void gemv(int rows, const Rows &input,
                         const void *const (&weights)[config.weights],
-                        const Sink &sink) {
-  gemvBlock<config>(blockIdx.x, rows, input, weights, config.outputs, sink);
+                        const Epilogue &epilogue) {
+  productBlock<config>(blockIdx.x, rows, input, weights, config.outputs,
+                       epilogue);
 }
 
 } // namespace llamac::cuda

@@ -22,8 +22,8 @@
 // f32, and are rounded to bf16 in registers, times the gain of a norm, whose
 // squares are summed on the way.
 //
-// A block has 16 rows of each weight. Its warps take every other piece of the
-// depth in turn and add up what they have in shared memory, in their order.
+// A block has 16 rows of each weight. Its warps interleave the depth and add up
+// their sums in shared memory, in their order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -142,8 +142,8 @@ template <GemvMmaConfig config, class Rows> struct GemvMmaWarp {
     return vectorAt<const Vec<float, 4>>(from);
   }
 
-  /// Leaves the warp's sums where the block adds them up.
-  LLAMAC_DEVICE void leave(GemvMmaMeeting<config> &meeting) const {
+  /// Stores the warp's sums where the block adds them up.
+  LLAMAC_DEVICE void storePartials(GemvMmaPartials<config> &partials) const {
     const int warp = warpIndex();
 #pragma unroll
     for (int tile = 0; tile < tiles; ++tile) {
@@ -151,24 +151,24 @@ template <GemvMmaConfig config, class Rows> struct GemvMmaWarp {
       for (int w = 0; w < weights; ++w)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          meeting.sums[warp][w][8 * tile + 2 * t + i % 2][g + i / 2 * 8] =
+          partials.sums[warp][w][8 * tile + 2 * t + i % 2][g + i / 2 * 8] =
               sums[w][tile][i];
       if constexpr (Rows::normalises) {
         float sum = squares[tile];
         sum += shuffleXor(sum, 1);
         sum += shuffleXor(sum, 2);
         if (t == 0)
-          meeting.squares[warp][8 * tile + g] = sum;
+          partials.squares[warp][8 * tile + g] = sum;
       }
     }
   }
 };
 
-/// Adds up what the warps have left and hands every pair to the sink.
-template <GemvMmaConfig config, class Rows, class Sink>
-LLAMAC_DEVICE void finishGemvMma(const GemvMmaMeeting<config> &meeting,
+/// Adds up the warps' sums and hands every pair to the epilogue.
+template <GemvMmaConfig config, class Rows, class Epilogue>
+LLAMAC_DEVICE void finishGemvMma(const GemvMmaPartials<config> &partials,
                                  const Rows &input, int rows, long first,
-                                 long outputs, const Sink &sink) {
+                                 long outputs, const Epilogue &epilogue) {
   constexpr int pairs = gemvMmaOutputs / 2;
   for (int i = threadIdx.x; i < config.maxRows * pairs;
        i += config.warps * 32) {
@@ -180,7 +180,7 @@ LLAMAC_DEVICE void finishGemvMma(const GemvMmaMeeting<config> &meeting,
     if constexpr (Rows::normalises) {
       float sum = 0;
       for (int warp = 0; warp < config.warps; ++warp)
-        sum += meeting.squares[warp][row];
+        sum += partials.squares[warp][row];
       scale = input.scale(sum);
     }
     F32x2 totals[config.weights];
@@ -188,26 +188,23 @@ LLAMAC_DEVICE void finishGemvMma(const GemvMmaMeeting<config> &meeting,
     for (int w = 0; w < config.weights; ++w) {
       F32x2 sum = {0, 0};
       for (int warp = 0; warp < config.warps; ++warp)
-        sum = sum + load2(&meeting.sums[warp][w][row][2 * pair]);
+        sum = sum + load2(&partials.sums[warp][w][row][2 * pair]);
       totals[w] = sum * splat(scale);
     }
-    if constexpr (config.weights == 1)
-      sink(row, column, totals[0]);
-    else
-      sink(row, column, totals[0], totals[1]);
+    applyEpilogue(epilogue, row, column, totals);
   }
 }
 
 /// Block `block` of the product with packed matrices `weights` of `outputs`
 /// rows: what gemvMma() does in one block, also part of a launch that has
 /// several products (qkv.cuh).
-template <GemvMmaConfig config, class Rows, class Sink>
-LLAMAC_DEVICE void gemvMmaBlock(long block, int rows, const Rows &input,
+template <GemvMmaConfig config, class Rows, class Epilogue>
+LLAMAC_DEVICE void productBlock(long block, int rows, const Rows &input,
                                 const void *const (&weights)[config.weights],
-                                long outputs, const Sink &sink) {
+                                long outputs, const Epilogue &epilogue) {
   using Warp = GemvMmaWarp<config, Rows>;
   LLAMAC_SHARED_DYNAMIC(bytes);
-  auto &meeting = *reinterpret_cast<GemvMmaMeeting<config> *>(bytes);
+  auto &partials = *reinterpret_cast<GemvMmaPartials<config> *>(bytes);
   const long first = block * gemvMmaOutputs;
   typename Warp::Weight matrix[config.weights];
 #pragma unroll
@@ -225,19 +222,20 @@ LLAMAC_DEVICE void gemvMmaBlock(long block, int rows, const Rows &input,
   for (; chunk < Warp::chunks; chunk += step)
     warp.template accumulate<1>(matrix, first, chunk + warp.t);
   syncWarp();
-  warp.leave(meeting);
+  warp.storePartials(partials);
   syncThreads();
-  finishGemvMma<config>(meeting, input, rows, first, outputs, sink);
+  finishGemvMma<config>(partials, input, rows, first, outputs, epilogue);
 }
 
 /// The products of `rows` rows, at most maxRows, with packed weights:
-/// sink(row, column, acc...) gets every pair of outputs once; that of the last
-/// of an odd number is of no meaning. A launch of gemvMmaShape(config).
-template <GemvMmaConfig config, class Rows, class Sink>
+/// epilogue(row, column, acc...) gets every pair of outputs once; that of the
+/// last of an odd number is of no meaning. A launch of launchShape(config).
+template <GemvMmaConfig config, class Rows, class Epilogue>
 LLAMAC_DEVICE void gemvMma(int rows, const Rows &input,
                            const void *const (&weights)[config.weights],
-                           const Sink &sink) {
-  gemvMmaBlock<config>(blockIdx.x, rows, input, weights, config.outputs, sink);
+                           const Epilogue &epilogue) {
+  productBlock<config>(blockIdx.x, rows, input, weights, config.outputs,
+                       epilogue);
 }
 
 } // namespace llamac::cuda

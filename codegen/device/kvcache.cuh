@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where a token's keys and values lie (config.h), and the sinks that turn
-// queries and keys by their rotary angles and append keys and values.
+// Where a token's keys and values lie (config.h), and the epilogue that applies
+// RoPE to queries and keys and appends keys and values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,6 @@ LLAMAC_DEVICE void mmaKv(float (&d)[4], const uint32_t (&a)[4],
     mmaHalf(d, a, b);
 }
 
-/// One layer's cache.
 template <KvConfig kv> struct KvCache {
   uint16_t *pool;
   const int *pageTable; ///< [sequences][pagesPerSequence].
@@ -56,26 +55,26 @@ template <KvConfig kv> struct KvCache {
 /// Where the rows of a step go: row r is the token at positions[r] of sequence
 /// sequences[r].
 struct AppendArgs {
-  const float *table;   ///< f32 [rows][headSize / 2][cos, sin].
+  const float *cosSin;  ///< f32 [rows][headSize / 2][cos, sin].
   void *pool;           ///< The layer's pages.
   const int *pageTable; ///< [sequences][pagesPerSequence].
   const int *positions; ///< [rows].
   const int *sequences; ///< [rows].
 };
 
-/// The pair (a, b) turned: (a cos - b sin, a sin + b cos).
-LLAMAC_DEVICE F32x2 turned(F32x2 pair, F32x2 angle) {
-  return {pair.x * angle.x - pair.y * angle.y,
-          pair.y * angle.x + pair.x * angle.y};
+/// The pair (a, b) rotated: (a cos - b sin, a sin + b cos).
+LLAMAC_DEVICE F32x2 rotated(F32x2 pair, F32x2 cosSin) {
+  return {pair.x * cosSin.x - pair.y * cosSin.y,
+          pair.y * cosSin.x + pair.x * cosSin.y};
 }
 
-/// What a product of qkv makes. One sink serves all three, so that products of
-/// one format share their code: the part is the same for a whole block.
+/// What a product of qkv makes: the same for a whole block. All three have one
+/// epilogue, so that products of one format share their code.
 enum class QkvPart { Query, Key, Value };
 
-/// Takes the query, key and value of a layer: the turned query goes to `out`,
-/// rows of `width`; the turned key and the value go to their page.
-template <KvConfig kv, long width> struct QkvSink {
+/// Takes the query, key and value of a layer: the rotated query goes to `out`,
+/// rows of `width`; the rotated key and the value go to their page.
+template <KvConfig kv, long width> struct QkvEpilogue {
   QkvPart part;
   AppendArgs to;
   float *out;
@@ -83,7 +82,7 @@ template <KvConfig kv, long width> struct QkvSink {
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
     const long d = column % kv.headSize;
     if (part != QkvPart::Value)
-      acc = turned(acc, load2(to.table + row * kv.headSize + d));
+      acc = rotated(acc, load2(to.cosSin + row * kv.headSize + d));
     if (part == QkvPart::Query) {
       store2(out + row * width + column, acc);
       return;

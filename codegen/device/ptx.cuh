@@ -8,9 +8,8 @@
 //
 // Inline assembly stands here, in ptx_sm90.cuh and in ptx_sm90a.cuh only: one
 // named wrapper for each instruction, and beside it what the simulator runs in
-// its place. All of this file needs sm_80, but what says otherwise. Fragment
-// layouts are those of the PTX ISA's chapter on warp-level matrix instructions;
-// `lane` is the thread's index in its warp.
+// its place. All of this file needs sm_80 unless it says otherwise. The PTX
+// ISA's chapter on warp-level matrix instructions has the fragment layouts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +18,38 @@
 
 #include "llamac/types.cuh"
 
+// The body of a wrapper: what the simulator runs, or the instruction and its
+// inputs. LLAMAC_PTX has side effects on memory. The others return a `type` in
+// a register of the class `in`: LLAMAC_PTX_READ with such side effects,
+// LLAMAC_PTX_WARP once for each time that lanes come, LLAMAC_PTX_PURE neither.
+#ifdef LLAMAC_SIM
+#define LLAMAC_PTX(simulated, ...) simulated
+#define LLAMAC_PTX_READ(type, in, simulated, ...) return simulated
+#define LLAMAC_PTX_WARP(type, in, simulated, ...) return simulated
+#define LLAMAC_PTX_PURE(type, in, simulated, ...) return simulated
+#else
+#define LLAMAC_PTX(simulated, ptx, ...)                                        \
+  asm volatile(ptx : : __VA_ARGS__ : "memory")
+#define LLAMAC_PTX_READ(type, in, simulated, ptx, ...)                         \
+  type result;                                                                 \
+  asm volatile(ptx : "=" in(result) : __VA_ARGS__ : "memory");                 \
+  return result
+#define LLAMAC_PTX_WARP(type, in, simulated, ptx, ...)                         \
+  type result;                                                                 \
+  asm volatile(ptx : "=" in(result) : __VA_ARGS__);                            \
+  return result
+#define LLAMAC_PTX_PURE(type, in, simulated, ptx, ...)                         \
+  type result;                                                                 \
+  asm(ptx : "=" in(result) : __VA_ARGS__);                                     \
+  return result
+#endif
+
 namespace llamac {
 
 inline constexpr uint32_t fullWarp = 0xffffffffu;
 
-/// The thread's index in its warp, for blocks of one dimension.
 LLAMAC_DEVICE uint32_t laneIndex() { return threadIdx.x % 32; }
 
-/// The warp's index in its block, for blocks of one dimension.
 LLAMAC_DEVICE uint32_t warpIndex() { return threadIdx.x / 32; }
 
 /// The 32-bit address that instructions on shared memory take.
@@ -38,11 +61,7 @@ LLAMAC_DEVICE uint32_t sharedAddress(const void *shared) {
 #endif
 }
 
-//===----------------------------------------------------------------------===//
 // Conversions; to nearest, ties to even
-//===----------------------------------------------------------------------===//
-
-LLAMAC_DEVICE float toFloat(float value) { return value; }
 
 LLAMAC_DEVICE float toFloat(BFloat16 value) {
   return bitCast<float>(static_cast<uint32_t>(value.bits) << 16);
@@ -57,67 +76,22 @@ LLAMAC_DEVICE float highBf16ToFloat(uint32_t pair) {
 }
 
 LLAMAC_DEVICE float toFloat(Half value) {
-#ifdef LLAMAC_SIM
-  return llamacSim->halfToFloat(value.bits);
-#else
-  float result;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
-  return result;
-#endif
+  LLAMAC_PTX_PURE(float, "f", llamacSim->halfToFloat(value.bits),
+                  "cvt.f32.f16 %0, %1;", "h"(value.bits));
 }
 
-LLAMAC_DEVICE BFloat16 toBf16(float value) {
-#ifdef LLAMAC_SIM
-  return {llamacSim->floatToBf16(value)};
-#else
-  BFloat16 result;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
-  return result;
-#endif
-}
-
-LLAMAC_DEVICE Half toHalf(float value) {
-#ifdef LLAMAC_SIM
-  return {llamacSim->floatToHalf(value)};
-#else
-  Half result;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
-  return result;
-#endif
-}
-
-/// Two bfloat16 in a word; `low` is the first in memory.
+/// Two bfloat16, or two halves, in a word; `low` is the first in memory.
 LLAMAC_DEVICE uint32_t packBf16(float low, float high) {
-#ifdef LLAMAC_SIM
-  return llamacSim->floatToBf16(low) |
-         static_cast<uint32_t>(llamacSim->floatToBf16(high)) << 16;
-#else
-  uint32_t result;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
-  return result;
-#endif
+  LLAMAC_PTX_PURE(uint32_t, "r",
+                  llamacSim->floatToBf16(low) |
+                      uint32_t(llamacSim->floatToBf16(high)) << 16,
+                  "cvt.rn.bf16x2.f32 %0, %1, %2;", "f"(high), "f"(low));
 }
-
-/// Two halves in a word; `low` is the first in memory.
 LLAMAC_DEVICE uint32_t packHalf(float low, float high) {
-#ifdef LLAMAC_SIM
-  return llamacSim->floatToHalf(low) |
-         static_cast<uint32_t>(llamacSim->floatToHalf(high)) << 16;
-#else
-  uint32_t result;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
-  return result;
-#endif
-}
-
-/// `value` as a T: float, BFloat16 or Half.
-template <typename T> LLAMAC_DEVICE T fromFloat(float value);
-template <> LLAMAC_DEVICE float fromFloat<float>(float value) { return value; }
-template <> LLAMAC_DEVICE BFloat16 fromFloat<BFloat16>(float value) {
-  return toBf16(value);
-}
-template <> LLAMAC_DEVICE Half fromFloat<Half>(float value) {
-  return toHalf(value);
+  LLAMAC_PTX_PURE(uint32_t, "r",
+                  llamacSim->floatToHalf(low) |
+                      uint32_t(llamacSim->floatToHalf(high)) << 16,
+                  "cvt.rn.f16x2.f32 %0, %1, %2;", "f"(high), "f"(low));
 }
 
 /// The low and the high half of a word of two half-precision numbers.
@@ -132,77 +106,34 @@ LLAMAC_DEVICE float highHalfToFloat(uint32_t pair) {
 /// Two 8-bit floats in E4M3, the low 16 bits of `pair`, as two halves a word in
 /// their order: exact, and 0x7fff for a NaN. sm_89.
 LLAMAC_DEVICE uint32_t e4m3x2ToHalf2(uint32_t pair) {
-#ifdef LLAMAC_SIM
-  return llamacSim->e4m3x2ToHalf2(pair);
-#else
-  uint32_t result;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;"
-      : "=r"(result)
-      : "h"(static_cast<uint16_t>(pair)));
-  return result;
-#endif
+  LLAMAC_PTX_PURE(uint32_t, "r", llamacSim->e4m3x2ToHalf2(pair),
+                  "cvt.rn.f16x2.e4m3x2 %0, %1;",
+                  "h"(static_cast<uint16_t>(pair)));
 }
 #endif
 
 /// a * b + c on two halves a word, rounded once each.
 LLAMAC_DEVICE uint32_t fmaHalf2(uint32_t a, uint32_t b, uint32_t c) {
-#ifdef LLAMAC_SIM
-  return llamacSim->fmaHalf2(a, b, c);
-#else
-  uint32_t result;
-  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
-  return result;
-#endif
+  LLAMAC_PTX_PURE(uint32_t, "r", llamacSim->fmaHalf2(a, b, c),
+                  "fma.rn.f16x2 %0, %1, %2, %3;", "r"(a), "r"(b), "r"(c));
 }
 
-//===----------------------------------------------------------------------===//
 // Arithmetic
-//===----------------------------------------------------------------------===//
 
 /// 2^x, to about 2 units in the last place; 0 for x = -inf.
 LLAMAC_DEVICE float exp2Approx(float x) {
-#ifdef LLAMAC_SIM
-  return exp2f(x);
-#else
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-#endif
+  LLAMAC_PTX_PURE(float, "f", exp2f(x), "ex2.approx.ftz.f32 %0, %1;", "f"(x));
 }
 
 /// 1 / x, to about 1 unit in the last place.
 LLAMAC_DEVICE float rcpApprox(float x) {
-#ifdef LLAMAC_SIM
-  return 1.0f / x;
-#else
-  float result;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-#endif
+  LLAMAC_PTX_PURE(float, "f", 1.0f / x, "rcp.approx.ftz.f32 %0, %1;", "f"(x));
 }
 
 /// 1 / sqrt(x), to about 2 units in the last place.
 LLAMAC_DEVICE float rsqrtApprox(float x) {
-#ifdef LLAMAC_SIM
-  return 1.0f / sqrtf(x);
-#else
-  float result;
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-#endif
-}
-
-/// sum + the dot product of four signed bytes of each word.
-LLAMAC_DEVICE int32_t dp4a(uint32_t a, uint32_t b, int32_t sum) {
-#ifdef LLAMAC_SIM
-  for (int i = 0; i < 4; ++i)
-    sum += static_cast<int8_t>(a >> 8 * i) * static_cast<int8_t>(b >> 8 * i);
-  return sum;
-#else
-  int32_t result;
-  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
-  return result;
-#endif
+  LLAMAC_PTX_PURE(float, "f", 1.0f / sqrtf(x), "rsqrt.approx.ftz.f32 %0, %1;",
+                  "f"(x));
 }
 
 /// Byte i of the result is byte `selector >> 4 * i & 7` of the eight bytes
@@ -212,19 +143,16 @@ LLAMAC_DEVICE uint32_t prmt(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;
   uint32_t result = 0;
   for (int i = 0; i < 4; ++i) {
-    const uint32_t pick = selector >> 4 * i & 0xf;
-    uint32_t byte = bytes >> 8 * (pick & 7) & 0xff;
-    if (pick & 8)
+    const uint32_t choice = selector >> 4 * i & 0xf;
+    uint32_t byte = bytes >> 8 * (choice & 7) & 0xff;
+    if (choice & 8)
       byte = byte & 0x80 ? 0xff : 0;
     result |= byte << 8 * i;
   }
   return result;
 #else
-  uint32_t result;
-  asm("prmt.b32 %0, %1, %2, %3;"
-      : "=r"(result)
-      : "r"(a), "r"(b), "r"(selector));
-  return result;
+  LLAMAC_PTX_PURE(uint32_t, "r", , "prmt.b32 %0, %1, %2, %3;", "r"(a), "r"(b),
+                  "r"(selector));
 #endif
 }
 
@@ -239,104 +167,48 @@ LLAMAC_DEVICE uint32_t lop3(uint32_t a, uint32_t b, uint32_t c) {
       result |= (row & 4 ? a : ~a) & (row & 2 ? b : ~b) & (row & 1 ? c : ~c);
   return result;
 #else
-  uint32_t result;
-  asm("lop3.b32 %0, %1, %2, %3, %4;"
-      : "=r"(result)
-      : "r"(a), "r"(b), "r"(c), "n"(table));
-  return result;
+  LLAMAC_PTX_PURE(uint32_t, "r", , "lop3.b32 %0, %1, %2, %3, %4;", "r"(a),
+                  "r"(b), "r"(c), "n"(table));
 #endif
 }
 
-//===----------------------------------------------------------------------===//
 // Warps. All lanes of `mask` must come, with the same mask.
-//===----------------------------------------------------------------------===//
 
-#ifdef LLAMAC_SIM
 #define LLAMAC_SHUFFLE(name, kind, ptx, clamp)                                 \
   LLAMAC_DEVICE uint32_t name##Bits(uint32_t mask, uint32_t value,             \
                                     uint32_t by) {                             \
-    return llamacSim->shuffle(mask, kind, value, by);                          \
+    LLAMAC_PTX_WARP(uint32_t, "r", llamacSim->shuffle(mask, kind, value, by),  \
+                    "shfl.sync." ptx ".b32 %0, %1, %2, " clamp ", %3;",        \
+                    "r"(value), "r"(by), "r"(mask));                           \
+  }                                                                            \
+  template <typename T>                                                        \
+  LLAMAC_DEVICE T name(T value, uint32_t by, uint32_t mask = fullWarp) {       \
+    return bitCast<T>(name##Bits(mask, bitCast<uint32_t>(value), by));         \
   }
-#else
-#define LLAMAC_SHUFFLE(name, kind, ptx, clamp)                                 \
-  LLAMAC_DEVICE uint32_t name##Bits(uint32_t mask, uint32_t value,             \
-                                    uint32_t by) {                             \
-    uint32_t result;                                                           \
-    asm volatile("shfl.sync." ptx ".b32 %0, %1, %2, " clamp ", %3;"            \
-                 : "=r"(result)                                                \
-                 : "r"(value), "r"(by), "r"(mask));                            \
-    return result;                                                             \
-  }
-#endif
+/// `value`, of any type of 4 bytes, of lane `by`, `lane ^ by`, `lane + by` and
+/// `lane - by`; the own one where there is no such lane.
 LLAMAC_SHUFFLE(shuffle, SimShuffle::Lane, "idx", "31")
 LLAMAC_SHUFFLE(shuffleXor, SimShuffle::Xor, "bfly", "31")
 LLAMAC_SHUFFLE(shuffleDown, SimShuffle::Down, "down", "31")
 LLAMAC_SHUFFLE(shuffleUp, SimShuffle::Up, "up", "0")
 #undef LLAMAC_SHUFFLE
 
-/// `value` of lane `lane`. T is any type of 4 bytes here and below.
-template <typename T>
-LLAMAC_DEVICE T shuffle(T value, uint32_t lane, uint32_t mask = fullWarp) {
-  return bitCast<T>(shuffleBits(mask, bitCast<uint32_t>(value), lane));
-}
-
-/// `value` of lane `lane ^ by`.
-template <typename T>
-LLAMAC_DEVICE T shuffleXor(T value, uint32_t by, uint32_t mask = fullWarp) {
-  return bitCast<T>(shuffleXorBits(mask, bitCast<uint32_t>(value), by));
-}
-
-/// `value` of lane `lane + by`, the own one past the last lane.
-template <typename T>
-LLAMAC_DEVICE T shuffleDown(T value, uint32_t by, uint32_t mask = fullWarp) {
-  return bitCast<T>(shuffleDownBits(mask, bitCast<uint32_t>(value), by));
-}
-
-/// `value` of lane `lane - by`, the own one before the first lane.
-template <typename T>
-LLAMAC_DEVICE T shuffleUp(T value, uint32_t by, uint32_t mask = fullWarp) {
-  return bitCast<T>(shuffleUpBits(mask, bitCast<uint32_t>(value), by));
-}
-
 /// The lanes whose `condition` holds, as bits.
 LLAMAC_DEVICE uint32_t warpBallot(bool condition, uint32_t mask = fullWarp) {
-#ifdef LLAMAC_SIM
-  return llamacSim->ballot(mask, condition);
-#else
-  uint32_t result;
-  asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0;\n"
-               "  vote.sync.ballot.b32 %0, p, %2; }"
-               : "=r"(result)
-               : "r"(static_cast<uint32_t>(condition)), "r"(mask));
-  return result;
-#endif
-}
-
-/// Whether `condition` holds for some, or for all, lanes of `mask`.
-LLAMAC_DEVICE bool warpAny(bool condition, uint32_t mask = fullWarp) {
-  return warpBallot(condition, mask) != 0;
-}
-LLAMAC_DEVICE bool warpAll(bool condition, uint32_t mask = fullWarp) {
-  return warpBallot(condition, mask) == mask;
+  LLAMAC_PTX_WARP(uint32_t, "r", llamacSim->ballot(mask, condition),
+                  "{ .reg .pred p; setp.ne.u32 p, %1, 0;\n"
+                  "  vote.sync.ballot.b32 %0, p, %2; }",
+                  "r"(static_cast<uint32_t>(condition)), "r"(mask));
 }
 
 /// Reductions of a word over the lanes of `mask`; every lane gets the result.
-#ifdef LLAMAC_SIM
 #define LLAMAC_REDUCE(name, type, kind, ptx)                                   \
   LLAMAC_DEVICE type name(type value, uint32_t mask = fullWarp) {              \
-    return static_cast<type>(                                                  \
-        llamacSim->reduce(mask, kind, static_cast<uint32_t>(value)));          \
+    LLAMAC_PTX_WARP(type, "r",                                                 \
+                    static_cast<type>(llamacSim->reduce(                       \
+                        mask, kind, static_cast<uint32_t>(value))),            \
+                    "redux.sync." ptx " %0, %1, %2;", "r"(value), "r"(mask));  \
   }
-#else
-#define LLAMAC_REDUCE(name, type, kind, ptx)                                   \
-  LLAMAC_DEVICE type name(type value, uint32_t mask = fullWarp) {              \
-    type result;                                                               \
-    asm volatile("redux.sync." ptx " %0, %1, %2;"                              \
-                 : "=r"(result)                                                \
-                 : "r"(value), "r"(mask));                                     \
-    return result;                                                             \
-  }
-#endif
 LLAMAC_REDUCE(reduceAdd, int32_t, SimReduce::Add, "add.s32")
 LLAMAC_REDUCE(reduceMin, int32_t, SimReduce::MinSigned, "min.s32")
 LLAMAC_REDUCE(reduceMax, int32_t, SimReduce::MaxSigned, "max.s32")
@@ -345,65 +217,36 @@ LLAMAC_REDUCE(reduceMaxUnsigned, uint32_t, SimReduce::MaxUnsigned, "max.u32")
 LLAMAC_REDUCE(reduceOr, uint32_t, SimReduce::Or, "or.b32")
 #undef LLAMAC_REDUCE
 
-/// Makes the lanes of `mask` meet, and orders their accesses to memory.
+/// A barrier of the lanes of `mask`, which orders their accesses to memory.
 LLAMAC_DEVICE void syncWarp(uint32_t mask = fullWarp) {
-#ifdef LLAMAC_SIM
-  llamacSim->syncWarp(mask);
-#else
-  asm volatile("bar.warp.sync %0;" ::"r"(mask) : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->syncWarp(mask), "bar.warp.sync %0;", "r"(mask));
 }
 
-//===----------------------------------------------------------------------===//
 // Barriers of a block, and fences
-//===----------------------------------------------------------------------===//
 
-/// Makes all threads of the block meet, and orders their accesses.
+/// A barrier of all threads of the block, which orders their accesses.
 LLAMAC_DEVICE void syncThreads() {
-#ifdef LLAMAC_SIM
-  LLAMAC_SIM_IN_PLACE llamacSim->barrier(0, 0, true);
-#else
-  asm volatile("bar.sync 0;" ::: "memory");
-#endif
+  LLAMAC_PTX(LLAMAC_SIM_IN_PLACE llamacSim->barrier(0, 0, true), "bar.sync 0;");
 }
 
-/// Makes `threads` threads, whole warps, meet at barrier `id` of 1 to 15.
+/// Barrier `id` of 1 to 15 for `threads` threads, whole warps.
 LLAMAC_DEVICE void barrierSync(uint32_t id, uint32_t threads) {
-#ifdef LLAMAC_SIM
-  LLAMAC_SIM_IN_PLACE llamacSim->barrier(id, threads, true);
-#else
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-#endif
+  LLAMAC_PTX(LLAMAC_SIM_IN_PLACE llamacSim->barrier(id, threads, true),
+             "bar.sync %0, %1;", "r"(id), "r"(threads));
 }
 
 /// Counts as one of the `threads` of barrier `id` without waiting there.
 LLAMAC_DEVICE void barrierArrive(uint32_t id, uint32_t threads) {
-#ifdef LLAMAC_SIM
-  LLAMAC_SIM_IN_PLACE llamacSim->barrier(id, threads, false);
-#else
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-#endif
+  LLAMAC_PTX(LLAMAC_SIM_IN_PLACE llamacSim->barrier(id, threads, false),
+             "bar.arrive %0, %1;", "r"(id), "r"(threads));
 }
 
-/// Orders the thread's accesses for its block, or for the whole GPU.
-LLAMAC_DEVICE void fenceBlock() {
-#ifdef LLAMAC_SIM
-  llamacSim->fence();
-#else
-  asm volatile("fence.acq_rel.cta;" ::: "memory");
-#endif
-}
+/// Orders the thread's accesses for the whole GPU.
 LLAMAC_DEVICE void fenceGpu() {
-#ifdef LLAMAC_SIM
-  llamacSim->fence();
-#else
-  asm volatile("fence.acq_rel.gpu;" ::: "memory");
-#endif
+  LLAMAC_PTX(llamacSim->fence(), "fence.acq_rel.gpu;");
 }
 
-//===----------------------------------------------------------------------===//
 // Global memory
-//===----------------------------------------------------------------------===//
 
 /// Reads a T of 4, 8 or 16 bytes that nothing writes while the kernel runs.
 template <typename T> LLAMAC_DEVICE T loadReadOnly(const T *global) {
@@ -413,102 +256,61 @@ template <typename T> LLAMAC_DEVICE T loadReadOnly(const T *global) {
   llamacSim->checkReadOnly(global, sizeof(T));
   return *global;
 #else
-  if constexpr (sizeof(T) == 4) {
-    uint32_t word;
-    asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(word) : "l"(global));
-    return bitCast<T>(word);
-  } else if constexpr (sizeof(T) == 8) {
-    Vec<uint32_t, 2> words;
+  Vec<uint32_t, sizeof(T) / 4> words;
+  if constexpr (sizeof(T) == 4)
+    asm volatile("ld.global.nc.b32 %0, [%1];"
+                 : "=r"(words.values[0])
+                 : "l"(global));
+  else if constexpr (sizeof(T) == 8)
     asm volatile("ld.global.nc.v2.b32 {%0, %1}, [%2];"
                  : "=r"(words.values[0]), "=r"(words.values[1])
                  : "l"(global));
-    return bitCast<T>(words);
-  } else {
-    Words4 words;
+  else
     asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words.values[0]), "=r"(words.values[1]),
                    "=r"(words.values[2]), "=r"(words.values[3])
                  : "l"(global));
-    return bitCast<T>(words);
-  }
+  return bitCast<T>(words);
 #endif
 }
 
 /// A word that other blocks may be writing; later accesses stay after it.
 LLAMAC_DEVICE uint32_t loadAcquire(const uint32_t *global) {
-#ifdef LLAMAC_SIM
-  return llamacSim->loadAcquire(global);
-#else
-  uint32_t result;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-               : "=r"(result)
-               : "l"(global)
-               : "memory");
-  return result;
-#endif
+  LLAMAC_PTX_READ(uint32_t, "r", llamacSim->loadAcquire(global),
+                  "ld.acquire.gpu.global.u32 %0, [%1];", "l"(global));
 }
 
 /// Writes a word that other blocks read; earlier accesses stay before it.
 LLAMAC_DEVICE void storeRelease(uint32_t *global, uint32_t value) {
-#ifdef LLAMAC_SIM
-  llamacSim->storeRelease(global, value);
-#else
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(global), "r"(value)
-               : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->storeRelease(global, value),
+             "st.release.gpu.global.u32 [%0], %1;", "l"(global), "r"(value));
 }
 
 /// Adds to a word of global memory and gives what it held. AcqRel orders the
 /// accesses before and after it: the last of several arrivers sees what all
 /// the others wrote. Relaxed orders nothing.
 LLAMAC_DEVICE uint32_t atomicAddAcqRel(uint32_t *global, uint32_t value) {
-#ifdef LLAMAC_SIM
-  return llamacSim->atomicAdd(global, value, SimOrder::AcqRel);
-#else
-  uint32_t result;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
-               : "=r"(result)
-               : "l"(global), "r"(value)
-               : "memory");
-  return result;
-#endif
+  LLAMAC_PTX_READ(
+      uint32_t, "r", llamacSim->atomicAdd(global, value, SimOrder::AcqRel),
+      "atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;", "l"(global), "r"(value));
 }
 LLAMAC_DEVICE uint32_t atomicAddRelaxed(uint32_t *global, uint32_t value) {
-#ifdef LLAMAC_SIM
-  return llamacSim->atomicAdd(global, value, SimOrder::Relaxed);
-#else
-  uint32_t result;
-  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
-               : "=r"(result)
-               : "l"(global), "r"(value)
-               : "memory");
-  return result;
-#endif
+  LLAMAC_PTX_READ(
+      uint32_t, "r", llamacSim->atomicAdd(global, value, SimOrder::Relaxed),
+      "atom.relaxed.gpu.global.add.u32 %0, [%1], %2;", "l"(global), "r"(value));
 }
 
-//===----------------------------------------------------------------------===//
 // Shared memory
-//===----------------------------------------------------------------------===//
 
-/// Adds to a word of shared memory and gives what it held; orders nothing. The
-/// sum is the same in whatever order threads come. There is none for 64 bits:
-/// that is a loop of compare-and-swap on a GPU.
+/// Adds to a word of shared memory and gives what it held; orders nothing.
+/// There is none for 64 bits: on a GPU that is a loop of compare-and-swap.
 LLAMAC_DEVICE uint32_t atomicAddShared(uint32_t *shared, uint32_t value) {
-#ifdef LLAMAC_SIM
-  return llamacSim->atomicAddShared(shared, value);
-#else
-  uint32_t result;
-  asm volatile("atom.relaxed.cta.shared.add.u32 %0, [%1], %2;"
-               : "=r"(result)
-               : "r"(sharedAddress(shared)), "r"(value)
-               : "memory");
-  return result;
-#endif
+  LLAMAC_PTX_READ(uint32_t, "r", llamacSim->atomicAddShared(shared, value),
+                  "atom.relaxed.cta.shared.add.u32 %0, [%1], %2;",
+                  "r"(sharedAddress(shared)), "r"(value));
 }
 
-//===----------------------------------------------------------------------===//
 // Asynchronous copies from global to shared memory
-//===----------------------------------------------------------------------===//
 
 /// Starts copying `size` bytes (4, 8 or 16, to which both pointers are
 /// aligned), of which the first `valid` are read and the rest are zero.
@@ -517,44 +319,29 @@ LLAMAC_DEVICE void cpAsync(void *shared, const void *global,
                            uint32_t valid = size) {
   static_assert(size == 4 || size == 8 || size == 16,
                 "cp.async copies 4, 8 or 16 bytes");
-#ifdef LLAMAC_SIM
-  llamacSim->cpAsync(shared, global, size, valid);
-#else
   if constexpr (size == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                     sharedAddress(shared)),
-                 "l"(global), "r"(valid)
-                 : "memory");
+    LLAMAC_PTX(llamacSim->cpAsync(shared, global, size, valid),
+               "cp.async.cg.shared.global [%0], [%1], 16, %2;",
+               "r"(sharedAddress(shared)), "l"(global), "r"(valid));
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
-                     sharedAddress(shared)),
-                 "l"(global), "n"(size), "r"(valid)
-                 : "memory");
-#endif
+    LLAMAC_PTX(llamacSim->cpAsync(shared, global, size, valid),
+               "cp.async.ca.shared.global [%0], [%1], %2, %3;",
+               "r"(sharedAddress(shared)), "l"(global), "n"(size), "r"(valid));
 }
 
 /// Closes the thread's group of the copies that it started since the last one.
 LLAMAC_DEVICE void cpAsyncCommit() {
-#ifdef LLAMAC_SIM
-  llamacSim->cpAsyncCommit();
-#else
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
+  LLAMAC_PTX(llamacSim->cpAsyncCommit(), "cp.async.commit_group;");
 }
 
-/// Waits until at most the newest `pending` of the thread's groups are under
-/// way. Other threads see the bytes after a barrier that follows.
+/// Waits until at most the newest `pending` of the thread's groups are in
+/// flight. Other threads see the bytes after a barrier that follows.
 template <int pending> LLAMAC_DEVICE void cpAsyncWait() {
-#ifdef LLAMAC_SIM
-  llamacSim->cpAsyncWait(pending);
-#else
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->cpAsyncWait(pending), "cp.async.wait_group %0;",
+             "n"(pending));
 }
 
-//===----------------------------------------------------------------------===//
 // Matrix fragments
-//===----------------------------------------------------------------------===//
 
 /// Loads `count` (1, 2 or 4) matrices of 8 rows of 16 bytes. Lane 8 * i + r
 /// gives the address of row r of matrix i, 16-byte aligned; fragment[i] of lane
@@ -568,89 +355,61 @@ LLAMAC_DEVICE void ldmatrix(uint32_t (&fragment)[count],
 #ifdef LLAMAC_SIM
   llamacSim->ldmatrix(fragment, count, transpose, sharedRow);
 #else
-  const uint32_t address = sharedAddress(sharedRow);
-  if constexpr (count == 1 && !transpose)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-                 : "=r"(fragment[0])
-                 : "r"(address)
-                 : "memory");
-  else if constexpr (count == 1)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
-                 : "=r"(fragment[0])
-                 : "r"(address)
-                 : "memory");
-  else if constexpr (count == 2 && !transpose)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(fragment[0]), "=r"(fragment[1])
-                 : "r"(address)
-                 : "memory");
-  else if constexpr (count == 2)
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-        : "=r"(fragment[0]), "=r"(fragment[1])
-        : "r"(address)
-        : "memory");
-  else if constexpr (!transpose)
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-        : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]),
-          "=r"(fragment[3])
-        : "r"(address)
-        : "memory");
-  else
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, "
-        "[%4];"
-        : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]),
-          "=r"(fragment[3])
-        : "r"(address)
-        : "memory");
+#define LLAMAC_LDMATRIX(kind, operands, ...)                                   \
+  asm volatile("ldmatrix.sync.aligned.m8n8." kind ".shared.b16 " operands ";"  \
+               : __VA_ARGS__                                                   \
+               : "r"(sharedAddress(sharedRow))                                 \
+               : "memory")
+#define LLAMAC_LDMATRIX_OF(number, operands, ...)                              \
+  if constexpr (transpose)                                                     \
+    LLAMAC_LDMATRIX(number ".trans", operands, __VA_ARGS__);                   \
+  else                                                                         \
+    LLAMAC_LDMATRIX(number, operands, __VA_ARGS__)
+  if constexpr (count == 1) {
+    LLAMAC_LDMATRIX_OF("x1", "{%0}, [%1]", "=r"(fragment[0]));
+  } else if constexpr (count == 2) {
+    LLAMAC_LDMATRIX_OF("x2", "{%0, %1}, [%2]", "=r"(fragment[0]),
+                       "=r"(fragment[1]));
+  } else {
+    LLAMAC_LDMATRIX_OF("x4", "{%0, %1, %2, %3}, [%4]", "=r"(fragment[0]),
+                       "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3]));
+  }
+#undef LLAMAC_LDMATRIX_OF
+#undef LLAMAC_LDMATRIX
 #endif
 }
 
-/// d += a * b for a 16 x 16 (rows), b 16 x 8 (columns), d 16 x 8. With g =
-/// lane / 4 and t = lane % 4, two elements of 16 bits a word:
-///   a[0], a[2]: row g, columns 2t and 2t + 8; a[1], a[3]: row g + 8
-///   b[0], b[1]: column g, rows 2t and 2t + 8
+/// d += a * b for a of 16 rows, b of 8 columns, d 16 x 8. The depth is 16
+/// elements of 16 bits, or 32 signed bytes: two or four elements a word. With
+/// g = lane / 4 and t = lane % 4:
+///   a[0], a[2]: row g, words t and t + 4; a[1], a[3]: row g + 8
+///   b[0], b[1]: column g, words t and t + 4
 ///   d[0], d[1]: row g, columns 2t, 2t + 1; d[2], d[3]: row g + 8
 #ifdef LLAMAC_SIM
-#define LLAMAC_MMA(name, kind, ptx)                                            \
-  LLAMAC_DEVICE void name(float(&d)[4], const uint32_t(&a)[4],                 \
+#define LLAMAC_MMA(name, kind, type, in, ptx)                                  \
+  LLAMAC_DEVICE void name(type(&d)[4], const uint32_t(&a)[4],                  \
                           const uint32_t(&b)[2]) {                             \
     llamacSim->mma(kind, d, a, b);                                             \
   }
 #else
-#define LLAMAC_MMA(name, kind, ptx)                                            \
-  LLAMAC_DEVICE void name(float(&d)[4], const uint32_t(&a)[4],                 \
+#define LLAMAC_MMA(name, kind, type, in, ptx)                                  \
+  LLAMAC_DEVICE void name(type(&d)[4], const uint32_t(&a)[4],                  \
                           const uint32_t(&b)[2]) {                             \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ptx ".f32 "          \
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "              \
+    asm volatile("mma.sync.aligned." ptx                                       \
+                 " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "             \
                  "{%0, %1, %2, %3};"                                           \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])              \
+                 : in(d[0]), in(d[1]), in(d[2]), in(d[3])                      \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),      \
                    "r"(b[1]));                                                 \
   }
 #endif
-LLAMAC_MMA(mmaBf16, SimMma::Bf16, "bf16.bf16")
-LLAMAC_MMA(mmaHalf, SimMma::Half, "f16.f16")
+LLAMAC_MMA(mmaBf16, SimMma::Bf16, float, "+f",
+           "m16n8k16.row.col.f32.bf16.bf16.f32")
+LLAMAC_MMA(mmaHalf, SimMma::Half, float, "+f",
+           "m16n8k16.row.col.f32.f16.f16.f32")
+LLAMAC_MMA(mmaInt8, SimMma::Int8, int32_t, "+r",
+           "m16n8k32.row.col.s32.s8.s8.s32")
 #undef LLAMAC_MMA
-
-/// d += a * b for signed bytes, a 16 x 32 (rows), b 32 x 8 (columns). As above
-/// with four elements a word: a[0], a[2]: row g, columns 4t and 4t + 16; a[1],
-/// a[3]: row g + 8; b[0], b[1]: column g, rows 4t and 4t + 16.
-LLAMAC_DEVICE void mmaInt8(int32_t (&d)[4], const uint32_t (&a)[4],
-                           const uint32_t (&b)[2]) {
-#ifdef LLAMAC_SIM
-  llamacSim->mma(SimMma::Int8, d, a, b);
-#else
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-               "{%0, %1, %2, %3};"
-               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
-                 "r"(b[1]));
-#endif
-}
 
 } // namespace llamac
 

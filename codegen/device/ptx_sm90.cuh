@@ -23,63 +23,39 @@ namespace llamac {
 /// A barrier of `arrivals` arrivals a phase, in 8 aligned bytes of shared
 /// memory. One thread sets it up; a fence and a barrier of the block follow.
 LLAMAC_DEVICE void mbarrierInit(uint64_t *shared, uint32_t arrivals) {
-#ifdef LLAMAC_SIM
-  llamacSim->mbarrierInit(shared, arrivals);
-#else
-  asm volatile(
-      "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAddress(shared)),
-      "r"(arrivals)
-      : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->mbarrierInit(shared, arrivals),
+             "mbarrier.init.shared::cta.b64 [%0], %1;",
+             "r"(sharedAddress(shared)), "r"(arrivals));
 }
 
 /// Makes mbarrierInit visible to bulk copies.
 LLAMAC_DEVICE void mbarrierInitFence() {
-#ifndef LLAMAC_SIM
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
+  LLAMAC_PTX(, "fence.mbarrier_init.release.cluster;");
 }
 
 LLAMAC_DEVICE void mbarrierArrive(uint64_t *shared) {
-#ifdef LLAMAC_SIM
-  llamacSim->mbarrierArrive(shared, 0);
-#else
-  asm volatile(
-      "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAddress(shared))
-      : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->mbarrierArrive(shared, 0),
+             "mbarrier.arrive.shared::cta.b64 _, [%0];",
+             "r"(sharedAddress(shared)));
 }
 
 /// Arrives, and lets the phase last until `bytes` more bytes were copied.
 LLAMAC_DEVICE void mbarrierArriveExpect(uint64_t *shared, uint32_t bytes) {
-#ifdef LLAMAC_SIM
-  llamacSim->mbarrierArrive(shared, bytes);
-#else
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   sharedAddress(shared)),
-               "r"(bytes)
-               : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->mbarrierArrive(shared, bytes),
+             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;",
+             "r"(sharedAddress(shared)), "r"(bytes));
 }
 
 /// Whether the phase of parity `parity` is over: the first phase has parity 0,
 /// and a new barrier counts as if the phase before it, of parity 1, were over.
 LLAMAC_DEVICE bool mbarrierTryWait(uint64_t *shared, uint32_t parity) {
-#ifdef LLAMAC_SIM
-  return llamacSim->mbarrierTryWait(shared, parity);
-#else
-  uint32_t done;
-  asm volatile("{ .reg .pred p;\n"
-               "  mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-               "  selp.u32 %0, 1, 0, p; }"
-               : "=r"(done)
-               : "r"(sharedAddress(shared)), "r"(parity)
-               : "memory");
-  return done != 0;
-#endif
+  LLAMAC_PTX_READ(uint32_t, "r", llamacSim->mbarrierTryWait(shared, parity),
+                  "{ .reg .pred p;\n"
+                  "  mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                  "  selp.u32 %0, 1, 0, p; }",
+                  "r"(sharedAddress(shared)), "r"(parity));
 }
 
-/// Waits until the phase of parity `parity` is over.
 LLAMAC_DEVICE void mbarrierWait(uint64_t *shared, uint32_t parity) {
   while (!mbarrierTryWait(shared, parity)) {
   }
@@ -89,44 +65,30 @@ LLAMAC_DEVICE void mbarrierWait(uint64_t *shared, uint32_t parity) {
 /// to shared memory; they count at `barrier` when they are there.
 LLAMAC_DEVICE void bulkCopy(void *shared, const void *global, uint32_t bytes,
                             uint64_t *barrier) {
-#ifdef LLAMAC_SIM
-  llamacSim->bulkCopy(shared, global, bytes, barrier);
-#else
-  asm volatile(
+  LLAMAC_PTX(
+      llamacSim->bulkCopy(shared, global, bytes, barrier),
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-      "[%0], [%1], %2, [%3];" ::"r"(sharedAddress(shared)),
-      "l"(global), "r"(bytes), "r"(sharedAddress(barrier))
-      : "memory");
-#endif
+      "[%0], [%1], %2, [%3];",
+      "r"(sharedAddress(shared)), "l"(global), "r"(bytes),
+      "r"(sharedAddress(barrier)));
 }
 
-/// Orders the thread's ordinary writes to shared memory before later bulk
-/// copies there and products that read it, of whatever threads a barrier orders
-/// behind the fence.
+/// Orders the thread's ordinary writes to shared memory before bulk copies
+/// there and products that read it, by threads that a later barrier orders
+/// after it.
 LLAMAC_DEVICE void fenceProxyAsync() {
-#ifdef LLAMAC_SIM
-  llamacSim->fenceProxyAsync();
-#else
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
+  LLAMAC_PTX(llamacSim->fenceProxyAsync(), "fence.proxy.async.shared::cta;");
 }
 
-/// Waits for the launch before this one to be complete and visible. Every
-/// kernel of a chain of dependent launches does so, in every thread, before it
-/// touches what an earlier launch writes or writes anything.
+/// Programmatic dependent launch: waits for the launch before this one to be
+/// complete and visible. Every thread of every kernel does so before it touches
+/// what an earlier launch writes or writes anything.
 LLAMAC_DEVICE void gridDependencyWait() {
-#ifdef LLAMAC_SIM
-  llamacSim->gridDependencyWait();
-#else
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+  LLAMAC_PTX(llamacSim->gridDependencyWait(), "griddepcontrol.wait;");
 }
 
-/// Lets the next launch of the chain begin.
 LLAMAC_DEVICE void gridDependencyTrigger() {
-#ifndef LLAMAC_SIM
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
+  LLAMAC_PTX(, "griddepcontrol.launch_dependents;");
 }
 
 } // namespace llamac

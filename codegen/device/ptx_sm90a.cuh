@@ -37,57 +37,37 @@ struct alignas(64) TensorMap {
 
 namespace llamac {
 
-//===----------------------------------------------------------------------===//
 // Clusters: the blocks that share blockIdx.x / clusterSize
-//===----------------------------------------------------------------------===//
 
 /// The block's number in its cluster.
 LLAMAC_DEVICE uint32_t clusterRank() {
-#ifdef LLAMAC_SIM
-  return llamacSim->clusterRank();
-#else
-  uint32_t rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-#endif
+  LLAMAC_PTX_WARP(uint32_t, "r", llamacSim->clusterRank(),
+                  "mov.u32 %0, %%cluster_ctarank;");
 }
 
 /// Every thread of the cluster arrives, then waits for all the others, whose
-/// accesses before come before its own after. A block that is about to end
-/// does so when others may still reach its shared memory.
+/// accesses before come before its own after. A block does so before it ends
+/// when others may still reach its shared memory.
 LLAMAC_DEVICE void clusterArrive() {
-#ifdef LLAMAC_SIM
-  LLAMAC_SIM_IN_PLACE llamacSim->clusterArrive();
-#else
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-#endif
+  LLAMAC_PTX(LLAMAC_SIM_IN_PLACE llamacSim->clusterArrive(),
+             "barrier.cluster.arrive.release;");
 }
 LLAMAC_DEVICE void clusterWait() {
-#ifdef LLAMAC_SIM
-  LLAMAC_SIM_IN_PLACE llamacSim->clusterWait();
-#else
-  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
-#endif
+  LLAMAC_PTX(LLAMAC_SIM_IN_PLACE llamacSim->clusterWait(),
+             "barrier.cluster.wait.acquire;");
 }
 
 /// Arrives at the barrier that lies at `shared` in block `rank` of the cluster.
 LLAMAC_DEVICE void mbarrierArriveCluster(uint64_t *shared, uint32_t rank) {
-#ifdef LLAMAC_SIM
-  llamacSim->mbarrierArriveCluster(shared, rank);
-#else
-  asm volatile(
+  LLAMAC_PTX(
+      llamacSim->mbarrierArriveCluster(shared, rank),
       "{ .reg .b32 remote;\n"
       "  mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }" ::
-          "r"(sharedAddress(shared)),
-      "r"(rank)
-      : "memory");
-#endif
+      "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }",
+      "r"(sharedAddress(shared)), "r"(rank));
 }
 
-//===----------------------------------------------------------------------===//
 // Copies of boxes of a matrix
-//===----------------------------------------------------------------------===//
 
 /// Starts copying the map's box at (row, column) to shared memory, rows one
 /// after another, 128-byte aligned. What lies outside of the matrix becomes
@@ -97,16 +77,11 @@ LLAMAC_DEVICE void mbarrierArriveCluster(uint64_t *shared, uint32_t rank) {
 /// 1).
 LLAMAC_DEVICE void tensorLoad(void *shared, const TensorMap &map, int column,
                               int row, uint64_t *barrier) {
-#ifdef LLAMAC_SIM
-  llamacSim->tensorLoad(shared, &map, column, row, barrier, 0);
-#else
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global"
-      ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-          sharedAddress(shared)),
-      "l"(&map), "r"(column), "r"(row), "r"(sharedAddress(barrier))
-      : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->tensorLoad(shared, &map, column, row, barrier, 0),
+             "cp.async.bulk.tensor.2d.shared::cluster.global"
+             ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];",
+             "r"(sharedAddress(shared)), "l"(&map), "r"(column), "r"(row),
+             "r"(sharedAddress(barrier)));
 }
 
 /// The same to each block of the cluster whose bit is set in `blocks`: the box
@@ -114,21 +89,15 @@ LLAMAC_DEVICE void tensorLoad(void *shared, const TensorMap &map, int column,
 LLAMAC_DEVICE void tensorLoadMulticast(void *shared, const TensorMap &map,
                                        int column, int row, uint64_t *barrier,
                                        uint16_t blocks) {
-#ifdef LLAMAC_SIM
-  llamacSim->tensorLoad(shared, &map, column, row, barrier, blocks);
-#else
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global"
-               ".mbarrier::complete_tx::bytes.multicast::cluster "
-               "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(sharedAddress(shared)),
-               "l"(&map), "r"(column), "r"(row), "r"(sharedAddress(barrier)),
-               "h"(blocks)
-               : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->tensorLoad(shared, &map, column, row, barrier, blocks),
+             "cp.async.bulk.tensor.2d.shared::cluster.global"
+             ".mbarrier::complete_tx::bytes.multicast::cluster "
+             "[%0], [%1, {%2, %3}], [%4], %5;",
+             "r"(sharedAddress(shared)), "l"(&map), "r"(column), "r"(row),
+             "r"(sharedAddress(barrier)), "h"(blocks));
 }
 
-//===----------------------------------------------------------------------===//
 // Registers of a warpgroup
-//===----------------------------------------------------------------------===//
 
 /// All threads of the warpgroup have `registers` registers from here on, a
 /// multiple of 8 from 24 to 256. What some give others may take.
@@ -145,17 +114,10 @@ template <int registers> LLAMAC_DEVICE void registersGive() {
 #endif
 }
 
-//===----------------------------------------------------------------------===//
 // Matrix products of a warpgroup
-//===----------------------------------------------------------------------===//
 
 /// How rows of a matrix lie in shared memory; see tensorLoad.
-enum class Swizzle : uint32_t {
-  None = 0,
-  Bytes128 = 1,
-  Bytes64 = 2,
-  Bytes32 = 3
-};
+enum class Swizzle : uint32_t { None, Bytes128, Bytes64, Bytes32 };
 
 /// A matrix of 16-bit elements for wgmma, as the PTX ISA's chapter on
 /// asynchronous warpgroup matrix instructions packs it. `start` is 16-byte
@@ -179,30 +141,19 @@ LLAMAC_DEVICE uint64_t matrixDescriptor(const void *start, uint32_t leading,
 /// Orders the warp's accesses to registers before its next products: before the
 /// first one, and after any other access to sums or to `a`.
 LLAMAC_DEVICE void wgmmaFence() {
-#ifdef LLAMAC_SIM
-  llamacSim->wgmmaFence();
-#else
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#endif
+  LLAMAC_PTX(llamacSim->wgmmaFence(), "wgmma.fence.sync.aligned;");
 }
 
 /// Closes the group of the products since the last one.
 LLAMAC_DEVICE void wgmmaCommit() {
-#ifdef LLAMAC_SIM
-  llamacSim->wgmmaCommit();
-#else
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-#endif
+  LLAMAC_PTX(llamacSim->wgmmaCommit(), "wgmma.commit_group.sync.aligned;");
 }
 
-/// Waits until at most the newest `pending` groups are under way. Until then
+/// Waits until at most the newest `pending` groups are in flight. Until then
 /// neither the sums nor `a` may be touched, nor shared operands be overwritten.
 template <int pending> LLAMAC_DEVICE void wgmmaWait() {
-#ifdef LLAMAC_SIM
-  llamacSim->wgmmaWait(pending);
-#else
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
-#endif
+  LLAMAC_PTX(llamacSim->wgmmaWait(pending), "wgmma.wait_group.sync.aligned %0;",
+             "n"(pending));
 }
 
 /// d = a b, or d += a b, begun: a is 64 x 16, b is 16 x N, d is 64 x N with N =

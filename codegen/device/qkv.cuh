@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Three products of one input; their sink turns and appends while the results
-// are in registers. The blocks of the launch are those of the query, then the
-// key's, then the value's.
+// Three products of one input; their epilogue applies RoPE and appends while
+// the results are in registers. The blocks of the launch are those of the
+// query, then the key's, then the value's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,93 +28,58 @@ struct QkvArgs {
   const void *key;
   const void *value;
   AppendArgs to;
-  float *out; ///< The turned query, f32 [rows][heads * headSize].
+  float *out; ///< The rotated query, f32 [rows][heads * headSize].
 };
 
-/// Calls run.operator()<product>(block, weight, outputs, sink) for the product
-/// that this block is of. `queries` and `keys` are blocks of the launch.
-template <auto config, class Run>
-LLAMAC_DEVICE void runProduct(long queries, long keys, const QkvArgs &args,
-                              const Run &run) {
+/// The parts of a stream of all three are the query, the key and the value.
+template <KvConfig kv, long width>
+LLAMAC_DEVICE QkvEpilogue<kv, width>
+epilogueOfPart(QkvEpilogue<kv, width> epilogue, int part) {
+  epilogue.part = part == 0   ? QkvPart::Query
+                  : part == 1 ? QkvPart::Key
+                              : QkvPart::Value;
+  return epilogue;
+}
+
+/// The block of one of the three products, which is the same for any row. A
+/// launch of launchShape(config).
+template <QkvConfig config, class Rows>
+LLAMAC_DEVICE void qkv(int rows, const Rows &input, const QkvArgs &args) {
   constexpr auto query = config.query, key = config.key, value = config.value;
+  constexpr long queries = launchShape(query).gridSize;
+  constexpr long keys = launchShape(key).gridSize;
   const long block = blockIdx.x;
-  QkvSink<config.kv, query.outputs> sink{QkvPart::Query, args.to, args.out};
+  QkvEpilogue<config.kv, query.outputs> epilogue{QkvPart::Query, args.to,
+                                                 args.out};
   if constexpr (query.format == key.format && key.format == value.format) {
     const bool isKey = block >= queries && block < queries + keys;
     const bool isValue = block >= queries + keys;
-    sink.part = isValue ? QkvPart::Value
-                : isKey ? QkvPart::Key
-                        : QkvPart::Query;
-    run.template operator()<query>(block - (isValue ? queries + keys
-                                            : isKey ? queries
-                                                    : 0),
-                                   isValue ? args.value
-                                   : isKey ? args.key
-                                           : args.query,
-                                   isValue ? value.outputs
-                                   : isKey ? key.outputs
-                                           : query.outputs,
-                                   sink);
+    epilogue.part = isValue ? QkvPart::Value
+                    : isKey ? QkvPart::Key
+                            : QkvPart::Query;
+    productBlock<query>(block - (isValue ? queries + keys
+                                 : isKey ? queries
+                                         : 0),
+                        rows, input,
+                        {isValue ? args.value
+                         : isKey ? args.key
+                                 : args.query},
+                        isValue ? value.outputs
+                        : isKey ? key.outputs
+                                : query.outputs,
+                        epilogue);
   } else if (block < queries) {
-    run.template operator()<query>(block, args.query, query.outputs, sink);
+    productBlock<query>(block, rows, input, {args.query}, query.outputs,
+                        epilogue);
   } else if (block < queries + keys) {
-    sink.part = QkvPart::Key;
-    run.template operator()<key>(block - queries, args.key, key.outputs, sink);
+    epilogue.part = QkvPart::Key;
+    productBlock<key>(block - queries, rows, input, {args.key}, key.outputs,
+                      epilogue);
   } else {
-    sink.part = QkvPart::Value;
-    run.template operator()<value>(block - queries - keys, args.value,
-                                   value.outputs, sink);
+    epilogue.part = QkvPart::Value;
+    productBlock<value>(block - queries - keys, rows, input, {args.value},
+                        value.outputs, epilogue);
   }
-}
-
-/// What a stream of all three gives to (stream.cuh): its parts are the query,
-/// the key and the value.
-template <KvConfig kv, long width>
-LLAMAC_DEVICE QkvSink<kv, width> sinkOfPart(QkvSink<kv, width> sink, int part) {
-  sink.part = part == 0   ? QkvPart::Query
-              : part == 1 ? QkvPart::Key
-                          : QkvPart::Value;
-  return sink;
-}
-
-/// A launch of gemvShape(config).
-template <QkvConfig<GemvConfig> config, class Rows>
-LLAMAC_DEVICE void qkvGemv(int rows, const Rows &input, const QkvArgs &args) {
-  constexpr long queries = gemvShape(config.query).items;
-  constexpr long keys = gemvShape(config.key).items;
-  runProduct<config>(queries, keys, args,
-                     [&]<GemvConfig product>(long block, const void *weight,
-                                             long outputs, const auto &sink) {
-                       gemvBlock<product>(block, rows, input, {weight}, outputs,
-                                          sink);
-                     });
-}
-
-/// A launch of gemvMmaShape(config).
-template <QkvConfig<GemvMmaConfig> config, class Rows>
-LLAMAC_DEVICE void qkvGemvMma(int rows, const Rows &input,
-                              const QkvArgs &args) {
-  constexpr long queries = gemvMmaShape(config.query).items;
-  constexpr long keys = gemvMmaShape(config.key).items;
-  runProduct<config>(
-      queries, keys, args,
-      [&]<GemvMmaConfig product>(long block, const void *weight, long outputs,
-                                 const auto &sink) {
-        gemvMmaBlock<product>(block, rows, input, {weight}, outputs, sink);
-      });
-}
-
-/// A launch of gemmShape(config).
-template <QkvConfig<GemmConfig> config, class Rows>
-LLAMAC_DEVICE void qkvGemm(int rows, const Rows &input, const QkvArgs &args) {
-  constexpr long queries = gemmShape(config.query).items;
-  constexpr long keys = gemmShape(config.key).items;
-  runProduct<config>(queries, keys, args,
-                     [&]<GemmConfig product>(long block, const void *weight,
-                                             long outputs, const auto &sink) {
-                       gemmBlock<product>(block, rows, input, {weight}, outputs,
-                                          sink);
-                     });
 }
 
 } // namespace llamac::cuda

@@ -6,25 +6,25 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Greedy sampling, and drawing with a temperature, top-k and top-p.
+// Greedy sampling, and sampling with a temperature, top-k and top-p.
 //
-// Tokens stand in one order: the larger logit first, of equals the smaller id.
-// Each step asks where in that order a running sum passes a target:
+// Tokens have one order: the larger logit first, of equals the smaller id. Each
+// step asks where in that order a running sum passes a target:
 //
 //   top-k   the sum of ones passes k - 1: the weight of the first k
 //   top-p   the sum of the weights passes p of that: the weight of the fewest
 //           tokens that reach it
-//   draw    the sum of the weights passes u of that: the token
+//   sample  the sum of the weights passes `uniform` of that: the token
 //
 // Nothing is sorted. A logit's 32 bits become a rank, smaller for larger
-// logits, and find() takes it apart by three digits: a histogram of all tokens
-// by the first digit says which bin the target falls into, one of that bin's
+// logits, and find() resolves it by three digits: a histogram of all tokens by
+// the first digit says which bin the target falls into, one of that bin's
 // tokens by the second digit says which part of it, and so on, until all that
-// is left has one rank, and so one weight: the rest is a division. The first
-// histogram serves all three steps.
+// is left has one rank, and so one weight: the rest is a division. All three
+// steps use the first histogram.
 //
-// Weights are integers, so sums do not depend on the order in which threads
-// add, and a row gives the same token every time.
+// Weights are integers, so that sums do not depend on the order of the threads
+// and a row gives the same token every time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,12 +36,11 @@
 
 namespace llamac::cuda {
 
-/// How the token of a row is chosen.
-struct alignas(16) Draw {
+struct alignas(16) SamplingParams {
   float temperature; ///< 0: the first of the largest.
-  int topK;          ///< Draw from the k first only; 0: from all.
-  float topP;    ///< Draw from the fewest first that weigh this share; 1: all.
-  uint32_t unit; ///< Which of them: this / 2^32 of their weight.
+  int topK;          ///< From the k first only; 0: from all.
+  float topP;        ///< From the fewest first that have this share; 1: all.
+  uint32_t uniform;  ///< Which of them: this / 2^32 of their weight.
 };
 
 /// How many tokens, and what they weigh.
@@ -63,7 +62,6 @@ struct Place {
   Tally before;
 };
 
-/// A token and its rank.
 struct Ranked {
   uint32_t rank;
   uint32_t id;
@@ -161,163 +159,144 @@ template <long width> struct SampledRow {
   }
 
   /// The first token; rank 0 when a logit is not finite.
-  LLAMAC_DEVICE Ranked first() const;
+  LLAMAC_DEVICE Ranked first() const {
+    Ranked best{0xffffffffu, 0xffffffffu};
+    forEach([&](int id, float logit) {
+      const bool isFinite = (bitCast<uint32_t>(logit) >> 23 & 0xff) != 0xff;
+      const uint32_t rank = isFinite ? rankOf(logit) : 0;
+      if (rank < best.rank)
+        best = {rank, static_cast<uint32_t>(id)};
+    });
+    auto reduce = [&] {
+      const uint32_t rank = reduceMinUnsigned(best.rank);
+      best = {rank,
+              reduceMinUnsigned(best.rank == rank ? best.id : 0xffffffffu)};
+    };
+    reduce();
+    if (laneIndex() == 0)
+      memory.firsts[warpIndex()] = best;
+    syncThreads();
+    best = memory.firsts[laneIndex()];
+    reduce();
+    return best;
+  }
 
   /// The histogram of a digit of those at `place` that weigh something.
-  template <int level> LLAMAC_DEVICE Bins histogram(const Place &place) const;
+  template <int level> LLAMAC_DEVICE Bins histogram(const Place &place) const {
+    for (int bin = threadIdx.x; bin < sampleBins; bin += sampleThreads)
+      memory.counts[bin] = memory.masses[0][bin] = memory.masses[1][bin] = 0;
+    syncThreads();
+    forEach([&](int, float logit) {
+      uint32_t digit = rankOf(logit);
+      if constexpr (level > 0) {
+        constexpr int above = digitShift(level - 1);
+        if (digit >> above != place.rank >> above)
+          return;
+        digit &= (1u << above) - 1;
+      }
+      digit >>= digitShift(level);
+      const uint64_t weight = weightOf(logit);
+      if (weight == 0)
+        return;
+      atomicAddShared(&memory.counts[digit], 1);
+      // A sum of 64 bits: whoever makes the low word wrap carries.
+      const auto low = static_cast<uint32_t>(weight);
+      const uint32_t held = atomicAddShared(&memory.masses[0][digit], low);
+      const uint32_t high =
+          static_cast<uint32_t>(weight >> 32) + (held + low < low);
+      if (high != 0)
+        atomicAddShared(&memory.masses[1][digit], high);
+    });
+    syncThreads();
+    Bins bins;
+    for (int i = 0; i < 2; ++i) {
+      const int bin = 2 * threadIdx.x + i;
+      bins.own[i] = {memory.counts[bin],
+                     static_cast<uint64_t>(memory.masses[1][bin]) << 32 |
+                         memory.masses[0][bin]};
+    }
+    const Tally own = bins.own[0] + bins.own[1];
+    const Tally sum = sumOfLanes(own);
+    if (laneIndex() == 31)
+      memory.warps[warpIndex()] = sum;
+    syncThreads();
+    if (warpIndex() == 0)
+      memory.warps[laneIndex()] = sumOfLanes(memory.warps[laneIndex()]);
+    syncThreads();
+    bins.total = memory.warps[sampleWarps - 1];
+    bins.before = place.before + sum - own;
+    if (warpIndex() > 0)
+      bins.before = bins.before + memory.warps[warpIndex() - 1];
+    return bins;
+  }
 
   /// The bin where the sum passes `target`, which is less than all of them
   /// have together.
   template <Measure measure>
   LLAMAC_DEVICE Place select(const Bins &bins, uint64_t target, uint32_t rank,
-                             int shift) const;
+                             int shift) const {
+    // Everyone has read the place before, and the bins.
+    syncThreads();
+    Tally before = bins.before;
+    for (int i = 0; i < 2; ++i) {
+      const Tally after = before + bins.own[i];
+      if (measured<measure>(before) <= target &&
+          target < measured<measure>(after))
+        memory.place = {rank | (2 * threadIdx.x + i) << shift, before};
+      before = after;
+    }
+    syncThreads();
+    return memory.place;
+  }
 
   /// The one rank where the sum passes `target`; `bins` are those of level 0.
   template <Measure measure>
-  LLAMAC_DEVICE Place find(const Bins &bins, uint64_t target) const;
+  LLAMAC_DEVICE Place find(const Bins &bins, uint64_t target) const {
+    Place place = select<measure>(bins, target, 0, digitShift(0));
+    place =
+        select<measure>(histogram<1>(place), target, place.rank, digitShift(1));
+    return select<measure>(histogram<2>(place), target, place.rank,
+                           digitShift(2));
+  }
 
   /// Writes the id of number `index` of those with `rank`.
-  LLAMAC_DEVICE void write(uint32_t rank, uint64_t index, int *out) const;
-};
-
-template <long width> LLAMAC_DEVICE Ranked SampledRow<width>::first() const {
-  Ranked best{0xffffffffu, 0xffffffffu};
-  forEach([&](int id, float logit) {
-    const bool isFinite = (bitCast<uint32_t>(logit) >> 23 & 0xff) != 0xff;
-    const uint32_t rank = isFinite ? rankOf(logit) : 0;
-    if (rank < best.rank)
-      best = {rank, static_cast<uint32_t>(id)};
-  });
-  auto reduce = [&] {
-    const uint32_t rank = reduceMinUnsigned(best.rank);
-    best = {rank, reduceMinUnsigned(best.rank == rank ? best.id : 0xffffffffu)};
-  };
-  reduce();
-  if (laneIndex() == 0)
-    memory.firsts[warpIndex()] = best;
-  syncThreads();
-  best = memory.firsts[laneIndex()];
-  reduce();
-  return best;
-}
-
-template <long width>
-template <int level>
-LLAMAC_DEVICE Bins SampledRow<width>::histogram(const Place &place) const {
-  for (int bin = threadIdx.x; bin < sampleBins; bin += sampleThreads)
-    memory.counts[bin] = memory.masses[0][bin] = memory.masses[1][bin] = 0;
-  syncThreads();
-  forEach([&](int, float logit) {
-    uint32_t digit = rankOf(logit);
-    if constexpr (level > 0) {
-      constexpr int above = digitShift(level - 1);
-      if (digit >> above != place.rank >> above)
-        return;
-      digit &= (1u << above) - 1;
-    }
-    digit >>= digitShift(level);
-    const uint64_t weight = weightOf(logit);
-    if (weight == 0)
-      return;
-    atomicAddShared(&memory.counts[digit], 1);
-    // A sum of 64 bits: whoever makes the low word wrap carries.
-    const auto low = static_cast<uint32_t>(weight);
-    const uint32_t held = atomicAddShared(&memory.masses[0][digit], low);
-    const uint32_t high =
-        static_cast<uint32_t>(weight >> 32) + (held + low < low);
-    if (high != 0)
-      atomicAddShared(&memory.masses[1][digit], high);
-  });
-  syncThreads();
-  Bins bins;
-  for (int i = 0; i < 2; ++i) {
-    const int bin = 2 * threadIdx.x + i;
-    bins.own[i] = {memory.counts[bin],
-                   static_cast<uint64_t>(memory.masses[1][bin]) << 32 |
-                       memory.masses[0][bin]};
-  }
-  const Tally own = bins.own[0] + bins.own[1];
-  const Tally sum = sumOfLanes(own);
-  if (laneIndex() == 31)
-    memory.warps[warpIndex()] = sum;
-  syncThreads();
-  if (warpIndex() == 0)
-    memory.warps[laneIndex()] = sumOfLanes(memory.warps[laneIndex()]);
-  syncThreads();
-  bins.total = memory.warps[sampleWarps - 1];
-  bins.before = place.before + sum - own;
-  if (warpIndex() > 0)
-    bins.before = bins.before + memory.warps[warpIndex() - 1];
-  return bins;
-}
-
-template <long width>
-template <Measure measure>
-LLAMAC_DEVICE Place SampledRow<width>::select(const Bins &bins, uint64_t target,
-                                              uint32_t rank, int shift) const {
-  // Everyone has read the place before, and the bins.
-  syncThreads();
-  Tally before = bins.before;
-  for (int i = 0; i < 2; ++i) {
-    const Tally after = before + bins.own[i];
-    if (measured<measure>(before) <= target &&
-        target < measured<measure>(after))
-      memory.place = {rank | (2 * threadIdx.x + i) << shift, before};
-    before = after;
-  }
-  syncThreads();
-  return memory.place;
-}
-
-template <long width>
-template <Measure measure>
-LLAMAC_DEVICE Place SampledRow<width>::find(const Bins &bins,
-                                            uint64_t target) const {
-  Place place = select<measure>(bins, target, 0, digitShift(0));
-  place =
-      select<measure>(histogram<1>(place), target, place.rank, digitShift(1));
-  return select<measure>(histogram<2>(place), target, place.rank,
-                         digitShift(2));
-}
-
-template <long width>
-LLAMAC_DEVICE void SampledRow<width>::write(uint32_t rank, uint64_t index,
-                                            int *out) const {
-  // Each warp has one piece of the row.
-  constexpr uint32_t piece = (width + sampleThreads - 1) / sampleThreads * 32;
-  const uint32_t begin = warpIndex() * piece;
-  const uint32_t end = minOf(begin + piece, static_cast<uint32_t>(width));
-  uint32_t count = 0, first = 0xffffffffu;
+  LLAMAC_DEVICE void write(uint32_t rank, uint64_t index, int *out) const {
+    // Each warp has one piece of the row.
+    constexpr uint32_t piece = (width + sampleThreads - 1) / sampleThreads * 32;
+    const uint32_t begin = warpIndex() * piece;
+    const uint32_t end = minOf(begin + piece, static_cast<uint32_t>(width));
+    uint32_t count = 0, first = 0xffffffffu;
 #pragma unroll 4
-  for (uint32_t id = begin + laneIndex(); id < end; id += 32)
-    if (rankOf(logits[id]) == rank) {
-      ++count;
-      first = minOf(first, id);
-    }
-  count = reduceAdd(static_cast<int>(count));
-  first = reduceMinUnsigned(first);
-  if (laneIndex() == 0)
-    memory.ties[warpIndex()] = count;
-  syncThreads();
-  const uint32_t others = memory.ties[laneIndex()];
-  const uint32_t before =
-      reduceAdd(static_cast<int>(laneIndex() < warpIndex() ? others : 0));
-  if (index < before || index >= before + count)
-    return;
-  auto left = static_cast<uint32_t>(index - before);
-  for (uint32_t base = first / 32 * 32; base < end; base += 32) {
-    const uint32_t id = base + laneIndex();
-    const bool isOne = id < end && rankOf(logits[id]) == rank;
-    const uint32_t lanes = warpBallot(isOne);
-    const uint32_t lanesBefore = lanes & ((1u << laneIndex()) - 1);
-    if (isOne && left == static_cast<uint32_t>(__popc(lanesBefore)))
-      *out = static_cast<int>(id);
-    const auto found = static_cast<uint32_t>(__popc(lanes));
-    if (left < found)
+    for (uint32_t id = begin + laneIndex(); id < end; id += 32)
+      if (rankOf(logits[id]) == rank) {
+        ++count;
+        first = minOf(first, id);
+      }
+    count = reduceAdd(static_cast<int>(count));
+    first = reduceMinUnsigned(first);
+    if (laneIndex() == 0)
+      memory.ties[warpIndex()] = count;
+    syncThreads();
+    const uint32_t others = memory.ties[laneIndex()];
+    const uint32_t before =
+        reduceAdd(static_cast<int>(laneIndex() < warpIndex() ? others : 0));
+    if (index < before || index >= before + count)
       return;
-    left -= found;
+    auto left = static_cast<uint32_t>(index - before);
+    for (uint32_t base = first / 32 * 32; base < end; base += 32) {
+      const uint32_t id = base + laneIndex();
+      const bool isOne = id < end && rankOf(logits[id]) == rank;
+      const uint32_t lanes = warpBallot(isOne);
+      const uint32_t lanesBefore = lanes & ((1u << laneIndex()) - 1);
+      if (isOne && left == static_cast<uint32_t>(__popc(lanesBefore)))
+        *out = static_cast<int>(id);
+      const auto found = static_cast<uint32_t>(__popc(lanes));
+      if (left < found)
+        return;
+      left -= found;
+    }
   }
-}
+};
 
 /// What a sum passes when it reaches `share` of `mass`.
 LLAMAC_DEVICE uint64_t beforeShare(float share, uint64_t mass) {
@@ -326,45 +305,46 @@ LLAMAC_DEVICE uint64_t beforeShare(float share, uint64_t mass) {
   return minOf(maxOf(goal, uint64_t{1}), mass) - 1;
 }
 
-/// mass * unit / 2^32, rounded down.
-LLAMAC_DEVICE uint64_t partOf(uint64_t mass, uint32_t unit) {
-  return (mass >> 32) * unit + ((mass & 0xffffffffu) * unit >> 32);
+/// mass * uniform / 2^32, rounded down.
+LLAMAC_DEVICE uint64_t partOf(uint64_t mass, uint32_t uniform) {
+  return (mass >> 32) * uniform + ((mass & 0xffffffffu) * uniform >> 32);
 }
 
-/// out[r] = the token that draws[r] chooses by logits[r, 0 .. width), or -1
+/// out[r] = the token that params[r] chooses by logits[r, 0 .. width), or -1
 /// when one of them is not finite. A launch of sampleShape().
 template <long width>
-LLAMAC_DEVICE void sample(const float *logits, const Draw *draws, int *out) {
+LLAMAC_DEVICE void sample(const float *logits, const SamplingParams *params,
+                          int *out) {
   LLAMAC_SHARED(memory, SampleMemory);
   out += blockIdx.y;
-  const Draw draw = draws[blockIdx.y];
+  const SamplingParams param = params[blockIdx.y];
   SampledRow<width> row{logits + blockIdx.y * width, memory, 0, 0};
   const Ranked first = row.first();
-  if (first.rank == 0 || !(draw.temperature > 0)) {
+  if (first.rank == 0 || !(param.temperature > 0)) {
     if (threadIdx.x == 0)
       *out = first.rank == 0 ? -1 : static_cast<int>(first.id);
     return;
   }
   row.largest = logitOf(first.rank);
-  constexpr float mostScale = 0x1p127f; // 0 times infinity is no number.
-  row.scale = minOf(log2e / draw.temperature, mostScale);
+  constexpr float mostScale = 0x1p127f; // 0 times infinity is NaN.
+  row.scale = minOf(log2e / param.temperature, mostScale);
 
   const Bins bins = row.template histogram<0>({});
   uint64_t mass = bins.total.mass;
-  if (draw.topK > 0 && static_cast<uint32_t>(draw.topK) < bins.total.count) {
+  if (param.topK > 0 && static_cast<uint32_t>(param.topK) < bins.total.count) {
     const Place last = row.template find<Measure::Count>(
-        bins, static_cast<uint32_t>(draw.topK - 1));
+        bins, static_cast<uint32_t>(param.topK - 1));
     mass = last.before.mass +
-           (draw.topK - last.before.count) * row.weightOf(logitOf(last.rank));
+           (param.topK - last.before.count) * row.weightOf(logitOf(last.rank));
   }
-  if (draw.topP < 1) {
-    const uint64_t target = beforeShare(draw.topP, mass);
+  if (param.topP < 1) {
+    const uint64_t target = beforeShare(param.topP, mass);
     const Place last = row.template find<Measure::Mass>(bins, target);
     const uint64_t weight = row.weightOf(logitOf(last.rank));
     mass =
         last.before.mass + ((target - last.before.mass) / weight + 1) * weight;
   }
-  const uint64_t target = partOf(mass, draw.unit);
+  const uint64_t target = partOf(mass, param.uniform);
   const Place place = row.template find<Measure::Mass>(bins, target);
   row.write(place.rank,
             (target - place.before.mass) / row.weightOf(logitOf(place.rank)),

@@ -58,8 +58,8 @@ template <GemvConfig config> struct SplitInput {
   /// whose fragment is not zero.
   static constexpr int groupBytes = 8 * rows * 16;
 
-  /// Brings `count` rows; all `threads` threads of the block come, and meet
-  /// before anyone reads.
+  /// Brings `count` rows; all `threads` threads of the block come. A barrier
+  /// follows.
   template <int threads, class Rows>
   static LLAMAC_DEVICE void fill(Shared &shared, const Rows &input, int count) {
     constexpr int eights = Shared::steps * stepBlocks * 4;
@@ -95,7 +95,6 @@ template <GemvConfig config> struct SplitInput {
     }
   }
 
-  /// The sum of the squares of row `row`.
   static LLAMAC_DEVICE float squaresOf(const Shared &shared, int row) {
     float sum = 0;
 #pragma unroll
@@ -221,7 +220,6 @@ public:
     }
   }
 
-  /// Adds the products of step `step` with rows g and g + 8.
   LLAMAC_DEVICE void multiply(const Held (&held)[2], int step) {
     const unsigned char *from = input + step * inputStep;
     float dots[4] = {};
@@ -248,8 +246,8 @@ public:
     }
   }
 
-  /// Adds up over the lanes and leaves what the warp has in `meeting`.
-  LLAMAC_DEVICE void leave(float (&meeting)[rows][splitRows]) {
+  /// Adds up over the lanes and stores the warp's sums in `partials`.
+  LLAMAC_DEVICE void storePartials(float (&partials)[rows][splitRows]) {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       float sum = sums[upper];
@@ -257,7 +255,7 @@ public:
       for (int by = rows; by < 4; by *= 2)
         sum += shuffleXor(sum, by);
       if (t < rows)
-        meeting[t][g + 8 * upper] = sum;
+        partials[t][g + 8 * upper] = sum;
     }
   }
 };

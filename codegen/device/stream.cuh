@@ -6,20 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What gemv.cuh computes, for sm_90, where copies of whole blocks into shared
-// memory keep more bytes under way than registers could. Each warp streams the
-// rows that it multiplies through a ring of its own: its first lane starts the
-// copies, a barrier in shared memory counts their bytes, and when the warp has
-// used a stage, the first lane fills it anew. Warps never wait for each other.
+// What gemv.cuh computes, for sm_90, where bulk copies into shared memory keep
+// more bytes in flight than registers could. Each warp streams the rows that it
+// multiplies through a ring of its own: its first lane starts the copies, a
+// barrier in shared memory counts their bytes, and once the warp has used a
+// stage the first lane fills it again. Warps never wait for each other.
 //
-// The rings are filled when the object is made, which is before the launches
-// ahead are done: weights do not depend on them. Then the block waits for these
-// and brings the input into shared memory, in the order in which lanes read it.
+// The rings are filled in the prologue, before earlier launches are done:
+// weights do not depend on them. Then the block waits for these and brings the
+// input into shared memory, in the order in which lanes read it.
 //
-// A lane adds up the same products in the same order as in gemv.cuh: a result
-// has the same bits from both, on any number of multiprocessors. Weights of 4
-// and 8 bits whose input fits into shared memory take tensor cores and another
-// order: stream_mma.cuh. WeightStream is the one or the other.
+// A lane adds the same products in the same order as in gemv.cuh: both give the
+// same bits, on any number of multiprocessors. Weights of 4 and 8 bits whose
+// input fits into shared memory go to tensor cores and have another order
+// (stream_mma.cuh). WeightStream is the one or the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,7 +92,7 @@ template <StreamConfig config, class Rows> struct StagedInput {
   }
 };
 
-/// The products of a launch of streamShape(config) with packed weights.
+/// The products of a launch of launchShape(config) with packed weights.
 template <StreamConfig config> class LaneWeightStream {
   static constexpr GemvConfig product = config.product;
   static constexpr WeightFormat format = product.format;
@@ -129,10 +129,12 @@ public:
       fill(stage);
   }
 
-  /// sink(row, column, acc...) gets every pair of outputs of `rows` rows once,
-  /// as gemv() gives them; of several parts sinkOfPart(sink, part) does.
-  template <class Rows, class Sink>
-  LLAMAC_DEVICE void run(int rows, const Rows &input, const Sink &sink) {
+  /// epilogue(row, column, acc...) gets every pair of outputs of `rows` rows
+  /// once, as gemv() gives them; of several parts epilogueOfPart(epilogue,
+  /// part) does.
+  template <class Rows, class Epilogue>
+  LLAMAC_DEVICE void run(int rows, const Rows &input,
+                         const Epilogue &epilogue) {
     Place place{blockIdx.x + gridDim.x * long(warpIndex())};
     if constexpr (inputBytes != 0) {
       using Input = StagedInput<config, Rows>;
@@ -145,10 +147,10 @@ public:
           rowScales()[row] = 0;
       }
       syncThreads();
-      multiply(place, rows, Input{stagedInput(), rowScales()}, sink);
+      multiply(place, rows, Input{stagedInput(), rowScales()}, epilogue);
     } else {
       multiply(place, rows, CachedInput<Rows, product.maxRows>(input, rows),
-               sink);
+               epilogue);
     }
   }
 
@@ -221,23 +223,22 @@ private:
     return held;
   }
 
-  template <class Input, class Sink>
+  template <class Input, class Epilogue>
   LLAMAC_DEVICE void multiply(Place place, int rows, const Input &input,
-                              const Sink &sink) {
+                              const Epilogue &epilogue) {
     constexpr int chunks = Units::rowBytes / 16;
     constexpr int segmentChunks = segment / 16;
     // More sums leave no registers for a second chunk, nor does an input that
     // is loaded ahead from far away.
     constexpr int unroll =
         product.maxRows * weights * outputs <= 4 && inputBytes != 0 ? 2 : 1;
-    int stage = 0;
-    uint32_t parity = 0;
+    RingPlace<stages> ring;
     while (place.unit < Units::count) {
       const Unit unit = Units::unitOf(place.unit);
       GemvWarp<product, Input> warp{input};
       do {
-        mbarrierWait(barrier(stage), parity);
-        const unsigned char *held = stageOf(stage);
+        mbarrierWait(barrier(ring.stage), ring.phase);
+        const unsigned char *held = stageOf(ring.stage);
         const int first = place.segment * segmentChunks;
         const int count = minOf(segmentChunks, chunks - first);
 #pragma unroll unroll
@@ -251,14 +252,12 @@ private:
           warp.multiply(loaded, (first + chunk) * Weight::span);
         }
         syncWarp();
-        fill(stage);
-        if (++stage == stages) {
-          stage = 0;
-          parity ^= 1;
-        }
+        fill(ring.stage);
+        ring.advance();
         place.advance(stride());
       } while (place.segment != 0);
-      warp.finish(unit.first, unit.outputs, rows, sinkOfPart(sink, unit.part));
+      warp.finish(unit.first, unit.outputs, rows,
+                  epilogueOfPart(epilogue, unit.part));
     }
   }
 
@@ -269,7 +268,6 @@ private:
   Place next; ///< What is copied next.
 };
 
-/// The stream of a launch of streamShape(config).
 template <StreamConfig config, bool byMma = streamsByMma(config)>
 struct WeightStreamOf {
   using Type = LaneWeightStream<config>;

@@ -7,17 +7,16 @@
 //===----------------------------------------------------------------------===//
 //
 // What stream.cuh computes, where the input split in halves (split.cuh) fits
-// into shared memory. An MMA wants 16 rows of weights, and 16 rows for each
-// warp would leave most warps of narrow products without work. So a block has
-// 16 rows at a time, its eight warps share the depth, and the ring is the
-// block's: a ninth warp copies segments of all 16 rows into a stage when the
-// others have arrived at the barrier that says so.
+// into shared memory. An MMA takes 16 rows of weights, and 16 rows for each
+// warp would leave most warps of narrow products idle. So a block has 16 rows
+// at a time, its eight warps share the depth, and the ring is the block's: a
+// ninth warp copies segments of all 16 rows into a stage once the others have
+// released it.
 //
-// The rings are filled when the object is made, before the launches ahead are
-// done: weights do not depend on them. At the end of a unit the warps leave
-// their sums in shared memory, and one of them, another for each unit, adds
-// them up in a fixed order: a result has the same bits on any number of
-// multiprocessors.
+// The ring is filled in the prologue, before earlier launches are done. At the
+// end of a unit the warps store their sums in shared memory, and one of them,
+// another for each unit, adds them up in a fixed order: a result has the same
+// bits on any number of multiprocessors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,6 @@
 #define LLAMAC_CODEGEN_DEVICE_STREAM_MMA_CUH
 
 #include "llamac/ptx_sm90.cuh"
-#include "llamac/ring.cuh"
 #include "llamac/split.cuh"
 #include "llamac/stream_units.cuh"
 
@@ -33,7 +31,7 @@
 
 namespace llamac::cuda {
 
-/// The products of a launch of streamShape(config) with packed weights.
+/// The products of a launch of launchShape(config) with packed weights.
 template <StreamConfig config> class SplitWeightStream {
   static constexpr GemvConfig product = config.product;
   static constexpr WeightFormat format = product.format;
@@ -54,8 +52,8 @@ template <StreamConfig config> class SplitWeightStream {
   static constexpr int stepBlocks = splitStepBlocks(product);
   static constexpr int segmentSteps = divideUp(segmentBlocks, stepBlocks);
   /// Whether every warp has the same number of steps in every segment, and how
-  /// many of them are under way at a time.
-  static constexpr bool isWhole =
+  /// many of them are in flight at a time.
+  static constexpr bool isEven =
       Units::rowBytes % segment == 0 && segmentSteps % streamWarps == 0;
   static constexpr int unroll = 2 * product.maxRows;
   static_assert(isPackableDepth(format, product.depth));
@@ -82,14 +80,16 @@ public:
       fill(stage);
   }
 
-  /// sink(row, column, acc...) gets every pair of outputs of `rows` rows once,
-  /// as gemv() gives them; of several parts sinkOfPart(sink, part) does.
-  template <class Rows, class Sink>
-  LLAMAC_DEVICE void run(int rows, const Rows &input, const Sink &sink) {
+  /// epilogue(row, column, acc...) gets every pair of outputs of `rows` rows
+  /// once, as gemv() gives them; of several parts epilogueOfPart(epilogue,
+  /// part) does.
+  template <class Rows, class Epilogue>
+  LLAMAC_DEVICE void run(int rows, const Rows &input,
+                         const Epilogue &epilogue) {
     SplitInput<product>::template fill<splitThreads>(shared(), input, rows);
     syncThreads();
     if (!copies()) {
-      multiply(rows, input, sink);
+      multiply(rows, input, epilogue);
       return;
     }
     RingPlace<stages> place;
@@ -178,8 +178,9 @@ private:
     }
   }
 
-  template <class Rows, class Sink>
-  LLAMAC_DEVICE void multiply(int rows, const Rows &input, const Sink &sink) {
+  template <class Rows, class Epilogue>
+  LLAMAC_DEVICE void multiply(int rows, const Rows &input,
+                              const Epilogue &epilogue) {
     constexpr int pairs = Units::outputs / 2;
     const int row = laneIndex() / pairs, pair = laneIndex() % pairs;
     float scale = 1;
@@ -200,7 +201,7 @@ private:
           load(held, warp, stageOf(place.stage), unit, first, at);
           warp.multiply(held, i * segmentSteps + at);
         };
-        if constexpr (isWhole) {
+        if constexpr (isEven) {
 #pragma unroll unroll
           for (int turn = 0; turn < segmentSteps / streamWarps; ++turn)
             step(turn * streamWarps + warpIndex());
@@ -217,22 +218,22 @@ private:
       }
       // The next unit's sums go elsewhere; those of the one after come when
       // the finisher of this one has met the others again.
-      auto &meeting = shared().meeting[finisher % 2];
-      warp.leave(meeting[warpIndex()]);
+      auto &partials = shared().partials[finisher % 2];
+      warp.storePartials(partials[warpIndex()]);
       barrierSync(1, streamWarps * 32);
       if (warpIndex() == finisher)
-        finish(meeting, unit, row, pair, rows, scale,
-               sinkOfPart(sink, unit.part));
+        finish(partials, unit, row, pair, rows, scale,
+               epilogueOfPart(epilogue, unit.part));
       finisher = (finisher + 1) % streamWarps;
     }
   }
 
   /// Adds up what the warps have of a unit; a lane has a pair of a row.
-  template <class Sink>
+  template <class Epilogue>
   static LLAMAC_DEVICE void
-  finish(const float (&meeting)[streamWarps][product.maxRows][splitRows],
+  finish(const float (&partials)[streamWarps][product.maxRows][splitRows],
          const Unit &unit, int row, int pair, int rows, float scale,
-         const Sink &sink) {
+         const Epilogue &epilogue) {
     const long column = unit.first + 2 * pair;
     if (row >= rows || column >= unit.outputs)
       return;
@@ -242,13 +243,10 @@ private:
       F32x2 sum = {0, 0};
 #pragma unroll
       for (int warp = 0; warp < streamWarps; ++warp)
-        sum = sum + load2(&meeting[warp][row][w * Units::outputs + 2 * pair]);
+        sum = sum + load2(&partials[warp][row][w * Units::outputs + 2 * pair]);
       totals[w] = sum * splat(scale);
     }
-    if constexpr (weights == 1)
-      sink(row, column, totals[0]);
-    else
-      sink(row, column, totals[0], totals[1]);
+    applyEpilogue(epilogue, row, column, totals);
   }
 
   Units units;

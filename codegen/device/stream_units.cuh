@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The outputs of a stream's parts, dealt out in units, and the segments in
-// which the rows of a unit come. Both kinds of stream (stream.cuh,
-// stream_mma.cuh) share it.
+// The outputs of a stream's parts, partitioned into units, and the segments in
+// which the rows of a unit come, for stream.cuh and stream_mma.cuh.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +18,9 @@
 
 namespace llamac::cuda {
 
-/// A sink of part `part` of the outputs, where one serves several.
-template <class Sink>
-LLAMAC_DEVICE Sink sinkOfPart(const Sink &sink, int part) {
-  return sink;
+template <class Epilogue>
+LLAMAC_DEVICE Epilogue epilogueOfPart(const Epilogue &epilogue, int part) {
+  return epilogue;
 }
 
 /// The matrices of a stream, whose rows come in segments of `segmentBytes`
@@ -87,7 +85,7 @@ template <StreamConfig config, int segmentBytes> struct StreamUnits {
   }
 
   LLAMAC_DEVICE const uint8_t *values(const Unit &unit, int w) const {
-    // By choice, for an index that is no constant would put them on the stack.
+    // By selections: an index would put the array in local memory.
     const int index = unit.part * weights + w;
     const uint8_t *chosen = matrix[0];
 #pragma unroll
@@ -100,7 +98,6 @@ template <StreamConfig config, int segmentBytes> struct StreamUnits {
            scalesOffset(product.format, unit.outputs, product.depth);
   }
 
-  /// Bytes of values and of scales of segment `index`.
   static LLAMAC_DEVICE int valueBytes(int index) {
     return minOf(long(segmentBytes), rowBytes - index * long(segmentBytes));
   }

@@ -16,28 +16,22 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_TYPES_CUH
 #define LLAMAC_CODEGEN_DEVICE_TYPES_CUH
 
-/// Before every function of a device header.
 #define LLAMAC_DEVICE __device__ __forceinline__
 
-/// Instructions of sm_89 and later may be used (the simulator has them all).
-#if defined(LLAMAC_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890)
+/// Whether instructions of sm_89 and later, of sm_90 and later, and of sm_90a
+/// alone (wgmma, setmaxnreg) may be used; the simulator has them all.
+#if defined(LLAMAC_SIM)
 #define LLAMAC_HAS_SM89 1
-#else
-#define LLAMAC_HAS_SM89 0
-#endif
-
-/// Instructions of sm_90 and later may be used (the simulator has them all).
-#if defined(LLAMAC_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 #define LLAMAC_HAS_SM90 1
-#else
-#define LLAMAC_HAS_SM90 0
-#endif
-
-/// Instructions of sm_90a alone (wgmma, setmaxnreg) may be used.
-#if defined(LLAMAC_SIM) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define LLAMAC_HAS_SM90A 1
 #else
-#define LLAMAC_HAS_SM90A 0
+#if defined(__CUDA_ARCH__)
+#define LLAMAC_HAS_SM89 (__CUDA_ARCH__ >= 890)
+#define LLAMAC_HAS_SM90 (__CUDA_ARCH__ >= 900)
+#endif
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define LLAMAC_HAS_SM90A 1
+#endif
 #endif
 
 namespace llamac {
@@ -108,6 +102,20 @@ template <typename T> LLAMAC_DEVICE constexpr T maxOf(T a, T b) {
 template <typename T> LLAMAC_DEVICE constexpr T ceilDiv(T a, T b) {
   return (a + b - 1) / b;
 }
+
+/// The next stage of a ring, and the parity of its round. Who fills a stage
+/// waits for the round before, whose parity is the other.
+template <int stages> struct RingPlace {
+  int stage = 0;
+  uint32_t phase = 0;
+
+  LLAMAC_DEVICE void advance() {
+    if (++stage == stages) {
+      stage = 0;
+      phase ^= 1;
+    }
+  }
+};
 
 } // namespace llamac
 

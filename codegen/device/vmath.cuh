@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Epilogues and pointwise functions take two neighbouring columns at a time:
-// that is what a thread has of a tensor core's result, and what one rotary
-// angle turns. Functors written for one column read the same on a pair.
+// what a thread has of a tensor core's result, and what RoPE rotates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +76,18 @@ LLAMAC_DEVICE float silu(float x) {
 }
 LLAMAC_DEVICE F32x2 silu(F32x2 v) { return {silu(v.x), silu(v.y)}; }
 
-/// A sink that keeps results as they are: f32 rows of `width`.
+/// epilogue(row, column, acc...) with the result of each weight.
+template <int weights, class Epilogue>
+LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
+                                 long column, const F32x2 (&acc)[weights]) {
+  static_assert(weights <= 2);
+  if constexpr (weights == 1)
+    epilogue(row, column, acc[0]);
+  else
+    epilogue(row, column, acc[0], acc[1]);
+}
+
+/// An epilogue that keeps results as they are: f32 rows of `width`.
 template <long width> struct StoreRows {
   float *out;
 
@@ -86,7 +96,7 @@ template <long width> struct StoreRows {
   }
 };
 
-/// A sink that adds a residual, which may be where the results go.
+/// An epilogue that adds a residual, which may be where the results go.
 template <long width> struct AddRows {
   const float *residual;
   float *out;

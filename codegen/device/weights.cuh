@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A lane reads 16 bytes of packed values (config.h) and turns them into floats
+// A lane reads 16 bytes of packed values (config.h) and unpacks them to floats
 // four at a time. The integers of the block formats become floats without a
 // conversion: the bits of q, put where a float of the right exponent has its
 // unit, make the float 2^n + q, and one subtraction leaves q. E4M3 becomes half

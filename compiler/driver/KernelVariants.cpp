@@ -8,7 +8,7 @@
 
 #include "compiler/driver/KernelVariants.h"
 
-#include "codegen/cpu/CpuCompiler.h"
+#include "codegen/cpu/CpuBackend.h"
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimCode.h"
 #include "codegen/sim/SimCompiler.h"

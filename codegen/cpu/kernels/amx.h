@@ -12,9 +12,9 @@
 // Manual, volume 1, chapter 18, and TDPBSUD in volume 2). A panel holds weights
 // as a tile takes them: four k of each of the 16 rows in 64 bytes.
 //
-// The operating system gives a process the tiles' registers when it asks
-// (runtime/cpu/IsaLevel.cpp), and a thread keeps them for no longer than an
-// AmxTiles lives, so that nobody saves them for it afterwards.
+// A process asks the operating system for the tiles' registers
+// (runtime/cpu/IsaLevel.cpp). A thread keeps them only while an AmxTiles lives,
+// so that context switches need not save them afterwards.
 //
 // Tests compile the kernels with a model of the instructions in the place of
 // AmxTiles, the header LLAMAC_AMX_MODEL, which runs without AMX.
@@ -28,7 +28,6 @@
 
 namespace llamac::cpu {
 
-/// Rows of a tile of activations or of sums.
 constexpr int amxRows = 16;
 
 #if defined(LLAMAC_AMX_MODEL) || defined(__AMX_INT8__)
@@ -91,7 +90,6 @@ public:
   }
 
 private:
-  // Numbers of tiles.
   static constexpr int activations = 0;
   static constexpr int weights = 1;
   static constexpr int sums = 3;
@@ -99,7 +97,6 @@ private:
 
 #else
 
-/// None.
 template <int depth> class AmxTiles {};
 
 #endif

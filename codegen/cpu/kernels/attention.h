@@ -7,27 +7,26 @@
 //===----------------------------------------------------------------------===//
 //
 // Keys are taken in splits of `splitTokens`. Within a split, all scores of a
-// few query vectors are computed, then their maximum m, the weights
-// e^(score - m), the weights' sum s and the weighted sum o of the values. A
-// split's (o, m, s) joins those before it:
+// few query vectors are computed, then their maximum m, the weights e^(score -
+// m), the weights' sum s and the weighted sum o of the values. A split's (o, m,
+// s) is merged with those before it:
 //
 //   m' = max(m1, m2), s' = s1 e^(m1 - m') + s2 e^(m2 - m'), o' likewise
 //
 // and o / s is the result. A split's triple depends on its own keys only, and
-// they are joined in order. So it does not matter who computes them:
+// triples are merged in order, so a row gets the same bits from both forms:
 //   attention       takes a tile of rows through all its splits, for prefill;
-//   attentionSplit  hands out splits as work items and stores the triples, so
-//                   that few rows keep many threads busy; attentionMerge, or
-//                   the prologue MergedRows, joins them.
-// A row gets the same bits either way.
+//   attentionSplit  split-KV: splits are work items whose triples are stored,
+//   so
+//                   that few rows keep many threads busy; attentionMerge merges
+//                   them.
 //
 // The query vectors of a tile are its rows times the query heads that share a
 // kv head; all of them use a key or value while it is in registers (tile.h).
 //
-// Of a cache in Q8_0 the keys stay integers: a query vector is rounded to 16
-// bits once, a block of a key gives an exact sum in 32 bits, and the sum times
-// the block's scale is added in fp32. Values are widened as those of other
-// formats are, an element times its scale being exact.
+// Keys of Q8_0 stay integers: a query vector is rounded to 16 bits once, a
+// block of a key gives an exact sum in 32 bits, and the sum times the block's
+// scale is added in fp32. Values are widened as those of other formats are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,10 +64,10 @@ LLAMAC_INLINE float baseOf(float maximum) {
   return maximum == -__builtin_inff() ? 0.0f : maximum;
 }
 
-/// Joins the triple of the next split, (o, next), to (sums, state).
+/// Merges the triple of the next split, (o, next), into (sums, state).
 template <long padded>
-LLAMAC_INLINE void joinSplit(float *sums, SoftmaxState &state, const float *o,
-                             SoftmaxState next) {
+LLAMAC_INLINE void mergeSplit(float *sums, SoftmaxState &state, const float *o,
+                              SoftmaxState next) {
   float maximum = state.maximum > next.maximum ? state.maximum : next.maximum;
   F32x16 difference = 0;
   difference.x = state.maximum - baseOf(maximum);
@@ -91,7 +90,6 @@ constexpr long divisorUpTo(long number, long most) {
   return count;
 }
 
-/// A number of panels as a type.
 template <int number> struct Panels {
   static constexpr int count = number;
 };
@@ -149,16 +147,14 @@ template <AttentionConfig config> struct AttentionTile {
       }
   }
 
-  //===--------------------------------------------------------------------===//
   // Q8_0
-  //===--------------------------------------------------------------------===//
 
   LLAMAC_INLINE I16 *roundedQuery(long vector) const {
     return reinterpret_cast<I16 *>(queries) + vector * head;
   }
 
-  /// Vector `vector` in 16 bits, and its scale, which is no finite number when
-  /// an element is none.
+  /// Vector `vector` in 16 bits, and its scale, which is not finite when an
+  /// element is not.
   LLAMAC_INLINE void roundQuery(const float *from, long vector) {
     U32x16 magnitudes = 0;
     for (long d = 0; d < head; d += 16)
@@ -178,7 +174,7 @@ template <AttentionConfig config> struct AttentionTile {
     queryScales[vector] = largest * (config.scale / most);
   }
 
-  /// Vectors that go side by side, and the blocks of 16 keys that each takes.
+  /// Vectors that scoreBlocks() unrolls over, and blocks of 16 keys for each.
   static constexpr long blockwise = divisorUpTo(group, fewSums / 2);
   static constexpr int blockwisePanels =
       fewSums >= 8 * blockwise && kv.pageTokens % 64 == 0 ? 4
@@ -229,7 +225,6 @@ template <AttentionConfig config> struct AttentionTile {
       }
   }
 
-  /// Widens the scales of the values of a page.
   LLAMAC_INLINE void widenValueScales(const KvPage<kv> &page) {
     for (long d = 0; d < head; d += kvBlock)
       for (long token = 0; token < kv.pageTokens; token += 16)
@@ -237,9 +232,7 @@ template <AttentionConfig config> struct AttentionTile {
               fromBF16(load<U16x16>(page.valueScale(token, d))));
   }
 
-  //===--------------------------------------------------------------------===//
   // All formats
-  //===--------------------------------------------------------------------===//
 
   /// Elements d .. d + 15 of the value of `token`.
   LLAMAC_INLINE F32x16 loadValue(const KvPage<kv> &page, long token,
@@ -272,8 +265,8 @@ template <AttentionConfig config> struct AttentionTile {
     }
   }
 
-  /// Vectors of one row that go side by side, and the blocks of 16 keys or
-  /// elements that each takes: what accumulateFew() has registers for.
+  /// Vectors of one row that are unrolled over, and blocks of 16 keys or
+  /// elements for each: what accumulateFew() has registers for.
   static constexpr long few = divisorUpTo(group, 8);
   static constexpr int fewPanels = fewSums >= 4 * few   ? 4
                                    : fewSums >= 2 * few ? 2
@@ -359,7 +352,7 @@ template <AttentionConfig config> struct AttentionTile {
           page.prefetchAfter(page.value(token + j, d));
       for (int p = 0; p < panels; ++p)
         for (int j = 0; j < tileDepth; ++j)
-          // A slot that was never written may hold anything, even a NaN.
+          // Uninitialised slots may be NaN.
           w[p][j] = token + j < tokens ? loadValue(page, token + j, d + 16 * p)
                                        : F32x16(0);
       accumulate(w, column + token, split, partial + d, padded, 16, vectors);
@@ -396,7 +389,6 @@ template <AttentionConfig config> struct AttentionTile {
         body(Panels<1>(), d);
   }
 
-  /// A split of a kv head's keys and values.
   struct Split {
     long sequence;
     long kvHead;
@@ -453,14 +445,14 @@ template <AttentionConfig config> struct AttentionTile {
                 });
   }
 
-  using Ahead = KvAhead<kv, pages>;
+  using Prefetcher = KvPrefetcher<kv, pages>;
 
   /// The places `offset` bytes from the start of a split's head. In place of a
   /// page that is past `tokens`, the first.
-  static LLAMAC_INLINE typename Ahead::Places
+  static LLAMAC_INLINE typename Prefetcher::Places
   placesOf(const AttentionArgs &args, const Split &of, long tokens,
            long offset) {
-    typename Ahead::Places places;
+    typename Prefetcher::Places places;
     for (long page = 0; page < pages; ++page)
       places.begins[page] =
           pageOf(args, of, page * kv.pageTokens < tokens ? page : 0).base +
@@ -468,38 +460,39 @@ template <AttentionConfig config> struct AttentionTile {
     return places;
   }
 
-  /// computeSplit() for one row, which sees `tokens` keys. What `ahead` brings
-  /// in is asked for in step with the work, so that memory is never idle.
+  /// computeSplit() for one row, which sees `tokens` keys. `prefetcher`
+  /// keeps step with the work, so that memory is never idle.
   LLAMAC_INLINE void computeRow(const AttentionArgs &args, const Split &of,
-                                long tokens, Ahead &ahead) {
+                                long tokens, Prefetcher &prefetcher) {
     constexpr long keyBytes = kvKeyBytes(kv);
     constexpr long valueBytes = kvHeadBytes(kv) - keyBytes;
     // The softmax takes about an eighth of the time.
-    constexpr long before = Ahead::rows - Ahead::rows / 8;
-    constexpr long after = Ahead::rows + Ahead::rows / 8;
-    forEachPage(args, of, tokens,
-                [&](const KvPage<kv> &page, long number, long count) {
-                  float *column = scores + number * kv.pageTokens;
-                  auto used = [&](long begin, long bytes) {
-                    ahead.askUntil((number * keyBytes + begin + bytes) *
-                                   before / (pages * keyBytes));
-                  };
-                  if constexpr (isQ8)
-                    scoreBlocks(page, count, group, column, used);
-                  else
-                    scoreFew(page, count, column, used);
-                });
+    constexpr long before = Prefetcher::rows - Prefetcher::rows / 8;
+    constexpr long after = Prefetcher::rows + Prefetcher::rows / 8;
+    forEachPage(
+        args, of, tokens, [&](const KvPage<kv> &page, long number, long count) {
+          float *column = scores + number * kv.pageTokens;
+          auto used = [&](long begin, long bytes) {
+            prefetcher.prefetchUntil((number * keyBytes + begin + bytes) *
+                                     before / (pages * keyBytes));
+          };
+          if constexpr (isQ8)
+            scoreBlocks(page, count, group, column, used);
+          else
+            scoreFew(page, count, column, used);
+        });
     constexpr int together = divisorUpTo(group, 4);
     for (long v = 0; v < group; v += together)
       softmax<together>(v, tokens, tokens, [&](long n) {
-        ahead.askUntil(before + n * (after - before) / (2 * split));
+        prefetcher.prefetchUntil(before + n * (after - before) / (2 * split));
       });
     clear(partial, group * padded);
     forEachPage(
         args, of, tokens, [&](const KvPage<kv> &page, long number, long count) {
           auto used = [&](long begin, long bytes) {
-            ahead.askUntil(after + (number * valueBytes + begin + bytes) *
-                                       before / (pages * valueBytes));
+            prefetcher.prefetchUntil(after +
+                                     (number * valueBytes + begin + bytes) *
+                                         before / (pages * valueBytes));
           };
           if constexpr (isQ8)
             widenValueScales(page);
@@ -508,10 +501,9 @@ template <AttentionConfig config> struct AttentionTile {
                                  d, used);
           });
         });
-    ahead.askUntil(2 * Ahead::rows);
+    prefetcher.prefetchUntil(2 * Prefetcher::rows);
   }
 
-  /// Attention of rows that belong to one sequence.
   LLAMAC_INLINE void attend(const AttentionArgs &args, long first, long rows,
                             long kvHead) {
     loadQueries(args.q, first, rows, kvHead);
@@ -536,8 +528,8 @@ template <AttentionConfig config> struct AttentionTile {
             store(sums + v * padded + d,
                   load<F32x16>(partial + v * padded + d));
         } else if (limit(v) > 0) {
-          joinSplit<padded>(sums + v * padded, totals[v], partial + v * padded,
-                            states[v]);
+          mergeSplit<padded>(sums + v * padded, totals[v], partial + v * padded,
+                             states[v]);
         }
       }
     }
@@ -562,10 +554,10 @@ template <AttentionConfig config> struct AttentionTile {
     return seen < split ? seen : split;
   }
 
-  /// One split of one row; the triples go to args.out. `ahead` was asked for
-  /// its keys, and is asked for its values and the next split's keys.
+  /// One split of one row; the triples go to args.out. `prefetcher` has
+  /// its keys, and brings its values and the next split's keys.
   LLAMAC_INLINE void storeSplit(const AttentionArgs &args, long row,
-                                const Split &of, Ahead &ahead) {
+                                const Split &of, Prefetcher &prefetcher) {
     constexpr long size = attentionPartialFloats(config);
     constexpr long splits = attentionSplits(config);
     const long tokens = tokensOf(args, row, of.number);
@@ -575,10 +567,10 @@ template <AttentionConfig config> struct AttentionTile {
       next = {of.sequence, 0, of.number + 1};
     if (tokensOf(args, row, next.number) <= 0)
       next = of;
-    ahead.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
-                placesOf(args, next, tokensOf(args, row, next.number), 0));
+    prefetcher.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
+                     placesOf(args, next, tokensOf(args, row, next.number), 0));
     loadQueries(args.q, row, 1, of.kvHead);
-    computeRow(args, of, tokens, ahead);
+    computeRow(args, of, tokens, prefetcher);
     for (long j = 0; j < group; ++j) {
       long queryHead = row * config.heads + of.kvHead * group + j;
       float *to = args.out + (queryHead * splits + of.number) * size;
@@ -599,7 +591,7 @@ LLAMAC_INLINE void attention(const CpuLaunch &launch,
   AttentionTile<config> tile(launch.scratch);
   for (long item = launch.begin; item < launch.end; ++item) {
     // Later rows see more keys: blocks go from both ends, so that equal ranges
-    // of items are about equal work.
+    // of work items are about equal work.
     long order = item / shape.items;
     long block = order % 2 ? blocks - 1 - order / 2 : order / 2;
     long end = (block + 1) * shape.rowBlock;
@@ -641,16 +633,16 @@ LLAMAC_INLINE void attentionSplit(const CpuLaunch &launch,
     };
     if (unit < next) {
       const auto of = splitOf(unit);
-      typename Tile::Ahead ahead(
+      typename Tile::Prefetcher prefetcher(
           Tile::placesOf(args, of, Tile::tokensOf(args, row, of.number), 0));
       for (; unit < next && unit < end; ++unit)
-        tile.storeSplit(args, row, splitOf(unit), ahead);
+        tile.storeSplit(args, row, splitOf(unit), prefetcher);
     }
     first = next;
   }
 }
 
-/// Joins the partial results of attentionSplit, in ascending order: `out` gets
+/// Merges the partial results of attentionSplit, in ascending order: `out` gets
 /// f32 [rows][heads][headSize].
 template <AttentionConfig config>
 LLAMAC_INLINE void attentionMerge(const CpuLaunch &launch,
@@ -669,8 +661,8 @@ LLAMAC_INLINE void attentionMerge(const CpuLaunch &launch,
     SoftmaxState state = {from[Tile::padded], from[Tile::padded + 1]};
     for (long number = 1; number < count; ++number) {
       const float *next = from + number * size;
-      joinSplit<Tile::padded>(sums, state, next,
-                              {next[Tile::padded], next[Tile::padded + 1]});
+      mergeSplit<Tile::padded>(sums, state, next,
+                               {next[Tile::padded], next[Tile::padded + 1]});
     }
     Tile::finish(sums, state, out + item * Tile::head);
   }

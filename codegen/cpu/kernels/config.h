@@ -33,9 +33,7 @@ constexpr long roundUp(long value, long unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-//===----------------------------------------------------------------------===//
 // Matrix products
-//===----------------------------------------------------------------------===//
 
 /// y[t] = W x[t] for one weight, or two that share x: W is [outputs, depth].
 struct MatmulConfig {
@@ -44,13 +42,14 @@ struct MatmulConfig {
   long depth;
   int weights = 1;  ///< 1 or 2.
   long maxRows = 1; ///< gemv only: the most rows of a call, 1 to 8.
-  // Tiles, all of which give the same results; 0: what the format wants.
-  long panels = 0; ///< Of each weight that one row takes side by side, 1 to 4.
-  long ahead = 0;  ///< Bytes from what one row reads to what is prefetched.
+  // Tiles, which do not change results; 0: the format's default.
+  long panels =
+      0;          ///< Unroll over N: panels of each weight for one row, 1 to 4.
+  long ahead = 0; ///< Bytes from what one row reads to what is prefetched.
   long rowBlock = 0; ///< gemm only: rows that go through the weights together.
 };
 
-/// The most panels, of all weights together, that one row takes side by side.
+/// The most panels, of all weights together, that one row is unrolled over.
 constexpr long mostPanels = 4;
 
 /// Whether products with `format` are taken in 8-bit integers, as those of all
@@ -59,15 +58,14 @@ constexpr bool usesInt8(PanelFormat format) {
   return format >= PanelFormat::Q8_0 && format <= PanelFormat::Q6_K;
 }
 
-/// Bytes from what one row reads to what it prefetches. Where no tile says so
-/// it is what suits mostPanels side by side.
+/// Bytes from what one row reads to what it prefetches; the default suits
+/// mostPanels panels.
 constexpr long prefetchDistance(const MatmulConfig &config) {
   if (config.ahead)
     return config.ahead;
   return usesInt8(config.format) ? 2048 : 1024;
 }
 
-/// Bytes of one 32-element block of activations in 8 bits.
 constexpr long int8BlockBytes = 40;
 
 /// Bytes of one row of activations as the products read it, but for the
@@ -101,7 +99,7 @@ constexpr long preparedBytes(const MatmulConfig &config, long rows) {
 }
 
 /// A thread's scratch: one row of f32, prepared rows, and accumulators of two
-/// panels for them, or of all that a single row takes side by side.
+/// panels for them, or of mostPanels for a single row.
 struct MatmulScratch {
   long prepared;
   long accumulators;
@@ -124,7 +122,7 @@ constexpr long gemmRowBlock(const MatmulConfig &config) {
   return bytes <= 8192 ? 128 : bytes <= 16384 ? 64 : 48;
 }
 
-/// An item is one panel of 16 outputs (of each weight).
+/// A work item is one panel of 16 outputs (of each weight).
 constexpr LaunchShape gemvShape(const MatmulConfig &config) {
   return {panelCount(config.outputs), 0,
           matmulScratch(config, config.maxRows).bytes};
@@ -139,9 +137,7 @@ constexpr LaunchShape gemmShape(const MatmulConfig &config) {
   return gemmShape(config, gemmRowBlock(config));
 }
 
-//===----------------------------------------------------------------------===//
 // Attention
-//===----------------------------------------------------------------------===//
 
 enum class KvFormat : unsigned char { F32, F16, BF16, Q8_0 };
 
@@ -225,13 +221,13 @@ constexpr long attentionScratchBytes(const AttentionConfig &config) {
          2 * kvScaleBytes(config.kv);
 }
 
-/// For any rows. An item is one kv head.
+/// For any rows. A work item is one kv head.
 constexpr LaunchShape attentionShape(const AttentionConfig &config) {
   return {config.kv.kvHeads, attentionTileRows(config),
           attentionScratchBytes(config)};
 }
 
-/// For few rows with long contexts: items are equal shares of all splits.
+/// For few rows with long contexts: work items are equal shares of all splits.
 constexpr LaunchShape attentionSplitShape(const AttentionConfig &config) {
   return {240, 0, attentionScratchBytes(config)};
 }
@@ -247,14 +243,11 @@ constexpr long attentionPartialRowBytes(const AttentionConfig &config) {
          attentionPartialFloats(config) * 4;
 }
 
-/// An item is one head.
 constexpr LaunchShape attentionMergeShape(const AttentionConfig &config) {
   return {config.heads, 1, 0};
 }
 
-//===----------------------------------------------------------------------===//
 // Query, key and value
-//===----------------------------------------------------------------------===//
 
 /// The products of a layer's query, key and value, which share their input.
 struct QkvConfig {
@@ -269,7 +262,7 @@ constexpr long largest(long a, long b, long c) {
   return most > c ? most : c;
 }
 
-/// An item is one panel: first those of the query, then the key's, then the
+/// A work item is one panel: first those of the query, then the key's, then the
 /// value's. Each product lays out the scratch for itself.
 constexpr LaunchShape qkvShape(const LaunchShape &query, const LaunchShape &key,
                                const LaunchShape &value) {
@@ -288,24 +281,23 @@ constexpr long gemmRowBlock(const QkvConfig &config) {
                   -gemmRowBlock(config.value));
 }
 
-constexpr LaunchShape gemmShape(const QkvConfig &config) {
-  long rowBlock = gemmRowBlock(config);
+constexpr LaunchShape gemmShape(const QkvConfig &config, long rowBlock) {
   return qkvShape(gemmShape(config.query, rowBlock),
                   gemmShape(config.key, rowBlock),
                   gemmShape(config.value, rowBlock));
 }
 
-//===----------------------------------------------------------------------===//
+constexpr LaunchShape gemmShape(const QkvConfig &config) {
+  return gemmShape(config, gemmRowBlock(config));
+}
+
 // Rotary embedding and row-wise kernels
-//===----------------------------------------------------------------------===//
 
 /// Rotates q and k, and appends k and v to the cache.
 struct RopeConfig {
   KvConfig kv;
   long heads;
 };
-
-constexpr LaunchShape ropeAppendShape(const RopeConfig &) { return {1, 4, 0}; }
 
 constexpr LaunchShape ropeTableShape() { return {1, 16, 0}; }
 
@@ -314,9 +306,7 @@ struct EmbedConfig {
   long width;
 };
 
-constexpr LaunchShape embedShape(const EmbedConfig &) { return {1, 4, 0}; }
-
-/// rmsNorm, gatherRows and pointwise: an item is a block of rows.
+/// Of all but ropeTable: a work item is a block of rows.
 constexpr LaunchShape rowwiseShape() { return {1, 4, 0}; }
 
 } // namespace llamac::cpu

@@ -74,7 +74,7 @@ template <PanelFormat format> struct Int8Format {
                                                                : 0;
   /// Runs of k in a part, each with a scale of its own.
   static constexpr int runs = format == PanelFormat::Q6_K ? 2 : 1;
-  /// Rows side by side: a scale for each run leaves registers for fewer.
+  /// Rows unrolled over: a scale for each run leaves registers for fewer.
   static constexpr int rows = runs == 2 && dotRows > 2 ? 2 : dotRows;
 };
 
@@ -97,7 +97,7 @@ struct Int8Block {
 };
 static_assert(sizeof(Int8Block) == int8BlockBytes);
 
-/// The largest magnitude of 32 values; NaN when there is one.
+/// The largest magnitude of 32 values; NaN when one is.
 LLAMAC_INLINE float rangeOf(const float *x) {
   // As integers, magnitudes order as numbers do, with NaN above infinity.
   I32x16 largest = __builtin_elementwise_max(
@@ -140,7 +140,6 @@ constexpr float residualRange = 1.2f;
 /// What `block` leaves of the 32 values it was rounded from.
 LLAMAC_INLINE void residualOf(const float *x, const Int8Block &block,
                               float *residual) {
-  using I8x16 = I8 __attribute__((ext_vector_type(16)));
   for (int half = 0; half < 32; half += 16) {
     auto q = __builtin_convertvector(load<I8x16>(block.q + half), F32x16);
     store(residual + half, fma(q, splat(-block.scale), load<F32x16>(x + half)));
@@ -227,7 +226,6 @@ template <PanelFormat format> struct PairedParts {
     }
   }
 
-  /// The weights of the first part.
   LLAMAC_INLINE U8xD first() const {
     if constexpr (extraBits == 0)
       return nibbles & 0x0f;
@@ -244,7 +242,7 @@ template <PanelFormat format> struct PairedParts {
   }
 };
 
-/// Every byte of v >> by, where none has bits that fall out.
+/// v >> by in every byte, all of which are multiples of 2^by.
 LLAMAC_INLINE U8xD shiftedRight(U8xD v, int by) {
   return bits<U8xD>(bits<U32xD>(v) >> U32(by));
 }
@@ -277,9 +275,8 @@ template <PanelFormat format> struct Int8Weights {
   LLAMAC_INLINE F32xD extended(F32xD sum, I32xD dots, int run,
                                const Int8Block &x) const {
     if constexpr (Format::hasOffset)
-      sum = fmaD(offset, F32xD(bits<float>(x.start)), sum);
-    return fmaD(__builtin_convertvector(dots, F32xD), scale[run] * x.scale,
-                sum);
+      sum = fma(offset, F32xD(bits<float>(x.start)), sum);
+    return fma(__builtin_convertvector(dots, F32xD), scale[run] * x.scale, sum);
   }
 
   LLAMAC_INLINE void readScales(const U8 *block, long part, int lane) {
@@ -426,7 +423,7 @@ LLAMAC_INLINE void extendPair(const U8 *const (&blocks)[panels],
             for (int t = 0; t < terms; ++t)
               dots[i][t][s][p].add(w[i], repeat4(x[i][t]->q + 4 * g));
         }
-      each([&](int i, int t, int s, int p) { dots[i][t][s][p].settle(); });
+      each([&](int i, int t, int s, int p) { dots[i][t][s][p].materialize(); });
     }
     each([&](int i, int t, int s, int p) {
       totals[i][run][t][s][p] = dots[i][t][s][p].total() >> shifts[i];
@@ -580,11 +577,11 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
   }
 }
 
-/// The same for one row, with the sums in registers. What will be read, `ahead`
-/// bytes on, is asked for a little at a time, between the instructions that
-/// unpack, so that the two overlap; and past the end of a panel comes the start
-/// of the one taken after it, `stride` bytes on.
-template <PanelFormat format, long ahead, long depth, int count>
+/// The same for one row, with the sums in registers. Prefetches go
+/// `distance` bytes ahead, a little at a time between the instructions that
+/// unpack, so that the two overlap; past the end of a panel they go on at the
+/// next one, `stride` bytes on.
+template <PanelFormat format, long distance, long depth, int count>
 LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
                                  const Int8Rows<depth> &x, float *sums) {
   using Format = Int8Format<format>;
@@ -596,7 +593,7 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
   for (long b = 0; b < depth / 32; b += step) {
     const U8 *next[count];
     for (int p = 0; p < count; ++p) {
-      next[p] = Part(panels[p], b).bytes() + ahead;
+      next[p] = Part(panels[p], b).bytes() + distance;
       if (next[p] >= panels[p] + size)
         next[p] += stride - size;
     }

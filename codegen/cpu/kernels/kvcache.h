@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Where a token's key and value lie (KvConfig in config.h has the layout). K
-// has 16 tokens side by side, as weights have 16 rows, so scores need no sums
-// across lanes; V has 16 elements of the head side by side.
+// interleaves 16 tokens, as weights do 16 rows, so scores need no sums across
+// lanes; V has 16 consecutive elements of the head.
 //
 // In Q8_0 a scale is the largest magnitude of its block over 127, rounded to
 // bf16, and an element the nearest integer of it over the rounded scale: bf16
 // rounds by at most 2^-9, so that is at most 127 + 1/4. bf16 has the range of
-// fp32, which half floats would limit. Where the largest is no number, or
-// infinite, so is the scale and all elements with it.
+// fp32, which half floats would limit. Where the largest is NaN or infinite, so
+// is the scale and all elements with it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,6 @@
 
 namespace llamac::cpu {
 
-/// A block of Q8_0.
 struct KvBlock {
   I8x16 codes;
   U16 scale;
@@ -57,7 +56,6 @@ template <KvFormat format> LLAMAC_INLINE F32x16 loadKv(const U8 *from) {
     return fromBF16(load<U16x16>(from));
 }
 
-/// Stores 16 elements, rounded to the cache's format.
 template <KvFormat format> LLAMAC_INLINE void storeKv(U8 *to, F32x16 v) {
   if constexpr (format == KvFormat::F32)
     store(to, v);
@@ -103,7 +101,7 @@ template <KvConfig kv> struct KvPage {
     return keyScale(token, d) + kvKeyBytes(kv);
   }
 
-  /// Asks for what is read half of a head's page after the `bytes` bytes at
+  /// Prefetches what is read half of a head's page after the `bytes` bytes at
   /// `at`: values while the keys before them are used, and then the next head's
   /// keys.
   static LLAMAC_INLINE void prefetchAfter(const U8 *at, long bytes = 1) {
@@ -112,14 +110,13 @@ template <KvConfig kv> struct KvPage {
   }
 };
 
-/// Asks for the keys and values of splits ahead of their use: while the keys of
-/// one are used its values come in, and then the keys of the next.
+/// Prefetches the keys and values of splits: while the keys of one are used its
+/// values come in, and then the keys of the next.
 ///
-/// A processor finds streams by itself, each within 4 KiB, and reads ahead in
-/// all of them. So the pages, or parts of them, are asked for side by side, a
-/// row of lines at a time. The parts start one after another, since a stream is
-/// slow at first.
-template <KvConfig kv, long pages> class KvAhead {
+/// A processor finds streams by itself, each within 4 KiB, and prefetches all
+/// of them. So the pages, or parts of them, are interleaved, a row of lines at
+/// a time. The parts start one after another, since a stream is slow at first.
+template <KvConfig kv, long pages> class KvPrefetcher {
   static constexpr long keyBytes = kvKeyBytes(kv);
   static constexpr long valueBytes = kvHeadBytes(kv) - keyBytes;
   static constexpr long parts = pages < 4 ? 4 / pages : 1; // Of a page.
@@ -135,8 +132,8 @@ public:
   static constexpr long rows =
       (largest(keyBytes, valueBytes, 0) + 64 * parts - 1) / (64 * parts);
 
-  /// Asks for half of the first split's keys; by then the others come in.
-  LLAMAC_INLINE explicit KvAhead(const Places &keys) {
+  /// Prefetches half of the first split's keys; by then the others come in.
+  LLAMAC_INLINE explicit KvPrefetcher(const Places &keys) {
     for (long stream = 0; stream < streams; ++stream)
       from[stream] =
           partOf(keys, keyBytes, stream) - (rows + stream * stagger) * 64;
@@ -145,25 +142,25 @@ public:
         prefetch(partOf(keys, keyBytes, stream) + row * 64);
   }
 
-  /// Turns to a split with `values`, and `keys` of the one after it.
+  /// Goes on to a split with `values`, and `keys` of the one after it.
   LLAMAC_INLINE void start(const Places &values, const Places &keys) {
     for (long stream = 0; stream < streams; ++stream) {
       starts[0][stream] = partOf(values, valueBytes, stream);
       starts[1][stream] = partOf(keys, keyBytes, stream);
       from[stream] += 2 * rows * 64;
     }
-    asked = 0;
+    done = 0;
   }
 
-  /// Asks for those rows before `row` that were not asked for, of 2 * rows.
-  LLAMAC_INLINE void askUntil(unsigned long row) {
+  /// Prefetches the rows before `row` that are not done, of 2 * rows.
+  LLAMAC_INLINE void prefetchUntil(unsigned long row) {
 #pragma clang loop unroll(disable)
-    for (; asked < row; ++asked) {
-      const unsigned long kind = asked / rows, at = asked % rows;
+    for (; done < row; ++done) {
+      const unsigned long kind = done / rows, at = done % rows;
       if (at % stagger == 0 && at / stagger < streams)
-        from[at / stagger] = starts[kind][at / stagger] - asked * 64;
+        from[at / stagger] = starts[kind][at / stagger] - done * 64;
       for (long stream = 0; stream < streams; ++stream)
-        prefetch(from[stream] + asked * 64);
+        prefetch(from[stream] + done * 64);
     }
   }
 
@@ -179,7 +176,7 @@ private:
 
   const U8 *starts[2][streams]; ///< Of the values, and of the keys.
   const U8 *from[streams];      ///< Where row 0 of each stream would be.
-  unsigned long asked;          ///< Rows.
+  unsigned long done;           ///< Rows.
 };
 
 } // namespace llamac::cpu

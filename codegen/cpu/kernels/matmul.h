@@ -7,15 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // gemv, for one row or a few, and gemm, for many: y[t] = W x[t], with a
-// prologue that supplies the rows of x and a sink that takes the results.
+// prologue that supplies the rows of x and an epilogue that takes the results.
 //
 // Both first bring the rows of x into the form the format is multiplied in, in
 // the thread's scratch, then walk their panels: 8-bit blocks for the formats
 // of int8.h, and f32 for all others. Rows lie inside each step of the depth
 // ([depth / step][rows][step]), so that the inner loops read them in order. A
-// single row keeps its sums in registers, and several panels go side by side
-// to hide the latency of the chains; every other number of rows takes the same
-// path.
+// single row keeps its sums in registers and is unrolled over panels for ILP;
+// every other number of rows takes the same path.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +34,6 @@ template <int count> struct PanelWeights {
   const void *panels[count];
 };
 
-/// The parts of a thread's scratch.
 template <MatmulConfig config> struct MatmulBuffers {
   float *row;
   U8 *prepared;
@@ -63,7 +61,6 @@ template <MatmulConfig config> struct MatmulBuffers {
       if constexpr (usesInt8(config.format)) {
         int8Rows(rows).template add<config.format>(x, t);
       } else {
-        using F32x8 = float __attribute__((ext_vector_type(8)));
         auto *steps = reinterpret_cast<float *>(prepared);
         for (long s = 0; s < config.depth / 8; ++s)
           store(steps + (s * rows + t) * 8, load<F32x8>(x + 8 * s));
@@ -72,7 +69,6 @@ template <MatmulConfig config> struct MatmulBuffers {
   }
 };
 
-/// Valid outputs of panel `panel`.
 template <MatmulConfig config> LLAMAC_INLINE int panelLanes(long panel) {
   long left = config.outputs - panel * panelRows;
   return left < panelRows ? int(left) : int(panelRows);
@@ -114,7 +110,7 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
   using Reader = PanelReader<config.format>;
   constexpr PanelBlock block = panelBlock(config.format);
   constexpr long stepBytes = block.bytes * 8 / block.depth;
-  constexpr long ahead = prefetchDistance(config);
+  constexpr long distance = prefetchDistance(config);
   F32x16 sum[count] = {};
   for (long first = 0; first < config.depth; first += Reader::group) {
     GroupScales scales[count];
@@ -124,7 +120,7 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
     for (long k = first; k < first + Reader::group; k += 8) {
       for (int p = 0; p < count; ++p)
         for (long i = 0; i < stepBytes; i += 64)
-          prefetch(panels[p] + k / 8 * stepBytes + ahead + i);
+          prefetch(panels[p] + k / 8 * stepBytes + distance + i);
       for (int part = 0; part < 8; part += tileDepth)
         for (int j = 0; j < tileDepth; ++j)
           for (int p = 0; p < count; ++p)
@@ -149,12 +145,12 @@ LLAMAC_INLINE void manyRows(const U8 *const (&panels)[count],
 }
 
 /// Computes panels panel .. panel + count - 1 of each weight and hands the
-/// results of rows first .. first + rows - 1 to the sink.
-template <MatmulConfig config, int count, bool single, class Sink>
+/// results of rows first .. first + rows - 1 to the epilogue.
+template <MatmulConfig config, int count, bool single, class Epilogue>
 LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
                                 const PanelWeights<config.weights> &weights,
                                 long panel, long first, long rows,
-                                const Sink &sink) {
+                                const Epilogue &epilogue) {
   constexpr int total = count * config.weights;
   const U8 *panels[total];
   for (int w = 0; w < config.weights; ++w)
@@ -186,45 +182,46 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
     for (long t = 0; t < rows; ++t) {
       auto y = load<F32x16>(sums + (p * rows + t) * panelRows);
       if constexpr (config.weights == 2)
-        sink(first + t, column, y,
-             load<F32x16>(sums + ((count + p) * rows + t) * panelRows), lanes);
+        epilogue(first + t, column, y,
+                 load<F32x16>(sums + ((count + p) * rows + t) * panelRows),
+                 lanes);
       else
-        sink(first + t, column, y, lanes);
+        epilogue(first + t, column, y, lanes);
     }
   }
 }
 
 /// Panels begin .. end - 1, `wide` at a time while there are so many.
-template <MatmulConfig config, int wide, bool single, class Sink>
+template <MatmulConfig config, int wide, bool single, class Epilogue>
 LLAMAC_INLINE void matmulRange(const MatmulBuffers<config> &buffers,
                                const PanelWeights<config.weights> &weights,
                                long begin, long end, long first, long rows,
-                               const Sink &sink) {
+                               const Epilogue &epilogue) {
   long panel = begin;
   for (; panel + wide <= end; panel += wide)
     matmulPanels<config, wide, single>(buffers, weights, panel, first, rows,
-                                       sink);
+                                       epilogue);
   if constexpr (wide > 1)
     matmulRange<config, wide / 2, single>(buffers, weights, panel, end, first,
-                                          rows, sink);
+                                          rows, epilogue);
 }
 
-/// Panels of each weight that many rows take side by side.
+/// Panels of each weight that many rows are unrolled over.
 template <MatmulConfig config>
 constexpr int gemmWidth = config.weights == 2 ? 1 : tilePanels;
 
-/// Panels of each weight that one row takes side by side.
+/// Panels of each weight that one row is unrolled over.
 template <MatmulConfig config>
 constexpr int gemvWidth =
     config.panels ? config.panels
                   : (usesInt8(config.format) ? dotPanels : 4) / config.weights;
 
 /// One of the products of a launch, and what takes its results.
-template <MatmulConfig matmul, class Sink> struct Product {
+template <MatmulConfig matmul, class Epilogue> struct Product {
   static constexpr MatmulConfig config = matmul;
 
   PanelWeights<config.weights> weights;
-  Sink sink;
+  Epilogue epilogue;
 };
 
 /// Rows first .. first + count - 1 of a launch of several products of one
@@ -253,7 +250,7 @@ template <bool single, class Rows> struct ProductRows {
       prepared = true;
       matmulRange<config, wide, single>(buffers, product.weights, begin,
                                         end < panels ? end : panels, first,
-                                        count, product.sink);
+                                        count, product.epilogue);
     }
     if constexpr (sizeof...(Others) > 0)
       if (end > panels)
@@ -314,22 +311,21 @@ LLAMAC_INLINE void gemvProducts(const CpuLaunch &launch, const Rows &rows,
         launch.begin, launch.end, prepared, products...);
 }
 
-/// Any number of rows.
-template <MatmulConfig config, class Rows, class Sink>
+template <MatmulConfig config, class Rows, class Epilogue>
 LLAMAC_INLINE void gemm(const CpuLaunch &launch, const Rows &rows,
                         const PanelWeights<config.weights> &weights,
-                        const Sink &sink) {
+                        const Epilogue &epilogue) {
   gemmProducts<gemmShape(config)>(launch, rows,
-                                  Product<config, Sink>{weights, sink});
+                                  Product<config, Epilogue>{weights, epilogue});
 }
 
 /// At most config.maxRows rows.
-template <MatmulConfig config, class Rows, class Sink>
+template <MatmulConfig config, class Rows, class Epilogue>
 LLAMAC_INLINE void gemv(const CpuLaunch &launch, const Rows &rows,
                         const PanelWeights<config.weights> &weights,
-                        const Sink &sink) {
+                        const Epilogue &epilogue) {
   gemvProducts<config.maxRows>(launch, rows,
-                               Product<config, Sink>{weights, sink});
+                               Product<config, Epilogue>{weights, epilogue});
 }
 
 } // namespace llamac::cpu

@@ -11,7 +11,8 @@
 // definition: q * scale + offset.
 //
 // The quants of the block formats are interleaved by words of four k, so no
-// format needs a shuffle: a word is shifted until the wanted bits are its last.
+// format needs a shuffle: a word is shifted until the bits asked for are its
+// last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,12 +34,60 @@ LLAMAC_INLINE F32x16 toFloat(U32x16 q) {
   return __builtin_convertvector(bits<I32x16>(q), F32x16);
 }
 
+/// Byte `at` of every row of words [..][16][4].
+LLAMAC_INLINE U32x16 byteOfWords(const U8 *words, long at) {
+  return load<U32x16>(words + at / 4 * 64) >> U32(at % 4 * 8) & 255;
+}
+
+/// Four bits of a block of 32 whose pairs start at `q`.
+LLAMAC_INLINE U32x16 packedNibble(const U8 *q, long at) {
+  return byteOfWords(q, at % 16) >> U32(at / 16 * 4) & 15;
+}
+
+/// The same with the fifth bits that lie before them.
+LLAMAC_INLINE U32x16 packedFive(const U8 *high, long at) {
+  U32x16 fifth = byteOfWords(high, at % 4) >> U32(at / 4) & 1;
+  return packedNibble(high + 64, at) | fifth << 4;
+}
+
+/// The block of `format` that holds k.
+template <PanelFormat format>
+LLAMAC_INLINE const U8 *blockOf(const U8 *panel, long k) {
+  constexpr PanelBlock block = panelBlock(format);
+  return panel + k / block.depth * block.bytes;
+}
+
 /// Reads panels of one format:
 ///   group            consecutive k that share scales
 ///   scales(panel, k) those of the group that starts at k
 ///   weight(panel, scales, k, j)  the weights at k + j, for k a multiple of
 ///                    tileDepth and j < tileDepth
-template <PanelFormat format> struct PanelReader;
+/// This is that of Q4_0, Q4_1, Q5_0 and Q5_1.
+template <PanelFormat format> struct PanelReader {
+  static constexpr long group = 32;
+  static constexpr bool hasOffset =
+      format == PanelFormat::Q4_1 || format == PanelFormat::Q5_1;
+  static constexpr bool hasFifthBits =
+      format == PanelFormat::Q5_0 || format == PanelFormat::Q5_1;
+
+  static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
+    const U8 *block = blockOf<format>(panel, k);
+    GroupScales result{fromF16(load<U16x16>(block))};
+    if constexpr (hasOffset)
+      result.offset = fromF16(load<U16x16>(block + 32));
+    return result;
+  }
+  static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
+                                     long k, int j) {
+    const U8 *at = blockOf<format>(panel, k) + (hasOffset ? 64 : 32);
+    F32x16 q = toFloat(hasFifthBits ? packedFive(at, k % 32 + j)
+                                    : packedNibble(at, k % 32 + j));
+    if constexpr (hasOffset)
+      return fma(q, s.scale, s.offset);
+    else
+      return (q - (hasFifthBits ? 16.0f : 8.0f)) * s.scale;
+  }
+};
 
 /// Formats without scales.
 struct PlainReader {
@@ -72,80 +121,15 @@ template <> struct PanelReader<PanelFormat::BF16> : PlainReader {
 template <> struct PanelReader<PanelFormat::Q8_0> {
   static constexpr long group = 32;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    return {fromF16(load<U16x16>(panel + k / 32 * 544))};
+    return {fromF16(load<U16x16>(blockOf<PanelFormat::Q8_0>(panel, k)))};
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
     long at = k % 32 + j;
-    U32x16 word = load<U32x16>(panel + k / 32 * 544 + 32 + at / 4 * 64);
+    U32x16 word =
+        load<U32x16>(blockOf<PanelFormat::Q8_0>(panel, k) + 32 + at / 4 * 64);
     I32x16 q = bits<I32x16>(word << U32(24 - at % 4 * 8)) >> 24;
     return __builtin_convertvector(q, F32x16) * s.scale;
-  }
-};
-
-/// Byte `at` of every row of words [..][16][4].
-LLAMAC_INLINE U32x16 byteOfWords(const U8 *words, long at) {
-  return load<U32x16>(words + at / 4 * 64) >> U32(at % 4 * 8) & 255;
-}
-
-/// Four bits of a block of 32 whose pairs start at `q`.
-LLAMAC_INLINE U32x16 packedNibble(const U8 *q, long at) {
-  return byteOfWords(q, at % 16) >> U32(at / 16 * 4) & 15;
-}
-
-/// The same with the fifth bits that lie before them.
-LLAMAC_INLINE U32x16 packedFive(const U8 *high, long at) {
-  U32x16 fifth = byteOfWords(high, at % 4) >> U32(at / 4) & 1;
-  return packedNibble(high + 64, at) | fifth << 4;
-}
-
-template <> struct PanelReader<PanelFormat::Q4_0> {
-  static constexpr long group = 32;
-  static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    return {fromF16(load<U16x16>(panel + k / 32 * 288))};
-  }
-  static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
-                                     long k, int j) {
-    U32x16 q = packedNibble(panel + k / 32 * 288 + 32, k % 32 + j);
-    return (toFloat(q) - 8.0f) * s.scale;
-  }
-};
-
-template <> struct PanelReader<PanelFormat::Q4_1> {
-  static constexpr long group = 32;
-  static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    const U8 *block = panel + k / 32 * 320;
-    return {fromF16(load<U16x16>(block)), fromF16(load<U16x16>(block + 32))};
-  }
-  static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
-                                     long k, int j) {
-    U32x16 q = packedNibble(panel + k / 32 * 320 + 64, k % 32 + j);
-    return fma(toFloat(q), s.scale, s.offset);
-  }
-};
-
-template <> struct PanelReader<PanelFormat::Q5_0> {
-  static constexpr long group = 32;
-  static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    return {fromF16(load<U16x16>(panel + k / 32 * 352))};
-  }
-  static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
-                                     long k, int j) {
-    U32x16 q = packedFive(panel + k / 32 * 352 + 32, k % 32 + j);
-    return (toFloat(q) - 16.0f) * s.scale;
-  }
-};
-
-template <> struct PanelReader<PanelFormat::Q5_1> {
-  static constexpr long group = 32;
-  static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    const U8 *block = panel + k / 32 * 384;
-    return {fromF16(load<U16x16>(block)), fromF16(load<U16x16>(block + 32))};
-  }
-  static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
-                                     long k, int j) {
-    U32x16 q = packedFive(panel + k / 32 * 384 + 64, k % 32 + j);
-    return fma(toFloat(q), s.scale, s.offset);
   }
 };
 
@@ -191,13 +175,6 @@ LLAMAC_INLINE SixBitScales<lanes> sixBitScales(const U8 *scales, long part) {
           __builtin_convertvector(minimum, Floats)};
 }
 
-/// Scale and offset of the part of a Q4_K or Q5_K block that starts at k.
-LLAMAC_INLINE GroupScales partScales(const U8 *block, long k) {
-  const auto six = sixBitScales<16>(block + 64, k % 256 / 32);
-  return {fromF16(load<U16x16>(block)) * six.scale,
-          -(fromF16(load<U16x16>(block + 32)) * six.minimum)};
-}
-
 /// Element `at` of a K-quant's block, whose words begin at `words` and whose
 /// weights have `extraBits` beyond four.
 template <int extraBits>
@@ -224,40 +201,37 @@ LLAMAC_INLINE U32x16 pairedQuant(const U8 *words, long at) {
   }
 }
 
-template <> struct PanelReader<PanelFormat::Q4_K> {
+/// Q4_K and Q5_K.
+template <PanelFormat format, int extraBits> struct SixBitReader {
   static constexpr long group = 32;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    return partScales(panel + k / 256 * 2304, k);
+    const U8 *block = blockOf<format>(panel, k);
+    const auto six = sixBitScales<16>(block + 64, k % 256 / 32);
+    return {fromF16(load<U16x16>(block)) * six.scale,
+            -(fromF16(load<U16x16>(block + 32)) * six.minimum)};
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    const U8 *words = panel + k / 256 * 2304 + 256;
-    return fma(toFloat(pairedQuant<0>(words, k % 256 + j)), s.scale, s.offset);
+    const U8 *words = blockOf<format>(panel, k) + 256;
+    return fma(toFloat(pairedQuant<extraBits>(words, k % 256 + j)), s.scale,
+               s.offset);
   }
 };
-
-template <> struct PanelReader<PanelFormat::Q5_K> {
-  static constexpr long group = 32;
-  static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    return partScales(panel + k / 256 * 2816, k);
-  }
-  static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
-                                     long k, int j) {
-    const U8 *words = panel + k / 256 * 2816 + 256;
-    return fma(toFloat(pairedQuant<1>(words, k % 256 + j)), s.scale, s.offset);
-  }
-};
+template <>
+struct PanelReader<PanelFormat::Q4_K> : SixBitReader<PanelFormat::Q4_K, 0> {};
+template <>
+struct PanelReader<PanelFormat::Q5_K> : SixBitReader<PanelFormat::Q5_K, 1> {};
 
 template <> struct PanelReader<PanelFormat::Q6_K> {
   static constexpr long group = 16;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    const U8 *block = panel + k / 256 * 3360;
+    const U8 *block = blockOf<PanelFormat::Q6_K>(panel, k);
     return {fromF16(load<U16x16>(block)) *
             bytesToFloat<I8, 16>(block + 32 + k % 256 / 16 * 16)};
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
-    const U8 *words = panel + k / 256 * 3360 + 288;
+    const U8 *words = blockOf<PanelFormat::Q6_K>(panel, k) + 288;
     return (toFloat(pairedQuant<2>(words, k % 256 + j)) - 32.0f) * s.scale;
   }
 };
@@ -269,8 +243,8 @@ template <> struct PanelReader<PanelFormat::Q6_K> {
 template <> struct PanelReader<PanelFormat::MXFP8> {
   static constexpr long group = 32;
   static LLAMAC_INLINE GroupScales scales(const U8 *panel, long k) {
-    U32x16 e =
-        __builtin_convertvector(load<U8x16>(panel + k / 32 * 528), U32x16);
+    U32x16 e = __builtin_convertvector(
+        load<U8x16>(blockOf<PanelFormat::MXFP8>(panel, k)), U32x16);
     // 2^-127 is subnormal; all ones are NaN.
     U32x16 edge = bits<U32x16>(I32x16((e + 1 & 255) < 2)) & 0x00400000;
     return {bits<F32x16>(e << 23 | edge)};
@@ -278,7 +252,8 @@ template <> struct PanelReader<PanelFormat::MXFP8> {
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales &s,
                                      long k, int j) {
     long at = k % 32 + j;
-    U32x16 word = load<U32x16>(panel + k / 32 * 528 + 16 + at / 4 * 64);
+    U32x16 word =
+        load<U32x16>(blockOf<PanelFormat::MXFP8>(panel, k) + 16 + at / 4 * 64);
     I32x16 element = bits<I32x16>(word << U32(24 - at % 4 * 8)) >> 4;
     return bits<F32x16>(element & I32x16(0x87f00000)) * 0x1p120f * s.scale;
   }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Three products of one input; their sinks turn and append while the results
-// are in registers.
+// Three products of one input; their epilogues apply RoPE and append while the
+// results are in registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,19 +24,18 @@ struct QkvArgs {
   const void *key;
   const void *value;
   AppendArgs to;
-  float *out; ///< The turned query, [rows][config.query.outputs].
+  float *out; ///< The rotated query, [rows][config.query.outputs].
 };
 
 /// Calls body(product...) with the three products of `args`.
 template <QkvConfig config, class Body>
 LLAMAC_INLINE void withQkvProducts(const QkvArgs &args, const Body &body) {
-  using Queries = TurnedRows<config.kv.headSize, config.query.outputs>;
-  body(Product<config.query, Queries>{{args.query}, {args.to.table, args.out}},
+  using Queries = RotatedRows<config.kv.headSize, config.query.outputs>;
+  body(Product<config.query, Queries>{{args.query}, {args.to.cosSin, args.out}},
        Product<config.key, AppendKeys<config.kv>>{{args.key}, {args.to}},
        Product<config.value, AppendValues<config.kv>>{{args.value}, {args.to}});
 }
 
-/// Any number of rows.
 template <QkvConfig config, class Rows>
 LLAMAC_INLINE void qkvGemm(const CpuLaunch &launch, const Rows &rows,
                            const QkvArgs &args) {

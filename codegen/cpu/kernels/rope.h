@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// ropeTable computes cos and sin of position x frequency for the rows of a
-// step, once for all layers. The sinks turn the pairs (2i, 2i + 1) of queries
-// and keys by them and write keys and values to their page: ropeAppend feeds
-// them from memory, the products of qkv.h from their accumulators.
+// ropeTable computes the cos/sin cache of a step's rows, once for all layers.
+// The epilogues rotate the pairs (2i, 2i + 1) of queries and keys by it and
+// write keys and values to their page: ropeAppend feeds them from memory, the
+// products of qkv.h from their accumulators.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,6 @@
 
 namespace llamac::cpu {
 
-using F32x8 = float __attribute__((ext_vector_type(8)));
 using F64x8 = double __attribute__((ext_vector_type(8)));
 using I64x8 = long __attribute__((ext_vector_type(8)));
 
@@ -55,7 +54,7 @@ LLAMAC_INLINE SineCosine sineCosine(F64x8 x) {
   sine = r * (1 + sine);
   cosine = 1 + cosine;
 
-  // A quarter turn makes a cosine of a sine, two turn both signs.
+  // An odd number of quarters swaps the two; signs follow the quadrant.
   I64x8 isOdd = (quarters & 1) != 0;
   F64x8 ofSine = isOdd ? cosine : sine, ofCosine = isOdd ? sine : cosine;
   return {bits<F64x8>(bits<I64x8>(ofSine) ^ (quarters & 2) << 62),
@@ -69,15 +68,15 @@ LLAMAC_INLINE void ropeTable(const CpuLaunch &launch, const int *positions,
   constexpr long pairs = headSize / 2, lanes = 8;
   forEachRow(launch, ropeTableShape().rowBlock, [&](long row) {
     for (long i = 0; i < pairs; i += lanes) {
-      F64x8 of = 0;
+      F64x8 frequency = 0;
       const int count = int(pairs - i < lanes ? pairs - i : lanes);
-      __builtin_memcpy(&of, frequencies + i, count * sizeof(double));
-      SineCosine turn = sineCosine(double(positions[row]) * of);
+      __builtin_memcpy(&frequency, frequencies + i, count * sizeof(double));
+      SineCosine of = sineCosine(double(positions[row]) * frequency);
       store16(out + row * headSize + 2 * i,
-              __builtin_shufflevector(
-                  __builtin_convertvector(turn.cosine, F32x8),
-                  __builtin_convertvector(turn.sine, F32x8), 0, 8, 1, 9, 2, 10,
-                  3, 11, 4, 12, 5, 13, 6, 14, 7, 15),
+              __builtin_shufflevector(__builtin_convertvector(of.cosine, F32x8),
+                                      __builtin_convertvector(of.sine, F32x8),
+                                      0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6,
+                                      14, 7, 15),
               2 * count);
     }
   });
@@ -86,40 +85,40 @@ LLAMAC_INLINE void ropeTable(const CpuLaunch &launch, const int *positions,
 /// Where the rows of a step go: row r is the token at positions[r] of sequence
 /// sequences[r].
 struct AppendArgs {
-  const float *table;   ///< Of ropeTable.
+  const float *cosSin;  ///< Of ropeTable.
   void *pool;           ///< The layer's pages.
   const int *pageTable; ///< [sequences][pagesPerSequence].
   const int *positions; ///< [rows].
   const int *sequences; ///< [rows].
 };
 
-/// Elements column .. column + 15 of a row of heads, their pairs turned by the
-/// row's angles. Halves go by themselves, since 16 elements may reach into the
-/// next head.
+/// Elements column .. column + 15 of a row of heads, their pairs rotated by the
+/// row's part of the cos/sin cache. Its halves are loaded apart, since 16
+/// elements may reach into the next head.
 template <long headSize>
-LLAMAC_INLINE F32x16 turned(F32x16 v, const float *angles, long column) {
-  auto turn = __builtin_shufflevector(
-      load<F32x8>(angles + column % headSize),
-      load<F32x8>(angles + (column + 8) % headSize), 0, 1, 2, 3, 4, 5, 6, 7, 8,
+LLAMAC_INLINE F32x16 rotated(F32x16 v, const float *cosSin, long column) {
+  auto pairs = __builtin_shufflevector(
+      load<F32x8>(cosSin + column % headSize),
+      load<F32x8>(cosSin + (column + 8) % headSize), 0, 1, 2, 3, 4, 5, 6, 7, 8,
       9, 10, 11, 12, 13, 14, 15);
-  auto swapped = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11,
-                                         10, 13, 12, 15, 14);
-  auto cosine = __builtin_shufflevector(turn, turn, 0, 0, 2, 2, 4, 4, 6, 6, 8,
-                                        8, 10, 10, 12, 12, 14, 14);
-  auto sine = __builtin_shufflevector(turn, -turn, 17, 1, 19, 3, 21, 5, 23, 7,
-                                      25, 9, 27, 11, 29, 13, 31, 15);
+  F32x16 swapped = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8,
+                                           11, 10, 13, 12, 15, 14);
+  F32x16 cosine = __builtin_shufflevector(pairs, pairs, 0, 0, 2, 2, 4, 4, 6, 6,
+                                          8, 8, 10, 10, 12, 12, 14, 14);
+  F32x16 sine = __builtin_shufflevector(pairs, -pairs, 17, 1, 19, 3, 21, 5, 23,
+                                        7, 25, 9, 27, 11, 29, 13, 31, 15);
   return fma(v, cosine, swapped * sine);
 }
 
-/// Takes queries: out = the turned query, rows of `width`.
-template <long headSize, long width> struct TurnedRows {
-  const float *table;
+/// Takes queries: out = the rotated query, rows of `width`.
+template <long headSize, long width> struct RotatedRows {
+  const float *cosSin;
   float *out;
 
   LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
                                 int lanes) const {
     store16(out + row * width + column,
-            turned<headSize>(y, table + row * headSize, column), lanes);
+            rotated<headSize>(y, cosSin + row * headSize, column), lanes);
   }
 };
 
@@ -149,14 +148,14 @@ LLAMAC_INLINE void withBlock(const AppendArgs &to, long row, long column,
        column - head * kv.headSize);
 }
 
-/// Takes keys: turned, they go to their page.
+/// Takes keys: rotated, they go to their page.
 template <KvConfig kv> struct AppendKeys {
   AppendArgs to;
 
   LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
                                 int lanes) const {
     const F32x16 key =
-        turned<kv.headSize>(y, to.table + row * kv.headSize, column);
+        rotated<kv.headSize>(y, to.cosSin + row * kv.headSize, column);
     long token = to.positions[row] % kv.pageTokens;
     if constexpr (kv.format == KvFormat::Q8_0) {
       const KvBlock block = toKvBlock(key);
@@ -215,7 +214,7 @@ struct RopeArgs {
   const float *k; ///< [rows][kvHeads][headSize].
   const float *v; ///< [rows][kvHeads][headSize].
   AppendArgs to;
-  float *out; ///< The turned q; may be q.
+  float *out; ///< The rotated q; may be q.
 };
 
 template <RopeConfig config>
@@ -223,14 +222,14 @@ LLAMAC_INLINE void ropeAppend(const CpuLaunch &launch, const RopeArgs &args) {
   constexpr KvConfig kv = config.kv;
   constexpr long width = config.heads * kv.headSize;
   constexpr long kvWidth = kv.kvHeads * kv.headSize;
-  const TurnedRows<kv.headSize, width> queries{args.to.table, args.out};
+  const RotatedRows<kv.headSize, width> queries{args.to.cosSin, args.out};
   const AppendKeys<kv> keys{args.to};
   const AppendValues<kv> values{args.to};
-  auto take = [](const auto &sink, const float *x, long row, long column,
+  auto take = [](const auto &epilogue, const float *x, long row, long column,
                  long stride, int lanes) {
-    sink(row, column, load16(x + row * stride + column, lanes), lanes);
+    epilogue(row, column, load16(x + row * stride + column, lanes), lanes);
   };
-  forEachRow(launch, ropeAppendShape(config).rowBlock, [&](long row) {
+  forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
     forEachGroup<width>([&](long column, int lanes) {
       take(queries, args.q, row, column, width, lanes);
     });

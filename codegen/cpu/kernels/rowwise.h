@@ -30,7 +30,7 @@ LLAMAC_INLINE void forEachGroup(const Body &body) {
     body(width / 16 * 16, int(width % 16));
 }
 
-/// Calls body(row) for the rows of a launch's items, `rowBlock` rows each.
+/// Calls body(row) for the rows of a launch's work items, `rowBlock` rows each.
 template <class Body>
 LLAMAC_INLINE void forEachRow(const CpuLaunch &launch, long rowBlock,
                               const Body &body) {
@@ -44,7 +44,7 @@ LLAMAC_INLINE void forEachRow(const CpuLaunch &launch, long rowBlock,
 template <long width>
 LLAMAC_INLINE void normalize(const float *x, const float *weight, float eps,
                              float *out) {
-  // Four chains, so that the sum does not wait for itself.
+  // Four sums, for ILP.
   F32x16 squares[4] = {};
   for (long column = 0; column < width / 64 * 64; column += 64)
     for (int i = 0; i < 4; ++i) {
@@ -56,18 +56,15 @@ LLAMAC_INLINE void normalize(const float *x, const float *weight, float eps,
     squares[0] = fma(v, v, squares[0]);
   });
   float sum = sumLanes((squares[0] + squares[1]) + (squares[2] + squares[3]));
-  float factor = 1.0f / squareRoot(sum / float(width) + eps);
+  float factor = 1.0f / __builtin_elementwise_sqrt(sum / float(width) + eps);
   forEachGroup<width>([&](long column, int lanes) {
     F32x16 v = load16(x + column, lanes) * factor;
     store16(out + column, v * load16(weight + column, lanes), lanes);
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Prologues and sinks
-//===----------------------------------------------------------------------===//
+// Prologues and epilogues
 
-/// The rows of a buffer.
 template <long width, long stride = width> struct InputRows {
   const float *input;
 
@@ -76,7 +73,6 @@ template <long width, long stride = width> struct InputRows {
   }
 };
 
-/// The rows of a buffer, normalised.
 template <long width, long stride = width> struct NormRows {
   const float *input;
   const float *weight;
@@ -110,9 +106,7 @@ template <long stride> struct AddRows {
   }
 };
 
-//===----------------------------------------------------------------------===//
 // Kernels
-//===----------------------------------------------------------------------===//
 
 template <long width>
 LLAMAC_INLINE void rmsNorm(const CpuLaunch &launch, const float *x,
@@ -159,7 +153,7 @@ template <EmbedConfig config>
 LLAMAC_INLINE void embed(const CpuLaunch &launch, const int *tokens,
                          const void *table, float *out) {
   using Reader = PanelReader<config.format>;
-  forEachRow(launch, embedShape(config).rowBlock, [&](long row) {
+  forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
     long token = tokens[row];
     const U8 *panel =
         static_cast<const U8 *>(table) +

@@ -35,6 +35,7 @@ using I16 = short;
 using U16 = unsigned short;
 using U32 = unsigned int;
 
+using F32x8 = float __attribute__((ext_vector_type(8)));
 using F32x16 = float __attribute__((ext_vector_type(16)));
 using I32x16 = int __attribute__((ext_vector_type(16)));
 using U32x16 = U32 __attribute__((ext_vector_type(16)));
@@ -45,15 +46,12 @@ using I8x32 = I8 __attribute__((ext_vector_type(32)));
 using I16x16 = I16 __attribute__((ext_vector_type(16)));
 using I16x32 = I16 __attribute__((ext_vector_type(32)));
 
-/// Operand `index` of a launch.
 template <class T>
 LLAMAC_INLINE T *operand(const CpuLaunch &launch, int index) {
   return static_cast<T *>(launch.args[index]);
 }
 
-//===----------------------------------------------------------------------===//
 // Loads, stores, conversions
-//===----------------------------------------------------------------------===//
 
 /// A vector at any address.
 template <class V> LLAMAC_INLINE V load(const void *from) {
@@ -82,7 +80,6 @@ LLAMAC_INLINE F32x16 load16(const float *from, int lanes = 16) {
   return v;
 }
 
-/// Stores the first `lanes` lanes.
 LLAMAC_INLINE void store16(float *to, F32x16 v, int lanes = 16) {
   if (lanes == 16)
     return store(to, v);
@@ -91,7 +88,7 @@ LLAMAC_INLINE void store16(float *to, F32x16 v, int lanes = 16) {
 }
 
 /// a * b + c, rounded once where the machine can.
-LLAMAC_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+template <class V> LLAMAC_INLINE V fma(V a, V b, V c) {
 #if defined(__FMA__) || defined(__aarch64__)
   return __builtin_elementwise_fma(a, b, c);
 #else
@@ -148,9 +145,7 @@ LLAMAC_INLINE void prefetch(const void *at) {
   __builtin_prefetch(at, /*rw=*/0, /*locality=*/3);
 }
 
-//===----------------------------------------------------------------------===//
 // Instruction sets
-//===----------------------------------------------------------------------===//
 
 /// x * 2^n for integral n, |n| up to 200 and |x| near 1: the result may be
 /// infinite or zero.
@@ -197,14 +192,6 @@ using U32xD = U32 __attribute__((ext_vector_type(dotLanes)));
 using U8xD = U8 __attribute__((ext_vector_type(4 * dotLanes)));
 using I8xD = I8 __attribute__((ext_vector_type(4 * dotLanes)));
 
-LLAMAC_INLINE F32xD fmaD(F32xD a, F32xD b, F32xD c) {
-#if defined(__FMA__) || defined(__aarch64__)
-  return __builtin_elementwise_fma(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
-
 /// Every lane rotated, by less than 32.
 LLAMAC_INLINE U32xD rotatedRight(U32xD v, U32 by) {
 #if defined(__AVX512BW__)
@@ -243,14 +230,10 @@ constexpr bool hasVnni = true;
 constexpr bool hasVnni = false;
 #endif
 
-/// Rows that products in 8-bit integers take side by side, as tileRows.
-#if defined(__AVX512VNNI__)
-constexpr int dotRows = 4;
-#else
-constexpr int dotRows = 1;
-#endif
+/// Rows over which products in 8-bit integers are unrolled, as tileRows.
+constexpr int dotRows = hasVnni ? 4 : 1;
 
-/// Panels that one row's products in 8-bit integers take side by side: each is
+/// Panels over which one row's products in 8-bit integers are unrolled: each is
 /// read by a stream of its own.
 #if defined(__AVX512BW__)
 constexpr int dotPanels = 4;
@@ -264,9 +247,9 @@ constexpr int dotPanels = 2;
 //   DotUnsigned<most>   u8 up to `most`, 127 at most
 //   DotI8               8 bits: offset by 128, so unsigned, where hasVnni; else
 //                       signed
-// DotUnsigned::settle() has what was added so far computed where it stands.
-// LLVM keeps loads and prefetches in order but puts arithmetic off, and what it
-// is of goes to the stack where there are few registers.
+// DotUnsigned::materialize() computes what was added so far. LLVM keeps loads
+// and prefetches in order but delays arithmetic, which spills its operands
+// where registers are few.
 
 /// Four activations in every lane.
 LLAMAC_INLINE I32xD repeat4(const I8 *x) { return load<int>(x); }
@@ -282,7 +265,7 @@ struct DotBytes {
   LLAMAC_INLINE void add(U8xD w, I32xD x) {
     sum = __builtin_ia32_vpdpbusd512(sum, (VendorI32)w, (VendorI32)x);
   }
-  LLAMAC_INLINE void settle() const {}
+  LLAMAC_INLINE void materialize() const {}
   LLAMAC_INLINE I32xD total() const { return (I32xD)sum; }
 };
 
@@ -304,7 +287,7 @@ LLAMAC_INLINE I32xD sumPairs(VendorI16 pairs) {
   return (I32xD)__builtin_ia32_pmaddwd256(pairs, ones);
 }
 
-/// x with the signs of w; where w is 0, anything.
+/// x with the signs of w; unspecified where w is 0.
 LLAMAC_INLINE I8xD withSigns(I8xD x, I8xD w) {
   return (I8xD)__builtin_ia32_psignb256((VendorI8)x, (VendorI8)w);
 }
@@ -335,7 +318,7 @@ template <int most> struct DotUnsigned {
     pairs += multiplyPairs(w, (I8xD)x);
     ++held;
   }
-  LLAMAC_INLINE void settle() { asm volatile("" : "+x"(pairs)); }
+  LLAMAC_INLINE void materialize() { asm volatile("" : "+x"(pairs)); }
   LLAMAC_INLINE I32xD total() const { return sum + sumPairs(pairs) + first; }
 };
 
@@ -362,7 +345,7 @@ struct DotI8 {
     for (int j = 0; j < 4; ++j)
       sum += (bits<I32xD>(w) << (24 - 8 * j) >> 24) * (x << (24 - 8 * j) >> 24);
   }
-  LLAMAC_INLINE void settle() const {}
+  LLAMAC_INLINE void materialize() const {}
   LLAMAC_INLINE I32xD total() const { return sum; }
 };
 

@@ -12,8 +12,7 @@
 // fast as f32; there are no tiles of rows, so no number of rows is a tail; and
 // every sum is one chain of multiply-adds in the order of k, whatever the
 // blocking. With a depth of 8 and two panels, 10 loads and 2 stores go with 16
-// multiply-adds; a few rows go side by side, so that the next multiply-add in
-// line does not wait for the last.
+// multiply-adds; the loop is unrolled over a few rows for ILP.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +52,7 @@ template <int rows, int panels> struct TileSums {
   }
 };
 
-/// accumulate() for `rows` rows, side by side.
+/// accumulate() unrolled over `rows` rows.
 template <int rows, int panels>
 LLAMAC_INLINE void accumulateRows(const F32x16 (&w)[panels][tileDepth],
                                   const float *x, long xStride, float *sums,

@@ -37,10 +37,6 @@ LLAMAC_INLINE float maxLanes(F32x16 v) {
   return two.x > two.y ? two.x : two.y;
 }
 
-LLAMAC_INLINE float squareRoot(float x) {
-  return __builtin_elementwise_sqrt(x);
-}
-
 /// e^x within about 1 ulp: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial
 /// for e^r (the Taylor series, whose next term is below 2^-27), and a scaling
 /// by 2^n.
@@ -65,10 +61,6 @@ LLAMAC_INLINE F32x16 exp(F32x16 x) {
 
 /// x / (1 + e^-x).
 LLAMAC_INLINE F32x16 silu(F32x16 x) { return x / (1.0f + exp(-x)); }
-
-LLAMAC_INLINE F32x16 rsqrt(F32x16 x) {
-  return 1.0f / __builtin_elementwise_sqrt(x);
-}
 
 } // namespace llamac::cpu
 

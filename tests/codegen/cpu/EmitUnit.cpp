@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/SourceText.h"
-#include "codegen/cpu/Emitter.h"
+#include "codegen/cpu/CpuBackend.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"

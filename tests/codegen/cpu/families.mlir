@@ -45,7 +45,7 @@ plan.kernel @rope_table_of_step family "rope_table" roles ["rope_table"] {
 // CHECK-NEXT:namespace gemv_wq {
 // CHECK-NEXT:constexpr MatmulConfig config{
 // CHECK-NEXT:    .format = PanelFormat::Q4_1, .outputs = 64, .depth = 96, .maxRows = 4};
-// CHECK-NEXT:struct Sink {
+// CHECK-NEXT:struct Epilogue {
 // CHECK-NEXT:  float *out;
 // CHECK-NEXT:  void operator()(long row, long column, F32x16 acc, int lanes) const {
 // CHECK-NEXT:    const long at = row * config.outputs + column;
@@ -56,7 +56,8 @@ plan.kernel @rope_table_of_step family "rope_table" roles ["rope_table"] {
 // CHECK-NEXT:  gemv<config>(*launch,
 // CHECK-NEXT:               NormRows<96>{operand<float>(*launch, 0),
 // CHECK-NEXT:                            operand<float>(*launch, 2), 1e-05f},
-// CHECK-NEXT:               {operand<void>(*launch, 1)}, Sink{operand<float>(*launch, 3)});
+// CHECK-NEXT:               {operand<void>(*launch, 1)},
+// CHECK-NEXT:               Epilogue{operand<float>(*launch, 3)});
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace gemv_wq
 plan.kernel @gemv_wq family "gemv" roles ["layers.*.attention.wq", "layers.*.attention.wk"] {
@@ -89,7 +90,7 @@ plan.kernel @gemv_tiles family "gemv" roles ["layers.*.attention.wq"] {
 //      CHECK:namespace gemm_gate_up {
 // CHECK-NEXT:constexpr MatmulConfig config{
 // CHECK-NEXT:    .format = PanelFormat::BF16, .outputs = 40, .depth = 96, .weights = 2};
-// CHECK-NEXT:struct Sink {
+// CHECK-NEXT:struct Epilogue {
 // CHECK-NEXT:  const float *extra0;
 // CHECK-NEXT:  float *out;
 // CHECK-NEXT:  void operator()(long row, long column, F32x16 acc0, F32x16 acc1,
@@ -106,9 +107,10 @@ plan.kernel @gemv_tiles family "gemv" roles ["layers.*.attention.wq"] {
 // CHECK-NEXT:  }
 // CHECK-NEXT:};
 // CHECK-NEXT:extern "C" void gemm_gate_up(const CpuLaunch *launch) {
-// CHECK-NEXT:  gemm<config>(*launch, InputRows<96>{operand<float>(*launch, 0)},
-// CHECK-NEXT:               {operand<void>(*launch, 1), operand<void>(*launch, 2)},
-// CHECK-NEXT:               Sink{operand<float>(*launch, 3), operand<float>(*launch, 4)});
+// CHECK-NEXT:  gemm<config>(
+// CHECK-NEXT:      *launch, InputRows<96>{operand<float>(*launch, 0)},
+// CHECK-NEXT:      {operand<void>(*launch, 1), operand<void>(*launch, 2)},
+// CHECK-NEXT:      Epilogue{operand<float>(*launch, 3), operand<float>(*launch, 4)});
 // CHECK-NEXT:}
 plan.kernel @gemm_gate_up family "gemm" roles ["layers.*.feed_forward.w1"] {
 ^bb0(%x: tensor<?x96xf32>, %w: tensor<40x96xbf16>, %v: tensor<40x96xbf16>, %r: tensor<?x40xf32>):
@@ -125,7 +127,7 @@ plan.kernel @gemm_gate_up family "gemm" roles ["layers.*.feed_forward.w1"] {
     : (tensor<?x96xf32>, tensor<40x96xbf16>, tensor<40x96xbf16>, tensor<?x40xf32>) -> tensor<?x40xf32>
 }
 
-// The page table comes behind the operands, the turned query last.
+// The page table comes behind the operands, the rotated query last.
 //      CHECK:extern "C" void append(const CpuLaunch *launch) {
 // CHECK-NEXT:  ropeAppend<RopeConfig{.kv = {.kvHeads = 2,
 // CHECK-NEXT:                               .headSize = 16,
@@ -136,7 +138,7 @@ plan.kernel @gemm_gate_up family "gemm" roles ["layers.*.feed_forward.w1"] {
 // CHECK-NEXT:      *launch, RopeArgs{.q = operand<float>(*launch, 0),
 // CHECK-NEXT:                        .k = operand<float>(*launch, 1),
 // CHECK-NEXT:                        .v = operand<float>(*launch, 2),
-// CHECK-NEXT:                        .to = {.table = operand<float>(*launch, 3),
+// CHECK-NEXT:                        .to = {.cosSin = operand<float>(*launch, 3),
 // CHECK-NEXT:                               .pool = operand<void>(*launch, 4),
 // CHECK-NEXT:                               .pageTable = operand<int>(*launch, 7),
 // CHECK-NEXT:                               .positions = operand<int>(*launch, 5),
@@ -167,7 +169,7 @@ plan.kernel @append family "rope_append" roles ["layers.*.attention.rope_q"] {
 // CHECK-NEXT:                  QkvArgs{.query = operand<void>(*launch, 1),
 // CHECK-NEXT:                          .key = operand<void>(*launch, 2),
 // CHECK-NEXT:                          .value = operand<void>(*launch, 3),
-// CHECK-NEXT:                          .to = {.table = operand<float>(*launch, 5),
+// CHECK-NEXT:                          .to = {.cosSin = operand<float>(*launch, 5),
 // CHECK-NEXT:                                 .pool = operand<void>(*launch, 6),
 // CHECK-NEXT:                                 .pageTable = operand<int>(*launch, 9),
 // CHECK-NEXT:                                 .positions = operand<int>(*launch, 7),

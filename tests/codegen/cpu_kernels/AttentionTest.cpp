@@ -375,7 +375,7 @@ static std::vector<float> angleTable(const std::vector<int> &positions,
   return table;
 }
 
-TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
+TEST_P(Attention, RopeRotatesPairsAndAppendsToThePage) {
   std::vector<long> lengths = {0, 0, 0};
   Cache cache(kv, lengths, random);
   Step step({33, 1, 2 * c.pageTokens + 1}, /*distinct=*/true);
@@ -385,14 +385,13 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
   std::vector<float> v = oracle::randomFloats(step.rows() * kvWidth, 1, random);
   std::vector<float> table = angleTable(step.positions, h);
   std::vector<float> out(step.rows() * width, NAN);
-  cpu::RopeConfig rope = {.kv = kv, .heads = c.heads};
-  unit.run("ropeAppend" + c.suffix(), ropeAppendShape(rope), step.rows(),
+  unit.run("ropeAppend" + c.suffix(), cpu::rowwiseShape(), step.rows(),
            {q.data(), k.data(), v.data(), table.data(), cache.pool.data(),
             cache.table.data(), step.positions.data(), step.sequences.data(),
             out.data()},
            1);
 
-  auto turned = [&](const float *x, long r, long d) {
+  auto rotated = [&](const float *x, long r, long d) {
     double cosine = table[r * h + d / 2 * 2];
     double sine = table[r * h + d / 2 * 2 + 1];
     return d % 2 ? x[d - 1] * sine + x[d] * cosine
@@ -415,11 +414,11 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
     for (long j = 0; j < c.heads; ++j)
       for (long d = 0; d < h; ++d)
         ASSERT_NEAR(out[r * width + j * h + d],
-                    turned(&q[r * width + j * h], r, d), 1e-6);
+                    rotated(&q[r * width + j * h], r, d), 1e-6);
     for (long g = 0; g < c.kvHeads; ++g)
       for (long d = 0; d < h; ++d) {
         auto key = [&](long i) {
-          return turned(&k[r * kvWidth + g * h], r, i);
+          return rotated(&k[r * kvWidth + g * h], r, i);
         };
         auto value = [&](long i) { return double(v[r * kvWidth + g * h + i]); };
         ASSERT_NEAR(cache.read(cache.keySlot(step.sequences[r],
@@ -466,8 +465,7 @@ TEST_P(Attention, QkvIsThreeProductsThenRopeAndAppend) {
              {x.data(), wv.data(), v.data()});
     std::vector<long> empty(lengths.size(), 0);
     Cache cache(kv, empty, random);
-    unit.run("ropeAppend" + c.suffix(),
-             cpu::ropeAppendShape({.kv = kv, .heads = c.heads}), rows,
+    unit.run("ropeAppend" + c.suffix(), cpu::rowwiseShape(), rows,
              {q.data(), k.data(), v.data(), table.data(), cache.pool.data(),
               cache.table.data(), step.positions.data(), step.sequences.data(),
               q.data()});

@@ -23,25 +23,25 @@ double secondsOf(const TileModel &tiles, int64_t blocks, int64_t rows) {
 
 TEST(CostModelTest, BlocksHideLatencyTogether) {
   const double enough =
-      secondsOf({.flightBytes = 16 << 10, .resident = 2}, 264, 1);
-  EXPECT_GT(secondsOf({.flightBytes = 4 << 10, .resident = 2}, 264, 1),
+      secondsOf({.bytesInFlight = 16 << 10, .occupancy = 2}, 264, 1);
+  EXPECT_GT(secondsOf({.bytesInFlight = 4 << 10, .occupancy = 2}, 264, 1),
             3 * enough);
   // Twice as many at a time make up for half of the bytes.
-  const TileModel half{.flightBytes = 8 << 10, .resident = 4};
+  const TileModel half{.bytesInFlight = 8 << 10, .occupancy = 4};
   EXPECT_NEAR(secondsOf(half, 528, 1), enough, 0.01 * enough);
   EXPECT_GT(secondsOf(half, 264, 1), 1.5 * enough);
 }
 
 TEST(CostModelTest, IdleMultiprocessorsAndSharedMemoryCost) {
   TileModel tiles{.weightRows = 512,
-                  .flightBytes = 64 << 10,
-                  .resident = 1,
+                  .bytesInFlight = 64 << 10,
+                  .occupancy = 1,
                   .usesMatrixUnits = true};
   const double full = secondsOf(tiles, 264, 512);
   EXPECT_GT(secondsOf(tiles, 265, 512), 1.3 * full);
   tiles.localBytes = 96;
   EXPECT_GT(secondsOf(tiles, 264, 512), 1.5 * full);
-  tiles = {.weightRows = 512, .resident = 1, .tiles = 265};
+  tiles = {.weightRows = 512, .occupancy = 1, .tiles = 265};
   EXPECT_GT(secondsOf(tiles, 132, 512), 1.3 * full);
 }
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/WgmmaTiles.h"
+#include "codegen/cuda/Configs.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST(WgmmaTilesTest, EveryChoiceFits) {
               choose({outputs}, 2048, weights, rows, format);
           EXPECT_GE(config.panels, weights);
           EXPECT_GE(config.stages, 3);
-          EXPECT_LE(cuda::wgmmaShape(config).sharedBytes + 1024,
+          EXPECT_LE(cuda::launchShape(config).sharedBytes + 1024,
                     defaultGpuSpec().blockSharedBytes);
           EXPECT_GT(config.blocks, 0);
           EXPECT_EQ(config.blocks % config.cluster, 0);

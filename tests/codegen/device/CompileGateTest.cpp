@@ -85,28 +85,29 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
   const AttentionConfig attention = cases::attention(model);
   const long queryWidth = model.heads * model.headSize;
   auto gemm = [&](long outputs, long depth, int weights = 1) {
-    return gemmShape(cases::gemm(model, outputs, depth, weights)).sharedBytes;
+    return launchShape(cases::gemm(model, outputs, depth, weights)).sharedBytes;
   };
   auto stream = [&](long outputs, long depth, int weights = 1) {
-    return streamShape(cases::stream(model, outputs, depth, weights))
+    return launchShape(cases::stream(model, outputs, depth, weights))
         .sharedBytes;
   };
   auto wgmma = [&](long outputs, long depth, int weights = 1) {
-    return wgmmaShape(cases::wgmma(model, outputs, depth, weights)).sharedBytes;
+    return launchShape(cases::wgmma(model, outputs, depth, weights))
+        .sharedBytes;
   };
-  return {{"gemm_qkv", gemmShape(cases::qkvGemm(model)).sharedBytes},
+  return {{"gemm_qkv", launchShape(cases::qkvGemm(model)).sharedBytes},
           {"gemm_out", gemm(model.width, queryWidth)},
           {"gemm_up", gemm(model.hidden, model.width, 2)},
           {"gemm_down", gemm(model.width, model.hidden)},
           {"gemm_head", gemm(model.vocabulary, model.width)},
           {"gemm_deep", gemm(model.width, cases::deep)},
-          {"stream_qkv", streamShape(cases::qkvStream(model)).sharedBytes},
+          {"stream_qkv", launchShape(cases::qkvStream(model)).sharedBytes},
           {"stream_out", stream(model.width, queryWidth)},
           {"stream_up", stream(model.hidden, model.width, 2)},
           {"stream_down", stream(model.width, model.hidden)},
           {"stream_head", stream(model.vocabulary, model.width)},
           {"stream_deep", stream(model.width, cases::deep)},
-          {"wgmma_qkv", wgmmaShape(cases::qkvWgmma(model)).sharedBytes},
+          {"wgmma_qkv", launchShape(cases::qkvWgmma(model)).sharedBytes},
           {"wgmma_out", wgmma(model.width, queryWidth)},
           {"wgmma_up", wgmma(model.hidden, model.width, 2)},
           {"wgmma_down", wgmma(model.width, model.hidden)},
@@ -120,9 +121,9 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
 /// Threads of the streams, by name.
 std::map<std::string, int> streamThreads(const ModelCase &model) {
   auto stream = [&](long outputs, long depth, int weights = 1) {
-    return streamShape(cases::stream(model, outputs, depth, weights)).threads;
+    return launchShape(cases::stream(model, outputs, depth, weights)).threads;
   };
-  return {{"stream_qkv", streamShape(cases::qkvStream(model)).threads},
+  return {{"stream_qkv", launchShape(cases::qkvStream(model)).threads},
           {"stream_out", stream(model.width, model.heads * model.headSize)},
           {"stream_up", stream(model.hidden, model.width, 2)},
           {"stream_down", stream(model.width, model.hidden)},

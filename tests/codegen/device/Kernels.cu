@@ -49,23 +49,23 @@ template <long stride> struct SiluMul {
 
 #define LLAMAC_PRODUCTS(family, Family)                                        \
   constexpr auto family##Qkv = cases::qkv##Family(model);                      \
-  LLAMAC_KERNEL(family##_qkv, family##Shape(family##Qkv))                      \
+  LLAMAC_KERNEL(family##_qkv, launchShape(family##Qkv))                      \
   (const float *x, const void *wq, const void *wk, const void *wv,             \
    const float *norm, const float *table, void *pool, const int *positions,    \
    const int *sequences, const int *pageTable, float *out, int rows) {         \
     const AppendArgs to{table, pool, pageTable, positions, sequences};         \
-    qkv##Family<family##Qkv>(rows, NormRows<model.width>{x, norm, cases::eps}, \
+    qkv<family##Qkv>(rows, NormRows<model.width>{x, norm, cases::eps}, \
                              QkvArgs{wq, wk, wv, to, out});                    \
   }                                                                            \
   constexpr auto family##Out = cases::family(model, model.width, queryWidth);  \
-  LLAMAC_KERNEL(family##_out, family##Shape(family##Out))                      \
+  LLAMAC_KERNEL(family##_out, launchShape(family##Out))                      \
   (const float *x, const void *w, float *residual, int rows) {                 \
     family<family##Out>(rows, InputRows<queryWidth>{x}, {w},                   \
                         AddRows<model.width>{residual, residual});             \
   }                                                                            \
   constexpr auto family##Up =                                                  \
       cases::family(model, model.hidden, model.width, 2);                      \
-  LLAMAC_KERNEL(family##_up, family##Shape(family##Up))                        \
+  LLAMAC_KERNEL(family##_up, launchShape(family##Up))                        \
   (const float *x, const float *norm, const void *w1, const void *w3,          \
    float *out, int rows) {                                                     \
     family<family##Up>(rows, NormRows<model.width>{x, norm, cases::eps},       \
@@ -73,21 +73,21 @@ template <long stride> struct SiluMul {
   }                                                                            \
   constexpr auto family##Down =                                                \
       cases::family(model, model.width, model.hidden);                         \
-  LLAMAC_KERNEL(family##_down, family##Shape(family##Down))                    \
+  LLAMAC_KERNEL(family##_down, launchShape(family##Down))                    \
   (const float *x, const void *w, float *residual, int rows) {                 \
     family<family##Down>(rows, InputRows<model.hidden>{x}, {w},                \
                          AddRows<model.width>{residual, residual});            \
   }                                                                            \
   constexpr auto family##Deep =                                                \
       cases::family(model, model.width, cases::deep);                          \
-  LLAMAC_KERNEL(family##_deep, family##Shape(family##Deep))                    \
+  LLAMAC_KERNEL(family##_deep, launchShape(family##Deep))                    \
   (const float *x, const float *norm, const void *w, float *out, int rows) {   \
     family<family##Deep>(rows, NormRows<cases::deep>{x, norm, cases::eps},     \
                          {w}, StoreRows<model.width>{out});                    \
   }                                                                            \
   constexpr auto family##Head =                                                \
       cases::family(model, model.vocabulary, model.width, 1);                  \
-  LLAMAC_KERNEL(family##_head, family##Shape(family##Head))                    \
+  LLAMAC_KERNEL(family##_head, launchShape(family##Head))                    \
   (const float *x, const float *norm, const void *w, float *out, int rows) {   \
     family<family##Head>(rows, NormRows<model.width>{x, norm, cases::eps},     \
                          {w}, StoreRows<model.vocabulary>{out});               \
@@ -95,23 +95,23 @@ template <long stride> struct SiluMul {
 
 #if LLAMAC_HAS_SM90
 /// What is emitted for a stream, in the form of the other products.
-template <StreamConfig config, class Rows, class Sink, int count>
+template <StreamConfig config, class Rows, class Epilogue, int count>
 LLAMAC_DEVICE void stream(int rows, const Rows &input,
                           const void *const (&weights)[count],
-                          const Sink &sink) {
+                          const Epilogue &epilogue) {
   letNextLaunchBegin();
   WeightStream<config> stream(weights);
   waitForLaunches();
-  stream.run(rows, input, sink);
+  stream.run(rows, input, epilogue);
 }
 
 constexpr KvConfig cache = cases::kv(model);
 
 template <StreamConfig config, class Rows>
-LLAMAC_DEVICE void qkvStream(int rows, const Rows &input, const QkvArgs &args) {
+LLAMAC_DEVICE void qkv(int rows, const Rows &input, const QkvArgs &args) {
   stream<config>(
       rows, input, {args.query, args.key, args.value},
-      QkvSink<cache, config.parts[0]>{QkvPart::Query, args.to, args.out});
+      QkvEpilogue<cache, config.parts[0]>{QkvPart::Query, args.to, args.out});
 }
 
 LLAMAC_PRODUCTS(stream, Stream)
@@ -122,18 +122,18 @@ LLAMAC_PRODUCTS(gemm, Gemm)
 
 #if LLAMAC_HAS_SM90A
 /// What is emitted for a product by wgmma. Maps follow the operands.
-template <WgmmaConfig config, class Rows, class Sink, int count>
+template <WgmmaConfig config, class Rows, class Epilogue, int count>
 LLAMAC_DEVICE void wgmma(int rows, const Rows &input, const TensorMap &inputMap,
                          const WgmmaWeight (&weights)[count],
-                         const Sink &sink) {
+                         const Epilogue &epilogue) {
   letNextLaunchBegin();
   WgmmaProduct<config> product(rows, weights);
   waitForLaunches();
-  product.run(input, inputMap, sink);
+  product.run(input, inputMap, epilogue);
 }
 
 constexpr auto wgmmaQkv = cases::qkvWgmma(model);
-LLAMAC_KERNEL(wgmma_qkv, wgmmaShape(wgmmaQkv))
+LLAMAC_KERNEL(wgmma_qkv, launchShape(wgmmaQkv))
 (const float *x, const void *wq, const void *wk, const void *wv,
  const float *norm, const float *table, void *pool, const int *positions,
  const int *sequences, const int *pageTable, float *out,
@@ -142,11 +142,11 @@ LLAMAC_KERNEL(wgmma_qkv, wgmmaShape(wgmmaQkv))
   const AppendArgs to{table, pool, pageTable, positions, sequences};
   wgmma<wgmmaQkv>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
                   {{wq, &qMap}, {wk, &kMap}, {wv, &vMap}},
-                  QkvSink<cache, wgmmaQkv.parts[0]>{QkvPart::Query, to, out});
+                  QkvEpilogue<cache, wgmmaQkv.parts[0]>{QkvPart::Query, to, out});
 }
 
 constexpr auto wgmmaOut = cases::wgmma(model, model.width, queryWidth);
-LLAMAC_KERNEL(wgmma_out, wgmmaShape(wgmmaOut))
+LLAMAC_KERNEL(wgmma_out, launchShape(wgmmaOut))
 (const float *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
  LLAMAC_TENSOR_MAP(map), int rows) {
   wgmma<wgmmaOut>(rows, InputRows<queryWidth>{x}, xMap, {{w, &map}},
@@ -154,7 +154,7 @@ LLAMAC_KERNEL(wgmma_out, wgmmaShape(wgmmaOut))
 }
 
 constexpr auto wgmmaUp = cases::wgmma(model, model.hidden, model.width, 2);
-LLAMAC_KERNEL(wgmma_up, wgmmaShape(wgmmaUp))
+LLAMAC_KERNEL(wgmma_up, launchShape(wgmmaUp))
 (const float *x, const float *norm, const void *w1, const void *w3, float *out,
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map1), LLAMAC_TENSOR_MAP(map3),
  int rows) {
@@ -163,7 +163,7 @@ LLAMAC_KERNEL(wgmma_up, wgmmaShape(wgmmaUp))
 }
 
 constexpr auto wgmmaDown = cases::wgmma(model, model.width, model.hidden);
-LLAMAC_KERNEL(wgmma_down, wgmmaShape(wgmmaDown))
+LLAMAC_KERNEL(wgmma_down, launchShape(wgmmaDown))
 (const float *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
  LLAMAC_TENSOR_MAP(map), int rows) {
   wgmma<wgmmaDown>(rows, InputRows<model.hidden>{x}, xMap, {{w, &map}},
@@ -171,7 +171,7 @@ LLAMAC_KERNEL(wgmma_down, wgmmaShape(wgmmaDown))
 }
 
 constexpr auto wgmmaDeep = cases::wgmma(model, model.width, cases::deep);
-LLAMAC_KERNEL(wgmma_deep, wgmmaShape(wgmmaDeep))
+LLAMAC_KERNEL(wgmma_deep, launchShape(wgmmaDeep))
 (const float *x, const float *norm, const void *w, float *out,
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map), int rows) {
   wgmma<wgmmaDeep>(rows, NormRows<cases::deep>{x, norm, cases::eps}, xMap,
@@ -179,7 +179,7 @@ LLAMAC_KERNEL(wgmma_deep, wgmmaShape(wgmmaDeep))
 }
 
 constexpr auto wgmmaHead = cases::wgmma(model, model.vocabulary, model.width);
-LLAMAC_KERNEL(wgmma_head, wgmmaShape(wgmmaHead))
+LLAMAC_KERNEL(wgmma_head, launchShape(wgmmaHead))
 (const float *x, const float *norm, const void *w, float *out,
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map), int rows) {
   wgmma<wgmmaHead>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
@@ -283,7 +283,7 @@ LLAMAC_KERNEL(rope_table, ropeTableShape())
 }
 
 LLAMAC_KERNEL(pick_token, sampleShape())
-(const float *logits, const Draw *draws, int *out, int rows) {
-  sample<model.vocabulary>(logits, draws, out);
+(const float *logits, const SamplingParams *params, int *out, int rows) {
+  sample<model.vocabulary>(logits, params, out);
 }
 #endif

@@ -43,14 +43,14 @@ protected:
                     int weights = 1) const {
     const std::string name = family.name;
     if (name == "wgmma")
-      return wgmmaShape(cases::wgmma(model, outputs, depth, weights));
+      return launchShape(cases::wgmma(model, outputs, depth, weights));
     if (name == "stream")
-      return streamShape(cases::stream(model, outputs, depth, weights));
+      return launchShape(cases::stream(model, outputs, depth, weights));
     if (name == "gemv")
-      return gemvShape(cases::gemv(model, outputs, depth, weights));
+      return launchShape(cases::gemv(model, outputs, depth, weights));
     if (name == "gemvMma")
-      return gemvMmaShape(cases::gemvMma(model, outputs, depth, weights));
-    return gemmShape(cases::gemm(model, outputs, depth, weights));
+      return launchShape(cases::gemvMma(model, outputs, depth, weights));
+    return launchShape(cases::gemm(model, outputs, depth, weights));
   }
 
   /// Of the input, operand 0, and `weights` weights from operand `first` on.
@@ -68,14 +68,14 @@ protected:
   LaunchShape qkvShape(const Family &family) const {
     const std::string name = family.name;
     if (name == "wgmma")
-      return wgmmaShape(cases::qkvWgmma(model));
+      return launchShape(cases::qkvWgmma(model));
     if (name == "stream")
-      return streamShape(cases::qkvStream(model));
+      return launchShape(cases::qkvStream(model));
     if (name == "gemv")
-      return gemvShape(cases::qkvGemv(model));
+      return launchShape(cases::qkvGemv(model));
     if (name == "gemvMma")
-      return gemvMmaShape(cases::qkvGemvMma(model));
-    return gemmShape(cases::qkvGemm(model));
+      return launchShape(cases::qkvGemvMma(model));
+    return launchShape(cases::qkvGemm(model));
   }
 
   std::vector<MapShape> qkvMaps(const Family &family) const {
@@ -214,7 +214,7 @@ TEST_P(ProductTest, StreamsGiveTheSameBitsOnAnyNumberOfMultiprocessors) {
   std::vector<float> first;
   for (const long blocks : {1, 2, 3}) {
     LaunchShape launch = shape(stream, w.outputs, w.depth);
-    launch.items = blocks;
+    launch.gridSize = blocks;
     DeviceBytes input(x), norm(gain), weights(w.packed);
     DeviceBytes out(rows * w.outputs * sizeof(float));
     run("stream_deep", launch, rows,
@@ -298,8 +298,8 @@ TEST_P(ProductTest, TurnsAndAppends) {
     int64_t written = 0;
     for (int64_t r = 0; r < rows; ++r) {
       const Doubles normal = normalised(&x[r * model.width], gain);
-      // The turned pair (n, n + 1) of a product, and its error.
-      auto turned = [&](const Matrix &w, int64_t n, double(&pair)[2]) {
+      // The rotated pair (n, n + 1) of a product, and its error.
+      auto rotated = [&](const Matrix &w, int64_t n, double(&pair)[2]) {
         const Sum a = product(w, n, normal), b = product(w, n + 1, normal);
         const float *turn = &turns[r * head + n % head];
         pair[0] = a.value * turn[0] - b.value * turn[1];
@@ -308,7 +308,7 @@ TEST_P(ProductTest, TurnsAndAppends) {
       };
       for (int64_t n = 0; n < queryWidth; n += 2) {
         double pair[2];
-        const double error = turned(wq, n, pair);
+        const double error = rotated(wq, n, pair);
         for (int i = 0; i < 2; ++i)
           ASSERT_NEAR(out.as<float>()[r * queryWidth + n + i], pair[i], error)
               << "query, row " << r << " output " << n + i;
@@ -320,7 +320,7 @@ TEST_P(ProductTest, TurnsAndAppends) {
                              n / head * 2 * kvPlaneElements(kv) +
                              positions[r] % 64 * head + n % head;
         double pair[2];
-        const double error = turned(wk, n, pair);
+        const double error = rotated(wk, n, pair);
         for (int i = 0; i < 2; ++i) {
           ASSERT_NEAR(kvValue(kv.format, at[i]), pair[i],
                       error + kvUnit(kv.format) * std::abs(pair[i]) + 1e-6)

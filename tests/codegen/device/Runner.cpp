@@ -92,7 +92,7 @@ std::string Runner::run(const std::string &kernel, const LaunchShape &shape,
   Simulator simulator(implementation->options);
   SimLaunch launch;
   launch.kernel = kernel;
-  launch.grid.x = static_cast<uint32_t>(shape.items);
+  launch.grid.x = static_cast<uint32_t>(shape.gridSize);
   if (shape.rowBlock)
     launch.grid.y = static_cast<uint32_t>(divideUp(rows, shape.rowBlock));
   launch.block.x = static_cast<uint32_t>(shape.threads);

@@ -12,8 +12,8 @@ using namespace llamac::cuda;
 
 #define LLAMAC_SAMPLE(width)                                                   \
   extern "C" __global__ void __launch_bounds__(sampleThreads) sample##width(   \
-      const float *logits, const Draw *draws, int *out, int rows) {            \
-    sample<width>(logits, draws, out);                                         \
+      const float *logits, const SamplingParams *params, int *out, int rows) {            \
+    sample<width>(logits, params, out);                                         \
   }
 
 LLAMAC_SAMPLE(1)

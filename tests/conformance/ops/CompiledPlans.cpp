@@ -135,7 +135,11 @@ public:
       : options(std::move(given)), model(model), uses(uses), folder(folder),
         context(createContext(registerTargetsWithInputs)) {
     options.context = model.context;
-    options.kvFormat = nameOf(model.cache);
+    // Only the cpu has a cache in Q8_0; elsewhere its cases run in f16.
+    options.kvFormat =
+        options.target != "cpu" && model.cache == CacheFormat::Q8_0
+            ? "f16"
+            : nameOf(model.cache);
     attr = targetAttr(*context, options);
     backend = createBackend(attr);
     made->path = folder.file(model.name + ".plan");

@@ -40,15 +40,6 @@ WRAPPER(bf16ToFloat) {
 WRAPPER(halfToFloat) {
   FOR_EACH out[i] = asBits(toFloat(Half{uint16_t(in[i])}));
 }
-WRAPPER(floatToBf16) { FOR_EACH out[i] = toBf16(asFloat(in[i])).bits; }
-WRAPPER(floatToHalf) { FOR_EACH out[i] = toHalf(asFloat(in[i])).bits; }
-WRAPPER(conversionByType) {
-  FOR_EACH {
-    out[i] = asBits(fromFloat<float>(asFloat(in[i])));
-    out[256 + i] = fromFloat<BFloat16>(asFloat(in[i])).bits;
-    out[512 + i] = fromFloat<Half>(asFloat(in[i])).bits;
-  }
-}
 WRAPPER(lowAndHighBf16) {
   FOR_EACH out[i] =
       asBits(lowBf16ToFloat(in[i])) ^ asBits(highBf16ToFloat(in[i])) >> 1;
@@ -89,7 +80,6 @@ WRAPPER(reciprocal) { FOR_EACH out[i] = asBits(rcpApprox(asFloat(in[i]))); }
 WRAPPER(reciprocalRoot) {
   FOR_EACH out[i] = asBits(rsqrtApprox(asFloat(in[i])));
 }
-WRAPPER(dotOfBytes) { FOR_EACH out[i] = dp4a(in[i], in[i + 256], in[i + 512]); }
 WRAPPER(permute) { FOR_EACH out[i] = prmt(in[i], in[i + 256], in[i + 512]); }
 WRAPPER(logicSelect) {
   FOR_EACH out[i] = lop3<0xca>(in[i], in[i + 256], in[i + 512]);
@@ -119,9 +109,6 @@ WRAPPER(shuffleHalves) {
 WRAPPER(votes) {
   const int t = threadIdx.x;
   out[t] = warpBallot(in[t] & 1);
-  out[32 + t] = warpAny(in[t] == in[5]);
-  out[64 + t] = warpAll(in[t] == in[5]);
-  out[96 + t] = warpAll(in[t] != 0);
 }
 WRAPPER(reductions) {
   const int t = threadIdx.x;
@@ -189,7 +176,6 @@ WRAPPER(atomics) {
   const uint32_t second = atomicAddAcqRel(out + 1, 2);
   out[64 + second / 2] = 1;
   syncWarp();
-  fenceBlock();
   fenceGpu();
   if (threadIdx.x == 0)
     storeRelease(out + 2, in[0]);
