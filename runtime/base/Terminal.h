@@ -20,6 +20,10 @@ namespace llamac {
 /// "\x1b": a name out of a file must not move the cursor or retitle the window.
 std::string printable(absl::string_view text);
 
+/// `text` in quotes for a message: at most 80 bytes, all but printable ASCII
+/// escaped.
+std::string quoteForMessage(absl::string_view text);
+
 /// Prints lines, each of them printable().
 void printText(std::FILE *out, absl::string_view lines);
 
