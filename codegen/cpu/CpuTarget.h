@@ -16,9 +16,9 @@
 #define LLAMAC_CODEGEN_CPU_CPUTARGET_H
 
 #include "codegen/Tiles.h"
+#include "codegen/cpu/Processor.h"
 #include "ir/kernel/Kernel.h"
 #include "ir/kernel/Target.h"
-#include "runtime/cpu/Processor.h"
 
 #include "llamac/cpu/config.h"
 

@@ -16,8 +16,8 @@
 #include "codegen/cuda/Candidates.h"
 #include "codegen/OpShapes.h"
 #include "codegen/cuda/Configs.h"
+#include "codegen/cuda/Occupancy.h"
 #include "codegen/cuda/WgmmaTiles.h"
-#include "runtime/cuda/Occupancy.h"
 
 #include "mlir/IR/OwningOpRef.h"
 

@@ -8,10 +8,10 @@
 
 #include "runtime/cpu/MachineLimits.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace llamac {
@@ -19,13 +19,11 @@ namespace llamac {
 // The least seconds that `job` takes on all threads in some tries.
 static absl::StatusOr<double> bestSeconds(CpuDevice &device, int tries,
                                           absl::FunctionRef<void(int)> job) {
-  using Clock = std::chrono::steady_clock;
   double best = 1e30;
   for (int i = 0; i < tries; ++i) {
-    const auto start = Clock::now();
+    const double start = steadySeconds();
     LLAMAC_RETURN_IF_ERROR(device.run(job));
-    best = std::min(
-        best, std::chrono::duration<double>(Clock::now() - start).count());
+    best = std::min(best, steadySeconds() - start);
   }
   return best;
 }

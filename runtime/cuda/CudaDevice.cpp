@@ -11,8 +11,6 @@
 #include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaProgram.h"
-#include "runtime/cuda/CudaStepQueue.h"
-#include "runtime/cuda/CudaUpload.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/SourceBundle.h"

@@ -9,7 +9,6 @@
 #include "runtime/cuda/CudaProgram.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cuda/DeviceTensorMap.h"
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -175,11 +174,9 @@ absl::Status CudaProgram::prepare() {
     const schema::LaunchT &launch = *program.launches[i];
     maps.emplace_back();
     for (const schema::TensorMap &map : launch.maps) {
-      LLAMAC_ASSIGN_OR_RETURN(const cuda::DeviceTensorMap encoded,
-                              cuda::encodeTensorMap(device.driver(),
-                                                    addresses[i][map.operand()],
-                                                    shapeOf(map)));
-      maps.back().push_back(encoded);
+      LLAMAC_ASSIGN_OR_RETURN(maps.back().emplace_back(),
+                              device.driver().encodeTensorMap(
+                                  addresses[i][map.operand()], shapeOf(map)));
     }
   }
   return absl::OkStatus();

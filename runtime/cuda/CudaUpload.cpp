@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/CudaUpload.h"
+#include "runtime/cuda/CudaProgram.h"
 
 #include "runtime/base/Status.h"
 

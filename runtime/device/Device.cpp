@@ -8,13 +8,13 @@
 
 #include "runtime/device/Device.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace llamac {
 
@@ -100,14 +100,13 @@ absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size) {
 
 absl::StatusOr<std::vector<double>>
 PreparedProgram::runTimed(const StepShape &shape) {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> seconds(program.launches.size());
   for (size_t i = 0; i < seconds.size(); ++i) {
     if (rowsOf(*program.launches[i], shape) == 0)
       continue;
-    const Clock::time_point start = Clock::now();
+    const double start = steadySeconds();
     LLAMAC_RETURN_IF_ERROR(runLaunch(i, shape));
-    seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
+    seconds[i] = steadySeconds() - start;
   }
   return seconds;
 }

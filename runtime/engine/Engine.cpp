@@ -8,13 +8,13 @@
 
 #include "runtime/engine/Engine.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/MemoryNeeds.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace llamac {
@@ -294,14 +294,12 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
 
 absl::Status Engine::runTimed(absl::Span<const Row> rows, size_t program,
                               const StepShape &shape) {
-  TimedStep step{.program = program, .shape = shape};
+  TimedStep step{.program = program, .shape = shape, .start = steadySeconds()};
   for (size_t i = 0; i < rows.size(); ++i) {
     step.keys += rows[i].position + 1;
     if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
       step.context += rows[i].position + 1;
   }
-  const auto start = std::chrono::steady_clock::now();
-  step.start = std::chrono::duration<double>(start.time_since_epoch()).count();
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> seconds,
                           programs[program]->runTimed(shape));
   step.seconds = seconds;

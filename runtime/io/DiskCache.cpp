@@ -120,23 +120,19 @@ std::vector<CacheFile> DiskCache::files() const {
   std::error_code error;
   for (fs::directory_iterator file(where.value_or(""), error), end;
        !error && file != end; file.increment(error)) {
-    // KEY.o; .KEY.o.XXXXXX while AtomicFile writes it, KEY.plan.tmp-PID-N
-    // while PlanWriter does.
+    // KEY.o; .KEY.o.tmp-PID-N while AtomicFile writes it.
     const std::string name = file->path().filename();
     absl::string_view rest = name;
-    bool temporary = absl::ConsumePrefix(&rest, ".");
+    const bool temporary = absl::ConsumePrefix(&rest, ".");
     const absl::string_view key = rest.substr(0, keyDigits);
     rest.remove_prefix(key.size());
     std::error_code ofFile;
     if (key.size() != keyDigits ||
         !std::ranges::all_of(key, absl::ascii_isxdigit) ||
         !absl::ConsumePrefix(&rest, rowOf(kind).extension) ||
+        !(temporary ? absl::StartsWith(rest, ".tmp-") : rest.empty()) ||
         file->symlink_status(ofFile).type() != fs::file_type::regular)
       continue;
-    if (temporary ? rest.size() != 7 || rest[0] != '.'
-                  : !rest.empty() && !absl::StartsWith(rest, ".tmp-"))
-      continue;
-    temporary |= !rest.empty();
     CacheFile &next = found.emplace_back(CacheFile{file->path()});
     next.temporary = temporary;
     next.bytes = file->file_size(ofFile);

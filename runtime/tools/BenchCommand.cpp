@@ -8,6 +8,7 @@
 
 #include "runtime/tools/BenchCommand.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/tune/Trials.h"
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <utility>
@@ -37,10 +37,9 @@ static absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
 
 // Seconds that `work` takes.
 template <typename Work> static absl::StatusOr<double> timed(Work work) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steadySeconds();
   LLAMAC_RETURN_IF_ERROR(work());
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+  return steadySeconds() - start;
 }
 
 static double median(std::vector<double> values) {

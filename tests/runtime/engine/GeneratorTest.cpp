@@ -22,6 +22,15 @@ using toy::cleanTokens;
 using toy::greedyAfter;
 using toy::ToyPlanFile;
 
+absl::StatusOr<GenerateResult> generate(Engine &engine,
+                                        absl::Span<const int32_t> prompt,
+                                        const GenerateOptions &options,
+                                        const GenerateCallbacks &callbacks) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
+                          newDecoder(engine));
+  return llamac::generate(*decoder, prompt, options, callbacks);
+}
+
 class GeneratorTest : public testing::Test {
 protected:
   void SetUp() override { load(file.path()); }

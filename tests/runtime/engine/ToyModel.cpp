@@ -221,7 +221,7 @@ void addSampling(ToyPlan &toy) {
 }
 
 absl::Status writeToyPlan(const ToyPlan &toy, const std::string &path,
-                          PlanFileCalls calls) {
+                          FileCalls calls) {
   LLAMAC_ASSIGN_OR_RETURN(auto writer,
                           PlanWriter::create(path, std::move(calls)));
   for (const ToySection &section : toy.sections)

@@ -44,7 +44,7 @@ void addSampling(ToyPlan &toy);
 
 /// Writes `toy` to `path`; an error is given back.
 absl::Status writeToyPlan(const ToyPlan &toy, const std::string &path,
-                          PlanFileCalls calls = PlanFileCalls::system());
+                          FileCalls calls = FileCalls::system());
 
 /// makeToyPlan(), changed by `change`, as a file that is removed with the
 /// object. The change must leave a sound plan.

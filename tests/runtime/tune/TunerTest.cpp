@@ -13,6 +13,7 @@
 
 #include "runtime/tune/Tuner.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "tests/runtime/engine/ToyModel.h"
 #include "tests/runtime/io/TestFiles.h"
