@@ -194,7 +194,8 @@ static reference::Indices makeDraws(int64_t rows, uint64_t seed) {
   Numbers random(seed);
   reference::Indices words(rows * reference::drawWords);
   for (int64_t row = 0; row < rows; row += 2) {
-    const Draw draw{0.8F, 40, 0.9F, static_cast<uint32_t>(random.bits() >> 32)};
+    const SamplingParams draw{0.8F, 40, 0.9F,
+                              static_cast<uint32_t>(random.bits() >> 32)};
     std::memcpy(&words[row * reference::drawWords], &draw, sizeof draw);
   }
   return words;

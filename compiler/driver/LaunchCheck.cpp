@@ -54,14 +54,14 @@ struct PlannedStep {
 static std::vector<PlannedStep> planSteps(int64_t tokens,
                                           const schema::PlanT &plan) {
   const int64_t prompt = plan.kv->pageTokens - 4, more = 136, last = 2;
-  const int64_t maxWanted = plan.programs.back()->maxWanted;
+  const int64_t maxOutputRows = plan.programs.back()->maxOutputRows;
   std::vector<PlannedStep> steps;
   int64_t left = tokens;
   auto add = [&](int64_t rows) {
     rows = std::min(rows, left);
     left -= rows;
     if (rows > 0)
-      steps.push_back({rows, rows <= maxWanted});
+      steps.push_back({rows, rows <= maxOutputRows});
   };
   // The fewest and the most rows that come to each of the smaller programs.
   std::vector<int64_t> few;
@@ -225,7 +225,7 @@ size_t LaunchChecker::programFor(const PlannedStep &step) const {
   size_t number = 0;
   while (number + 1 < programs.size() &&
          (programs[number]->maxRows < step.rows ||
-          programs[number]->maxWanted < wanted))
+          programs[number]->maxOutputRows < wanted))
     ++number;
   return number;
 }
@@ -244,9 +244,10 @@ absl::Status LaunchChecker::run(absl::Span<const int32_t> tokens) {
     const absl::Span<const int32_t> part = tokens.subspan(first, step.rows);
     LLAMAC_RETURN_IF_ERROR(
         reference.step(plan.programs[programFor(step)]->name, part, wanted));
-    const absl::Status status = engine->step(
-        {{&sequence, part, step.allWanted ? Wanted::All : Wanted::Last}},
-        [](const LogitsRow &) { return absl::OkStatus(); });
+    const absl::Status status =
+        engine->step({{&sequence, part,
+                       step.allWanted ? OutputRows::All : OutputRows::Last}},
+                     [](const LogitsRow &) { return absl::OkStatus(); });
     // Logits that are no numbers have been found by the launch that gave them.
     if (!status.ok() && exitCode(status) != ExitCode::Accuracy)
       return status;

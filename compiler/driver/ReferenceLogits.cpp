@@ -25,12 +25,13 @@ namespace llamac {
 
 absl::StatusOr<std::vector<float>>
 referenceStep(reference::ReferenceModel &model,
-              absl::Span<const int32_t> tokens, int64_t seen, Wanted wanted) {
+              absl::Span<const int32_t> tokens, int64_t seen,
+              OutputRows outputs) {
   const auto count = static_cast<int32_t>(tokens.size());
   std::vector<int32_t> positions(count);
   std::iota(positions.begin(), positions.end(), static_cast<int32_t>(seen));
-  std::vector<int32_t> rows(wanted == Wanted::All ? count : 1, count - 1);
-  if (wanted == Wanted::All)
+  std::vector<int32_t> rows(outputs == OutputRows::All ? count : 1, count - 1);
+  if (outputs == OutputRows::All)
     std::iota(rows.begin(), rows.end(), 0);
   LLAMAC_ASSIGN_OR_RETURN(
       std::vector<float> logits,
@@ -105,7 +106,7 @@ absl::Status referenceLogits(const std::string &model,
         const std::vector<float> logits,
         referenceStep(*reference,
                       absl::MakeConstSpan(tokens).subspan(first, chunk), first,
-                      Wanted::All));
+                      OutputRows::All));
     LLAMAC_RETURN_IF_ERROR(npy.writeRow(logits));
   }
   return npy.finish();

@@ -29,7 +29,8 @@ namespace llamac {
 /// they are not finite.
 absl::StatusOr<std::vector<float>>
 referenceStep(reference::ReferenceModel &model,
-              absl::Span<const int32_t> tokens, int64_t seen, Wanted wanted);
+              absl::Span<const int32_t> tokens, int64_t seen,
+              OutputRows outputs);
 
 /// Rows of the weights of `checkpoint`, which must outlive the result; a
 /// weight of another type than the checkpoint's is rounded to it first.

@@ -55,7 +55,7 @@ absl::StatusOr<int32_t> ReferenceDecoder::next(absl::Span<const int32_t> tokens,
         maxTokens, "; shorten the prompt or give a larger --ctx-size"));
   LLAMAC_ASSIGN_OR_RETURN(
       const std::vector<float> logits,
-      referenceStep(model, tokens, tokensSeen, Wanted::Last));
+      referenceStep(model, tokens, tokensSeen, OutputRows::Last));
   tokensSeen += count;
   return sampler.sample(logits);
 }

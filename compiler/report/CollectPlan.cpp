@@ -28,7 +28,7 @@ static ProgramFacts collectProgram(const schema::PlanT &plan,
   ProgramFacts program;
   program.name = source.name;
   program.maxRows = source.maxRows;
-  program.maxWanted = source.maxWanted;
+  program.maxWanted = source.maxOutputRows;
   program.arenaBytes = static_cast<int64_t>(source.arenaBytes);
   std::map<uint32_t, size_t> uses;
   int64_t phase = 0;

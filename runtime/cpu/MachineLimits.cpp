@@ -72,7 +72,7 @@ absl::StatusOr<double> readBandwidth(CpuDevice &device) {
 // Multiply-adds
 //===----------------------------------------------------------------------===//
 
-// Enough chains to hide the latency of an operation on two ports.
+// Independent chains (ILP) that hide the latency of an operation on two ports.
 static constexpr int chains = 12;
 static constexpr int64_t rounds = 2'000'000;
 

@@ -27,8 +27,8 @@
 //   MXFP8 32 k      E8M0 scale[16]; E4M3 q[8][16][4], as Q8_0, but that no
 //                   element is NaN: a block with a NaN has the scale NaN
 //
-// The others have 256 k. Their scales are GGUF's bytes, those of 16 rows side
-// by side. A byte of quants holds four bits of a weight of part 2p, of 32 k, in
+// The others have 256 k. Their scales are GGUF's bytes, interleaved for 16
+// rows. A byte of quants holds four bits of a weight of part 2p, of 32 k, in
 // its low half and of one of part 2p + 1 in its high half, in units of four: k
 // = 4g + j of either is in byte [g][r][j].
 //

@@ -80,7 +80,7 @@ private:
   const std::vector<cuda::Function> &functions;
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
   std::vector<std::vector<cuda::DeviceTensorMap>> maps; ///< By launch.
-  /// By rows, wanted rows, whether tokens are chosen and launches timed.
+  /// By rows, output rows, whether tokens are chosen and launches timed.
   std::map<std::tuple<int64_t, int64_t, bool, bool>, cuda::GraphExec> graphs;
   std::vector<cuda::Event> marks; ///< Before each launch, and behind the last.
 };
@@ -311,7 +311,7 @@ absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape,
 absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const StepShape &shape,
                                                       bool isTimed) {
   auto [place, isNew] = graphs.try_emplace(
-      {shape.rows, shape.wanted, shape.samples, isTimed}, nullptr);
+      {shape.rows, shape.outputRows, shape.samples, isTimed}, nullptr);
   if (!isNew)
     return place->second;
   auto graph = capture(shape, isTimed);

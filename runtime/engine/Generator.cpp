@@ -129,7 +129,7 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
     if (options.maxTokens > 0)
       steps = std::min(steps, options.maxTokens - 1);
     LLAMAC_RETURN_IF_ERROR(
-        decoder.follow(first, steps, sampler, [&](int32_t id) {
+        decoder.decode(first, steps, sampler, [&](int32_t id) {
           ++result.times.decodeSteps;
           return take(id);
         }));

@@ -36,7 +36,7 @@ loadPlanTokenizer(const PlanReader &reader) {
       reinterpret_cast<const char *>(bytes.data()), bytes.size()));
 }
 
-/// `plan` with what was tuned for it on `device`; null when there is nothing.
+/// `plan` with its tuned configs on `device`; null when there are none.
 static absl::StatusOr<std::shared_ptr<const PlanReader>>
 planAsTuned(const std::shared_ptr<const PlanReader> &plan, Device &device,
             const VariantCompiler *compiler) {
@@ -50,8 +50,8 @@ planAsTuned(const std::shared_ptr<const PlanReader> &plan, Device &device,
   return tunedPlan(plan, device, *store, compiler);
 }
 
-/// Loads the kernels of the plan as it was tuned, which is then the model's;
-/// what is in the way of that is a warning.
+/// Makes the tuned plan the model's and loads its kernels; an error is a
+/// warning.
 void Model::loadTuned(const VariantCompiler *compiler) {
   auto tuned = planAsTuned(reader, *runsOn, compiler);
   absl::Status status = tuned.status();

@@ -1,4 +1,4 @@
-//===- DiskCache.cpp - What can be made again, on disk --------------------===//
+//===- DiskCache.cpp - Plans, objects and cubins on disk ------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -143,9 +143,10 @@ std::vector<CacheFile> DiskCache::files() const {
   return found;
 }
 
-/// Removes what killed writers left, what nobody uses any more, and the least
-/// recently used files over the limit, but never the one that was used last.
-static void makeRoom() {
+/// Removes temporary files of killed writers, files unused for 30 days, and the
+/// least recently used ones over the limit, but never the most recently used
+/// one.
+static void evict() {
   constexpr std::chrono::hours writingFor(1), unusedFor(24 * 30);
   std::vector<CacheFile> files;
   for (const CacheKind kind : cacheKinds)
@@ -238,23 +239,23 @@ absl::Status DiskCache::write(const std::string &key,
 }
 
 void DiskCache::keep(const std::string &key, absl::string_view bytes) const {
-  absl::Status kept;
+  absl::Status status;
   // The folder may be deleted at any time, and is then made again.
   for (int attempt = 0; attempt < cacheAttempts; ++attempt) {
     if (!usable())
       return;
-    if (kept = write(key, bytes); kept.ok())
+    if (status = write(key, bytes); status.ok())
       return added(key);
   }
-  warn(absl::StrCat(name(), " are not cached: ", kept.message()));
+  warn(absl::StrCat(name(), " are not cached: ", status.message()));
 }
 
 void DiskCache::added(const std::string &key) const {
   chmod(pathOf(key).c_str(), 0600);
   // Plans are large and few, the others small and many.
-  static std::atomic<bool> madeRoom = false;
-  if (kind == CacheKind::Plans || !madeRoom.exchange(true))
-    makeRoom();
+  static std::atomic<bool> evicted = false;
+  if (kind == CacheKind::Plans || !evicted.exchange(true))
+    evict();
 }
 
 } // namespace llamac

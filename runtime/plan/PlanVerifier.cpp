@@ -27,7 +27,7 @@
 
 namespace llamac {
 
-// Limits no honest plan comes near; they bound what a damaged one can ask for.
+// Far above any valid plan; they bound what a damaged one can ask for.
 static constexpr uint64_t maxRows = uint64_t{1} << 20;
 static constexpr uint64_t maxSize = uint64_t{1} << 31;
 static constexpr uint64_t maxBytes = uint64_t{1} << 44;
@@ -408,7 +408,7 @@ bool Verifier::checkLaunch(const schema::ProgramT &program,
     return false;
   const int64_t rows = launch.rows == schema::RowSymbol::Tokens
                            ? program.maxRows
-                           : program.maxWanted;
+                           : program.maxOutputRows;
   const int64_t blocks =
       launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
   if (!at["items x row blocks"].isIn(launch.items * blocks, 1, maxItems) ||
@@ -476,13 +476,13 @@ bool Verifier::checkMap(const schema::ProgramT &program,
 bool Verifier::checkProgram(const schema::ProgramT &program,
                             const Place &at) const {
   if (!at["rows"].isIn(program.maxRows, 1, maxRows) ||
-      !at["wanted rows"].isIn(program.maxWanted, 1,
+      !at["output rows"].isIn(program.maxOutputRows, 1,
                               static_cast<uint64_t>(program.maxRows)))
     return false;
   if (program.arenaBytes > maxBytes)
     return at["arena"].wrong(absl::StrCat("at most ", maxBytes, " bytes"),
                              program.arenaBytes);
-  const auto rows = static_cast<uint64_t>(program.maxWanted);
+  const auto rows = static_cast<uint64_t>(program.maxOutputRows);
   if (!at["logits"].isInArena(program, program.logitsOffset,
                               rows * static_cast<uint64_t>(config.vocabSize) *
                                   sizeof(float),

@@ -67,7 +67,7 @@ absl::Status logitsCommand(const std::shared_ptr<const Model> &model,
   for (int64_t first = 0; first < count; first += chunk) {
     const auto part = absl::MakeConstSpan(tokens).subspan(first, chunk);
     LLAMAC_RETURN_IF_ERROR(engine->step(
-        {{&sequence, part, Wanted::All}},
+        {{&sequence, part, OutputRows::All}},
         [&](const LogitsRow &row) { return writer.writeRow(row.values); }));
   }
   return writer.finish();

@@ -190,11 +190,11 @@ static std::vector<StepPlan> stepsOf(const schema::PlanT &plan,
   if (isPrefill)
     shapes = {shapes[2], shapes[1], shapes[0]};
   std::vector<StepPlan> steps;
-  for (const auto &[wanted, before] : shapes) {
+  for (const auto &[asked, before] : shapes) {
     const int64_t rows =
-        std::min(std::clamp(wanted, least, most),
+        std::min(std::clamp(asked, least, most),
                  isPrefill ? plan.context
-                           : std::min(plan.kv->maxSequences, of.maxWanted));
+                           : std::min(plan.kv->maxSequences, of.maxOutputRows));
     const int64_t tokens = isPrefill ? rows : 1;
     if (rows >= least)
       steps.push_back(
@@ -253,10 +253,10 @@ absl::Status StepRunner::run(StepPlan &step, absl::FunctionRef<bool()> isOver,
     while (sequence.length() < step.before && !isOver())
       LLAMAC_RETURN_IF_ERROR(engine->step(
           {{&sequence, next(std::min(piece, step.before - sequence.length())),
-            Wanted::None}},
+            OutputRows::None}},
           ignoreLogits));
     lengths.push_back(sequence.length());
-    batch.push_back({&sequence, next(step.tokens), Wanted::Last});
+    batch.push_back({&sequence, next(step.tokens), OutputRows::Last});
   }
   step.before = lengths.front();
   pending = &work;
@@ -571,7 +571,7 @@ absl::Status ProgramTuner::compareSteps(const StepShape &shape,
         const std::vector<uint8_t> logits,
         readMemory(
             memory, {schema::OperandKind::Arena, 0, program.logitsOffset},
-            static_cast<uint64_t>(shape.wanted * plan.config->vocabSize) *
+            static_cast<uint64_t>(shape.outputRows * plan.config->vocabSize) *
                 sizeof(float)));
     if (stepConfigs[i] == tuned)
       expected = logits;

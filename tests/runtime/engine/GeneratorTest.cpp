@@ -223,10 +223,10 @@ TEST_F(GeneratorTest, APlanThatSamplesGetsTheDrawsOfTheSeed) {
     ASSERT_TRUE(sampler.ok());
     std::vector<int> expected, all = prompt;
     for (int i = 0; i < 6; ++i) {
-      const Draw draw = sampler->nextDraw();
+      const SamplingParams draw = sampler->nextParams();
       EXPECT_EQ(draw.temperature, 0.8f);
       EXPECT_EQ(draw.topP, 0.9f);
-      expected.push_back(toy::drawnToken(draw.unit, 20));
+      expected.push_back(toy::drawnToken(draw.uniform, 20));
       all.push_back(expected.back());
     }
     if (toy::isPoisoned(all))

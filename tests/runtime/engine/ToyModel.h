@@ -36,7 +36,7 @@ struct ToyPlan {
 };
 
 /// A sound plan with programs of 1, 4 and 8 rows, of which 1, 2 and 3 are
-/// wanted, and a tokenizer.
+/// asked for, and a tokenizer.
 ToyPlan makeToyPlan();
 
 /// Makes the plan choose tokens: greedily, or by drawnToken().
