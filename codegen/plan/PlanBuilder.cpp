@@ -239,7 +239,7 @@ absl::StatusOr<uint32_t> PlanBuilder::weightNumber(plan::WeightOp op) {
   std::optional<DataType> element =
       parseDataType(llama::elementTypeName(type.getElementType()).str());
   if (!element)
-    return internalError("a weight's element type is none of a plan's");
+    return internalError("a weight's element type is not one of a plan's");
   auto weight = std::make_unique<schema::WeightT>();
   weight->name = op.getName().str();
   weight->type = toPlan(*element);

@@ -54,7 +54,7 @@ public:
 
   /// Adds a section that holds `bytes`; its number is for the manifest.
   /// Errors of this and the functions below: memory when the disk is full,
-  /// device for any other failure; the writer is of no use afterwards.
+  /// device for any other failure; the writer is unusable afterwards.
   absl::StatusOr<uint32_t> addSection(SectionKind kind,
                                       absl::Span<const uint8_t> bytes);
 

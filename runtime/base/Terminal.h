@@ -30,9 +30,8 @@ void printText(std::FILE *out, absl::string_view lines);
 /// Prints "warning: text" to stderr, as one line.
 void printWarning(absl::string_view text);
 
-/// First in main: standard streams that are closed become ones that cannot be
-/// written, lest a file that is opened later takes their number and what is
-/// printed.
+/// First in main: closed standard streams become ones that cannot be written,
+/// so that no file opened later gets their number and their output.
 void claimStandardStreams();
 
 } // namespace llamac

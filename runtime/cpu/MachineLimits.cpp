@@ -57,7 +57,7 @@ absl::StatusOr<double> readBandwidth(CpuDevice &device) {
   auto *bytes = static_cast<uint8_t *>(buffer->address());
   const uint64_t share =
       readBytes / static_cast<uint64_t>(device.threads()) / 64 * 64;
-  // Each thread's part comes into being near it.
+  // First touch puts each thread's part near it.
   LLAMAC_RETURN_IF_ERROR(device.run([&](int thread) {
     std::memset(bytes + static_cast<uint64_t>(thread) * share, 1, share);
   }));

@@ -46,7 +46,7 @@
 // or'ed for all the p of a word: h[g] in Q5_K, h[p / 2][g] in Q6_K.
 //
 // So a packed weight has its format's own size but for the padding to 16 rows
-// and 64 bytes, and one layout serves every instruction set.
+// and 64 bytes, and one layout is for all instruction sets.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,7 +35,7 @@ FileCalls FileCalls::system() {
       [](const char *from, const char *to) { return std::rename(from, to); }};
 }
 
-/// Whether `path` is that of something a rename would put an end to.
+/// Whether a rename to `path` would replace a device or pipe.
 static bool isDevice(const std::string &path) {
   struct stat info;
   return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) &&
@@ -49,8 +49,8 @@ AtomicFile::AtomicFile(absl::string_view path, FileCalls calls)
     folder = "./";
 }
 
-/// A writer locks its temporary file for as long as it lives: one that nobody
-/// locks was left by a writer that was killed.
+/// A writer locks its temporary file for as long as it lives: an unlocked one
+/// was left by a killed writer.
 static void removeAbandoned(const std::string &folder,
                             const std::string &prefix) {
   std::error_code error;

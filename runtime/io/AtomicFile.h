@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Bytes go to a temporary file beside the final one, which commit() syncs and
-// renames: whoever looks sees the old file or the new one, whatever happens in
+// renames: readers see the old file or the new one, whatever happens in
 // between. A tool that is interrupted removes the temporary file; one that was
 // killed leaves it to the next writer of the same file.
 //

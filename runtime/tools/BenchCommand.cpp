@@ -65,7 +65,7 @@ private:
   int64_t batch;
   std::vector<Sequence> sequences;
   std::vector<Sampler> samplers;
-  std::vector<int32_t> next; // What each sequence goes on with.
+  std::vector<int32_t> next; // By sequence.
 };
 
 } // namespace

@@ -179,8 +179,8 @@ static std::vector<StepPlan> stepsOf(const schema::PlanT &plan,
   const int64_t most = of.maxRows;
   const int64_t least =
       program == 0 ? 1 : plan.programs[program - 1]->maxRows + 1;
-  // Prefill is of one prompt, from the longest past to none, and decode goes on
-  // with the tokens it has: so no token is computed twice.
+  // Prefill is of one prompt, from the longest past to none, and decode appends
+  // to the tokens it has: so no token is computed twice.
   const bool isPrefill = program != 0 && program + 1 == plan.programs.size();
   std::vector<std::pair<int64_t, int64_t>> shapes = {
       {most, 0},
