@@ -32,7 +32,7 @@ TEST_P(WeightPacking, EveryStoredBitHasAPlaceOfItsOwn) {
   const int64_t rows = 35;
   const size_t bytes = rows * dataTypeBytes(type(), cols());
   const auto bitAt = [](const std::vector<uint8_t> &from, size_t i) {
-    return from[i / 8] >> i % 8 & 1;
+    return size_t{from[i / 8]} >> i % 8 & 1;
   };
   // A NaN changes the scale of its block in MXFP8; without one of these bits no
   // element is NaN.
@@ -54,7 +54,7 @@ TEST_P(WeightPacking, EveryStoredBitHasAPlaceOfItsOwn) {
       const std::vector<uint8_t> packed =
           pack([k](size_t i) { return i >> k & 1; });
       for (size_t place = 0; place < numbers.size(); ++place)
-        numbers[place] |= size_t{bitAt(packed, place)} << k;
+        numbers[place] |= bitAt(packed, place) << k;
     }
     std::vector<int> places(8 * bytes);
     for (size_t place = 0; place < numbers.size(); ++place)
