@@ -80,7 +80,6 @@ absl::StatusOr<ComputeCapability> Driver::capabilityOf(DeviceId device) const {
 absl::StatusOr<DeviceTensorMap>
 Driver::encodeTensorMap(void *base, const TensorMapShape &shape) const {
   // CU_TENSOR_MAP_...; swizzles of 0, 32, 64 and 128 bytes are 0 to 3.
-  constexpr int unsigned16 = 1, float32 = 7;
   constexpr int noInterleave = 0, fillWithZeros = 0, promoteTo128Bytes = 2;
   const int swizzle = std::bit_width(shape.swizzleBytes / 32);
   // The inner dimension comes first; it has no stride.
@@ -91,7 +90,9 @@ Driver::encodeTensorMap(void *base, const TensorMapShape &shape) const {
   DeviceTensorMap map;
   LLAMAC_RETURN_IF_ERROR(
       check(cuTensorMapEncodeTiled(
-                &map, shape.elementBytes == 4 ? float32 : unsigned16,
+                &map,
+                shape.elementBytes == 4 ? TensorMapType::Float32
+                                        : TensorMapType::Unsigned16,
                 /*rank=*/2, base, extents, strides, box, steps, noInterleave,
                 swizzle, promoteTo128Bytes, fillWithZeros),
             absl::StrCat("cuTensorMapEncodeTiled of ", shape.rows, " rows of ",

@@ -79,6 +79,11 @@ struct LaunchConfig {
   unsigned attributeCount = 0;
 };
 
+/// CU_TENSOR_MAP_DATA_TYPE_...
+struct TensorMapType {
+  enum Type : int { Unsigned16 = 1, Float32 = 7 };
+};
+
 /// A CUtensorMap, which a kernel is given by value.
 struct alignas(64) DeviceTensorMap {
   uint64_t words[16];
