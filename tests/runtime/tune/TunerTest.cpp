@@ -5,11 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Variants are other kernels of the toy model, which the compiler of the tests
-// finds compiled in the plan.
-//
-//===----------------------------------------------------------------------===//
 
 #include "runtime/tune/Tuner.h"
 
@@ -27,6 +22,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+/// Finds variants, other kernels of the toy model, compiled in the plan.
 class ToyCompiler final : public VariantCompiler {
 public:
   explicit ToyCompiler(const std::string &path)
