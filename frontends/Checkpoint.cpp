@@ -8,12 +8,12 @@
 
 #include "frontends/Checkpoint.h"
 
+#include "frontends/ByteCursor.h"
 #include "frontends/Files.h"
 #include "frontends/gguf/GgufCheckpoint.h"
 #include "frontends/huggingface/HuggingFaceCheckpoint.h"
 #include "frontends/meta/MetaCheckpoint.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -8,8 +8,8 @@
 
 #include "frontends/Files.h"
 
+#include "frontends/ByteCursor.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"

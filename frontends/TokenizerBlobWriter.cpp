@@ -8,8 +8,8 @@
 
 #include "frontends/TokenizerBlobWriter.h"
 
+#include "frontends/ByteCursor.h"
 #include "runtime/engine/tokenizer/TokenizerBlobLayout.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/strings/str_cat.h"
 

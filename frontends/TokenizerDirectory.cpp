@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/ByteCursor.h"
 #include "frontends/TokenizerSources.h"
-#include "runtime/io/ByteCursor.h"
 #include "runtime/io/MappedFile.h"
 
 #include "absl/strings/ascii.h"

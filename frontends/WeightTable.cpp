@@ -8,8 +8,8 @@
 
 #include "frontends/WeightTable.h"
 
+#include "frontends/ByteCursor.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -18,7 +18,7 @@
 #include "codegen/KernelOps.h"
 #include "ir/kernel/Target.h"
 #include "ir/kernel/TargetNumerics.h"
-#include "runtime/cpu/Processor.h"
+#include "codegen/cpu/Processor.h"
 
 #include "llamac/cpu/config.h"
 

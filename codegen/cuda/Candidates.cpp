@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/Configs.h"
-#include "runtime/cuda/Occupancy.h"
+#include "codegen/cuda/Occupancy.h"
 
 #include "mlir/IR/OwningOpRef.h"
 

@@ -142,7 +142,7 @@ absl::StatusOr<schema::ProgramT> PlanBuilder::programOf(plan::ProgramOp op) {
   schema::ProgramT program;
   program.name = op.getSymName().str();
   program.maxRows = op.getMaxRowsAttr().getInt();
-  program.maxWanted = op.getMaxLogitsRowsAttr().getInt();
+  program.maxOutputRows = op.getMaxLogitsRowsAttr().getInt();
   program.arenaBytes = op.getArenaBytes().value_or(0);
   for (Operation &inner : op.getBody().front()) {
     if (auto launch = dyn_cast<plan::LaunchOp>(inner)) {
@@ -169,7 +169,7 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
   launch->kernel = kernelNumbers.lookup(op.getKernel());
   launch->rows = op.getRows() == plan::RowSymbol::Tokens
                      ? schema::RowSymbol::Tokens
-                     : schema::RowSymbol::Wanted;
+                     : schema::RowSymbol::Outputs;
   launch->items = op.getGeometry().getItems();
   launch->rowBlock = op.getGeometry().getRowBlock();
   launch->scratchBytes = op.getGeometry().getScratch();
@@ -239,7 +239,7 @@ absl::StatusOr<uint32_t> PlanBuilder::weightNumber(plan::WeightOp op) {
   std::optional<DataType> element =
       parseDataType(llama::elementTypeName(type.getElementType()).str());
   if (!element)
-    return internalError("a weight's element type is none of a plan's");
+    return internalError("a weight's element type is not one of a plan's");
   auto weight = std::make_unique<schema::WeightT>();
   weight->name = op.getName().str();
   weight->type = toPlan(*element);

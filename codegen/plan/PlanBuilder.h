@@ -61,7 +61,7 @@ struct PlanContents {
   std::string tokenizerBlob;    ///< Empty: the model has no tokenizer.
   std::vector<int32_t> stopIds; ///< Besides those the tokenizer knows.
   bool embedWeights = true;     ///< Packed in the plan, or read at load.
-  bool hasWeights = true;       ///< Else there are none, in either way.
+  bool hasWeights = true;       ///< Else there are none at all.
   /// When all is written: an error keeps the plan from getting its name.
   std::function<absl::Status()> checkModel;
 };

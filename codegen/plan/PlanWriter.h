@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan is written as a stream, section by section, to a temporary file
-// beside its destination; finish() makes it durable and gives it its name in
-// one step. Whatever fails or kills the writer before that leaves an older
-// plan of the same name as it was.
+// A plan is written as a stream, section by section, to an AtomicFile; finish()
+// makes it durable and gives it its name in one step. Whatever fails or kills
+// the writer before that leaves an older plan of the same name as it was.
 //
 //   LLAMAC_ASSIGN_OR_RETURN(auto writer, PlanWriter::create("model.plan"));
 //   LLAMAC_ASSIGN_OR_RETURN(uint32_t code,
@@ -28,37 +27,24 @@
 #ifndef LLAMAC_CODEGEN_PLAN_PLANWRITER_H
 #define LLAMAC_CODEGEN_PLAN_PLANWRITER_H
 
-#include "runtime/base/FatalEvents.h"
+#include "runtime/io/AtomicFile.h"
 #include "runtime/plan/PlanFormat.h"
 #include "runtime/plan/plan_generated.h"
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
-#include <functional>
 #include <memory>
-#include <optional>
-#include <sys/types.h>
+#include <string>
+#include <vector>
 
 namespace llamac {
 
-/// The system calls that can fail while a plan is written; tests replace them.
-struct PlanFileCalls {
-  std::function<ssize_t(int, const void *, size_t, off_t)> write;
-  std::function<int(int)> sync;
-  std::function<int(const char *, const char *)> rename;
-
-  /// pwrite, fsync and rename.
-  static PlanFileCalls system();
-};
-
 class PlanWriter {
 public:
-  /// Opens a temporary file in the folder of `path`, and removes temporaries
-  /// of the same plan that killed writers left. Errors: usage when the folder
-  /// cannot be written to.
+  /// Errors: those of AtomicFile::create().
   static absl::StatusOr<std::unique_ptr<PlanWriter>>
-  create(absl::string_view path, PlanFileCalls calls = PlanFileCalls::system());
+  create(absl::string_view path, FileCalls calls = FileCalls::system());
 
   PlanWriter(const PlanWriter &) = delete;
   PlanWriter &operator=(const PlanWriter &) = delete;
@@ -68,7 +54,7 @@ public:
 
   /// Adds a section that holds `bytes`; its number is for the manifest.
   /// Errors of this and the functions below: memory when the disk is full,
-  /// device for any other failure; the writer is of no use afterwards.
+  /// device for any other failure; the writer is unusable afterwards.
   absl::StatusOr<uint32_t> addSection(SectionKind kind,
                                       absl::Span<const uint8_t> bytes);
 
@@ -82,7 +68,7 @@ public:
   absl::Status append(absl::Span<const uint8_t> bytes);
 
   /// Bytes written so far.
-  uint64_t bytesWritten() const { return flushed + buffer.size(); }
+  uint64_t bytesWritten() const { return file->size(); }
 
   /// Writes the manifest, the table and the header, waits until they are on
   /// the disk, and renames the file. A plan that PlanReader would refuse is an
@@ -92,24 +78,12 @@ public:
 private:
   struct HashState;
 
-  PlanWriter(std::string path, PlanFileCalls calls);
+  PlanWriter(std::string path, std::unique_ptr<AtomicFile> file);
 
-  absl::Status openTemporary();
   absl::Status alignTo(uint64_t alignment);
-  absl::Status put(absl::Span<const uint8_t> bytes);
-  absl::Status flush();
-  absl::Status writeAt(absl::Span<const uint8_t> bytes, uint64_t offset);
-  absl::Status failure(absl::string_view what, int error);
 
   std::string path;
-  std::string temporary;
-  std::optional<FileGuard> guard; ///< Of the temporary file.
-  int descriptor = -1;
-  PlanFileCalls calls;
-  bool finished = false;
-
-  std::vector<uint8_t> buffer; ///< Written at `flushed` when it is full.
-  uint64_t flushed = 0;
+  std::unique_ptr<AtomicFile> file;
   std::vector<PlanSection> sections;
   std::unique_ptr<HashState> hash; ///< Of the piece being filled.
 };

@@ -16,20 +16,20 @@
 
 namespace llamac {
 
-// The whole of `source` as `type` in `layout`, packedBytes() of it, made by
-// `threads` threads and given to `sink` in order, in pieces of a few MiB for
-// each thread. Scales that a layout has behind all values are held until then.
-// Errors: those of the reader and of `sink`.
-static absl::Status
-packWeight(const WeightMap &weights, const WeightSource &source, DataType type,
-           schema::WeightLayout layout, int threads,
-           absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink) {
+// Gives `callback` all of `source` as `type` in `layout`, packedBytes() of it
+// in order, packed by `threads` threads in pieces of a few MiB each. Scales
+// that a layout has behind all values come last. Errors: those of the reader
+// and of `callback`.
+static absl::Status packWeight(
+    const WeightMap &weights, const WeightSource &source, DataType type,
+    schema::WeightLayout layout, int threads,
+    absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> callback) {
   WeightPacker packer(
       [&](int64_t first, int64_t count, uint8_t *out) {
         return weights.readRowsAs(source, type, first, count, out);
       },
       type, source.rows, source.cols, layout);
-  // A round: every thread packs a few MiB, then all are given on.
+  // A round: every thread packs a few MiB.
   constexpr uint64_t shareBytes = uint64_t{4} << 20;
   const uint64_t unitBytes = packer.unitBytes();
   const int64_t units = packer.units();
@@ -41,9 +41,9 @@ packWeight(const WeightMap &weights, const WeightSource &source, DataType type,
     LLAMAC_RETURN_IF_ERROR(
         packer.packOnThreads(threads, first, count, buffer.data()));
     LLAMAC_RETURN_IF_ERROR(
-        sink(absl::MakeConstSpan(buffer.data(), count * unitBytes)));
+        callback(absl::MakeConstSpan(buffer.data(), count * unitBytes)));
   }
-  return packer.tail().empty() ? absl::OkStatus() : sink(packer.tail());
+  return packer.tail().empty() ? absl::OkStatus() : callback(packer.tail());
 }
 
 absl::StatusOr<uint32_t>

@@ -15,7 +15,7 @@
 namespace llamac {
 
 /// Adds a section with `weight` in its type and layout, converted from
-/// `source` by all cores; `onBytes` is told of every piece written.
+/// `source` by all cores; `onBytes` gets the size of every piece written.
 absl::StatusOr<uint32_t>
 addWeightSection(PlanWriter &writer, const schema::WeightT &weight,
                  const WeightMap &weights, const WeightSource &source,

@@ -390,7 +390,7 @@ absl::Status Checker::checkTarget() {
     for (size_t first = 0; first < tokens.size(); first += rows)
       LLAMAC_RETURN_IF_ERROR(engine->step(
           {{&sequence, absl::MakeConstSpan(tokens).subspan(first, rows),
-            Wanted::All}},
+            OutputRows::All}},
           [&](const LogitsRow &row) {
             got.insert(got.end(), row.values.begin(), row.values.end());
             return absl::OkStatus();

@@ -10,13 +10,13 @@
 
 #include "codegen/Targets.h"
 #include "codegen/cpu/CpuBackend.h"
+#include "codegen/cpu/Processor.h"
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimBackend.h"
 #include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanJson.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
-#include "runtime/cpu/Processor.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/io/AtomicFile.h"
 

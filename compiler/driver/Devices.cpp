@@ -35,7 +35,9 @@ absl::Span<const DeviceKind> allDevices() {
   static const std::vector<DeviceKind> kinds = [] {
     std::vector<DeviceKind> all(runtimeDevices().begin(),
                                 runtimeDevices().end());
-    all.push_back({"sim", createSim});
+    for (DeviceKind &kind : all)
+      if (kind.target == "sim")
+        kind.create = createSim;
     return all;
   }();
   return kinds;

@@ -169,8 +169,8 @@ static reference::Indices makeSamplingParams(int64_t rows, uint64_t seed) {
   Numbers random(seed);
   reference::Indices words(rows * reference::samplingParamWords);
   for (int64_t row = 0; row < rows; row += 2) {
-    const Draw params{0.8F, 40, 0.9F,
-                      static_cast<uint32_t>(random.bits() >> 32)};
+    const SamplingParams params{0.8F, 40, 0.9F,
+                                static_cast<uint32_t>(random.bits() >> 32)};
     std::memcpy(&words[row * reference::samplingParamWords], &params,
                 sizeof params);
   }

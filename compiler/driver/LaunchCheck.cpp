@@ -53,7 +53,7 @@ struct PlannedStep {
 static std::vector<PlannedStep> planSteps(int64_t tokens,
                                           const schema::PlanT &plan) {
   const int64_t prompt = plan.kv->pageTokens - 4, more = 136, last = 2;
-  const int64_t maxLogitsRows = plan.programs.back()->maxWanted;
+  const int64_t maxLogitsRows = plan.programs.back()->maxOutputRows;
   std::vector<PlannedStep> steps;
   int64_t left = tokens;
   auto add = [&](int64_t rows) {
@@ -224,7 +224,7 @@ size_t LaunchChecker::programFor(const PlannedStep &step) const {
   size_t number = 0;
   while (number + 1 < programs.size() &&
          (programs[number]->maxRows < step.rows ||
-          programs[number]->maxWanted < logitsRows))
+          programs[number]->maxOutputRows < logitsRows))
     ++number;
   return number;
 }
@@ -243,9 +243,10 @@ absl::Status LaunchChecker::run(absl::Span<const int32_t> tokens) {
     const absl::Span<const int32_t> part = tokens.subspan(first, step.rows);
     LLAMAC_RETURN_IF_ERROR(reference.step(plan.programs[programFor(step)]->name,
                                           part, logitsRows));
-    const absl::Status status = engine->step(
-        {{&sequence, part, step.allLogits ? Wanted::All : Wanted::Last}},
-        [](const LogitsRow &) { return absl::OkStatus(); });
+    const absl::Status status =
+        engine->step({{&sequence, part,
+                       step.allLogits ? OutputRows::All : OutputRows::Last}},
+                     [](const LogitsRow &) { return absl::OkStatus(); });
     // The launch that gave NaN logits has been found.
     if (!status.ok() && exitCode(status) != ExitCode::Accuracy)
       return status;

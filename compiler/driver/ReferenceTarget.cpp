@@ -52,7 +52,7 @@ public:
   /// the first `seen` tokens of the only sequence. Accuracy error when they are
   /// not finite.
   absl::StatusOr<std::vector<float>> step(absl::Span<const int32_t> tokens,
-                                          int64_t seen, Wanted logitsOf);
+                                          int64_t seen, OutputRows logitsOf);
 
   const Checkpoint checkpoint;
 
@@ -117,12 +117,12 @@ ReferenceTarget::open(const std::string &model,
 
 absl::StatusOr<std::vector<float>>
 ReferenceTarget::step(absl::Span<const int32_t> tokens, int64_t seen,
-                      Wanted logitsOf) {
+                      OutputRows logitsOf) {
   const auto count = static_cast<int32_t>(tokens.size());
   std::vector<int32_t> positions(count);
   std::iota(positions.begin(), positions.end(), static_cast<int32_t>(seen));
-  std::vector<int32_t> rows(logitsOf == Wanted::All ? count : 1, count - 1);
-  if (logitsOf == Wanted::All)
+  std::vector<int32_t> rows(logitsOf == OutputRows::All ? count : 1, count - 1);
+  if (logitsOf == OutputRows::All)
     std::iota(rows.begin(), rows.end(), 0);
   LLAMAC_ASSIGN_OR_RETURN(
       std::vector<float> logits,
@@ -152,7 +152,7 @@ absl::Status referenceLogits(const std::string &model,
     LLAMAC_ASSIGN_OR_RETURN(
         const std::vector<float> logits,
         target->step(absl::MakeConstSpan(tokens).subspan(first, chunk), first,
-                     Wanted::All));
+                     OutputRows::All));
     LLAMAC_RETURN_IF_ERROR(npy.writeRow(logits));
   }
   return npy.finish();
@@ -166,7 +166,7 @@ absl::StatusOr<int32_t> ReferenceDecoder::next(absl::Span<const int32_t> tokens,
         "context: the prompt makes ", tokensSeen + count, " tokens, it holds ",
         maxTokens, "; shorten the prompt or give a larger --ctx-size"));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                          target.step(tokens, tokensSeen, Wanted::Last));
+                          target.step(tokens, tokensSeen, OutputRows::Last));
   tokensSeen += count;
   return sampler.sample(logits);
 }

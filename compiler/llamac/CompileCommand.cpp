@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 
+#include "codegen/cpu/Processor.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
-#include "runtime/cpu/Processor.h"
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/plan/PlanConfig.h"

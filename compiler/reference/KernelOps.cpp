@@ -270,15 +270,15 @@ static absl::Status attentionMerge(OpCall &call) {
 
 /// As the sampler of plans that leave sampling to the host.
 static absl::StatusOr<int32_t> tokenOf(absl::Span<const float> logits,
-                                       const Draw &draw) {
+                                       const SamplingParams &draw) {
   if (!llvm::all_of(logits, [](float logit) { return std::isfinite(logit); }))
     return -1;
   if (draw.temperature == 0)
-    return mostLikely(logits);
+    return argmax(logits);
   LLAMAC_ASSIGN_OR_RETURN(
       Sampler sampler,
       Sampler::create({draw.temperature, draw.topK, draw.topP, 0}));
-  return sampler.choose(logits, draw.unit * 0x1p-32);
+  return sampler.choose(logits, draw.uniform * 0x1p-32);
 }
 
 static absl::Status sample(OpCall &call) {
@@ -290,7 +290,7 @@ static absl::Status sample(OpCall &call) {
                                       " rows, got ", params.size(), " words"));
   Indices tokens(rows);
   for (int64_t r = 0; r < rows; ++r) {
-    Draw draw;
+    SamplingParams draw;
     std::memcpy(&draw, params.data() + r * samplingParamWords, sizeof draw);
     LLAMAC_ASSIGN_OR_RETURN(tokens[r], tokenOf({logits.data.data() + r * width,
                                                 static_cast<size_t>(width)},

@@ -53,7 +53,7 @@ static Json collectPlanProgram(const schema::PlanT &plan,
   }
   return {{"name", program.name},
           {"max_rows", program.maxRows},
-          {"max_logits_rows", program.maxWanted},
+          {"max_logits_rows", program.maxOutputRows},
           {"arena_bytes", program.arenaBytes},
           {"arena", Json()},
           {"launches", std::move(launches)},

@@ -15,9 +15,9 @@
 
 #include "frontends/gguf/GgufCheckpoint.h"
 
+#include "frontends/ByteCursor.h"
 #include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 #include "runtime/io/Dequantize.h"
 
 #include "absl/container/flat_hash_set.h"

@@ -8,8 +8,8 @@
 
 #include "frontends/gguf/GgufReader.h"
 
+#include "frontends/ByteCursor.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/strings/str_cat.h"

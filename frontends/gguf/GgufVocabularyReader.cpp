@@ -12,11 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/ByteCursor.h"
 #include "frontends/ByteTokens.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"

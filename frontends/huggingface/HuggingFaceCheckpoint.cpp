@@ -15,11 +15,11 @@
 
 #include "frontends/huggingface/HuggingFaceCheckpoint.h"
 
+#include "frontends/ByteCursor.h"
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
 #include "frontends/huggingface/SafetensorsReader.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"

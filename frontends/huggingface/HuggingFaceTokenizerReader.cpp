@@ -12,11 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/ByteCursor.h"
 #include "frontends/ByteTokens.h"
+#include "frontends/JsonReader.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
-#include "runtime/io/ByteCursor.h"
-#include "runtime/io/JsonReader.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"

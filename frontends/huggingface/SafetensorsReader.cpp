@@ -8,10 +8,10 @@
 
 #include "frontends/huggingface/SafetensorsReader.h"
 
+#include "frontends/ByteCursor.h"
+#include "frontends/JsonReader.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 #include "runtime/io/CheckedMath.h"
-#include "runtime/io/JsonReader.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"

@@ -15,11 +15,11 @@
 
 #include "frontends/meta/MetaCheckpoint.h"
 
+#include "frontends/ByteCursor.h"
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
 #include "frontends/meta/TorchReader.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"

@@ -16,8 +16,8 @@
 
 #include "frontends/meta/PickleReader.h"
 
+#include "frontends/ByteCursor.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/container/flat_hash_map.h"

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/ByteCursor.h"
 #include "frontends/ByteTokens.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
 #include "runtime/engine/tokenizer/SentencePieceModel.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

@@ -13,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/ByteCursor.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/escaping.h"

@@ -8,10 +8,10 @@
 
 #include "frontends/meta/TorchReader.h"
 
+#include "frontends/ByteCursor.h"
 #include "frontends/meta/PickleReader.h"
 #include "frontends/meta/ZipReader.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/strings/match.h"

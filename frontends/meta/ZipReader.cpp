@@ -15,8 +15,8 @@
 
 #include "frontends/meta/ZipReader.h"
 
+#include "frontends/ByteCursor.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/ByteCursor.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/strings/match.h"

@@ -125,7 +125,7 @@ void endOutOfMemory() {
   end(ExitCode::Memory, {"not enough memory; free some or raise the limit"});
 }
 
-/// Ends the process as `signal` does where nobody handles it.
+/// Ends the process by the default action of `signal`.
 static void endByDefault(int signal) {
   beginEnd();
   std::signal(signal, SIG_DFL);

@@ -10,6 +10,8 @@
 
 #include "runtime/base/Status.h"
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -54,6 +56,14 @@ std::string printable(absl::string_view text) {
     text.remove_prefix(length == 0 ? 1 : length);
   }
   return shown;
+}
+
+std::string quoteForMessage(absl::string_view text) {
+  constexpr size_t limit = 80;
+  if (text.size() <= limit)
+    return absl::StrCat("\"", absl::CHexEscape(text), "\"");
+  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, limit)), "\"... (",
+                      text.size(), " bytes)");
 }
 
 void printText(std::FILE *out, absl::string_view lines) {

@@ -20,15 +20,18 @@ namespace llamac {
 /// "\x1b": a name out of a file must not move the cursor or retitle the window.
 std::string printable(absl::string_view text);
 
+/// `text` in quotes for a message: at most 80 bytes, all but printable ASCII
+/// escaped.
+std::string quoteForMessage(absl::string_view text);
+
 /// Prints lines, each of them printable().
 void printText(std::FILE *out, absl::string_view lines);
 
 /// Prints "warning: text" to stderr, as one line.
 void printWarning(absl::string_view text);
 
-/// First in main: standard streams that are closed become ones that cannot be
-/// written, lest a file that is opened later takes their number and what is
-/// printed.
+/// First in main: closed standard streams become ones that cannot be written,
+/// so that no file opened later gets their number and their output.
 void claimStandardStreams();
 
 } // namespace llamac

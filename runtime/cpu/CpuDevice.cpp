@@ -40,7 +40,7 @@ absl::StatusOr<size_t> CpuDevice::chooseCode(const schema::PlanT &plan) const {
   for (const auto &code : plan.code)
     levels.push_back(code->isa);
   auto choice = chooseIsaLevel(levels, limit);
-  // Who asked for less than the machine has can ask for more.
+  // A limit below the machine's can be raised.
   if (!choice.ok() && limit < hostIsaLevel())
     return usageError(choice.status().message());
   return choice;

@@ -10,7 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CodeObject.h"
-#include "runtime/cpu/WorkShares.h"
+#include "runtime/cpu/WorkStealing.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -42,13 +42,13 @@ public:
 
 private:
   void runThread(int thread, const StepShape &shape);
-  void runShare(size_t launch, int64_t rows, int thread);
+  void runItems(size_t launch, int64_t rows, int thread);
 
   CpuDevice &device;
   std::vector<void *> args; ///< Of all launches, one after the other.
   std::vector<BoundLaunch> launches;
   std::vector<void *> scratch; ///< By thread.
-  WorkShares shares;
+  WorkStealing work;
 };
 
 class CpuCode final : public LoadedCode {
@@ -69,7 +69,7 @@ private:
   CpuDevice &device;
   std::shared_ptr<const PlanReader> plan;
   std::unique_ptr<CodeObject> object;
-  /// Of kernels that are variants, by their bytes.
+  /// Of variants, by their bytes.
   std::map<const std::string *, std::unique_ptr<CodeObject>> variants;
   std::string level;
   std::vector<CpuKernel> kernels;               ///< By the plan's number.
@@ -83,7 +83,7 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
                        const ProgramBindings &bindings,
                        std::vector<void *> scratch)
     : PreparedProgram(program), device(device), scratch(std::move(scratch)),
-      shares(program.launches.size(), device.threads()) {
+      work(program.launches.size(), device.threads()) {
   for (const auto &launch : program.launches)
     for (const schema::Operand &operand : launch->operands)
       args.push_back(addressOf(operand, bindings));
@@ -97,42 +97,41 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
 
 absl::Status CpuProgram::run(const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-  shares.nextStep();
+  work.nextStep();
   return device.run([&](int thread) { runThread(thread, shape); });
 }
 
-/// The rows of a launch in a step of `shape`.
 absl::Status CpuProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
-  shares.nextStep();
+  work.nextStep();
   const int64_t rows = rowsOf(launches[launch].rows, shape);
   return rows == 0
              ? absl::OkStatus()
-             : device.run([&](int thread) { runShare(launch, rows, thread); });
+             : device.run([&](int thread) { runItems(launch, rows, thread); });
 }
 
 void CpuProgram::runThread(int thread, const StepShape &shape) {
-  bool mustMeet = false;
+  bool needsBarrier = false;
   for (size_t launch = 0; launch < launches.size(); ++launch) {
     // A launch without work passes its barrier on to the next.
-    mustMeet |= launches[launch].barrier;
+    needsBarrier |= launches[launch].barrier;
     const int64_t rows = rowsOf(launches[launch].rows, shape);
     if (rows == 0)
       continue;
-    if (mustMeet)
+    if (needsBarrier)
       device.barrier();
-    mustMeet = false;
-    runShare(launch, rows, thread);
+    needsBarrier = false;
+    runItems(launch, rows, thread);
   }
 }
 
-void CpuProgram::runShare(size_t launch, int64_t rows, int thread) {
+void CpuProgram::runItems(size_t launch, int64_t rows, int thread) {
   const BoundLaunch &bound = launches[launch];
   const int64_t items = bound.items * rowBlocks(bound.rowBlock, rows);
   int64_t lastBlock = -1;
-  for (WorkRange range = shares.take(launch, thread, items); !range.empty();
-       range = shares.take(launch, thread, items)) {
+  for (WorkRange range = work.take(launch, thread, items); !range.empty();
+       range = work.take(launch, thread, items)) {
     const CpuLaunch call{bound.args,      rows,     range.begin, range.end,
                          scratch[thread], lastBlock};
     bound.kernel(&call);

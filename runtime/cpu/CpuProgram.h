@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A program is a list of launches in order. All threads walk the list
-// together: each takes its share of a launch's work items, and they meet where
-// a launch depends on what came before. The share is a fixed part of the items,
-// so a thread finds the weights it read in the last step in its own cache.
+// All threads walk the list of a program's launches together: each takes its
+// share of a launch's work items, with a barrier where a launch depends on
+// those before.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,19 +28,10 @@ static constexpr IsaLevel levels[] = {IsaLevel::Portable, IsaLevel::X86V3,
                                       IsaLevel::X86V4Amx};
 
 absl::string_view isaLevelName(IsaLevel level) {
-  switch (level) {
-  case IsaLevel::Portable:
-    return "portable";
-  case IsaLevel::X86V3:
-    return "x86-64-v3";
-  case IsaLevel::X86V4Vnni:
-    return "x86-64-v4-vnni";
-  case IsaLevel::X86V4Bf16:
-    return "x86-64-v4-bf16";
-  case IsaLevel::X86V4Amx:
-    return "x86-64-v4-amx";
-  }
-  return "";
+  static constexpr absl::string_view names[] = {
+      "portable", "x86-64-v3", "x86-64-v4-vnni", "x86-64-v4-bf16",
+      "x86-64-v4-amx"};
+  return names[static_cast<size_t>(level)];
 }
 
 std::optional<IsaLevel> parseIsaLevel(absl::string_view name) {

@@ -46,7 +46,7 @@ IsaLevel hostIsaLevel();
 
 /// The level to use where the user says `name`: that one; for an empty name
 /// the environment's LLAMAC_ISA, else the machine's best. Usage error for a
-/// name that is none, or of a level that the machine does not run.
+/// name of no level, or of one that the machine does not run.
 absl::StatusOr<IsaLevel> usableIsaLevel(absl::string_view name = "");
 
 /// The place in `names` of the best level that is no better than `limit`;

@@ -9,11 +9,11 @@
 // Compiled by both sides: the runtime, and the freestanding unit that holds a
 // plan's kernels. No header may be included here.
 //
-// A launch is a number of independent work items, given by the kernel's
-// geometry and the step's row count. The runtime cuts [0, items) into ranges
-// and calls the kernel for each, on any thread and in any order; a kernel must
-// give the same bits however the range is cut. A thread's calls for one launch
-// follow each other, so what one leaves in the scratch the next finds there.
+// A launch has a number of independent work items, by the kernel's geometry and
+// the step's row count. The runtime partitions [0, items) into ranges and calls
+// the kernel for each, on any thread and in any order; a kernel gives the same
+// bits for any partition. A thread's calls for one launch are consecutive, so
+// the scratch keeps its contents between them.
 //
 //===----------------------------------------------------------------------===//
 

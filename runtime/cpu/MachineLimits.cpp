@@ -8,10 +8,10 @@
 
 #include "runtime/cpu/MachineLimits.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace llamac {
@@ -19,13 +19,11 @@ namespace llamac {
 // The least seconds that `job` takes on all threads in some tries.
 static absl::StatusOr<double> bestSeconds(CpuDevice &device, int tries,
                                           absl::FunctionRef<void(int)> job) {
-  using Clock = std::chrono::steady_clock;
   double best = 1e30;
   for (int i = 0; i < tries; ++i) {
-    const auto start = Clock::now();
+    const double start = steadySeconds();
     LLAMAC_RETURN_IF_ERROR(device.run(job));
-    best = std::min(
-        best, std::chrono::duration<double>(Clock::now() - start).count());
+    best = std::min(best, steadySeconds() - start);
   }
   return best;
 }
@@ -59,7 +57,7 @@ absl::StatusOr<double> readBandwidth(CpuDevice &device) {
   auto *bytes = static_cast<uint8_t *>(buffer->address());
   const uint64_t share =
       readBytes / static_cast<uint64_t>(device.threads()) / 64 * 64;
-  // Each thread's part comes into being near it.
+  // First touch puts each thread's part near it.
   LLAMAC_RETURN_IF_ERROR(device.run([&](int thread) {
     std::memset(bytes + static_cast<uint64_t>(thread) * share, 1, share);
   }));
@@ -74,7 +72,7 @@ absl::StatusOr<double> readBandwidth(CpuDevice &device) {
 // Multiply-adds
 //===----------------------------------------------------------------------===//
 
-// Enough chains to hide the latency of an operation on two ports.
+// Independent chains (ILP) that hide the latency of an operation on two ports.
 static constexpr int chains = 12;
 static constexpr int64_t rounds = 2'000'000;
 

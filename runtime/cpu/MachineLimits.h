@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The two limits of a roofline, measured with the threads that run kernels.
-// Each takes the best of a few tries: what others on the machine take away is
-// not the limit.
+// The two limits of a roofline, measured with the threads that run kernels;
+// each is the best of a few tries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +20,7 @@ namespace llamac {
 
 /// Bytes a second that all threads together read from memory: each takes its
 /// part of a gibibyte in four streams, as products read panels. Memory error
-/// when there is no such room.
+/// when that is not free.
 absl::StatusOr<double> readBandwidth(CpuDevice &device);
 
 /// Operations a second of fused multiply-adds in f32, two each, in registers of

@@ -27,8 +27,8 @@
 //   MXFP8 32 k      E8M0 scale[16]; E4M3 q[8][16][4], as Q8_0, but that no
 //                   element is NaN: a block with a NaN has the scale NaN
 //
-// The others have 256 k. Their scales are GGUF's bytes, those of 16 rows side
-// by side. A byte of quants holds four bits of a weight of part 2p, of 32 k, in
+// The others have 256 k. Their scales are GGUF's bytes, interleaved for 16
+// rows. A byte of quants holds four bits of a weight of part 2p, of 32 k, in
 // its low half and of one of part 2p + 1 in its high half, in units of four: k
 // = 4g + j of either is in byte [g][r][j].
 //
@@ -46,7 +46,7 @@
 // or'ed for all the p of a word: h[g] in Q5_K, h[p / 2][g] in Q6_K.
 //
 // So a packed weight has its format's own size but for the padding to 16 rows
-// and 64 bytes, and one layout serves every instruction set.
+// and 64 bytes, and one layout is for all instruction sets.
 //
 //===----------------------------------------------------------------------===//
 

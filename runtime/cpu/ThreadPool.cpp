@@ -48,17 +48,17 @@ static void futex(const std::atomic<uint32_t> &word, int operation,
 
 // Both sides write, then read the other's word, in one total order: either the
 // waiter sees the new number or the waker sees the sleeper.
-void WaitWord::advance() {
+void EventCount::advance() {
   word.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers.load(std::memory_order_seq_cst) != 0)
     futex(word, FUTEX_WAKE, INT_MAX);
 }
 
-WaitWord::WaitWord() : spinNanoseconds(longestSpin) {}
+EventCount::EventCount() : spinNanoseconds(longestSpin) {}
 
 // A wait that ends while spinning lengthens the next one's spin by an eighth,
 // one that does not halves it; a trial that succeeds makes it long at once.
-bool WaitWord::spin(uint32_t old) {
+bool EventCount::spin(uint32_t old) {
   const uint32_t learnt = spinNanoseconds.load(std::memory_order_relaxed);
   const bool trial =
       learnt < longestSpin &&
@@ -86,7 +86,7 @@ bool WaitWord::spin(uint32_t old) {
   return false;
 }
 
-void WaitWord::waitWhile(uint32_t old) {
+void EventCount::waitWhile(uint32_t old) {
   if (spin(old))
     return;
   sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -100,7 +100,7 @@ void Barrier::arriveAndWait() {
   const uint32_t now = generation.load();
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < threads)
     return generation.waitWhile(now);
-  // The count is back at 0 before anyone can come again.
+  // The count is back at 0 before any thread can arrive again.
   arrived.store(0, std::memory_order_relaxed);
   generation.advance();
 }
@@ -111,17 +111,17 @@ ThreadPool::ThreadPool(int threads) {
     try {
       workers.emplace_back([this, i] { work(i); });
     } catch (const std::system_error &) {
-      break; // The system's limit; the pool is as large as it lets it be.
+      break; // The system's limit: the pool is smaller.
     }
   }
   // Workers touch the barrier only once a job has been given.
-  meeting = std::make_unique<Barrier>(size());
+  stepBarrier = std::make_unique<Barrier>(size());
 }
 
 ThreadPool::~ThreadPool() {
   if (isForked()) {
     for (std::thread &worker : workers)
-      worker.detach(); // There is nobody to wait for.
+      worker.detach(); // The child has no such thread.
     return;
   }
   current = nullptr;

@@ -6,18 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A decode step is hundreds of launches of some ten microseconds each, so what
-// a thread waits between them decides. The threads are woken once for a whole
-// step and meet at barriers in it.
+// A decode step is hundreds of launches of some ten microseconds each, so waits
+// between them must be short. The threads are woken once for a whole step and
+// synchronise at barriers in it.
 //
-// A thread that waits first spins: on an idle machine what it waits for is
-// nearly always less than a few microseconds away, and sleeping would cost
-// more. On a machine that others use too, the thread it waits for may have lost
-// its core, and spinning then wastes the very time the scheduler would give it;
-// the waiting thread should sleep at once. So how long to spin is learnt from
-// how the last waits ended. (Yielding the processor instead of sleeping was
-// tried: with six other processes on two cores a step took 80 times as long, as
-// each yield gives way to all of them.)
+// A waiting thread spins first: on an idle machine the wait is nearly always
+// under a few microseconds, and sleeping would cost more. On a busy machine the
+// awaited thread may have lost its core, and spinning takes the time that the
+// scheduler would give it: the waiting thread should sleep at once. So the spin
+// time is learnt from how the last waits ended. (Yielding instead of sleeping
+// was tried: with six other processes on two cores a step took 80 times as
+// long, as each yield lets all of them run.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,14 +34,14 @@
 
 namespace llamac {
 
-/// A number that threads wait on to change.
-class WaitWord {
+/// An event count: threads wait for its number to change.
+class EventCount {
 public:
-  WaitWord();
+  EventCount();
 
   uint32_t load() const { return word.load(std::memory_order_acquire); }
 
-  /// Adds one and wakes all who wait.
+  /// Adds one and wakes all waiting threads.
   void advance();
 
   /// Returns once the number is no longer `old`.
@@ -53,7 +52,7 @@ private:
 
   alignas(64) std::atomic<uint32_t> word{0};
   alignas(64) std::atomic<uint32_t> sleepers{0};
-  /// What the waiters have learnt; races between them do no harm.
+  /// Learnt by the waiters; races between them do no harm.
   alignas(64) std::atomic<uint32_t> spinNanoseconds;
   std::atomic<uint32_t> failures{0};
 };
@@ -63,13 +62,13 @@ class Barrier {
 public:
   explicit Barrier(int threads) : threads(static_cast<uint32_t>(threads)) {}
 
-  /// Returns once all threads have come; what each wrote before is seen by all.
+  /// Returns once all threads have arrived; each sees what all wrote before.
   void arriveAndWait();
 
 private:
   const uint32_t threads;
   alignas(64) std::atomic<uint32_t> arrived{0};
-  WaitWord generation;
+  EventCount generation;
 };
 
 class ThreadPool {
@@ -83,8 +82,8 @@ public:
 
   int size() const { return static_cast<int>(workers.size()) + 1; }
 
-  /// Whether this is a child of the process that made the pool: fork() copies
-  /// none of its workers, and run() would wait for them for ever.
+  /// Whether this is a forked child of the pool's process: it has none of the
+  /// workers, and run() would wait for them for ever.
   bool isForked() const { return !workers.empty() && getpid() != owner; }
 
   /// Calls `job(thread)` on every thread and returns when all have returned.
@@ -94,7 +93,7 @@ public:
   /// Within a job that all threads run: waits for all of them.
   void barrier() {
     if (!workers.empty())
-      meeting->arriveAndWait();
+      stepBarrier->arriveAndWait();
   }
 
 private:
@@ -102,8 +101,8 @@ private:
 
   const pid_t owner = getpid();
   std::vector<std::thread> workers;
-  std::unique_ptr<Barrier> meeting;
-  WaitWord jobs; ///< One more for each job, and one to stop.
+  std::unique_ptr<Barrier> stepBarrier;
+  EventCount jobs; ///< One more for each job, and one to stop.
   const absl::FunctionRef<void(int)> *current = nullptr; ///< Null to stop.
 };
 

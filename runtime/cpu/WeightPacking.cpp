@@ -12,7 +12,7 @@
 // hold the pairs of k that the panel layout keeps, so four of them are one unit
 // and need not be taken apart. The fifth bits of Q5_0 and Q5_1 do: bit k of
 // GGUF's word is bit k / 4 of byte k % 4 in the panel's. And so do the quants
-// of Q5_K and Q6_K, which are dealt out to bytes of four bits and what is
+// of Q5_K and Q6_K, which are split into bytes of four bits and what is
 // beyond them.
 //
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,7 @@ struct Field {
   int width;  ///< Bytes of a unit: 1, 2 or 4.
   int count;
   int target;        ///< In the panel's block.
-  bool bits = false; ///< Words whose bits are dealt out to their bytes.
+  bool bits = false; ///< Words whose bits are spread over their bytes.
 };
 
 struct Layout {
@@ -109,19 +109,11 @@ static uint32_t loadWord(const uint8_t *from) {
 static void storeWord(uint8_t *to, uint32_t word) { std::memcpy(to, &word, 4); }
 
 // The bits of `word`, bit k at bit k / 4 of byte k % 4.
-static uint32_t dealBits(uint32_t word) {
-  uint32_t dealt = 0;
+static uint32_t spreadBits(uint32_t word) {
+  uint32_t spread = 0;
   for (int k = 0; k < 32; ++k)
-    dealt |= (word >> k & 1) << (k % 4 * 8 + k / 4);
-  return dealt;
-}
-
-// Its inverse.
-static uint32_t gatherBits(uint32_t dealt) {
-  uint32_t word = 0;
-  for (int k = 0; k < 32; ++k)
-    word |= (dealt >> (k % 4 * 8 + k / 4) & 1) << k;
-  return word;
+    spread |= (word >> k & 1) << (k % 4 * 8 + k / 4);
+  return spread;
 }
 
 // Moves the units of one field of one row's block: `width` is a constant so
@@ -132,14 +124,6 @@ static void packField(const Field &field, const uint8_t *stored,
   for (ptrdiff_t i = 0; i < field.count; ++i)
     std::memcpy(block + field.target + i * panelRows * width,
                 stored + field.offset + i * width, width);
-}
-
-template <int width>
-static void unpackField(const Field &field, const uint8_t *block,
-                        uint8_t *stored) {
-  for (ptrdiff_t i = 0; i < field.count; ++i)
-    std::memcpy(stored + field.offset + i * width,
-                block + field.target + i * panelRows * width, width);
 }
 
 static constexpr uint32_t everyByte(uint32_t byte) { return byte * 0x01010101; }
@@ -174,28 +158,6 @@ struct StoredQuants {
     return (loadWord(stored + nibbles) >> nibbleShift & everyByte(15)) |
            (loadWord(stored + extra) >> extraShift & extraMask) << 4;
   }
-  /// Over zeros.
-  void write(uint8_t *stored, uint32_t weights) const {
-    storeWord(stored + nibbles, loadWord(stored + nibbles) |
-                                    (weights & everyByte(15)) << nibbleShift);
-    storeWord(stored + extra, loadWord(stored + extra) |
-                                  (weights >> 4 & extraMask) << extraShift);
-  }
-};
-
-/// Where a panel's block has them for parts 2 * pair and 2 * pair + 1, from one
-/// row's first word on.
-struct PackedQuants {
-  int nibbles;
-  int extra, rotation;
-
-  PackedQuants(const Layout &layout, int pair, int group) {
-    const int pairsOfWord = 4 / layout.extraBits;
-    const int word = 4 * panelRows;
-    nibbles = layout.extraBytes() + (pair * 8 + group) * word;
-    extra = (pair / pairsOfWord * 8 + group) * word;
-    rotation = pair % pairsOfWord * 2 * layout.extraBits;
-  }
 };
 } // namespace
 
@@ -203,36 +165,22 @@ struct PackedQuants {
 static void packQuants(const Layout &layout, const uint8_t *stored,
                        uint8_t *lane) {
   const int bits = layout.extraBits;
+  const int pairsOfWord = 4 / bits, word = 4 * panelRows;
   const uint32_t low = everyByte((1 << bits) - 1);
   for (int group = 0; group < 8; ++group)
     for (int pair = 0; pair < 4; ++pair) {
       const uint32_t first = StoredQuants(bits, 2 * pair, group).read(stored);
       const uint32_t second =
           StoredQuants(bits, 2 * pair + 1, group).read(stored);
-      const PackedQuants at(layout, pair, group);
-      storeWord(lane + at.nibbles, (first & everyByte(15)) |
-                                       (second >> bits & everyByte(15)) << 4);
+      storeWord(lane + layout.extraBytes() + (pair * 8 + group) * word,
+                (first & everyByte(15)) | (second >> bits & everyByte(15))
+                                              << 4);
       const uint32_t rest = (first & ~everyByte(15)) | (second & low)
                                                            << (4 - bits);
-      const uint32_t others = at.rotation ? loadWord(lane + at.extra) : 0;
-      storeWord(lane + at.extra, others | std::rotl(rest, at.rotation));
-    }
-}
-
-static void unpackQuants(const Layout &layout, const uint8_t *lane,
-                         uint8_t *stored) {
-  const int bits = layout.extraBits;
-  const uint32_t low = everyByte((1 << bits) - 1);
-  for (int group = 0; group < 8; ++group)
-    for (int pair = 0; pair < 4; ++pair) {
-      const PackedQuants at(layout, pair, group);
-      const uint32_t nibbles = loadWord(lane + at.nibbles);
-      const uint32_t rest = std::rotr(loadWord(lane + at.extra), at.rotation);
-      StoredQuants(bits, 2 * pair, group)
-          .write(stored, (nibbles & everyByte(15)) | (rest & low << 4));
-      StoredQuants(bits, 2 * pair + 1, group)
-          .write(stored, (nibbles >> 4 & everyByte(15)) << bits |
-                             (rest >> (4 - bits) & low));
+      uint8_t *extra = lane + (pair / pairsOfWord * 8 + group) * word;
+      const int rotation = pair % pairsOfWord * 2 * bits;
+      storeWord(extra,
+                (rotation ? loadWord(extra) : 0) | std::rotl(rest, rotation));
     }
 }
 
@@ -260,7 +208,7 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
           uint8_t *lane = to + b * block.bytes + r * field.width;
           if (field.bits)
             storeWord(lane + field.target,
-                      dealBits(loadWord(stored + field.offset)));
+                      spreadBits(loadWord(stored + field.offset)));
           else if (field.width == 4)
             packField<4>(field, stored, lane);
           else if (field.width == 2)
@@ -274,36 +222,6 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
         if (type == DataType::MXFP8)
           to[b * block.bytes + r] = mxfp8ScaleWithNan(stored);
       }
-  }
-}
-
-void unpackRow(DataType type, int64_t cols, const uint8_t *packed, int64_t row,
-               uint8_t *out) {
-  const Layout &layout = layouts[static_cast<int>(type)];
-  PanelBlock block = panelBlock(panelFormat(type));
-  const uint8_t *panel =
-      packed + row / panelRows * panelBytes(panelFormat(type), cols);
-  for (int64_t b = 0; b < cols / block.depth; ++b) {
-    uint8_t *stored = out + b * layout.storedBytes;
-    if (layout.extraBits) {
-      std::memset(stored, 0, static_cast<size_t>(layout.storedBytes));
-      unpackQuants(
-          layout, panel + b * block.bytes + layout.quants + row % panelRows * 4,
-          stored);
-    }
-    for (const Field &field : layout.fields) {
-      const uint8_t *lane =
-          panel + b * block.bytes + row % panelRows * field.width;
-      if (field.bits)
-        storeWord(stored + field.offset,
-                  gatherBits(loadWord(lane + field.target)));
-      else if (field.width == 4)
-        unpackField<4>(field, lane, stored);
-      else if (field.width == 2)
-        unpackField<2>(field, lane, stored);
-      else if (field.width == 1)
-        unpackField<1>(field, lane, stored);
-    }
   }
 }
 

@@ -42,10 +42,6 @@ int64_t packedBytes(DataType type, int64_t rows, int64_t cols);
 void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
               int64_t numPanels, const uint8_t *source, uint8_t *out);
 
-/// The inverse for one row: `out` gets its bytes as they were stored.
-void unpackRow(DataType type, int64_t cols, const uint8_t *packed, int64_t row,
-               uint8_t *out);
-
 } // namespace llamac
 
 #endif // LLAMAC_RUNTIME_CPU_WEIGHTPACKING_H

@@ -11,8 +11,6 @@
 #include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaProgram.h"
-#include "runtime/cuda/CudaStepQueue.h"
-#include "runtime/cuda/CudaUpload.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/SourceBundle.h"
@@ -78,7 +76,7 @@ absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
 }
 
 CudaDevice::~CudaDevice() {
-  // Nobody is left who could be told of an error.
+  // Errors cannot be reported any more.
   enter().IgnoreError();
   blocks.reset();
   if (work)
@@ -152,7 +150,7 @@ absl::StatusOr<std::optional<DeviceMemory>> CudaDevice::memory() {
 // The bandwidth of a copy, whose bytes are read and written.
 absl::StatusOr<std::optional<DeviceLimits>> CudaDevice::measureLimits() {
   LLAMAC_RETURN_IF_ERROR(enter());
-  // Past every cache, as far as there is room.
+  // Larger than every cache, as far as memory is free.
   LLAMAC_ASSIGN_OR_RETURN(const DeviceMemory left, blocks->ofDevice());
   const uint64_t size = std::min(left.free / 4, uint64_t{512} << 20);
   if (size < (uint64_t{128} << 20))

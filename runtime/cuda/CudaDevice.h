@@ -11,9 +11,9 @@
 // run on one stream; those of the small programs, which decode runs again and
 // again, as one CUDA graph for each number of rows.
 //
-// Threads may run engines of their own at the same time. The stream orders what
-// each gives it, and what lies between is of other memory. A graph is captured
-// on a stream of its own, which nobody else gives work to.
+// Threads may run engines of their own at the same time. The stream orders the
+// work of each, and that of others is on other memory. A graph is captured on a
+// stream of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,8 +77,8 @@ public:
   /// nor that one for it.
   cuda::Stream stream() const { return work; }
 
-  /// Whether a launch may begin before the one ahead of it is done: kernels
-  /// wait themselves only where they are compiled for such a GPU.
+  /// Whether the GPU has programmatic dependent launches: kernels that are
+  /// compiled for it wait for the launch before them themselves.
   bool overlapsLaunches() const { return hasDependentLaunches; }
 
   /// That kernels are compiled for: "sm_90a".

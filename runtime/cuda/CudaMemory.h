@@ -18,13 +18,12 @@
 
 namespace llamac {
 
-/// Blocks that the driver was asked for, and what is free in them. A buffer
-/// takes the first place that holds it, else a block of its own; a block goes
-/// back to the driver with the last buffer in it. Callers have entered the
-/// device.
+/// Blocks of the driver, and what is free in them. A buffer is put at the first
+/// fit, else in a block of its own; a block is freed with the last buffer in
+/// it. Callers have entered the device.
 class CudaMemory {
 public:
-  /// What `work` was given is done before a block goes. `name` is the GPU's,
+  /// The work of `work` is done before a block is freed. `name` is the GPU's,
   /// for messages; all outlive the object.
   CudaMemory(const cuda::Driver &driver, cuda::Stream work,
              const std::string &name)
@@ -39,8 +38,8 @@ public:
   /// the GPU has no such block.
   absl::Status reserve(uint64_t size);
 
-  /// `size` bytes, at least 1, which lie at a multiple of 256 and hold
-  /// anything. Errors of reserve().
+  /// `size` bytes, at least 1, at a multiple of 256, uninitialised. Errors of
+  /// reserve().
   absl::StatusOr<cuda::Address> take(uint64_t size);
   void giveBack(cuda::Address address, uint64_t size);
 

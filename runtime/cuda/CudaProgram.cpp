@@ -9,7 +9,6 @@
 #include "runtime/cuda/CudaProgram.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cuda/DeviceTensorMap.h"
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -81,7 +80,7 @@ private:
   const std::vector<cuda::Function> &functions;
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
   std::vector<std::vector<cuda::DeviceTensorMap>> maps; ///< By launch.
-  /// By rows, wanted rows, whether tokens are chosen and launches timed.
+  /// By rows, output rows, whether tokens are chosen and launches timed.
   std::map<std::tuple<int64_t, int64_t, bool, bool>, cuda::GraphExec> graphs;
   std::vector<cuda::Event> marks; ///< Before each launch, and behind the last.
 };
@@ -175,11 +174,9 @@ absl::Status CudaProgram::prepare() {
     const schema::LaunchT &launch = *program.launches[i];
     maps.emplace_back();
     for (const schema::TensorMap &map : launch.maps) {
-      LLAMAC_ASSIGN_OR_RETURN(const cuda::DeviceTensorMap encoded,
-                              cuda::encodeTensorMap(device.driver(),
-                                                    addresses[i][map.operand()],
-                                                    shapeOf(map)));
-      maps.back().push_back(encoded);
+      LLAMAC_ASSIGN_OR_RETURN(maps.back().emplace_back(),
+                              device.driver().encodeTensorMap(
+                                  addresses[i][map.operand()], shapeOf(map)));
     }
   }
   return absl::OkStatus();
@@ -314,7 +311,7 @@ absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape,
 absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const StepShape &shape,
                                                       bool isTimed) {
   auto [place, isNew] = graphs.try_emplace(
-      {shape.rows, shape.wanted, shape.samples, isTimed}, nullptr);
+      {shape.rows, shape.outputRows, shape.samples, isTimed}, nullptr);
   if (!isNew)
     return place->second;
   auto graph = capture(shape, isTimed);

@@ -1,4 +1,4 @@
-//===- CudaProgram.h - A plan bound to a GPU --------------------*- C++ -*-===//
+//===- CudaProgram.h - Programs, uploads and steps of a GPU -----*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -21,6 +21,19 @@ public:
   /// The device has been entered.
   virtual absl::Status enqueue(const StepShape &shape) = 0;
 };
+
+/// Three pieces of pinned memory in turn: the host fills one while those before
+/// it are copied, on a stream of the upload's own. Memory that the device's
+/// stream() still writes must not be uploaded to. `device` outlives the result.
+absl::StatusOr<std::unique_ptr<Upload>> newCudaUpload(const CudaDevice &device,
+                                                      uint64_t pieceBytes);
+
+/// A ring of `depth` slots in pinned memory, `stepBytes` each: what a step
+/// writes and fetches lies in its slot until the step is taken, so that no copy
+/// makes the host wait. An event behind each fetch tells when it is there. The
+/// device's stream orders all of it. `device` outlives the result.
+absl::StatusOr<std::unique_ptr<StepQueue>>
+newCudaStepQueue(const CudaDevice &device, int depth, uint64_t stepBytes);
 
 /// Loads `images`, the machine code of the plan's kernels by number, for
 /// `architecture`. `device` outlives the result.

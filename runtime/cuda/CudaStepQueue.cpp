@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/CudaStepQueue.h"
+#include "runtime/cuda/CudaProgram.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cuda/CudaProgram.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -1,4 +1,4 @@
-//===- CudaUpload.cpp - Bytes on their way to a GPU -----------------------===//
+//===- CudaUpload.cpp - Uploads to a GPU ----------------------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/CudaUpload.h"
+#include "runtime/cuda/CudaProgram.h"
 
 #include "runtime/base/Status.h"
 

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <bit>
 #include <dlfcn.h>
 #include <utility>
 
@@ -74,6 +75,30 @@ absl::StatusOr<ComputeCapability> Driver::capabilityOf(DeviceId device) const {
     LLAMAC_RETURN_IF_ERROR(check(cuDeviceGetAttribute(value, attribute, device),
                                  "cuDeviceGetAttribute"));
   return capability;
+}
+
+absl::StatusOr<DeviceTensorMap>
+Driver::encodeTensorMap(void *base, const TensorMapShape &shape) const {
+  // CU_TENSOR_MAP_...; swizzles of 0, 32, 64 and 128 bytes are 0 to 3.
+  constexpr int noInterleave = 0, fillWithZeros = 0, promoteTo128Bytes = 2;
+  const int swizzle = std::bit_width(shape.swizzleBytes / 32);
+  // The inner dimension comes first; it has no stride.
+  const uint64_t extents[] = {shape.columns, shape.rows};
+  const uint64_t strides[] = {shape.rowBytes};
+  const uint32_t box[] = {shape.boxColumns, shape.boxRows};
+  const uint32_t steps[] = {1, 1};
+  DeviceTensorMap map;
+  LLAMAC_RETURN_IF_ERROR(
+      check(cuTensorMapEncodeTiled(
+                &map,
+                shape.elementBytes == 4 ? TensorMapType::Float32
+                                        : TensorMapType::Unsigned16,
+                /*rank=*/2, base, extents, strides, box, steps, noInterleave,
+                swizzle, promoteTo128Bytes, fillWithZeros),
+            absl::StrCat("cuTensorMapEncodeTiled of ", shape.rows, " rows of ",
+                         shape.columns, " elements of ", shape.elementBytes,
+                         " bytes")));
+  return map;
 }
 
 } // namespace llamac::cuda

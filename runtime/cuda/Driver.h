@@ -15,6 +15,7 @@
 #define LLAMAC_RUNTIME_CUDA_DRIVER_H
 
 #include "runtime/cuda/GpuSpec.h"
+#include "runtime/plan/TensorMap.h"
 
 #include "absl/status/statusor.h"
 
@@ -83,9 +84,9 @@ struct TensorMapType {
   enum Type : int { Unsigned16 = 1, Float32 = 7 };
 };
 
-/// CU_TENSOR_MAP_SWIZZLE_...
-struct TensorMapSwizzle {
-  enum Swizzle : int { None = 0, Bytes32 = 1, Bytes64 = 2, Bytes128 = 3 };
+/// A CUtensorMap, which a kernel is given by value.
+struct alignas(64) DeviceTensorMap {
+  uint64_t words[16];
 };
 
 /// Every function of the driver that is used: name, result, parameters.
@@ -152,6 +153,11 @@ public:
   /// none, usage error when there are fewer.
   absl::StatusOr<DeviceId> deviceAt(int index) const;
   absl::StatusOr<ComputeCapability> capabilityOf(DeviceId device) const;
+
+  /// The map of the matrix at `base`, on the device. Device error when the
+  /// driver does not make it.
+  absl::StatusOr<DeviceTensorMap>
+  encodeTensorMap(void *base, const TensorMapShape &shape) const;
 
 // NOLINTBEGIN(bugprone-macro-parentheses, readability-identifier-naming)
 #define LLAMAC_DRIVER_MEMBER(name, result, parameters)                         \

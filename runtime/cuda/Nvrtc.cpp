@@ -17,7 +17,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -203,55 +202,13 @@ Nvrtc::compile(const CudaSource &source, const std::string &architecture,
                                       source.name, " for ", architecture, ")"));
   }
   Cubin cubin;
-  cubin.log = parseCompileLog(log);
+  cubin.log = std::move(log);
   if (Result result = library->nvrtcGetCUBINSize(program, &size))
     return failed("nvrtcGetCUBINSize", result);
   cubin.image.resize(size);
   if (Result result = library->nvrtcGetCUBIN(program, cubin.image.data()))
     return failed("nvrtcGetCUBIN", result);
   return cubin;
-}
-
-//===----------------------------------------------------------------------===//
-// The log
-//===----------------------------------------------------------------------===//
-
-CompileLog parseCompileLog(absl::string_view text) {
-  CompileLog log;
-  log.text = std::string(text);
-  for (const std::string &line :
-       std::vector<std::string>(absl::StrSplit(text, '\n'))) {
-    if (absl::StrContains(line, "warning ") ||
-        absl::StrContains(line, "warning:") || absl::StrContains(line, "(C7"))
-      log.warnings.push_back(line);
-    char name[1024];
-    if (std::sscanf(line.c_str(),
-                    "ptxas info : Compiling entry function '%1023[^']'",
-                    name) == 1) {
-      log.kernels.push_back({.name = name});
-      continue;
-    }
-    if (log.kernels.empty())
-      continue;
-    KernelResources &kernel = log.kernels.back();
-    int stack = 0, stores = 0, loads = 0;
-    if (std::sscanf(
-            line.c_str(),
-            "ptxas . %d bytes stack frame, %d bytes spill stores, %d bytes "
-            "spill loads",
-            &stack, &stores, &loads) == 3) {
-      // Functions that were not inlined report after their kernel.
-      kernel.stackBytes += stack;
-      kernel.spillStoreBytes += stores;
-      kernel.spillLoadBytes += loads;
-    }
-    if (std::sscanf(line.c_str(), "ptxas info : Used %d registers",
-                    &kernel.registers) == 1)
-      for (absl::string_view part : absl::StrSplit(line, ", "))
-        if (absl::EndsWith(part, " bytes smem"))
-          kernel.sharedBytes = std::atoi(std::string(part).c_str());
-  }
-  return log;
 }
 
 } // namespace llamac

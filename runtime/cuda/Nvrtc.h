@@ -24,26 +24,6 @@
 
 namespace llamac {
 
-/// What ptxas says of one kernel.
-struct KernelResources {
-  std::string name;
-  int registers = 0;   ///< Of a thread.
-  int sharedBytes = 0; ///< Declared in the source; dynamic memory not counted.
-  int stackBytes = 0;
-  int spillStoreBytes = 0;
-  int spillLoadBytes = 0;
-};
-
-struct CompileLog {
-  std::vector<KernelResources> kernels;
-  /// Lines with a warning: NVRTC's own, and ptxas's, such as C7510.
-  std::vector<std::string> warnings;
-  std::string text; ///< All of it.
-};
-
-/// Reads what NVRTC and, with `-v`, ptxas print.
-CompileLog parseCompileLog(absl::string_view text);
-
 /// A header by the name it is included under: {"llamac/gemv.cuh", text}.
 struct SourceHeader {
   std::string name;
@@ -63,7 +43,7 @@ std::string cubinKey(const CudaSource &source, const std::string &architecture,
 
 struct Cubin {
   std::string image; ///< An ELF file for the architecture.
-  CompileLog log;
+  std::string log;   ///< What NVRTC and ptxas printed.
 };
 
 class Nvrtc {

@@ -8,13 +8,13 @@
 
 #include "runtime/device/Device.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace llamac {
 
@@ -55,15 +55,16 @@ allocateCounters(const schema::PlanT &plan, Device &device) {
 }
 
 int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape) {
-  return rows == schema::RowSymbol::Tokens ? shape.rows : shape.wanted;
+  return rows == schema::RowSymbol::Tokens ? shape.rows : shape.outputRows;
 }
 
 bool isSampling(const schema::LaunchT &launch) {
   return std::any_of(launch.operands.begin(), launch.operands.end(),
                      [](const schema::Operand &operand) {
                        return operand.kind() == schema::OperandKind::Input &&
-                              operand.index() == static_cast<uint32_t>(
-                                                     schema::InputRole::Draws);
+                              operand.index() ==
+                                  static_cast<uint32_t>(
+                                      schema::InputRole::SamplingParams);
                      });
 }
 
@@ -73,13 +74,13 @@ int64_t rowsOf(const schema::LaunchT &launch, const StepShape &shape) {
 
 absl::Status checkShape(const schema::ProgramT &program,
                         const StepShape &shape) {
-  if (shape.rows >= 1 && shape.rows <= program.maxRows && shape.wanted >= 0 &&
-      shape.wanted <= program.maxWanted)
+  if (shape.rows >= 1 && shape.rows <= program.maxRows &&
+      shape.outputRows >= 0 && shape.outputRows <= program.maxOutputRows)
     return absl::OkStatus();
-  return internalError(
-      absl::StrCat("program ", program.name, ": expected 1 to ",
-                   program.maxRows, " rows and 0 to ", program.maxWanted,
-                   " wanted, got ", shape.rows, " and ", shape.wanted));
+  return internalError(absl::StrCat(
+      "program ", program.name, ": expected 1 to ", program.maxRows,
+      " rows and 0 to ", program.maxOutputRows, " with logits, got ",
+      shape.rows, " and ", shape.outputRows));
 }
 
 absl::Status checkLaunch(const schema::ProgramT &program, size_t launch) {
@@ -100,14 +101,13 @@ absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size) {
 
 absl::StatusOr<std::vector<double>>
 PreparedProgram::runTimed(const StepShape &shape) {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> seconds(program.launches.size());
   for (size_t i = 0; i < seconds.size(); ++i) {
     if (rowsOf(*program.launches[i], shape) == 0)
       continue;
-    const Clock::time_point start = Clock::now();
+    const double start = steadySeconds();
     LLAMAC_RETURN_IF_ERROR(runLaunch(i, shape));
-    seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
+    seconds[i] = steadySeconds() - start;
   }
   return seconds;
 }

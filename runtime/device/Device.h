@@ -34,7 +34,7 @@
 
 namespace llamac {
 
-/// A piece of device memory, given back when the object goes.
+/// Device memory, freed with the object.
 class Buffer {
 public:
   Buffer(void *address, uint64_t size) : start(address), bytes(size) {}
@@ -50,20 +50,19 @@ private:
   uint64_t bytes;
 };
 
-/// Bytes on their way to memory of a device, piece by piece: while the host
-/// fills one, those before it are copied. What was not finished is given up
-/// when the object goes, before the buffers do.
+/// An upload to the memory of a device, piece by piece: while the host fills
+/// one, those before it are copied. Destroying it drops what was not finished;
+/// the buffers outlive it.
 class Upload {
 public:
   virtual ~Upload();
 
-  /// Where the host is to put bytes [offset, offset + size) of `buffer`, which
-  /// no more than a piece of the upload may be; good until send(). They hold
-  /// anything.
+  /// Where the host is to put bytes [offset, offset + size) of `buffer`, at
+  /// most a piece of the upload; valid until send(). Uninitialised.
   virtual absl::StatusOr<absl::Span<uint8_t>>
   next(Buffer &buffer, uint64_t offset, uint64_t size) = 0;
 
-  /// What next() gave is filled.
+  /// Once the bytes of next() are written.
   virtual absl::Status send() = 0;
 
   /// Waits until all that was sent is there.
@@ -82,13 +81,13 @@ struct ProgramBindings {
 
 /// The counts of one step.
 struct StepShape {
-  int64_t rows = 0;   ///< Tokens; at least 1 and at most the program's.
-  int64_t wanted = 0; ///< Rows whose logits are asked for; 0 is allowed.
-  /// Whether the launches that choose tokens run, in a plan that has any.
+  int64_t rows = 0;       ///< Tokens; at least 1 and at most the program's.
+  int64_t outputRows = 0; ///< Rows with logits; 0 is allowed.
+  /// Whether the launches that sample tokens run, in a plan that has any.
   bool samples = true;
 };
 
-/// Whether `launch` serves only to choose tokens.
+/// Whether `launch` only samples tokens.
 bool isSampling(const schema::LaunchT &launch);
 
 /// Where `operand` points.
@@ -137,15 +136,15 @@ protected:
   const schema::ProgramT &program;
 };
 
-/// Steps that a device does in order while the host goes on, so that it never
-/// waits for the host between two. What is queued for a step ends with fetch();
-/// as many steps as the queue is deep may be queued and not taken. Goes when
-/// all is done, before the programs and buffers do.
+/// Steps in flight: a device runs them in order while the host goes on, so that
+/// it never waits for the host between two. A step ends with fetch(); as many
+/// steps as the queue is deep may be queued and not taken. Its destructor waits
+/// for all; the programs and buffers outlive it.
 class StepQueue {
 public:
   virtual ~StepQueue();
 
-  /// Copies `bytes`, which the caller need not keep, to `to` at `offset`.
+  /// Copies `bytes` to `to` at `offset`; the caller may drop them.
   virtual absl::Status write(Buffer &to, uint64_t offset,
                              absl::Span<const uint8_t> bytes) = 0;
 
@@ -188,13 +187,13 @@ struct DeviceMemory {
   uint64_t total = 0;
 };
 
-/// What a buffer of `size` bytes takes of reserved memory.
+/// Bytes of reserved memory for a buffer of `size` bytes.
 constexpr uint64_t reservedBytes(uint64_t size) {
   constexpr uint64_t unit = 256;
   return (size + unit - 1) / unit * unit;
 }
 
-/// What a device was measured to do.
+/// The measured limits of a device.
 struct DeviceLimits {
   double bandwidth = 0;               ///< Bytes a second.
   absl::string_view bandwidthOf = ""; ///< "a copy": of what.
@@ -210,8 +209,8 @@ public:
   /// For people: "cpu, 8 threads".
   virtual std::string describe() const = 0;
 
-  /// What decides how long the kernels of `plan` take on this device, in words:
-  /// tunings made under other words do not serve it.
+  /// What decides the speed of the kernels of `plan` on this device, as a text:
+  /// the key of its tunings.
   virtual std::string identity(const schema::PlanT &plan) const {
     return describe();
   }
@@ -219,28 +218,26 @@ public:
   /// Threads of the host that the device keeps busy.
   virtual int threads() const = 0;
 
-  /// None where the host's memory is used, which is taken as it is written.
+  /// None where the host's memory is used.
   virtual absl::StatusOr<std::optional<DeviceMemory>> memory();
 
-  /// Measures what kernels can reach at most, which takes up to a few seconds;
-  /// none where there is no way to.
+  /// Measures the limits of kernels in at most a few seconds; none where that
+  /// cannot be done.
   virtual absl::StatusOr<std::optional<DeviceLimits>> measureLimits();
 
-  /// Takes memory at once that the next buffers, reservedBytes() each, then lie
-  /// in. Memory error when there is not enough. Nothing where the host's memory
-  /// is used.
+  /// Allocates memory for the next buffers, reservedBytes() each. Memory error
+  /// when there is not enough. Does nothing where the host's memory is used.
   virtual absl::Status reserve(uint64_t size);
 
   /// `size` zero bytes, 64-byte aligned. Memory error, with the sizes, when
   /// there is not enough.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) = 0;
 
-  /// The same, of large pages where that is possible: for memory that is used
-  /// as a whole, at once.
+  /// The same, of large pages where possible: for memory that is all used.
   virtual absl::StatusOr<std::unique_ptr<Buffer>>
   allocateDense(uint64_t size) = 0;
 
-  /// The same, of bytes that hold anything; for what is written as a whole.
+  /// The same, uninitialised; for memory that is all written.
   virtual absl::StatusOr<std::unique_ptr<Buffer>>
   allocateUnset(uint64_t size) = 0;
 
@@ -278,7 +275,7 @@ public:
   loadCode(std::shared_ptr<const PlanReader> plan) = 0;
 };
 
-/// Bytes of the counters of `plan`; not every device allocates none.
+/// Bytes of the counters of `plan`, at least a word.
 uint64_t counterBytes(const schema::PlanT &plan);
 
 /// The counters of `plan`, written as zeros.

@@ -1,4 +1,4 @@
-//===- Decoder.cpp - A sequence that an answer is made of -----------------===//
+//===- Decoder.cpp - A sequence that generates text -----------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,11 +14,11 @@ namespace llamac {
 
 Decoder::~Decoder() = default;
 
-absl::Status Decoder::follow(int32_t token, int64_t steps, Sampler &sampler,
-                             DecodedSink sink) {
+absl::Status Decoder::decode(int32_t token, int64_t steps, Sampler &sampler,
+                             DecodeCallback callback) {
   for (int64_t step = 0; step < steps; ++step) {
     LLAMAC_ASSIGN_OR_RETURN(token, next({&token, 1}, sampler));
-    LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, sink(token));
+    LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, callback(token));
     if (!goesOn)
       break;
   }
@@ -48,11 +48,11 @@ public:
     return chosen[0];
   }
 
-  absl::Status follow(int32_t token, int64_t steps, Sampler &sampler,
-                      DecodedSink sink) override {
-    return engine.follow(
+  absl::Status decode(int32_t token, int64_t steps, Sampler &sampler,
+                      DecodeCallback callback) override {
+    return engine.decode(
         {{&sequence, token, &sampler}}, steps,
-        [&](absl::Span<const int32_t> tokens) { return sink(tokens[0]); });
+        [&](absl::Span<const int32_t> tokens) { return callback(tokens[0]); });
   }
 
 private:

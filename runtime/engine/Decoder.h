@@ -1,4 +1,4 @@
-//===- Decoder.h - A sequence that an answer is made of ---------*- C++ -*-===//
+//===- Decoder.h - A sequence that generates text ---------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -20,11 +20,10 @@
 
 namespace llamac {
 
-/// Takes the next token; whether to go on.
-using DecodedSink = absl::FunctionRef<absl::StatusOr<bool>(int32_t token)>;
+/// Takes the next token; returns whether to go on.
+using DecodeCallback = absl::FunctionRef<absl::StatusOr<bool>(int32_t token)>;
 
-/// One sequence of a model, with the words for its tokens, whatever computes
-/// what comes next.
+/// One sequence of a model with its tokenizer, on the engine or the reference.
 class Decoder {
 public:
   virtual ~Decoder();
@@ -39,15 +38,15 @@ public:
   virtual int64_t context() const = 0;
   virtual int64_t length() const = 0;
 
-  /// Appends `tokens`, at least one, and gives the one that `sampler` chooses
-  /// to follow. Errors: those of Engine::step.
+  /// Appends `tokens`, at least one, and gives the token that `sampler` chooses
+  /// next. Errors: those of Engine::step.
   virtual absl::StatusOr<int32_t> next(absl::Span<const int32_t> tokens,
                                        Sampler &sampler) = 0;
 
-  /// next() of `token`, then of what it gave, and so on, `steps` times at most:
-  /// each token is given to `sink`, which says whether to go on.
-  virtual absl::Status follow(int32_t token, int64_t steps, Sampler &sampler,
-                              DecodedSink sink);
+  /// next() of `token`, then of the token it gave, and so on, at most `steps`
+  /// times, until `callback` ends it.
+  virtual absl::Status decode(int32_t token, int64_t steps, Sampler &sampler,
+                              DecodeCallback callback);
 };
 
 /// A new sequence of `engine`, which outlives the result.

@@ -30,34 +30,40 @@ createCuda(const schema::PlanT &plan, int threads,
 }
 
 absl::Span<const DeviceKind> runtimeDevices() {
-  static constexpr DeviceKind kinds[] = {{"cpu", createCpu},
-                                         {"cuda", createCuda}};
+  static constexpr DeviceKind kinds[] = {
+      {"cpu", "--isa",
+       [](const ModelOptions &options) { return !options.isa.empty(); },
+       createCpu},
+      {"cuda", "--gpu-index",
+       [](const ModelOptions &options) { return options.gpuIndex != 0; },
+       createCuda},
+      {"sim", "--sim-schedule",
+       [](const ModelOptions &options) { return !options.simSchedule.empty(); },
+       /*create=*/nullptr, "run the plan by llamac"}};
   return kinds;
 }
 
 absl::StatusOr<std::shared_ptr<Device>>
 createDevice(const schema::PlanT &plan, int threads,
              const ModelOptions &options) {
-  if (!options.isa.empty() && plan.target != "cpu")
-    return usageError(absl::StrCat(
-        "--isa: expected a plan for cpu, got one for ", plan.target));
-  if (options.gpuIndex != 0 && plan.target != "cuda")
-    return usageError(absl::StrCat(
-        "--gpu-index: expected a plan for cuda, got one for ", plan.target));
-  if (!options.simSchedule.empty() && plan.target != "sim")
-    return usageError(absl::StrCat(
-        "--sim-schedule: expected a plan for sim, got one for ", plan.target));
-  for (const DeviceKind &kind : options.devices)
+  std::vector<absl::string_view> targets;
+  const DeviceKind *found = nullptr;
+  for (const DeviceKind &kind : options.devices) {
+    if (kind.create)
+      targets.push_back(kind.target);
     if (kind.target == plan.target)
-      return kind.create(plan, threads, options);
-  const auto name = [](std::string *out, const DeviceKind &kind) {
-    absl::StrAppend(out, kind.target);
-  };
-  return deviceError(absl::StrCat(
-      "target: expected ", absl::StrJoin(options.devices, " or ", name),
-      ", got ", plan.target,
-      plan.target == "sim" ? "; run the plan by llamac"
-                           : "; compile the plan with --target cpu"));
+      found = &kind;
+    else if (kind.isFlagGiven(options))
+      return usageError(absl::StrCat(kind.flag, ": expected a plan for ",
+                                     kind.target, ", got one for ",
+                                     plan.target));
+  }
+  if (found && found->create)
+    return found->create(plan, threads, options);
+  return deviceError(
+      absl::StrCat("target: expected ", absl::StrJoin(targets, " or "),
+                   ", got ", plan.target, "; ",
+                   found ? found->hint : "compile the plan with --target cpu"));
 }
 
 } // namespace llamac

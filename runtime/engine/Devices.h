@@ -22,15 +22,19 @@ namespace llamac {
 
 struct ModelOptions;
 
-/// A target, and what makes the device that runs plans for it. Options are
-/// checked: what `create` is given is meant for its target.
+/// A target, its device and the flag that only its plans take.
 struct DeviceKind {
   absl::string_view target;
+  const char *flag; ///< "--isa"
+  bool (*isFlagGiven)(const ModelOptions &options);
+  /// Given options whose flags fit the plan. Null where this tool has no such
+  /// device; `hint` then says what to do.
   absl::StatusOr<std::shared_ptr<Device>> (*create)(
       const schema::PlanT &plan, int threads, const ModelOptions &options);
+  const char *hint = "";
 };
 
-/// Those that need no compiler: cpu and cuda.
+/// The rows of all targets. Those that need no compiler have a device.
 absl::Span<const DeviceKind> runtimeDevices();
 
 /// The device for `plan`, of `options.devices`. Errors: usage for options of

@@ -8,26 +8,26 @@
 
 #include "runtime/engine/Engine.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/MemoryNeeds.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace llamac {
 
-/// One token of a step on its way through the model.
+/// One token of a step.
 struct Engine::Row {
   Sequence *sequence;
   int32_t token;
   int32_t position;
-  bool wanted;
-  Draw draw;     ///< Of the token that follows it, where it is wanted.
-  size_t item;   ///< Of the batch.
-  int64_t index; ///< In the item's tokens.
+  bool isOutput;
+  SamplingParams params; ///< Of the token that follows an output row.
+  size_t item;           ///< Of the batch.
+  int64_t index;         ///< In the item's tokens.
 };
 
 /// The engine's memory as an observer reaches it.
@@ -205,16 +205,16 @@ size_t Engine::programFor(const StepShape &shape) const {
   const auto &plans = shared->plan().programs;
   size_t program = 0;
   while (plans[program]->maxRows < shape.rows ||
-         plans[program]->maxWanted < shape.wanted)
+         plans[program]->maxOutputRows < shape.outputRows)
     ++program;
   return program;
 }
 
 absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
-                          LogitsSink sink) {
+                          LogitsCallback callback) {
   LLAMAC_RETURN_IF_ERROR(admit(batch));
   return runBatch(batch, {}, [&](absl::Span<const Row> rows, size_t program) {
-    return giveLogits(rows, program, sink);
+    return giveLogits(rows, program, callback);
   });
 }
 
@@ -223,7 +223,7 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
   std::vector<SequenceTokens> items;
   items.reserve(batch.size());
   for (const SampledTokens &item : batch)
-    items.push_back({item.sequence, item.tokens, Wanted::Last});
+    items.push_back({item.sequence, item.tokens, OutputRows::Last});
   std::vector<int32_t> tokens(batch.size());
   if (!shared->samples()) {
     LLAMAC_RETURN_IF_ERROR(step(items, [&](const LogitsRow &row) {
@@ -232,56 +232,59 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
     }));
     return tokens;
   }
-  // What is refused draws nothing.
+  // What is refused params nothing.
   LLAMAC_RETURN_IF_ERROR(admit(items));
-  std::vector<Draw> draws;
-  draws.reserve(batch.size());
+  std::vector<SamplingParams> params;
+  params.reserve(batch.size());
   for (const SampledTokens &item : batch)
-    draws.push_back(item.sampler->nextDraw());
+    params.push_back(item.sampler->nextParams());
   LLAMAC_RETURN_IF_ERROR(
-      runBatch(items, draws, [&](absl::Span<const Row> rows, size_t program) {
+      runBatch(items, params, [&](absl::Span<const Row> rows, size_t program) {
         return giveTokens(rows, program, tokens);
       }));
   return tokens;
 }
 
-/// `batch` is admitted; `draws` are those of its items, or none.
+/// `batch` is admitted; `params` are those of its items, or empty.
 absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
-                              absl::Span<const Draw> draws, ChunkSink sink) {
+                              absl::Span<const SamplingParams> params,
+                              ChunkCallback callback) {
   // An observer sees every launch.
-  const bool samples = shared->samples() && (observer || !draws.empty());
+  const bool samples = shared->samples() && (observer || !params.empty());
 
   // The last program holds the most rows.
   const schema::ProgramT &largest = *shared->plan().programs.back();
   std::vector<Row> rows;
-  int64_t wanted = 0;
+  int64_t outputs = 0;
   for (size_t item = 0; item < batch.size(); ++item) {
     const SequenceTokens &next = batch[item];
     const auto count = static_cast<int64_t>(next.tokens.size());
     const auto first = static_cast<int32_t>(next.sequence->length());
     for (int64_t i = 0; i < count; ++i) {
-      const bool isWanted = next.wanted == Wanted::All ||
-                            (next.wanted == Wanted::Last && i == count - 1);
+      const bool isOutput =
+          next.outputs == OutputRows::All ||
+          (next.outputs == OutputRows::Last && i == count - 1);
       if (static_cast<int64_t>(rows.size()) == largest.maxRows ||
-          (isWanted && wanted == largest.maxWanted)) {
-        LLAMAC_RETURN_IF_ERROR(runChunk(rows, wanted, samples, sink));
+          (isOutput && outputs == largest.maxOutputRows)) {
+        LLAMAC_RETURN_IF_ERROR(runChunk(rows, outputs, samples, callback));
         rows.clear();
-        wanted = 0;
+        outputs = 0;
       }
       rows.push_back({next.sequence, next.tokens[i],
-                      first + static_cast<int32_t>(i), isWanted,
-                      draws.empty() ? Draw() : draws[item], item, i});
-      wanted += isWanted;
+                      first + static_cast<int32_t>(i), isOutput,
+                      params.empty() ? SamplingParams() : params[item], item,
+                      i});
+      outputs += isOutput;
     }
   }
   if (rows.empty())
     return absl::OkStatus();
-  return runChunk(rows, wanted, samples, sink);
+  return runChunk(rows, outputs, samples, callback);
 }
 
-absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
-                              bool samples, ChunkSink sink) {
-  const StepShape shape{static_cast<int64_t>(rows.size()), wanted, samples};
+absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
+                              bool samples, ChunkCallback callback) {
+  const StepShape shape{static_cast<int64_t>(rows.size()), outputs, samples};
   const size_t program = programFor(shape);
   LLAMAC_RETURN_IF_ERROR(writeInputs(rows, samples));
   LLAMAC_RETURN_IF_ERROR(observer  ? runObserved(program, shape)
@@ -289,19 +292,17 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t wanted,
                                    : programs[program]->run(shape));
   for (const Row &row : rows)
     row.sequence->tokens = row.position + 1;
-  return sink(rows, program);
+  return callback(rows, program);
 }
 
 absl::Status Engine::runTimed(absl::Span<const Row> rows, size_t program,
                               const StepShape &shape) {
-  TimedStep step{.program = program, .shape = shape};
+  TimedStep step{.program = program, .shape = shape, .start = steadySeconds()};
   for (size_t i = 0; i < rows.size(); ++i) {
     step.keys += rows[i].position + 1;
     if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
       step.context += rows[i].position + 1;
   }
-  const auto start = std::chrono::steady_clock::now();
-  step.start = std::chrono::duration<double>(start.time_since_epoch()).count();
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> seconds,
                           programs[program]->runTimed(shape));
   step.seconds = seconds;
@@ -344,19 +345,19 @@ absl::Status Engine::writeInputs(absl::Span<const Row> rows, bool samples) {
                  [](const Row &row) { return row.sequence->slot; }));
   inputStaging.clear();
   for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].wanted)
+    if (rows[i].isOutput)
       inputStaging.push_back(static_cast<int32_t>(i));
-  LLAMAC_RETURN_IF_ERROR(write(schema::InputRole::Wanted, inputStaging));
+  LLAMAC_RETURN_IF_ERROR(write(schema::InputRole::OutputRows, inputStaging));
   if (!samples)
     return absl::OkStatus();
-  drawStaging.clear();
+  paramsStaging.clear();
   for (const Row &row : rows)
-    if (row.wanted)
-      drawStaging.push_back(row.draw);
-  // The one row of a step is sampled even where nobody wants it.
-  if (drawStaging.empty())
-    drawStaging.emplace_back();
-  return write(schema::InputRole::Draws, drawStaging);
+    if (row.isOutput)
+      paramsStaging.push_back(row.params);
+  // The one row of a step is sampled even where it is no output row.
+  if (paramsStaging.empty())
+    paramsStaging.emplace_back();
+  return write(schema::InputRole::SamplingParams, paramsStaging);
 }
 
 absl::Status Engine::giveTokens(absl::Span<const Row> rows, size_t program,
@@ -365,11 +366,11 @@ absl::Status Engine::giveTokens(absl::Span<const Row> rows, size_t program,
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
       shared->device().read(*arena, static_cast<uint64_t>(plan.tokensOffset),
-                            drawStaging.size() * sizeof(int32_t),
+                            paramsStaging.size() * sizeof(int32_t),
                             resultStaging));
   const uint8_t *next = bytes.data();
   for (const Row &row : rows) {
-    if (!row.wanted)
+    if (!row.isOutput)
       continue;
     std::memcpy(&tokens[row.item], next, sizeof(int32_t));
     next += sizeof(int32_t);
@@ -380,12 +381,12 @@ absl::Status Engine::giveTokens(absl::Span<const Row> rows, size_t program,
 }
 
 absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
-                                LogitsSink sink) {
+                                LogitsCallback callback) {
   const auto vocab = static_cast<uint64_t>(shared->config().vocabSize);
   const uint64_t rowBytes = vocab * sizeof(float);
   uint64_t offset = shared->plan().programs[program]->logitsOffset;
   for (const Row &row : rows) {
-    if (!row.wanted)
+    if (!row.isOutput)
       continue;
     LLAMAC_ASSIGN_OR_RETURN(
         const absl::Span<const uint8_t> bytes,
@@ -394,7 +395,7 @@ absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
     const absl::Span<const float> logits(
         reinterpret_cast<const float *>(bytes.data()), vocab);
     LLAMAC_RETURN_IF_ERROR(checkLogits(logits, row.position));
-    LLAMAC_RETURN_IF_ERROR(sink({row.item, row.index, logits}));
+    LLAMAC_RETURN_IF_ERROR(callback({row.item, row.index, logits}));
   }
   return absl::OkStatus();
 }

@@ -27,16 +27,16 @@ struct EngineOptions {
   /// Pages of the KV pool; 0 for as many as all sequences of the plan can use.
   /// Memory is taken as pages are first written.
   int64_t kvPages = 0;
-  /// Sees every launch of every step; outlives the engine. Null: nobody does,
-  /// and a program runs as a whole.
+  /// Sees every launch of every step; outlives the engine. Null: programs run
+  /// as a whole.
   LaunchObserver *observer = nullptr;
-  /// Is given every step with the time of each launch; outlives the engine.
-  /// Null: steps run as they do alone.
+  /// Records every step with the time of each launch; outlives the engine.
+  /// Null: nothing is timed.
   Profile *profile = nullptr;
 };
 
-/// A sequence of tokens whose keys and values an engine holds; it gives its
-/// pages back when it goes, which is before the engine does.
+/// A sequence of tokens whose keys and values an engine holds; its pages are
+/// freed with it. The engine outlives it.
 class Sequence {
 public:
   Sequence(Sequence &&other) noexcept
@@ -60,32 +60,32 @@ private:
   int64_t tokens = 0;
 };
 
-/// Which of the tokens given to a step have their logits computed.
-enum class Wanted { None, Last, All };
+/// The tokens given to a step whose logits are computed.
+enum class OutputRows { None, Last, All };
 
 /// The next tokens of one sequence.
 struct SequenceTokens {
   Sequence *sequence;
   absl::Span<const int32_t> tokens; ///< At least one.
-  Wanted wanted = Wanted::Last;
+  OutputRows outputs = OutputRows::Last;
 };
 
-/// The same, with what chooses the token that follows the last one.
+/// The same, with the sampler of the token that follows the last one.
 struct SampledTokens {
   Sequence *sequence;
   absl::Span<const int32_t> tokens; ///< At least one.
   Sampler *sampler;
 };
 
-/// A sequence with its next token, and what chooses the one that follows.
-struct FollowedSequence {
+/// A sequence with its next token, and the sampler of the one that follows.
+struct DecodeItem {
   Sequence *sequence;
   int32_t token;
   Sampler *sampler;
 };
 
-/// Takes the tokens that a step chose, one of each item; whether to go on.
-using TokenSink =
+/// Takes the tokens of a step, one of each item; returns whether to go on.
+using TokenCallback =
     absl::FunctionRef<absl::StatusOr<bool>(absl::Span<const int32_t> tokens)>;
 
 /// The logits that follow token number `token` of item number `item` of the
@@ -95,7 +95,7 @@ struct LogitsRow {
   int64_t token;
   absl::Span<const float> values;
 };
-using LogitsSink = absl::FunctionRef<absl::Status(const LogitsRow &)>;
+using LogitsCallback = absl::FunctionRef<absl::Status(const LogitsRow &)>;
 
 /// Runs steps of a model; used by one thread at a time. On cpu and cuda,
 /// engines of one model may run on threads of their own. After a fork the child
@@ -119,40 +119,41 @@ public:
   absl::StatusOr<Sequence> newSequence();
 
   /// Appends the tokens of each item (all of different sequences) and gives
-  /// `sink` the logits that are wanted, item by item in order. Any number of
-  /// tokens may be given: the step is cut into pieces that the plan's programs
-  /// hold. Errors, before anything is changed: usage for a token that is none,
-  /// and, with both numbers, for more tokens than the context holds; memory
-  /// when the KV pool is used up. Later: a device error, an accuracy error for
-  /// logits that are not finite, or what `sink` gives; the sequences are then
-  /// of no more use until truncate().
-  absl::Status step(absl::Span<const SequenceTokens> batch, LogitsSink sink);
+  /// `callback` the logits of the output rows, item by item in order. A step
+  /// may have any number of tokens: it is cut into pieces that the plan's
+  /// programs hold. Errors, before anything is changed: usage for an invalid
+  /// token, or, with both numbers, for more tokens than the context holds;
+  /// memory when the KV pool is used up. Later: a device error, an accuracy
+  /// error for logits that are not finite, or that of `callback`; the sequences
+  /// then need a truncate().
+  absl::Status step(absl::Span<const SequenceTokens> batch,
+                    LogitsCallback callback);
 
-  /// Forgets all but the first `tokens` tokens of `sequence`, which has seen at
-  /// least so many, and what a step left behind that ended with an error.
+  /// Drops all but the first `tokens` tokens of `sequence`, which has at least
+  /// as many, and what a failed step left.
   void truncate(Sequence &sequence, int64_t tokens);
 
-  /// As step(); gives the token that follows each item. The device chooses
-  /// where the plan does, else the host: with one seed the same tokens, but for
-  /// a draw within rounding of the border between two.
+  /// As step(); gives the token that follows each item. The device samples
+  /// where the plan does, else the host: one seed gives the same tokens, unless
+  /// a uniform is within rounding of the border between two.
   absl::StatusOr<std::vector<int32_t>>
   sample(absl::Span<const SampledTokens> batch);
 
-  /// Runs at most `steps` steps of one token of each item: first the items'
-  /// own, then what the step before chose, until `sink` ends them. All is as if
-  /// sample() were called for one step after the other; where the device queues
-  /// steps it is some ahead of `sink`, and what it did past the end is undone.
-  /// Errors: those of sample().
-  absl::Status follow(absl::Span<const FollowedSequence> batch, int64_t steps,
-                      TokenSink sink);
+  /// Multi-step decode: runs at most `steps` steps of one token of each item,
+  /// first the items' own, then the tokens of the step before, until `callback`
+  /// ends them. The result is that of sample() for one step after the other;
+  /// where the device queues steps, some are in flight ahead of `callback`, and
+  /// those past the end are undone. Errors: those of sample().
+  absl::Status decode(absl::Span<const DecodeItem> batch, int64_t steps,
+                      TokenCallback callback);
 
 private:
-  class Chain;
+  class InFlightSteps;
   struct Row;
   class Memory;
-  /// Takes what program number `program` has given for `rows`.
-  using ChunkSink = absl::FunctionRef<absl::Status(absl::Span<const Row> rows,
-                                                   size_t program)>;
+  /// Takes the results of program number `program` for `rows`.
+  using ChunkCallback = absl::FunctionRef<absl::Status(
+      absl::Span<const Row> rows, size_t program)>;
 
   explicit Engine(std::shared_ptr<const Model> model)
       : shared(std::move(model)) {}
@@ -162,21 +163,21 @@ private:
   absl::Status reserve(const Sequence &sequence, int64_t tokens);
   absl::Status admit(absl::Span<const SequenceTokens> batch);
   size_t programFor(const StepShape &shape) const;
-  /// Whether steps of `rows` sequences are queued, in a queue that is then
-  /// there.
-  absl::StatusOr<bool> queues(size_t rows);
-  absl::Status followOneByOne(absl::Span<const FollowedSequence> batch,
-                              int64_t steps, TokenSink sink);
+  /// Whether the device queues steps of `rows` sequences; makes the queue.
+  absl::StatusOr<bool> canQueue(size_t rows);
+  absl::Status decodeOneByOne(absl::Span<const DecodeItem> batch, int64_t steps,
+                              TokenCallback callback);
   absl::Status runBatch(absl::Span<const SequenceTokens> batch,
-                        absl::Span<const Draw> draws, ChunkSink sink);
-  absl::Status runChunk(absl::Span<const Row> rows, int64_t wanted,
-                        bool samples, ChunkSink sink);
+                        absl::Span<const SamplingParams> params,
+                        ChunkCallback callback);
+  absl::Status runChunk(absl::Span<const Row> rows, int64_t outputs,
+                        bool samples, ChunkCallback callback);
   absl::Status writeInputs(absl::Span<const Row> rows, bool samples);
   absl::Status runTimed(absl::Span<const Row> rows, size_t program,
                         const StepShape &shape);
   absl::Status runObserved(size_t program, const StepShape &shape);
   absl::Status giveLogits(absl::Span<const Row> rows, size_t program,
-                          LogitsSink sink);
+                          LogitsCallback callback);
   absl::Status giveTokens(absl::Span<const Row> rows, size_t program,
                           std::vector<int32_t> &tokens);
 
@@ -190,9 +191,10 @@ private:
   ProgramBindings bound;
   std::vector<std::unique_ptr<PreparedProgram>> programs;
   std::vector<int32_t> inputStaging;
-  std::vector<Draw> drawStaging;
+  std::vector<SamplingParams> paramsStaging;
   std::vector<uint8_t> resultStaging;
-  /// Last, as it goes before what it works on. Null where the device has none.
+  /// Last, so that it is destroyed before what it works on. Null where the
+  /// device has none.
   std::unique_ptr<StepQueue> queue;
 };
 

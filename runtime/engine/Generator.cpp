@@ -8,37 +8,21 @@
 
 #include "runtime/engine/Generator.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/TextStream.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 namespace llamac {
 
-using Clock = std::chrono::steady_clock;
-
-static double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 absl::string_view stopReasonName(StopReason reason) {
-  switch (reason) {
-  case StopReason::Length:
-    return "length";
-  case StopReason::Context:
-    return "context";
-  case StopReason::StopId:
-    return "stop id";
-  case StopReason::StopString:
-    return "stop string";
-  case StopReason::Cancelled:
-    return "cancelled";
-  }
-  return "";
+  static constexpr absl::string_view names[] = {"length", "context", "stop id",
+                                                "stop string", "cancelled"};
+  return names[static_cast<size_t>(reason)];
 }
 
 namespace {
@@ -103,15 +87,6 @@ static absl::Status checkRequest(const Tokenizer *tokenizer,
   return absl::OkStatus();
 }
 
-absl::StatusOr<GenerateResult> generate(Engine &engine,
-                                        absl::Span<const int32_t> prompt,
-                                        const GenerateOptions &options,
-                                        const GenerateCallbacks &callbacks) {
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
-                          newDecoder(engine));
-  return generate(*decoder, prompt, options, callbacks);
-}
-
 absl::StatusOr<GenerateResult> generate(Decoder &decoder,
                                         absl::Span<const int32_t> prompt,
                                         const GenerateOptions &options,
@@ -126,9 +101,10 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
   if (options.maxTokens == 0)
     return result;
 
-  const Clock::time_point start = Clock::now();
+  const double start = steadySeconds();
   LLAMAC_ASSIGN_OR_RETURN(const int32_t first, decoder.next(prompt, sampler));
-  result.times.prefillSeconds = secondsSince(start);
+  const double decodeStart = steadySeconds();
+  result.times.prefillSeconds = decodeStart - start;
 
   Output output(decoder.tokenizer(), options.stopStrings, callbacks);
   // Takes the next token; whether to go on.
@@ -147,19 +123,18 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
       result.reason = *stop;
     return !stop;
   };
-  const Clock::time_point decodeStart = Clock::now();
   LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, take(first));
   if (goesOn) {
     int64_t steps = decoder.context() - decoder.length();
     if (options.maxTokens > 0)
       steps = std::min(steps, options.maxTokens - 1);
     LLAMAC_RETURN_IF_ERROR(
-        decoder.follow(first, steps, sampler, [&](int32_t id) {
+        decoder.decode(first, steps, sampler, [&](int32_t id) {
           ++result.times.decodeSteps;
           return take(id);
         }));
   }
-  result.times.decodeSeconds = secondsSince(decodeStart);
+  result.times.decodeSeconds = steadySeconds() - decodeStart;
   if (result.reason != StopReason::Cancelled)
     output.finish();
   return result;

@@ -73,12 +73,6 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
                                         const GenerateOptions &options,
                                         const GenerateCallbacks &callbacks);
 
-/// The same through a new sequence of `engine`.
-absl::StatusOr<GenerateResult> generate(Engine &engine,
-                                        absl::Span<const int32_t> prompt,
-                                        const GenerateOptions &options,
-                                        const GenerateCallbacks &callbacks);
-
 } // namespace llamac
 
 #endif // LLAMAC_RUNTIME_ENGINE_GENERATOR_H

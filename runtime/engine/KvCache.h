@@ -8,7 +8,7 @@
 //
 // The keys and values of a sequence lie in pages of a common pool, which a
 // sequence takes as it grows and gives back when it ends. A page has the same
-// number in every layer, so one table serves them all.
+// number in every layer, so all layers share one table.
 //
 //===----------------------------------------------------------------------===//
 

@@ -58,8 +58,12 @@ class LaunchObserver {
 public:
   virtual ~LaunchObserver();
 
-  virtual absl::Status before(const LaunchSite &site, StepMemory &memory) = 0;
-  virtual absl::Status after(const LaunchSite &site, StepMemory &memory) = 0;
+  virtual absl::Status before(const LaunchSite &, StepMemory &) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status after(const LaunchSite &, StepMemory &) {
+    return absl::OkStatus();
+  }
 };
 
 } // namespace llamac

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All that is needed is asked for before anything is loaded, so that a plan
-// that does not fit is told of at once, with what would fit.
+// Memory is checked before anything is loaded, so that a plan that does not fit
+// fails at once, with advice on what would fit.
 //
 //===----------------------------------------------------------------------===//
 

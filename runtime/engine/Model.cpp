@@ -8,6 +8,7 @@
 
 #include "runtime/engine/Model.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
@@ -20,7 +21,6 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -36,23 +36,7 @@ loadPlanTokenizer(const PlanReader &reader) {
       reinterpret_cast<const char *>(bytes.data()), bytes.size()));
 }
 
-namespace {
-
-/// Gives the seconds since it was made, or was asked before.
-class LapClock {
-public:
-  double lap() {
-    const auto before = std::exchange(last, std::chrono::steady_clock::now());
-    return std::chrono::duration<double>(last - before).count();
-  }
-
-private:
-  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
-};
-
-} // namespace
-
-/// `plan` with what was tuned for it on `device`; null when there is nothing.
+/// `plan` with its tuned configs on `device`; null when there are none.
 static absl::StatusOr<std::shared_ptr<const PlanReader>>
 planAsTuned(const std::shared_ptr<const PlanReader> &plan, Device &device,
             const VariantCompiler *compiler) {
@@ -66,8 +50,8 @@ planAsTuned(const std::shared_ptr<const PlanReader> &plan, Device &device,
   return tunedPlan(plan, device, *store, compiler);
 }
 
-/// Loads the kernels of the plan as it was tuned, which is then the model's;
-/// what is in the way of that is a warning.
+/// Makes the tuned plan the model's and loads its kernels; an error is a
+/// warning.
 void Model::loadTuned(const VariantCompiler *compiler) {
   auto tuned = planAsTuned(reader, *runsOn, compiler);
   absl::Status status = tuned.status();
@@ -86,7 +70,11 @@ void Model::loadTuned(const VariantCompiler *compiler) {
 
 absl::StatusOr<std::shared_ptr<const Model>>
 Model::load(absl::string_view path, const ModelOptions &options) {
-  LapClock clock;
+  // The seconds since the last call.
+  auto lap = [last = steadySeconds()]() mutable {
+    const double before = std::exchange(last, steadySeconds());
+    return last - before;
+  };
   std::shared_ptr<Model> model(new Model);
   LoadTimes &times = model->times;
   const int threads =
@@ -96,11 +84,11 @@ Model::load(absl::string_view path, const ModelOptions &options) {
       PlanReader::open(path, {.verify = options.verify, .threads = threads}));
   model->compiled = model->reader;
   model->modelConfig = fromPlan(*model->plan().config);
-  times.plan = clock.lap();
+  times.plan = lap();
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
                           createDevice(model->plan(), threads, options));
   LLAMAC_RETURN_IF_ERROR(checkMemory(*model->reader, *model->runsOn));
-  times.device = clock.lap();
+  times.device = lap();
   Progress progress(options.quiet);
   progress.stage("loading the kernels");
   if (options.tuned)
@@ -109,10 +97,10 @@ Model::load(absl::string_view path, const ModelOptions &options) {
     LLAMAC_ASSIGN_OR_RETURN(model->kernels,
                             model->runsOn->loadCode(model->reader));
   }
-  times.kernels = clock.lap();
+  times.kernels = lap();
   LLAMAC_RETURN_IF_ERROR(
       model->runsOn->reserve(memoryNeeds(*model->reader).total()));
-  times.memory = clock.lap();
+  times.memory = lap();
   LLAMAC_ASSIGN_OR_RETURN(auto weights,
                           loadWeights(*model->reader, *model->runsOn,
                                       {options.randomWeights, &progress}));
@@ -126,9 +114,9 @@ Model::load(absl::string_view path, const ModelOptions &options) {
     LLAMAC_ASSIGN_OR_RETURN(model->constants[i],
                             model->runsOn->share(model->reader->bytes(i)));
   }
-  times.weights = clock.lap();
+  times.weights = lap();
   LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
-  times.tokenizer = clock.lap();
+  times.tokenizer = lap();
   return model;
 }
 

@@ -27,17 +27,16 @@ struct ModelOptions {
   int threads = 0;      ///< 0: one on each physical core the process may use.
   std::string isa = {}; ///< See CpuDeviceOptions.
   int gpuIndex = 0;     ///< Which GPU runs a plan for cuda.
-  /// What there is to run plans on; the compiler's tools have more.
+  /// The compiler's tools have more.
   absl::Span<const DeviceKind> devices = runtimeDevices();
   /// See parseSimSchedule(); empty for forward. For plans for sim only.
   std::string simSchedule = {};
   bool verify = true; ///< Whether all checksums of the plan are verified.
-  /// Makes weights up by this seed in place of the plan's.
+  /// Random weights by this seed in place of the plan's.
   std::optional<uint64_t> randomWeights = {};
   bool quiet = false; ///< Whether a terminal is shown no progress.
-  /// Whether kernels have the configs that `llamac tune` has kept for the
-  /// device, and what compiles their variants where the device does not: null
-  /// where nothing can.
+  /// Whether kernels have the configs of the tuning store, and the compiler of
+  /// their variants for devices that compile no source; may be null.
   bool tuned = true;
   const VariantCompiler *compiler = nullptr;
 };

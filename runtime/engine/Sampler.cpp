@@ -21,8 +21,8 @@
 
 namespace llamac {
 
-// Tokens whose probability is below e^-40 of the largest are never drawn: all
-// of a vocabulary of 2^18 together weigh 1e-12.
+// Tokens below e^-40 of the largest probability are never sampled: a vocabulary
+// of 2^18 of them weighs 1e-12.
 static constexpr double negligible = 40;
 
 absl::Status notFiniteError(int64_t position) {
@@ -57,7 +57,7 @@ uint64_t RandomStream::next() {
   return result;
 }
 
-double RandomStream::nextUnit() {
+double RandomStream::nextUniform() {
   return static_cast<double>(next() >> 11) * 0x1p-53;
 }
 
@@ -83,7 +83,7 @@ absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options) {
   return Sampler(options, seed);
 }
 
-int32_t mostLikely(absl::Span<const float> logits) {
+int32_t argmax(absl::Span<const float> logits) {
   // The largest value is found first, without a branch on each element.
   constexpr size_t lanes = 16;
   float best[lanes];
@@ -101,13 +101,13 @@ int32_t mostLikely(absl::Span<const float> logits) {
 }
 
 int32_t Sampler::sample(absl::Span<const float> logits) {
-  return greedy() ? mostLikely(logits) : choose(logits, random.nextUnit());
+  return greedy() ? argmax(logits) : choose(logits, random.nextUniform());
 }
 
-Draw Sampler::nextDraw() {
+SamplingParams Sampler::nextParams() {
   if (greedy())
     return {};
-  // What is no f32 is far from any number that matters.
+  // Numbers that f32 does not hold make no difference.
   constexpr double least = std::numeric_limits<float>::min();
   constexpr double most = std::numeric_limits<float>::max();
   constexpr int64_t all = std::numeric_limits<int32_t>::max();
@@ -115,28 +115,28 @@ Draw Sampler::nextDraw() {
   return {static_cast<float>(temperature),
           static_cast<int32_t>(std::min(options.topK, all)),
           static_cast<float>(std::max(options.topP, least)),
-          static_cast<uint32_t>(random.nextUnit() * 0x1p32)};
+          static_cast<uint32_t>(random.nextUniform() * 0x1p32)};
 }
 
 void Sampler::selectCandidates(absl::Span<const float> logits) {
-  const float largest = logits[mostLikely(logits)];
+  const float largest = logits[argmax(logits)];
   const double least = largest - negligible * options.temperature;
   candidates.clear();
   for (size_t id = 0; id < logits.size(); ++id)
     if (logits[id] >= least)
       candidates.push_back({logits[id], static_cast<int32_t>(id)});
 
-  auto likelier = [](const Candidate &a, const Candidate &b) {
+  auto isMoreLikely = [](const Candidate &a, const Candidate &b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
   };
   if (options.topK > 0 &&
       static_cast<uint64_t>(options.topK) < candidates.size()) {
     std::nth_element(candidates.begin(), candidates.begin() + options.topK,
-                     candidates.end(), likelier);
+                     candidates.end(), isMoreLikely);
     candidates.resize(static_cast<size_t>(options.topK));
   }
-  // The order decides which token a draw is, so it is always the same one.
-  std::sort(candidates.begin(), candidates.end(), likelier);
+  // The order decides which token a uniform selects, so it is fixed.
+  std::sort(candidates.begin(), candidates.end(), isMoreLikely);
 
   weights.clear();
   double total = 0;
@@ -155,12 +155,12 @@ void Sampler::selectCandidates(absl::Span<const float> logits) {
   }
 }
 
-int32_t Sampler::choose(absl::Span<const float> logits, double unit) {
+int32_t Sampler::choose(absl::Span<const float> logits, double uniform) {
   selectCandidates(logits);
   double total = 0;
   for (double weight : weights)
     total += weight;
-  double left = unit * total;
+  double left = uniform * total;
   size_t chosen = 0;
   while (chosen + 1 < weights.size() && left >= weights[chosen])
     left -= weights[chosen++];

@@ -22,19 +22,19 @@ namespace llamac {
 /// Accuracy error: the logits of `position` are not finite.
 absl::Status notFiniteError(int64_t position);
 
-/// The same where it is so.
+/// That error if `logits` are not.
 absl::Status checkLogits(absl::Span<const float> logits, int64_t position);
 
 struct SamplingOptions {
-  /// Logits are divided by it; 0 takes the most likely token (greedy), and the
-  /// other options then have no effect.
+  /// Logits are divided by it; 0 takes the argmax (greedy), and the other
+  /// options have no effect.
   double temperature = 0;
-  /// Only the k most likely tokens are drawn from; 0 for all.
+  /// Samples from the k most probable tokens; 0: from all.
   int64_t topK = 0;
-  /// Only the fewest most likely tokens whose probabilities reach this sum are
-  /// drawn from, after topK; 1 for all.
+  /// Samples, after topK, from the fewest most probable tokens whose
+  /// probabilities reach this sum; 1: from all.
   double topP = 1;
-  /// Decides every draw; one is made when there is none.
+  /// Without one, a random seed is made.
   std::optional<uint64_t> seed = {};
 };
 
@@ -44,37 +44,37 @@ class RandomStream {
 public:
   explicit RandomStream(uint64_t seed);
   uint64_t next();
-  double nextUnit(); ///< In [0, 1), of 53 bits.
+  double nextUniform(); ///< In [0, 1), of 53 bits.
 
 private:
   std::array<uint64_t, 4> state;
 };
 
-/// One draw as a plan that samples by itself takes it, its input `draws`.
-struct Draw {
+/// How one token is sampled by a plan that does so itself: its input
+/// sampling_params.
+struct SamplingParams {
   float temperature = 0; ///< 0: the first of the largest.
   int32_t topK = 0;      ///< 0: all.
   float topP = 1;
-  uint32_t unit = 0; ///< The number in [0, 1) that decides, times 2^32.
+  uint32_t uniform = 0; ///< A random number in [0, 1), times 2^32.
 };
-static_assert(sizeof(Draw) == 16, "four words of the plan's input");
+static_assert(sizeof(SamplingParams) == 16, "four words of the plan's input");
 
 class Sampler {
 public:
-  /// Usage error for a temperature, top-k or top-p that is no such thing; NaN
-  /// is none.
+  /// Usage error for an invalid temperature, top-k or top-p, NaN included.
   static absl::StatusOr<Sampler> create(const SamplingOptions &options);
 
   /// The next token's id given finite logits, which are at least one. Equal
   /// logits are taken in order of their ids.
   int32_t sample(absl::Span<const float> logits);
 
-  /// The draw that sample() would make now, for the plan to make: the next one
-  /// is another. Its numbers are rounded.
-  Draw nextDraw();
+  /// The params with which a plan samples as sample() would now; each call
+  /// takes the next random number. Numbers are rounded.
+  SamplingParams nextParams();
 
-  /// The token that `unit`, in [0, 1), draws.
-  int32_t choose(absl::Span<const float> logits, double unit);
+  /// The token that `uniform`, in [0, 1), selects.
+  int32_t choose(absl::Span<const float> logits, double uniform);
 
   /// The seed in use, for a report.
   uint64_t seed() const { return usedSeed; }
@@ -99,7 +99,7 @@ private:
 };
 
 /// The id of the largest logit, the first of equals.
-int32_t mostLikely(absl::Span<const float> logits);
+int32_t argmax(absl::Span<const float> logits);
 
 } // namespace llamac
 

@@ -89,8 +89,8 @@ private:
 
 } // namespace
 
-// A few of them are held at a time. Threads that fill one for 16 MiB of copying
-// are begun in a hundredth of that time.
+// A few pieces are held at a time. Starting threads costs a hundredth of the
+// time of a piece.
 static constexpr uint64_t pieceBytes = uint64_t{16} << 20;
 
 /// Gives `fill` all of [offset, offset + bytes) of `buffer`, in pieces of whole
@@ -171,7 +171,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> Loader::load() {
   if (!options.randomSeed) {
     if (!hasWeights(plan.plan()))
       return usageError(absl::StrCat(
-          plan.path(), ": the plan has no weights; have some made up by "
+          plan.path(), ": the plan has no weights; use random ones by "
                        "--random-weights SEED"));
     LLAMAC_ASSIGN_OR_RETURN(checkpoint, openCheckpoint(plan));
   }

@@ -22,19 +22,19 @@ namespace llamac {
 bool hasWeights(const schema::PlanT &plan);
 
 struct WeightOptions {
-  /// Makes weights up by this seed (runtime/weights/RandomWeights.h) in place
-  /// of the plan's.
+  /// Random weights by this seed (runtime/weights/RandomWeights.h) in place of
+  /// the plan's.
   std::optional<uint64_t> randomSeed = {};
-  Progress *progress = nullptr; ///< Is told; null: nobody.
+  Progress *progress = nullptr; ///< May be null.
 };
 
 /// The weights of `plan` by number: embedded ones are used from the plan's map
 /// where the device can, which must outlive them, else copied; others are read
 /// from the checkpoint, converted and packed. Host threads, as many as the
-/// device's, fill one piece while others are on their way. Errors: usage for a
-/// plan without weights and no seed; badPlan for a size that does not fit its
-/// layout or a source file that has changed; unsupported for a format that is
-/// not made up; memory; the device's.
+/// device's, fill one piece while others are copied. Errors: usage for a plan
+/// without weights and no seed; badPlan for a size that does not fit its layout
+/// or a source file that has changed; unsupported for a format without random
+/// weights; memory; the device's.
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
 loadWeights(const PlanReader &plan, Device &device,
             const WeightOptions &options = {});

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Bytes go to a temporary file beside the final one, which commit() syncs and
-// renames: whoever looks sees the old file or the new one, whatever happens in
-// between. A tool that is interrupted removes the temporary file.
+// renames: readers see the old file or the new one, whatever happens in
+// between. A tool that is interrupted removes the temporary file; one that was
+// killed leaves it to the next writer of the same file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,24 +24,38 @@
 #include "absl/types/span.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace llamac {
 
-/// Succeeds for a path that a new file may be put at: of a regular file, or of
-/// none. A rename would put an end to a device, so that is a usage error.
-absl::Status checkReplaceable(absl::string_view path);
+/// The system calls that can fail while a file is written; tests replace them.
+struct FileCalls {
+  std::function<ssize_t(int, const void *, size_t, off_t)> write;
+  std::function<int(int)> sync;
+  std::function<int(const char *, const char *)> rename;
+
+  /// pwrite, fsync and rename.
+  static FileCalls system();
+};
 
 class AtomicFile {
 public:
-  /// Starts the file that commit() will put at `path`. Resources that do not
-  /// suffice are an error of the memory kind, here and in all functions; others
-  /// are usage errors, since the path was given by the user.
+  /// Starts the file that commit() will put at `path`. Usage error for a path
+  /// that cannot be written or is that of a device, pipe or directory.
+  /// Resources that do not suffice are an error of the memory kind, here and in
+  /// all functions; a later error is otherwise a device error.
   static absl::StatusOr<std::unique_ptr<AtomicFile>>
-  create(absl::string_view path);
+  create(absl::string_view path, FileCalls calls = FileCalls::system());
+
+  /// The same, but a device or pipe, such as /dev/stdout, is written to as it
+  /// is; every error after this is then of the memory kind.
+  static absl::StatusOr<std::unique_ptr<AtomicFile>>
+  createOrOpen(absl::string_view path);
 
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
@@ -64,21 +79,25 @@ public:
   absl::Status commit();
 
 private:
-  AtomicFile() = default;
+  AtomicFile(absl::string_view path, FileCalls calls);
+  absl::Status openTemporary();
   absl::Status flush();
   absl::Status writeAt(uint64_t offset, absl::Span<const uint8_t> bytes);
-  absl::Status failure(absl::string_view what) const;
+  absl::Status failure(absl::string_view what,
+                       absl::Status (*otherwise)(absl::string_view)) const;
+  absl::Status lost() const;
 
-  std::string finalPath;
-  std::string temporaryPath;
+  std::string path;
+  std::string folder;
+  std::string temporary; ///< Empty for a device.
+  FileCalls calls;
   int descriptor = -1;
   std::optional<FileGuard> guard; ///< Of the temporary file.
   uint64_t flushed = 0;
   std::vector<uint8_t> buffer;
 };
 
-/// Writes a small file in one piece; what is no regular file, such as
-/// /dev/stdout, is written to as it is.
+/// Writes a small file in one piece, by createOrOpen().
 absl::Status writeFileAtomically(absl::string_view path,
                                  absl::string_view text);
 

@@ -29,10 +29,9 @@ absl::StatusOr<std::string> cacheFolder(absl::string_view part);
 /// Usage error when it cannot be made or is not to be trusted.
 absl::Status makePrivateFolder(const std::string &folder);
 
-/// Usage error for a file or folder `path` whose contents somebody else
-/// decides: `info` says that others may write to it, or that it is neither the
-/// user's nor root's. What a cache holds is run, and so only such ones are
-/// used.
+/// Usage error for an untrusted file or folder `path`: by `info` others may
+/// write to it, or its owner is neither the user nor root. Cached code is
+/// executed.
 absl::Status checkTrusted(const std::string &path, const struct stat &info);
 
 } // namespace llamac

@@ -20,6 +20,7 @@
 #include "runtime/io/Mxfp8.h"
 
 #include <cstring>
+#include <iterator>
 
 namespace llamac {
 
@@ -36,54 +37,27 @@ static void dequantizeQ8_0(const uint8_t *in, float *out) {
     out[i] = d * static_cast<float>(static_cast<int8_t>(in[2 + i]));
 }
 
-// y = d (q - 8).
-static void dequantizeQ4_0(const uint8_t *in, float *out) {
+// y = d (q - 8) in Q4_0, d (q - 16) in Q5_0, d q + m in Q4_1 and Q5_1. In Q5
+// bit i of a word is the fifth of element i.
+template <bool hasMin, bool hasFifthBit>
+static void dequantizeNibbles(const uint8_t *in, float *out) {
+  constexpr int middle = hasMin ? 0 : hasFifthBit ? 16 : 8;
   const float d = loadHalf(in);
+  const float m = hasMin ? loadHalf(in + 2) : 0;
+  in += hasMin ? 4 : 2;
+  uint32_t high = 0;
+  if (hasFifthBit)
+    std::memcpy(&high, in, sizeof(high));
+  in += hasFifthBit ? sizeof(high) : 0;
+  const auto value = [&](int nibble, int i) {
+    const int fifth = static_cast<int>((high >> i) & 1) << 4;
+    const auto q =
+        static_cast<float>((hasFifthBit ? nibble | fifth : nibble) - middle);
+    return hasMin ? d * q + m : d * q;
+  };
   for (int i = 0; i < 16; ++i) {
-    out[i] = d * static_cast<float>((in[2 + i] & 15) - 8);
-    out[i + 16] = d * static_cast<float>((in[2 + i] >> 4) - 8);
-  }
-}
-
-// y = d q + m.
-static void dequantizeQ4_1(const uint8_t *in, float *out) {
-  const float d = loadHalf(in);
-  const float m = loadHalf(in + 2);
-  for (int i = 0; i < 16; ++i) {
-    out[i] = d * static_cast<float>(in[4 + i] & 15) + m;
-    out[i + 16] = d * static_cast<float>(in[4 + i] >> 4) + m;
-  }
-}
-
-// The fifth bit of element i of a Q5_0 or Q5_1 block, at its place.
-static int fifthBit(uint32_t high, int i) {
-  return static_cast<int>((high >> i) & 1) << 4;
-}
-
-// y = d (q - 16); q has its fifth bit in a word of 32 bits.
-static void dequantizeQ5_0(const uint8_t *in, float *out) {
-  const float d = loadHalf(in);
-  uint32_t high;
-  std::memcpy(&high, in + 2, sizeof(high));
-  for (int i = 0; i < 16; ++i) {
-    const int low = (in[6 + i] & 15) | fifthBit(high, i);
-    const int up = (in[6 + i] >> 4) | fifthBit(high, i + 16);
-    out[i] = d * static_cast<float>(low - 16);
-    out[i + 16] = d * static_cast<float>(up - 16);
-  }
-}
-
-// y = d q + m.
-static void dequantizeQ5_1(const uint8_t *in, float *out) {
-  const float d = loadHalf(in);
-  const float m = loadHalf(in + 2);
-  uint32_t high;
-  std::memcpy(&high, in + 4, sizeof(high));
-  for (int i = 0; i < 16; ++i) {
-    const int low = (in[8 + i] & 15) | fifthBit(high, i);
-    const int up = (in[8 + i] >> 4) | fifthBit(high, i + 16);
-    out[i] = d * static_cast<float>(low) + m;
-    out[i + 16] = d * static_cast<float>(up) + m;
+    out[i] = value(in[i] & 15, i);
+    out[i + 16] = value(in[i] >> 4, i + 16);
   }
 }
 
@@ -109,31 +83,14 @@ static ScaleMin scaleMinK(const uint8_t *packed, int j) {
 }
 
 // y = d scale q - dmin min. Groups come in pairs: 32 bytes hold one group in
-// the low nibbles and the next in the high ones.
-static void dequantizeQ4_K(const uint8_t *in, float *out) {
-  const float d = loadHalf(in);
-  const float dmin = loadHalf(in + 2);
-  const uint8_t *nibbles = in + 16;
-  for (int j = 0; j < 8; j += 2, nibbles += 32, out += 64) {
-    const ScaleMin low = scaleMinK(in + 4, j);
-    const ScaleMin up = scaleMinK(in + 4, j + 1);
-    const float dLow = d * low.scale;
-    const float mLow = dmin * low.min;
-    const float dUp = d * up.scale;
-    const float mUp = dmin * up.min;
-    for (int i = 0; i < 32; ++i) {
-      out[i] = dLow * static_cast<float>(nibbles[i] & 15) - mLow;
-      out[i + 32] = dUp * static_cast<float>(nibbles[i] >> 4) - mUp;
-    }
-  }
-}
-
-// As Q4_K; bit j of high byte i is the fifth bit of element i of group j.
-static void dequantizeQ5_K(const uint8_t *in, float *out) {
+// the low nibbles and the next in the high ones. In Q5_K bit j of high byte i
+// is the fifth bit of element i of group j.
+template <bool hasFifthBit>
+static void dequantizeGroups(const uint8_t *in, float *out) {
   const float d = loadHalf(in);
   const float dmin = loadHalf(in + 2);
   const uint8_t *high = in + 16;
-  const uint8_t *nibbles = in + 48;
+  const uint8_t *nibbles = in + (hasFifthBit ? 48 : 16);
   for (int j = 0; j < 8; j += 2, nibbles += 32, out += 64) {
     const ScaleMin low = scaleMinK(in + 4, j);
     const ScaleMin up = scaleMinK(in + 4, j + 1);
@@ -142,8 +99,9 @@ static void dequantizeQ5_K(const uint8_t *in, float *out) {
     const float dUp = d * up.scale;
     const float mUp = dmin * up.min;
     for (int i = 0; i < 32; ++i) {
-      const int qLow = (nibbles[i] & 15) | (((high[i] >> j) & 1) << 4);
-      const int qUp = (nibbles[i] >> 4) | (((high[i] >> (j + 1)) & 1) << 4);
+      const int fifths = hasFifthBit ? high[i] >> j : 0;
+      const int qLow = (nibbles[i] & 15) | (fifths & 1) << 4;
+      const int qUp = (nibbles[i] >> 4) | (fifths & 2) << 3;
       out[i] = dLow * static_cast<float>(qLow) - mLow;
       out[i + 32] = dUp * static_cast<float>(qUp) - mUp;
     }
@@ -188,7 +146,7 @@ static void dequantizeBlocks(DataType type, const uint8_t *in, int64_t n,
 }
 
 template <float (*convert)(uint16_t)>
-static void widen(const uint8_t *in, int64_t n, float *out) {
+static void widen(DataType, const uint8_t *in, int64_t n, float *out) {
   for (int64_t i = 0; i < n; ++i) {
     uint16_t bits;
     std::memcpy(&bits, in + 2 * i, sizeof(bits));
@@ -196,35 +154,28 @@ static void widen(const uint8_t *in, int64_t n, float *out) {
   }
 }
 
+static void copyFloats(DataType, const uint8_t *in, int64_t n, float *out) {
+  if (n > 0)
+    std::memcpy(out, in, static_cast<size_t>(n) * sizeof(float));
+}
+
 void dequantizeRow(DataType type, const uint8_t *in, int64_t n, float *out) {
-  switch (type) {
-  case DataType::F32:
-    if (n > 0)
-      std::memcpy(out, in, static_cast<size_t>(n) * sizeof(float));
-    return;
-  case DataType::F16:
-    return widen<f16ToF32>(in, n, out);
-  case DataType::BF16:
-    return widen<bf16ToF32>(in, n, out);
-  case DataType::Q8_0:
-    return dequantizeBlocks<dequantizeQ8_0>(type, in, n, out);
-  case DataType::Q4_0:
-    return dequantizeBlocks<dequantizeQ4_0>(type, in, n, out);
-  case DataType::Q4_1:
-    return dequantizeBlocks<dequantizeQ4_1>(type, in, n, out);
-  case DataType::Q5_0:
-    return dequantizeBlocks<dequantizeQ5_0>(type, in, n, out);
-  case DataType::Q5_1:
-    return dequantizeBlocks<dequantizeQ5_1>(type, in, n, out);
-  case DataType::Q4_K:
-    return dequantizeBlocks<dequantizeQ4_K>(type, in, n, out);
-  case DataType::Q5_K:
-    return dequantizeBlocks<dequantizeQ5_K>(type, in, n, out);
-  case DataType::Q6_K:
-    return dequantizeBlocks<dequantizeQ6_K>(type, in, n, out);
-  case DataType::MXFP8:
-    return dequantizeBlocks<dequantizeMxfp8>(type, in, n, out);
-  }
+  // In the order of DataType.
+  static constexpr decltype(&copyFloats) rows[] = {
+      copyFloats,
+      widen<f16ToF32>,
+      widen<bf16ToF32>,
+      dequantizeBlocks<dequantizeQ8_0>,
+      dequantizeBlocks<dequantizeNibbles</*hasMin=*/false, false>>,
+      dequantizeBlocks<dequantizeNibbles</*hasMin=*/true, false>>,
+      dequantizeBlocks<dequantizeNibbles<false, /*hasFifthBit=*/true>>,
+      dequantizeBlocks<dequantizeNibbles<true, /*hasFifthBit=*/true>>,
+      dequantizeBlocks<dequantizeGroups</*hasFifthBit=*/false>>,
+      dequantizeBlocks<dequantizeGroups</*hasFifthBit=*/true>>,
+      dequantizeBlocks<dequantizeQ6_K>,
+      dequantizeBlocks<dequantizeMxfp8>};
+  static_assert(std::size(rows) == numDataTypes);
+  rows[static_cast<size_t>(type)](type, in, n, out);
 }
 
 } // namespace llamac

@@ -1,4 +1,4 @@
-//===- DiskCache.cpp - What can be made again, on disk --------------------===//
+//===- DiskCache.cpp - Plans, objects and cubins on disk ------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -120,23 +120,19 @@ std::vector<CacheFile> DiskCache::files() const {
   std::error_code error;
   for (fs::directory_iterator file(where.value_or(""), error), end;
        !error && file != end; file.increment(error)) {
-    // KEY.o; .KEY.o.XXXXXX while AtomicFile writes it, KEY.plan.tmp-PID-N
-    // while PlanWriter does.
+    // KEY.o; .KEY.o.tmp-PID-N while AtomicFile writes it.
     const std::string name = file->path().filename();
     absl::string_view rest = name;
-    bool temporary = absl::ConsumePrefix(&rest, ".");
+    const bool temporary = absl::ConsumePrefix(&rest, ".");
     const absl::string_view key = rest.substr(0, keyDigits);
     rest.remove_prefix(key.size());
     std::error_code ofFile;
     if (key.size() != keyDigits ||
         !std::ranges::all_of(key, absl::ascii_isxdigit) ||
         !absl::ConsumePrefix(&rest, rowOf(kind).extension) ||
+        !(temporary ? absl::StartsWith(rest, ".tmp-") : rest.empty()) ||
         file->symlink_status(ofFile).type() != fs::file_type::regular)
       continue;
-    if (temporary ? rest.size() != 7 || rest[0] != '.'
-                  : !rest.empty() && !absl::StartsWith(rest, ".tmp-"))
-      continue;
-    temporary |= !rest.empty();
     CacheFile &next = found.emplace_back(CacheFile{file->path()});
     next.temporary = temporary;
     next.bytes = file->file_size(ofFile);
@@ -147,9 +143,10 @@ std::vector<CacheFile> DiskCache::files() const {
   return found;
 }
 
-/// Removes what killed writers left, what nobody uses any more, and the least
-/// recently used files over the limit, but never the one that was used last.
-static void makeRoom() {
+/// Removes temporary files of killed writers, files unused for 30 days, and the
+/// least recently used ones over the limit, but never the most recently used
+/// one.
+static void evict() {
   constexpr std::chrono::hours writingFor(1), unusedFor(24 * 30);
   std::vector<CacheFile> files;
   for (const CacheKind kind : cacheKinds)
@@ -242,23 +239,23 @@ absl::Status DiskCache::write(const std::string &key,
 }
 
 void DiskCache::keep(const std::string &key, absl::string_view bytes) const {
-  absl::Status kept;
+  absl::Status status;
   // The folder may be deleted at any time, and is then made again.
   for (int attempt = 0; attempt < cacheAttempts; ++attempt) {
     if (!usable())
       return;
-    if (kept = write(key, bytes); kept.ok())
+    if (status = write(key, bytes); status.ok())
       return added(key);
   }
-  warn(absl::StrCat(name(), " are not cached: ", kept.message()));
+  warn(absl::StrCat(name(), " are not cached: ", status.message()));
 }
 
 void DiskCache::added(const std::string &key) const {
   chmod(pathOf(key).c_str(), 0600);
   // Plans are large and few, the others small and many.
-  static std::atomic<bool> madeRoom = false;
-  if (kind == CacheKind::Plans || !madeRoom.exchange(true))
-    makeRoom();
+  static std::atomic<bool> evicted = false;
+  if (kind == CacheKind::Plans || !evicted.exchange(true))
+    evict();
 }
 
 } // namespace llamac

@@ -1,4 +1,4 @@
-//===- DiskCache.h - What can be made again, on disk ------------*- C++ -*-===//
+//===- DiskCache.h - Plans, objects and cubins on disk ----------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,13 +8,12 @@
 //
 // Three caches, each in a folder of its own: plans, objects that Clang compiled
 // and cubins that NVRTC compiled. A file is named by a hash of all that decides
-// what is in it (KEY.o). What is not there, damaged, or not to be trusted is
-// made again; where a cache cannot be used, a warning says so once and all goes
-// on without it.
+// its contents (KEY.o). A missing, damaged or untrusted file is made again;
+// where a cache cannot be used, one warning says so.
 //
-// After something new is cached, files go that were not used for 30 days, then
-// the least recently used ones of all three until they take at most 10 GiB, or
-// what LLAMAC_CACHE_SIZE says. Files with other names are never touched.
+// A new file evicts those that were not used for 30 days, then the least
+// recently used ones of all three caches until they take at most 10 GiB, or
+// LLAMAC_CACHE_SIZE. Files with other names are never touched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +37,7 @@ enum class CacheKind { Plans, Objects, Cubins };
 inline constexpr std::array cacheKinds = {CacheKind::Plans, CacheKind::Objects,
                                           CacheKind::Cubins};
 
-/// How often something is written to a cache that somebody deletes meanwhile.
+/// Attempts to write to a cache that others may delete meanwhile.
 inline constexpr int cacheAttempts = 5;
 
 /// 32 hexadecimal digits that name what `parts` decide.
@@ -47,7 +46,7 @@ std::string keyOf(const std::vector<absl::string_view> &parts);
 /// Bytes that the caches may take together.
 uint64_t cacheLimit();
 
-/// A file that a cache made.
+/// A file of a cache.
 struct CacheFile {
   std::filesystem::path path;
   uint64_t bytes = 0;
@@ -64,7 +63,7 @@ public:
 
   absl::string_view name() const; ///< "plans"
 
-  /// An error where the environment names none; empty: none is wanted.
+  /// An error where the environment names none; empty: caching is off.
   const absl::StatusOr<std::string> &folder() const { return where; }
 
   /// Makes the folder where it is not there. False when nothing can be cached.
@@ -77,17 +76,17 @@ public:
   /// counts as a use.
   bool has(const std::string &key) const;
 
-  /// What was kept under `key`; none when there is nothing, or it is damaged.
+  /// The bytes cached under `key`; none when they are missing or damaged.
   std::optional<std::string> find(const std::string &key) const;
 
-  /// Keeps `bytes`, where that is possible.
+  /// Caches `bytes`, where possible.
   void keep(const std::string &key, absl::string_view bytes) const;
 
-  /// After a new file was put at pathOf(`key`): no one else may write to it,
-  /// and others make room for it.
+  /// After a new file was put at pathOf(`key`): makes it private, and evicts
+  /// others.
   void added(const std::string &key) const;
 
-  /// All that it made.
+  /// All its files.
   std::vector<CacheFile> files() const;
 
 private:

@@ -12,7 +12,7 @@
 // Canonical names are Meta's without ".weight": tok_embeddings, norm, output,
 // layers.N.{attention_norm,ffn_norm}, layers.N.attention.{wq,wk,wv,wo},
 // layers.N.feed_forward.{w1,w2,w3}. Rows of wq and wk are seen in Meta's order
-// (rotary pairs side by side), whatever the file holds.
+// (rotary pairs adjacent), whatever the file holds.
 //
 //===----------------------------------------------------------------------===//
 

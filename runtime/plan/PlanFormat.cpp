@@ -16,27 +16,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <xxhash.h>
 
 namespace llamac {
 
 absl::string_view sectionKindName(SectionKind kind) {
-  switch (kind) {
-  case SectionKind::Manifest:
-    return "manifest";
-  case SectionKind::Code:
-    return "code";
-  case SectionKind::Weight:
-    return "weight";
-  case SectionKind::Constants:
-    return "constants";
-  case SectionKind::Tokenizer:
-    return "tokenizer";
-  case SectionKind::Source:
-    return "source";
-  }
-  return "unknown";
+  static constexpr absl::string_view names[] = {
+      "unknown",   "manifest",  "code",  "weight",
+      "constants", "tokenizer", "source"};
+  const auto number = static_cast<size_t>(kind);
+  return number < std::size(names) ? names[number] : names[0];
 }
 
 PlanHash hashBytes(absl::Span<const uint8_t> bytes) {
@@ -98,9 +89,12 @@ namespace {
 struct TableErrors {
   absl::string_view path;
 
-  absl::Status at(uint64_t offset, absl::string_view what) const {
-    return badPlanError(
-        absl::StrCat(path, ":", offset, ": ", what, "; compile it again"));
+  absl::Status at(uint64_t offset, const absl::AlphaNum &field,
+                  const absl::AlphaNum &expected,
+                  const absl::AlphaNum &got) const {
+    return badPlanError(absl::StrCat(path, ":", offset, ": ", field,
+                                     ": expected ", expected, ", got ", got,
+                                     "; compile it again"));
   }
 };
 
@@ -124,8 +118,8 @@ static absl::StatusOr<PlanHeader> parseHeader(const TableErrors &errors,
                                               absl::Span<const uint8_t> bytes) {
   PlanHeader header;
   if (bytes.size() < sizeof header)
-    return errors.at(0, absl::StrCat("plan header: expected ", sizeof header,
-                                     " bytes, got a file of ", bytes.size()));
+    return errors.at(0, "plan header", absl::StrCat(sizeof header, " bytes"),
+                     absl::StrCat("a file of ", bytes.size()));
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != planMagic)
     return badPlanError(absl::StrCat(
@@ -133,30 +127,25 @@ static absl::StatusOr<PlanHeader> parseHeader(const TableErrors &errors,
         kindOfFile(bytes), "; make a plan of a model: llamac compile ",
         errors.path, " -o FILE.plan"));
   if (header.version != planVersion)
-    return errors.at(8, absl::StrCat("plan version: expected ", planVersion,
-                                     ", got ", header.version));
+    return errors.at(8, "plan version", planVersion, header.version);
   if (header.fileBytes != bytes.size())
-    return errors.at(16, absl::StrCat("file size: expected ", header.fileBytes,
-                                      " bytes, got ", bytes.size()));
+    return errors.at(16, "file size", absl::StrCat(header.fileBytes, " bytes"),
+                     bytes.size());
   if (header.tableOffset < sizeof header ||
       header.tableOffset > header.fileBytes ||
       header.tableBytes != header.fileBytes - header.tableOffset)
-    return errors.at(24, absl::StrCat("section table: expected to end the file "
-                                      "of ",
-                                      header.fileBytes, " bytes, got offset ",
-                                      header.tableOffset, " and ",
-                                      header.tableBytes, " bytes"));
-  if (header.sectionCount == 0 || header.sectionCount > maxPlanSections ||
-      header.sectionCount * sizeof(SectionEntry) > header.tableBytes)
-    return errors.at(12,
-                     absl::StrCat("section count: expected 1 to ",
-                                  std::min<uint64_t>(maxPlanSections,
-                                                     header.tableBytes /
-                                                         sizeof(SectionEntry)),
-                                  ", got ", header.sectionCount));
-  if (header.reserved != 0)
     return errors.at(
-        40, absl::StrCat("reserved field: expected 0, got ", header.reserved));
+        24, "section table",
+        absl::StrCat("to end the file of ", header.fileBytes, " bytes"),
+        absl::StrCat("offset ", header.tableOffset, " and ", header.tableBytes,
+                     " bytes"));
+  const uint64_t most = std::min<uint64_t>(
+      maxPlanSections, header.tableBytes / sizeof(SectionEntry));
+  if (header.sectionCount == 0 || header.sectionCount > most)
+    return errors.at(12, "section count", absl::StrCat("1 to ", most),
+                     header.sectionCount);
+  if (header.reserved != 0)
+    return errors.at(40, "reserved field", 0, header.reserved);
   return header;
 }
 
@@ -172,36 +161,29 @@ static absl::Status checkEntry(const TableErrors &errors,
   const std::string name =
       absl::StrCat("section ", number, " (", sectionKindName(kind), ")");
   if (sectionKindName(kind) == "unknown")
-    return errors.at(
-        at, absl::StrCat(name, ": kind: expected 1 to 6, got ", entry.kind));
+    return errors.at(at, name + ": kind", "1 to 6", entry.kind);
   const bool last = number + 1 == header.sectionCount;
   if (last != (kind == SectionKind::Manifest))
-    return errors.at(at, absl::StrCat(name, ": expected the manifest to be the "
-                                            "last section and no other"));
+    return errors.at(at, name,
+                     "the manifest to be the last section and no other",
+                     last ? "another kind last" : "one before the last");
   const uint64_t expected = (previousEnd + alignmentOf(kind) - 1) /
                             alignmentOf(kind) * alignmentOf(kind);
   if (entry.offset != expected)
-    return errors.at(at + 8, absl::StrCat(name, ": offset: expected ", expected,
-                                          ", got ", entry.offset));
+    return errors.at(at + 8, name + ": offset", expected, entry.offset);
   if (entry.offset > header.tableOffset ||
       entry.size > header.tableOffset - entry.offset)
-    return errors.at(at + 16,
-                     absl::StrCat(name, ": size: expected to end before ",
-                                  header.tableOffset, ", got ", entry.size,
-                                  " bytes at ", entry.offset));
+    return errors.at(at + 16, name + ": size",
+                     absl::StrCat("to end before ", header.tableOffset),
+                     absl::StrCat(entry.size, " bytes at ", entry.offset));
   if (entry.pieces != piecesOf(entry.size))
-    return errors.at(at + 4, absl::StrCat(name, ": hashes: expected ",
-                                          piecesOf(entry.size), ", got ",
-                                          entry.pieces));
+    return errors.at(at + 4, name + ": hashes", piecesOf(entry.size),
+                     entry.pieces);
   if (entry.reserved != 0)
-    return errors.at(at + 24, absl::StrCat(name,
-                                           ": reserved field: expected "
-                                           "0, got ",
-                                           entry.reserved));
+    return errors.at(at + 24, name + ": reserved field", 0, entry.reserved);
   for (uint64_t i = previousEnd; i < entry.offset; ++i)
     if (bytes[i] != 0)
-      return errors.at(i, absl::StrCat("gap before ", name,
-                                       ": expected zeros, got ", bytes[i]));
+      return errors.at(i, "gap before " + name, "zeros", int{bytes[i]});
   return absl::OkStatus();
 }
 
@@ -213,10 +195,8 @@ parsePlanTable(absl::string_view path, absl::Span<const uint8_t> bytes) {
       bytes.subspan(header.tableOffset, header.tableBytes);
   if (const PlanHash got = hashHeaderAndTable(header, table);
       got != header.hash)
-    return errors.at(hashedHeaderBytes,
-                     absl::StrCat("checksum of header and table: expected ",
-                                  hashText(header.hash), ", got ",
-                                  hashText(got)));
+    return errors.at(hashedHeaderBytes, "checksum of header and table",
+                     hashText(header.hash), hashText(got));
 
   std::vector<PlanSection> sections(header.sectionCount);
   uint64_t hashesAt = header.sectionCount * sizeof(SectionEntry);
@@ -229,10 +209,9 @@ parsePlanTable(absl::string_view path, absl::Span<const uint8_t> bytes) {
 
     const uint64_t hashBytes = uint64_t{entry.pieces} * sizeof(PlanHash);
     if (hashBytes > table.size() - hashesAt)
-      return errors.at(header.tableOffset + hashesAt,
-                       absl::StrCat("hashes of section ", i, ": expected ",
-                                    hashBytes, " bytes, got ",
-                                    table.size() - hashesAt));
+      return errors.at(
+          header.tableOffset + hashesAt, absl::StrCat("hashes of section ", i),
+          absl::StrCat(hashBytes, " bytes"), table.size() - hashesAt);
     PlanSection &section = sections[i];
     section.kind = static_cast<SectionKind>(entry.kind);
     section.offset = entry.offset;
@@ -243,10 +222,9 @@ parsePlanTable(absl::string_view path, absl::Span<const uint8_t> bytes) {
     hashesAt += hashBytes;
   }
   if (end != header.tableOffset || hashesAt != table.size())
-    return errors.at(header.tableOffset,
-                     absl::StrCat("section table: expected at ", end, " with ",
-                                  hashesAt, " bytes, got ", header.tableOffset,
-                                  " with ", table.size()));
+    return errors.at(header.tableOffset, "section table",
+                     absl::StrCat("at ", end, " with ", hashesAt, " bytes"),
+                     absl::StrCat(header.tableOffset, " with ", table.size()));
   return sections;
 }
 

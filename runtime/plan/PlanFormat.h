@@ -47,7 +47,7 @@ enum class SectionKind : uint32_t {
   Source = 6,    ///< The emitted source of the kernels, for people.
 };
 
-/// "weight" and so on; "unknown" for a number that is no kind.
+/// "weight" and so on; "unknown" for any other number.
 absl::string_view sectionKindName(SectionKind kind);
 
 inline constexpr std::array<uint8_t, 8> planMagic = {0x89, 'L',  'L',  'P',
@@ -63,7 +63,7 @@ inline constexpr uint64_t sectionAlignment = 64;
 /// threads can check one together.
 inline constexpr uint64_t planPieceBytes = uint64_t{16} << 20;
 
-/// More sections than any model needs; bounds the memory a lying header takes.
+/// More sections than any model needs; bounds the memory for a damaged header.
 inline constexpr uint32_t maxPlanSections = 1u << 20;
 
 /// An XXH3-128, low half first.

@@ -28,7 +28,7 @@ PlanReader::open(absl::string_view path, const PlanReadOptions &options) {
                           MappedFile::open(path, ExitCode::BadPlan));
   LLAMAC_ASSIGN_OR_RETURN(reader->table,
                           parsePlanTable(path, reader->file->span()));
-  // The manifest's own checksum comes before anything it says is believed.
+  // The manifest's own checksum comes before its contents.
   LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(reader->table.size() - 1, 1));
   LLAMAC_RETURN_IF_ERROR(reader->readManifest());
   if (options.verify)
@@ -53,7 +53,7 @@ absl::Status PlanReader::readManifest() {
   if (!schema::VerifyPlanBuffer(verifier))
     return badPlanError(absl::StrCat(
         where, ": expected a flatbuffer of this version's schema, got ",
-        buffer.size(), " bytes that are none; compile it again"));
+        buffer.size(), " bytes of other data; compile it again"));
   schema::GetPlan(buffer.data())->UnPackTo(&manifest);
   const std::vector<PlanSection> before(table.begin(), table.end() - 1);
   if (absl::Status status = verifyPlan(manifest, before); !status.ok())
@@ -71,26 +71,26 @@ static schema::TensorMap boundMap(const schema::TensorMap &map, int64_t rows) {
 }
 
 /// Gives `launch`, of at most `rows` rows, the geometry of `variant`.
-static void take(const schema::VariantT &variant, int64_t rows,
-                 schema::LaunchT &launch) {
+static void setGeometry(const schema::VariantT &variant, int64_t rows,
+                        schema::LaunchT &launch) {
   launch.items = variant.items;
   launch.rowBlock = variant.rowBlock;
   launch.scratchBytes = variant.scratchBytes;
   launch.threads = variant.threads;
   launch.cluster = variant.cluster;
-  // What must not overlap stays so.
+  // A launch that must not overlap stays so.
   launch.dependent = launch.dependent && variant.dependent;
   launch.maps.clear();
   for (const schema::TensorMap &map : variant.maps)
     launch.maps.push_back(boundMap(map, rows));
 }
 
-/// Makes the launches of program number `program` overlap as `overlap` says.
-/// Kernels that let the next launch begin elsewhere are others: `plan` gets
-/// copies, with the `configs` of the originals.
-static void takeOverlap(schema::Overlap overlap, size_t program,
-                        schema::PlanT &plan,
-                        std::vector<KernelConfig> &configs) {
+/// Sets the overlap of the launches of program number `program`. It is compiled
+/// into kernels: `plan` gets copies of them, with the `configs` of the
+/// originals.
+static void setOverlap(schema::Overlap overlap, size_t program,
+                       schema::PlanT &plan,
+                       std::vector<KernelConfig> &configs) {
   std::map<uint32_t, uint32_t> copies; // By the number of the original.
   for (const auto &launch : plan.programs[program]->launches) {
     if (!launch->dependent)
@@ -133,14 +133,15 @@ PlanReader::withConfigs(const SelectedConfigs &selected) const {
     for (const auto &program : plan.programs)
       for (const auto &launch : program->launches)
         if (launch->kernel == i)
-          take(variant,
-               launch->rows == schema::RowSymbol::Tokens ? program->maxRows
-                                                         : program->maxWanted,
-               *launch);
+          setGeometry(variant,
+                      launch->rows == schema::RowSymbol::Tokens
+                          ? program->maxRows
+                          : program->maxOutputRows,
+                      *launch);
   }
   for (size_t i = 0; i < selected.overlaps.size(); ++i)
     if (selected.overlaps[i] != schema::Overlap::FromStart)
-      takeOverlap(selected.overlaps[i], i, plan, reader->configs);
+      setOverlap(selected.overlaps[i], i, plan, reader->configs);
   const std::vector<PlanSection> before(table.begin(), table.end() - 1);
   if (absl::Status status = verifyPlan(plan, before); !status.ok())
     return withContext(status, path());

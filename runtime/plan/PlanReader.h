@@ -36,7 +36,7 @@ struct KernelConfig {
   std::shared_ptr<const std::string> code = {};
 };
 
-/// What takes the place of a plan's default configs.
+/// Configs in place of a plan's defaults.
 struct SelectedConfigs {
   std::vector<KernelConfig> kernels;     ///< By the plan's number.
   std::vector<schema::Overlap> overlaps; ///< By program.
@@ -59,10 +59,9 @@ public:
 
   const std::vector<PlanSection> &sections() const { return table; }
 
-  /// The same plan as made, with other configs: the manifest has the variants'
-  /// symbols and geometry, and copies of kernels that are to let the next
-  /// launch begin elsewhere. Errors: internal for variants that it does not
-  /// have, badPlan for what makes no sense.
+  /// The plan with other configs: the manifest has the variants' symbols and
+  /// geometry, and copies of kernels for other overlaps. Errors: internal for
+  /// variants that it does not have, badPlan for an invalid result.
   absl::StatusOr<std::shared_ptr<const PlanReader>>
   withConfigs(const SelectedConfigs &selected) const;
 

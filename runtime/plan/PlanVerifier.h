@@ -18,11 +18,11 @@
 
 namespace llamac {
 
-/// Checks everything the runtime takes for granted of a manifest, given the
-/// sections before it: hyperparameters, every index and extent, weights whose
-/// sizes fit their shapes and sections, operands inside the arena, the
-/// constants and the pool, products that do not overflow. The error, of the
-/// badPlan kind, is `field: expected ..., got ...`.
+/// Checks all that the runtime relies on in a manifest, given the sections
+/// before it: hyperparameters, every index and extent, weights whose sizes fit
+/// their shapes and sections, operands inside the arena, the constants and the
+/// pool, products that do not overflow. The error, of the badPlan kind, is
+/// `field: expected ..., got ...`.
 absl::Status verifyPlan(const schema::PlanT &plan,
                         const std::vector<PlanSection> &sections);
 

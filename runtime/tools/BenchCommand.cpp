@@ -8,6 +8,7 @@
 
 #include "runtime/tools/BenchCommand.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/tune/Trials.h"
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <utility>
@@ -25,7 +25,7 @@
 namespace llamac {
 
 // Ids spread over the vocabulary, the same in every run.
-static std::vector<int32_t> madeUpTokens(int64_t count, int64_t vocab) {
+static std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab) {
   std::vector<int32_t> ids;
   ids.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
@@ -37,10 +37,9 @@ static absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
 
 // Seconds that `work` takes.
 template <typename Work> static absl::StatusOr<double> timed(Work work) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steadySeconds();
   LLAMAC_RETURN_IF_ERROR(work());
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+  return steadySeconds() - start;
 }
 
 static double median(std::vector<double> values) {
@@ -66,7 +65,7 @@ private:
   int64_t batch;
   std::vector<Sequence> sequences;
   std::vector<Sampler> samplers;
-  std::vector<int32_t> next; // What each sequence goes on with.
+  std::vector<int32_t> next; // By sequence.
 };
 
 } // namespace
@@ -81,7 +80,7 @@ absl::Status Run::prefill(absl::Span<const int32_t> prompt) {
   if (!engine.model().samples()) {
     std::vector<SequenceTokens> items;
     for (Sequence &sequence : sequences)
-      items.push_back({&sequence, prompt, Wanted::Last});
+      items.push_back({&sequence, prompt, OutputRows::Last});
     return engine.step(items, ignoreLogits);
   }
   std::vector<SampledTokens> items;
@@ -94,10 +93,10 @@ absl::Status Run::prefill(absl::Span<const int32_t> prompt) {
 absl::Status Run::decode(absl::Span<const int32_t> tokens) {
   if (!engine.model().samples())
     return decodeGiven(tokens);
-  std::vector<FollowedSequence> items;
+  std::vector<DecodeItem> items;
   for (size_t i = 0; i < sequences.size(); ++i)
     items.push_back({&sequences[i], next[i], &samplers[i]});
-  return engine.follow(items, static_cast<int64_t>(tokens.size()),
+  return engine.decode(items, static_cast<int64_t>(tokens.size()),
                        [](absl::Span<const int32_t>) { return true; });
 }
 
@@ -105,7 +104,7 @@ absl::Status Run::decodeGiven(absl::Span<const int32_t> tokens) {
   for (const int32_t &token : tokens) {
     std::vector<SequenceTokens> items;
     for (Sequence &sequence : sequences)
-      items.push_back({&sequence, {&token, 1}, Wanted::Last});
+      items.push_back({&sequence, {&token, 1}, OutputRows::Last});
     LLAMAC_RETURN_IF_ERROR(engine.step(items, ignoreLogits));
   }
   return absl::OkStatus();
@@ -119,7 +118,7 @@ warmEngine(const std::shared_ptr<const Model> &model) {
   constexpr int64_t promptTokens = 16;
   if (model->context() > promptTokens) {
     const std::vector<int32_t> tokens =
-        madeUpTokens(promptTokens + 1, model->config().vocabSize);
+        spreadTokens(promptTokens + 1, model->config().vocabSize);
     Run run(*engine, 1);
     LLAMAC_RETURN_IF_ERROR(
         run.prefill(absl::MakeConstSpan(tokens).first(promptTokens)));
@@ -140,7 +139,7 @@ struct Point {
 static absl::StatusOr<Point> measure(Engine &engine,
                                      const BenchOptions &options,
                                      int64_t promptTokens, int64_t batch) {
-  const std::vector<int32_t> tokens = madeUpTokens(
+  const std::vector<int32_t> tokens = spreadTokens(
       promptTokens + options.genTokens, engine.model().config().vocabSize);
   std::vector<double> prefill, decode;
   for (int64_t round = -options.warmUps; round < options.repeat; ++round) {
@@ -242,7 +241,7 @@ compare(const std::array<std::shared_ptr<const Model>, 2> &models,
   // Where a device queues steps, a turn is long enough to fill the queue.
   const int64_t turn =
       std::min<int64_t>(options.genTokens, models[tuned]->samples() ? 16 : 1);
-  const std::vector<int32_t> tokens = madeUpTokens(
+  const std::vector<int32_t> tokens = spreadTokens(
       promptTokens + options.genTokens, models[tuned]->config().vocabSize);
   const auto prompt = absl::MakeConstSpan(tokens).first(promptTokens);
   Comparison measured;
@@ -346,7 +345,7 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
                           Engine::create(model, {.profile = &profile}));
   for (const int64_t promptTokens : options.promptTokens)
     for (const int64_t batch : options.batch) {
-      const std::vector<int32_t> tokens = madeUpTokens(
+      const std::vector<int32_t> tokens = spreadTokens(
           promptTokens + options.genTokens, model->config().vocabSize);
       Profile prefill = none, decode = none;
       for (int64_t round = -options.warmUps; round < options.repeat; ++round) {

@@ -28,21 +28,18 @@ struct BenchOptions {
   bool json = false;
 };
 
-/// For every length of the prompt and every batch: runs prompts of made-up
-/// tokens and then steps of one token of each sequence at that depth, after a
-/// short warm-up. Steps choose their tokens, greedily, where the plan does, and
-/// sample nothing elsewhere. A JSON object on a line of its own, or a table for
-/// people, goes to `out`: tokens per second of both, the time of a step,
-/// seconds to load and to the first token, threads, instruction set and the
-/// process's peak memory. With `kernels`, the launches of prefill and of decode
-/// are timed one by one instead: for each kernel the time, bytes and operations
-/// a second, and their shares of what the device was measured to do at most, in
-/// the same process. With `compareUntuned`, the plan with what was tuned and as
-/// compiled run in turn, prompt by prompt and step by step, so that what slows
-/// the machine for a while weighs on both: the median over turns of how many
-/// times as fast the tuned one is, and the least difference from 1 that is more
-/// than noise (1 %, or three standard errors). Usage error when the tokens
-/// exceed the context, or the batch the plan's sequences.
+/// For every prompt length and batch size: prefills fixed tokens, then decodes
+/// one token of each sequence a step, after a short warm-up. Steps sample
+/// greedily where the plan samples, else not at all. Prints a line of JSON or a
+/// table: tokens per second of both, step time, load time, time to first token
+/// (TTFT), threads, instruction set and peak memory.
+///
+/// With `kernels`, launches are timed one by one: time, bytes and operations a
+/// second of each kernel, and their shares of the device's measured limits.
+/// With `compareUntuned`, the tuned and the compiled plan run in turn, prompt
+/// by prompt and step by step: the median speedup over turns and its noise (1
+/// %, or three standard errors). Usage error when the tokens exceed the
+/// context, or the batch the plan's sequences.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 

@@ -36,9 +36,10 @@ namespace llamac {
 // Options
 //===----------------------------------------------------------------------===//
 
-CLI::Validator wholeNumber(int64_t least, int64_t most) {
+template <typename Number>
+static CLI::Validator numberIn(Number least, Number most) {
   return {[=](const std::string &text) {
-            int64_t value = 0;
+            Number value = 0;
             return absl::SimpleAtoi(text, &value) && value >= least &&
                            value <= most
                        ? ""
@@ -48,16 +49,11 @@ CLI::Validator wholeNumber(int64_t least, int64_t most) {
           ""};
 }
 
-CLI::Validator seedNumber() {
-  return {[](const std::string &text) {
-            uint64_t value = 0;
-            return absl::SimpleAtoi(text, &value)
-                       ? ""
-                       : absl::StrCat("expected 0 to ", UINT64_MAX, ", got ",
-                                      text);
-          },
-          ""};
+CLI::Validator wholeNumber(int64_t least, int64_t most) {
+  return numberIn(least, most);
 }
+
+CLI::Validator seedNumber() { return numberIn<uint64_t>(0, UINT64_MAX); }
 
 void addModelOptions(CLI::App &app, ModelOptions &options) {
   const OptionGroup group{app, "Execution"};
@@ -177,23 +173,21 @@ void addPerplexityOptions(CLI::App &app, PerplexityOptions &options) {
 }
 
 void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
-  app.add_option("--budget", options.budget, "Seconds to take at most")
-      ->capture_default_str();
-  app.add_option("--candidates", options.candidates,
-                 "Configs to try for each kernel beside its default")
-      ->capture_default_str();
-  app.add_flag("--list", options.list,
-               "Print the configs of each kernel, and do nothing else");
-  app.add_flag("--explain-kernels", options.explain,
-               "Print the selected config of each kernel, its measured time, "
-               "the default's and the runner-up's, and do nothing else");
-  app.add_flag("--json", options.json, "Print all that was measured as JSON");
-  app.add_option("--export", options.exportTo,
-                 "A file to write all that is kept to, for other machines")
-      ->type_name("FILE");
-  app.add_option("--import", options.importFrom,
-                 "A file of --export to take entries from")
-      ->type_name("FILE");
+  const OptionGroup group{app};
+  group.addDefault("--budget", options.tune.budget, "SECONDS",
+                   "Seconds to take at most");
+  group.addDefault("--candidates", options.tune.candidates, "N",
+                   "Configs to try for each kernel beside its default");
+  group.addFlag("--list", options.list,
+                "Print the configs of each kernel, and do nothing else");
+  group.addFlag("--explain-kernels", options.explain,
+                "Print the selected config of each kernel, its measured time, "
+                "the default's and the runner-up's, and do nothing else");
+  group.addFlag("--json", options.json, "Print all that was measured as JSON");
+  group.add("--export", options.exportTo, "FILE",
+            "Write all entries to a file, for other machines");
+  group.add("--import", options.importFrom, "FILE",
+            "Take entries from a file of --export");
 }
 
 //===----------------------------------------------------------------------===//

@@ -13,10 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-
 namespace llamac {
 
 // NumPy's format: magic, version, length of the header, and a Python literal
@@ -37,41 +33,16 @@ static std::string npyHeader(int64_t rows, int64_t cols) {
 
 absl::StatusOr<NpyWriter> NpyWriter::create(const std::string &path,
                                             int64_t rows, int64_t cols) {
-  NpyWriter writer(path);
-  if (checkReplaceable(path).ok()) {
-    LLAMAC_ASSIGN_OR_RETURN(writer.file, AtomicFile::create(path));
-  } else if (writer.device.reset(std::fopen(path.c_str(), "wb"));
-             !writer.device) {
-    return systemError(errno, absl::StrCat(path, ": cannot be written"),
-                       usageError);
-  }
-  LLAMAC_RETURN_IF_ERROR(writer.write(npyHeader(rows, cols)));
-  return writer;
-}
-
-absl::Status NpyWriter::failure() const {
-  return memoryError(
-      absl::StrCat(path, ": cannot write: ", std::strerror(errno)));
-}
-
-absl::Status NpyWriter::write(absl::string_view bytes) {
-  if (file)
-    return file->write(bytes);
-  return std::fwrite(bytes.data(), 1, bytes.size(), device.get()) ==
-                 bytes.size()
-             ? absl::OkStatus()
-             : failure();
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file,
+                          AtomicFile::createOrOpen(path));
+  LLAMAC_RETURN_IF_ERROR(file->write(npyHeader(rows, cols)));
+  return NpyWriter(std::move(file));
 }
 
 absl::Status NpyWriter::writeRow(absl::Span<const float> values) {
-  return write({reinterpret_cast<const char *>(values.data()),
-                values.size() * sizeof(float)});
-}
-
-absl::Status NpyWriter::finish() {
-  if (file)
-    return file->commit();
-  return std::fflush(device.get()) == 0 ? absl::OkStatus() : failure();
+  return file->write(
+      absl::string_view(reinterpret_cast<const char *>(values.data()),
+                        values.size() * sizeof(float)));
 }
 
 absl::Status logitsCommand(const std::shared_ptr<const Model> &model,
@@ -96,7 +67,7 @@ absl::Status logitsCommand(const std::shared_ptr<const Model> &model,
   for (int64_t first = 0; first < count; first += chunk) {
     const auto part = absl::MakeConstSpan(tokens).subspan(first, chunk);
     LLAMAC_RETURN_IF_ERROR(engine->step(
-        {{&sequence, part, Wanted::All}},
+        {{&sequence, part, OutputRows::All}},
         [&](const LogitsRow &row) { return writer.writeRow(row.values); }));
   }
   return writer.finish();

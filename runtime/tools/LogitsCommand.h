@@ -12,7 +12,6 @@
 #include "runtime/engine/Engine.h"
 #include "runtime/io/AtomicFile.h"
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,20 +32,13 @@ public:
   absl::Status writeRow(absl::Span<const float> values);
 
   /// After the last row.
-  absl::Status finish();
+  absl::Status finish() { return file->commit(); }
 
 private:
-  struct Close {
-    void operator()(std::FILE *file) const { std::fclose(file); }
-  };
+  explicit NpyWriter(std::unique_ptr<AtomicFile> file)
+      : file(std::move(file)) {}
 
-  explicit NpyWriter(std::string path) : path(std::move(path)) {}
-  absl::Status write(absl::string_view bytes);
-  absl::Status failure() const;
-
-  std::string path;
-  std::unique_ptr<AtomicFile> file;         ///< This one,
-  std::unique_ptr<std::FILE, Close> device; ///< or this one.
+  std::unique_ptr<AtomicFile> file;
 };
 
 struct LogitsOptions {

@@ -1,4 +1,4 @@
-//===- PerplexityCommand.cpp - How well a text is foretold ----------------===//
+//===- PerplexityCommand.cpp - Perplexity of a text -----------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -21,7 +21,8 @@
 namespace llamac {
 
 // -log p(token) under softmax(logits).
-static double surprise(absl::Span<const float> logits, int32_t token) {
+static double negativeLogLikelihood(absl::Span<const float> logits,
+                                    int32_t token) {
   const double largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (float logit : logits)
@@ -43,33 +44,34 @@ absl::StatusOr<PerplexityResult> perplexity(Engine &engine,
         absl::StrCat("text: expected at least 2 tokens, got ", count));
 
   // Tokens of the text in a window, and from one window to the next.
-  const int64_t own = bos < 0 ? window : std::max<int64_t>(window - 1, 2);
-  const int64_t stride = std::max<int64_t>(own / 2, 1);
+  const int64_t textTokens =
+      bos < 0 ? window : std::max<int64_t>(window - 1, 2);
+  const int64_t stride = std::max<int64_t>(textTokens / 2, 1);
   double sum = 0;
   double squares = 0;
   int64_t scored = 0;
   for (int64_t first = 0; scored + 1 < count; first += stride) {
-    const auto text = tokens.subspan(first, own);
+    const auto text = tokens.subspan(first, textTokens);
     std::vector<int32_t> input(text.begin(), text.end());
     if (bos >= 0)
       input.insert(input.begin(), bos);
-    // The last token's logits foretell what is not in the window, and the
-    // first ones' what was scored before or is the text's first token.
+    // The last token's logits predict a token beyond the window, and the first
+    // ones' tokens that are scored already or begin the text.
     input.pop_back();
     const auto known = static_cast<size_t>(scored - first + (bos >= 0));
     LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
     auto score = [&](const LogitsRow &row) {
-      const double value = surprise(row.values, tokens[++scored]);
+      const double value = negativeLogLikelihood(row.values, tokens[++scored]);
       sum += value;
       squares += value * value;
       return absl::OkStatus();
     };
     const auto all = absl::MakeConstSpan(input);
     if (known > 0)
-      LLAMAC_RETURN_IF_ERROR(
-          engine.step({{&sequence, all.first(known), Wanted::None}}, score));
+      LLAMAC_RETURN_IF_ERROR(engine.step(
+          {{&sequence, all.first(known), OutputRows::None}}, score));
     LLAMAC_RETURN_IF_ERROR(
-        engine.step({{&sequence, all.subspan(known), Wanted::All}}, score));
+        engine.step({{&sequence, all.subspan(known), OutputRows::All}}, score));
   }
   PerplexityResult result;
   result.scored = scored;

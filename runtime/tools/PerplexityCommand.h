@@ -1,4 +1,4 @@
-//===- PerplexityCommand.h - How well a text is foretold --------*- C++ -*-===//
+//===- PerplexityCommand.h - Perplexity of a text ---------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -25,7 +25,7 @@ struct PerplexityOptions {
 struct PerplexityResult {
   double perplexity = 0;
   double error = 0;   ///< Standard error of the perplexity.
-  int64_t scored = 0; ///< Tokens that were foretold.
+  int64_t scored = 0; ///< Tokens.
 };
 
 /// exp of the mean of -log p(token | those before it in its window) over

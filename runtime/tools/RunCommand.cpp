@@ -97,8 +97,8 @@ static void printTimes(double loadSeconds, const GenerateResult &result,
                        std::FILE *log) {
   const GenerateTimes &times = result.times;
   absl::FPrintF(log,
-                "load %.2f s, prompt %d tokens at %.1f tok/s, first token "
-                "after %.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
+                "load %.2f s, prompt %d tokens at %.1f tok/s, time to first "
+                "token %.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
                 loadSeconds, times.promptTokens,
                 rate(times.promptTokens, times.prefillSeconds),
                 loadSeconds + times.prefillSeconds, times.decodeSteps,
@@ -188,10 +188,10 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log) {
   Profile profile(model->plan());
-  Profile *wanted =
+  Profile *used =
       options.profile || !options.trace.empty() ? &profile : nullptr;
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model, {.profile = wanted}));
+                          Engine::create(model, {.profile = used}));
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
                           newDecoder(*engine));
   auto encode = [&](absl::string_view text, bool special) {

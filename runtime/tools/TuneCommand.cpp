@@ -8,8 +8,10 @@
 
 #include "runtime/tools/TuneCommand.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,15 +24,11 @@ namespace llamac {
 
 static std::atomic<bool> interrupted{false};
 
-/// The first Ctrl-C asks to end, and the second ends at once.
+/// The first Ctrl-C asks for the end, the second ends at once.
 static void interrupt(int) {
   interrupted = true;
   std::signal(SIGINT, SIG_DFL);
 }
-
-//===----------------------------------------------------------------------===//
-// What is known
-//===----------------------------------------------------------------------===//
 
 static std::string configText(const std::string &config) {
   return config.empty() ? "default" : config;
@@ -42,99 +40,93 @@ static std::string timeText(double seconds) {
                         : absl::StrFormat("%.3f ms", 1e3 * seconds);
 }
 
-static void listCandidates(const schema::PlanT &plan, std::FILE *out) {
-  size_t kernels = 0, all = 0;
-  const auto print = [&](const std::string &config, double predicted) {
-    absl::FPrintF(out, "  %s%s\n", configText(config),
-                  predicted > 0 ? "  predicted " + timeText(predicted) : "");
-    ++all;
+static std::string candidatesText(const schema::PlanT &plan) {
+  std::string text;
+  const auto add = [&](const std::string &config, double predicted) {
+    absl::StrAppend(&text, "  ", configText(config),
+                    predicted > 0 ? "  predicted " + timeText(predicted) : "",
+                    "\n");
   };
+  size_t kernels = 0, all = 0;
   for (const auto &kernel : plan.kernels) {
-    if (kernel->variants.empty())
+    const size_t count = kernel->variants.size() + 1;
+    if (count == 1)
       continue;
     ++kernels;
-    absl::FPrintF(out, "%s  (%d candidates)\n", kernel->symbol,
-                  kernel->variants.size() + 1);
-    print("", kernel->predicted);
+    all += count;
+    absl::StrAppend(&text, kernel->symbol, "  (", count, " candidates)\n");
+    add("", kernel->predicted);
     for (const auto &variant : kernel->variants)
-      print(variant->tiles, variant->predicted);
+      add(variant->tiles, variant->predicted);
   }
-  absl::FPrintF(out, "%d candidates of %d kernels\n", all, kernels);
+  return absl::StrCat(text, all, " candidates of ", kernels, " kernels\n");
 }
 
-/// What `tuned` has for the kernel or program `tuning`, called `name`.
-static void explain(const std::string &name, const std::string &tuning,
-                    const TunedEntries &tuned, std::FILE *out) {
+/// The entry of `tuned` for the kernel or program `tuning`, called `name`.
+static std::string entryText(const std::string &name, const std::string &tuning,
+                             const TunedEntries &tuned) {
   if (tuning.empty())
-    return;
+    return "";
   const auto found = tuned.find(tuning);
-  if (found == tuned.end()) {
-    absl::FPrintF(out, "%s\n  selected   default  (not tuned)\n", name);
-    return;
-  }
+  if (found == tuned.end())
+    return name + "\n  selected   default  (not tuned)\n";
   const TuningEntry &entry = found->second;
-  absl::FPrintF(out, "%s\n  selected   %s  %s  (%s)\n", name,
-                configText(entry.config), timeText(entry.seconds),
-                entry.imported ? "imported" : "measured");
+  std::string text = absl::StrFormat(
+      "%s\n  selected   %s  %s  (%s)\n", name, configText(entry.config),
+      timeText(entry.seconds), entry.imported ? "imported" : "measured");
   for (const auto &[what, config, seconds] :
        {std::tuple("default", std::string(), entry.defaultSeconds),
         std::tuple("runner-up", entry.runnerUp, entry.runnerUpSeconds)})
     if (config != entry.config && seconds > 0)
-      absl::FPrintF(out, "  %-9s  %s  %s, %.3f of that time\n", what,
-                    configText(config), timeText(seconds),
-                    seconds / entry.seconds);
+      absl::StrAppendFormat(&text, "  %-9s  %s  %s, %.3f of that time\n", what,
+                            configText(config), timeText(seconds),
+                            seconds / entry.seconds);
+  return text;
 }
 
-static absl::Status explainKernels(const Model &model, TuningStore *store,
-                                   std::FILE *out) {
+static absl::StatusOr<std::string> entriesText(const Model &model,
+                                               TuningStore *store) {
   const schema::PlanT &plan = model.plan();
   TunedEntries tuned;
   if (store) {
     LLAMAC_ASSIGN_OR_RETURN(tuned, tunedEntries(plan, model.device(), *store));
   }
-  absl::FPrintF(out, "device  %s\n", model.device().identity(plan));
+  std::string text =
+      absl::StrCat("device  ", model.device().identity(plan), "\n");
   for (const auto &program : plan.programs)
-    explain(program->name + "  whole step", program->tuning, tuned, out);
+    text += entryText(program->name + "  whole step", program->tuning, tuned);
   for (const auto &kernel : plan.kernels)
-    explain(kernel->symbol, kernel->tuning, tuned, out);
-  return absl::OkStatus();
+    text += entryText(kernel->symbol, kernel->tuning, tuned);
+  return text;
 }
 
-//===----------------------------------------------------------------------===//
-// What was found
-//===----------------------------------------------------------------------===//
-
-static void printChoice(const std::string &name, const Choice &choice,
-                        std::FILE *out) {
-  absl::FPrintF(out, "  %-44s %s", name,
-                configText(choice.candidates[choice.selected].config));
+static std::string choiceText(const std::string &name, const Choice &choice) {
+  std::string text =
+      absl::StrFormat("  %-44s %s", name,
+                      configText(choice.candidates[choice.selected].config));
   const Trials::Ratio ratio = choice.trials.ratioOf(choice.selected);
   if (choice.selected != 0 && ratio.rounds != 0)
-    absl::FPrintF(out, "  %.1f %% less time, noise %.1f %%",
-                  100 * (1 - ratio.median), 100 * ratio.noise);
-  absl::FPrintF(out, "\n");
+    absl::StrAppendFormat(&text, "  %.1f %% less time, noise %.1f %%",
+                          100 * (1 - ratio.median), 100 * ratio.noise);
+  text += "\n";
   for (const Candidate &candidate : choice.candidates)
     if (!candidate.rejected.empty())
-      absl::FPrintF(out, "    rejected %s: %s\n", candidate.config,
-                    candidate.rejected);
+      absl::StrAppend(&text, "    rejected ", candidate.config, ": ",
+                      candidate.rejected, "\n");
+  return text;
 }
 
-static void printResults(const std::vector<ProgramResult> &results,
-                         std::FILE *out) {
-  for (const ProgramResult &result : results) {
-    if (!result.skipped.empty()) {
-      absl::FPrintF(out, "%s: not tuned: %s\n", result.step.name,
-                    result.skipped);
-      continue;
-    }
-    absl::FPrintF(out, "%s, steps of %d rows at a context of %d%s\n",
-                  result.step.name, result.rows, result.context,
-                  result.isDecided ? "" : ": not decided, nothing was changed");
-    for (const Choice &kernel : result.kernels)
-      printChoice(kernel.name, kernel, out);
-    if (result.isDecided)
-      printChoice("whole step", result.step, out);
-  }
+static std::string resultText(const ProgramResult &result) {
+  if (!result.skipped.empty())
+    return absl::StrCat(result.step.name, ": not tuned: ", result.skipped,
+                        "\n");
+  std::string text = absl::StrFormat(
+      "%s, steps of %d rows at a context of %d%s\n", result.step.name,
+      result.rows, result.context,
+      result.isDecided ? "" : ": not decided, nothing was changed");
+  for (const Choice &kernel : result.kernels)
+    text += choiceText(kernel.name, kernel);
+  return text + (result.isDecided ? choiceText("whole step", result.step) : "");
 }
 
 using Json = nlohmann::ordered_json;
@@ -155,28 +147,16 @@ static Json choiceJson(const Choice &choice) {
           {"candidates", std::move(candidates)}};
 }
 
-static void printJson(const std::vector<ProgramResult> &results,
-                      std::FILE *out) {
-  Json report = Json::array();
-  for (const ProgramResult &result : results) {
-    Json &program = report.emplace_back(choiceJson(result.step));
-    program["rows"] = result.rows;
-    program["context"] = result.context;
-    program["decided"] = result.isDecided;
-    program["skipped"] = result.skipped;
-    program["kernels"] = Json::array();
-    for (const Choice &kernel : result.kernels)
-      program["kernels"].push_back(choiceJson(kernel));
-  }
-  absl::FPrintF(out, "%s\n", report.dump(1));
-}
-
-//===----------------------------------------------------------------------===//
-// The command
-//===----------------------------------------------------------------------===//
-
-static void warn(absl::string_view what) {
-  absl::FPrintF(stderr, "warning: %s\n", what);
+static Json resultJson(const ProgramResult &result) {
+  Json program = choiceJson(result.step);
+  program["rows"] = result.rows;
+  program["context"] = result.context;
+  program["decided"] = result.isDecided;
+  program["skipped"] = result.skipped;
+  program["kernels"] = Json::array();
+  for (const Choice &kernel : result.kernels)
+    program["kernels"].push_back(choiceJson(kernel));
+  return program;
 }
 
 static absl::Status tune(const std::shared_ptr<const Model> &model,
@@ -186,37 +166,38 @@ static absl::Status tune(const std::shared_ptr<const Model> &model,
   Progress progress(options.quiet);
   std::signal(SIGINT, interrupt);
   const double start = steadySeconds();
-  LLAMAC_ASSIGN_OR_RETURN(
-      const std::vector<ProgramResult> results,
-      tuneModel(model, store,
-                {.budget = options.budget,
-                 .candidates = static_cast<size_t>(options.candidates),
-                 .compiler = compiler,
-                 .stop = &interrupted,
-                 .progress = [&](const std::string &what) {
-                   progress.stage(absl::StrFormat("%.0f of %.0f s, %s",
-                                                  steadySeconds() - start,
-                                                  options.budget, what));
-                 }}));
+  TuneOptions tuning = options.tune;
+  tuning.compiler = compiler;
+  tuning.stop = &interrupted;
+  tuning.progress = [&](const std::string &what) {
+    progress.stage(absl::StrFormat(
+        "%.0f of %.0f s, %s", steadySeconds() - start, tuning.budget, what));
+  };
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<ProgramResult> results,
+                          tuneModel(model, store, tuning));
   progress.finish();
-  if (options.json)
-    printJson(results, out);
-  else
-    printResults(results, out);
-  if (interrupted && !options.json)
-    absl::FPrintF(out, "interrupted after %.0f s; what was decided is kept\n",
-                  steadySeconds() - start);
+  Json report = Json::array();
+  std::string text;
+  for (const ProgramResult &result : results) {
+    report.push_back(resultJson(result));
+    text += resultText(result);
+  }
+  if (interrupted)
+    absl::StrAppendFormat(
+        &text, "interrupted after %.0f s; what was decided is kept\n",
+        steadySeconds() - start);
+  printText(out, options.json ? report.dump(1) + "\n" : text);
   return absl::OkStatus();
 }
 
 absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
                          const VariantCompiler *compiler, std::FILE *out) {
-  if (!(options.budget > 0))
+  if (!(options.tune.budget > 0))
     return usageError(absl::StrCat("--budget: expected seconds over 0, got ",
-                                   options.budget));
-  if (options.candidates < 1)
+                                   options.tune.budget));
+  if (options.tune.candidates < 1)
     return usageError(absl::StrCat("--candidates: expected at least 1, got ",
-                                   options.candidates));
+                                   options.tune.candidates));
   std::vector<TuningEntry> imported;
   const bool imports = !options.importFrom.empty();
   if (imports) {
@@ -227,11 +208,13 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
   // Before the time for a model is spent.
   LLAMAC_ASSIGN_OR_RETURN(const std::string path, tuningStorePath());
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store,
-                          tunes || imports ? TuningStore::open(path, warn)
-                                           : TuningStore::openExisting(path));
+                          tunes || imports
+                              ? TuningStore::open(path, printWarning)
+                              : TuningStore::openExisting(path));
   if (imports) {
     LLAMAC_ASSIGN_OR_RETURN(const int count, store->keep(imported));
-    absl::FPrintF(out, "%s: %d entries taken\n", options.importFrom, count);
+    printText(
+        out, absl::StrCat(options.importFrom, ": ", count, " entries taken\n"));
   }
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, load());
   if (!model && !imports && options.exportTo.empty())
@@ -240,9 +223,12 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
   if (tunes)
     LLAMAC_RETURN_IF_ERROR(tune(model, options, compiler, *store, out));
   if (model && options.list)
-    listCandidates(model->plan(), out);
-  if (model && options.explain)
-    LLAMAC_RETURN_IF_ERROR(explainKernels(*model, store.get(), out));
+    printText(out, candidatesText(model->plan()));
+  if (model && options.explain) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::string text,
+                            entriesText(*model, store.get()));
+    printText(out, text);
+  }
   if (options.exportTo.empty())
     return absl::OkStatus();
   std::vector<TuningEntry> all;

@@ -20,18 +20,17 @@
 namespace llamac {
 
 struct TuneCommandOptions {
-  double budget = 60;        ///< Seconds.
-  int64_t candidates = 8;    ///< Of a kernel, beside its default.
+  TuneOptions tune = {};     ///< Of which the command sets the pointers.
   bool list = false;         ///< Print candidates, and do nothing else.
-  bool explain = false;      ///< Print what is known of each kernel.
+  bool explain = false;      ///< Print the entries of each kernel.
   std::string exportTo = {}; ///< A file.
   std::string importFrom = {};
   bool json = false; ///< Print what was measured as JSON.
   bool quiet = false;
 };
 
-/// Gives the model to tune, loaded without tunings; it is not loaded before it
-/// is needed. Null when none was named.
+/// Loads the model to tune without tunings, once it is needed. Null when none
+/// was named.
 using ModelSource =
     absl::FunctionRef<absl::StatusOr<std::shared_ptr<const Model>>()>;
 

@@ -9,7 +9,8 @@
 #include "runtime/tune/Gate.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/io/FloatBits.h"
+#include "runtime/io/Dequantize.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -19,38 +20,36 @@
 
 namespace llamac {
 
-//===----------------------------------------------------------------------===//
-// The memory of a launch
-//===----------------------------------------------------------------------===//
-
 static schema::Operand arenaStart() {
   return {schema::OperandKind::Arena, 0, 0};
 }
 
 /// The layer whose cache `launch` has as an operand; null when it has none.
 static const schema::Operand *poolOf(const schema::LaunchT &launch) {
-  auto pool = std::find_if(launch.operands.begin(), launch.operands.end(),
-                           [](const schema::Operand &operand) {
-                             return operand.kind() == schema::OperandKind::Kv;
-                           });
+  const auto pool = std::ranges::find(launch.operands, schema::OperandKind::Kv,
+                                      &schema::Operand::kind);
   return pool == launch.operands.end() ? nullptr : &*pool;
+}
+
+absl::StatusOr<std::vector<uint8_t>>
+readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size) {
+  std::vector<uint8_t> staging;
+  LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                          memory.read(operand, 0, size, staging));
+  return std::vector<uint8_t>(bytes.begin(), bytes.end());
 }
 
 absl::Status readLaunch(const schema::ProgramT &program,
                         const schema::LaunchT &launch, size_t poolBytes,
                         StepMemory &memory, LaunchMemory &copy) {
-  std::vector<uint8_t> staging;
-  LLAMAC_ASSIGN_OR_RETURN(
-      absl::Span<const uint8_t> bytes,
-      memory.read(arenaStart(), 0, program.arenaBytes, staging));
-  copy.arena.assign(bytes.begin(), bytes.end());
+  LLAMAC_ASSIGN_OR_RETURN(copy.arena,
+                          readMemory(memory, arenaStart(), program.arenaBytes));
   std::fill_n(copy.arena.begin() +
                   static_cast<ptrdiff_t>(launch.workspaceOffset),
               launch.workspaceBytes, uint8_t{0});
   copy.pool.clear();
   if (const schema::Operand *pool = poolOf(launch)) {
-    LLAMAC_ASSIGN_OR_RETURN(bytes, memory.read(*pool, 0, poolBytes, staging));
-    copy.pool.assign(bytes.begin(), bytes.end());
+    LLAMAC_ASSIGN_OR_RETURN(copy.pool, readMemory(memory, *pool, poolBytes));
   }
   return absl::OkStatus();
 }
@@ -63,28 +62,19 @@ absl::Status writeLaunch(const schema::LaunchT &launch,
   return absl::OkStatus();
 }
 
-//===----------------------------------------------------------------------===//
-// Comparing
-//===----------------------------------------------------------------------===//
-
-/// The element of `type` at `bits`.
-static float valueOf(schema::DataType type, const uint8_t *bits) {
-  if (type == schema::DataType::F32) {
-    float value;
-    std::memcpy(&value, bits, sizeof value);
-    return value;
-  }
-  uint16_t half;
-  std::memcpy(&half, bits, sizeof half);
-  return type == schema::DataType::F16 ? f16ToF32(half) : bf16ToF32(half);
+static std::vector<float> valuesOf(DataType type,
+                                   const std::vector<uint8_t> &bytes) {
+  std::vector<float> values(bytes.size() / dataTypeBytes(type, 1));
+  dequantizeRow(type, bytes.data(), static_cast<int64_t>(values.size()),
+                values.data());
+  return values;
 }
 
 static std::string compare(const std::vector<uint8_t> &before,
                            const std::vector<uint8_t> &expected,
-                           const std::vector<uint8_t> &got,
-                           schema::DataType type, double tolerance,
-                           const char *what) {
-  if (tolerance == 0 || type == schema::DataType::Q8_0) {
+                           const std::vector<uint8_t> &got, DataType type,
+                           double tolerance, const char *what) {
+  if (tolerance == 0 || isBlockFormat(type)) {
     const auto differ =
         std::mismatch(expected.begin(), expected.end(), got.begin());
     return differ.first == expected.end()
@@ -92,18 +82,21 @@ static std::string compare(const std::vector<uint8_t> &before,
                : absl::StrCat(what, " differs from byte ",
                               differ.first - expected.begin(), " on");
   }
-  // What was written is looked at in parts, that may not be wrong on their own.
+  // Written elements are compared as a whole and in parts, none of which may be
+  // much worse.
   constexpr size_t partElements = 256;
-  constexpr double partRoom = 16;
+  constexpr double partFactor = 16;
   double error = 0, squares = 0, ofPart = 0, worst = 0;
   size_t count = 0;
-  const size_t size = type == schema::DataType::F32 ? 4 : 2;
-  for (size_t at = 0; at + size <= expected.size(); at += size) {
+  const std::vector<float> references = valuesOf(type, expected);
+  const std::vector<float> values = valuesOf(type, got);
+  const size_t size = dataTypeBytes(type, 1);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t at = i * size;
     if (std::memcmp(&before[at], &expected[at], size) == 0 &&
         std::memcmp(&before[at], &got[at], size) == 0)
       continue; // Untouched.
-    const double reference = valueOf(type, &expected[at]);
-    const double value = valueOf(type, &got[at]);
+    const double reference = references[i], value = values[i];
     if (!std::isfinite(reference))
       continue;
     if (!std::isfinite(value))
@@ -122,12 +115,12 @@ static std::string compare(const std::vector<uint8_t> &before,
   const double parts = std::max(1.0, static_cast<double>(count) / partElements);
   const double ofAll = error / std::max(squares, 1e-30);
   const double ofWorst = worst * parts / std::max(squares, 1e-30);
-  if (ofAll <= allowed && ofWorst <= partRoom * allowed)
+  if (ofAll <= allowed && ofWorst <= partFactor * allowed)
     return "";
   return absl::StrCat(what, ": a normalised mean squared error of ", ofAll,
                       ", and of ", ofWorst, " of some ", partElements,
                       " elements, against the default config, where ", allowed,
-                      " and ", partRoom * allowed, " are rounding");
+                      " and ", partFactor * allowed, " are rounding");
 }
 
 std::string compareLaunches(const LaunchMemory &before,
@@ -135,9 +128,9 @@ std::string compareLaunches(const LaunchMemory &before,
                             const LaunchMemory &got, schema::DataType poolType,
                             double tolerance) {
   std::string wrong = compare(before.arena, expected.arena, got.arena,
-                              schema::DataType::F32, tolerance, "the arena");
-  return wrong.empty() ? compare(before.pool, expected.pool, got.pool, poolType,
-                                 tolerance, "the cache")
+                              DataType::F32, tolerance, "the arena");
+  return wrong.empty() ? compare(before.pool, expected.pool, got.pool,
+                                 fromPlan(poolType), tolerance, "the cache")
                        : wrong;
 }
 

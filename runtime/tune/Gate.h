@@ -25,6 +25,10 @@ struct LaunchMemory {
   std::vector<uint8_t> pool; ///< Empty for a launch that has none.
 };
 
+/// A copy of `size` bytes at `operand`.
+absl::StatusOr<std::vector<uint8_t>>
+readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size);
+
 /// Reads what `launch` of `program` may write into `copy`, but for its
 /// workspace, which blocks leave each other; pools are of `poolBytes`.
 absl::Status readLaunch(const schema::ProgramT &program,
@@ -35,12 +39,11 @@ absl::Status readLaunch(const schema::ProgramT &program,
 absl::Status writeLaunch(const schema::LaunchT &launch,
                          const LaunchMemory &from, StepMemory &memory);
 
-/// What is wrong with `got`, of a variant; empty when it is what `expected` is,
-/// of the default config, to within `tolerance`. Both began with `before`. The
-/// arena is of f32, and a pool of `poolType`, of which Q8_0 must be the same
-/// bytes. A tolerance of 0 asks for the same bytes of all; else it is a
-/// normalised mean squared error that each of the two may have against the
-/// exact result, of all that was written and, with some room, of any part.
+/// What is wrong with `got`, of a variant, against `expected`, of the default
+/// config; empty when nothing is. Both began with `before`. The arena is of
+/// f32, the pool of `poolType`, of which Q8_0 must be the same bytes. A
+/// tolerance of 0 asks for the same bytes of all; else it is a normalised mean
+/// squared error that each of the two may have against the exact result.
 std::string compareLaunches(const LaunchMemory &before,
                             const LaunchMemory &expected,
                             const LaunchMemory &got, schema::DataType poolType,

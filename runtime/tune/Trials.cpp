@@ -9,32 +9,20 @@
 #include "runtime/tune/Trials.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace llamac {
 
-/// What nobody would notice.
-static constexpr double leastGain = 0.01;
-/// Before there are rounds enough to know the noise.
-static constexpr double unknownNoise = 0.3;
-
-double steadySeconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+static constexpr double leastGain = 0.01;   ///< Worth a change.
+static constexpr double unknownNoise = 0.3; ///< Of fewer than leastRounds.
 
 /// 0 of no values.
 static double medianOf(std::vector<double> values) {
   if (values.empty())
     return 0;
-  const auto middle =
-      values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 != 0)
-    return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+  std::sort(values.begin(), values.end());
+  const size_t count = values.size();
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 void Trials::addRound(absl::Span<const std::optional<double>> values) {
@@ -62,17 +50,15 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
   const double median = medianOf(ratios);
   if (ratios.size() < leastRounds)
     return {median, unknownNoise, ratios.size()};
-  std::vector<double> deviations;
-  deviations.reserve(ratios.size());
-  for (const double ratio : ratios)
-    deviations.push_back(std::abs(ratio - median));
-  // Of a normal distribution: the standard deviation is 1.4826 times the
-  // median deviation, and the standard error of a median 1.2533 times that of
-  // a mean.
+  std::vector<double> deviations = ratios;
+  for (double &ratio : deviations)
+    ratio = std::abs(ratio - median);
+  // Of a normal distribution the standard deviation is 1.4826 median
+  // deviations, and the standard error of a median 1.2533 that of a mean.
   double error =
       1.2533 * 1.4826 * medianOf(std::move(deviations)) / std::sqrt(count);
-  // Of few rounds a median deviation says little; all of them count. The range
-  // of n normal values is about sqrt(n) standard deviations, up to n = 10.
+  // Of few rounds a median deviation says little. The range of n normal values
+  // is about sqrt(n) standard deviations, up to n = 10.
   if (ratios.size() < 7) {
     const auto [least, most] =
         std::minmax_element(ratios.begin(), ratios.end());
@@ -86,8 +72,8 @@ size_t Trials::fastest() const {
   double least = 1;
   for (size_t i = 0; i < seconds.size(); ++i) {
     const Ratio ratio = ratioOf(i);
-    if (ratio.rounds >= leastRounds && ratio.median < least &&
-        ratio.median < 1 - ratio.noise) {
+    if (ratio.rounds >= leastRounds &&
+        ratio.median < std::min(least, 1 - ratio.noise)) {
       best = i;
       least = ratio.median;
     }

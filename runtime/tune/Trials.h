@@ -23,9 +23,6 @@
 
 namespace llamac {
 
-/// Seconds on a clock that never goes back.
-double steadySeconds();
-
 /// Seconds of candidates in rounds. Candidate 0 is in every round.
 class Trials {
 public:
@@ -43,8 +40,7 @@ public:
   double secondsOf(size_t candidate) const;
 
   /// The time of a candidate by that of another in the same rounds, and the
-  /// least difference from 1 that is more than noise: 1 %, or three standard
-  /// errors; 30 % as long as there are fewer than leastRounds.
+  /// noise: 1 %, or three standard errors; 30 % of fewer than leastRounds.
   struct Ratio {
     double median = 1;
     double noise = 0;
@@ -52,8 +48,7 @@ public:
   };
   Ratio ratioOf(size_t candidate, size_t other = 0) const;
 
-  /// The fastest; 0 where none is faster than that by more than noise, in
-  /// enough rounds.
+  /// The fastest; 0 where none is faster than it by more than noise.
   size_t fastest() const;
 
   /// Whether more rounds could show that `candidate` is faster than `selected`.

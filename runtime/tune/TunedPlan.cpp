@@ -32,10 +32,8 @@ absl::StatusOr<TunedEntries> tunedEntries(const schema::PlanT &plan,
   LLAMAC_ASSIGN_OR_RETURN(std::vector<TuningEntry> entries,
                           store.entries(device.identity(plan), plan.generator));
   TunedEntries byKernel;
-  for (TuningEntry &entry : entries) {
-    std::string kernel = entry.kernel;
-    byKernel.emplace(std::move(kernel), std::move(entry));
-  }
+  for (TuningEntry &entry : entries)
+    byKernel[entry.kernel] = std::move(entry);
   return byKernel;
 }
 
@@ -49,24 +47,24 @@ tunedPlan(const std::shared_ptr<const PlanReader> &plan, Device &device,
     const auto entry = tuned.find(tuning);
     return entry == tuned.end() ? std::string() : entry->second.config;
   };
-  // A config that the plan does not have is none.
+  // A config that the plan does not have is ignored.
   SelectedConfigs selected;
   std::vector<const schema::VariantT *> variants;
   for (const auto &kernel : manifest.kernels) {
-    KernelConfig &own = selected.kernels.emplace_back();
+    KernelConfig &config = selected.kernels.emplace_back();
     for (size_t i = 0; i < kernel->variants.size(); ++i)
       if (kernel->variants[i]->tiles == configOf(kernel->tuning)) {
-        own.variant = i;
+        config.variant = i;
         variants.push_back(kernel->variants[i].get());
       }
   }
   bool overlaps = false;
   for (const auto &program : manifest.programs) {
-    schema::Overlap &own = selected.overlaps.emplace_back();
+    schema::Overlap &used = selected.overlaps.emplace_back();
     for (const schema::Overlap overlap : schema::EnumValuesOverlap())
       if (overlapConfig(overlap) == configOf(program->tuning))
-        own = overlap;
-    overlaps |= own != schema::Overlap::FromStart;
+        used = overlap;
+    overlaps |= used != schema::Overlap::FromStart;
   }
   if (variants.empty() && !overlaps)
     return nullptr;

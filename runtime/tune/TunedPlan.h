@@ -30,30 +30,30 @@ public:
   /// Bad-plan error when variants of `plan` may not compile or work here.
   virtual absl::Status check(const PlanReader &plan) const = 0;
 
-  /// One ELF shared object that defines the symbols of `variants`, of a plan
-  /// for `target`, for the level `isa` that the plan's code runs at. What was
-  /// compiled before takes milliseconds. Called by several threads.
+  /// One ELF shared object with the symbols of `variants`, of a plan for
+  /// `target`, for the level `isa` of the plan's code. Called by several
+  /// threads.
   virtual absl::StatusOr<std::string>
   compile(absl::Span<const schema::VariantT *const> variants,
           const std::string &target, const std::string &isa) const = 0;
 };
 
-/// Whether that is so for `plan`.
+/// Whether the device of `plan` is one.
 bool needsCompiler(const schema::PlanT &plan);
 
-/// How launches overlap, as a config: "overlap=at-end"; empty for the default.
+/// As a config: "overlap=at-end"; empty for the default.
 std::string overlapConfig(schema::Overlap overlap);
 
-/// What a store has for `plan` on `device`, by what it is for: see
-/// schema::Kernel::tuning and schema::Program::tuning.
+/// The entries of a store for `plan` on `device`, by the text `tuning` of
+/// kernels and programs.
 using TunedEntries = std::map<std::string, TuningEntry>;
 absl::StatusOr<TunedEntries> tunedEntries(const schema::PlanT &plan,
                                           const Device &device,
                                           TuningStore &store);
 
-/// `plan` with what `store` has for it on `device`; null when that is nothing.
-/// Errors: those of the store and of `compiler`; unsupported where one is
-/// needed and it is null.
+/// `plan` with the configs that `store` has for it on `device`; null when there
+/// are none. Errors: those of the store and of `compiler`; unsupported where
+/// one is needed and it is null.
 absl::StatusOr<std::shared_ptr<const PlanReader>>
 tunedPlan(const std::shared_ptr<const PlanReader> &plan, Device &device,
           TuningStore &store, const VariantCompiler *compiler);

@@ -6,35 +6,35 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For each program of a plan, from that of one row on:
+// Each program of a plan is tuned on its own, from that of one row on:
 //
-//  1. the variants of its kernels that the compiler put first are compiled;
-//  2. each runs beside the default config of its kernel, from the same memory,
-//     in steps of several shapes: one that gives something else is out
-//     (Gate.h);
-//  3. whole steps run, in each of which every kernel has another of its
-//     candidates, round by round (Trials.h): launches are timed where they
-//     stand, with caches as the launches before them leave them and the weights
-//     of all layers going by. A config is selected that is faster than the
-//     default by more than noise;
-//  4. steps with all that is selected are compared with steps without, and on a
+//  1. The variants that the compiler put first are compiled.
+//  2. Each runs beside the default config of its kernel, from the same memory
+//     (Gate.h): one with another result is rejected.
+//  3. Whole steps run, round by round (Trials.h), each with another candidate
+//  of
+//     every kernel, so that launches are timed with caches as they are in a
+//     step. A config is selected that is faster than the default by more than
+//     noise.
+//  4. Steps with all selected configs are compared with default ones, and on a
 //     GPU with other overlaps of launches, in fresh rounds: the fastest of many
-//     is so by chance, too, but not twice. A program that is not faster as a
-//     whole keeps its defaults;
-//  5. what was found is kept.
+//     is so by chance, too, but not twice.
+//  5. The result is kept, with defaults where the program is no faster.
 //
-// Candidate number k of all kernels together make slate k: the plan with these
-// variants, loaded and bound to the engine's memory.
+// Set number k has candidate k of every kernel: a plan with these variants,
+// loaded and bound to the engine's memory.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/tune/Tuner.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/Engine.h"
 #include "runtime/tune/Gate.h"
-#include "runtime/tune/StepRunner.h"
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -48,6 +48,37 @@ namespace llamac {
 static constexpr const char *outOfTime = "not tried: no time was left";
 
 namespace {
+
+/// A step that makes the engine run one program: some sequences that have
+/// `before` tokens each get `tokens` more.
+struct StepPlan {
+  int64_t sequences = 1;
+  int64_t before = 0;
+  int64_t tokens = 1;
+};
+
+/// Brings an engine to where a step would run its program.
+class StepRunner final : public LaunchObserver {
+public:
+  /// For the steps of all programs of `model`.
+  static absl::StatusOr<std::unique_ptr<StepRunner>>
+  create(const std::shared_ptr<const Model> &model);
+
+  /// Gives `work` the shape and memory of a step whose inputs, pages and
+  /// earlier tokens are in place; tokens stay for the next step. When `isOver`,
+  /// fewer tokens come before, which `step` then says.
+  using Work = absl::FunctionRef<absl::Status(const StepShape &, StepMemory &)>;
+  absl::Status run(StepPlan &step, absl::FunctionRef<bool()> isOver, Work work);
+
+  const Engine &of() const { return *engine; }
+
+  absl::Status before(const LaunchSite &site, StepMemory &memory) override;
+
+private:
+  std::unique_ptr<Engine> engine;
+  std::vector<Sequence> sequences; ///< Go before the engine does.
+  Work *pending = nullptr;         ///< For the step that runs.
+};
 
 /// One program of loaded code, bound to an engine's memory.
 struct BoundProgram {
@@ -73,22 +104,22 @@ public:
         launches(program.launches), options(options), steps(steps),
         deadline(deadline),
         result{.step = {program.name, program.tuning, number}} {
-    takeCandidates();
+    findCandidates();
   }
 
   absl::StatusOr<ProgramResult> run();
 
-  /// What is to be kept of a run that was decided.
+  /// For the store, after a run that was decided.
   std::vector<TuningEntry> entries() const;
 
 private:
-  void takeCandidates();
+  void findCandidates();
   bool isOver(double until) const {
     return (options.stop && *options.stop) ||
            steadySeconds() + timedSeconds > until;
   }
   bool isOver() const { return isOver(deadline); }
-  /// When this share of the time that is left will be over.
+  /// The end of this share of the time that is left.
   double shareOfTime(double share) const {
     const double now = steadySeconds();
     return now + share * (deadline - now);
@@ -102,19 +133,18 @@ private:
   }
   void compileCandidates();
   absl::StatusOr<BoundProgram> bind(const StepConfig &config) const;
-  absl::Status bindSlates();
+  absl::Status bindSets();
   absl::Status gateCandidates();
   absl::Status gateStep(const StepShape &shape, StepMemory &memory);
   absl::Status chooseTimedLaunches(const StepShape &shape);
-  /// Of a short step a round takes the least of some times: what comes on top
-  /// is not the kernels'.
+  /// A round takes the least of several times of a short step, without noise.
   size_t passes() const { return timedSeconds < 0.1 ? 4 : 1; }
   absl::StatusOr<std::vector<double>> time(const BoundProgram &bound,
                                            const StepShape &shape, bool each);
-  absl::Status timeCandidates(const StepShape &shape);
-  absl::StatusOr<std::vector<uint8_t>> logitsOf(const BoundProgram &bound,
-                                                const StepShape &shape,
-                                                StepMemory &memory) const;
+  absl::Status
+  race(absl::Span<Choice> choices, const char *what, size_t fewest,
+       double until,
+       absl::FunctionRef<absl::StatusOr<std::vector<double>>(size_t k)> run);
   absl::Status compareSteps(const StepShape &shape, StepMemory &memory);
 
   const Model &model;
@@ -126,22 +156,131 @@ private:
   double deadline;
   ProgramResult result;
   std::vector<Choice> &kernels = result.kernels;
-  bool overlaps = false; ///< Whether launches do, and times tell how.
-  std::vector<BoundProgram> slates;
+  bool overlaps = false; ///< Whether launches do, on a device with a clock.
+  std::vector<BoundProgram> sets;
   std::vector<StepConfig> stepConfigs; ///< By candidate of the step.
   std::vector<size_t> timedLaunches;
-  double timedSeconds = 0; ///< That these took.
+  double timedSeconds = 0; ///< Of these.
   std::mt19937 random;
 };
 
 } // namespace
 
 //===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// Steps of program number `program`: whole tiles and ragged ones, with and
+/// without a past, to compare variants; the last, of as many rows as the
+/// program takes, to time them. None when the plan keeps too few sequences.
+static std::vector<StepPlan> stepsOf(const schema::PlanT &plan,
+                                     size_t program) {
+  const schema::ProgramT &of = *plan.programs[program];
+  const int64_t most = of.maxRows;
+  const int64_t least =
+      program == 0 ? 1 : plan.programs[program - 1]->maxRows + 1;
+  // Prefill is of one prompt, from the longest past to none, and decode appends
+  // to the tokens it has: so no token is computed twice.
+  const bool isPrefill = program != 0 && program + 1 == plan.programs.size();
+  std::vector<std::pair<int64_t, int64_t>> shapes = {
+      {most, 0},
+      {37, 70},
+      {std::min(most - 1, int64_t{139}), 300},
+      {most, 512}};
+  if (isPrefill)
+    shapes = {shapes[2], shapes[1], shapes[0]};
+  std::vector<StepPlan> steps;
+  for (const auto &[asked, before] : shapes) {
+    const int64_t rows =
+        std::min(std::clamp(asked, least, most),
+                 isPrefill ? plan.context
+                           : std::min(plan.kv->maxSequences, of.maxOutputRows));
+    const int64_t tokens = isPrefill ? rows : 1;
+    if (rows >= least)
+      steps.push_back(
+          {rows / tokens, std::min(before, plan.context - tokens), tokens});
+  }
+  return steps;
+}
+
+absl::StatusOr<std::unique_ptr<StepRunner>>
+StepRunner::create(const std::shared_ptr<const Model> &model) {
+  const schema::PlanT &plan = model->plan();
+  std::vector<int64_t> longest; // By sequence, of all steps.
+  for (size_t program = 0; program < plan.programs.size(); ++program)
+    for (const StepPlan &step : stepsOf(plan, program)) {
+      const auto count = static_cast<size_t>(step.sequences);
+      longest.resize(std::max(longest.size(), count));
+      for (size_t i = 0; i < count; ++i)
+        longest[i] = std::max(longest[i], step.before + step.tokens);
+    }
+  int64_t pages = 0;
+  for (const int64_t tokens : longest)
+    pages += (tokens - 1) / plan.kv->pageTokens + 1;
+  std::unique_ptr<StepRunner> runner(new StepRunner);
+  LLAMAC_ASSIGN_OR_RETURN(
+      runner->engine,
+      Engine::create(model, {.kvPages = pages, .observer = runner.get()}));
+  for (size_t i = 0; i < longest.size(); ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, runner->engine->newSequence());
+    runner->sequences.push_back(std::move(sequence));
+  }
+  return runner;
+}
+
+static absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
+
+absl::Status StepRunner::run(StepPlan &step, absl::FunctionRef<bool()> isOver,
+                             Work work) {
+  constexpr int64_t piece = 128;
+  const int64_t vocab = engine->model().config().vocabSize;
+  // Ids spread over the vocabulary; each sequence begins `apart` ids further.
+  constexpr int64_t apart = 31;
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < step.before + step.tokens + apart * step.sequences;
+       ++i)
+    tokens.push_back(static_cast<int32_t>((7919 * i + 11) % vocab));
+  std::vector<SequenceTokens> batch;
+  std::vector<int64_t> lengths;
+  for (size_t i = 0; i < static_cast<size_t>(step.sequences); ++i) {
+    Sequence &sequence = sequences[i];
+    engine->truncate(sequence, std::min(sequence.length(), step.before));
+    const auto next = [&](int64_t most) {
+      return absl::MakeConstSpan(tokens).subspan(
+          i * apart + static_cast<size_t>(sequence.length()),
+          static_cast<size_t>(most));
+    };
+    while (sequence.length() < step.before && !isOver())
+      LLAMAC_RETURN_IF_ERROR(engine->step(
+          {{&sequence, next(std::min(piece, step.before - sequence.length())),
+            OutputRows::None}},
+          ignoreLogits));
+    lengths.push_back(sequence.length());
+    batch.push_back({&sequence, next(step.tokens), OutputRows::Last});
+  }
+  step.before = lengths.front();
+  pending = &work;
+  const absl::Status status = engine->step(batch, ignoreLogits);
+  pending = nullptr;
+  for (size_t i = 0; i < batch.size(); ++i)
+    engine->truncate(*batch[i].sequence, lengths[i]);
+  return absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
+/// Runs the work alone: the step itself ends before its first launch.
+absl::Status StepRunner::before(const LaunchSite &site, StepMemory &memory) {
+  if (!pending)
+    return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR((*pending)(site.shape, memory));
+  return absl::CancelledError("the work of the step is done");
+}
+
+//===----------------------------------------------------------------------===//
 // Candidates
 //===----------------------------------------------------------------------===//
 
-/// The default of each kernel that has variants, and the first of these.
-void ProgramTuner::takeCandidates() {
+/// Of each kernel with variants: its default and the first of them.
+void ProgramTuner::findCandidates() {
   std::set<size_t> numbers;
   for (const auto &launch : launches) {
     if (!plan.kernels[launch->kernel]->variants.empty())
@@ -152,7 +291,8 @@ void ProgramTuner::takeCandidates() {
     const schema::KernelT &of = *plan.kernels[number];
     Choice &kernel = kernels.emplace_back(of.symbol, of.tuning, number);
     kernel.candidates.emplace_back();
-    for (size_t i = 0; i < of.variants.size() && i < options.candidates; ++i)
+    for (size_t i = 0;
+         i < of.variants.size() && std::cmp_less(i, options.candidates); ++i)
       kernel.candidates.push_back(
           {.config = of.variants[i]->tiles, .kernel = {.variant = i}});
     kernel.trials = Trials(kernel.candidates.size());
@@ -160,25 +300,23 @@ void ProgramTuner::takeCandidates() {
 }
 
 void ProgramTuner::compileCandidates() {
-  // The best of every kernel come first, in case that time runs out.
+  // The best of every kernel come first, in case time runs out.
   std::vector<std::pair<size_t, Choice *>> jobs;
-  for (Choice &kernel : kernels)
-    for (size_t k = 1; k < kernel.candidates.size(); ++k)
-      jobs.emplace_back(k, &kernel);
-  std::sort(jobs.begin(), jobs.end());
+  for (size_t k = 1; std::cmp_less_equal(k, options.candidates); ++k)
+    for (Choice &kernel : kernels)
+      if (k < kernel.candidates.size())
+        jobs.emplace_back(k, &kernel);
   tell(absl::StrCat("compiling ", jobs.size(), " candidates"));
   const double until = shareOfTime(0.4);
   parallelFor(model.device().threads(), jobs.size(), [&](size_t i) {
     const auto &[k, kernel] = jobs[i];
     auto &[config, of, rejected] = kernel->candidates[k];
-    if (isOver(until)) {
+    if (isOver(until))
       rejected = outOfTime;
-      return;
-    }
-    auto code = options.compiler->compile(
-        {plan.kernels[kernel->number]->variants[*of.variant].get()},
-        plan.target, model.code().isa());
-    if (code.ok())
+    else if (auto code = options.compiler->compile(
+                 {plan.kernels[kernel->number]->variants[*of.variant].get()},
+                 plan.target, model.code().isa());
+             code.ok())
       of.code = std::make_shared<const std::string>(*std::move(code));
     else
       rejected = std::string(code.status().message());
@@ -204,32 +342,32 @@ ProgramTuner::bind(const StepConfig &config) const {
   return bound;
 }
 
-/// Binds a slate for each number of candidates, with the default of a kernel
-/// that has not so many or whose candidate is rejected. One that cannot be
-/// loaded is rejected now.
-absl::Status ProgramTuner::bindSlates() {
+/// Binds all sets, with the default of a kernel that has fewer candidates or
+/// whose candidate is rejected. A candidate that cannot be loaded is rejected.
+absl::Status ProgramTuner::bindSets() {
   size_t count = 1;
   for (const Choice &kernel : kernels)
     count = std::max(count, kernel.candidates.size());
-  slates.clear();
+  sets.clear();
   for (size_t k = 0; k < count; ++k) {
     StepConfig all = defaults();
     for (size_t i = 0; i < kernels.size(); ++i)
       if (k < kernels[i].candidates.size() &&
           kernels[i].candidates[k].rejected.empty())
         all.kernels[i] = k;
-    absl::StatusOr<BoundProgram> slate = bind(all);
-    for (size_t i = 0; i < kernels.size() && k != 0 && !slate.ok(); ++i) {
-      StepConfig alone = defaults();
-      alone.kernels[i] = std::exchange(all.kernels[i], 0);
-      if (const absl::Status status = bind(alone).status(); !status.ok())
-        kernels[i].candidates[k].rejected = std::string(status.message());
-      else
-        all.kernels[i] = alone.kernels[i];
+    absl::StatusOr<BoundProgram> set = bind(all);
+    if (!set.ok() && k != 0) {
+      for (size_t i = 0; i < kernels.size(); ++i) {
+        StepConfig alone = defaults();
+        alone.kernels[i] = all.kernels[i];
+        if (const absl::Status status = bind(alone).status(); !status.ok()) {
+          kernels[i].candidates[k].rejected = std::string(status.message());
+          all.kernels[i] = 0;
+        }
+      }
+      set = bind(all);
     }
-    if (!slate.ok())
-      slate = bind(all);
-    LLAMAC_ASSIGN_OR_RETURN(slates.emplace_back(), std::move(slate));
+    LLAMAC_ASSIGN_OR_RETURN(sets.emplace_back(), std::move(set));
   }
   return absl::OkStatus();
 }
@@ -239,7 +377,7 @@ absl::Status ProgramTuner::bindSlates() {
 //===----------------------------------------------------------------------===//
 
 absl::Status ProgramTuner::gateCandidates() {
-  LLAMAC_RETURN_IF_ERROR(bindSlates());
+  LLAMAC_RETURN_IF_ERROR(bindSets());
   for (StepPlan step : stepsOf(plan, result.step.number)) {
     tell(absl::StrCat("comparing candidates with the defaults, ",
                       step.sequences * step.tokens, " rows"));
@@ -249,21 +387,17 @@ absl::Status ProgramTuner::gateCandidates() {
           return gateStep(shape, memory);
         }));
   }
-  bool isAny = false;
   for (Choice &kernel : kernels)
-    for (size_t k = 1; k < kernel.candidates.size(); ++k) {
-      std::string &rejected = kernel.candidates[k].rejected;
-      if (isOver() && rejected.empty())
-        rejected = outOfTime;
-      isAny |= !rejected.empty();
-    }
-  // What is rejected runs no more.
-  return isAny ? bindSlates() : absl::OkStatus();
+    for (size_t k = 1; k < kernel.candidates.size(); ++k)
+      if (kernel.candidates[k].rejected.empty() && isOver())
+        kernel.candidates[k].rejected = outOfTime;
+  // A rejected candidate never runs again.
+  return bindSets();
 }
 
-/// Runs a step with the default configs. On the way it compares what candidates
-/// leave in memory with what the defaults do, at the first and the last launch
-/// of each kernel: those between differ only in where their operands lie. Ends
+/// Runs a step with the default configs, and compares the memory that
+/// candidates write with theirs at the first and the last launch of each
+/// kernel: those between differ only in the places of their operands. Ends
 /// early when time is up.
 absl::Status ProgramTuner::gateStep(const StepShape &shape,
                                     StepMemory &memory) {
@@ -279,14 +413,12 @@ absl::Status ProgramTuner::gateStep(const StepShape &shape,
     const schema::LaunchT &launch = *launches[i];
     const auto [first, last] = ends[launch.kernel];
     const auto kernel =
-        std::find_if(kernels.begin(), kernels.end(), [&](const Choice &other) {
-          return other.number == launch.kernel;
-        });
+        std::ranges::find(kernels, launch.kernel, &Choice::number);
     const bool isGated = kernel != kernels.end() && (i == first || i == last) &&
                          rowsOf(launch, shape) != 0;
     if (isGated)
       LLAMAC_RETURN_IF_ERROR(read(i, start));
-    LLAMAC_RETURN_IF_ERROR(slates[0].program->runLaunch(i, shape));
+    LLAMAC_RETURN_IF_ERROR(sets[0].program->runLaunch(i, shape));
     if (!isGated)
       continue;
     LLAMAC_RETURN_IF_ERROR(read(i, expected));
@@ -295,7 +427,7 @@ absl::Status ProgramTuner::gateStep(const StepShape &shape,
       if (!rejected.empty())
         continue;
       LLAMAC_RETURN_IF_ERROR(writeLaunch(launch, start, memory));
-      const absl::Status status = slates[k].program->runLaunch(i, shape);
+      const absl::Status status = sets[k].program->runLaunch(i, shape);
       LLAMAC_RETURN_IF_ERROR(read(i, got));
       rejected = status.ok()
                      ? compareLaunches(start, expected, got, plan.kv->type,
@@ -311,8 +443,7 @@ absl::Status ProgramTuner::gateStep(const StepShape &shape,
 // Times
 //===----------------------------------------------------------------------===//
 
-/// Of a step that takes long the first launches are timed, and one at least of
-/// each kernel.
+/// The first launches of a long step, and at least one of each kernel.
 absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
   constexpr double longEnough = 0.25;
   std::set<uint32_t> seen;
@@ -321,7 +452,7 @@ absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
     if (!seen.insert(launches[i]->kernel).second && sum > longEnough)
       continue;
     const double start = steadySeconds();
-    LLAMAC_RETURN_IF_ERROR(slates[0].program->runLaunch(i, shape));
+    LLAMAC_RETURN_IF_ERROR(sets[0].program->runLaunch(i, shape));
     sum += steadySeconds() - start;
     timedLaunches.push_back(i);
   }
@@ -329,9 +460,8 @@ absl::Status ProgramTuner::chooseTimedLaunches(const StepShape &shape) {
   return absl::OkStatus();
 }
 
-/// Seconds of the launches that are timed: where `each`, of one after the other
-/// by kernel, in the mean; else of all together, as they run where nobody
-/// looks.
+/// Seconds of the timed launches: where `each`, run one by one, the mean of
+/// each kernel; else of all together, as they run without a profile.
 absl::StatusOr<std::vector<double>>
 ProgramTuner::time(const BoundProgram &bound, const StepShape &shape,
                    bool each) {
@@ -351,78 +481,66 @@ ProgramTuner::time(const BoundProgram &bound, const StepShape &shape,
   }
   if (!each)
     return std::vector<double>{steadySeconds() - begin};
-  std::vector<double> means(plan.kernels.size()), counts(plan.kernels.size());
-  for (const size_t launch : timedLaunches) {
-    const uint32_t kernel = launches[launch]->kernel;
-    means[kernel] += (seconds[launch] - means[kernel]) / ++counts[kernel];
+  std::vector<double> means;
+  for (const Choice &kernel : kernels) {
+    double sum = 0, count = 0;
+    for (const size_t launch : timedLaunches)
+      if (launches[launch]->kernel == kernel.number) {
+        sum += seconds[launch];
+        ++count;
+      }
+    means.push_back(sum / count);
   }
   return means;
 }
 
-/// Takes rounds until all kernels are decided, or this share of time is up.
-absl::Status ProgramTuner::timeCandidates(const StepShape &shape) {
+/// Takes rounds, in which `run` gives the seconds that each of `choices` takes
+/// with candidate k, until all are decided or it is `until`.
+absl::Status ProgramTuner::race(
+    absl::Span<Choice> choices, const char *what, size_t fewest, double until,
+    absl::FunctionRef<absl::StatusOr<std::vector<double>>(size_t k)> run) {
   constexpr size_t mostRounds = 100;
-  const double until = shareOfTime(0.6);
   for (size_t round = 0; round < mostRounds; ++round) {
-    // The default, and the slates by which a kernel is decided that is not.
     std::set<size_t> open = {0};
-    for (const auto &[name, tuning, number, candidates, selected, trials] :
-         kernels)
-      for (size_t k = 0; k < candidates.size(); ++k)
-        if (k != selected && candidates[k].rejected.empty() &&
-            trials.isOpen(k, selected))
+    for (const Choice &choice : choices) {
+      const size_t selected = choice.selected;
+      if (round < fewest)
+        open.insert(selected);
+      for (size_t k = 0; k < choice.candidates.size(); ++k)
+        if (k != selected && choice.candidates[k].rejected.empty() &&
+            choice.trials.isOpen(k, selected))
           open.insert({k, selected});
-    if (open.size() == 1 && round >= Trials::leastRounds)
+    }
+    if (open.size() == 1 && round >= fewest)
       break;
-    tell(absl::StrCat("round ", round + 1, " of ", open.size(), " candidates"));
+    tell(absl::StrCat(what, ", round ", round + 1, " of ", open.size()));
     std::vector<size_t> order(open.begin(), open.end());
     std::shuffle(order.begin(), order.end(), random);
     std::vector<std::vector<std::optional<double>>> times;
-    for (const Choice &kernel : kernels)
-      times.emplace_back(kernel.candidates.size());
+    for (const Choice &choice : choices)
+      times.emplace_back(choice.candidates.size());
     for (size_t pass = 0; pass < passes(); ++pass)
       for (const size_t k : order) {
         if (isOver(until))
           return absl::OkStatus();
-        LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                                time(slates[k], shape, /*each=*/true));
-        for (size_t i = 0; i < kernels.size(); ++i)
-          if (k < times[i].size() && kernels[i].candidates[k].rejected.empty())
-            times[i][k] = std::min(times[i][k].value_or(HUGE_VAL),
-                                   seconds[kernels[i].number]);
+        LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> seconds, run(k));
+        for (size_t i = 0; i < choices.size(); ++i)
+          if (k < times[i].size() && choices[i].candidates[k].rejected.empty())
+            times[i][k] = std::min(times[i][k].value_or(HUGE_VAL), seconds[i]);
       }
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      kernels[i].trials.addRound(times[i]);
-      kernels[i].selected = kernels[i].trials.fastest();
+    for (size_t i = 0; i < choices.size(); ++i) {
+      choices[i].trials.addRound(times[i]);
+      choices[i].selected = choices[i].trials.fastest();
     }
   }
   return absl::OkStatus();
 }
 
-/// Logits of a step that finds nothing in the arena that another left: NaN.
-absl::StatusOr<std::vector<uint8_t>>
-ProgramTuner::logitsOf(const BoundProgram &bound, const StepShape &shape,
-                       StepMemory &memory) const {
-  LLAMAC_RETURN_IF_ERROR(
-      memory.write({schema::OperandKind::Arena, 0, 0}, 0,
-                   std::vector<uint8_t>(program.arenaBytes, 0xff)));
-  LLAMAC_RETURN_IF_ERROR(bound.program->run(shape));
-  std::vector<uint8_t> staging;
-  LLAMAC_ASSIGN_OR_RETURN(
-      const absl::Span<const uint8_t> logits,
-      memory.read({schema::OperandKind::Arena, 0, program.logitsOffset}, 0,
-                  static_cast<uint64_t>(shape.wanted) *
-                      static_cast<uint64_t>(plan.config->vocabSize) *
-                      sizeof(float),
-                  staging));
-  return std::vector<uint8_t>(logits.begin(), logits.end());
-}
-
-/// Compares whole steps: the default, what is selected of the kernels, and that
-/// with other overlaps, which must give the same bits.
+/// Compares whole steps: with defaults, with the selected configs, and with
+/// these and other overlaps, which must give the same bits.
 absl::Status ProgramTuner::compareSteps(const StepShape &shape,
                                         StepMemory &memory) {
-  auto &[name, tuning, number, candidates, selected, trials] = result.step;
+  std::vector<Candidate> &candidates = result.step.candidates;
   const auto add = [&](const StepConfig &config, const std::string &text) {
     stepConfigs.push_back(config);
     candidates.push_back({.config = text});
@@ -436,55 +554,44 @@ absl::Status ProgramTuner::compareSteps(const StepShape &shape,
   for (const schema::Overlap overlap : schema::EnumValuesOverlap())
     if (overlaps && overlap != schema::Overlap::FromStart)
       add({tuned.kernels, overlap}, overlapConfig(overlap));
-  trials = Trials(candidates.size());
+  result.step.trials = Trials(candidates.size());
 
+  // In an arena of NaN: a step reads nothing that another one wrote.
+  const std::vector<uint8_t> nan(overlaps ? program.arenaBytes : 0, 0xff);
   std::vector<BoundProgram> bound;
-  std::vector<size_t> order;
   std::vector<uint8_t> expected;
   for (size_t i = 0; i < candidates.size(); ++i) {
     LLAMAC_ASSIGN_OR_RETURN(bound.emplace_back(), bind(stepConfigs[i]));
-    if (overlaps && stepConfigs[i].kernels == tuned.kernels) {
-      LLAMAC_ASSIGN_OR_RETURN(const std::vector<uint8_t> logits,
-                              logitsOf(bound[i], shape, memory));
-      if (stepConfigs[i] == tuned)
-        expected = logits;
-      else if (logits != expected)
-        candidates[i].rejected = "the logits differ";
-    }
-    if (candidates[i].rejected.empty())
-      order.push_back(i);
+    if (!overlaps || stepConfigs[i].kernels != tuned.kernels)
+      continue;
+    LLAMAC_RETURN_IF_ERROR(
+        memory.write({schema::OperandKind::Arena, 0, 0}, 0, nan));
+    LLAMAC_RETURN_IF_ERROR(bound[i].program->run(shape));
+    LLAMAC_ASSIGN_OR_RETURN(
+        const std::vector<uint8_t> logits,
+        readMemory(
+            memory, {schema::OperandKind::Arena, 0, program.logitsOffset},
+            static_cast<uint64_t>(shape.outputRows * plan.config->vocabSize) *
+                sizeof(float)));
+    if (stepConfigs[i] == tuned)
+      expected = logits;
+    else if (logits != expected)
+      candidates[i].rejected = "the logits differ";
   }
-
-  constexpr size_t fewestRounds = 9, mostRounds = 41;
-  const auto isOpen = [&](size_t i) {
-    return i != selected && trials.isOpen(i, selected);
-  };
-  for (size_t round = 0; round < mostRounds && order.size() > 1; ++round) {
-    if (round >= fewestRounds &&
-        std::none_of(order.begin(), order.end(), isOpen))
-      break;
-    tell(absl::StrCat("whole steps, round ", round + 1));
-    std::shuffle(order.begin(), order.end(), random);
-    std::vector<std::optional<double>> times(candidates.size());
-    for (size_t pass = 0; pass < passes() && !isOver(); ++pass)
-      for (size_t k = 0; k < order.size() && !isOver(); ++k) {
-        LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                                time(bound[order[k]], shape, /*each=*/false));
-        std::optional<double> &least = times[order[k]];
-        least = std::min(least.value_or(HUGE_VAL), seconds.front());
-      }
-    if (isOver())
-      break;
-    trials.addRound(times);
-    selected = trials.fastest();
-  }
-  result.isDecided =
-      order.size() == 1 || trials.rounds() >= Trials::leastRounds;
+  result.isDecided = std::all_of(
+      candidates.begin() + 1, candidates.end(),
+      [](const Candidate &other) { return !other.rejected.empty(); });
+  if (result.isDecided)
+    return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(race(
+      absl::MakeSpan(&result.step, 1), "whole steps", /*fewest=*/9, deadline,
+      [&](size_t k) { return time(bound[k], shape, /*each=*/false); }));
+  result.isDecided = result.step.trials.rounds() >= Trials::leastRounds;
   return absl::OkStatus();
 }
 
 //===----------------------------------------------------------------------===//
-// The whole
+// Programs
 //===----------------------------------------------------------------------===//
 
 absl::StatusOr<ProgramResult> ProgramTuner::run() {
@@ -501,13 +608,16 @@ absl::StatusOr<ProgramResult> ProgramTuner::run() {
     compileCandidates();
   LLAMAC_RETURN_IF_ERROR(gateCandidates());
   if (plan.target != "sim" && !isOver()) {
-    // What the tokens before the step may take.
+    // For the tokens before the step.
     const double until = shareOfTime(0.25);
     LLAMAC_RETURN_IF_ERROR(steps.run(
         timed, [&] { return isOver(until); },
         [&](const StepShape &shape, StepMemory &memory) -> absl::Status {
           LLAMAC_RETURN_IF_ERROR(chooseTimedLaunches(shape));
-          LLAMAC_RETURN_IF_ERROR(timeCandidates(shape));
+          LLAMAC_RETURN_IF_ERROR(race(
+              absl::MakeSpan(kernels), "candidates", Trials::leastRounds,
+              shareOfTime(0.6),
+              [&](size_t k) { return time(sets[k], shape, /*each=*/true); }));
           for (const Choice &kernel : kernels)
             if (kernel.trials.rounds() < Trials::leastRounds)
               return absl::OkStatus();
@@ -525,12 +635,12 @@ absl::StatusOr<ProgramResult> ProgramTuner::run() {
 std::vector<TuningEntry> ProgramTuner::entries() const {
   std::vector<TuningEntry> all;
   const auto add = [&](const Choice &choice, const std::string &config) {
-    TuningEntry &entry = all.emplace_back();
-    entry.device = model.device().identity(plan);
-    entry.generator = plan.generator;
-    entry.kernel = choice.tuning;
-    entry.config = config;
-    // Others by their times in the same rounds.
+    TuningEntry &entry =
+        all.emplace_back(TuningEntry{.device = model.device().identity(plan),
+                                     .generator = plan.generator,
+                                     .kernel = choice.tuning,
+                                     .config = config});
+    // Of others by the ratio of times in the same rounds.
     const Trials &trials = choice.trials;
     entry.seconds = trials.secondsOf(choice.selected);
     for (size_t k = 0; k < choice.candidates.size(); ++k) {
@@ -538,11 +648,11 @@ std::vector<TuningEntry> ProgramTuner::entries() const {
       const double seconds = entry.seconds * ratio.median;
       if (k == 0)
         entry.defaultSeconds = seconds;
-      if (k == choice.selected || ratio.rounds == 0 ||
-          (entry.runnerUpSeconds != 0 && seconds >= entry.runnerUpSeconds))
-        continue;
-      entry.runnerUp = choice.candidates[k].config;
-      entry.runnerUpSeconds = seconds;
+      if (k != choice.selected && ratio.rounds != 0 &&
+          (entry.runnerUpSeconds == 0 || seconds < entry.runnerUpSeconds)) {
+        entry.runnerUp = choice.candidates[k].config;
+        entry.runnerUpSeconds = seconds;
+      }
     }
   };
   for (const Choice &kernel : kernels)
@@ -568,24 +678,16 @@ tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
                           StepRunner::create(model));
   // The rest is for the end of the last step.
   const double end = start + 0.97 * options.budget;
-  // What the programs before did not take is shared by those that follow. The
-  // last one's steps, of many rows, take longest, and it has two shares.
   const size_t count = plan.programs.size();
-  const auto sharesOf = [&](size_t number) {
-    return stepsOf(plan, number).empty() ? 0.0
-           : number + 1 == count         ? 2.0
-                                         : 1.0;
-  };
   std::vector<ProgramResult> results;
   for (size_t number = 0; number < count; ++number) {
     if (options.stop && *options.stop)
       break;
-    double shares = 0;
-    for (size_t next = number; next < count; ++next)
-      shares += sharesOf(next);
+    // Programs share the time that those before them left. The last one's
+    // steps, of many rows, take longest: it has two shares.
+    const size_t shares = number + 1 == count ? 1 : count - number + 1;
     const double now = steadySeconds();
-    const double deadline =
-        now + (end - now) * sharesOf(number) / std::max(1.0, shares);
+    const double deadline = now + (end - now) / static_cast<double>(shares);
     ProgramTuner tuner(*model, number, options, *steps, deadline);
     LLAMAC_ASSIGN_OR_RETURN(results.emplace_back(), tuner.run());
     if (results.back().isDecided)

@@ -22,13 +22,11 @@
 namespace llamac {
 
 struct TuneOptions {
-  double budget = 60;    ///< Seconds, for all programs together.
-  size_t candidates = 8; ///< Of a kernel beside its default, best first.
-  /// May be null where none is needed.
-  const VariantCompiler *compiler = nullptr;
-  /// Set when it is to end soon with what it has; may be null.
-  const std::atomic<bool> *stop = nullptr;
-  /// Told what is being done; may be empty.
+  double budget = 60;     ///< Seconds, for all programs together.
+  int64_t candidates = 8; ///< Of a kernel beside its default, best first.
+  const VariantCompiler *compiler = nullptr; ///< Null where none is needed.
+  const std::atomic<bool> *stop = nullptr;   ///< Set to end early; may be null.
+  /// Told the current task; may be empty.
   std::function<void(const std::string &what)> progress = {};
 };
 
@@ -36,7 +34,7 @@ struct TuneOptions {
 struct Candidate {
   std::string config = {}; ///< Empty for the default.
   KernelConfig kernel = {};
-  std::string rejected = {}; ///< Why it is out; empty: it is not.
+  std::string rejected = {}; ///< Why; empty: it is not.
 };
 
 /// The candidates of a kernel, or of a program as a whole.
@@ -51,21 +49,21 @@ struct Choice {
 
 struct ProgramResult {
   std::string skipped = {}; ///< Why nothing was tried; empty: it was.
-  int64_t rows = 0;         ///< Of the steps that were timed.
-  int64_t context = 0;      ///< The tokens that each sequence then has.
-  /// Of whole steps: the default, "tuned", which has the configs selected of
-  /// the kernels, and these with other overlaps of launches.
+  int64_t rows = 0;         ///< Of the timed steps.
+  int64_t context = 0;      ///< Tokens of each sequence after them.
+  /// Of whole steps: the default, "tuned" with the selected configs of kernels,
+  /// and these with other overlaps of launches.
   Choice step;
   std::vector<Choice> kernels = {}; ///< Those that have variants.
-  /// Whether there was time to decide; else what was selected earlier stays.
-  bool isDecided = false;
+  bool isDecided =
+      false; ///< Else there was no time, and the store is unchanged.
 };
 
 /// Tunes the programs of `model`, which was loaded without tunings, and keeps
-/// in `store` what was found for each, once it is decided. On a simulator,
-/// whose times are no GPU's, variants are compared and nothing is timed.
-/// Errors: usage when a compiler is needed and there is none; those of the
-/// device with the default configs, and of the store.
+/// each result in `store` once it is decided. A simulator's times are no GPU's:
+/// variants for sim are compared and not timed. Errors: usage when a compiler
+/// is needed and there is none; those of the device with the default configs,
+/// and of the store.
 absl::StatusOr<std::vector<ProgramResult>>
 tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
           const TuneOptions &options);

@@ -6,12 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// SQLite sees to it that processes can write at once and be killed at any
-// moment: entries are few, so its rollback journal serves, which works on any
-// file system. It reports damage but does not mend it. Whoever opens the
-// database for tuning checks all of it, and puts it aside when something is
-// wrong, under a lock of its own, so that of several processes only the first
-// does it and the others find the new database.
+// SQLite lets processes write at once and be killed at any moment, with its
+// rollback journal on any file system. It reports damage but does not mend it:
+// who opens the database for tuning checks all of it, and puts a damaged one
+// aside under a lock of its own, so that other processes find the new database.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,10 +35,9 @@
 
 namespace llamac {
 
-// Marks the database as one of these, in a field that SQLite leaves to its
-// users: "lltu".
+// Marks the database in a field that SQLite leaves to its users: "lltu".
 static constexpr int64_t applicationId = 0x6c6c7475;
-// Goes up with any change of the columns, here and in exported files.
+// Goes up with any change of an entry, here and in exported files.
 static constexpr int64_t tuningVersion = 2;
 
 // `value` is an entry as exported files have them.
@@ -94,10 +91,11 @@ static const Json *find(const Json &object, const char *name) {
   return member == object.end() ? nullptr : &*member;
 }
 
-static std::string wrong(const std::string &place, absl::string_view expected,
-                         const Json *got) {
-  return absl::StrCat(place, ": expected ", expected, ", got ",
-                      got ? textOf(*got, -1).substr(0, 80) : "none");
+static absl::Status
+wrong(const std::string &place, absl::string_view expected, const Json *got,
+      absl::Status (*makeError)(absl::string_view) = badFileError) {
+  return makeError(absl::StrCat(place, ": expected ", expected, ", got ",
+                                got ? textOf(*got, -1).substr(0, 80) : "none"));
 }
 
 static absl::StatusOr<TuningEntry> fromJson(const std::string &place,
@@ -107,28 +105,25 @@ static absl::StatusOr<TuningEntry> fromJson(const std::string &place,
     const Json *member = find(row, name);
     if (!member || !member->is_string() ||
         member->get_ref<const std::string &>().size() > 4096)
-      return badFileError(
-          wrong(place + name, "a text of at most 4096 bytes", member));
+      return wrong(place + name, "a text of at most 4096 bytes", member);
     entry.*text = member->get<std::string>();
   }
   for (const auto &[name, number] : numbers) {
     const Json *member = find(row, name);
     entry.*number = member && member->is_number() ? member->get<double>() : -1;
     if (!std::isfinite(entry.*number) || entry.*number < 0)
-      return badFileError(
-          wrong(place + name, "a number of at least 0", member));
+      return wrong(place + name, "a number of at least 0", member);
   }
   return entry;
 }
 
 absl::Status exportTuning(absl::Span<const TuningEntry> entries,
                           const std::string &file) {
-  Json rows = Json::array();
+  Json root = {{"format", "llamac-tuning"},
+               {"version", tuningVersion},
+               {"entries", Json::array()}};
   for (const TuningEntry &entry : entries)
-    rows.push_back(toJson(entry));
-  const Json root = {{"format", "llamac-tuning"},
-                     {"version", tuningVersion},
-                     {"entries", std::move(rows)}};
+    root["entries"].push_back(toJson(entry));
   return writeFileAtomically(file, textOf(root, 1) + "\n");
 }
 
@@ -143,13 +138,13 @@ absl::StatusOr<std::vector<TuningEntry>> importTuning(const std::string &file) {
                                 /*allow_exceptions=*/false);
   const Json *format = find(root, "format"), *rows = find(root, "entries");
   if (!format || *format != "llamac-tuning")
-    return badFileError(wrong(file + ": format", "llamac-tuning", format));
+    return wrong(file + ": format", "llamac-tuning", format);
   if (const Json *version = find(root, "version");
       !version || *version != tuningVersion)
-    return unsupportedError(
-        wrong(file + ": version", absl::StrCat(tuningVersion), version));
+    return wrong(file + ": version", absl::StrCat(tuningVersion), version,
+                 unsupportedError);
   if (!rows || !rows->is_array())
-    return badFileError(wrong(file + ": entries", "an array", rows));
+    return wrong(file + ": entries", "an array", rows);
   std::vector<TuningEntry> entries;
   for (size_t i = 0; i < rows->size(); ++i) {
     LLAMAC_ASSIGN_OR_RETURN(
@@ -169,18 +164,18 @@ namespace {
 /// A prepared statement. After an error it does nothing more.
 class Statement {
 public:
-  Statement(sqlite3 *database, const std::string &sql)
-      : code(sqlite3_prepare_v2(database, sql.c_str(), -1, &handle, nullptr)) {}
-  Statement(const Statement &) = delete;
-  ~Statement() { sqlite3_finalize(handle); }
-
-  void bind(std::initializer_list<absl::string_view> values) {
+  Statement(sqlite3 *database, const char *sql,
+            std::initializer_list<absl::string_view> values = {})
+      : code(sqlite3_prepare_v2(database, sql, -1, &handle, nullptr)) {
     int place = 0;
     for (const absl::string_view text : values)
       if (code == SQLITE_OK)
         code = sqlite3_bind_text64(handle, ++place, text.data(), text.size(),
                                    SQLITE_TRANSIENT, SQLITE_UTF8);
   }
+  Statement(const Statement &) = delete;
+  ~Statement() { sqlite3_finalize(handle); }
+
   bool nextRow() {
     if (code == SQLITE_OK || code == SQLITE_ROW)
       code = sqlite3_step(handle);
@@ -202,8 +197,7 @@ private:
 
 } // namespace
 
-/// Whether a new database helps. Statements are constants: only other tables
-/// refuse them.
+/// Whether a new database helps: only other tables refuse these statements.
 static bool isDamage(int code) {
   return code == SQLITE_CORRUPT || code == SQLITE_NOTADB ||
          code == SQLITE_FORMAT || code == SQLITE_ERROR;
@@ -218,12 +212,8 @@ absl::Status TuningStore::failure(absl::string_view task, int code) const {
       absl::StrCat(path, ": ", task, ": ", sqlite3_errstr(code)));
 }
 
-//===----------------------------------------------------------------------===//
-// Opening
-//===----------------------------------------------------------------------===//
-
-/// Waits so many milliseconds for others. SQLITE_NOTADB for a database of other
-/// tables, or of another version.
+/// Waits for others for `patience` milliseconds. SQLITE_NOTADB for a database
+/// with other tables or of another version.
 int TuningStore::openFile(int flags, int patience, bool &isEmpty) {
   sqlite3 *connection = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
@@ -259,7 +249,7 @@ int TuningStore::openTables() {
   Statement check(database.get(), "PRAGMA integrity_check(1)");
   if (!check.nextRow())
     return check.result();
-  // SQLite checks the tables that there are; the columns are for us to check.
+  // SQLite has checked its tables, which may have other columns than ours.
   return check.text(0) == "ok"
              ? Statement(database.get(), selectEntries).result()
              : SQLITE_CORRUPT;
@@ -271,7 +261,6 @@ TuningStore::open(const std::string &path,
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(),
                                       error);
-  // A file system without such locks has to do without.
   const int lock = ::open((path + ".lock").c_str(), O_RDWR | O_CREAT, 0600);
   if (lock < 0)
     return memoryError(
@@ -286,8 +275,7 @@ TuningStore::open(const std::string &path,
     const std::string aside = path + ".damaged";
     warn(absl::StrCat(path, ": ", sqlite3_errstr(code), "; renamed to ", aside,
                       " and begun anew"));
-    // The journals first: one left behind would be played into the new
-    // database.
+    // Journals first: one left behind would be played into the new database.
     for (const char *suffix : {"-journal", "-wal", "-shm", ""}) {
       std::filesystem::remove(aside + suffix, error);
       std::filesystem::rename(path + suffix, aside + suffix, error);
@@ -299,9 +287,8 @@ TuningStore::open(const std::string &path,
   return store;
 }
 
-// A reader opens for writing too, since it may have to roll back what a writer
-// that was killed has left; SQLite falls back to reading where that is
-// forbidden.
+// A reader may have to roll back the journal of a killed writer, and so opens
+// for writing; SQLite falls back to reading where that is forbidden.
 absl::StatusOr<std::unique_ptr<TuningStore>>
 TuningStore::openExisting(const std::string &path) {
   if (std::error_code error; !std::filesystem::exists(path, error))
@@ -319,15 +306,10 @@ absl::StatusOr<std::string> tuningStorePath() {
   return folder + "/tuning.db";
 }
 
-//===----------------------------------------------------------------------===//
-// Reading and keeping
-//===----------------------------------------------------------------------===//
-
 absl::StatusOr<std::vector<TuningEntry>>
 TuningStore::entries(const std::string &device, const std::string &generator) {
   std::vector<TuningEntry> all;
-  Statement select(database.get(), selectEntries);
-  select.bind({device, generator});
+  Statement select(database.get(), selectEntries, {device, generator});
   while (select.nextRow()) {
     const Json value = Json::parse(select.text(0), nullptr,
                                    /*allow_exceptions=*/false);
@@ -344,9 +326,9 @@ absl::StatusOr<int> TuningStore::keep(absl::Span<const TuningEntry> entries) {
   int code = run(database.get(), "BEGIN IMMEDIATE");
   for (size_t i = 0; i < entries.size() && code == SQLITE_OK; ++i) {
     const TuningEntry &entry = entries[i];
-    Statement insert(database.get(), insertEntry);
-    insert.bind({entry.device, entry.generator, entry.kernel,
-                 textOf(toJson(entry), -1), entry.imported ? "yes" : ""});
+    Statement insert(database.get(), insertEntry,
+                     {entry.device, entry.generator, entry.kernel,
+                      textOf(toJson(entry), -1), entry.imported ? "yes" : ""});
     insert.nextRow();
     code = insert.result();
     taken += sqlite3_changes(database.get());

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A SQLite database of the configs that were found fastest, by device,
-// generator and kernel. Any number of processes may read and write it at once,
-// and any may be killed at any moment. It holds nothing that is executed: a
-// config names a variant that a plan has, or nothing.
+// A SQLite database of the fastest configs, by device, generator and kernel.
+// Any number of processes may read and write it at once, and any may be killed
+// at any moment. Nothing in it is executed: a config names a variant of a plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,12 +30,12 @@ struct sqlite3;
 namespace llamac {
 
 struct TuningEntry {
-  // What it is for; none of these is empty.
+  // The key; none of these is empty.
   std::string device = {};    ///< Name, cores, instruction set, ...
   std::string generator = {}; ///< Hash of the code generator.
   std::string kernel = {};    ///< Op, shapes, types, rows; or a program.
 
-  std::string config = {};    ///< That is fastest; empty: the default.
+  std::string config = {};    ///< The fastest; empty: the default.
   double seconds = 0;         ///< Of a launch, or step, with it.
   double defaultSeconds = 0;  ///< With the default config, in the same rounds.
   std::string runnerUp = {};  ///< The second best config.
@@ -51,16 +50,15 @@ struct TuningEntry {
 class TuningStore {
 public:
   /// For tuning: opens the database at `path`, made with its folder if it is
-  /// not there. One that is damaged, has other tables or is no database at all
-  /// is put aside with a warning (renamed to `path`.damaged, in the place of an
-  /// older one) and begun anew. An error where the place cannot be written to,
-  /// or others hold their locks for more than five seconds.
+  /// missing. One that is damaged, or no such database, is renamed to
+  /// `path`.damaged with a warning and begun anew. Error where the place cannot
+  /// be written to, or others hold their locks for more than five seconds.
   static absl::StatusOr<std::unique_ptr<TuningStore>>
   open(const std::string &path,
        absl::FunctionRef<void(absl::string_view)> warn);
 
-  /// For reading: null when there is no database. An error when the one there
-  /// cannot be read for a second; what is damaged is left to the next open().
+  /// For reading: null when there is no database. Error when it cannot be read
+  /// for a second; damage is left to the next open().
   static absl::StatusOr<std::unique_ptr<TuningStore>>
   openExisting(const std::string &path);
 
@@ -68,10 +66,9 @@ public:
   absl::StatusOr<std::vector<TuningEntry>>
   entries(const std::string &device = "", const std::string &generator = "");
 
-  /// Keeps all of `entries` or, after an error, none, each in the place of one
-  /// for the same. An imported entry takes the place of no other kind. Gives
-  /// how many were taken. When this returns, the process may be killed and they
-  /// stay.
+  /// Keeps all of `entries`, in place of older ones for the same, and gives how
+  /// many were taken; after an error, none. An imported entry replaces only
+  /// imported ones. They stay if the process is killed after this returns.
   absl::StatusOr<int> keep(absl::Span<const TuningEntry> entries);
 
 private:
@@ -85,19 +82,18 @@ private:
   std::shared_ptr<sqlite3> database;
 };
 
-/// Where a user's store is: tuning.db in a folder of the user's cache folder,
-/// which is made when it is not there. Errors are those of cacheFolder().
+/// tuning.db in the user's cache folder, which is made when it is missing.
+/// Errors are those of cacheFolder().
 absl::StatusOr<std::string> tuningStorePath();
 
 /// Writes `entries` to a file for other machines: a JSON object with "format",
-/// "llamac-tuning"; "version", 2; and "entries", an array of objects that have
-/// the members of TuningEntry but the last, called as the database's columns.
+/// "llamac-tuning"; "version", 2; and "entries", objects with the members of
+/// TuningEntry but the last in snake_case.
 absl::Status exportTuning(absl::Span<const TuningEntry> entries,
                           const std::string &file);
 
 /// The entries of such a file, of at most 64 MiB, as imported ones. Errors:
-/// badFile, naming the file, the place, what was expected and what it has;
-/// unsupported for another version.
+/// badFile with file, place, expected and got; unsupported for another version.
 absl::StatusOr<std::vector<TuningEntry>> importTuning(const std::string &file);
 
 } // namespace llamac

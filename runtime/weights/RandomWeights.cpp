@@ -1,4 +1,4 @@
-//===- RandomWeights.cpp - Weights made up at load ------------------------===//
+//===- RandomWeights.cpp - Random weights made at load --------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- RandomWeights.h - Weights made up at load ----------------*- C++ -*-===//
+//===- RandomWeights.h - Random weights made at load ------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -17,12 +17,11 @@
 
 namespace llamac {
 
-/// Rows of `weight` that `seed` and its name decide, on every machine the same:
-/// of a matrix evenly spread numbers of mean 0 and variance 1 / cols, which
-/// keep the size of what they are multiplied by; of a norm's gain, numbers from
-/// 0.9 to 1.1. Block formats have one scale. `weight` outlives the result.
-/// Unsupported error for a format other than f32, f16, bf16, q8_0, q4_0 and
-/// mxfp8.
+/// Random rows of `weight` by `seed` and its name, the same on every machine:
+/// uniform numbers of mean 0 and variance 1 / cols for a matrix, which preserve
+/// the size of activations, and from 0.9 to 1.1 for a norm's gain. Block
+/// formats have one scale. `weight` outlives the result. Unsupported error for
+/// a format other than f32, f16, bf16, q8_0, q4_0 and mxfp8.
 absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
                                      uint64_t seed);
 

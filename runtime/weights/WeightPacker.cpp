@@ -61,11 +61,11 @@ absl::Status WeightPacker::pack(int64_t first, int64_t count, uint8_t *out) {
   return absl::OkStatus();
 }
 
-/// Calls `work` on parts of [0, count), each of at most `share`, by `threads`
-/// threads.
+/// Calls `work` on a partition of [0, count), in parts of at most `share`, by
+/// `threads` threads.
 static void
-shareOut(int threads, int64_t count, int64_t share,
-         absl::FunctionRef<void(int64_t first, int64_t count)> work) {
+partition(int threads, int64_t count, int64_t share,
+          absl::FunctionRef<void(int64_t first, int64_t count)> work) {
   const int64_t parts = count == 0 ? 0 : (count - 1) / share + 1;
   parallelFor(threads, static_cast<size_t>(parts), [&](size_t part) {
     const int64_t first = static_cast<int64_t>(part) * share;
@@ -81,7 +81,7 @@ absl::Status WeightPacker::packOnThreads(int threads, int64_t first,
       std::max<int64_t>(1, static_cast<int64_t>(shareBytes / bytes));
   std::mutex mutex;
   absl::Status result;
-  shareOut(threads, count, share, [&](int64_t part, int64_t size) {
+  partition(threads, count, share, [&](int64_t part, int64_t size) {
     const absl::Status status = pack(first + part, size, out + part * bytes);
     const std::lock_guard<std::mutex> lock(mutex);
     result.Update(status);
@@ -92,10 +92,10 @@ absl::Status WeightPacker::packOnThreads(int threads, int64_t first,
 void copyOnThreads(int threads, absl::Span<const uint8_t> from,
                    absl::Span<uint8_t> to) {
   constexpr int64_t share = int64_t{1} << 20;
-  shareOut(threads, static_cast<int64_t>(from.size()), share,
-           [&](int64_t first, int64_t count) {
-             std::memcpy(to.data() + first, from.data() + first, count);
-           });
+  partition(threads, static_cast<int64_t>(from.size()), share,
+            [&](int64_t first, int64_t count) {
+              std::memcpy(to.data() + first, from.data() + first, count);
+            });
 }
 
 } // namespace llamac

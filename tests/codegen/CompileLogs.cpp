@@ -11,8 +11,13 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/DiskCache.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+#include <cstdio>
+#include <cstdlib>
 
 namespace llamac {
 
@@ -32,8 +37,46 @@ CompileLogs::compile(const CudaSource &source, const std::string &architecture,
     return parseCompileLog(*known);
   LLAMAC_ASSIGN_OR_RETURN(Cubin cubin,
                           nvrtc.compile(source, architecture, options));
-  cache.keep(key, cubin.log.text);
-  return std::move(cubin.log);
+  cache.keep(key, cubin.log);
+  return parseCompileLog(cubin.log);
+}
+
+CompileLog parseCompileLog(absl::string_view text) {
+  CompileLog log;
+  log.text = std::string(text);
+  for (const std::string &line :
+       std::vector<std::string>(absl::StrSplit(text, '\n'))) {
+    if (absl::StrContains(line, "warning ") ||
+        absl::StrContains(line, "warning:") || absl::StrContains(line, "(C7"))
+      log.warnings.push_back(line);
+    char name[1024];
+    if (std::sscanf(line.c_str(),
+                    "ptxas info : Compiling entry function '%1023[^']'",
+                    name) == 1) {
+      log.kernels.push_back({.name = name});
+      continue;
+    }
+    if (log.kernels.empty())
+      continue;
+    KernelResources &kernel = log.kernels.back();
+    int stack = 0, stores = 0, loads = 0;
+    if (std::sscanf(
+            line.c_str(),
+            "ptxas . %d bytes stack frame, %d bytes spill stores, %d bytes "
+            "spill loads",
+            &stack, &stores, &loads) == 3) {
+      // Functions that were not inlined report after their kernel.
+      kernel.stackBytes += stack;
+      kernel.spillStoreBytes += stores;
+      kernel.spillLoadBytes += loads;
+    }
+    if (std::sscanf(line.c_str(), "ptxas info : Used %d registers",
+                    &kernel.registers) == 1)
+      for (absl::string_view part : absl::StrSplit(line, ", "))
+        if (absl::EndsWith(part, " bytes smem"))
+          kernel.sharedBytes = std::atoi(std::string(part).c_str());
+  }
+  return log;
 }
 
 std::string complaintOf(const CompileLog &log) {

@@ -154,7 +154,7 @@ class Answers(CudaCase):
                 self.assertGreater(len(set(got.split())), 1)
         self.run_plan("bench", plans["cpu"], "--random-weights", 5, "--prompt-tokens", 20, "--gen-tokens", 8)
         error = self.run_plan(plans["cpu"], "-n", 2, *self.PROMPT, expect=support.USAGE).stderr
-        self.assertIn("the plan has no weights; have some made up by --random-weights SEED", error)
+        self.assertIn("the plan has no weights; use random ones by --random-weights SEED", error)
         self.llamac("run", folder, "-c", 256, "--random-weights", 5, "-n", 4, *self.PROMPT)
 
     def test_every_launch_is_checked_through_the_driver(self):

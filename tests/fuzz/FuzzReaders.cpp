@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Checkpoint.h"
+#include "frontends/JsonReader.h"
 #include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
 #include "frontends/huggingface/SafetensorsReader.h"
@@ -22,7 +23,6 @@
 #include "frontends/meta/TorchReader.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
-#include "runtime/io/JsonReader.h"
 #include "runtime/plan/PlanReader.h"
 #include "tests/TemporaryFolder.h"
 #include "tests/frontends/tokenizer/SentencePieceTraining.h"

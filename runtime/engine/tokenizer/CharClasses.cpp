@@ -25,13 +25,13 @@ struct ClassRange {
 
 // Sorted, without overlaps.
 static constexpr ClassRange ranges[] = {
-#define LETTERS(first, last) {first, last, CharClass::Letter},
-#define NUMBERS(first, last) {first, last, CharClass::Number},
-#define SPACES(first, last) {first, last, CharClass::Space},
+#define L(first, last) {first, last, CharClass::Letter},
+#define N(first, last) {first, last, CharClass::Number},
+#define S(first, last) {first, last, CharClass::Space},
 #include "runtime/engine/tokenizer/CharClasses.inc"
-#undef LETTERS
-#undef NUMBERS
-#undef SPACES
+#undef L
+#undef N
+#undef S
 };
 
 CharClasses::CharClasses()

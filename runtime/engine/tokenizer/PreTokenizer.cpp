@@ -50,10 +50,10 @@ CharClass PreTokenizer::classAt(absl::string_view text, size_t at) const {
 }
 
 size_t PreTokenizer::skipClass(absl::string_view text, size_t at,
-                               CharClass wanted) const {
+                               CharClass skipped) const {
   while (at < text.size()) {
     const DecodedChar decoded = decodeChar(text, at);
-    if (classes[decoded.codepoint] != wanted)
+    if (classes[decoded.codepoint] != skipped)
       break;
     at += decoded.length;
   }

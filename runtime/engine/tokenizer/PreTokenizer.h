@@ -49,7 +49,7 @@ private:
   size_t llama3WordEnd(absl::string_view text, size_t begin) const;
   size_t gpt2WordEnd(absl::string_view text, size_t begin) const;
   CharClass classAt(absl::string_view text, size_t at) const;
-  size_t skipClass(absl::string_view text, size_t at, CharClass wanted) const;
+  size_t skipClass(absl::string_view text, size_t at, CharClass skipped) const;
   size_t spacesEnd(absl::string_view text, size_t begin) const;
 
   PreTokenizerKind kind;

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/base/Terminal.h"
 #include "runtime/engine/tokenizer/SentencePieceModel.h"
 #include "runtime/engine/tokenizer/TokenizerKinds.h"
-#include "runtime/io/ByteCursor.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -19,7 +19,7 @@ SpecialTokens::SpecialTokens(std::vector<Entry> sorted)
       isFirstByte[static_cast<uint8_t>(entry.text[0])] = true;
 }
 
-// The sorted entries are a trie: those with a common prefix lie side by side,
+// The sorted entries are a trie: those with a common prefix are adjacent,
 // the prefix itself first. Each further byte of the text narrows the range.
 std::optional<SpecialTokens::Match>
 SpecialTokens::matchAt(absl::string_view text, size_t begin) const {
@@ -28,19 +28,17 @@ SpecialTokens::matchAt(absl::string_view text, size_t begin) const {
   auto last = entries.end();
   for (size_t depth = 0; first != last && begin + depth < text.size();
        ++depth) {
-    const int wanted = static_cast<uint8_t>(text[begin + depth]);
+    const int next = static_cast<uint8_t>(text[begin + depth]);
     // A damaged blob may have entries that end before, anywhere.
     const auto byteOf = [depth](const Entry &entry) {
       return depth < entry.text.size()
                  ? static_cast<int>(static_cast<uint8_t>(entry.text[depth]))
                  : -1;
     };
-    first = std::partition_point(first, last, [&](const Entry &entry) {
-      return byteOf(entry) < wanted;
-    });
-    last = std::partition_point(first, last, [&](const Entry &entry) {
-      return byteOf(entry) == wanted;
-    });
+    first = std::partition_point(
+        first, last, [&](const Entry &entry) { return byteOf(entry) < next; });
+    last = std::partition_point(
+        first, last, [&](const Entry &entry) { return byteOf(entry) == next; });
     if (first != last && first->text.size() == depth + 1) {
       longest = Match{begin, begin + depth + 1, first->id};
       ++first;

@@ -18,7 +18,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace llamac {
@@ -39,28 +38,7 @@ specialEntries(const TokenizerBlob &blob, bool onlyUser) {
 
 Tokenizer::Tokenizer(const TokenizerBlob &checked)
     : blob(checked), allSpecials(specialEntries(blob, false)),
-      userSpecials(specialEntries(blob, true)) {
-  tokenizerInfo.vocabSize = static_cast<int32_t>(blob.vocabSize());
-  tokenizerInfo.bosId = blob.bosId();
-  tokenizerInfo.eosId = blob.eosId();
-  tokenizerInfo.eotId = blob.eotId();
-  tokenizerInfo.stopIds = blob.stopIds();
-  tokenizerInfo.addBos = blob.flags().addBos;
-  tokenizerInfo.chatTemplate = std::string(blob.chatTemplate());
-}
-
-bool Tokenizer::isStopId(int32_t id) const {
-  return std::binary_search(tokenizerInfo.stopIds.begin(),
-                            tokenizerInfo.stopIds.end(), id);
-}
-
-std::vector<SpecialToken> Tokenizer::specialTokens() const {
-  std::vector<SpecialToken> tokens;
-  for (int32_t id : blob.specialIds())
-    tokens.push_back(
-        {id, blob.tokenBytes(static_cast<uint32_t>(id)), isControl(id)});
-  return tokens;
-}
+      userSpecials(specialEntries(blob, true)) {}
 
 bool Tokenizer::isControl(int32_t id) const {
   return blob.tokenType(static_cast<uint32_t>(id)) == TokenType::Control;

@@ -20,7 +20,6 @@
 #include "runtime/engine/tokenizer/TokenizerBlob.h"
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +30,8 @@ struct EncodeOptions {
   /// Whether the names of special tokens in the text stand for them. Without
   /// it a user's "<|eot_id|>" is only text.
   bool special = false;
-  /// Whether the begin-of-sequence token goes first. info().addBos says what
-  /// the model is used to.
+  /// Whether the begin-of-sequence token goes first. The vocabulary's flag says
+  /// what the model expects.
   bool addBos = false;
 };
 
@@ -44,34 +43,13 @@ struct DecodeOptions {
   bool startOfText = true;
 };
 
-struct TokenizerInfo {
-  int32_t vocabSize = 0;
-  std::optional<int32_t> bosId;
-  std::optional<int32_t> eosId;
-  std::optional<int32_t> eotId; ///< Ends a turn of a chat.
-  std::vector<int32_t> stopIds; ///< Ids that end a generation, ascending.
-  bool addBos = false;          ///< Whether the model expects bosId first.
-  std::string chatTemplate;     ///< Jinja text; never run here.
-};
-
-struct SpecialToken {
-  int32_t id;
-  absl::string_view text;
-  /// A control token; otherwise one the user added, which is found in text
-  /// even without EncodeOptions::special.
-  bool control;
-};
-
 class Tokenizer {
 public:
   virtual ~Tokenizer();
 
-  const TokenizerInfo &info() const { return tokenizerInfo; }
-  int32_t vocabSize() const { return tokenizerInfo.vocabSize; }
-  bool isStopId(int32_t id) const;
-
-  /// The special tokens, sorted by their text.
-  std::vector<SpecialToken> specialTokens() const;
+  /// What the tokenizer was made from.
+  const TokenizerBlob &vocabulary() const { return blob; }
+  int32_t vocabSize() const { return static_cast<int32_t>(blob.vocabSize()); }
 
   /// The ids of `text`, which may be any bytes. Bytes that are not UTF-8 keep
   /// their own tokens; a vocabulary from GGUF gets U+FFFD for each of them, as
@@ -111,7 +89,6 @@ private:
 
   /// What `blob` views, when the tokenizer owns it.
   std::unique_ptr<const std::string> ownedBytes;
-  TokenizerInfo tokenizerInfo;
   SpecialTokens allSpecials;
   SpecialTokens userSpecials;
 };

@@ -23,8 +23,9 @@ namespace llamac {
 
 using namespace blob;
 
-static absl::Status badBlob(absl::string_view field, absl::string_view expected,
-                            absl::string_view got) {
+static absl::Status badBlob(const absl::AlphaNum &field,
+                            const absl::AlphaNum &expected,
+                            const absl::AlphaNum &got) {
   return badPlanError(absl::StrCat("tokenizer: ", field, ": expected ",
                                    expected, ", got ", got,
                                    "; compile the model again"));
@@ -38,27 +39,24 @@ absl::Status TokenizerBlob::parseHeader(absl::string_view bytes) {
   Header header;
   if (bytes.size() < sizeof(header))
     return badBlob("size", absl::StrCat("at least ", sizeof(header), " bytes"),
-                   absl::StrCat(bytes.size()));
+                   bytes.size());
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, magic, sizeof(magic)) != 0)
     return badBlob("magic", "LCTOKEN1", "something else");
   if (header.kind > static_cast<uint32_t>(TokenizerKind::SentencePiece))
-    return badBlob("kind", "0, 1 or 2", absl::StrCat(header.kind));
+    return badBlob("kind", "0, 1 or 2", header.kind);
   if (header.preTokenizer > static_cast<uint32_t>(PreTokenizerKind::SmolLM))
-    return badBlob("pre-tokenizer", "0, 1 or 2",
-                   absl::StrCat(header.preTokenizer));
+    return badBlob("pre-tokenizer", "0, 1 or 2", header.preTokenizer);
   if (header.flags > allFlags)
-    return badBlob("flags", absl::StrCat("at most ", allFlags),
-                   absl::StrCat(header.flags));
+    return badBlob("flags", absl::StrCat("at most ", allFlags), header.flags);
   if (header.vocabSize == 0 || header.vocabSize > maxVocabularySize)
     return badBlob("vocabulary size", absl::StrCat("1 to ", maxVocabularySize),
-                   absl::StrCat(header.vocabSize));
+                   header.vocabSize);
   for (int32_t id :
        {header.bosId, header.eosId, header.eotId, header.unknownId})
     if (id < -1 || id >= static_cast<int64_t>(header.vocabSize))
       return badBlob("special id",
-                     absl::StrCat("an id below ", header.vocabSize),
-                     absl::StrCat(id));
+                     absl::StrCat("an id below ", header.vocabSize), id);
   for (size_t i = 0; i < sectionCount; ++i) {
     const SectionExtent &extent = header.sections[i];
     if (extent.offset > bytes.size() ||
@@ -83,32 +81,31 @@ absl::Status TokenizerBlob::checkTokens() {
   const size_t n = size;
   if (section(BlobSection::TokenOffsets).size() != (n + 1) * sizeof(uint32_t))
     return badBlob("token offsets", absl::StrCat((n + 1) * sizeof(uint32_t)),
-                   absl::StrCat(section(BlobSection::TokenOffsets).size()));
+                   section(BlobSection::TokenOffsets).size());
   if (section(BlobSection::TokenTypes).size() != n)
-    return badBlob("token types", absl::StrCat(n),
-                   absl::StrCat(section(BlobSection::TokenTypes).size()));
+    return badBlob("token types", n, section(BlobSection::TokenTypes).size());
   uint32_t previous = load<uint32_t>(BlobSection::TokenOffsets, 0);
   for (size_t id = 0; id < n; ++id) {
     const uint32_t end = load<uint32_t>(BlobSection::TokenOffsets, id + 1);
     if (end < previous)
       return badBlob(absl::StrCat("offset of token ", id + 1),
-                     absl::StrCat("at least ", previous), absl::StrCat(end));
+                     absl::StrCat("at least ", previous), end);
     longest = std::max<size_t>(longest, end - previous);
     previous = end;
     const auto type = section(BlobSection::TokenTypes)[id];
     if (static_cast<uint8_t>(type) > static_cast<uint8_t>(TokenType::Unused))
       return badBlob(absl::StrCat("type of token ", id), "0 to 5",
-                     absl::StrCat(static_cast<int>(type)));
+                     static_cast<int>(type));
   }
   if (previous > section(BlobSection::TokenBytes).size())
     return badBlob(
         "token bytes",
         absl::StrCat(section(BlobSection::TokenBytes).size(), " in all"),
-        absl::StrCat(previous));
+        previous);
   if (tokenizerKind == TokenizerKind::ScoredPieces) {
     if (section(BlobSection::Scores).size() != n * sizeof(float))
-      return badBlob("scores", absl::StrCat(n * sizeof(float)),
-                     absl::StrCat(section(BlobSection::Scores).size()));
+      return badBlob("scores", n * sizeof(float),
+                     section(BlobSection::Scores).size());
     for (size_t id = 0; id < n; ++id)
       if (!std::isfinite(score(static_cast<uint32_t>(id))))
         return badBlob(absl::StrCat("score of token ", id), "a number",
@@ -143,7 +140,7 @@ public:
     if (longest <= limit)
       return absl::OkStatus();
     return badBlob(name, absl::StrCat("at most ", limit, " slots in a row"),
-                   absl::StrCat(longest));
+                   longest);
   }
 
 private:
@@ -159,8 +156,7 @@ absl::Status TokenizerBlob::checkTokenIndex() const {
   for (size_t i = 0; i < slots; ++i) {
     const uint32_t id = load<uint32_t>(BlobSection::TokenIndex, i);
     if (id != emptySlot && id >= size)
-      return badBlob("token index", absl::StrCat("an id below ", size),
-                     absl::StrCat(id));
+      return badBlob("token index", absl::StrCat("an id below ", size), id);
     runs.add(id != emptySlot);
   }
   return runs.check("token index", slots);
@@ -179,8 +175,7 @@ absl::Status TokenizerBlob::checkMerges() const {
           "merge", absl::StrCat("ids below ", size),
           absl::StrCat(merge.left, ", ", merge.right, " and ", merge.result));
     if (merge.rank == noRank)
-      return badBlob("merge rank", absl::StrCat("below ", noRank),
-                     absl::StrCat(merge.rank));
+      return badBlob("merge rank", absl::StrCat("below ", noRank), merge.rank);
   }
   return runs.check("merges", slots);
 }
@@ -189,12 +184,11 @@ absl::Status TokenizerBlob::checkIds(BlobSection which,
                                      const char *name) const {
   const size_t bytes = section(which).size();
   if (bytes % sizeof(uint32_t) != 0)
-    return badBlob(name, "a multiple of 4 bytes", absl::StrCat(bytes));
+    return badBlob(name, "a multiple of 4 bytes", bytes);
   for (size_t i = 0; i < bytes / sizeof(uint32_t); ++i) {
     const uint32_t id = load<uint32_t>(which, i);
     if (id >= size)
-      return badBlob(name, absl::StrCat("an id below ", size),
-                     absl::StrCat(id));
+      return badBlob(name, absl::StrCat("an id below ", size), id);
   }
   return absl::OkStatus();
 }

@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cuda/Occupancy.h"
 #include "ir/plan/Plan.h"
-#include "runtime/cuda/Occupancy.h"
 #include "tests/Tier.h"
 #include "tests/codegen/CompileLogs.h"
 #include "tests/codegen/cuda/EmittedModel.h"

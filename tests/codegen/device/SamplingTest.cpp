@@ -60,17 +60,18 @@ class SamplingTest : public testing::TestWithParam<SimOptions> {
 protected:
   /// What the kernel gives for draws.size() rows of logits.
   std::vector<int> tokens(const Logits &logits,
-                          const std::vector<Draw> &draws) const {
+                          const std::vector<SamplingParams> &draws) const {
     const size_t width = logits.size() / draws.size();
     std::vector<int> out(draws.size(), -77);
     // The kernel reads a draw by one instruction.
-    alignas(16) Draw aligned[64];
+    alignas(16) SamplingParams aligned[64];
     std::copy(draws.begin(), draws.end(), aligned);
     Simulator simulator(GetParam());
     simulator.memory().add("logits", const_cast<float *>(logits.data()),
                            logits.size() * sizeof(float),
                            SimContents::ReadOnly);
-    simulator.memory().add("draws", aligned, draws.size() * sizeof(Draw),
+    simulator.memory().add("draws", aligned,
+                           draws.size() * sizeof(SamplingParams),
                            SimContents::ReadOnly);
     simulator.memory().add("out", out.data(), out.size() * sizeof(int),
                            SimContents::Undefined);
@@ -86,7 +87,7 @@ protected:
     return out;
   }
 
-  int token(const Logits &logits, const Draw &draw) const {
+  int token(const Logits &logits, const SamplingParams &draw) const {
     return tokens(logits, {draw})[0];
   }
 
@@ -104,7 +105,7 @@ protected:
 /// The token that `draw` chooses of `logits`; none when it is too close to
 /// call.
 std::optional<int> expectedToken(absl::Span<const float> logits,
-                                 const Draw &draw) {
+                                 const SamplingParams &draw) {
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -131,7 +132,7 @@ std::optional<int> expectedToken(absl::Span<const float> logits,
       return std::nullopt;
     sums.erase(last + 1, sums.end());
   }
-  const double at = draw.unit * 0x1p-32 * sums.back();
+  const double at = draw.uniform * 0x1p-32 * sums.back();
   const auto chosen = std::upper_bound(sums.begin(), sums.end(), at);
   if (isClose(*chosen, at) ||
       (chosen != sums.begin() && isClose(chosen[-1], at)))
@@ -140,12 +141,13 @@ std::optional<int> expectedToken(absl::Span<const float> logits,
 }
 
 /// The token that the host's sampler chooses.
-int hostToken(absl::Span<const float> logits, const Draw &draw) {
+int hostToken(absl::Span<const float> logits, const SamplingParams &draw) {
   auto sampler =
       Sampler::create({draw.temperature, draw.topK, draw.topP, uint64_t{1}});
   EXPECT_TRUE(sampler.ok()) << sampler.status();
-  return draw.temperature == 0 ? mostLikely(logits)
-                               : sampler->choose(logits, draw.unit * 0x1p-32);
+  return draw.temperature == 0
+             ? argmax(logits)
+             : sampler->choose(logits, draw.uniform * 0x1p-32);
 }
 
 TEST_P(SamplingTest, DrawsAsASortInDoublePrecision) {
@@ -155,7 +157,7 @@ TEST_P(SamplingTest, DrawsAsASortInDoublePrecision) {
                          : std::vector<size_t>{1, 7, 1000, 4099};
   for (const size_t width : widths)
     for (const float scale : {0.5f, 4.0f}) {
-      std::vector<Draw> draws;
+      std::vector<SamplingParams> draws;
       for (const float temperature : {0.0f, 0.3f, 5.0f})
         for (const auto &[topK, topP] : {std::pair(0, 1.0f),
                                          {1, 1.0f},
@@ -172,7 +174,7 @@ TEST_P(SamplingTest, DrawsAsASortInDoublePrecision) {
         SCOPED_TRACE(absl::StrCat("width ", width, ", scale ", scale,
                                   ", temperature ", draws[r].temperature,
                                   ", top-k ", draws[r].topK, ", top-p ",
-                                  draws[r].topP, ", unit ", draws[r].unit));
+                                  draws[r].topP, ", unit ", draws[r].uniform));
         const absl::Span<const float> row(&logits[r * width], width);
         const std::optional<int> expected = expectedToken(row, draws[r]);
         ++drawn;
@@ -192,7 +194,7 @@ TEST_P(SamplingTest, EqualLogitsStandInOrderOfTheirIds) {
   Logits logits(4099, -1000);
   for (int id : ids)
     logits[id] = 2;
-  std::vector<Draw> draws;
+  std::vector<SamplingParams> draws;
   Logits rows;
   for (int i = 0; i < 9; ++i) {
     // The middle of the share of number i.
@@ -213,7 +215,8 @@ TEST_P(SamplingTest, DrawsFromWhereLogitsOfBothSignsMeet) {
   // The two zeros are one; the order goes on through them.
   const Logits logits = {-0.0f, 1e-30f, 0.0f, -1e-30f, -0.0f, -1, 1};
   for (int i = 0; i < 16; ++i) {
-    const Draw draw{100, 0, 1, static_cast<uint32_t>(i) << 28 | 1 << 27};
+    const SamplingParams draw{100, 0, 1,
+                              static_cast<uint32_t>(i) << 28 | 1 << 27};
     EXPECT_EQ(std::optional(token(logits, draw)), expectedToken(logits, draw))
         << i;
   }
@@ -223,7 +226,8 @@ TEST_P(SamplingTest, NeighbouringNumbersStandInOrder) {
   const Logits logits = {1,  std::nextafter(1.0f, 2.0f),  1,    -1,
                          -1, std::nextafter(-1.0f, 0.0f), -1000};
   for (int i = 0; i < 16; ++i) {
-    const Draw draw{2, 0, 1, static_cast<uint32_t>(i) << 28 | 1 << 27};
+    const SamplingParams draw{2, 0, 1,
+                              static_cast<uint32_t>(i) << 28 | 1 << 27};
     EXPECT_EQ(std::optional(token(logits, draw)), expectedToken(logits, draw))
         << i;
   }
@@ -245,7 +249,7 @@ TEST_P(SamplingTest, ARowThatIsNotFiniteHasNoToken) {
     for (const float wrong : {NAN, -NAN, INFINITY, -INFINITY}) {
       Logits logits = normal(size_t{3} * 4099, 1);
       logits[4099 + 4098] = wrong;
-      const Draw draw{temperature, 20, 0.9f, 12345};
+      const SamplingParams draw{temperature, 20, 0.9f, 12345};
       const std::vector<int> out = tokens(logits, {draw, draw, draw});
       EXPECT_GE(out[0], 0);
       EXPECT_EQ(out[1], -1) << wrong << " at temperature " << temperature;

@@ -43,9 +43,9 @@ static toy::ToyPlan largerPlan() {
 }
 
 /// The system's calls, of which number `failing` does `failure` instead.
-static PlanFileCalls callsThatFail(int failing, std::function<int()> failure,
-                                   int *count) {
-  const PlanFileCalls system = PlanFileCalls::system();
+static FileCalls callsThatFail(int failing, std::function<int()> failure,
+                               int *count) {
+  const FileCalls system = FileCalls::system();
   auto next = [=] { return (*count)++ == failing; };
   return {
       [=](int file, const void *data, size_t size, off_t offset) -> ssize_t {
@@ -149,8 +149,8 @@ TEST_F(PlanWriterTest, AFailureAtAnyCallLeavesTheOldPlan) {
 }
 
 TEST_F(PlanWriterTest, ShortAndInterruptedWritesAreGoneOnWith) {
-  const PlanFileCalls system = PlanFileCalls::system();
-  PlanFileCalls calls = system;
+  const FileCalls system = FileCalls::system();
+  FileCalls calls = system;
   int count = 0;
   calls.write = [&](int file, const void *data, size_t size,
                     off_t offset) -> ssize_t {
@@ -259,7 +259,7 @@ TEST_F(PlanWriterTest, APipeStaysWhatItIs) {
 }
 
 TEST(PlanWriterDiskTest, AFullDiskIsAMemoryError) {
-  PlanFileCalls calls = PlanFileCalls::system();
+  FileCalls calls = FileCalls::system();
   const int full = ::open("/dev/full", O_WRONLY);
   ASSERT_GE(full, 0);
   calls.write = [&](int, const void *data, size_t size, off_t) {

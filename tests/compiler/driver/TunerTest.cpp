@@ -57,7 +57,7 @@ std::vector<float> logitsOf(schema::Overlap overlap) {
   for (const std::vector<int32_t> &tokens :
        {std::vector<int32_t>{5, 9, 2, 77, 30, 200, 8}, {3}})
     EXPECT_TRUE(engine
-                    ->step({{&sequence, tokens, Wanted::All}},
+                    ->step({{&sequence, tokens, OutputRows::All}},
                            [&](const LogitsRow &row) {
                              all.insert(all.end(), row.values.begin(),
                                         row.values.end());

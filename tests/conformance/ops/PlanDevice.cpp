@@ -92,8 +92,8 @@ absl::Status PlanPrograms::reset() {
     uint64_t bytes = static_cast<uint64_t>(maxRows) * sizeof(int32_t);
     if (role == static_cast<int>(schema::InputRole::PageTable))
       bytes = static_cast<uint64_t>(pages) * sizeof(int32_t);
-    if (role == static_cast<int>(schema::InputRole::Draws))
-      bytes = static_cast<uint64_t>(maxRows) * sizeof(Draw);
+    if (role == static_cast<int>(schema::InputRole::SamplingParams))
+      bytes = static_cast<uint64_t>(maxRows) * sizeof(SamplingParams);
     LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), device->allocate(bytes));
   }
   // Every sequence has all its pages, which lie in disorder.
@@ -138,7 +138,7 @@ absl::StatusOr<size_t> PlanPrograms::find(const Program &program,
   for (size_t i = 0; i < programs.size(); ++i)
     if (made->programs.at(programs[i]->name) == program.name &&
         step.rows() <= programs[i]->maxRows &&
-        static_cast<int64_t>(step.wanted.size()) <= programs[i]->maxWanted)
+        static_cast<int64_t>(step.wanted.size()) <= programs[i]->maxOutputRows)
       return i;
   return internalError(absl::StrCat("the plan has no program for ", step.rows(),
                                     " rows of ", program.name));
@@ -160,11 +160,11 @@ absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
        {std::pair(schema::InputRole::Tokens, &step.tokens),
         std::pair(schema::InputRole::Positions, &step.positions),
         std::pair(schema::InputRole::Sequences, &step.sequences),
-        std::pair(schema::InputRole::Wanted, &step.wanted)})
+        std::pair(schema::InputRole::OutputRows, &step.wanted)})
     LLAMAC_RETURN_IF_ERROR(writeIndices(role, *values));
-  LLAMAC_RETURN_IF_ERROR(
-      device->write(*inputs[static_cast<size_t>(schema::InputRole::Draws)], 0,
-                    bytesOf(step.draws)));
+  LLAMAC_RETURN_IF_ERROR(device->write(
+      *inputs[static_cast<size_t>(schema::InputRole::SamplingParams)], 0,
+      bytesOf(step.draws)));
 
   ProgramBindings bindings;
   bindings.arena = arena->address();
@@ -190,7 +190,8 @@ absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
     LLAMAC_RETURN_IF_ERROR(prepared->run({step.rows(), wanted}));
 
   const int64_t rows = program.wanted ? wanted : step.rows();
-  const int64_t maxRows = program.wanted ? planned.maxWanted : planned.maxRows;
+  const int64_t maxRows =
+      program.wanted ? planned.maxOutputRows : planned.maxRows;
   const auto width = static_cast<size_t>(program.outWidth);
   if (program.samples)
     return readTokens(planned, wanted);

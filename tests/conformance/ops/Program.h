@@ -103,8 +103,8 @@ struct Program {
 /// The row counts of a step and what the program's inputs hold in it.
 struct Step {
   std::vector<int32_t> tokens, positions, sequences;
-  std::vector<int32_t> wanted; ///< Rows.
-  std::vector<Draw> draws;     ///< Of the wanted rows.
+  std::vector<int32_t> wanted;       ///< Rows.
+  std::vector<SamplingParams> draws; ///< Of the wanted rows.
   std::map<std::string, std::vector<float>> inputs;
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }

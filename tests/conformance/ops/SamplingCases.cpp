@@ -36,7 +36,8 @@ static std::shared_ptr<Program> sampleProgram(int64_t vocabulary) {
 
 /// The token that `draw` chooses; open where rounding could choose another, for
 /// some share of the weights is next to where a target falls.
-static Expected tokenOf(const std::vector<double> &logits, const Draw &draw) {
+static Expected tokenOf(const std::vector<double> &logits,
+                        const SamplingParams &draw) {
   if (!std::all_of(logits.begin(), logits.end(),
                    [](double logit) { return std::isfinite(logit); }))
     return {-1};
@@ -65,16 +66,16 @@ static Expected tokenOf(const std::vector<double> &logits, const Draw &draw) {
   double mass = total;
   if (draw.topP < 1)
     mass = sums[countBelow(draw.topP * total)];
-  const auto at = countBelow(draw.unit * 0x1p-32 * mass);
+  const auto at = countBelow(draw.uniform * 0x1p-32 * mass);
   Expected token{static_cast<double>(order[at])};
-  token.isOpen = isClose && draw.unit != 0;
+  token.isOpen = isClose && draw.uniform != 0;
   return token;
 }
 
 static OpCase sampleCase(const std::string &name,
                          const std::shared_ptr<const Program> &program,
                          const std::vector<float> &logits,
-                         const std::vector<Draw> &draws) {
+                         const std::vector<SamplingParams> &draws) {
   const int64_t width = program->inputs[0].width;
   Step step = stepOf(static_cast<int64_t>(draws.size()));
   step.inputs["x"] = logits;
@@ -91,14 +92,14 @@ static OpCase sampleCase(const std::string &name,
 }
 
 void addSamplingCases(std::vector<OpCase> &cases) {
-  const Draw greedy{};
+  const SamplingParams greedy{};
   // A vocabulary of one token, of fewer than a block's threads, and of more.
   for (const int64_t vocabulary : {1, 131, 3001}) {
     const auto program = sampleProgram(vocabulary);
     const std::string &name = program->name;
     cases.push_back(sampleCase(name + "_greedy_r1", program,
                                normalFloats(vocabulary, 91), {greedy}));
-    std::vector<Draw> draws = {greedy};
+    std::vector<SamplingParams> draws = {greedy};
     for (const float temperature : {0.5f, 4.0f})
       for (const int32_t k : {0, 5})
         for (const float p : {1.0f, 0.9f, 0.3f})

@@ -9,7 +9,6 @@
 #include "tests/conformance/wrappers/CudaSource.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cuda/DeviceTensorMap.h"
 #include "tests/conformance/wrappers/CudaModule.h"
 
 #include "absl/strings/str_cat.h"
@@ -60,7 +59,7 @@ absl::StatusOr<Words> CudaSourceDevice::run(const WordLaunch &launch,
   cuda::DeviceTensorMap map;
   if (launch.map) {
     LLAMAC_ASSIGN_OR_RETURN(
-        map, cuda::encodeTensorMap(driver, from, mapOfInput(*launch.map)));
+        map, driver.encodeTensorMap(from, mapOfInput(*launch.map)));
     arguments.push_back(&map);
   }
   arguments.push_back(&rows);

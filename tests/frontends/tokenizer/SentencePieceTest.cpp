@@ -69,9 +69,9 @@ TEST_F(SentencePiece, ControlTokensAreRecognisedOnlyWhereAsked) {
   EXPECT_THAT(encode(*tokenizer, "<s></s>", {.special = true}),
               ElementsAre(1, 2));
   EXPECT_GT(encode(*tokenizer, "<s></s>").size(), 2u);
-  EXPECT_EQ(tokenizer->info().bosId, 1);
-  EXPECT_TRUE(tokenizer->info().addBos);
-  EXPECT_THAT(tokenizer->info().stopIds, ElementsAre(2));
+  EXPECT_EQ(tokenizer->vocabulary().bosId(), 1);
+  EXPECT_TRUE(tokenizer->vocabulary().flags().addBos);
+  EXPECT_THAT(tokenizer->vocabulary().stopIds(), ElementsAre(2));
 }
 
 TEST_F(SentencePiece, ScoredPiecesOfGgufGiveTheLibrarysIds) {

@@ -207,13 +207,11 @@ TEST(SpecialTokens, Llama3NamesLieBehindTheRanks) {
 
 TEST(SpecialTokens, StopIdsAreEndOfTextMessageAndTurn) {
   const std::unique_ptr<Tokenizer> tokenizer = tiktoken();
-  EXPECT_THAT(tokenizer->info().stopIds,
+  EXPECT_THAT(tokenizer->vocabulary().stopIds(),
               ElementsAre(265 + 1, 265 + 8, 265 + 9));
-  EXPECT_EQ(tokenizer->info().bosId, 265);
-  EXPECT_EQ(tokenizer->info().eosId, 265 + 1);
-  EXPECT_EQ(tokenizer->info().eotId, 265 + 9);
-  EXPECT_TRUE(tokenizer->isStopId(265 + 8));
-  EXPECT_FALSE(tokenizer->isStopId('a'));
+  EXPECT_EQ(tokenizer->vocabulary().bosId(), 265);
+  EXPECT_EQ(tokenizer->vocabulary().eosId(), 265 + 1);
+  EXPECT_EQ(tokenizer->vocabulary().eotId(), 265 + 9);
 }
 
 TEST(SpecialTokens, BeginOfSequenceGoesFirstWhereAsked) {
@@ -226,14 +224,15 @@ TEST(SpecialTokens, BeginOfSequenceGoesFirstWhereAsked) {
 }
 
 TEST(SpecialTokens, TemplateOfTokenizerJsonSaysWhetherTheModelIsUsedToIt) {
-  EXPECT_TRUE(huggingFace(huggingFaceJson())->info().addBos);
+  EXPECT_TRUE(huggingFace(huggingFaceJson())->vocabulary().flags().addBos);
   EXPECT_FALSE(huggingFace(huggingFaceJson(), R"({"add_bos_token": false})")
-                   ->info()
+                   ->vocabulary()
+                   .flags()
                    .addBos);
-  EXPECT_FALSE(gguf({})->info().addBos);
+  EXPECT_FALSE(gguf({})->vocabulary().flags().addBos);
   GgufFixture llama;
   llama.pre = "llama-bpe";
-  EXPECT_TRUE(gguf(llama)->info().addBos);
+  EXPECT_TRUE(gguf(llama)->vocabulary().flags().addBos);
 }
 
 TEST(SpecialTokens, GenerationConfigAddsStopIds) {
@@ -241,9 +240,9 @@ TEST(SpecialTokens, GenerationConfigAddsStopIds) {
       huggingFaceJson(),
       R"({"eos_token": {"content": "<|eot_id|>"}, "chat_template": "{{x}}"})",
       R"({"eos_token_id": [5, 266], "bos_token_id": 265})");
-  EXPECT_THAT(tokenizer->info().stopIds, ElementsAre(5, 266));
-  EXPECT_EQ(tokenizer->info().eosId, 266);
-  EXPECT_EQ(tokenizer->info().chatTemplate, "{{x}}");
+  EXPECT_THAT(tokenizer->vocabulary().stopIds(), ElementsAre(5, 266));
+  EXPECT_EQ(tokenizer->vocabulary().eosId(), 266);
+  EXPECT_EQ(tokenizer->vocabulary().chatTemplate(), "{{x}}");
 }
 
 //===----------------------------------------------------------------------===//

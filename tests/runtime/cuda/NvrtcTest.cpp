@@ -57,14 +57,8 @@ TEST_F(NvrtcTest, CompilesForEveryArchitecture) {
     const auto cubin = nvrtc.compile(twice(), architecture);
     ASSERT_TRUE(cubin.ok()) << cubin.status();
     EXPECT_EQ(cubin->image.substr(0, 4), "\177ELF");
-    ASSERT_EQ(cubin->log.kernels.size(), 1u);
-    const KernelResources &resources = cubin->log.kernels[0];
-    EXPECT_EQ(resources.name, "twice");
-    EXPECT_GT(resources.registers, 0);
-    // sm_90 and up may reserve 1 KiB for the system besides.
-    EXPECT_EQ(resources.sharedBytes % 1024, 256);
-    EXPECT_EQ(resources.spillStoreBytes, 0);
-    EXPECT_TRUE(cubin->log.warnings.empty()) << cubin->log.text;
+    EXPECT_THAT(cubin->log, HasSubstr("entry function 'twice'"));
+    EXPECT_THAT(cubin->log, Not(HasSubstr("warning")));
   }
 }
 
@@ -92,29 +86,6 @@ TEST_F(NvrtcTest, AnUnknownArchitectureIsAnError) {
   const absl::Status status = nvrtc.compile(twice(), "sm_7").status();
   EXPECT_EQ(exitCode(status), ExitCode::Internal);
   EXPECT_THAT(std::string(status.message()), HasSubstr("sm_7"));
-}
-
-TEST_F(NvrtcTest, ReportsSpillsAndWarnings) {
-  CudaSource source = twice();
-  source.text = R"(
-extern "C" __global__ void __launch_bounds__(1024, 2) spills(float *x) {
-  int unused = 3;
-  float held[96];
-  for (int i = 0; i < 96; ++i)
-    held[i] = x[i * 1024 + threadIdx.x];
-  __syncthreads();
-  for (int i = 0; i < 96; ++i)
-    x[(i * 7 % 96) * 1024 + threadIdx.x] = held[i] * held[95 - i];
-}
-)";
-  const auto cubin = nvrtc.compile(source, "sm_80");
-  ASSERT_TRUE(cubin.ok()) << cubin.status();
-  ASSERT_EQ(cubin->log.kernels.size(), 1u);
-  EXPECT_LE(cubin->log.kernels[0].registers, 32);
-  EXPECT_GT(cubin->log.kernels[0].spillStoreBytes, 0);
-  EXPECT_GT(cubin->log.kernels[0].spillLoadBytes, 0);
-  EXPECT_THAT(cubin->log.warnings,
-              testing::Contains(HasSubstr("\"unused\" was declared")));
 }
 
 TEST_F(NvrtcTest, ThreadsMayCompileAtOnce) {
@@ -160,38 +131,6 @@ TEST(NvrtcOpenTest, LooksInTheFoldersOfTheEnvironment) {
   EXPECT_EQ(paths.front(), "/packages/nvrtc/lib/libnvrtc.so.13");
   EXPECT_EQ(paths[2], "libnvrtc.so.13");
   EXPECT_THAT(paths, testing::Contains("/cuda/lib64/libnvrtc.so.12"));
-}
-
-TEST(CompileLogTest, ReadsEveryKernelAndWarning) {
-  const CompileLog log = parseCompileLog(
-      "a.cu(3): warning #177-D: variable \"u\" was declared\n"
-      "Remark: The warnings can be suppressed\n"
-      "ptxas info    : 0 bytes gmem\n"
-      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async "
-      "instructions are serialized\n"
-      "ptxas info    : Compiling entry function 'first' for 'sm_90a'\n"
-      "ptxas info    : Function properties for first\n"
-      "ptxas         .     16 bytes stack frame, 8 bytes spill stores, 12 "
-      "bytes spill loads\n"
-      "ptxas info    : Used 168 registers, used 1 barriers, 2048 bytes smem, "
-      "544 bytes cmem[0]\n"
-      "ptxas info    : Compiling entry function 'second' for 'sm_90a'\n"
-      "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes "
-      "spill loads\n"
-      "ptxas info    : Used 8 registers, used 0 barriers\n");
-  ASSERT_EQ(log.kernels.size(), 2u);
-  EXPECT_EQ(log.kernels[0].name, "first");
-  EXPECT_EQ(log.kernels[0].registers, 168);
-  EXPECT_EQ(log.kernels[0].sharedBytes, 2048);
-  EXPECT_EQ(log.kernels[0].stackBytes, 16);
-  EXPECT_EQ(log.kernels[0].spillStoreBytes, 8);
-  EXPECT_EQ(log.kernels[0].spillLoadBytes, 12);
-  EXPECT_EQ(log.kernels[1].name, "second");
-  EXPECT_EQ(log.kernels[1].registers, 8);
-  EXPECT_EQ(log.kernels[1].sharedBytes, 0);
-  ASSERT_EQ(log.warnings.size(), 2u);
-  EXPECT_THAT(log.warnings[0], HasSubstr("#177-D"));
-  EXPECT_THAT(log.warnings[1], HasSubstr("C7510"));
 }
 
 } // namespace

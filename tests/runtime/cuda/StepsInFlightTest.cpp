@@ -95,7 +95,7 @@ protected:
                   int64_t steps, int64_t wanted) {
     Tokens tokens;
     const int64_t length = sequence.length();
-    const absl::Status status = engine->follow(
+    const absl::Status status = engine->decode(
         {{&sequence, token, &sampler}}, steps,
         [&](absl::Span<const int32_t> chosen) -> absl::StatusOr<bool> {
           tokens.push_back(chosen[0]);
@@ -159,11 +159,11 @@ TEST_F(StepsInFlightTest, SequencesGoOnTogether) {
     samplers.push_back(sampler(i == 1, i));
     sequences.push_back(begin(prompt(size, 20), samplers[i], first[i]));
   }
-  std::vector<FollowedSequence> batch;
+  std::vector<DecodeItem> batch;
   for (size_t i = 0; i < first.size(); ++i)
     batch.push_back({&sequences[i], first[i], &samplers[i]});
   size_t step = 0;
-  const absl::Status status = engine->follow(
+  const absl::Status status = engine->decode(
       batch, manySteps,
       [&](absl::Span<const int32_t> chosen) -> absl::StatusOr<bool> {
         for (size_t i = 0; i < first.size(); ++i)
@@ -182,7 +182,7 @@ TEST_F(StepsInFlightTest, TheContextIsFilledAndNotExceeded) {
   Sequence one = begin(prompt(context - last, 1), greedy, token);
   Sequence two = begin(prompt(context - last, 1), greedy, same);
   const absl::Status status =
-      engine->follow({{&one, token, &greedy}}, last + 1,
+      engine->decode({{&one, token, &greedy}}, last + 1,
                      [](absl::Span<const int32_t>) { return true; });
   EXPECT_EQ(exitCode(status), ExitCode::Usage);
   EXPECT_THAT(std::string(status.message()), HasSubstr("context"));
@@ -209,7 +209,7 @@ TEST_F(StepsInFlightTest, StepsAheadTakeNoPagesThatAnotherNeeds) {
   int64_t given = 0;
   Sequence three = std::move(two);
   const absl::Status status =
-      engine->follow({{&one, tokens.back(), &greedy}}, 5,
+      engine->decode({{&one, tokens.back(), &greedy}}, 5,
                      [&](absl::Span<const int32_t>) { return ++given > 0; });
   EXPECT_EQ(exitCode(status), ExitCode::Memory);
   EXPECT_EQ(given, 0);
@@ -220,7 +220,7 @@ TEST_F(StepsInFlightTest, AnErrorOfTheSinkEndsAll) {
   int32_t token = 0;
   Sequence one = begin(prompt(4, 2), greedy, token);
   const absl::Status status =
-      engine->follow({{&one, token, &greedy}}, 20,
+      engine->decode({{&one, token, &greedy}}, 20,
                      [](absl::Span<const int32_t>) -> absl::StatusOr<bool> {
                        return accuracyError("enough");
                      });
@@ -283,7 +283,7 @@ TEST(LeakTest, AThousandRunsLeaveNothing) {
         int steps = 0;
         ASSERT_TRUE(
             engine
-                ->follow({{&sequence, (*next)[0], &greedy}}, 8,
+                ->decode({{&sequence, (*next)[0], &greedy}}, 8,
                          [&](absl::Span<const int32_t>) { return ++steps < 3; })
                 .ok());
         if (run == 0)

@@ -106,7 +106,7 @@ TEST_P(EngineTest, PromptLongerThanTheLargestProgramIsCut) {
 TEST_P(EngineTest, AllLogitsComeInOrderHoweverFewAreWantedAtOnce) {
   const std::vector<int> prompt = cleanTokens(20, 9);
   Sequence one = sequence();
-  ASSERT_TRUE(step({{&one, prompt, Wanted::All}}).ok());
+  ASSERT_TRUE(step({{&one, prompt, OutputRows::All}}).ok());
   ASSERT_EQ(given.size(), 20u);
   for (size_t i = 0; i < 20; ++i) {
     EXPECT_EQ(given[i].token, static_cast<int64_t>(i));
@@ -129,7 +129,8 @@ TEST_P(EngineTest, NoLogitsWhereNoneAreWanted) {
   const std::vector<int> prompt = cleanTokens(9, 2);
   Sequence one = sequence();
   ASSERT_TRUE(
-      step({{&one, absl::MakeConstSpan(prompt).first(8), Wanted::None}}).ok());
+      step({{&one, absl::MakeConstSpan(prompt).first(8), OutputRows::None}})
+          .ok());
   EXPECT_TRUE(given.empty());
   ASSERT_TRUE(step({{&one, {&prompt[8], 1}}}).ok());
   expectLogits(given.at(0), prompt, 0);
@@ -144,9 +145,9 @@ TEST_P(EngineTest, SequencesOfABatchKeepApart) {
   Sequence sc = sequence();
   // They grow in turn, so that their pages lie mixed in the pool.
   for (size_t i = 0; i < 10; ++i)
-    ASSERT_TRUE(step({{&sa, {&a[i], 1}, Wanted::None},
-                      {&sb, {&b[i], 1}, Wanted::None},
-                      {&sc, {&c[i], 1}, Wanted::None}})
+    ASSERT_TRUE(step({{&sa, {&a[i], 1}, OutputRows::None},
+                      {&sb, {&b[i], 1}, OutputRows::None},
+                      {&sc, {&c[i], 1}, OutputRows::None}})
                     .ok());
   ASSERT_TRUE(
       step({{&sc, {&c[10], 1}}, {&sa, {&a[10], 1}}, {&sb, {&b[10], 1}}}).ok());
@@ -164,8 +165,8 @@ TEST_P(EngineTest, PromptsAndSingleTokensShareAStep) {
   Sequence sa = sequence();
   Sequence sb = sequence();
   ASSERT_TRUE(
-      step({{&sb, absl::MakeConstSpan(b).first(5), Wanted::None}}).ok());
-  ASSERT_TRUE(step({{&sa, a, Wanted::All}, {&sb, {&b[5], 1}}}).ok());
+      step({{&sb, absl::MakeConstSpan(b).first(5), OutputRows::None}}).ok());
+  ASSERT_TRUE(step({{&sa, a, OutputRows::All}, {&sb, {&b[5], 1}}}).ok());
   ASSERT_EQ(given.size(), 14u);
   for (size_t i = 0; i < 13; ++i)
     expectLogits(given[i], firstOf(a, i + 1), i < 12 ? 2 : 1);
@@ -193,7 +194,7 @@ TEST_P(EngineTest, EveryItemOfABatchGetsTheTokenOfItsSampler) {
     ASSERT_TRUE(next.ok()) << next.status();
     EXPECT_EQ((*next)[0], toy::likeliestAfter(one));
     if (device) {
-      EXPECT_EQ((*next)[1], toy::drawnToken(same->nextDraw().unit, 5));
+      EXPECT_EQ((*next)[1], toy::drawnToken(same->nextParams().uniform, 5));
     } else {
       std::vector<float> logits(toy::vocab);
       for (int id = 0; id < toy::vocab; ++id)
@@ -265,7 +266,7 @@ TEST_P(EngineTest, LaunchByLaunchIsTheSame) {
   start(GetParam(), {.observer = &watcher});
   const std::vector<int> prompt = cleanTokens(12, 9);
   Sequence one = sequence();
-  ASSERT_TRUE(step({{&one, prompt, Wanted::All}}).ok());
+  ASSERT_TRUE(step({{&one, prompt, OutputRows::All}}).ok());
   ASSERT_EQ(given.size(), 12u);
   for (size_t i = 0; i < 12; ++i)
     expectLogits(given[i], firstOf(prompt, i + 1), 2);
@@ -408,7 +409,7 @@ TEST_P(EngineErrors, ARefusedBatchDrawsNothing) {
             ExitCode::Usage);
   const auto next = engine->sample({{&one, prompt, &*sampler}});
   ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_EQ((*next)[0], toy::drawnToken(same->nextDraw().unit, 5));
+  EXPECT_EQ((*next)[0], toy::drawnToken(same->nextParams().uniform, 5));
 }
 
 /// Two tokens, of which the second has logits that are no numbers.
@@ -424,7 +425,7 @@ TEST_P(EngineErrors, LogitsThatAreNoNumbersEndTheStep) {
   const std::vector<int> prompt = poisonedPrompt();
   ASSERT_EQ(prompt.size(), 2u);
   Sequence one = sequence();
-  const absl::Status status = step({{&one, prompt, Wanted::All}});
+  const absl::Status status = step({{&one, prompt, OutputRows::All}});
   EXPECT_EQ(exitCode(status), ExitCode::Accuracy);
   EXPECT_THAT(std::string(status.message()), HasSubstr("position 1"));
   EXPECT_EQ(given.size(), 1u);
@@ -489,7 +490,7 @@ TEST_P(EngineErrors, AnErrorOfTheSinkIsPassedOn) {
   Sequence one = sequence();
   int calls = 0;
   const absl::Status status =
-      engine->step({{&one, prompt, Wanted::All}}, [&](const LogitsRow &) {
+      engine->step({{&one, prompt, OutputRows::All}}, [&](const LogitsRow &) {
         return ++calls == 2 ? memoryError("full") : absl::OkStatus();
       });
   EXPECT_EQ(exitCode(status), ExitCode::Memory);

@@ -22,6 +22,15 @@ using toy::cleanTokens;
 using toy::greedyAfter;
 using toy::ToyPlanFile;
 
+absl::StatusOr<GenerateResult> generate(Engine &engine,
+                                        absl::Span<const int32_t> prompt,
+                                        const GenerateOptions &options,
+                                        const GenerateCallbacks &callbacks) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
+                          newDecoder(engine));
+  return llamac::generate(*decoder, prompt, options, callbacks);
+}
+
 class GeneratorTest : public testing::Test {
 protected:
   void SetUp() override { load(file.path()); }
@@ -214,10 +223,10 @@ TEST_F(GeneratorTest, APlanThatSamplesGetsTheDrawsOfTheSeed) {
     ASSERT_TRUE(sampler.ok());
     std::vector<int> expected, all = prompt;
     for (int i = 0; i < 6; ++i) {
-      const Draw draw = sampler->nextDraw();
+      const SamplingParams draw = sampler->nextParams();
       EXPECT_EQ(draw.temperature, 0.8f);
       EXPECT_EQ(draw.topP, 0.9f);
-      expected.push_back(toy::drawnToken(draw.unit, 20));
+      expected.push_back(toy::drawnToken(draw.uniform, 20));
       all.push_back(expected.back());
     }
     if (toy::isPoisoned(all))

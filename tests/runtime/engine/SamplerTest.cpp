@@ -39,9 +39,9 @@ TEST(MostLikelyTest, FindsTheFirstOfTheLargestAtAnyPlace) {
     for (size_t place = 0; place < size; ++place) {
       std::vector<float> logits(size, -3.5f);
       logits[place] = 2;
-      EXPECT_EQ(mostLikely(logits), static_cast<int32_t>(place));
+      EXPECT_EQ(argmax(logits), static_cast<int32_t>(place));
       logits.back() = 2;
-      EXPECT_EQ(mostLikely(logits), static_cast<int32_t>(place));
+      EXPECT_EQ(argmax(logits), static_cast<int32_t>(place));
     }
   }
 }
@@ -136,17 +136,18 @@ TEST(SamplerTest, ADrawForThePlanIsTheOneThatTheSamplerMakes) {
   for (size_t id = 0; id < logits.size(); ++id)
     logits[id] = static_cast<float>(id * 7 % 50) / 10;
   for (int i = 0; i < 100; ++i) {
-    const Draw draw = plan->nextDraw();
+    const SamplingParams draw = plan->nextParams();
     EXPECT_EQ(draw.temperature, 0.7f);
     EXPECT_EQ(draw.topK, 9);
     EXPECT_EQ(draw.topP, 0.8f);
-    EXPECT_EQ(plan->choose(logits, draw.unit * 0x1p-32), host->sample(logits));
+    EXPECT_EQ(plan->choose(logits, draw.uniform * 0x1p-32),
+              host->sample(logits));
   }
 }
 
 TEST(SamplerTest, ADrawForThePlanHoldsWhatFloatsHold) {
   auto draw = [](const SamplingOptions &options) {
-    return Sampler::create(options)->nextDraw();
+    return Sampler::create(options)->nextParams();
   };
   EXPECT_EQ(draw({}).temperature, 0);
   // Neither turns into one that means something else.
@@ -179,7 +180,7 @@ TEST(RandomStreamTest, IsXoshiro) {
   EXPECT_EQ(random.next(), ((product << 7) | (product >> 57)) * 9);
   double sum = 0;
   for (int i = 0; i < 10000; ++i) {
-    const double unit = random.nextUnit();
+    const double unit = random.nextUniform();
     ASSERT_GE(unit, 0);
     ASSERT_LT(unit, 1);
     sum += unit;

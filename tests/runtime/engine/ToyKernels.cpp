@@ -74,11 +74,11 @@ extern "C" void toyHashWrong(const CpuLaunch *launch) {
     static_cast<unsigned *>(launch->args[5])[launch->begin] ^= 1;
 }
 
-// vocab / 8 items for each wanted row, through scratch memory. Operands:
-// hashes, wanted rows, the program's number, and the logits.
+// vocab / 8 items for each output row, through scratch memory. Operands:
+// hashes, output rows, the program's number, and the logits.
 extern "C" void toyLogits(const CpuLaunch *launch) {
   const auto *hashes = static_cast<const unsigned *>(launch->args[0]);
-  const auto *wanted = static_cast<const int *>(launch->args[1]);
+  const auto *outputs = static_cast<const int *>(launch->args[1]);
   const auto *program = static_cast<const float *>(launch->args[2]);
   auto *logits = static_cast<float *>(launch->args[3]);
   auto *block = static_cast<float *>(launch->scratch);
@@ -86,7 +86,7 @@ extern "C" void toyLogits(const CpuLaunch *launch) {
   for (long item = launch->begin; item < launch->end; ++item) {
     const long row = item / blocks;
     const long first = item % blocks * logitsBlock;
-    const unsigned hash = hashes[wanted[row]];
+    const unsigned hash = hashes[outputs[row]];
     for (int i = 0; i < logitsBlock; ++i)
       block[i] = logitOf(hash, static_cast<int>(first) + i, *program);
     for (int i = 0; i < logitsBlock; ++i)
@@ -94,7 +94,7 @@ extern "C" void toyLogits(const CpuLaunch *launch) {
   }
 }
 
-// One item a wanted row. Operands: logits, draws, and the tokens.
+// One item an output row. Operands: logits, sampling params and tokens.
 extern "C" void toySample(const CpuLaunch *launch) {
   const auto *logits = static_cast<const float *>(launch->args[0]);
   const auto *draws = static_cast<const unsigned *>(launch->args[1]);

@@ -95,7 +95,7 @@ launch(uint32_t kernel, std::string label, schema::RowSymbol rows,
 
 static std::unique_ptr<schema::ProgramT> program(uint32_t number,
                                                  int64_t maxRows,
-                                                 int64_t maxWanted,
+                                                 int64_t maxOutputRows,
                                                  uint32_t constants) {
   using schema::InputRole;
   using schema::OperandKind;
@@ -103,9 +103,9 @@ static std::unique_ptr<schema::ProgramT> program(uint32_t number,
   auto out = std::make_unique<schema::ProgramT>();
   out->name = "rows" + std::to_string(maxRows);
   out->maxRows = maxRows;
-  out->maxWanted = maxWanted;
+  out->maxOutputRows = maxOutputRows;
   out->logitsOffset = 64;
-  out->arenaBytes = 64 + static_cast<uint64_t>(maxWanted) * vocab * 4;
+  out->arenaBytes = 64 + static_cast<uint64_t>(maxOutputRows) * vocab * 4;
   for (uint32_t layer = 0; layer < 2; ++layer)
     out->launches.push_back(
         launch(0, "remember." + std::to_string(layer), RowSymbol::Tokens, 1,
@@ -120,8 +120,8 @@ static std::unique_ptr<schema::ProgramT> program(uint32_t number,
               input(InputRole::PageTable), operand(OperandKind::Kv, 0),
               operand(OperandKind::Kv, 1), operand(OperandKind::Arena, 0, 0)}));
   out->launches.push_back(
-      launch(2, "logits", RowSymbol::Wanted, vocab / logitsBlock, true,
-             {operand(OperandKind::Arena, 0, 0), input(InputRole::Wanted),
+      launch(2, "logits", RowSymbol::Outputs, vocab / logitsBlock, true,
+             {operand(OperandKind::Arena, 0, 0), input(InputRole::OutputRows),
               operand(OperandKind::Constant, constants, 4 * number),
               operand(OperandKind::Arena, 0, 64)}));
   return out;
@@ -211,17 +211,17 @@ void addSampling(ToyPlan &toy) {
   for (auto &program : toy.plan.programs) {
     const uint64_t place = program->arenaBytes;
     program->tokensOffset = static_cast<int64_t>(place);
-    program->arenaBytes += static_cast<uint64_t>(program->maxWanted) * 4;
+    program->arenaBytes += static_cast<uint64_t>(program->maxOutputRows) * 4;
     program->launches.push_back(
-        launch(3, "sample", schema::RowSymbol::Wanted, 1, true,
+        launch(3, "sample", schema::RowSymbol::Outputs, 1, true,
                {operand(OperandKind::Arena, 0, program->logitsOffset),
-                input(schema::InputRole::Draws),
+                input(schema::InputRole::SamplingParams),
                 operand(OperandKind::Arena, 0, place)}));
   }
 }
 
 absl::Status writeToyPlan(const ToyPlan &toy, const std::string &path,
-                          PlanFileCalls calls) {
+                          FileCalls calls) {
   LLAMAC_ASSIGN_OR_RETURN(auto writer,
                           PlanWriter::create(path, std::move(calls)));
   for (const ToySection &section : toy.sections)

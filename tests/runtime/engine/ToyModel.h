@@ -36,7 +36,7 @@ struct ToyPlan {
 };
 
 /// A sound plan with programs of 1, 4 and 8 rows, of which 1, 2 and 3 are
-/// wanted, and a tokenizer.
+/// asked for, and a tokenizer.
 ToyPlan makeToyPlan();
 
 /// Makes the plan choose tokens: greedily, or by drawnToken().
@@ -44,7 +44,7 @@ void addSampling(ToyPlan &toy);
 
 /// Writes `toy` to `path`; an error is given back.
 absl::Status writeToyPlan(const ToyPlan &toy, const std::string &path,
-                          PlanFileCalls calls = PlanFileCalls::system());
+                          FileCalls calls = FileCalls::system());
 
 /// makeToyPlan(), changed by `change`, as a file that is removed with the
 /// object. The change must leave a sound plan.

@@ -165,10 +165,10 @@ TEST_F(DiskCacheTest, TheLimitIsANumberOfBytesWithAUnit) {
 }
 
 TEST_F(DiskCacheTest, WhatKilledWritersLeftGoesAfterAnHour) {
-  const std::string old[] = {"." + key('a') + ".plan.Xy12ab",
-                             key('b') + ".plan.tmp-4711-0"};
-  const std::string recent[] = {"." + key('c') + ".plan.Xy12ab",
-                                key('d') + ".plan.tmp-4711-0"};
+  const std::string old[] = {"." + key('a') + ".plan.tmp-4711-0",
+                             "." + key('b') + ".plan.tmp-9-12"};
+  const std::string recent[] = {"." + key('c') + ".plan.tmp-4711-0",
+                                "." + key('d') + ".plan.tmp-9-12"};
   const std::string plan = makePlan('e', 10);
   const std::string in = fs::path(plan).parent_path().string() + "/";
   for (const std::string &name : old) {

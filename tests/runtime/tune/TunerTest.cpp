@@ -5,14 +5,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Variants are other kernels of the toy model, which the compiler of the tests
-// finds compiled in the plan.
-//
-//===----------------------------------------------------------------------===//
 
 #include "runtime/tune/Tuner.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "tests/runtime/engine/ToyModel.h"
 #include "tests/runtime/io/TestFiles.h"
@@ -26,6 +22,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+/// Finds variants, other kernels of the toy model, compiled in the plan.
 class ToyCompiler final : public VariantCompiler {
 public:
   explicit ToyCompiler(const std::string &path)

@@ -677,7 +677,7 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base,
                               int interleave, int swizzle, int, int fill) {
   STANDIN_WORK(cuTensorMapEncodeTiled)
   if (rank != 2 || steps[0] != 1 || steps[1] != 1 || interleave != 0 ||
-      fill != 0 || swizzle < 0 || swizzle > TensorMapSwizzle::Bytes128 ||
+      fill != 0 || swizzle < 0 || swizzle > 3 ||
       (type != TensorMapType::Float32 && type != TensorMapType::Unsigned16))
     return invalidValue;
   const TensorMapShape shape{.elementBytes =

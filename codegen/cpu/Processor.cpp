@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/Processor.h"
+#include "codegen/cpu/Processor.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

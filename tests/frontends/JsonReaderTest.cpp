@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/io/JsonReader.h"
+#include "frontends/JsonReader.h"
 
-#include "TestFiles.h"
+#include "tests/runtime/io/TestFiles.h"
 
 namespace llamac {
 

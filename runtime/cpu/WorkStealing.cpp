@@ -1,4 +1,4 @@
-//===- WorkShares.cpp - The items of a step's launches --------------------===//
+//===- WorkStealing.cpp - Work items shared by threads --------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/WorkShares.h"
+#include "runtime/cpu/WorkStealing.h"
 
 #include <algorithm>
 
@@ -27,11 +27,11 @@ static uint64_t wordOf(uint64_t step, int64_t front, int64_t back) {
          static_cast<uint64_t>(back);
 }
 
-WorkShares::WorkShares(size_t launches, int threads)
+WorkStealing::WorkStealing(size_t launches, int threads)
     : threads(threads), count(launches * static_cast<size_t>(threads)),
       shares(std::make_unique<Share[]>(count)) {}
 
-void WorkShares::nextStep() {
+void WorkStealing::nextStep() {
   if (++step < stepLimit)
     return;
   for (size_t i = 0; i < count; ++i)
@@ -39,7 +39,7 @@ void WorkShares::nextStep() {
   step = 1;
 }
 
-WorkRange WorkShares::takeFrom(Share &share, WorkRange whole, bool front) {
+WorkRange WorkStealing::takeFrom(Share &share, WorkRange whole, bool front) {
   // A unit is one item, unless there are more than a word can count.
   const int64_t size = whole.end - whole.begin;
   const int64_t unit = size / unitLimit + 1;
@@ -67,7 +67,7 @@ WorkRange WorkShares::takeFrom(Share &share, WorkRange whole, bool front) {
   }
 }
 
-WorkRange WorkShares::take(size_t launch, int thread, int64_t items) {
+WorkRange WorkStealing::take(size_t launch, int thread, int64_t items) {
   for (int distance = 0; distance < threads;
        distance = std::max(1, 2 * distance)) {
     const int owner = (thread + distance) % threads;

@@ -1,4 +1,4 @@
-//===- Follow.cpp - Steps that follow each other --------------------------===//
+//===- MultiStepDecode.cpp - Decode steps in flight -----------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// While sequences go on by one token a step, all that a step needs is known
-// before the one before it is done, but for the tokens that one chooses: those
-// are copied on the device. So the host queues steps ahead of the tokens it has
-// seen. Steps past the last one that is used wrote keys and values behind the
-// end of their sequences, where nothing reads before it is written again.
+// When sequences decode one token a step, the host knows the inputs of a step
+// before the one before it is done, except for the tokens, which are copied on
+// the device. So the host queues steps ahead of the tokens it has seen. Steps
+// past the last one that is used wrote keys and values behind the end of their
+// sequences, where nothing reads before it is written again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,25 +26,25 @@
 
 namespace llamac {
 
-// Enough that the host may be late by three steps.
-static constexpr int stepsAhead = 4;
+// The host may be late by three steps.
+static constexpr int maxStepsInFlight = 4;
 
-/// Steps of one batch, in the queue of an engine.
-class Engine::Chain {
+/// Steps of one batch in the queue of an engine.
+class Engine::InFlightSteps {
 public:
-  Chain(Engine &engine, absl::Span<const FollowedSequence> batch);
-  Chain(const Chain &) = delete;
-  Chain &operator=(const Chain &) = delete;
+  InFlightSteps(Engine &engine, absl::Span<const DecodeItem> batch);
+  InFlightSteps(const InFlightSteps &) = delete;
+  InFlightSteps &operator=(const InFlightSteps &) = delete;
 
-  /// Queues steps until enough are ahead, or `steps` are queued in all. Memory
-  /// error when there are no pages for a step and none is ahead.
+  /// Queues steps until enough are in flight, or `steps` are queued in all.
+  /// Memory error when there are no pages for a step and none is in flight.
   absl::Status fill(int64_t steps);
 
-  /// The tokens of the first step that was not taken, which is then one of the
-  /// sequences'.
+  /// Takes the first step in flight: gives its tokens and makes it part of the
+  /// sequences.
   absl::StatusOr<absl::Span<const int32_t>> take();
 
-  /// Waits for what is queued and gives back the pages of what was not taken.
+  /// Waits for all steps and frees the pages of those that were not taken.
   absl::Status finish();
 
 private:
@@ -58,33 +58,34 @@ private:
   }
 
   Engine &engine;
-  absl::Span<const FollowedSequence> batch;
+  absl::Span<const DecodeItem> batch;
   StepShape shape;
   size_t program;
   std::vector<int64_t> starts; ///< Lengths before the first step, by item.
-  /// Of the steps that are queued; the batch's own are of those taken.
+  /// As of the queued steps; the batch's samplers are as of the taken ones.
   std::vector<Sampler> samplers;
   bool isGreedy = true;
   int64_t queued = 0, taken = 0;
   std::vector<int32_t> staging, tokens;
 };
 
-Engine::Chain::Chain(Engine &engine, absl::Span<const FollowedSequence> batch)
+Engine::InFlightSteps::InFlightSteps(Engine &engine,
+                                     absl::Span<const DecodeItem> batch)
     : engine(engine), batch(batch),
       shape{static_cast<int64_t>(batch.size()),
             static_cast<int64_t>(batch.size()), /*samples=*/true},
       program(engine.programFor(shape)), tokens(batch.size()) {
-  for (const FollowedSequence &item : batch) {
+  for (const DecodeItem &item : batch) {
     starts.push_back(item.sequence->length());
     samplers.push_back(*item.sampler);
     isGreedy &= item.sampler->greedy();
   }
 }
 
-absl::Status Engine::Chain::fill(int64_t steps) {
-  while (queued < steps && queued - taken < stepsAhead) {
+absl::Status Engine::InFlightSteps::fill(int64_t steps) {
+  while (queued < steps && queued - taken < maxStepsInFlight) {
     const absl::Status status = reservePages();
-    // Those ahead may end the sequences.
+    // Those in flight may end the sequences.
     if (exitCode(status) == ExitCode::Memory && queued != taken)
       return absl::OkStatus();
     LLAMAC_RETURN_IF_ERROR(status);
@@ -93,7 +94,7 @@ absl::Status Engine::Chain::fill(int64_t steps) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::Chain::reservePages() {
+absl::Status Engine::InFlightSteps::reservePages() {
   for (size_t i = 0; i < batch.size(); ++i) {
     const int32_t slot = batch[i].sequence->slot;
     LLAMAC_ASSIGN_OR_RETURN(
@@ -108,15 +109,15 @@ absl::Status Engine::Chain::reservePages() {
   return absl::OkStatus();
 }
 
-absl::Status Engine::Chain::write(schema::InputRole role,
-                                  absl::Span<const int32_t> values,
-                                  uint64_t offset) {
+absl::Status Engine::InFlightSteps::write(schema::InputRole role,
+                                          absl::Span<const int32_t> values,
+                                          uint64_t offset) {
   return engine.queue->write(input(role), offset,
                              {reinterpret_cast<const uint8_t *>(values.data()),
                               values.size() * sizeof(int32_t)});
 }
 
-absl::Status Engine::Chain::enqueue() {
+absl::Status Engine::InFlightSteps::enqueue() {
   auto writeEach = [&](schema::InputRole role, auto value) {
     staging.clear();
     for (size_t i = 0; i < batch.size(); ++i)
@@ -134,7 +135,7 @@ absl::Status Engine::Chain::enqueue() {
         writeEach(schema::InputRole::Sequences,
                   [&](size_t i) { return batch[i].sequence->slot; }));
     LLAMAC_RETURN_IF_ERROR(
-        writeEach(schema::InputRole::Wanted, [](size_t i) { return i; }));
+        writeEach(schema::InputRole::OutputRows, [](size_t i) { return i; }));
   } else {
     LLAMAC_RETURN_IF_ERROR(queue.copy(input(schema::InputRole::Tokens), 0,
                                       *engine.arena, place, bytes));
@@ -142,16 +143,16 @@ absl::Status Engine::Chain::enqueue() {
   LLAMAC_RETURN_IF_ERROR(writeEach(schema::InputRole::Positions, [&](size_t i) {
     return starts[i] + queued;
   }));
-  // Greedy draws are all the same.
+  // The params of greedy steps are all the same.
   if (queued == 0 || !isGreedy) {
-    std::vector<Draw> &draws = engine.drawStaging;
-    draws.clear();
+    std::vector<SamplingParams> &params = engine.paramsStaging;
+    params.clear();
     for (Sampler &sampler : samplers)
-      draws.push_back(sampler.nextDraw());
+      params.push_back(sampler.nextParams());
     LLAMAC_RETURN_IF_ERROR(
-        queue.write(input(schema::InputRole::Draws), 0,
-                    {reinterpret_cast<const uint8_t *>(draws.data()),
-                     draws.size() * sizeof(Draw)}));
+        queue.write(input(schema::InputRole::SamplingParams), 0,
+                    {reinterpret_cast<const uint8_t *>(params.data()),
+                     params.size() * sizeof(SamplingParams)}));
   }
   LLAMAC_RETURN_IF_ERROR(queue.run(*engine.programs[program], shape));
   LLAMAC_RETURN_IF_ERROR(queue.fetch(*engine.arena, place, bytes));
@@ -159,7 +160,7 @@ absl::Status Engine::Chain::enqueue() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<absl::Span<const int32_t>> Engine::Chain::take() {
+absl::StatusOr<absl::Span<const int32_t>> Engine::InFlightSteps::take() {
   LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
                           engine.queue->take());
   std::memcpy(tokens.data(), bytes.data(), bytes.size());
@@ -169,41 +170,41 @@ absl::StatusOr<absl::Span<const int32_t>> Engine::Chain::take() {
   ++taken;
   for (size_t i = 0; i < batch.size(); ++i) {
     batch[i].sequence->tokens = starts[i] + taken;
-    batch[i].sampler->nextDraw();
+    batch[i].sampler->nextParams();
   }
   return absl::MakeConstSpan(tokens);
 }
 
-absl::Status Engine::Chain::finish() {
+absl::Status Engine::InFlightSteps::finish() {
   const absl::Status status = engine.queue->finish();
-  for (const FollowedSequence &item : batch)
+  for (const DecodeItem &item : batch)
     engine.cache->trim(item.sequence->slot, item.sequence->length());
   return status;
 }
 
-absl::Status Engine::followOneByOne(absl::Span<const FollowedSequence> batch,
-                                    int64_t steps, TokenSink sink) {
+absl::Status Engine::decodeOneByOne(absl::Span<const DecodeItem> batch,
+                                    int64_t steps, TokenCallback callback) {
   std::vector<int32_t> tokens;
   tokens.reserve(batch.size());
-  for (const FollowedSequence &item : batch)
+  for (const DecodeItem &item : batch)
     tokens.push_back(item.token);
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<SampledTokens> items;
     for (size_t i = 0; i < batch.size(); ++i)
       items.push_back({batch[i].sequence, {&tokens[i], 1}, batch[i].sampler});
     LLAMAC_ASSIGN_OR_RETURN(tokens, sample(items));
-    LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, sink(tokens));
+    LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, callback(tokens));
     if (!goesOn)
       break;
   }
   return absl::OkStatus();
 }
 
-absl::Status Engine::follow(absl::Span<const FollowedSequence> batch,
-                            int64_t steps, TokenSink sink) {
+absl::Status Engine::decode(absl::Span<const DecodeItem> batch, int64_t steps,
+                            TokenCallback callback) {
   std::vector<SequenceTokens> items;
-  for (const FollowedSequence &item : batch) {
-    items.push_back({item.sequence, {&item.token, 1}, Wanted::Last});
+  for (const DecodeItem &item : batch) {
+    items.push_back({item.sequence, {&item.token, 1}, OutputRows::Last});
     if (item.sequence->length() + steps > shared->context())
       return usageError(absl::StrCat(
           "context: ", item.sequence->length(), " tokens and ", steps,
@@ -211,41 +212,42 @@ absl::Status Engine::follow(absl::Span<const FollowedSequence> batch,
           shared->context(), "; ask for fewer or compile with a larger -c"));
   }
   LLAMAC_RETURN_IF_ERROR(checkBatch(items));
-  LLAMAC_ASSIGN_OR_RETURN(const bool isQueued, queues(batch.size()));
+  LLAMAC_ASSIGN_OR_RETURN(const bool isQueued, canQueue(batch.size()));
   if (!isQueued)
-    return followOneByOne(batch, steps, sink);
+    return decodeOneByOne(batch, steps, callback);
 
-  Chain chain(*this, batch);
+  InFlightSteps inFlight(*this, batch);
   auto run = [&]() -> absl::Status {
     for (int64_t step = 0; step < steps; ++step) {
-      LLAMAC_RETURN_IF_ERROR(chain.fill(steps));
+      LLAMAC_RETURN_IF_ERROR(inFlight.fill(steps));
       LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens,
-                              chain.take());
-      LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, sink(tokens));
+                              inFlight.take());
+      LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, callback(tokens));
       if (!goesOn)
         break;
     }
     return absl::OkStatus();
   };
   absl::Status status = run();
-  status.Update(chain.finish());
+  status.Update(inFlight.finish());
   return status;
 }
 
-absl::StatusOr<bool> Engine::queues(size_t rows) {
+absl::StatusOr<bool> Engine::canQueue(size_t rows) {
   const schema::PlanT &plan = shared->plan();
   const schema::ProgramT &largest = *plan.programs.back();
   if (observer || profile || !shared->samples() || rows == 0 ||
-      static_cast<int64_t>(rows) > largest.maxWanted)
+      static_cast<int64_t>(rows) > largest.maxOutputRows)
     return false;
   if (!queue) {
-    // Of each sequence: token, number, row, position, draw, page table, result.
+    // Of each sequence: token, number, row, position, params, page table,
+    // result.
     const uint64_t bytes =
         static_cast<uint64_t>(plan.kv->maxSequences) *
-        (5 * sizeof(int32_t) + sizeof(Draw) +
+        (5 * sizeof(int32_t) + sizeof(SamplingParams) +
          static_cast<uint64_t>(plan.kv->pagesPerSequence) * sizeof(int32_t));
-    LLAMAC_ASSIGN_OR_RETURN(queue,
-                            shared->device().newStepQueue(stepsAhead, bytes));
+    LLAMAC_ASSIGN_OR_RETURN(
+        queue, shared->device().newStepQueue(maxStepsInFlight, bytes));
   }
   return queue != nullptr;
 }

@@ -12,10 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_RUNTIME_IO_BYTECURSOR_H
-#define LLAMAC_RUNTIME_IO_BYTECURSOR_H
+#ifndef LLAMAC_FRONTENDS_BYTECURSOR_H
+#define LLAMAC_FRONTENDS_BYTECURSOR_H
 
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/status/status.h"
@@ -41,9 +42,6 @@ inline absl::Status malformed(absl::string_view file, uint64_t offset,
   return badFileAt(file, offset,
                    absl::StrCat(field, ": expected ", expected, ", got ", got));
 }
-
-/// `text` for a message: at most 80 bytes, others than printable ASCII escaped.
-std::string quoteForMessage(absl::string_view text);
 
 /// Reads little-endian fields of a part of a file, front to back.
 class ByteCursor {
@@ -99,4 +97,4 @@ private:
 
 } // namespace llamac
 
-#endif // LLAMAC_RUNTIME_IO_BYTECURSOR_H
+#endif // LLAMAC_FRONTENDS_BYTECURSOR_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/Processor.h"
+#include "codegen/cpu/Processor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-//===- WorkShares.h - The items of a step's launches ------------*- C++ -*-===//
+//===- WorkStealing.h - Work items shared by threads ------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,22 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Hands the items of launches out to threads. Each thread has an equal share of
-// a launch, the same in every step, so that it reads the weights that it read
-// before. It takes its share in pieces from the front; whoever is done takes
-// pieces from the back of others' shares. So a thread that has lost its core,
-// or has not come to the launch yet, keeps the others waiting for one piece at
-// most. The others whose shares a thread looks at are those 1, 2, 4, ... after
-// it: few for any number of threads, and each share has as many helpers.
+// Work stealing over the items of launches. Each thread has an equal share of a
+// launch, the same in every step, so that its caches hold the weights. It takes
+// its share in pieces from the front; a thread that is done steals pieces from
+// the back of others' shares. So a thread that has lost its core delays the
+// others by one piece at most. A thread steals from those 1, 2, 4, ... after
+// it: few for any number of threads, and each share has as many thieves.
 //
-// What is left of a share is one word with the number of the step in it: a word
-// of another step means that nothing has been taken, and no one has to reset
-// the words of a launch before threads arrive at it.
+// The state of a share is one word with the number of the step in it: a word of
+// another step means that nothing has been taken, so no reset is needed.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_RUNTIME_CPU_WORKSHARES_H
-#define LLAMAC_RUNTIME_CPU_WORKSHARES_H
+#ifndef LLAMAC_RUNTIME_CPU_WORKSTEALING_H
+#define LLAMAC_RUNTIME_CPU_WORKSTEALING_H
 
 #include <atomic>
 #include <cstddef>
@@ -38,12 +36,11 @@ struct WorkRange {
   bool empty() const { return begin == end; }
 };
 
-class WorkShares {
+class WorkStealing {
 public:
-  WorkShares(size_t launches, int threads);
+  WorkStealing(size_t launches, int threads);
 
-  /// Starts a step, whose items are all to be handed out anew. No thread may be
-  /// taking any.
+  /// Starts a step, in which all items are free. No thread may be taking any.
   void nextStep();
 
   /// The next items of `launch`, which has `items` of them, for `thread`; none
@@ -66,4 +63,4 @@ private:
 
 } // namespace llamac
 
-#endif // LLAMAC_RUNTIME_CPU_WORKSHARES_H
+#endif // LLAMAC_RUNTIME_CPU_WORKSTEALING_H

@@ -14,8 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_RUNTIME_CUDA_OCCUPANCY_H
-#define LLAMAC_RUNTIME_CUDA_OCCUPANCY_H
+#ifndef LLAMAC_CODEGEN_CUDA_OCCUPANCY_H
+#define LLAMAC_CODEGEN_CUDA_OCCUPANCY_H
 
 #include "runtime/cuda/GpuSpec.h"
 
@@ -38,4 +38,4 @@ int residentBlocks(const GpuSpec &gpu, const BlockResources &block);
 
 } // namespace llamac
 
-#endif // LLAMAC_RUNTIME_CUDA_OCCUPANCY_H
+#endif // LLAMAC_CODEGEN_CUDA_OCCUPANCY_H

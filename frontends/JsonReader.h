@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_RUNTIME_IO_JSONREADER_H
-#define LLAMAC_RUNTIME_IO_JSONREADER_H
+#ifndef LLAMAC_FRONTENDS_JSONREADER_H
+#define LLAMAC_FRONTENDS_JSONREADER_H
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -153,4 +153,4 @@ private:
 
 } // namespace llamac
 
-#endif // LLAMAC_RUNTIME_IO_JSONREADER_H
+#endif // LLAMAC_FRONTENDS_JSONREADER_H

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_RUNTIME_CPU_PROCESSOR_H
-#define LLAMAC_RUNTIME_CPU_PROCESSOR_H
+#ifndef LLAMAC_CODEGEN_CPU_PROCESSOR_H
+#define LLAMAC_CODEGEN_CPU_PROCESSOR_H
 
 #include "absl/strings/string_view.h"
 
@@ -40,4 +40,4 @@ Processor hostProcessor();
 
 } // namespace llamac
 
-#endif // LLAMAC_RUNTIME_CPU_PROCESSOR_H
+#endif // LLAMAC_CODEGEN_CPU_PROCESSOR_H

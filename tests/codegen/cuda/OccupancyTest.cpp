@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/Occupancy.h"
+#include "codegen/cuda/Occupancy.h"
 
 #include <gtest/gtest.h>
 

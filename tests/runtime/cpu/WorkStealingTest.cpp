@@ -1,4 +1,4 @@
-//===- WorkSharesTest.cpp - The items of a step's launches ----------------===//
+//===- WorkStealingTest.cpp - Work items shared by threads ----------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/WorkShares.h"
+#include "runtime/cpu/WorkStealing.h"
 
 #include "runtime/cpu/ThreadPool.h"
 
@@ -18,7 +18,7 @@ namespace llamac {
 namespace {
 
 /// Counts every item that `thread` gets of `launch`.
-void takeAll(WorkShares &shares, size_t launch, int thread,
+void takeAll(WorkStealing &shares, size_t launch, int thread,
              std::vector<int> &counts) {
   const auto items = static_cast<int64_t>(counts.size());
   for (WorkRange range = shares.take(launch, thread, items); !range.empty();
@@ -27,8 +27,8 @@ void takeAll(WorkShares &shares, size_t launch, int thread,
       ++counts[item];
 }
 
-TEST(WorkShares, AThreadTakesItsShareFromTheFront) {
-  WorkShares shares(1, 2);
+TEST(WorkStealing, AThreadTakesItsShareFromTheFront) {
+  WorkStealing shares(1, 2);
   shares.nextStep();
   int64_t next = 50;
   while (next < 100) {
@@ -39,8 +39,8 @@ TEST(WorkShares, AThreadTakesItsShareFromTheFront) {
   }
 }
 
-TEST(WorkShares, WhoIsDoneTakesFromTheBackOfAnAbsentThreadsShare) {
-  WorkShares shares(1, 2);
+TEST(WorkStealing, WhoIsDoneTakesFromTheBackOfAnAbsentThreadsShare) {
+  WorkStealing shares(1, 2);
   shares.nextStep();
   std::vector<int> counts(100);
   int64_t end = 100;
@@ -58,11 +58,11 @@ TEST(WorkShares, WhoIsDoneTakesFromTheBackOfAnAbsentThreadsShare) {
   EXPECT_TRUE(shares.take(0, 1, 100).empty());
 }
 
-TEST(WorkShares, ThreadsOfAnyNumberHandOutEachItemOnce) {
+TEST(WorkStealing, ThreadsOfAnyNumberHandOutEachItemOnce) {
   for (int threads : {1, 2, 3, 5, 8}) {
     constexpr size_t launches = 4;
     ThreadPool pool(threads);
-    WorkShares shares(launches, threads);
+    WorkStealing shares(launches, threads);
     for (int step = 0; step < 50; ++step) {
       // By thread, so that counting needs no synchronisation.
       const int64_t items = step * 7 % 130;
@@ -86,8 +86,8 @@ TEST(WorkShares, ThreadsOfAnyNumberHandOutEachItemOnce) {
   }
 }
 
-TEST(WorkShares, MoreItemsThanAWordCountsAreHandedOutInUnits) {
-  WorkShares shares(1, 2);
+TEST(WorkStealing, MoreItemsThanAWordCountsAreHandedOutInUnits) {
+  WorkStealing shares(1, 2);
   shares.nextStep();
   constexpr int64_t items = (int64_t(1) << 40) + 12345;
   int64_t front = 0;
@@ -103,8 +103,8 @@ TEST(WorkShares, MoreItemsThanAWordCountsAreHandedOutInUnits) {
   EXPECT_EQ(front, back);
 }
 
-TEST(WorkShares, AStepStartsAnewAlsoWhenTheNumberOfStepsWraps) {
-  WorkShares shares(2, 1);
+TEST(WorkStealing, AStepStartsAnewAlsoWhenTheNumberOfStepsWraps) {
+  WorkStealing shares(2, 1);
   std::vector<int> counts(3);
   // Launch 1 runs in the first step only, so its word stays as it was until the
   // step has the same number again.
