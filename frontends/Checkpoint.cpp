@@ -8,10 +8,8 @@
 
 #include "frontends/Checkpoint.h"
 
+#include "frontends/CheckpointFormats.h"
 #include "frontends/Files.h"
-#include "frontends/gguf/GgufCheckpoint.h"
-#include "frontends/huggingface/HuggingFaceCheckpoint.h"
-#include "frontends/meta/MetaCheckpoint.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/ByteCursor.h"
 

@@ -6,29 +6,25 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Files.h"
 #include "frontends/TokenizerSources.h"
 #include "runtime/io/ByteCursor.h"
-#include "runtime/io/MappedFile.h"
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include <filesystem>
-#include <memory>
-
 namespace llamac {
+
+bool isTiktokenModel(absl::string_view text) {
+  return !text.empty() &&
+         (absl::ascii_isalnum(static_cast<unsigned char>(text[0])) ||
+          text[0] == '+' || text[0] == '/');
+}
 
 absl::StatusOr<std::string>
 buildTokenizerModelBlob(const NamedText &model,
                         std::optional<uint32_t> vocabSize) {
-  // A tiktoken file starts with base64, a SentencePiece model with the tag of
-  // its first field, a line feed.
-  const bool isText =
-      !model.text.empty() &&
-      (absl::ascii_isalnum(static_cast<unsigned char>(model.text[0])) ||
-       model.text[0] == '+' || model.text[0] == '/');
-  if (!isText)
+  if (!isTiktokenModel(model.text))
     return buildSentencePieceBlob(model);
   if (!vocabSize)
     return buildTiktokenBlob(model);
@@ -45,61 +41,39 @@ buildTokenizerModelBlob(const NamedText &model,
   return buildTiktokenBlob(model, static_cast<uint32_t>(*vocabSize - ranks));
 }
 
-namespace {
-
-/// A file of the directory that may be missing.
-class OptionalFile {
-public:
-  static absl::StatusOr<OptionalFile> open(const std::filesystem::path &path) {
-    OptionalFile out;
-    std::error_code error;
-    if (std::filesystem::exists(path, error)) {
-      LLAMAC_ASSIGN_OR_RETURN(out.mapped, MappedFile::open(path.string()));
-    }
-    return out;
-  }
-  std::optional<NamedText> text() const {
-    if (!mapped)
-      return std::nullopt;
-    return NamedText{mapped->path(), mapped->text()};
-  }
-
-private:
-  std::shared_ptr<MappedFile> mapped;
-};
-
-} // namespace
-
 absl::StatusOr<std::optional<std::string>>
 buildDirectoryBlob(absl::string_view directory,
                    std::optional<uint32_t> vocabSize) {
-  const std::filesystem::path root{std::string(directory)};
-  LLAMAC_ASSIGN_OR_RETURN(const OptionalFile tokenizer,
-                          OptionalFile::open(root / "tokenizer.json"));
-  LLAMAC_ASSIGN_OR_RETURN(const OptionalFile model,
-                          OptionalFile::open(root / "tokenizer.model"));
-  const std::optional<NamedText> tokenizerText = tokenizer.text();
-  const std::optional<NamedText> modelText = model.text();
-  if (tokenizerText) {
-    LLAMAC_ASSIGN_OR_RETURN(const OptionalFile config,
-                            OptionalFile::open(root / "tokenizer_config.json"));
-    LLAMAC_ASSIGN_OR_RETURN(
-        const OptionalFile generation,
-        OptionalFile::open(root / "generation_config.json"));
-    LLAMAC_ASSIGN_OR_RETURN(const OptionalFile chat,
-                            OptionalFile::open(root / "chat_template.jinja"));
-    absl::StatusOr<std::string> blob =
-        buildHuggingFaceBlob({.tokenizer = *tokenizerText,
-                              .tokenizerConfig = config.text(),
-                              .generationConfig = generation.text(),
-                              .chatTemplate = chat.text()});
+  std::vector<std::shared_ptr<MappedFile>> files; // The texts are theirs.
+  absl::Status status;
+  const auto read = [&](absl::string_view name) -> std::optional<NamedText> {
+    const std::string path = joinPath(directory, name);
+    if (!fileExists(path) || !status.ok())
+      return std::nullopt;
+    absl::StatusOr<std::shared_ptr<MappedFile>> file = MappedFile::open(path);
+    status.Update(file.status());
+    if (!file.ok())
+      return std::nullopt;
+    files.push_back(*std::move(file));
+    return NamedText{files.back()->path(), files.back()->text()};
+  };
+  const std::optional<NamedText> model = read("tokenizer.model");
+  if (const std::optional<NamedText> tokenizer = read("tokenizer.json")) {
+    const HuggingFaceFiles all = {
+        .tokenizer = *tokenizer,
+        .tokenizerConfig = read("tokenizer_config.json"),
+        .generationConfig = read("generation_config.json"),
+        .chatTemplate = read("chat_template.jinja")};
+    LLAMAC_RETURN_IF_ERROR(status);
+    absl::StatusOr<std::string> blob = buildHuggingFaceBlob(all);
     const bool otherKind =
         !blob.ok() && exitCode(blob.status()) == ExitCode::Unsupported;
-    if (!otherKind || !modelText)
+    if (!otherKind || !model)
       return blob;
   }
-  if (modelText)
-    return buildTokenizerModelBlob(*modelText, vocabSize);
+  LLAMAC_RETURN_IF_ERROR(status);
+  if (model)
+    return buildTokenizerModelBlob(*model, vocabSize);
   return std::nullopt;
 }
 

@@ -47,6 +47,10 @@ buildTiktokenBlob(const NamedText &model,
 /// first.
 absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &model);
 
+/// Whether a tokenizer.model is tiktoken's, whose files start with base64; a
+/// SentencePiece model starts with the tag of its first field, a line feed.
+bool isTiktokenModel(absl::string_view text);
+
 /// Meta's tokenizer.model, of either kind. `vocabSize` is the model's, when
 /// known: it decides the number of special tokens of a tiktoken file.
 absl::StatusOr<std::string>
@@ -90,6 +94,13 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary);
 
 /// The same, of the metadata of a GGUF file.
 absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader);
+
+/// Writes the byte-level vocabulary in the metadata of `reader` as
+/// tokenizer.json and tokenizer_config.json into `directory`; they read back
+/// as the same tokenizer. Errors: what buildGgufBlob finds wrong with it;
+/// unsupported for a vocabulary of another kind than "gpt2".
+absl::Status writeHuggingFaceTokenizer(const GgufReader &reader,
+                                       const std::string &directory);
 
 /// The tokenizer of a model directory: tokenizer.json with its companions, or
 /// tokenizer.model where there is no tokenizer.json or it is of a kind that is

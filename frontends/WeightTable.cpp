@@ -115,27 +115,126 @@ static std::string shapeText(const ExpectedWeight &expected) {
              : absl::StrCat("[", expected.rows, ", ", expected.cols, "]");
 }
 
-absl::Status wrongShape(const FoundTensor &tensor,
-                        const ExpectedWeight &expected) {
-  return malformed(tensor.file, tensor.extent.offset, tensor.name,
+static absl::Status wrongShape(const FoundTensor &tensor,
+                               const ExpectedWeight &expected) {
+  return malformed(tensor.file, tensor.offset, tensor.name,
                    absl::StrCat("a shape of ", shapeText(expected)),
                    shapeText(tensor.shape));
 }
 
-absl::Status missingTensor(absl::string_view file, absl::string_view tensor,
-                           const ExpectedWeight &expected) {
-  return malformed(file, 0, tensor,
-                   absl::StrCat("a tensor ", shapeText(expected)), "none");
+absl::Status addTensorFile(
+    const std::string &path,
+    absl::StatusOr<std::vector<StoredTensor>> (*read)(const MappedFile &file),
+    WeightMap &weights, TensorSet &set) {
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
+                          MappedFile::open(path));
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<StoredTensor> tensors, read(*file));
+  const uint32_t number = weights.addFile(std::move(file));
+  for (StoredTensor &tensor : tensors) {
+    FoundTensor &slot = set.tensors[tensor.name];
+    if (!slot.file.empty())
+      return malformed(path, tensor.offset, tensor.name, "a tensor in one file",
+                       absl::StrCat("another in ", slot.file));
+    slot = {std::move(tensor), path, number};
+  }
+  return absl::OkStatus();
 }
 
-absl::Status unknownTensor(const FoundTensor &tensor) {
-  return unsupportedError(malformed(tensor.file, tensor.extent.offset,
-                                    tensor.name,
-                                    absl::EndsWith(tensor.name, ".bias")
-                                        ? "a Llama model without biases"
-                                        : "only the tensors of a Llama model",
-                                    shapeText(tensor.shape))
-                              .message());
+absl::StatusOr<TensorParts> findParts(absl::Span<const TensorSet> shards,
+                                      absl::string_view name,
+                                      const ExpectedWeight &expected) {
+  TensorParts parts;
+  for (const TensorSet &shard : shards) {
+    const auto found = shard.tensors.find(name);
+    if (found == shard.tensors.end())
+      return malformed(shard.path, 0, name,
+                       absl::StrCat("a tensor ", shapeText(expected)), "none");
+    if (found->second.shape.size() != (expected.isVector ? 1 : 2))
+      return wrongShape(found->second, expected);
+    parts.push_back(&found->second);
+  }
+  return parts;
+}
+
+// What `parts` of a matrix split: rows (0) or columns (1). They add up to the
+// whole in one dimension only.
+static absl::StatusOr<int> findSplitDim(const TensorParts &parts,
+                                        const ExpectedWeight &expected) {
+  const uint64_t whole[] = {static_cast<uint64_t>(expected.rows),
+                            static_cast<uint64_t>(expected.cols)};
+  for (int dim : {0, 1}) {
+    uint64_t sum = 0;
+    bool fits = true;
+    for (const FoundTensor *part : parts) {
+      fits = fits && part->shape[1 - dim] == whole[1 - dim] &&
+             part->shape[dim] <= whole[dim];
+      sum += part->shape[dim];
+    }
+    if (fits && sum == whole[dim])
+      return dim;
+  }
+  absl::Status error = wrongShape(*parts[0], expected);
+  if (parts.size() == 1)
+    return error;
+  return badFileError(absl::StrCat(error.message(), " in the first of ",
+                                   parts.size(), " shards"));
+}
+
+static absl::Status addWeight(const ExpectedWeight &expected,
+                              const TensorParts &parts, WeightSource source,
+                              WeightMap &weights) {
+  source.name = expected.name;
+  source.type = parts[0]->type;
+  source.rows = expected.rows;
+  source.cols = expected.cols;
+  for (const FoundTensor *part : parts) {
+    if (part->type != source.type)
+      return malformed(
+          part->file, part->offset, part->name,
+          absl::StrCat(dataTypeName(source.type), " as in the first shard"),
+          dataTypeName(part->type));
+    if (expected.isVector &&
+        part->shape[0] != static_cast<uint64_t>(expected.cols))
+      return wrongShape(*part, expected);
+    source.parts.push_back({part->fileNumber, part->offset, part->size});
+  }
+  if (expected.isVector) {
+    source.parts.resize(1); // Every shard has the whole.
+  } else {
+    LLAMAC_ASSIGN_OR_RETURN(source.splitDim, findSplitDim(parts, expected));
+  }
+  return weights.add(std::move(source));
+}
+
+absl::Status addWeights(std::vector<TensorSet> &shards,
+                        std::string ExpectedWeight::*name, bool rotaryHalves,
+                        Checkpoint &checkpoint) {
+  const ModelConfig &config = checkpoint.config;
+  for (const ExpectedWeight &expected : expectedWeights(config)) {
+    if (expected.name != "output" || !config.tiedEmbeddings) {
+      LLAMAC_ASSIGN_OR_RETURN(const TensorParts parts,
+                              findParts(shards, expected.*name, expected));
+      WeightSource source;
+      source.tensor = expected.*name;
+      if (rotaryHalves && expected.isRotary)
+        source.rotaryHalves = config.headSize;
+      LLAMAC_RETURN_IF_ERROR(
+          addWeight(expected, parts, std::move(source), checkpoint.weights));
+    }
+    // With tied embeddings a stored "output" is a copy that is not used.
+    for (TensorSet &shard : shards)
+      shard.tensors.erase(expected.*name);
+  }
+  for (const TensorSet &shard : shards)
+    for (const auto &[unused, tensor] : shard.tensors)
+      return unsupportedError(
+          malformed(tensor.file, tensor.offset, tensor.name,
+                    absl::EndsWith(tensor.name, ".bias")
+                        ? "a Llama model without biases"
+                        : "only the tensors of a Llama model",
+                    shapeText(tensor.shape))
+              .message());
+  return absl::OkStatus();
 }
 
 } // namespace llamac

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace llamac::sim {
 
@@ -26,41 +27,36 @@ static void setState(Block &block, const std::byte *at, size_t size,
   std::fill_n(block.sharedState.begin() + (at - block.shared), size, state);
 }
 
-void Group::begin(const AsyncCopy &copy) {
+void Group::begin(AsyncCopy &copy) {
   Thread &self = *running;
   Block &block = *self.block;
   if (!isSharedOf(block, copy.to))
-    fail(copy.site, absl::StrCat("out of bounds: an asynchronous copy to ",
-                                 describeShared(block, copy.to)));
+    fail(absl::StrCat("out of bounds: an asynchronous copy to ",
+                      describeShared(block, copy.to)));
   if (checked()) {
-    check(self, copy.from, copy.valid, Access::Read, copy.site);
-    check(self, copy.to, copy.size, Access::Write, copy.site);
+    check(self, copy.from, copy.valid, Access::Read);
+    check(self, copy.to, copy.size, Access::Write);
     setState(block, copy.to, copy.size, ByteState::UnderWay);
   }
   std::memset(copy.to, 0xff, copy.size);
-}
-
-/// The copy as it is to be carried out: of a thread that may run before the
-/// launches ahead are done, with what is there now.
-static AsyncCopy asIssued(const AsyncCopy &copy, bool isEarly) {
-  AsyncCopy issued = copy;
-  if (isEarly)
-    issued.taken.assign(copy.from, copy.from + copy.valid);
-  return issued;
+  copy.site = self.site;
+  // What arrives at a block that has begun early is what is there now.
+  if (isEarly(self))
+    copy.taken.assign(copy.from, copy.from + copy.valid);
 }
 
 static const std::byte *sourceOf(const AsyncCopy &copy) {
   return copy.taken.empty() ? copy.from : copy.taken.data();
 }
 
-void Group::cpAsync(const AsyncCopy &copy) {
-  checkAlignment(copy.to, copy.size, "the destination of cp.async", copy.site);
-  checkAlignment(copy.from, copy.size, "the source of cp.async", copy.site);
+void Group::cpAsync(AsyncCopy copy) {
+  checkAlignment(copy.to, copy.size, "the destination of cp.async");
+  checkAlignment(copy.from, copy.size, "the source of cp.async");
   if (copy.valid > copy.size)
-    fail(copy.site, absl::StrCat("cp.async of ", copy.size, " bytes, ",
-                                 copy.valid, " of them valid"));
+    fail(absl::StrCat("cp.async of ", copy.size, " bytes, ", copy.valid,
+                      " of them valid"));
   begin(copy);
-  running->copies.push_back(asIssued(copy, isEarly(*running)));
+  running->copies.push_back(std::move(copy));
 }
 
 void Group::cpAsyncCommit() {
@@ -81,8 +77,10 @@ void Group::cpAsyncWait(uint32_t pending) {
 void Group::complete(Thread &thread, const AsyncCopy &copy) {
   if (checked()) {
     // The source was read at any time since the issue.
+    const void *const wait = std::exchange(thread.site, copy.site);
     if (copy.taken.empty())
-      check(thread, copy.from, copy.valid, Access::Read, copy.site);
+      check(thread, copy.from, copy.valid, Access::Read);
+    thread.site = wait;
     setState(*thread.block, copy.to, copy.size, ByteState::Defined);
     thread.block->sharedShadow.forCells(
         reinterpret_cast<uintptr_t>(copy.to), copy.size,
@@ -99,27 +97,25 @@ void Group::complete(Thread &thread, const AsyncCopy &copy) {
 // Barriers in shared memory, and the copies that arrive there
 //===----------------------------------------------------------------------===//
 
-MemoryBarrier &Group::memoryBarrier(Block &block, unsigned long *barrier,
-                                    const void *site) {
+MemoryBarrier &Group::memoryBarrier(Block &block, unsigned long *barrier) {
   auto found = block.memoryBarriers.find(barrier);
   if (found == block.memoryBarriers.end())
-    fail(site, absl::StrCat("uninitialised: no mbarrier was set up at ",
-                            describeShared(block, barrier),
-                            &block == running->block
-                                ? ""
-                                : absl::StrCat(" of block ", block.index)));
+    fail(absl::StrCat("uninitialised: no mbarrier was set up at ",
+                      describeShared(block, barrier),
+                      &block == running->block
+                          ? ""
+                          : absl::StrCat(" of block ", block.index)));
   if (checked())
-    checkShared(*running, block, barrier, 8, Access::AtomicStore, site);
+    checkShared(*running, block, barrier, 8, Access::AtomicStore);
   return found->second;
 }
 
-void Group::initBarrier(unsigned long *barrier, uint32_t arrivals,
-                        const void *site) {
+void Group::initBarrier(unsigned long *barrier, uint32_t arrivals) {
   Block &block = *running->block;
-  checkAlignment(barrier, 8, "an mbarrier", site);
+  checkAlignment(barrier, 8, "an mbarrier");
   if (!isSharedOf(block, barrier))
-    fail(site, "out of bounds: an mbarrier is in shared memory");
-  check(*running, barrier, 8, Access::Write, site);
+    fail("out of bounds: an mbarrier is in shared memory");
+  check(*running, barrier, 8, Access::Write);
   MemoryBarrier fresh;
   fresh.arrivals = fresh.pending = arrivals;
   block.memoryBarriers[barrier] = std::move(fresh);
@@ -135,13 +131,12 @@ void Group::endPhaseIfDone(MemoryBarrier &barrier) {
   ++barrier.phase;
 }
 
-void Group::arrive(Block &block, unsigned long *barrier, uint32_t bytes,
-                   const void *site) {
-  MemoryBarrier &at = memoryBarrier(block, barrier, site);
+void Group::arrive(Block &block, unsigned long *barrier, uint32_t bytes) {
+  MemoryBarrier &at = memoryBarrier(block, barrier);
   if (!at.pending)
-    fail(site, absl::StrCat("double arrival: all ", at.arrivals,
-                            " arrivals of this phase of the mbarrier came "
-                            "before"));
+    fail(absl::StrCat("double arrival: all ", at.arrivals,
+                      " arrivals of this phase of the mbarrier came "
+                      "before"));
   --at.pending;
   at.bytes += bytes;
   if (checked())
@@ -149,14 +144,14 @@ void Group::arrive(Block &block, unsigned long *barrier, uint32_t bytes,
   endPhaseIfDone(at);
 }
 
-void Group::arriveAt(unsigned long *barrier, uint32_t bytes, const void *site) {
-  arrive(*running->block, barrier, bytes, site);
+void Group::arriveAt(unsigned long *barrier, uint32_t bytes) {
+  arrive(*running->block, barrier, bytes);
 }
 
-bool Group::tryWait(unsigned long *barrier, uint32_t parity, const void *site) {
-  MemoryBarrier &at = memoryBarrier(*running->block, barrier, site);
+bool Group::tryWait(unsigned long *barrier, uint32_t parity) {
+  MemoryBarrier &at = memoryBarrier(*running->block, barrier);
   if ((at.phase & 1) == (parity & 1))
-    yield(site);
+    yield();
   if ((at.phase & 1) == (parity & 1))
     return false;
   if (checked())
@@ -170,7 +165,7 @@ void Group::fenceProxyAsync() {
 }
 
 void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
-                       uint64_t size, const void *site) {
+                       uint64_t size) {
   if (!checked())
     return;
   for (uint64_t i = 0; i < size; ++i) {
@@ -187,7 +182,7 @@ void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
     if (fence != fences.end())
       behind.clock = *fence + 1;
     if (fence == fences.end() || !knows(thread, behind))
-      failIn(thread, site,
+      failIn(thread,
              absl::StrCat(
                  "a missing fenceProxyAsync: ", describeShared(block, at + i),
                  " was written by ", threadName(write.block, write.thread),
@@ -204,19 +199,19 @@ void Group::markCopied(Block &block, const std::byte *at, uint64_t size) {
       [](Cell &cell, uintptr_t /*address*/) { cell.write.isCopy = true; });
 }
 
-void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {
+void Group::bulkCopy(AsyncCopy copy, unsigned long *barrier) {
   Thread &self = *running;
   Block &block = *self.block;
-  checkAlignment(copy.to, 16, "the destination of a bulk copy", copy.site);
-  checkAlignment(copy.from, 16, "the source of a bulk copy", copy.site);
+  checkAlignment(copy.to, 16, "the destination of a bulk copy");
+  checkAlignment(copy.from, 16, "the source of a bulk copy");
   if (copy.size % 16)
-    fail(copy.site, absl::StrCat("a bulk copy of ", copy.size,
-                                 " bytes: expected a multiple of 16"));
-  memoryBarrier(block, barrier, copy.site);
-  checkProxy(self, block, copy.to, copy.size, copy.site);
+    fail(absl::StrCat("a bulk copy of ", copy.size,
+                      " bytes: expected a multiple of 16"));
+  memoryBarrier(block, barrier);
+  checkProxy(self, block, copy.to, copy.size);
   begin(copy);
   markCopied(block, copy.to, copy.size);
-  block.bulkCopies.push_back({asIssued(copy, isEarly(self)), &self, barrier,
+  block.bulkCopies.push_back({std::move(copy), &self, barrier,
                               checked() ? knowledgeFor(block) : nullptr,
                               std::nullopt});
 }

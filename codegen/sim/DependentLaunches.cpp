@@ -65,10 +65,10 @@ bool Group::hasEarlyThreads() const {
   return false;
 }
 
-void Group::waitForLaunches(const void *site) {
+void Group::waitForLaunches() {
   running->hasWaited = true;
   if (!launchesAreDone)
-    stopRunning(*running, State::AtLaunches, site);
+    stopRunning(State::AtLaunches);
 }
 
 void Group::begin(const uint32_t *blockIndices, size_t count) {

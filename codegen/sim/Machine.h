@@ -94,6 +94,7 @@ struct Product {
   SimWgmma what;
   std::array<uint32_t, 4> a = {}; ///< Its registers as they were at the issue.
   const void *site = nullptr;
+  size_t aNumber = 0, dNumber = 0; ///< Of the registers.
 };
 
 /// Registers that products use, by their place on the thread's stack.
@@ -117,6 +118,9 @@ struct Products {
   bool fenced = false; ///< Ever.
   std::vector<ProductRegisters> registers;
 
+  /// Of the oldest product.
+  ProductRegisters &oldestSums() { return registers[underWay.front().dNumber]; }
+
   void clear() {
     underWay.clear();
     groupEnds.clear();
@@ -133,7 +137,7 @@ struct Thread {
   uint32_t index = 0;
   SimSize position;
   State state = State::Ready;
-  const void *site = nullptr; ///< The call that it is in or was in last.
+  const void *site = nullptr; ///< Its last call or access, which errors name.
   WarpArguments *arguments = nullptr; ///< InWarp: what it waits with.
   uint32_t barrier = 0;               ///< AtBarrier: where.
   bool hasWaited = false;             ///< For the launches ahead.
@@ -321,50 +325,54 @@ public:
 
   bool checked() const { return launch.options.checked; }
 
-  /// Ends the launch with one line: the place `site`, the running thread (or
-  /// `thread`) and `what`.
-  [[noreturn]] void fail(const void *site, const std::string &what);
-  [[noreturn]] void failIn(const Thread &thread, const void *site,
+  /// Ends the launch with one line: a place, by default that of the thread's
+  /// call, the thread, by default the running one, and `what`.
+  [[noreturn]] void fail(const std::string &what) { failIn(*running, what); }
+  [[noreturn]] void failIn(const Thread &thread, const std::string &what) {
+    failAt(thread, thread.site, what);
+  }
+  [[noreturn]] void failAt(const Thread &thread, const void *site,
                            const std::string &what);
 
-  // What threads do together; `site` is the place of the call.
-  void meetWarp(WarpArguments &arguments, const void *site);
-  void meetBarrier(uint32_t id, uint32_t threads, bool wait, const void *site);
+  // What threads do together.
+  /// The lane's result.
+  uint32_t meetWarp(WarpArguments arguments);
+  void meetBarrier(uint32_t id, uint32_t threads, bool wait);
   /// Lets others run before this thread looks again.
-  void yield(const void *site);
+  void yield();
   /// Waits for the launches ahead.
-  void waitForLaunches(const void *site);
+  void waitForLaunches();
   /// A store or the like that a polling thread may have waited for.
   void progressed() { idleRounds = 0; }
 
   // Shared memory.
-  uint32_t sharedAddress(const void *shared, const void *site);
+  uint32_t sharedAddress(const void *shared);
   void *sharedStatic(const void *key, const char *name, uint32_t size,
-                     uint32_t alignment, const void *site);
+                     uint32_t alignment);
   std::byte *sharedDynamic() const;
 
   // Asynchronous copies.
-  void cpAsync(const AsyncCopy &copy);
+  void cpAsync(AsyncCopy copy);
   void cpAsyncCommit();
   void cpAsyncWait(uint32_t pending);
-  void bulkCopy(const AsyncCopy &copy, unsigned long *barrier);
+  void bulkCopy(AsyncCopy copy, unsigned long *barrier);
   void fenceProxyAsync();
-  void initBarrier(unsigned long *barrier, uint32_t arrivals, const void *site);
-  void arriveAt(unsigned long *barrier, uint32_t bytes, const void *site);
-  bool tryWait(unsigned long *barrier, uint32_t parity, const void *site);
-  void arriveAtRank(unsigned long *barrier, uint32_t rank, const void *site);
+  void initBarrier(unsigned long *barrier, uint32_t arrivals);
+  void arriveAt(unsigned long *barrier, uint32_t bytes);
+  bool tryWait(unsigned long *barrier, uint32_t parity);
+  void arriveAtRank(unsigned long *barrier, uint32_t rank);
   /// A box to this block, or to those of the cluster in the mask `ranks`.
   void tensorLoad(std::byte *shared, const TensorBox &box,
-                  unsigned long *barrier, uint32_t ranks, const void *site);
+                  unsigned long *barrier, uint32_t ranks);
 
   // Clusters.
   uint32_t clusterRank() const;
-  void arriveAtCluster(const void *site);
-  void waitForCluster(const void *site);
+  void arriveAtCluster();
+  void waitForCluster();
 
   // Products of warpgroups.
   void fenceProducts();
-  void issueProduct(const SimWgmma &what, const void *site);
+  void issueProduct(const SimWgmma &what);
   void commitProducts();
 
   // Checks, for checked launches; nothing in others.
@@ -375,13 +383,12 @@ public:
     Atomic,
     AtomicStore
   };
-  void check(Thread &thread, const void *address, uint64_t size, Access access,
-             const void *site);
-  void checkReadOnly(const void *address, uint64_t size, const void *site);
+  void check(Thread &thread, const void *address, uint64_t size, Access access);
+  void checkReadOnly(const void *address, uint64_t size);
   /// The running thread's atomic on a word that must be in shared memory.
-  void checkSharedAtomic(const void *word, const void *site);
-  void checkAlignment(const void *address, uint32_t alignment, const char *what,
-                      const void *site);
+  void checkSharedAtomic(const void *word);
+  void checkAlignment(const void *address, uint32_t alignment,
+                      const char *what);
   /// Ordering through global words.
   void fence();
   void acquire(const void *word, bool needsFence);
@@ -406,13 +413,13 @@ private:
   Thread *pick();
   Thread *pickAtRandom();
   void makeReady(Thread &thread);
-  void stopRunning(Thread &thread, State state, const void *site);
+  void stopRunning(State state);
   void exitThread();
   void computeWarp(Thread &last, uint32_t mask);
   void loadMatrix(Thread *const *lanes, int variant);
   void endBarrier(Block &block, uint32_t id);
   void checkAligned(const Barrier &barrier);
-  void begin(const AsyncCopy &copy);
+  void begin(AsyncCopy &copy);
   void complete(Thread &thread, const AsyncCopy &copy);
   bool runBulkCopy();
   void land(Block &block, const BulkCopy &copy);
@@ -421,22 +428,20 @@ private:
   /// fenceProxyAsync behind it that `thread` knows of: bulk copies and products
   /// then need not come after it.
   void checkProxy(const Thread &thread, Block &block, const std::byte *at,
-                  uint64_t size, const void *site);
+                  uint64_t size);
   /// Notes that the bytes are a bulk copy's.
   void markCopied(Block &block, const std::byte *at, uint64_t size);
-  MemoryBarrier &memoryBarrier(Block &block, unsigned long *barrier,
-                               const void *site);
+  MemoryBarrier &memoryBarrier(Block &block, unsigned long *barrier);
   void endPhaseIfDone(MemoryBarrier &barrier);
-  void arrive(Block &block, unsigned long *barrier, uint32_t bytes,
-              const void *site);
+  void arrive(Block &block, unsigned long *barrier, uint32_t bytes);
 
   /// Block `rank` of the running thread's cluster, which must not have ended.
-  Block &peer(uint32_t rank, const void *site);
+  Block &peer(uint32_t rank);
   ClusterBarrier &clusterBarrier(const Block &block);
   uint32_t liveInCluster(const Block &block) const;
   void endClusterPhaseIfDone(const Block &block);
   /// Keeps that the running thread has reached into `block` from another.
-  void noteReached(Block &block, const void *site);
+  void noteReached(Block &block);
   /// Fails when a block of which the last thread ends may still be reached.
   void checkEnd(Block &block);
   /// What threads of `block` receive of the running thread, whose clock goes
@@ -448,7 +453,7 @@ private:
   void checkSameProduct(Thread *const *lanes);
   /// Fails when an access to the stack meets registers of a product.
   void checkRegisters(const Thread &thread, const void *address, uint64_t size,
-                      Access access, const void *site);
+                      Access access);
   /// Keeps the error and stops the group after the running fiber.
   void report(const Thread &thread, const void *site, const std::string &what);
   void failStuck();
@@ -462,21 +467,20 @@ private:
   std::string threadName(uint32_t block, uint32_t thread) const;
 
   void checkShared(Thread &thread, Block &block, const void *address,
-                   uint64_t size, Access access, const void *site);
+                   uint64_t size, Access access);
   void checkGlobal(Thread &thread, const void *address, uint64_t size,
-                   Access access, const void *site);
+                   Access access);
   /// Whether `thread` is ordered behind the access `epoch`.
   bool knows(const Thread &thread, const Epoch &epoch) const;
   void checkRaces(const Thread &thread, Shadow &shadow, const void *address,
-                  uint64_t size, Access access, const void *site);
+                  uint64_t size, Access access);
   void checkRace(const Thread &thread, Cell &cell, Access access,
-                 const void *address, const void *site);
+                 const void *address);
   [[noreturn]] void failRace(const Thread &thread, const Epoch &other,
                              const char *otherDid, Access access,
-                             const void *address, const void *site);
+                             const void *address);
   [[noreturn]] void failUnderWay(const Thread &thread, const Block &block,
-                                 const std::byte *byte, Access access,
-                                 const void *site);
+                                 const std::byte *byte, Access access);
 
   Fiber scheduler;
   std::unique_ptr<ProductTile> tile = std::make_unique<ProductTile>();

@@ -11,7 +11,6 @@
 #include "codegen/sim/SimCode.h"
 #include "codegen/sim/SimTensorMap.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/HostMemory.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -97,21 +96,16 @@ absl::StatusOr<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t size) {
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>>
-SimDevice::allocateDense(uint64_t size) {
-  return allocate(size);
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>>
 SimDevice::share(absl::Span<const uint8_t> bytes) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
+                          HostDevice::share(bytes));
   return std::make_unique<RegisteredBuffer>(
-      std::make_unique<Buffer>(const_cast<uint8_t *>(bytes.data()),
-                               bytes.size()),
-      simulator.memory(), SimContents::ReadOnly);
+      std::move(memory), simulator.memory(), SimContents::ReadOnly);
 }
 
 absl::Status SimDevice::write(Buffer &buffer, uint64_t offset,
                               absl::Span<const uint8_t> bytes) {
-  LLAMAC_RETURN_IF_ERROR(writeHostMemory(buffer, offset, bytes));
+  LLAMAC_RETURN_IF_ERROR(HostDevice::write(buffer, offset, bytes));
   if (!bytes.empty())
     simulator.memory().markDefined(
         static_cast<uint8_t *>(buffer.address()) + offset, bytes.size());
@@ -122,12 +116,6 @@ absl::StatusOr<std::unique_ptr<Upload>> SimDevice::newUpload(uint64_t) {
   return newHostUpload([this](absl::Span<uint8_t> piece) {
     simulator.memory().markDefined(piece.data(), piece.size());
   });
-}
-
-absl::StatusOr<absl::Span<const uint8_t>>
-SimDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
-                std::vector<uint8_t> &) {
-  return readHostMemory(buffer, offset, size);
 }
 
 void SimDevice::rename(void *address, std::string name) {

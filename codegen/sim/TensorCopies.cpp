@@ -47,20 +47,19 @@ static RowPart rowPart(const TensorBox &box, uint32_t row) {
 }
 
 void Group::tensorLoad(std::byte *shared, const TensorBox &box,
-                       unsigned long *barrier, uint32_t ranks,
-                       const void *site) {
+                       unsigned long *barrier, uint32_t ranks) {
   Thread &self = *running;
   const TensorMapShape &shape = box.map.shape;
   if (box.map.mark != SimTensorMap::made)
-    fail(site, "a tensor copy whose map is none");
-  checkAlignment(shared, 128, "the destination of a tensor copy", site);
+    fail("a tensor copy whose map is none");
+  checkAlignment(shared, 128, "the destination of a tensor copy");
   if (!isSharedOf(*self.block, shared))
-    fail(site, absl::StrCat("out of bounds: a tensor copy to ",
-                            describeShared(*self.block, shared)));
+    fail(absl::StrCat("out of bounds: a tensor copy to ",
+                      describeShared(*self.block, shared)));
   if (checked())
     for (uint32_t row = 0; row < shape.boxRows; ++row)
       if (const RowPart part = rowPart(box, row); part.size > 0)
-        check(self, part.from, part.size, Access::Copy, site);
+        check(self, part.from, part.size, Access::Copy);
   // Of a block that has begun early, what arrives is what is there now.
   std::vector<std::byte> taken;
   if (isEarly(self)) {
@@ -76,19 +75,19 @@ void Group::tensorLoad(std::byte *shared, const TensorBox &box,
   const ptrdiff_t at =
       reinterpret_cast<std::byte *>(barrier) - self.block->shared;
   for (uint32_t mask = ranks ? ranks : 1u << own; mask; mask &= mask - 1) {
-    Block &block = peer(std::countr_zero(mask), site);
+    Block &block = peer(std::countr_zero(mask));
     auto *itsBarrier = reinterpret_cast<unsigned long *>(block.shared + at);
-    memoryBarrier(block, itsBarrier, site);
-    noteReached(block, site);
+    memoryBarrier(block, itsBarrier);
+    noteReached(block);
     const AsyncCopy copy{block.shared + to,
                          box.map.base,
                          static_cast<uint32_t>(shape.boxBytes()),
                          0,
-                         site,
+                         self.site,
                          taken};
-    checkProxy(self, block, copy.to, copy.size, site);
+    checkProxy(self, block, copy.to, copy.size);
     if (checked()) {
-      checkShared(self, block, copy.to, copy.size, Access::Write, site);
+      checkShared(self, block, copy.to, copy.size, Access::Write);
       std::fill_n(block.sharedState.begin() + to, copy.size,
                   ByteState::UnderWay);
       markCopied(block, copy.to, copy.size);

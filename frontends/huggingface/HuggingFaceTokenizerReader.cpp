@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ByteTokens.h"
+#include "frontends/Files.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
 #include "runtime/io/ByteCursor.h"
@@ -23,445 +24,384 @@
 
 namespace llamac {
 
-namespace {
+using nlohmann::json;
 
-using Json = nlohmann::json;
-
-constexpr JsonLimits tokenizerLimits = {.maxBytes = uint64_t{256} << 20,
-                                        .maxDepth = 64};
-
-class HuggingFaceReader {
-public:
-  explicit HuggingFaceReader(const JsonDocument &document)
-      : document(document) {}
-
-  absl::Status read(TokenizerData &data);
-
-  /// The id of a token by its text, ordinary or added.
-  std::optional<uint32_t> find(absl::string_view text) const;
-
-private:
-  absl::Status readPreTokenizer(TokenizerData &data) const;
-  absl::Status readModelOptions(const Json &model, TokenizerData &data) const;
-  absl::Status readVocabulary(const Json &model);
-  absl::Status readAddedTokens();
-  absl::Status fillTokens(TokenizerData &data) const;
-  absl::Status readMerges(const Json &model, TokenizerData &data) const;
-  absl::Status readPostProcessor(TokenizerData &data) const;
-  absl::Status readTemplate(const Json &processor, TokenizerData &data) const;
-
-  absl::StatusOr<uint32_t> readId(const Json &value, const Json &near,
-                                  absl::string_view field) const;
-  absl::Status fail(const Json &near, absl::string_view field,
-                    const absl::AlphaNum &expected,
-                    const absl::AlphaNum &got) const;
-  absl::Status unsupported(const Json &near, absl::string_view field,
-                           absl::string_view expected,
-                           absl::string_view got) const;
-
-  struct Token {
-    std::string text;
-    TokenType type;
-  };
-
-  const JsonDocument &document;
-  absl::flat_hash_map<uint32_t, Token> tokens;
-  absl::flat_hash_map<std::string, uint32_t> byText;
-};
-
-} // namespace
+static constexpr JsonLimits tokenizerLimits = {.maxBytes = uint64_t{256} << 20,
+                                               .maxDepth = 64};
 
 // The member `key` of `object`, or null where there is none.
-static const Json &member(const Json &object, const char *key) {
-  static const Json null;
+static const json &member(const json &object, const char *key) {
+  static const json null;
   if (!object.is_object())
     return null;
   const auto at = object.find(key);
   return at == object.end() ? null : *at;
 }
 
-// `value` for a message.
-static std::string show(const Json &value) {
-  return quoteForMessage(
-      value.is_string()
-          ? value.get_ref<const std::string &>()
-          : value.dump(-1, ' ', true, Json::error_handler_t::replace));
-}
-
-static bool isTrue(const Json &value) {
+static bool isTrue(const json &value) {
   return value.is_boolean() && value.get<bool>();
 }
 
-static bool isString(const Json &value, absl::string_view text) {
-  return value.is_string() && value.get_ref<const std::string &>() == text;
-}
-
-absl::Status HuggingFaceReader::fail(const Json &near, absl::string_view field,
-                                     const absl::AlphaNum &expected,
-                                     const absl::AlphaNum &got) const {
-  return malformed(document.file(), document.offsetOf(near), field, expected,
-                   got);
-}
-
-absl::Status HuggingFaceReader::unsupported(const Json &near,
-                                            absl::string_view field,
-                                            absl::string_view expected,
-                                            absl::string_view got) const {
-  return unsupportedError(absl::StrCat(document.file(), ":",
-                                       document.offsetOf(near), ": ", field,
-                                       ": expected ", expected, ", got ", got));
-}
-
-absl::StatusOr<uint32_t>
-HuggingFaceReader::readId(const Json &value, const Json &near,
-                          absl::string_view field) const {
-  if (value.is_number_unsigned() && value.get<uint64_t>() < maxVocabularySize)
-    return value.get<uint32_t>();
-  return fail(near, field, absl::StrCat("an id below ", maxVocabularySize),
-              show(value));
+// The string `value`, empty where it is none.
+static absl::string_view textOf(const json &value) {
+  return value.is_string()
+             ? absl::string_view(value.get_ref<const std::string &>())
+             : absl::string_view();
 }
 
 // Either one step or a Sequence of steps.
-static std::vector<const Json *> steps(const Json &value, const char *list) {
-  std::vector<const Json *> out;
-  if (!isString(member(value, "type"), "Sequence")) {
+static std::vector<const json *> steps(const json &value, const char *list) {
+  std::vector<const json *> out;
+  if (textOf(member(value, "type")) != "Sequence") {
     if (!value.is_null())
       out.push_back(&value);
     return out;
   }
-  const Json &sequence = member(value, list);
-  if (sequence.is_array())
-    for (const Json &step : sequence)
+  if (const json &sequence = member(value, list); sequence.is_array())
+    for (const json &step : sequence)
       out.push_back(&step);
   return out;
 }
 
-absl::Status HuggingFaceReader::readPreTokenizer(TokenizerData &data) const {
-  const Json &value = member(document.root(), "pre_tokenizer");
-  bool split = false, digits = false, byteLevel = false, useRegex = false;
-  for (const Json *step : steps(value, "pretokenizers")) {
-    const Json &type = member(*step, "type");
-    if (byteLevel)
-      return unsupported(value, "pre_tokenizer", "ByteLevel as the last step",
-                         show(type));
-    if (isString(type, "Split")) {
-      const Json &regex = member(member(*step, "pattern"), "Regex");
-      if (!isString(regex, llama3Pattern))
-        return unsupported(value, "pre_tokenizer.Split.pattern",
-                           "the pattern of Llama 3",
-                           show(member(*step, "pattern")));
-      if (!isString(member(*step, "behavior"), "Isolated") ||
-          isTrue(member(*step, "invert")))
-        return unsupported(value, "pre_tokenizer.Split.behavior",
-                           "Isolated, not inverted",
-                           show(member(*step, "behavior")));
-      split = true;
-    } else if (isString(type, "Digits")) {
-      if (!isTrue(member(*step, "individual_digits")))
-        return unsupported(value, "pre_tokenizer.Digits.individual_digits",
-                           "true", show(member(*step, "individual_digits")));
-      digits = true;
-    } else if (isString(type, "ByteLevel")) {
-      if (isTrue(member(*step, "add_prefix_space")))
-        return unsupported(value, "pre_tokenizer.ByteLevel.add_prefix_space",
-                           "false", "true");
-      byteLevel = true;
-      // The library's default is true.
-      const Json &flag = member(*step, "use_regex");
-      useRegex = flag.is_null() || isTrue(flag);
-    } else {
-      return unsupported(value, "pre_tokenizer.type",
-                         "Split, Digits or ByteLevel", show(type));
+namespace {
+
+// Keeps the first error; after one, what is read does not matter.
+class HuggingFaceReader {
+public:
+  HuggingFaceReader(const JsonDocument &document, TokenizerData &data)
+      : document(document), root(document.root()), data(data) {}
+
+  absl::Status read() {
+    expect(root.is_object(), root, "tokenizer.json", "an object",
+           root.type_name());
+    const json &normalizer = member(root, "normalizer");
+    support(steps(normalizer, "normalizers").empty(), normalizer, "normalizer",
+            "null", member(normalizer, "type"));
+    const json &decoder = member(root, "decoder");
+    const json &decoderType = member(decoder, "type");
+    support(decoder.is_null() || textOf(decoderType) == "ByteLevel", decoder,
+            "decoder.type", "ByteLevel", decoderType);
+    const json &model = member(root, "model");
+    expect(model.is_object(), root, "model", "an object", kindOf(model));
+    readModelOptions(model);
+    readPreTokenizer(member(root, "pre_tokenizer"));
+    readVocabulary(model);
+    readAddedTokens(member(root, "added_tokens"));
+    LLAMAC_RETURN_IF_ERROR(error);
+    fillTokens();
+    readMerges(model);
+    if (const json &unknown = member(model, "unk_token"); unknown.is_string())
+      data.unknownId = findToken(unknown, unknown, "model.unk_token");
+    readPostProcessor(member(root, "post_processor"));
+    return error;
+  }
+
+  /// tokenizer_config.json.
+  absl::Status readConfig(const NamedText &file);
+
+private:
+  static absl::string_view kindOf(const json &value) {
+    return value.is_null() ? "none" : value.type_name();
+  }
+
+  absl::Status problem(const json &near, absl::string_view field,
+                       const absl::AlphaNum &expected,
+                       const absl::AlphaNum &got) const {
+    return malformed(document.file(), document.offsetOf(near), field, expected,
+                     got);
+  }
+  // Errors near `near` unless `holds`: a bad file, or what is not supported.
+  void expect(bool holds, const json &near, absl::string_view field,
+              absl::string_view expected, absl::string_view got) {
+    if (!holds)
+      error.Update(problem(near, field, expected, got));
+  }
+  void support(bool holds, const json &near, absl::string_view field,
+               absl::string_view expected, const json &got) {
+    if (!holds)
+      error.Update(unsupportedError(
+          problem(near, field, expected, jsonForMessage(got)).message()));
+  }
+
+  uint32_t readId(const json &value, const json &near,
+                  absl::string_view field) {
+    if (value.is_number_unsigned() && value.get<uint64_t>() < maxVocabularySize)
+      return value.get<uint32_t>();
+    error.Update(problem(near, field,
+                         absl::StrCat("an id below ", maxVocabularySize),
+                         jsonForMessage(value)));
+    return 0;
+  }
+
+  // The id of a token by its text, ordinary or added; nothing and an error
+  // where there is none.
+  std::optional<uint32_t> findToken(const json &text, const json &near,
+                                    absl::string_view field) {
+    const auto at = byText.find(textOf(text));
+    if (at != byText.end())
+      return at->second;
+    error.Update(problem(near, field, "a token of the vocabulary",
+                         jsonForMessage(text)));
+    return std::nullopt;
+  }
+
+  void readPreTokenizer(const json &value) {
+    bool split = false, digits = false, byteLevel = false, useRegex = false;
+    for (const json *step : steps(value, "pretokenizers")) {
+      const json &type = member(*step, "type");
+      support(!byteLevel, value, "pre_tokenizer", "ByteLevel as the last step",
+              type);
+      if (textOf(type) == "Split") {
+        const json &pattern = member(*step, "pattern");
+        const json &behavior = member(*step, "behavior");
+        support(textOf(member(pattern, "Regex")) == llama3Pattern, value,
+                "pre_tokenizer.Split.pattern", "the pattern of Llama 3",
+                pattern);
+        support(textOf(behavior) == "Isolated" &&
+                    !isTrue(member(*step, "invert")),
+                value, "pre_tokenizer.Split.behavior", "Isolated, not inverted",
+                behavior);
+        split = true;
+      } else if (textOf(type) == "Digits") {
+        const json &individual = member(*step, "individual_digits");
+        support(isTrue(individual), value,
+                "pre_tokenizer.Digits.individual_digits", "true", individual);
+        digits = true;
+      } else if (textOf(type) == "ByteLevel") {
+        const json &prefix = member(*step, "add_prefix_space");
+        support(!isTrue(prefix), value,
+                "pre_tokenizer.ByteLevel.add_prefix_space", "false", prefix);
+        byteLevel = true;
+        // The library's default is true.
+        const json &flag = member(*step, "use_regex");
+        useRegex = flag.is_null() || isTrue(flag);
+      } else {
+        support(false, value, "pre_tokenizer.type",
+                "Split, Digits or ByteLevel", type);
+      }
     }
+    if (byteLevel && split && !digits && !useRegex)
+      data.preTokenizer = PreTokenizerKind::Llama3;
+    else if (byteLevel && !split && useRegex)
+      data.preTokenizer =
+          digits ? PreTokenizerKind::SmolLM : PreTokenizerKind::Gpt2;
+    else
+      error.Update(unsupportedError(
+          problem(value, "pre_tokenizer",
+                  "the steps of Llama 3, GPT-2 or SmolLM",
+                  byteLevel ? "another sequence" : "no ByteLevel")
+              .message()));
   }
-  if (byteLevel && split && !digits && !useRegex)
-    data.preTokenizer = PreTokenizerKind::Llama3;
-  else if (byteLevel && !split && digits && useRegex)
-    data.preTokenizer = PreTokenizerKind::SmolLM;
-  else if (byteLevel && !split && !digits && useRegex)
-    data.preTokenizer = PreTokenizerKind::Gpt2;
-  else
-    return unsupported(value, "pre_tokenizer",
-                       "the steps of Llama 3, GPT-2 or SmolLM",
-                       byteLevel ? "another sequence" : "no ByteLevel");
-  return absl::OkStatus();
-}
 
-absl::Status HuggingFaceReader::readModelOptions(const Json &model,
-                                                 TokenizerData &data) const {
-  const Json &type = member(model, "type");
-  // Old files of GPT-2's kind do not name the type.
-  if (!isString(type, "BPE") && !type.is_null())
-    return unsupported(type, "model.type", "BPE", show(type));
-  for (const char *key :
-       {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
-    const Json &value = member(model, key);
-    const bool none = value.is_null() || isString(value, "") ||
-                      (value.is_number() && value.get<double>() == 0.0);
-    if (!none)
-      return unsupported(value, absl::StrCat("model.", key), "null",
-                         show(value));
+  void readModelOptions(const json &model) {
+    // Old files of GPT-2's kind do not name the type.
+    const json &type = member(model, "type");
+    support(textOf(type) == "BPE" || type.is_null(), type, "model.type", "BPE",
+            type);
+    for (const char *key :
+         {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
+      const json &value = member(model, key);
+      support(value.is_null() || value == "" ||
+                  (value.is_number() && value.get<double>() == 0.0),
+              value, absl::StrCat("model.", key), "null", value);
+    }
+    for (const char *key : {"byte_fallback", "fuse_unk"}) {
+      const json &value = member(model, key);
+      support(!isTrue(value), value, absl::StrCat("model.", key), "false",
+              value);
+    }
+    data.kind = TokenizerKind::BytePair;
+    data.flags.wholeWordFirst = isTrue(member(model, "ignore_merges"));
   }
-  for (const char *key : {"byte_fallback", "fuse_unk"})
-    if (isTrue(member(model, key)))
-      return unsupported(member(model, key), absl::StrCat("model.", key),
-                         "false", "true");
-  data.flags.wholeWordFirst = isTrue(member(model, "ignore_merges"));
-  return absl::OkStatus();
-}
 
-absl::Status HuggingFaceReader::readVocabulary(const Json &model) {
-  const Json &vocabulary = member(model, "vocab");
-  if (!vocabulary.is_object() || vocabulary.empty())
-    return fail(model, "model.vocab", "an object of tokens and ids",
-                vocabulary.is_null() ? "none" : vocabulary.type_name());
-  tokens.reserve(vocabulary.size());
-  byText.reserve(vocabulary.size());
-  for (const auto &entry : vocabulary.items()) {
-    const std::string field = "model.vocab." + quoteForMessage(entry.key());
-    LLAMAC_ASSIGN_OR_RETURN(const uint32_t id,
-                            readId(entry.value(), entry.value(), field));
-    const auto [at, isNew] =
-        tokens.try_emplace(id, Token{entry.key(), TokenType::Normal});
-    if (!isNew)
-      return fail(
-          entry.value(), field, "an id of its own",
-          absl::StrCat(id, ", that of ", quoteForMessage(at->second.text)));
-    byText.emplace(entry.key(), id);
-  }
-  return absl::OkStatus();
-}
+  struct Token {
+    std::string text;
+    TokenType type;
+  };
 
-absl::Status HuggingFaceReader::readAddedTokens() {
-  const Json &added = member(document.root(), "added_tokens");
-  if (added.is_null())
-    return absl::OkStatus();
-  if (!added.is_array())
-    return fail(added, "added_tokens", "an array", added.type_name());
-  for (size_t i = 0; i < added.size(); ++i) {
-    const Json &entry = added[i];
-    const std::string field = absl::StrCat("added_tokens[", i, "]");
-    const Json &content = member(entry, "content");
-    if (!content.is_string() || content.get_ref<const std::string &>().empty())
-      return fail(added, field + ".content", "a string", show(content));
-    const std::string &text = content.get_ref<const std::string &>();
-    const Json &idValue = member(entry, "id");
-    LLAMAC_ASSIGN_OR_RETURN(const uint32_t id,
-                            readId(idValue, added, field + ".id"));
-    for (const char *key : {"single_word", "lstrip", "rstrip"})
-      if (isTrue(member(entry, key)))
-        return unsupported(added, absl::StrCat(field, ".", key), "false",
-                           "true");
-    const TokenType type =
-        isTrue(member(entry, "special")) ? TokenType::Control : TokenType::User;
+  // Adds a token; an added one may have the id of an ordinary one of its text.
+  void addToken(uint32_t id, const std::string &text, TokenType type,
+                const json &near, absl::string_view field) {
     const auto [at, isNew] = tokens.try_emplace(id, Token{text, type});
-    if (!isNew &&
-        (at->second.text != text || at->second.type != TokenType::Normal))
-      return fail(
-          added, field + ".id", "an id of its own",
-          absl::StrCat(id, ", that of ", quoteForMessage(at->second.text)));
+    if (!isNew && (type == TokenType::Normal || at->second.text != text ||
+                   at->second.type != TokenType::Normal))
+      error.Update(problem(
+          near, field, "an id of its own",
+          absl::StrCat(id, ", that of ", quoteForMessage(at->second.text))));
     at->second.type = type;
     byText.emplace(text, id);
   }
-  return absl::OkStatus();
-}
 
-// Ids need not be without gaps: a gap is a token that never occurs. But a
-// lone huge id must not make a huge table.
-absl::Status HuggingFaceReader::fillTokens(TokenizerData &data) const {
-  const ByteLevelSpelling spelling;
-  uint32_t largest = 0;
-  for (const auto &[id, token] : tokens)
-    largest = std::max(largest, id);
-  if (largest >= 2 * tokens.size() + 65536)
-    return fail(document.root(), "model.vocab",
-                absl::StrCat("ids near its ", tokens.size(), " tokens"),
-                largest);
-  data.tokens.assign(largest + 1, "");
-  data.types.assign(largest + 1, TokenType::Unused);
-  for (const auto &[id, token] : tokens) {
-    data.types[id] = token.type;
-    data.tokens[id] = token.text;
-    if (token.type != TokenType::Normal)
-      continue;
-    // A token that is not spelled in bytes stands for its text, and merging
-    // bytes never makes it.
-    const std::optional<std::string> bytes = spelling.bytes(token.text);
-    if (bytes && !bytes->empty())
-      data.tokens[id] = *bytes;
-    else
-      data.types[id] = TokenType::Unused;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status HuggingFaceReader::readMerges(const Json &model,
-                                           TokenizerData &data) const {
-  const Json &merges = member(model, "merges");
-  if (!merges.is_array())
-    return fail(model, "model.merges", "an array",
-                merges.is_null() ? "none" : merges.type_name());
-  for (uint32_t rank = 0; rank < merges.size(); ++rank) {
-    const Json &merge = merges[rank];
-    const std::string field = absl::StrCat("model.merges[", rank, "]");
-    std::string left, right;
-    if (merge.is_string()) {
-      const std::string &text = merge.get_ref<const std::string &>();
-      const size_t space = text.find(' ');
-      if (space == std::string::npos)
-        return fail(merges, field, "two tokens", show(merge));
-      left = text.substr(0, space);
-      right = text.substr(space + 1);
-    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
-               merge[1].is_string()) {
-      left = merge[0].get<std::string>();
-      right = merge[1].get<std::string>();
-    } else {
-      return fail(merges, field, "two tokens", show(merge));
+  void readVocabulary(const json &model) {
+    const json &vocabulary = member(model, "vocab");
+    expect(vocabulary.is_object() && !vocabulary.empty(), model, "model.vocab",
+           "an object of tokens and ids", kindOf(vocabulary));
+    if (!error.ok())
+      return;
+    tokens.reserve(vocabulary.size());
+    byText.reserve(vocabulary.size());
+    for (const auto &[text, value] : vocabulary.items()) {
+      const std::string field = "model.vocab." + quoteForMessage(text);
+      addToken(readId(value, value, field), text, TokenType::Normal, value,
+               field);
     }
-    uint32_t ids[3];
-    size_t found = 0;
-    for (const std::string &text : {left, right, left + right}) {
-      const auto at = byText.find(text);
-      if (at == byText.end())
-        return fail(merges, field, "tokens of the vocabulary",
-                    quoteForMessage(text));
-      ids[found++] = at->second;
+  }
+
+  void readAddedTokens(const json &added) {
+    expect(added.is_null() || added.is_array(), added, "added_tokens",
+           "an array", kindOf(added));
+    for (size_t i = 0; error.ok() && i < added.size(); ++i) {
+      const json &entry = added[i];
+      const std::string field = absl::StrCat("added_tokens[", i, "]");
+      const json &content = member(entry, "content");
+      expect(!textOf(content).empty(), added, field + ".content", "a string",
+             jsonForMessage(content));
+      const uint32_t id = readId(member(entry, "id"), added, field + ".id");
+      for (const char *key : {"single_word", "lstrip", "rstrip"})
+        support(!isTrue(member(entry, key)), added,
+                absl::StrCat(field, ".", key), "false", member(entry, key));
+      addToken(id, std::string(textOf(content)),
+               isTrue(member(entry, "special")) ? TokenType::Control
+                                                : TokenType::User,
+               added, field + ".id");
     }
-    data.merges.push_back({ids[0], ids[1], rank, ids[2]});
   }
-  return absl::OkStatus();
-}
 
-// A template that puts one special token before the text: begin of sequence.
-absl::Status HuggingFaceReader::readTemplate(const Json &processor,
-                                             TokenizerData &data) const {
-  const Json &single = member(processor, "single");
-  const Json &near = member(document.root(), "post_processor");
-  if (!single.is_array())
-    return fail(near, "post_processor.single", "an array", show(single));
-  bool sequenceSeen = false;
-  for (const Json &piece : single) {
-    if (!member(piece, "Sequence").is_null()) {
-      sequenceSeen = true;
-      continue;
+  // Ids need not be without gaps: a gap is a token that never occurs. But a
+  // lone huge id must not make a huge table.
+  void fillTokens() {
+    const ByteLevelSpelling spelling;
+    uint32_t largest = 0;
+    for (const auto &[id, token] : tokens)
+      largest = std::max(largest, id);
+    expect(largest < 2 * tokens.size() + 65536, root, "model.vocab",
+           absl::StrCat("ids near its ", tokens.size(), " tokens"),
+           absl::StrCat(largest));
+    if (!error.ok())
+      return;
+    data.tokens.assign(largest + 1, "");
+    data.types.assign(largest + 1, TokenType::Unused);
+    for (const auto &[id, token] : tokens) {
+      data.types[id] = token.type;
+      data.tokens[id] = token.text;
+      if (token.type != TokenType::Normal)
+        continue;
+      // A token that is not spelled in bytes stands for its text, and merging
+      // bytes never makes it.
+      const std::optional<std::string> bytes = spelling.bytes(token.text);
+      if (bytes && !bytes->empty())
+        data.tokens[id] = *bytes;
+      else
+        data.types[id] = TokenType::Unused;
     }
-    const Json &name = member(member(piece, "SpecialToken"), "id");
-    if (!name.is_string())
-      return fail(near, "post_processor.single",
-                  "special tokens and the sequence", show(piece));
-    const std::optional<uint32_t> id =
-        find(name.get_ref<const std::string &>());
-    if (!id)
-      return fail(near, "post_processor.single", "a token of the vocabulary",
-                  show(name));
-    if (sequenceSeen || data.flags.addBos)
-      return unsupported(near, "post_processor.single",
-                         "one special token before the text", show(single));
-    data.flags.addBos = true;
-    data.bosId = id;
   }
-  return absl::OkStatus();
-}
 
-absl::Status HuggingFaceReader::readPostProcessor(TokenizerData &data) const {
-  const Json &value = member(document.root(), "post_processor");
-  for (const Json *step : steps(value, "processors")) {
-    const Json &type = member(*step, "type");
-    if (isString(type, "TemplateProcessing"))
-      LLAMAC_RETURN_IF_ERROR(readTemplate(*step, data));
-    else if (!isString(type, "ByteLevel")) // Moves offsets alone.
-      return unsupported(value, "post_processor.type",
-                         "ByteLevel or TemplateProcessing", show(type));
+  void readMerges(const json &model) {
+    const json &merges = member(model, "merges");
+    expect(merges.is_array(), model, "model.merges", "an array",
+           kindOf(merges));
+    for (uint32_t rank = 0; error.ok() && rank < merges.size(); ++rank) {
+      const json &merge = merges[rank];
+      const std::string field = absl::StrCat("model.merges[", rank, "]");
+      absl::string_view left = textOf(merge), right;
+      if (const size_t space = left.find(' '); space != left.npos) {
+        right = left.substr(space + 1);
+        left = left.substr(0, space);
+      } else if (merge.is_array() && merge.size() == 2 &&
+                 merge[0].is_string() && merge[1].is_string()) {
+        left = textOf(merge[0]);
+        right = textOf(merge[1]);
+      } else {
+        error.Update(
+            problem(merges, field, "two tokens", jsonForMessage(merge)));
+      }
+      uint32_t ids[3] = {};
+      size_t found = 0;
+      for (const std::string &text :
+           {std::string(left), std::string(right), absl::StrCat(left, right)}) {
+        const auto at = byText.find(text);
+        if (at != byText.end())
+          ids[found++] = at->second;
+        else
+          error.Update(problem(merges, field, "tokens of the vocabulary",
+                               quoteForMessage(text)));
+      }
+      data.merges.push_back({ids[0], ids[1], rank, ids[2]});
+    }
   }
-  return absl::OkStatus();
-}
 
-absl::Status HuggingFaceReader::read(TokenizerData &data) {
-  if (!document.root().is_object())
-    return fail(document.root(), "tokenizer.json", "an object",
-                document.root().type_name());
-  const Json &normalizer = member(document.root(), "normalizer");
-  if (!steps(normalizer, "normalizers").empty())
-    return unsupported(normalizer, "normalizer", "null",
-                       show(member(normalizer, "type")));
-  const Json &decoder = member(document.root(), "decoder");
-  if (!decoder.is_null() && !isString(member(decoder, "type"), "ByteLevel"))
-    return unsupported(decoder, "decoder.type", "ByteLevel",
-                       show(member(decoder, "type")));
-  const Json &model = member(document.root(), "model");
-  if (!model.is_object())
-    return fail(document.root(), "model", "an object",
-                model.is_null() ? "none" : model.type_name());
-  data.kind = TokenizerKind::BytePair;
-  LLAMAC_RETURN_IF_ERROR(readModelOptions(model, data));
-  LLAMAC_RETURN_IF_ERROR(readPreTokenizer(data));
-  LLAMAC_RETURN_IF_ERROR(readVocabulary(model));
-  LLAMAC_RETURN_IF_ERROR(readAddedTokens());
-  LLAMAC_RETURN_IF_ERROR(fillTokens(data));
-  LLAMAC_RETURN_IF_ERROR(readMerges(model, data));
-  const Json &unknown = member(model, "unk_token");
-  if (unknown.is_string()) {
-    data.unknownId = find(unknown.get_ref<const std::string &>());
-    if (!data.unknownId)
-      return fail(unknown, "model.unk_token", "a token of the vocabulary",
-                  show(unknown));
+  // A template that puts one special token before the text: begin of sequence.
+  void readTemplate(const json &single, const json &near) {
+    constexpr absl::string_view field = "post_processor.single";
+    expect(single.is_array(), near, field, "an array", jsonForMessage(single));
+    bool sequenceSeen = false;
+    for (size_t i = 0; error.ok() && i < single.size(); ++i) {
+      if (!member(single[i], "Sequence").is_null()) {
+        sequenceSeen = true;
+        continue;
+      }
+      const json &name = member(member(single[i], "SpecialToken"), "id");
+      expect(name.is_string(), near, field, "special tokens and the sequence",
+             jsonForMessage(single[i]));
+      data.bosId = findToken(name, near, field);
+      support(!sequenceSeen && !data.flags.addBos, near, field,
+              "one special token before the text", single);
+      data.flags.addBos = true;
+    }
   }
-  return readPostProcessor(data);
-}
 
-std::optional<uint32_t> HuggingFaceReader::find(absl::string_view text) const {
-  const auto at = byText.find(text);
-  return at == byText.end() ? std::nullopt : std::optional(at->second);
-}
+  void readPostProcessor(const json &value) {
+    for (const json *step : steps(value, "processors")) {
+      const json &type = member(*step, "type");
+      if (textOf(type) == "TemplateProcessing")
+        readTemplate(member(*step, "single"), value);
+      else // ByteLevel moves offsets alone.
+        support(textOf(type) == "ByteLevel", value, "post_processor.type",
+                "ByteLevel or TemplateProcessing", type);
+    }
+  }
 
-// A token of tokenizer_config.json: its text, or an object with `content`.
-static absl::StatusOr<std::optional<uint32_t>>
-configToken(const JsonDocument &config, const HuggingFaceReader &vocabulary,
-            const char *key) {
-  const Json &value = member(config.root(), key);
-  if (value.is_null())
-    return std::nullopt;
-  const Json &content = value.is_object() ? member(value, "content") : value;
-  if (!content.is_string())
-    return malformed(config.file(), config.offsetOf(value), key,
-                     "the text of a token", show(value));
-  const std::optional<uint32_t> id =
-      vocabulary.find(content.get_ref<const std::string &>());
-  if (!id)
-    return malformed(config.file(), config.offsetOf(value), key,
-                     "a token of the vocabulary", show(content));
-  return id;
-}
+  const JsonDocument &document;
+  const json &root;
+  TokenizerData &data;
+  absl::Status error;
+  absl::flat_hash_map<uint32_t, Token> tokens;
+  absl::flat_hash_map<std::string, uint32_t> byText;
+};
+
+} // namespace
 
 // chat_template: its text, or a list of named ones, of which "default" counts.
-static std::string configTemplate(const Json &value) {
-  if (value.is_string())
-    return value.get<std::string>();
+static absl::string_view configTemplate(const json &value) {
   if (value.is_array())
-    for (const Json &entry : value)
-      if (isString(member(entry, "name"), "default") &&
+    for (const json &entry : value)
+      if (textOf(member(entry, "name")) == "default" &&
           member(entry, "template").is_string())
-        return member(entry, "template").get<std::string>();
-  return "";
+        return textOf(member(entry, "template"));
+  return textOf(value);
 }
 
-static absl::Status readTokenizerConfig(const NamedText &file,
-                                        const HuggingFaceReader &vocabulary,
-                                        TokenizerData &data) {
+absl::Status HuggingFaceReader::readConfig(const NamedText &file) {
   LLAMAC_ASSIGN_OR_RETURN(const JsonDocument config,
                           parseJson(file.file, file.text, tokenizerLimits));
-  LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(config));
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<uint32_t> bos,
-                          configToken(config, vocabulary, "bos_token"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<uint32_t> eos,
-                          configToken(config, vocabulary, "eos_token"));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::root(config));
+  // A token is its text, or an object with `content`.
+  for (const auto &[key, id] : {std::pair("bos_token", &data.bosId),
+                                std::pair("eos_token", &data.eosId)}) {
+    const json &value = member(config.root(), key);
+    if (value.is_null())
+      continue;
+    const json &content = value.is_object() ? member(value, "content") : value;
+    if (!content.is_string())
+      return object.fail(key, "the text of a token", jsonForMessage(value));
+    const auto at = byText.find(textOf(content));
+    if (at == byText.end())
+      return object.fail(key, "a token of the vocabulary",
+                         jsonForMessage(content));
+    *id = at->second;
+  }
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<bool> addBos,
-                          root.optionalBool("add_bos_token"));
-  if (bos)
-    data.bosId = bos;
-  if (eos)
-    data.eosId = eos;
+                          object.optionalBool("add_bos_token"));
   data.flags.addBos = addBos.value_or(data.flags.addBos);
   if (data.flags.addBos && !data.bosId)
     return malformed(file.file, 0, "bos_token",
@@ -470,29 +410,27 @@ static absl::Status readTokenizerConfig(const NamedText &file,
   return absl::OkStatus();
 }
 
-static absl::Status readGenerationConfig(const NamedText &file,
-                                         TokenizerData &data) {
+// generation_config.json: the first id of each kind where no other file has
+// one, and ids that end a text.
+static absl::Status readTokenIds(const NamedText &file, TokenizerData &data) {
   LLAMAC_ASSIGN_OR_RETURN(const JsonDocument config,
                           parseJson(file.file, file.text, tokenizerLimits));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(config));
   const int64_t n = static_cast<int64_t>(data.tokens.size());
-  const std::string idBelow = absl::StrCat("an id below ", n);
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> ends,
-                          root.intOrInts("eos_token_id"));
-  for (int64_t id : ends) {
-    if (id < 0 || id >= n)
-      return root.fail("eos_token_id", idBelow, absl::StrCat(id));
-    data.stopIds.push_back(static_cast<uint32_t>(id));
+  for (const auto &[key, first] : {std::pair("eos_token_id", &data.eosId),
+                                   std::pair("bos_token_id", &data.bosId)}) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> ids,
+                            root.intOrInts(key));
+    for (int64_t id : ids) {
+      if (id < 0 || id >= n)
+        return root.fail(key, absl::StrCat("an id below ", n),
+                         absl::StrCat(id));
+      if (first == &data.eosId)
+        data.stopIds.push_back(static_cast<uint32_t>(id));
+    }
+    if (!*first && !ids.empty())
+      *first = static_cast<uint32_t>(ids.front());
   }
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> begins,
-                          root.intOrInts("bos_token_id"));
-  for (int64_t id : begins)
-    if (id < 0 || id >= n)
-      return root.fail("bos_token_id", idBelow, absl::StrCat(id));
-  if (!data.eosId && !ends.empty())
-    data.eosId = data.stopIds.front();
-  if (!data.bosId && !begins.empty())
-    data.bosId = static_cast<uint32_t>(begins.front());
   return absl::OkStatus();
 }
 
@@ -501,14 +439,13 @@ buildHuggingFaceBlob(const HuggingFaceFiles &files) {
   LLAMAC_ASSIGN_OR_RETURN(
       const JsonDocument document,
       parseJson(files.tokenizer.file, files.tokenizer.text, tokenizerLimits));
-  HuggingFaceReader reader(document);
   TokenizerData data;
-  LLAMAC_RETURN_IF_ERROR(reader.read(data));
+  HuggingFaceReader reader(document, data);
+  LLAMAC_RETURN_IF_ERROR(reader.read());
   if (files.tokenizerConfig)
-    LLAMAC_RETURN_IF_ERROR(
-        readTokenizerConfig(*files.tokenizerConfig, reader, data));
+    LLAMAC_RETURN_IF_ERROR(reader.readConfig(*files.tokenizerConfig));
   if (files.generationConfig)
-    LLAMAC_RETURN_IF_ERROR(readGenerationConfig(*files.generationConfig, data));
+    LLAMAC_RETURN_IF_ERROR(readTokenIds(*files.generationConfig, data));
   if (files.chatTemplate)
     data.chatTemplate = std::string(files.chatTemplate->text);
   return writeTokenizerBlob(std::move(data), files.tokenizer.file);

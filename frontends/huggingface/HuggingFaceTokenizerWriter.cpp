@@ -6,14 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//
 // Tokens and merges of a "gpt2" vocabulary already have the spelling that
 // tokenizer.json uses. What GGUF says by a name, how words are cut, becomes
 // the steps that the name stands for.
 //
 //===----------------------------------------------------------------------===//
-
-#include "frontends/huggingface/HuggingFaceTokenizerWriter.h"
 
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
@@ -104,9 +101,9 @@ absl::Status writeHuggingFaceTokenizer(const GgufReader &reader,
         reader.file()->path(), ": tokenizer.ggml.model: expected gpt2, which "
                                "can become tokenizer.json, got llama"));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> tokens,
-                          reader.getStrings("tokenizer.ggml.tokens"));
+                          reader.strings("tokenizer.ggml.tokens"));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> merges,
-                          reader.getStrings("tokenizer.ggml.merges"));
+                          reader.strings("tokenizer.ggml.merges"));
   OrderedJson vocabulary = OrderedJson::object();
   for (size_t id = 0; id < tokens.size(); ++id)
     vocabulary.push_back({text(tokens[id]), id});

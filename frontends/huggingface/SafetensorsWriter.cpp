@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/huggingface/SafetensorsWriter.h"
-
+#include "frontends/TensorFiles.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 

@@ -13,7 +13,6 @@
 #include "runtime/io/ByteCursor.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 
 namespace llamac {
 
@@ -52,16 +51,11 @@ absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &file) {
   data.kind = TokenizerKind::SentencePiece;
   for (uint32_t id = 0; id < model.size(); ++id) {
     const TokenType type = tokenType(model.type(id));
-    std::string bytes =
-        absl::StrReplaceAll(model.piece(id), {{"\xE2\x96\x81", " "}});
-    if (type == TokenType::Byte) {
-      const std::optional<uint8_t> byte = parseByteToken(model.piece(id));
-      if (!byte)
-        return malformed(file.file, 0, absl::StrCat("piece ", id),
-                         "<0x00> to <0xFF>", quoteForMessage(model.piece(id)));
-      bytes.assign(1, static_cast<char>(*byte));
-    }
-    data.tokens.push_back(std::move(bytes));
+    std::optional<std::string> bytes = pieceBytes(model.piece(id), type);
+    if (!bytes)
+      return malformed(file.file, 0, absl::StrCat("piece ", id),
+                       "<0x00> to <0xFF>", quoteForMessage(model.piece(id)));
+    data.tokens.push_back(*std::move(bytes));
     data.types.push_back(type);
   }
   data.bosId = optionalId(model.bosId());

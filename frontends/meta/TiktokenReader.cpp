@@ -18,94 +18,70 @@
 #include "runtime/io/ByteCursor.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include <algorithm>
 #include <tuple>
 
 namespace llamac {
 
-namespace {
-
 using TokenMap = absl::flat_hash_map<absl::string_view, uint32_t>;
 
-/// Reads the lines of one file.
-class TiktokenLines {
-public:
-  explicit TiktokenLines(const NamedText &model) : model(model) {}
+namespace {
 
-  /// The tokens by rank.
-  absl::StatusOr<std::vector<std::string>> read();
-
-private:
-  struct Line {
-    size_t offset;
-    std::string token;
-    uint64_t rank;
-  };
-
-  absl::StatusOr<Line> parse(size_t offset, absl::string_view line) const;
-  absl::StatusOr<std::string> parseToken(size_t offset,
-                                         absl::string_view base64) const;
-
-  const NamedText &model;
+struct TiktokenLine {
+  size_t offset;
+  std::string token;
+  uint64_t rank;
 };
 
 } // namespace
 
-// Strict base64: its alphabet alone, padded to a multiple of four.
-absl::StatusOr<std::string>
-TiktokenLines::parseToken(size_t offset, absl::string_view base64) const {
-  const bool alphabet =
-      std::all_of(base64.begin(), base64.end(), [](unsigned char c) {
-        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-               (c >= 'a' && c <= 'z') || c == '+' || c == '/' || c == '=';
-      });
-  std::string token;
-  if (base64.empty() || base64.size() % 4 != 0 || !alphabet ||
-      !absl::Base64Unescape(base64, &token))
-    return malformed(model.file, offset, "token", "base64",
-                     quoteForMessage(base64));
-  if (token.empty() || token.size() > maxTokenBytes)
-    return malformed(model.file, offset, "token",
-                     absl::StrCat("1 to ", maxTokenBytes, " bytes"),
-                     token.size());
-  return token;
-}
-
-absl::StatusOr<TiktokenLines::Line>
-TiktokenLines::parse(size_t offset, absl::string_view line) const {
-  const size_t space = line.find(' ');
+// `text` is a line "base64 rank" at `offset` in `file`. The base64 is strict:
+// its alphabet alone, padded to a multiple of four.
+static absl::StatusOr<TiktokenLine>
+parseLine(absl::string_view file, size_t offset, absl::string_view text) {
+  const size_t space = text.find(' ');
   if (space == absl::string_view::npos)
-    return malformed(model.file, offset, "line", "\"base64 rank\"",
-                     quoteForMessage(line));
-  Line parsed = {offset, {}, 0};
-  LLAMAC_ASSIGN_OR_RETURN(parsed.token,
-                          parseToken(offset, line.substr(0, space)));
-  const absl::string_view rank = line.substr(space + 1);
-  const bool digits =
-      !rank.empty() && std::all_of(rank.begin(), rank.end(),
-                                   [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits || !absl::SimpleAtoi(rank, &parsed.rank) ||
-      parsed.rank >= maxVocabularySize)
-    return malformed(model.file, offset + space + 1, "rank",
+    return malformed(file, offset, "line", "\"base64 rank\"",
+                     quoteForMessage(text));
+  TiktokenLine line = {offset, {}, 0};
+  const absl::string_view base64 = text.substr(0, space);
+  const bool alphabet = std::all_of(base64.begin(), base64.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '+' || c == '/' || c == '=';
+  });
+  if (base64.empty() || base64.size() % 4 != 0 || !alphabet ||
+      !absl::Base64Unescape(base64, &line.token))
+    return malformed(file, offset, "token", "base64", quoteForMessage(base64));
+  if (line.token.empty() || line.token.size() > maxTokenBytes)
+    return malformed(file, offset, "token",
+                     absl::StrCat("1 to ", maxTokenBytes, " bytes"),
+                     line.token.size());
+  const absl::string_view rank = text.substr(space + 1);
+  if (!std::all_of(rank.begin(), rank.end(), absl::ascii_isdigit) ||
+      !absl::SimpleAtoi(rank, &line.rank) || line.rank >= maxVocabularySize)
+    return malformed(file, offset + space + 1, "rank",
                      absl::StrCat("a number below ", maxVocabularySize),
                      quoteForMessage(rank));
-  return parsed;
+  return line;
 }
 
-absl::StatusOr<std::vector<std::string>> TiktokenLines::read() {
-  std::vector<Line> lines;
-  const absl::string_view text = model.text;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    absl::string_view line = text.substr(begin, end - begin);
-    if (!line.empty() && line.back() == '\r')
-      line.remove_suffix(1);
+// The tokens by rank.
+static absl::StatusOr<std::vector<std::string>>
+readTiktoken(const NamedText &model) {
+  std::vector<TiktokenLine> lines;
+  for (size_t begin = 0; begin < model.text.size();) {
+    const size_t end =
+        std::min(model.text.find('\n', begin), model.text.size());
+    const absl::string_view line =
+        absl::StripSuffix(model.text.substr(begin, end - begin), "\r");
     if (!line.empty()) {
-      LLAMAC_ASSIGN_OR_RETURN(Line parsed, parse(begin, line));
+      LLAMAC_ASSIGN_OR_RETURN(TiktokenLine parsed,
+                              parseLine(model.file, begin, line));
       lines.push_back(std::move(parsed));
     }
     begin = end + 1;
@@ -113,11 +89,12 @@ absl::StatusOr<std::vector<std::string>> TiktokenLines::read() {
   if (lines.empty())
     return malformed(model.file, 0, "tokens", "lines \"base64 rank\"", "none");
 
-  std::sort(lines.begin(), lines.end(), [](const Line &a, const Line &b) {
-    return std::tie(a.rank, a.offset) < std::tie(b.rank, b.offset);
-  });
+  std::sort(lines.begin(), lines.end(),
+            [](const TiktokenLine &a, const TiktokenLine &b) {
+              return std::tie(a.rank, a.offset) < std::tie(b.rank, b.offset);
+            });
   std::vector<std::string> tokens;
-  for (Line &line : lines) {
+  for (TiktokenLine &line : lines) {
     if (line.rank < tokens.size())
       return malformed(model.file, line.offset, "rank", "each rank once",
                        absl::StrCat(line.rank, " again"));
@@ -176,8 +153,7 @@ static constexpr absl::string_view namedSpecials[] = {
     "<|eom_id|>",
     "<|eot_id|>",
     "<|python_tag|>",
-    "<|image|>",
-};
+    "<|image|>"};
 
 static void addLlama3Specials(uint32_t count, TokenizerData &data) {
   uint32_t reserved = 2;
@@ -193,7 +169,7 @@ static void addLlama3Specials(uint32_t count, TokenizerData &data) {
 absl::StatusOr<std::string> buildTiktokenBlob(const NamedText &model,
                                               uint32_t numSpecial) {
   TokenizerData data;
-  LLAMAC_ASSIGN_OR_RETURN(data.tokens, TiktokenLines(model).read());
+  LLAMAC_ASSIGN_OR_RETURN(data.tokens, readTiktoken(model));
   const uint32_t numRanks = static_cast<uint32_t>(data.tokens.size());
   if (numSpecial > maxVocabularySize - numRanks)
     return malformed(model.file, 0, "special tokens",

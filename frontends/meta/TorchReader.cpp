@@ -5,9 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Since PyTorch 1.6 torch.save writes a zip file ROOT/data.pkl (the pickled
+// state dict), ROOT/data/KEY (the bytes of each storage), ROOT/version and,
+// lately, ROOT/byteorder.
+//
+//===----------------------------------------------------------------------===//
 
-#include "frontends/meta/TorchReader.h"
-
+#include "frontends/TensorFiles.h"
 #include "frontends/meta/PickleReader.h"
 #include "frontends/meta/ZipReader.h"
 #include "runtime/base/Status.h"
@@ -39,10 +44,10 @@ static absl::StatusOr<const ZipEntry *> findPickle(const ZipReader &zip) {
   return pickle;
 }
 
-absl::StatusOr<std::vector<TorchTensor>>
-readTorchFile(const std::shared_ptr<MappedFile> &file) {
-  const std::string &path = file->path();
-  if (file->size() >= 2 && file->data()[0] == 0x80 && file->data()[1] <= 5)
+absl::StatusOr<std::vector<StoredTensor>>
+readTorchFile(const MappedFile &file) {
+  const std::string &path = file.path();
+  if (file.size() >= 2 && file.data()[0] == 0x80 && file.data()[1] <= 5)
     return unsupportedError(malformed(path, 0, "format",
                                       "a zip file of PyTorch 1.6 or later",
                                       "a bare pickle of an earlier one")
@@ -65,7 +70,7 @@ readTorchFile(const std::shared_ptr<MappedFile> &file) {
   LLAMAC_ASSIGN_OR_RETURN(std::vector<PickledTensor> pickled,
                           readPickledStateDict(path, bytes, pickle->offset));
 
-  std::vector<TorchTensor> tensors;
+  std::vector<StoredTensor> tensors;
   tensors.reserve(pickled.size());
   for (PickledTensor &from : pickled) {
     const ZipEntry *entry = zip.find(absl::StrCat(root, "data/", from.storage));
@@ -82,7 +87,7 @@ readTorchFile(const std::shared_ptr<MappedFile> &file) {
                        absl::StrCat("a storage of ", from.storageElements, " ",
                                     dataTypeName(from.type), " elements"),
                        absl::StrCat("an entry of ", entry->size, " bytes"));
-    TorchTensor tensor;
+    StoredTensor tensor;
     tensor.name = std::string(from.name);
     tensor.type = from.type;
     tensor.shape = std::move(from.shape);

@@ -13,9 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/meta/TorchWriter.h"
+#include "frontends/TensorFiles.h"
 #include "frontends/meta/ZipReader.h"
-
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 
@@ -34,31 +33,23 @@ namespace {
 // Gathers little-endian fields.
 class FieldWriter {
 public:
-  template <typename T> FieldWriter &put(uint64_t value) {
-    for (size_t i = 0; i < sizeof(T); ++i)
-      bytes.push_back(static_cast<char>(value >> (8 * i)));
+  template <typename T>
+  FieldWriter &put(std::initializer_list<uint64_t> values) {
+    for (uint64_t value : values)
+      for (size_t i = 0; i < sizeof(T); ++i)
+        bytes.push_back(static_cast<char>(value >> (8 * i)));
     return *this;
   }
   FieldWriter &text(absl::string_view value) {
     bytes.append(value.data(), value.size());
     return *this;
   }
-  absl::Span<const uint8_t> span() const {
-    return {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()};
-  }
 
   std::string bytes;
 };
 
-} // namespace
-
-static uint32_t clamp32(uint64_t value) {
-  return static_cast<uint32_t>(std::min<uint64_t>(value, zip64Field));
-}
-
-namespace {
-
-// Writes a zip file of stored entries, one after the other.
+// Writes a zip file of stored entries, one after the other. The fields of its
+// records are in the order of APPNOTE, chapter 4.3.
 class ZipWriter {
 public:
   explicit ZipWriter(AtomicFile &file) : file(file) {}
@@ -66,8 +57,13 @@ public:
   /// Adds an entry of `size` bytes, which `produce` gives.
   absl::Status
   add(const std::string &name, uint64_t size,
-      const std::function<absl::Status(const ByteSink &)> &produce);
-  absl::Status addText(const std::string &name, absl::string_view text);
+      const std::function<absl::Status(const WriteBytes &)> &produce);
+  absl::Status addText(const std::string &name, absl::string_view text) {
+    return add(name, text.size(), [&](const WriteBytes &write) {
+      return write(
+          {reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+    });
+  }
 
   /// Writes the central directory.
   absl::Status finish();
@@ -80,6 +76,12 @@ private:
     uint32_t crc = 0;
   };
 
+  static uint64_t clamp32(uint64_t value) {
+    return std::min<uint64_t>(value, zip64Field);
+  }
+
+  static constexpr uint64_t dosDate = 0x21; // 1980-01-01.
+
   AtomicFile &file;
   std::vector<Entry> entries;
 };
@@ -88,37 +90,28 @@ private:
 
 absl::Status
 ZipWriter::add(const std::string &name, uint64_t size,
-               const std::function<absl::Status(const ByteSink &)> &produce) {
+               const std::function<absl::Status(const WriteBytes &)> &produce) {
   Entry entry{name, file.size(), size, 0};
+  const bool isLarge = size >= zip64Field;
   // The local header ends with extra fields: sizes of 64 bits when they need
   // it, then a filler, named FB as torch names it, up to the alignment.
   FieldWriter extra;
-  if (size >= zip64Field)
-    extra.put<uint16_t>(0x0001)
-        .put<uint16_t>(16)
-        .put<uint64_t>(size)
-        .put<uint64_t>(size);
+  if (isLarge)
+    extra.put<uint16_t>({0x0001, 16}).put<uint64_t>({size, size});
   const uint64_t unaligned =
       entry.header + 30 + name.size() + extra.bytes.size() + 4;
   const uint64_t fill =
       (storageAlignment - unaligned % storageAlignment) % storageAlignment;
-  extra.text("FB").put<uint16_t>(fill).text(std::string(fill, 'Z'));
+  extra.text("FB").put<uint16_t>({fill}).text(std::string(fill, 'Z'));
 
-  FieldWriter header;
-  header.put<uint32_t>(0x04034b50)
-      .put<uint16_t>(size >= zip64Field ? 45 : 20) // Version needed.
-      .put<uint16_t>(0)                            // Flags.
-      .put<uint16_t>(0)                            // Method: stored.
-      .put<uint16_t>(0)                            // Time.
-      .put<uint16_t>(0x21)                         // Date: 1980-01-01.
-      .put<uint32_t>(0)                            // CRC, filled in below.
-      .put<uint32_t>(clamp32(size))
-      .put<uint32_t>(clamp32(size))
-      .put<uint16_t>(name.size())
-      .put<uint16_t>(extra.bytes.size())
+  FieldWriter header; // The CRC is filled in below.
+  header.put<uint32_t>({0x04034b50})
+      .put<uint16_t>({isLarge ? 45U : 20U, 0, 0, 0, dosDate})
+      .put<uint32_t>({/*crc=*/0, clamp32(size), clamp32(size)})
+      .put<uint16_t>({name.size(), extra.bytes.size()})
       .text(name)
       .text(extra.bytes);
-  LLAMAC_RETURN_IF_ERROR(file.write(header.span()));
+  LLAMAC_RETURN_IF_ERROR(file.write(header.bytes));
 
   const uint64_t start = file.size();
   uLong crc = crc32(0, nullptr, 0);
@@ -130,85 +123,56 @@ ZipWriter::add(const std::string &name, uint64_t size,
     return internalError(absl::StrCat(name, ": ", size, " bytes promised, ",
                                       file.size() - start, " given"));
   entry.crc = static_cast<uint32_t>(crc);
-  FieldWriter crcField;
-  crcField.put<uint32_t>(entry.crc);
-  LLAMAC_RETURN_IF_ERROR(file.overwrite(entry.header + 14, crcField.span()));
+  LLAMAC_RETURN_IF_ERROR(file.overwrite(
+      entry.header + 14,
+      {reinterpret_cast<const uint8_t *>(&entry.crc), sizeof entry.crc}));
   entries.push_back(std::move(entry));
   return absl::OkStatus();
-}
-
-absl::Status ZipWriter::addText(const std::string &name,
-                                absl::string_view text) {
-  return add(name, text.size(), [&](const ByteSink &sink) {
-    return sink({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
-  });
 }
 
 absl::Status ZipWriter::finish() {
   const uint64_t start = file.size();
   for (const Entry &entry : entries) {
-    FieldWriter values; // In APPNOTE's order: size, stored size, offset.
+    FieldWriter values;
     if (entry.size >= zip64Field)
-      values.put<uint64_t>(entry.size).put<uint64_t>(entry.size);
+      values.put<uint64_t>({entry.size, entry.size});
     if (entry.header >= zip64Field)
-      values.put<uint64_t>(entry.header);
+      values.put<uint64_t>({entry.header});
     FieldWriter extra;
     if (!values.bytes.empty())
-      extra.put<uint16_t>(0x0001)
-          .put<uint16_t>(values.bytes.size())
-          .text(values.bytes);
-    const uint16_t version = values.bytes.empty() ? 20 : 45;
+      extra.put<uint16_t>({0x0001, values.bytes.size()}).text(values.bytes);
+    const uint64_t version = values.bytes.empty() ? 20 : 45;
+    const uint64_t size = clamp32(entry.size);
     FieldWriter record;
-    record.put<uint32_t>(0x02014b50)
-        .put<uint16_t>(version) // Made by.
-        .put<uint16_t>(version) // Needed.
-        .put<uint16_t>(0)       // Flags.
-        .put<uint16_t>(0)       // Method: stored.
-        .put<uint16_t>(0)       // Time.
-        .put<uint16_t>(0x21)    // Date.
-        .put<uint32_t>(entry.crc)
-        .put<uint32_t>(clamp32(entry.size))
-        .put<uint32_t>(clamp32(entry.size))
-        .put<uint16_t>(entry.name.size())
-        .put<uint16_t>(extra.bytes.size())
-        .put<uint16_t>(0) // Comment.
-        .put<uint16_t>(0) // Disk.
-        .put<uint16_t>(0) // Internal attributes.
-        .put<uint32_t>(0) // External attributes.
-        .put<uint32_t>(clamp32(entry.header))
+    record.put<uint32_t>({0x02014b50})
+        .put<uint16_t>({version, version, 0, 0, 0, dosDate})
+        .put<uint32_t>({entry.crc, size, size})
+        .put<uint16_t>({entry.name.size(), extra.bytes.size(), 0, 0, 0})
+        .put<uint32_t>({0, clamp32(entry.header)})
         .text(entry.name)
         .text(extra.bytes);
-    LLAMAC_RETURN_IF_ERROR(file.write(record.span()));
+    LLAMAC_RETURN_IF_ERROR(file.write(record.bytes));
   }
-  const uint64_t size = file.size() - start;
 
   // torch's own files always have the zip64 end records; so has this one.
-  FieldWriter end;
   const uint64_t end64 = file.size();
-  end.put<uint32_t>(0x06064b50)
-      .put<uint64_t>(44) // Bytes that follow.
-      .put<uint16_t>(45)
-      .put<uint16_t>(45)
-      .put<uint32_t>(0)
-      .put<uint32_t>(0)
-      .put<uint64_t>(entries.size())
-      .put<uint64_t>(entries.size())
-      .put<uint64_t>(size)
-      .put<uint64_t>(start);
-  end.put<uint32_t>(0x07064b50)
-      .put<uint32_t>(0)
-      .put<uint64_t>(end64)
-      .put<uint32_t>(1);
-  const uint64_t count16 = std::min<uint64_t>(entries.size(), 0xffff);
-  end.put<uint32_t>(0x06054b50)
-      .put<uint16_t>(0)
-      .put<uint16_t>(0)
-      .put<uint16_t>(count16)
-      .put<uint16_t>(count16)
-      .put<uint32_t>(clamp32(size))
-      .put<uint32_t>(clamp32(start))
-      .put<uint16_t>(0);
-  return file.write(end.span());
+  const uint64_t size = end64 - start;
+  const uint64_t count = entries.size();
+  const uint64_t count16 = std::min<uint64_t>(count, 0xffff);
+  FieldWriter end;
+  end.put<uint32_t>({0x06064b50})
+      .put<uint64_t>({44})
+      .put<uint16_t>({45, 45})
+      .put<uint32_t>({0, 0})
+      .put<uint64_t>({count, count, size, start})
+      .put<uint32_t>({0x07064b50, 0})
+      .put<uint64_t>({end64})
+      .put<uint32_t>({1})
+      .put<uint32_t>({0x06054b50})
+      .put<uint16_t>({0, 0, count16, count16})
+      .put<uint32_t>({clamp32(size), clamp32(start)})
+      .put<uint16_t>({0});
+  return file.write(end.bytes);
 }
 
 namespace {
@@ -260,18 +224,18 @@ private:
   }
   void unicode(absl::string_view value) {
     text("X");
-    fields.put<uint32_t>(value.size()).text(value);
+    fields.put<uint32_t>({value.size()}).text(value);
   }
   void integer(uint64_t value) {
     if (value < 256) {
       text("K");
-      fields.put<uint8_t>(value);
+      fields.put<uint8_t>({value});
     } else if (value <= 0x7fffffff) {
       text("J");
-      fields.put<uint32_t>(value);
+      fields.put<uint32_t>({value});
     } else {
       text("\x8a\x08"); // LONG1 of 8 bytes.
-      fields.put<uint64_t>(value);
+      fields.put<uint64_t>({value});
     }
   }
   void tuple(const std::vector<uint64_t> &values) {

@@ -15,11 +15,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Checkpoint.h"
+#include "frontends/TensorFiles.h"
 #include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
-#include "frontends/huggingface/SafetensorsReader.h"
 #include "frontends/meta/PickleReader.h"
-#include "frontends/meta/TorchReader.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 #include "runtime/io/JsonReader.h"
@@ -109,11 +108,11 @@ void gguf(Bytes bytes) {
     return;
   checkExtents(*file, (*reader)->tensors());
   for (const GgufValue &value : (*reader)->values()) {
-    check((*reader)->getInt(value.key).status());
-    check((*reader)->getString(value.key).status());
-    check((*reader)->getStrings(value.key).status());
-    check((*reader)->getInts(value.key).status());
-    check((*reader)->getFloats(value.key).status());
+    check((*reader)->optionalInt(value.key).status());
+    check((*reader)->optionalString(value.key).status());
+    check((*reader)->strings(value.key).status());
+    check((*reader)->ints(value.key).status());
+    check((*reader)->floats(value.key).status());
   }
   check(openCheckpoint(file->path()).status());
 }
@@ -127,7 +126,7 @@ void safetensors(Bytes bytes) {
 
 void torch(Bytes bytes) {
   const auto file = mapped("fuzz.pth", bytes);
-  const auto tensors = readTorchFile(file);
+  const auto tensors = readTorchFile(*file);
   if (check(tensors.status()))
     checkExtents(*file, *tensors);
 }
