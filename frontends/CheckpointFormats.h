@@ -1,4 +1,4 @@
-//===- CheckpointFormats.h - Readers of the checkpoint formats - -*- C++
+//===- CheckpointFormats.h - The checkpoint formats ----------- -*- C++ -*-===//
 //-*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM

@@ -316,15 +316,10 @@ absl::Status convertToMeta(const Checkpoint &checkpoint,
 // Hugging Face
 //===----------------------------------------------------------------------===//
 
-static absl::string_view torchTypeName(DataType type) {
-  switch (type) {
-  case DataType::F32:
-    return "float32";
-  case DataType::F16:
-    return "float16";
-  default:
-    return "bfloat16";
-  }
+static const char *torchTypeName(DataType type) {
+  return type == DataType::F32   ? "float32"
+         : type == DataType::F16 ? "float16"
+                                 : "bfloat16";
 }
 
 static absl::StatusOr<nlohmann::ordered_json>
@@ -357,7 +352,7 @@ renderConfig(const Checkpoint &checkpoint, DataType weightType) {
   json["attention_bias"] = false;
   json["mlp_bias"] = false;
   putTokenIds(checkpoint.tokenizer, json);
-  json["torch_dtype"] = std::string(torchTypeName(weightType));
+  json["torch_dtype"] = torchTypeName(weightType);
   return json;
 }
 

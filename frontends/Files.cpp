@@ -138,4 +138,40 @@ absl::Status findTokenizer(const std::string &directory,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<std::string>>
+buildDirectoryBlob(absl::string_view directory,
+                   std::optional<uint32_t> vocabSize) {
+  std::vector<std::shared_ptr<MappedFile>> files; // The texts are theirs.
+  absl::Status status;
+  const auto read = [&](absl::string_view name) -> std::optional<NamedText> {
+    const std::string path = joinPath(directory, name);
+    if (!fileExists(path) || !status.ok())
+      return std::nullopt;
+    absl::StatusOr<std::shared_ptr<MappedFile>> file = MappedFile::open(path);
+    status.Update(file.status());
+    if (!file.ok())
+      return std::nullopt;
+    files.push_back(*std::move(file));
+    return NamedText{files.back()->path(), files.back()->text()};
+  };
+  const std::optional<NamedText> model = read("tokenizer.model");
+  if (const std::optional<NamedText> tokenizer = read("tokenizer.json")) {
+    const HuggingFaceFiles all = {
+        .tokenizer = *tokenizer,
+        .tokenizerConfig = read("tokenizer_config.json"),
+        .generationConfig = read("generation_config.json"),
+        .chatTemplate = read("chat_template.jinja")};
+    LLAMAC_RETURN_IF_ERROR(status);
+    absl::StatusOr<std::string> blob = buildHuggingFaceBlob(all);
+    const bool otherKind =
+        !blob.ok() && exitCode(blob.status()) == ExitCode::Unsupported;
+    if (!otherKind || !model)
+      return blob;
+  }
+  LLAMAC_RETURN_IF_ERROR(status);
+  if (model)
+    return buildTokenizerModelBlob(*model, vocabSize);
+  return std::nullopt;
+}
+
 } // namespace llamac

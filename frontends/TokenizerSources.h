@@ -20,7 +20,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -77,10 +76,10 @@ struct GgufVocabulary {
   absl::string_view contents;
   absl::string_view model; ///< "gpt2" or "llama".
   absl::string_view pre;   ///< "llama-bpe", "llama3", "smollm", "gpt-2", ..
-  std::span<const absl::string_view> tokens;
-  std::span<const int64_t> types; ///< token_type; may be empty.
-  std::span<const absl::string_view> merges;
-  std::span<const float> scores;
+  std::vector<absl::string_view> tokens;
+  std::vector<int64_t> types; ///< token_type; may be empty.
+  std::vector<absl::string_view> merges;
+  std::vector<float> scores;
   std::optional<int64_t> bosId;
   std::optional<int64_t> eosId;
   std::optional<int64_t> eotId;

@@ -28,55 +28,41 @@ struct WeightRow {
   absl::string_view gguf;
   Size rows;
   Size cols;
-  bool isRotary;
+  bool isRotary = false;
 };
 
 } // namespace
 
-static constexpr WeightRow embeddingRow = {
-    "tok_embeddings", "model.embed_tokens",
-    "token_embd",     Size::Vocab,
-    Size::Dim,        false};
+static constexpr WeightRow embeddingRow = {"tok_embeddings",
+                                           "model.embed_tokens", "token_embd",
+                                           Size::Vocab, Size::Dim};
 static constexpr WeightRow layerRows[] = {
-    {"attention_norm", "input_layernorm", "attn_norm", Size::One, Size::Dim,
-     false},
+    {"attention_norm", "input_layernorm", "attn_norm", Size::One, Size::Dim},
     {"attention.wq", "self_attn.q_proj", "attn_q", Size::QueryRows, Size::Dim,
      true},
     {"attention.wk", "self_attn.k_proj", "attn_k", Size::KeyRows, Size::Dim,
      true},
-    {"attention.wv", "self_attn.v_proj", "attn_v", Size::KeyRows, Size::Dim,
-     false},
+    {"attention.wv", "self_attn.v_proj", "attn_v", Size::KeyRows, Size::Dim},
     {"attention.wo", "self_attn.o_proj", "attn_output", Size::Dim,
-     Size::QueryRows, false},
-    {"ffn_norm", "post_attention_layernorm", "ffn_norm", Size::One, Size::Dim,
-     false},
-    {"feed_forward.w1", "mlp.gate_proj", "ffn_gate", Size::Ffn, Size::Dim,
-     false},
-    {"feed_forward.w3", "mlp.up_proj", "ffn_up", Size::Ffn, Size::Dim, false},
-    {"feed_forward.w2", "mlp.down_proj", "ffn_down", Size::Dim, Size::Ffn,
-     false},
+     Size::QueryRows},
+    {"ffn_norm", "post_attention_layernorm", "ffn_norm", Size::One, Size::Dim},
+    {"feed_forward.w1", "mlp.gate_proj", "ffn_gate", Size::Ffn, Size::Dim},
+    {"feed_forward.w3", "mlp.up_proj", "ffn_up", Size::Ffn, Size::Dim},
+    {"feed_forward.w2", "mlp.down_proj", "ffn_down", Size::Dim, Size::Ffn},
 };
 static constexpr WeightRow headRows[] = {
-    {"norm", "model.norm", "output_norm", Size::One, Size::Dim, false},
-    {"output", "lm_head", "output", Size::Vocab, Size::Dim, false},
+    {"norm", "model.norm", "output_norm", Size::One, Size::Dim},
+    {"output", "lm_head", "output", Size::Vocab, Size::Dim},
 };
 
 static int64_t sizeOf(const ModelConfig &config, Size size) {
-  switch (size) {
-  case Size::One:
-    return 1;
-  case Size::Dim:
-    return config.dim;
-  case Size::QueryRows:
-    return config.numHeads * config.headSize;
-  case Size::KeyRows:
-    return config.numKvHeads * config.headSize;
-  case Size::Ffn:
-    return config.ffnDim;
-  case Size::Vocab:
-    return config.vocabSize;
-  }
-  return 0;
+  const int64_t sizes[] = {1,
+                           config.dim,
+                           config.numHeads * config.headSize,
+                           config.numKvHeads * config.headSize,
+                           config.ffnDim,
+                           config.vocabSize};
+  return sizes[static_cast<size_t>(size)];
 }
 
 std::vector<ExpectedWeight> expectedWeights(const ModelConfig &config) {

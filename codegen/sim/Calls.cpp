@@ -75,26 +75,28 @@ static unsigned fmaHalf2(unsigned a, unsigned b, unsigned c) {
 }
 
 static unsigned shuffle(unsigned mask, int kind, unsigned value, unsigned by) {
-  return GROUP.meetWarp({WarpOp::Shuffle, kind, mask, value, by});
+  return GROUP.runCollective({WarpOp::Shuffle, kind, mask, value, by});
 }
 static unsigned ballot(unsigned mask, bool condition) {
-  return GROUP.meetWarp({WarpOp::Ballot, 0, mask, condition});
+  return GROUP.runCollective({WarpOp::Ballot, 0, mask, condition});
 }
 static unsigned reduce(unsigned mask, int kind, unsigned value) {
-  return GROUP.meetWarp({WarpOp::Reduce, kind, mask, value});
+  return GROUP.runCollective({WarpOp::Reduce, kind, mask, value});
 }
-static void syncWarp(unsigned mask) { GROUP.meetWarp({WarpOp::Sync, 0, mask}); }
+static void syncWarp(unsigned mask) {
+  GROUP.runCollective({WarpOp::Sync, 0, mask});
+}
 static void ldmatrix(unsigned *fragment, int count, bool transpose,
                      const void *row) {
-  GROUP.meetWarp({WarpOp::LoadMatrix, count | (transpose ? 8 : 0), ~0u, 0, 0,
-                  fragment, row});
+  GROUP.runCollective({WarpOp::LoadMatrix, count | (transpose ? 8 : 0), ~0u, 0,
+                       0, fragment, row});
 }
 static void mma(int kind, void *d, const void *a, const void *b) {
-  GROUP.meetWarp({WarpOp::Mma, kind, ~0u, 0, 0, d, a, b});
+  GROUP.runCollective({WarpOp::Mma, kind, ~0u, 0, 0, d, a, b});
 }
 
 static void barrier(unsigned id, unsigned threads, bool wait) {
-  GROUP.meetBarrier(id, threads, wait);
+  GROUP.arriveAtBarrier(id, threads, wait);
 }
 static void fence() { GROUP.fence(); }
 
@@ -177,7 +179,7 @@ static void wgmma(const SimWgmma &product) { GROUP.issueProduct(product); }
 static void wgmmaFence() { GROUP.fenceProducts(); }
 static void wgmmaCommit() { GROUP.commitProducts(); }
 static void wgmmaWait(unsigned pending) {
-  GROUP.meetWarp({WarpOp::WgmmaWait, static_cast<int>(pending), ~0u});
+  GROUP.runCollective({WarpOp::WgmmaWait, static_cast<int>(pending), ~0u});
 }
 
 static void gridDependencyWait() { GROUP.waitForLaunches(); }

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every access of a checked launch comes here. For each byte the shadow keeps
-// the last write and the reads since; two accesses race when one is a write
-// and the later thread does not know, by its vector clock, of the earlier one.
-// Barriers, syncWarp, mbarriers, and atomics with fences pass knowledge on.
+// Checks every access of a checked launch. The shadow keeps the last write of
+// each byte and the reads since. Two accesses race when one is a write and the
+// earlier does not happen before the later one by the threads' vector clocks.
+// Barriers, syncWarp, mbarriers, and atomics with fences order accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,22 +73,14 @@ std::string Group::describe(const Block &block, const void *address) const {
                                     : launch.memory.describe(address);
 }
 
-static const char *verb(Group::Access access) {
-  switch (access) {
-  case Group::Access::Read:
-  case Group::Access::Copy:
-    return "reads ";
-  case Group::Access::Write:
-    return "writes ";
-  case Group::Access::Atomic:
-  case Group::Access::AtomicStore:
-    break;
-  }
-  return "changes as an atomic ";
-}
-
 static bool isRead(Group::Access access) {
   return access == Group::Access::Read || access == Group::Access::Copy;
+}
+
+static const char *verb(Group::Access access) {
+  return isRead(access)                   ? "reads "
+         : access == Group::Access::Write ? "writes "
+                                          : "changes as an atomic ";
 }
 
 static std::string bytes(uint64_t size) {
@@ -130,7 +122,7 @@ void Group::checkShared(Thread &thread, Block &block, const void *address,
         (access == Access::Read || access == Access::Atomic))
       failIn(thread, absl::StrCat("uninitialised: reads ", bytes(size), " of ",
                                   describeShared(block, byte),
-                                  ", which nobody has written"));
+                                  ", which was never written"));
     if (!isRead(access))
       state = ByteState::Defined;
   }
@@ -162,8 +154,8 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
     failIn(thread,
            absl::StrCat("dependent launch: ", verb(access), bytes(size), " of ",
                         launch.memory.describe(address),
-                        " before gridDependencyWait, while launches ahead may "
-                        "use it"));
+                        " before gridDependencyWait, while previous launches "
+                        "may use it"));
   if (buffer.readOnly) {
     if (!isRead(access))
       failIn(thread, absl::StrCat("read-only: ", verb(access), bytes(size),
@@ -177,7 +169,7 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
       if (!defined && (access == Access::Read || access == Access::Atomic))
         failIn(thread, absl::StrCat("uninitialised: reads ", bytes(size),
                                     " of ", launch.memory.describe(byte),
-                                    ", which nobody has written",
+                                    ", which was never written",
                                     early ? " before gridDependencyWait" : ""));
       defined |= !isRead(access);
     }
@@ -286,7 +278,7 @@ void Group::checkRace(const Thread &thread, Cell &cell, Access access,
   if (!knows(thread, cell.write))
     failRace(thread, cell.write, "wrote", access, address);
   auto checkSince = [&](const Epoch &since) {
-    // Reads do not disturb each other, nor do atomics.
+    // Two reads do not race, nor do two atomics.
     if ((isPlainWrite || since.isAtomic != now.isAtomic) &&
         !knows(thread, since))
       failRace(thread, since, since.isAtomic ? "changed as an atomic" : "read",
@@ -305,8 +297,8 @@ void Group::checkRace(const Thread &thread, Cell &cell, Access access,
     cell.moreReads = nullptr;
     return;
   }
-  // One of its kind that this is ordered behind need not be kept: reads and
-  // atomics race with different accesses.
+  // This replaces one of its kind that happens before it; reads and atomics are
+  // kept apart, since they race with different accesses.
   auto replaces = [&](const Epoch &since) {
     return since.clock == 0 ||
            (since.isAtomic == now.isAtomic && knows(thread, since));

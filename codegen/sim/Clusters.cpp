@@ -95,7 +95,7 @@ void Group::arriveAtRank(unsigned long *barrier, uint32_t rank) {
 ClusterBarrier &Group::clusterBarrier(const Block &block) {
   ClusterBarrier &barrier =
       clusterBarriers[block.index / launch.launch.cluster];
-  barrier.meetings.resize(launch.launch.cluster);
+  barrier.clocks.resize(launch.launch.cluster);
   barrier.released.resize(launch.launch.cluster);
   return barrier;
 }
@@ -118,8 +118,7 @@ void Group::arriveAtCluster() {
   self.clusterPhase = barrier.phase;
   ++barrier.arrived;
   if (checked())
-    barrier.meetings[clusterRank()].add(self.knowledge, self.index,
-                                        self.clock++);
+    barrier.clocks[clusterRank()].add(self.knowledge, self.index, self.clock++);
   endClusterPhaseIfDone(*self.block);
 }
 
@@ -148,12 +147,12 @@ void Group::endClusterPhaseIfDone(const Block &block) {
   if (checked()) {
     std::shared_ptr<const GridClocks> all;
     for (uint32_t rank = 0; rank < launch.launch.cluster; ++rank) {
-      // Of a block that has ended nobody comes.
+      // No thread of a block that has ended arrives.
       KnowledgeRef &released = barrier.released[rank];
       released = nullptr;
-      if (barrier.meetings[rank].isEmpty())
+      if (barrier.clocks[rank].isEmpty())
         continue;
-      released = barrier.meetings[rank].end();
+      released = barrier.clocks[rank].end();
       all = joined(all, asGridClocks(released, first + rank));
     }
     for (uint32_t rank = 0; rank < launch.launch.cluster; ++rank)

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The inside of the simulator. A Launch is what all of a launch's blocks share.
-// A Group is the blocks that are resident together on one host thread, with
-// the scheduler that picks among their threads: one block at a time, the blocks
-// of one cluster, or all of a cooperative launch.
+// A Launch is shared by all blocks of a launch. A Group is the blocks that are
+// resident together on one host thread, with the scheduler of their threads:
+// one block, the blocks of a cluster, or all of a cooperative launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,15 +44,15 @@ class Group;
 
 enum class State : uint8_t {
   Ready,
-  Yielded, ///< Polls; goes on when nothing else can.
+  Yielded, ///< Polls; runs again when no other thread can.
   InWarp,  ///< Waits for lanes of its warp.
   AtBarrier,
   AtCluster,  ///< Waits for threads of all blocks of its cluster.
-  AtLaunches, ///< Waits for the launches ahead.
+  AtLaunches, ///< Waits for previous launches.
   Exited,
 };
 
-/// What lanes of a warp do together. `operands` is the caller's.
+/// A collective of a warp.
 enum class WarpOp : uint8_t {
   Sync,
   Shuffle,
@@ -61,14 +60,14 @@ enum class WarpOp : uint8_t {
   Reduce,
   LoadMatrix,
   Mma,
-  WgmmaWait,
+  WgmmaWait
 };
 const char *warpOpName(WarpOp op);
 
 struct WarpArguments {
   WarpOp op = WarpOp::Sync;
   int variant = 0; ///< Kind of shuffle or reduction, shape of a matrix, groups
-                   ///< that may be under way.
+                   ///< that may be pending.
   uint32_t mask = 0;
   uint32_t value = 0; ///< In: the lane's; out: its result.
   uint32_t by = 0;    ///< Of shuffles.
@@ -84,8 +83,7 @@ struct AsyncCopy {
   uint32_t size = 0;
   uint32_t valid = 0; ///< Bytes that are read; the others become zero.
   const void *site = nullptr;
-  /// What was there at the issue, when that is what arrives: of a block that
-  /// has begun early.
+  /// The source at the issue, which a copy in a prologue brings.
   std::vector<std::byte> taken = {};
 };
 
@@ -110,7 +108,7 @@ struct ProductRegisters {
   std::vector<float> sums;
 };
 
-/// What a thread has to do with products of its warpgroup.
+/// The products that a thread has issued.
 struct Products {
   std::deque<Product> underWay;   ///< In the order of issue.
   std::deque<uint64_t> groupEnds; ///< Counted from the first of the thread.
@@ -140,7 +138,7 @@ struct Thread {
   const void *site = nullptr; ///< Its last call or access, which errors name.
   WarpArguments *arguments = nullptr; ///< InWarp: what it waits with.
   uint32_t barrier = 0;               ///< AtBarrier: where.
-  bool hasWaited = false;             ///< For the launches ahead.
+  bool hasWaited = false;             ///< For previous launches.
 
   /// Copies in the order of issue; a group ends behind each of `groupEnds`,
   /// counted from the first copy of the thread.
@@ -162,11 +160,11 @@ struct Thread {
 };
 
 struct Barrier {
-  uint32_t expected = 0; ///< 0: nobody is there.
+  uint32_t expected = 0; ///< Threads; 0: none has arrived.
   std::vector<Thread *> arrived;
   std::vector<const void *> sites; ///< Of each arrival.
   std::vector<bool> waits;
-  Meeting meeting;
+  BarrierClocks clocks;
 };
 
 /// A barrier in shared memory, by its address.
@@ -195,7 +193,7 @@ struct BulkCopy {
   std::optional<TensorBox> box; ///< None: bytes as they lie.
 };
 
-/// Room for one product of a warp.
+/// Operands and sums of one product of a warp.
 struct ProductTile {
   static constexpr uint32_t rows = 16;
   static constexpr uint32_t depth = 16;
@@ -206,7 +204,7 @@ struct ProductTile {
   float sums[rows][mostColumns];
 };
 
-/// What a product was, by number: all warps of a warpgroup issue the same.
+/// Identifies a product: all warps of a warpgroup issue the same ones.
 using ProductKey = std::array<uint64_t, 3>;
 
 /// A variable of shared memory, or all of the dynamic part.
@@ -245,18 +243,12 @@ struct ClusterBarrier {
   uint32_t arrived = 0;
   uint32_t phase = 0;
   std::vector<Thread *> waiting;
-  std::vector<Meeting> meetings;      ///< By rank.
+  std::vector<BarrierClocks> clocks;  ///< By rank.
   std::vector<KnowledgeRef> released; ///< By rank, of the phase before.
 };
 
 /// What all blocks of a launch share.
 struct Launch {
-  Launch(const SimModule &module, const SimLaunch &launch,
-         const SimOptions &options, SimMemory &memory, StackPool &stacks,
-         const void *kernel)
-      : module(module), launch(launch), options(options), memory(memory),
-        stacks(stacks), kernel(kernel) {}
-
   const SimModule &module;
   const SimLaunch &launch;
   const SimOptions &options;
@@ -265,23 +257,23 @@ struct Launch {
   const void *kernel;
 
   std::atomic<uint64_t> nextBlock{0};
-  std::vector<uint32_t> blockOrder;
+  std::vector<uint32_t> blockOrder = {};
 
-  std::mutex errorMutex;
-  std::string error; ///< The first one.
+  std::mutex errorMutex = {};
+  std::string error = {}; ///< The first one.
   std::atomic<bool> failed{false};
 
   // Checked launches, which have one host thread.
-  Shadow globalShadow;
-  std::map<const void *, std::shared_ptr<const GridClocks>> atomics;
+  Shadow globalShadow = {};
+  std::map<const void *, std::shared_ptr<const GridClocks>> atomics = {};
 };
 
-/// The bytes of global memory that the launches of a chain wrote, each with its
-/// last writer. Checked launches only.
+/// The last writer of each byte of global memory, of the launches since the
+/// last one that was not dependent. Checked launches only.
 class ChainWrites {
 public:
   struct Writer {
-    std::string kernel; ///< Empty: nobody.
+    std::string kernel; ///< Empty: never written.
     const void *site = nullptr;
   };
 
@@ -310,12 +302,11 @@ public:
   /// another group.
   bool run(const uint32_t *blockIndices, size_t count);
 
-  /// The same in two halves: up to where threads wait for the launches ahead,
-  /// and on from there. Between the two, other groups run on this host thread.
+  /// The same in two halves: the prologue, up to gridDependencyWait, and the
+  /// rest. Other groups run on this host thread in between.
   void begin(const uint32_t *blockIndices, size_t count);
   void resume();
-  /// Ends the launch with an error when a thread has read, before it waited,
-  /// what the launches ahead wrote.
+  /// Error when the prologue has read what previous launches wrote.
   void checkEarlyReads(const ChainWrites &written);
 
   /// The group and thread that run on this host thread; for the calls.
@@ -334,15 +325,14 @@ public:
   [[noreturn]] void failAt(const Thread &thread, const void *site,
                            const std::string &what);
 
-  // What threads do together.
-  /// The lane's result.
-  uint32_t meetWarp(WarpArguments arguments);
-  void meetBarrier(uint32_t id, uint32_t threads, bool wait);
-  /// Lets others run before this thread looks again.
+  /// Gives the result of the running lane.
+  uint32_t runCollective(WarpArguments arguments);
+  void arriveAtBarrier(uint32_t id, uint32_t threads, bool wait);
+  /// Lets other threads run first.
   void yield();
-  /// Waits for the launches ahead.
+  /// Waits for previous launches.
   void waitForLaunches();
-  /// A store or the like that a polling thread may have waited for.
+  /// After a store that a polling thread may wait for.
   void progressed() { idleRounds = 0; }
 
   // Shared memory.
@@ -378,7 +368,7 @@ public:
   // Checks, for checked launches; nothing in others.
   enum class Access : uint8_t {
     Read,
-    Copy, ///< A read that carries along whether anybody wrote the byte.
+    Copy, ///< A read that copies the state of each byte.
     Write,
     Atomic,
     AtomicStore
@@ -399,14 +389,13 @@ private:
 
   void prepare(Block &block, uint32_t index);
   void prepareAll(const uint32_t *blockIndices, size_t count);
-  /// Whether a thread waits for the launches ahead.
+  /// Whether a thread waits for previous launches.
   bool hasEarlyThreads() const;
   void discard(Block &block);
   void schedule();
   /// Runs the scheduler with this group as the host thread's.
   void scheduleHere();
-  /// Whether the launches ahead may be at work, as far as the running thread
-  /// knows.
+  /// Whether `thread` is in its prologue: previous launches may still run.
   bool isEarly(const Thread &thread) const {
     return launch.launch.dependent && !thread.hasWaited;
   }
@@ -490,7 +479,7 @@ private:
   uint32_t live = 0;
   uint32_t idleRounds = 0;
   bool stop = false;
-  bool launchesAreDone = true; ///< Those ahead.
+  bool launchesAreDone = true; ///< Previous ones.
   std::mt19937_64 random;
   std::map<uint32_t, ClusterBarrier> clusterBarriers; ///< By cluster.
   std::vector<SharedVariable> variables;

@@ -61,7 +61,7 @@ void runFiber() {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// Bytes on each side of shared variables that belong to nobody.
+/// Unused bytes on each side of shared variables.
 static constexpr uint32_t gap = 1024;
 /// What static shared variables can take, as in CUDA.
 static constexpr uint32_t staticLimit = 48 * 1024;
@@ -336,7 +336,7 @@ std::string Group::waitingAt(const Thread &thread) const {
         " of ", liveInCluster(*thread.block), " threads");
     break;
   case State::AtLaunches:
-    where = "waits for the launches ahead";
+    where = "waits for previous launches";
     break;
   case State::AtBarrier: {
     const Barrier &barrier = thread.block->barriers[thread.barrier];
@@ -350,8 +350,8 @@ std::string Group::waitingAt(const Thread &thread) const {
 }
 
 void Group::failStuck() {
-  // Others wait for a thread that polls; then, a lane that waits for its warp
-  // says more than who waits in a barrier.
+  // A polling thread explains the most: others wait for it. Then a lane that
+  // waits for its warp, then one at a barrier.
   const Thread *first = nullptr;
   auto rank = [](State state) {
     return state == State::Yielded                                  ? 3
@@ -364,7 +364,7 @@ void Group::failStuck() {
       if (!first || rank(thread.state) > rank(first->state))
         first = &thread;
 
-  // Somebody that it waits for, or at least somebody who is elsewhere.
+  // A thread that it waits for, or at least one at another place.
   const Thread *other = nullptr;
   for (const Thread &thread : first->block->threads) {
     if (thread.state == first->state && thread.site == first->site)

@@ -8,8 +8,8 @@
 //
 // Runs plans compiled for the target sim: the kernels of the cuda target, on
 // fibers of the host. A plan that holds checked code (codegen/sim/SimCode.h)
-// has every access to memory checked: bounds, races, and bytes that nobody
-// wrote, which the memory of the device is full of until somebody does.
+// has every access to memory checked: bounds, races and uninitialised reads.
+// The memory of the device starts uninitialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ public:
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 
-  /// Runs `launches` one after the other; callers wait for each other. First
-  /// the bytes of `undefined` hold nothing any more.
+  /// Runs `launches` in order, after the bytes of `undefined` become
+  /// uninitialised. Callers wait for each other.
   absl::Status run(const SimModule &module,
                    absl::Span<const SimLaunch> launches,
                    absl::Span<uint8_t> undefined);

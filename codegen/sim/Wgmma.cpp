@@ -6,14 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// wgmma from the PTX ISA's chapter on asynchronous warpgroup matrix
-// instructions, as late as it may be: a product reads its operands, in shared
-// memory and in registers, and gives its sums at the wait that covers it. From
-// the issue to there the sums are NaN, and registers that have changed by then
-// are an error. Each warp makes its own 16 rows.
-//
-// Registers are places on a thread's stack; what they held at the last fence is
-// kept, so that a product after a change without a fence is found.
+// wgmma as the PTX ISA defines it, as late as allowed: a product reads its
+// operands, in shared memory and registers, and gives its sums at the wait that
+// covers it. Until then the sums are NaN, and changed registers are an error.
+// Each warp computes its own 16 rows. Registers are places on a thread's stack;
+// their contents at the last fence are kept, to find a missing fence.
 //
 //===----------------------------------------------------------------------===//
 

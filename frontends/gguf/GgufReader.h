@@ -47,7 +47,7 @@ enum class GgufType : uint32_t {
   Array,
   UInt64,
   Int64,
-  Float64,
+  Float64
 };
 
 /// One metadata value, checked to lie in the file.

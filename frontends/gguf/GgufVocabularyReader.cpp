@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <cmath>
+#include <tuple>
 
 namespace llamac {
 
@@ -45,11 +46,11 @@ static constexpr PreName preNames[] = {
     {"smollm", PreTokenizerKind::SmolLM, false, false},
 };
 
-// GGUF's token_type, from 1.
+// By GGUF's token_type; 0 is undefined.
 static constexpr TokenType typesByNumber[] = {
-    TokenType::Normal, TokenType::Unknown, TokenType::Control,
-    TokenType::User,   TokenType::Unused,  TokenType::Byte,
-};
+    TokenType::Unused,  TokenType::Normal, TokenType::Unknown,
+    TokenType::Control, TokenType::User,   TokenType::Unused,
+    TokenType::Byte};
 
 namespace {
 
@@ -99,15 +100,14 @@ private:
                   source.types.size());
     for (size_t id = 0; id < n; ++id) {
       const int64_t number = source.types[id];
-      if (number < 0 || number > static_cast<int64_t>(std::size(typesByNumber)))
+      if (number < 0 || number >= std::ssize(typesByNumber))
         return fail(absl::StrCat("token_type[", id, "]"), {}, "0 to 6", number);
-      data.types[id] =
-          number == 0 ? TokenType::Unused : typesByNumber[number - 1];
+      data.types[id] = typesByNumber[number];
     }
     return absl::OkStatus();
   }
 
-  absl::Status readBytePairTokens() {
+  void readBytePairTokens() {
     const ByteLevelSpelling spelling;
     for (size_t id = 0; id < source.tokens.size(); ++id) {
       const absl::string_view text = source.tokens[id];
@@ -124,7 +124,6 @@ private:
         type = TokenType::Unused;
       data.tokens.push_back(bytes ? *bytes : std::string(text));
     }
-    return absl::OkStatus();
   }
 
   absl::Status readMerges() {
@@ -182,7 +181,7 @@ private:
     data.flags.addBos = source.addBos.value_or(pre->addBos);
     data.flags.replaceInvalid = true;
     LLAMAC_RETURN_IF_ERROR(readTypes());
-    LLAMAC_RETURN_IF_ERROR(readBytePairTokens());
+    readBytePairTokens();
     return readMerges();
   }
 
@@ -216,29 +215,23 @@ private:
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::optional<uint32_t>>
-  checkedId(absl::string_view key, std::optional<int64_t> id) const {
-    if (!id)
-      return std::nullopt;
-    const int64_t n = static_cast<int64_t>(source.tokens.size());
-    if (*id < 0 || *id >= n)
-      return fail(key, {}, absl::StrCat("an id below ", n), *id);
-    return static_cast<uint32_t>(*id);
-  }
-
   absl::Status readIds() {
-    LLAMAC_ASSIGN_OR_RETURN(data.bosId,
-                            checkedId("bos_token_id", source.bosId));
-    LLAMAC_ASSIGN_OR_RETURN(data.eosId,
-                            checkedId("eos_token_id", source.eosId));
-    LLAMAC_ASSIGN_OR_RETURN(data.eotId,
-                            checkedId("eot_token_id", source.eotId));
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<uint32_t> eom,
-                            checkedId("eom_token_id", source.eomId));
+    const int64_t n = static_cast<int64_t>(source.tokens.size());
+    std::optional<uint32_t> eom, unknown;
+    for (const auto &[key, from, to] :
+         {std::tuple("bos_token_id", &source.bosId, &data.bosId),
+          std::tuple("eos_token_id", &source.eosId, &data.eosId),
+          std::tuple("eot_token_id", &source.eotId, &data.eotId),
+          std::tuple("eom_token_id", &source.eomId, &eom),
+          std::tuple("unknown_token_id", &source.unknownId, &unknown)}) {
+      if (!*from)
+        continue;
+      if (**from < 0 || **from >= n)
+        return fail(key, {}, absl::StrCat("an id below ", n), **from);
+      *to = static_cast<uint32_t>(**from);
+    }
     if (eom)
       data.stopIds.push_back(*eom);
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<uint32_t> unknown,
-                            checkedId("unknown_token_id", source.unknownId));
     // llama.cpp's byte pairs drop bytes without a token, whatever the file
     // says.
     if (data.kind == TokenizerKind::ScoredPieces)
@@ -274,18 +267,14 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader) {
   vocabulary.addBos = fields.flag("tokenizer.ggml.add_bos_token");
   vocabulary.addSpacePrefix = fields.flag("tokenizer.ggml.add_space_prefix");
   LLAMAC_RETURN_IF_ERROR(fields.status());
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> tokens,
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.tokens,
                           reader.strings("tokenizer.ggml.tokens"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> merges,
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.merges,
                           reader.strings("tokenizer.ggml.merges"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> types,
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.types,
                           reader.ints("tokenizer.ggml.token_type"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> scores,
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.scores,
                           reader.floats("tokenizer.ggml.scores"));
-  vocabulary.tokens = tokens;
-  vocabulary.merges = merges;
-  vocabulary.types = types;
-  vocabulary.scores = scores;
   return buildGgufBlob(vocabulary);
 }
 

@@ -48,7 +48,7 @@ enum class ValueKind : uint8_t {
   Dict,
   Global,
   Storage,
-  Tensor,
+  Tensor
 };
 
 constexpr absl::string_view kindNames[] = {
@@ -60,7 +60,7 @@ enum class GlobalName : uint8_t {
   OrderedDict,
   RebuildTensor,
   RebuildParameter,
-  Storage,
+  Storage
 };
 
 struct GlobalRow {

@@ -135,9 +135,7 @@ static absl::Status checkName(const std::string &path, uint64_t offset,
 static absl::Status readZip64(const std::string &path, uint64_t offset,
                               absl::Span<const uint8_t> extra,
                               absl::Span<uint64_t *const> fields) {
-  const bool wanted = std::any_of(fields.begin(), fields.end(),
-                                  [](uint64_t *f) { return *f == zip64Field; });
-  if (!wanted)
+  if (absl::c_none_of(fields, [](uint64_t *f) { return *f == zip64Field; }))
     return absl::OkStatus();
   ByteCursor cursor(path, extra, offset);
   while (cursor.remaining() > 0) {
@@ -246,25 +244,24 @@ absl::StatusOr<ZipReader> ZipReader::open(const MappedFile &file) {
         cursor.take(load<uint16_t>(file, at + 32), "entry comment").status());
 
     LLAMAC_RETURN_IF_ERROR(checkName(path, at, entry.name));
+    const std::string field = quoteForMessage(entry.name);
     if ((flags & encryptedFlags) != 0)
-      return malformed(path, at, quoteForMessage(entry.name),
-                       "an unencrypted entry",
+      return malformed(path, at, field, "an unencrypted entry",
                        absl::StrCat("flags ", absl::Hex(flags)));
     if (method != 0)
-      return malformed(path, at, quoteForMessage(entry.name),
-                       "a stored entry (method 0)",
+      return malformed(path, at, field, "a stored entry (method 0)",
                        absl::StrCat("method ", method));
     LLAMAC_RETURN_IF_ERROR(
         readZip64(path, extraAt, extra, {&entry.size, &compressed, &local}));
     if (compressed != entry.size)
-      return malformed(path, at, quoteForMessage(entry.name),
+      return malformed(path, at, field,
                        absl::StrCat("a stored size of ", entry.size),
                        compressed);
     LLAMAC_RETURN_IF_ERROR(
         readLocalHeader(file, local, directory.offset, entry));
     if (!zip.indices.emplace(entry.name, zip.list.size()).second)
       return malformed(path, at, "entry name", "a name used once",
-                       absl::StrCat("a second ", quoteForMessage(entry.name)));
+                       absl::StrCat("a second ", field));
     zip.list.push_back(entry);
   }
   if (cursor.remaining() != 0)

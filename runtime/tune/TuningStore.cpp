@@ -96,8 +96,11 @@ static const Json *find(const Json &object, const char *name) {
 
 static std::string wrong(const std::string &place, absl::string_view expected,
                          const Json *got) {
+  // Writing a deep container would take as deep a recursion.
   return absl::StrCat(place, ": expected ", expected, ", got ",
-                      got ? textOf(*got, -1).substr(0, 80) : "none");
+                      !got                   ? "none"
+                      : got->is_structured() ? got->type_name()
+                                             : textOf(*got, -1).substr(0, 80));
 }
 
 static absl::StatusOr<TuningEntry> fromJson(const std::string &place,

@@ -23,6 +23,7 @@
 #include "runtime/engine/tokenizer/Tokenizer.h"
 #include "runtime/io/JsonReader.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/tune/TuningStore.h"
 #include "tests/TemporaryFolder.h"
 #include "tests/frontends/tokenizer/SentencePieceTraining.h"
 #include "tests/frontends/tokenizer/TokenizerFixtures.h"
@@ -226,6 +227,33 @@ void planManifest(Bytes bytes) {
 }
 
 //===----------------------------------------------------------------------===//
+// Tunings
+//===----------------------------------------------------------------------===//
+
+/// The path of an unused database: its journals would be read with it.
+std::string tuningPath() {
+  for (const char *suffix : {"", "-journal", "-wal", "-shm", ".lock"})
+    std::remove(pathOf(std::string("tuning.db") + suffix).c_str());
+  return pathOf("tuning.db");
+}
+
+/// A database, or the JSON of an export.
+void tuning(Bytes bytes) {
+  const auto imported = importTuning(asFile("tuning.json", bytes));
+  if (check(imported.status())) {
+    const std::string copy = pathOf("copy.json");
+    check(exportTuning(*imported, copy));
+    const auto again = importTuning(copy);
+    require(again.ok() && *again == *imported, "an export that reads back");
+  }
+  const std::string path = tuningPath();
+  writeBytes(path, std::string(bytes));
+  const auto store = TuningStore::openExisting(path);
+  if (check(store.status()) && *store)
+    check((*store)->entries().status());
+}
+
+//===----------------------------------------------------------------------===//
 // The list
 //===----------------------------------------------------------------------===//
 
@@ -266,6 +294,27 @@ Seeds manifests() {
                   builder.GetSize())};
 }
 
+Seeds tunings() {
+  TuningEntry measured = {.device = "cpu",
+                          .generator = "0123",
+                          .kernel = "gemv",
+                          .config = "rows=4",
+                          .seconds = 1e-6,
+                          .defaultSeconds = 2e-6};
+  TuningEntry imported = measured;
+  imported.kernel = "gemm";
+  imported.imported = true;
+  const std::string path = tuningPath(), json = pathOf("tuning.json");
+  {
+    const auto store = TuningStore::open(path, [](absl::string_view) {});
+    require(store.ok() && (*store)->keep({measured, imported}).ok(),
+            "a database");
+  }
+  require(exportTuning({measured, imported}, json).ok(), "an export");
+  return {std::string((*MappedFile::open(path))->text()),
+          std::string((*MappedFile::open(json))->text())};
+}
+
 struct Reader {
   const char *name;
   void (*run)(Bytes);
@@ -287,6 +336,7 @@ const Reader readers[] = {
     {"tokenizer-json", tokenizerJson, tokenizerJsons},
     {"tokenizer-model", tokenizerModel, tokenizerModels},
     {"torch", torch, none},
+    {"tuning", tuning, tunings},
 };
 
 const Reader *chosen() {

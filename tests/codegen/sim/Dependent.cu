@@ -64,7 +64,7 @@ CHAIN(readBeforeTheWait) {
   out[i] = a[i] + (bug ? early : b[i]) + weights[i];
 }
 
-/// Of the launch ahead of the one ahead, which may be at work just as well.
+/// Reads what the launch before the previous one writes, which may run too.
 CHAIN(readOfTheFirst) {
   float early = 0;
   if constexpr (bug)

@@ -26,7 +26,7 @@ namespace {
 struct Chain {
   const char *name;
   const char *error; ///< What the checked simulator says.
-  /// What the fast one does, where a block begins ahead of one launch only.
+  /// What the fast one does, where a prologue runs before one launch only.
   enum { WrongValues, Error, Nothing } fast;
 };
 

@@ -72,7 +72,7 @@ TEST_F(SimDeviceTest, BytesThatNobodyWroteAreFoundByName) {
   EXPECT_EQ(exitCode(status), ExitCode::Device);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("uninitialised: reads 4 bytes of 'the left' at byte "
-                        "400 of 1200, which nobody has written"));
+                        "400 of 1200, which was never written"));
 }
 
 TEST_F(SimDeviceTest, WhatAStepLeavesIsNothingToTheNext) {
@@ -82,7 +82,7 @@ TEST_F(SimDeviceTest, WhatAStepLeavesIsNothingToTheNext) {
   EXPECT_THAT(
       std::string(
           add(*a, {static_cast<uint8_t *>(a->address()), a->size()}).message()),
-      HasSubstr("of 'the left' at byte 0 of 1200, which nobody has written"));
+      HasSubstr("of 'the left' at byte 0 of 1200, which was never written"));
 }
 
 TEST_F(SimDeviceTest, SharedMemoryIsReadOnly) {

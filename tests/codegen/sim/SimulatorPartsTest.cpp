@@ -74,10 +74,10 @@ static sim::KnowledgeRef knowing(sim::ClockVector own) {
 }
 
 TEST(SimClocks, ThreadsThatMeetKnowAllThatEachKnew) {
-  sim::Meeting meeting;
-  meeting.add(knowing({0, 0, 5}), 0, 3);
-  meeting.add(knowing({1, 0, 2}), 1, 7);
-  EXPECT_EQ(meeting.end()->own, (sim::ClockVector{3, 7, 5}));
+  sim::BarrierClocks clocks;
+  clocks.add(knowing({0, 0, 5}), 0, 3);
+  clocks.add(knowing({1, 0, 2}), 1, 7);
+  EXPECT_EQ(clocks.end()->own, (sim::ClockVector{3, 7, 5}));
 }
 
 TEST(SimClocks, KnowledgeReachesOtherBlocksByBlock) {

@@ -1,4 +1,4 @@
-//===- SafetensorsReader.cpp - Reader of .safetensors files ---------------===//
+//===- Safetensors.cpp - .safetensors files -------------------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -19,10 +19,12 @@
 #include "frontends/TensorFiles.h"
 #include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 #include "runtime/io/ByteCursor.h"
 #include "runtime/io/CheckedMath.h"
 #include "runtime/io/JsonReader.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -168,6 +170,44 @@ readSafetensors(const MappedFile &file) {
     return malformed(path, end, "data", "the last tensor to end the file",
                      absl::StrCat(file.size() - end, " bytes more"));
   return tensors;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+absl::Status writeSafetensors(absl::string_view path,
+                              absl::Span<const TensorStream> tensors) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = {{"format", "pt"}};
+  uint64_t end = 0;
+  for (const TensorStream &tensor : tensors) {
+    const uint64_t begin = end;
+    end += tensor.bytes();
+    header[tensor.name] = {
+        {"dtype", absl::AsciiStrToUpper(dataTypeName(tensor.type))},
+        {"shape", tensor.shape},
+        {"data_offsets", {begin, end}}};
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const uint64_t headerBytes = text.size();
+
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
+                          AtomicFile::create(path));
+  LLAMAC_RETURN_IF_ERROR(file->write(absl::Span<const uint8_t>(
+      reinterpret_cast<const uint8_t *>(&headerBytes), sizeof(headerBytes))));
+  LLAMAC_RETURN_IF_ERROR(file->write(text));
+  for (const TensorStream &tensor : tensors) {
+    const uint64_t before = file->size();
+    LLAMAC_RETURN_IF_ERROR(tensor.produce(
+        [&](absl::Span<const uint8_t> bytes) { return file->write(bytes); }));
+    if (file->size() - before != tensor.bytes())
+      return internalError(absl::StrCat(tensor.name, ": ", tensor.bytes(),
+                                        " bytes promised, ",
+                                        file->size() - before, " given"));
+  }
+  return file->commit();
 }
 
 } // namespace llamac

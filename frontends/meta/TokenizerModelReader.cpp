@@ -1,4 +1,4 @@
-//===- TiktokenReader.cpp - tokenizer.model of Llama 3 --------------------===//
+//===- TokenizerModelReader.cpp - tokenizer.model of both kinds -----------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,15 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tiktoken stores tokens with ranks and no merges: it merges any two
-// neighbours whose bytes together are a token, the lowest rank first. So the
-// merges are all the ways to cut a token into two tokens, each with the rank
-// of the whole.
+// tiktoken, Llama 3's, stores tokens with ranks and no merges: it merges any
+// two neighbours whose bytes together are a token, the lowest rank first. So
+// the merges are all the ways to cut a token into two tokens, each with the
+// rank of the whole. Llama 2's are SentencePiece models, which the library
+// reads.
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/ByteTokens.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
+#include "runtime/engine/tokenizer/SentencePieceModel.h"
 #include "runtime/io/ByteCursor.h"
 
 #include "absl/container/flat_hash_map.h"
@@ -22,12 +25,17 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 #include <algorithm>
 #include <tuple>
 
 namespace llamac {
+
+//===----------------------------------------------------------------------===//
+// tiktoken
+//===----------------------------------------------------------------------===//
 
 using TokenMap = absl::flat_hash_map<absl::string_view, uint32_t>;
 
@@ -188,6 +196,91 @@ absl::StatusOr<std::string> buildTiktokenBlob(const NamedText &model,
   if (numSpecial >= 2)
     data.eosId = numRanks + 1;
   return writeTokenizerBlob(std::move(data), model.file);
+}
+
+//===----------------------------------------------------------------------===//
+// SentencePiece
+//===----------------------------------------------------------------------===//
+
+static TokenType tokenType(SentencePieceModel::PieceType type) {
+  switch (type) {
+  case SentencePieceModel::PieceType::Normal:
+    return TokenType::Normal;
+  case SentencePieceModel::PieceType::Control:
+    return TokenType::Control;
+  case SentencePieceModel::PieceType::Byte:
+    return TokenType::Byte;
+  case SentencePieceModel::PieceType::Unknown:
+    return TokenType::Unknown;
+  case SentencePieceModel::PieceType::Unused:
+    break;
+  }
+  return TokenType::Unused;
+}
+
+static std::optional<uint32_t> optionalId(int id) {
+  return id < 0 ? std::nullopt
+                : std::optional<uint32_t>(static_cast<uint32_t>(id));
+}
+
+absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &file) {
+  SentencePieceModel model;
+  if (const std::string error =
+          model.load({file.text.data(), file.text.size()});
+      !error.empty())
+    return malformed(file.file, 0, "model", "a SentencePiece model",
+                     quoteForMessage(error));
+  if (model.size() == 0 || model.size() > maxVocabularySize)
+    return malformed(file.file, 0, "pieces",
+                     absl::StrCat("1 to ", maxVocabularySize), model.size());
+  TokenizerData data;
+  data.kind = TokenizerKind::SentencePiece;
+  for (uint32_t id = 0; id < model.size(); ++id) {
+    const TokenType type = tokenType(model.type(id));
+    std::optional<std::string> bytes = pieceBytes(model.piece(id), type);
+    if (!bytes)
+      return malformed(file.file, 0, absl::StrCat("piece ", id),
+                       "<0x00> to <0xFF>", quoteForMessage(model.piece(id)));
+    data.tokens.push_back(*std::move(bytes));
+    data.types.push_back(type);
+  }
+  data.bosId = optionalId(model.bosId());
+  data.eosId = optionalId(model.eosId());
+  data.unknownId = optionalId(model.unknownId());
+  data.flags.addBos = data.bosId.has_value();
+  data.flags.addSpacePrefix = model.addsSpacePrefix();
+  data.model = std::string(file.text);
+  return writeTokenizerBlob(std::move(data), file.file);
+}
+
+//===----------------------------------------------------------------------===//
+// Either
+//===----------------------------------------------------------------------===//
+
+bool isTiktokenModel(absl::string_view text) {
+  return !text.empty() &&
+         (absl::ascii_isalnum(static_cast<unsigned char>(text[0])) ||
+          text[0] == '+' || text[0] == '/');
+}
+
+absl::StatusOr<std::string>
+buildTokenizerModelBlob(const NamedText &model,
+                        std::optional<uint32_t> vocabSize) {
+  if (!isTiktokenModel(model.text))
+    return buildSentencePieceBlob(model);
+  if (!vocabSize)
+    return buildTiktokenBlob(model);
+  // Every line but empty ones is a rank: what the model has beyond them are
+  // special tokens.
+  uint64_t ranks = 0;
+  for (absl::string_view line : absl::StrSplit(model.text, '\n'))
+    if (!line.empty() && line != "\r")
+      ++ranks;
+  if (ranks > *vocabSize)
+    return malformed(
+        model.file, 0, "ranks",
+        absl::StrCat("at most the model's vocabulary of ", *vocabSize), ranks);
+  return buildTiktokenBlob(model, static_cast<uint32_t>(*vocabSize - ranks));
 }
 
 } // namespace llamac

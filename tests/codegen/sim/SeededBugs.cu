@@ -1,4 +1,4 @@
-//===- Planted.cu - Kernels with one bug each -------------------*- C++ -*-===//
+//===- SeededBugs.cu - Kernels with one bug each -------------- -*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

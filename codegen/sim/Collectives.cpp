@@ -1,4 +1,5 @@
-//===- Meetings.cpp - Warp collectives and barriers -----------------------===//
+//===- Collectives.cpp - Warp collectives and barriers --------------------===//
+//-----------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -30,7 +31,7 @@ const char *warpOpName(WarpOp op) {
 // Warps: the last lane computes for all
 //===----------------------------------------------------------------------===//
 
-uint32_t Group::meetWarp(WarpArguments arguments) {
+uint32_t Group::runCollective(WarpArguments arguments) {
   Thread &self = *running;
   Block &block = *self.block;
   const uint32_t bit = 1u << self.lane();
@@ -204,12 +205,12 @@ void Group::computeWarp(Thread &last, uint32_t mask) {
     return completeProducts(lanes, static_cast<uint32_t>(what.variant));
   case WarpOp::Sync:
     if (checked()) {
-      Meeting meeting;
+      BarrierClocks clocks;
       for (uint32_t lane = 0; lane < 32; ++lane)
         if (mask >> lane & 1)
-          meeting.add(lanes[lane]->knowledge, lanes[lane]->index,
-                      lanes[lane]->clock++);
-      const KnowledgeRef common = meeting.end();
+          clocks.add(lanes[lane]->knowledge, lanes[lane]->index,
+                     lanes[lane]->clock++);
+      const KnowledgeRef common = clocks.end();
       for (uint32_t lane = 0; lane < 32; ++lane)
         if (mask >> lane & 1)
           lanes[lane]->knowledge = common;
@@ -242,7 +243,7 @@ void Group::computeWarp(Thread &last, uint32_t mask) {
 // Barriers of a block
 //===----------------------------------------------------------------------===//
 
-void Group::meetBarrier(uint32_t id, uint32_t threads, bool wait) {
+void Group::arriveAtBarrier(uint32_t id, uint32_t threads, bool wait) {
   Thread &self = *running;
   Block &block = *self.block;
   if (id >= block.barriers.size())
@@ -268,7 +269,7 @@ void Group::meetBarrier(uint32_t id, uint32_t threads, bool wait) {
   barrier.sites.push_back(self.site);
   barrier.waits.push_back(wait);
   if (checked())
-    barrier.meeting.add(self.knowledge, self.index, self.clock++);
+    barrier.clocks.add(self.knowledge, self.index, self.clock++);
   if (barrier.arrived.size() == threads) {
     endBarrier(block, id);
     if (launch.options.schedule == SimSchedule::Random)
@@ -284,7 +285,7 @@ void Group::endBarrier(Block &block, uint32_t id) {
   KnowledgeRef common;
   if (checked()) {
     checkAligned(barrier);
-    common = barrier.meeting.end();
+    common = barrier.clocks.end();
   }
   for (size_t i = 0; i < barrier.arrived.size(); ++i) {
     if (!barrier.waits[i])

@@ -1,4 +1,4 @@
-//===- PlantedHopper.cu - Bugs of tensor copies and wgmma -------*- C++ -*-===//
+//===- SeededBugsHopper.cu - Bugs of tensor copies, wgmma ----- -*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As Planted.cu, for what sm_90a has: two kernels, whose template parameter
+// As SeededBugs.cu, for what sm_90a has: two kernels, whose template parameter
 // says what is wrong with them. A warp copies tiles of `in` into a ring of
 // stages; four others multiply them, in the second one what another warp has
 // made of them. `map` is of `in` as bfloat16, rows of 64 (128 bytes, swizzled)
