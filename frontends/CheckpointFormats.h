@@ -1,5 +1,4 @@
 //===- CheckpointFormats.h - The checkpoint formats ----------- -*- C++ -*-===//
-//-*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

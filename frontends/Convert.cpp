@@ -183,7 +183,7 @@ static void putTokenIds(const TokenizerSource &tokenizer,
     json["eos_token_id"] = tokenizer.stopIds;
 }
 
-// Writes generation_config.json, when the checkpoint knows anything for it.
+// Writes generation_config.json, unless it would be empty.
 static absl::Status writeGenerationConfig(const Checkpoint &checkpoint,
                                           const std::string &directory) {
   nlohmann::ordered_json json;
@@ -228,7 +228,7 @@ static absl::Status writeModel(const Checkpoint &checkpoint,
 
 namespace {
 
-// params.json gives the FFN size by a rule alone; this is what to put in it.
+// The parameters of the rule by which params.json gives the FFN size.
 struct FfnRule {
   std::optional<double> multiplier;
   int64_t multipleOf;
@@ -237,7 +237,7 @@ struct FfnRule {
 } // namespace
 
 static absl::StatusOr<FfnRule> findFfnRule(int64_t dim, int64_t ffnDim) {
-  // The rules of Meta's own models first, since people know them.
+  // The rules of Meta's own models are preferred.
   const FfnRule known[] = {{{}, 256},  {1.3, 1024}, {1.3, 4096}, {1.5, 256},
                            {1.0, 256}, {1.2, 4096}, {{}, 32},    {{}, 1}};
   for (const FfnRule &rule : known)

@@ -46,8 +46,8 @@ absl::StatusOr<std::vector<StoredTensor>> readTorchFile(const MappedFile &file);
 /// Takes the next bytes of a tensor.
 using WriteBytes = std::function<absl::Status(absl::Span<const uint8_t>)>;
 
-/// A tensor for a writer, which asks for its bytes when their turn comes: no
-/// model is ever whole in memory.
+/// A tensor for a writer, which pulls the bytes when it needs them: a model is
+/// never in memory as a whole.
 struct TensorStream {
   std::string name;
   DataType type = DataType::F32; ///< F32, F16 or BF16.

@@ -33,7 +33,7 @@ struct NamedText {
   absl::string_view text;
 };
 
-/// The number of special tokens Llama 3 puts behind its ranks.
+/// The number of special tokens that follow Llama 3's ranks.
 inline constexpr uint32_t llama3SpecialTokens = 256;
 
 /// tiktoken's tokenizer.model: lines "base64 rank", ranks 0 to n - 1, followed

@@ -1,5 +1,4 @@
 //===- Collectives.cpp - Warp collectives and barriers --------------------===//
-//-----------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -29,8 +29,8 @@ namespace llamac {
 
 static constexpr absl::string_view ropeFactorsName = "rope_freqs.weight";
 
-// The shortest decimal that names the fp32 number `value`, as a double: 1e-05
-// for what fp32 holds as 9.99999975e-06, since that is what was meant.
+// The shortest decimal that rounds to the fp32 number `value`: 1e-05 for
+// 9.99999975e-06, since that is what was meant.
 static double asWritten(double value) {
   char text[64];
   const auto narrow = static_cast<float>(value);

@@ -25,7 +25,7 @@ static constexpr uint32_t ggufMagic = 0x46554747; // "GGUF"
 static constexpr uint64_t maxKeyBytes = 65535;
 static constexpr uint64_t maxTensorNameBytes = 1024;
 static constexpr uint32_t maxGgufRank = 4;
-// The least a metadata pair and a tensor record take.
+// Minimum sizes of a metadata pair and a tensor record.
 static constexpr uint64_t leastPairBytes = 8 + 4 + 1;
 static constexpr uint64_t leastTensorBytes = 8 + 4 + 8 + 4 + 8;
 
@@ -75,7 +75,7 @@ readType(absl::string_view file, ByteCursor &cursor, absl::string_view field) {
   return static_cast<GgufType>(number);
 }
 
-// Moves `cursor` over one value and says where it lies.
+// Reads one value at `cursor`.
 static absl::StatusOr<GgufValue> readValue(const MappedFile &file,
                                            ByteCursor &cursor) {
   const uint64_t keyAt = cursor.offset();
@@ -329,7 +329,8 @@ template <typename T> static T elementAs(const GgufValue &value, uint64_t i) {
   return result;
 }
 
-// Element i as an integer; nothing when it is none, or leaves int64_t.
+// Element i as an integer; nothing when it has another type or overflows
+// int64_t.
 static std::optional<int64_t> intElement(const GgufValue &value, uint64_t i) {
   switch (value.type) {
   case GgufType::UInt8:

@@ -33,7 +33,7 @@
 
 namespace llamac {
 
-/// The numbers are the format's.
+/// Numbered as in the format.
 enum class GgufType : uint32_t {
   UInt8,
   Int8,

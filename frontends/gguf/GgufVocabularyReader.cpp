@@ -142,8 +142,8 @@ private:
     for (uint32_t rank = 0; rank < source.merges.size(); ++rank) {
       const absl::string_view merge = source.merges[rank];
       const std::string key = absl::StrCat("merges[", rank, "]");
-      // A token may begin with a space of its own: the one that parts the two
-      // tokens is not the first character.
+      // A token may begin with a space: the separator is not the first
+      // character.
       const size_t space = merge.find(' ', 1);
       if (space == absl::string_view::npos)
         return fail(key, merge, "two tokens", quoteForMessage(merge));
@@ -152,9 +152,8 @@ private:
       const auto leftId = byText.find(left);
       const auto rightId = byText.find(right);
       const auto result = byText.find(absl::StrCat(left, right));
-      // Tools write vocabularies that were cut down beside the whole list of
-      // merges; llama.cpp takes them, and what is no token has no id to merge
-      // to.
+      // Tools write truncated vocabularies with the full list of merges. As in
+      // llama.cpp, merges of unknown tokens are skipped.
       if (leftId == byText.end() || rightId == byText.end() ||
           result == byText.end())
         continue;

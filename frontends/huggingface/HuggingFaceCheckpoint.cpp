@@ -174,7 +174,7 @@ static absl::Status readHuggingFaceWeights(const std::string &directory,
                                          whole[0]));
   if (hasIndex)
     LLAMAC_RETURN_IF_ERROR(checkIndex(index, whole[0]));
-  // Tensors of old checkpoints that follow from the configuration.
+  // Tensors of old checkpoints that the configuration determines.
   absl::erase_if(whole[0].tensors, [](const auto &entry) {
     return absl::EndsWith(entry.first, ".rotary_emb.inv_freq");
   });

@@ -201,7 +201,7 @@ private:
   }
 
   void readModelOptions(const json &model) {
-    // Old files of GPT-2's kind do not name the type.
+    // Old files of GPT-2 have no type.
     const json &type = member(model, "type");
     support(textOf(type) == "BPE" || type.is_null(), type, "model.type", "BPE",
             type);
@@ -274,8 +274,8 @@ private:
     }
   }
 
-  // Ids need not be without gaps: a gap is a token that never occurs. But a
-  // lone huge id must not make a huge table.
+  // Ids may have gaps, which are tokens that never occur. A single huge id must
+  // not make a huge table.
   void fillTokens() {
     const ByteLevelSpelling spelling;
     uint32_t largest = 0;
@@ -523,8 +523,7 @@ static OrderedJson configJson(const TokenizerBlob &blob) {
   return config;
 }
 
-/// Writes `json`; text that is not UTF-8 cannot come from a checked vocabulary
-/// but in a token, where it is replaced.
+/// Writes `json`. Only a token can hold text that is not UTF-8; it is replaced.
 static absl::Status writeJson(const std::string &path,
                               const OrderedJson &json) {
   return writeFileAtomically(

@@ -174,7 +174,7 @@ static absl::Status readMetaWeights(const std::string &directory,
                             findParts(shards, "output.weight", embedding));
     config.tiedEmbeddings = sharesStorage(output, parts);
   }
-  // Rotary frequencies follow from theta.
+  // Theta determines the rotary frequencies.
   for (TensorSet &shard : shards)
     shard.tensors.erase("rope.freqs");
   return addWeights(shards, &ExpectedWeight::metaName, /*rotaryHalves=*/false,

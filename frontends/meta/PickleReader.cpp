@@ -206,7 +206,7 @@ private:
       const absl::string_view byte = valueOf(cursor.takeText(1, "global"));
       if (byte.empty() || byte == "\n")
         break;
-      // The bytes of a line lie behind each other.
+      // The bytes of a line are adjacent.
       line = {line.empty() ? byte.data() : line.data(), line.size() + 1};
       if (line.size() > maxLine)
         fail("global", absl::StrCat("at most ", maxLine, " bytes"),
@@ -337,7 +337,7 @@ void PickleMachine::rebuildTensor(const std::vector<ValueId> &arguments) {
     return fail("tensor shape", "fewer than 2^63 elements",
                 shapeText(tensor.shape));
   tensor.elements = *elements;
-  // The stride of a dimension of size 1 is never used and may be anything.
+  // The stride of a dimension of size 1 is never used.
   uint64_t stride = 1;
   for (size_t i = tensor.shape.size(); *elements > 0 && i-- > 0;) {
     if (tensor.shape[i] != 1 && strides[i] != stride)

@@ -254,7 +254,7 @@ absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &file) {
 }
 
 //===----------------------------------------------------------------------===//
-// Either
+// Either kind
 //===----------------------------------------------------------------------===//
 
 bool isTiktokenModel(absl::string_view text) {

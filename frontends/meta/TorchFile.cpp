@@ -8,10 +8,10 @@
 //
 // Since PyTorch 1.6 torch.save writes a zip file ROOT/data.pkl (the pickled
 // state dict), ROOT/data/KEY (the bytes of each storage), ROOT/version and,
-// lately, ROOT/byteorder. The writer writes stored entries alone, data.pkl
+// recently, ROOT/byteorder. The writer writes stored entries alone, data.pkl
 // first. Local headers are written before their data is known, and get its CRC
-// afterwards. Entries from 4 GiB on, or behind the first 4 GiB, have zip64
-// fields.
+// afterwards. Entries of 4 GiB or more, or after the first 4 GiB, have
+// zip64 fields.
 //
 //===----------------------------------------------------------------------===//
 

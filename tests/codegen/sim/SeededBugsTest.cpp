@@ -68,8 +68,8 @@ static float laneBits(const std::vector<float> &, int i) {
 struct SeededBug {
   const char *name;
   /// What the error may start with, separated by '|'; empty: it shows as wrong
-  /// values. A thread that comes too early may meet bytes that nobody wrote
-  /// yet, or a copy under way, before it meets a race.
+  /// values. A thread that is early may find uninitialised bytes or a
+  /// copy under way before it finds a race.
   const char *kinds;
   Expected expected;
   uint32_t blocks = 1;
