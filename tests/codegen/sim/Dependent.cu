@@ -131,8 +131,8 @@ CHAIN(asyncCopyBeforeTheWait) {
   out[i] = a[i] + tile[threadIdx.x] + weights[i];
 }
 
-/// What one thread waited for another need not see, and a block that nobody
-/// waits in lets the next launch go on too early.
+/// A wait of one thread is not seen by the others, and a block without waits
+/// lets the next launch run too early.
 CHAIN(oneThreadWaits) {
   if (!bug || threadIdx.x == 0)
     gridDependencyWait();

@@ -168,8 +168,8 @@ INSTANTIATE_TEST_SUITE_P(Sim, DependentLaunches, testing::ValuesIn(chains),
                            return std::string(info.param.name);
                          });
 
-/// A launch that waits for everything ends the chain: what was written ahead of
-/// it may be read early behind it.
+/// A launch that is not dependent ends the chain: prologues after it may read
+/// what was written before it.
 TEST(DependentLaunchesEnd, AtALaunchThatIsNotDependent) {
   for (const SimOptions &options : schedules(true)) {
     SCOPED_TRACE(describe(options));
