@@ -10,24 +10,20 @@
 
 #include "runtime/engine/tokenizer/CharClasses.h"
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
 namespace llamac {
 
-static std::optional<uint8_t> hexDigit(char c) {
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'A' && c <= 'F')
-    return c - 'A' + 10;
-  return std::nullopt;
-}
-
-std::optional<uint8_t> parseByteToken(absl::string_view text) {
-  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>')
+std::optional<std::string> pieceBytes(absl::string_view piece, TokenType type) {
+  if (type != TokenType::Byte)
+    return absl::StrReplaceAll(piece, {{"\xE2\x96\x81", " "}});
+  uint32_t byte = 0;
+  if (piece.size() != 6 || !absl::SimpleHexAtoi(piece.substr(3, 2), &byte) ||
+      piece != absl::StrFormat("<0x%02X>", byte))
     return std::nullopt;
-  const std::optional<uint8_t> high = hexDigit(text[3]);
-  const std::optional<uint8_t> low = hexDigit(text[4]);
-  if (!high || !low)
-    return std::nullopt;
-  return static_cast<uint8_t>(*high << 4 | *low);
+  return std::string(1, static_cast<char>(byte));
 }
 
 ByteLevelSpelling::ByteLevelSpelling() {

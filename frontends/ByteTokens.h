@@ -9,6 +9,8 @@
 #ifndef LLAMAC_FRONTENDS_BYTETOKENS_H
 #define LLAMAC_FRONTENDS_BYTETOKENS_H
 
+#include "runtime/engine/tokenizer/TokenizerBlob.h"
+
 #include "absl/strings/string_view.h"
 
 #include <array>
@@ -18,9 +20,9 @@
 
 namespace llamac {
 
-/// SentencePiece's spelling of a byte, exactly "<0x" and two upper-case
-/// hexadecimal digits and ">".
-std::optional<uint8_t> parseByteToken(absl::string_view text);
+/// The bytes of SentencePiece's `piece`, which has U+2581 for a space; those of
+/// a byte token are exactly "<0x", two upper-case hexadecimal digits and ">".
+std::optional<std::string> pieceBytes(absl::string_view piece, TokenType type);
 
 /// GPT-2's spelling of bytes as printable characters: '!' to '~', U+00A1 to
 /// U+00AC and U+00AE to U+00FF stand for the byte of their number; the other

@@ -9,10 +9,8 @@
 #include "frontends/Checkpoint.h"
 
 #include "frontends/ByteCursor.h"
+#include "frontends/CheckpointFormats.h"
 #include "frontends/Files.h"
-#include "frontends/gguf/GgufCheckpoint.h"
-#include "frontends/huggingface/HuggingFaceCheckpoint.h"
-#include "frontends/meta/MetaCheckpoint.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/match.h"
@@ -81,7 +79,7 @@ static absl::StatusOr<Detected> detectDirectory(const std::string &path,
       " *.safetensors and ", ggufs.size(), " *.gguf"));
 }
 
-// A configuration file alone is told by the name it gives the model's width.
+// The key of the model's width tells the format of a configuration file.
 static absl::StatusOr<Detected> detectConfig(const std::string &path,
                                              const MappedFile &file) {
   LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,

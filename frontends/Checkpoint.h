@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Every checkpoint format gives the same three things: hyperparameters, weights
-// and a description of its tokenizer. Opening one reads headers only; the
-// weights stay in their files until they are asked for.
+// and a description of its tokenizer. Opening one reads headers only;
+// weights are read on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ enum class TokenizerFormat { None, Tiktoken, HuggingFace, Gguf, SentencePiece };
 absl::string_view tokenizerFormatName(TokenizerFormat kind);
 
 /// Where the tokenizer of a checkpoint is, and what its configuration files say
-/// about it. What they leave open is for the tokenizer itself to know.
+/// about it. Anything else is in the tokenizer itself.
 struct TokenizerSource {
   TokenizerFormat kind = TokenizerFormat::None;
   /// The tokenizer's file first: tokenizer.model or tokenizer.json; then

@@ -27,17 +27,17 @@ struct ConvertOptions {
   DataType blockType = DataType::BF16;
   /// Writes the tokenizer's files into the directory; nothing when unset.
   std::function<absl::Status(const std::string &directory)> writeTokenizer;
-  /// Told now and then how many bytes of weights are written.
+  /// Called with the bytes of weights written so far.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
 
 /// Writes params.json, consolidated.00.pth and, when anything is known for it,
-/// generation_config.json into `directory`, which is made if need be. The model
-/// reads back with an equal configuration, but for ropeFactors, which become
-/// the scaling they were made from. Weights are streamed; each file is replaced
-/// only once it is whole, and params.json comes last. Errors: usage, for a
-/// directory that cannot be written or is not empty;
-/// unsupported, for a configuration that params.json has no words for.
+/// generation_config.json into `directory`, which is created if needed. The
+/// model reads back with an equal configuration, but for ropeFactors, which
+/// become the scaling they were made from. Weights are streamed; each file is
+/// replaced only once it is whole, and params.json comes last. Errors: usage,
+/// for a directory that cannot be written or is not empty; unsupported, for a
+/// configuration that params.json cannot express.
 absl::Status convertToMeta(const Checkpoint &checkpoint,
                            absl::string_view directory,
                            const ConvertOptions &options = {});

@@ -9,10 +9,10 @@
 #include "frontends/Files.h"
 
 #include "frontends/ByteCursor.h"
+#include "frontends/CheckpointFormats.h"
+#include "frontends/TokenizerSources.h"
 #include "runtime/base/Status.h"
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -83,23 +83,20 @@ absl::Status readGenerationConfig(const std::string &directory,
                           readConfigFile(path, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
   GenerationDefaults &generation = checkpoint.generation;
-  LLAMAC_ASSIGN_OR_RETURN(generation.temperature,
-                          root.optionalNumber("temperature"));
-  LLAMAC_ASSIGN_OR_RETURN(generation.topP, root.optionalNumber("top_p"));
-  LLAMAC_ASSIGN_OR_RETURN(generation.topK, root.optionalInt("top_k"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<bool> sample,
-                          root.optionalBool("do_sample"));
-  if (generation.temperature && *generation.temperature < 0)
-    return root.fail("temperature", "a number of at least 0",
-                     absl::StrCat(*generation.temperature));
-  if (generation.topP && !(*generation.topP > 0 && *generation.topP <= 1))
-    return root.fail("top_p", "a number in (0, 1]",
-                     absl::StrCat(*generation.topP));
-  if (generation.topK && *generation.topK < 0)
-    return root.fail("top_k", "an integer of at least 0",
-                     absl::StrCat(*generation.topK));
-  if (sample == false)
+  ConfigFields fields(root);
+  generation.temperature = fields.number("temperature");
+  generation.topP = fields.number("top_p");
+  generation.topK = fields.integer("top_k");
+  const double temperature = generation.temperature.value_or(0);
+  const double topP = generation.topP.value_or(1);
+  const int64_t topK = generation.topK.value_or(0);
+  fields.require(temperature >= 0, "temperature", "a number of at least 0",
+                 temperature);
+  fields.require(topP > 0 && topP <= 1, "top_p", "a number in (0, 1]", topP);
+  fields.require(topK >= 0, "top_k", "an integer of at least 0", topK);
+  if (fields.flag("do_sample") == false)
     generation.temperature = 0.0;
+  LLAMAC_RETURN_IF_ERROR(fields.status());
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> stops,
                           root.intOrInts("eos_token_id"));
   if (!stops.empty())
@@ -111,16 +108,11 @@ absl::Status readGenerationConfig(const std::string &directory,
   return absl::OkStatus();
 }
 
-// Whether the file starts with a line of tiktoken's: base64, a space, a rank.
-static bool looksLikeTiktoken(absl::string_view text) {
-  const absl::string_view line =
-      absl::StripSuffix(text.substr(0, text.find('\n')), "\r");
-  const size_t space = line.find(' ');
-  std::string token;
-  return line.size() < 4096 && space != absl::string_view::npos && space > 0 &&
-         absl::Base64Unescape(line.substr(0, space), &token) &&
-         std::all_of(line.begin() + static_cast<std::ptrdiff_t>(space) + 1,
-                     line.end(), [](char c) { return absl::ascii_isdigit(c); });
+std::string jsonForMessage(const nlohmann::json &value) {
+  return quoteForMessage(
+      value.is_string() ? value.get_ref<const std::string &>()
+                        : value.dump(-1, ' ', true,
+                                     nlohmann::json::error_handler_t::replace));
 }
 
 absl::Status findTokenizer(const std::string &directory,
@@ -135,7 +127,7 @@ absl::Status findTokenizer(const std::string &directory,
   } else if (fileExists(model)) {
     LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
                             MappedFile::open(model));
-    tokenizer.kind = looksLikeTiktoken(file->text())
+    tokenizer.kind = isTiktokenModel(file->text())
                          ? TokenizerFormat::Tiktoken
                          : TokenizerFormat::SentencePiece;
     tokenizer.paths.push_back(model);
@@ -144,6 +136,42 @@ absl::Status findTokenizer(const std::string &directory,
   if (tokenizer.kind != TokenizerFormat::None && fileExists(config))
     tokenizer.paths.push_back(config);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<std::string>>
+buildDirectoryBlob(absl::string_view directory,
+                   std::optional<uint32_t> vocabSize) {
+  std::vector<std::shared_ptr<MappedFile>> files; // The texts are theirs.
+  absl::Status status;
+  const auto read = [&](absl::string_view name) -> std::optional<NamedText> {
+    const std::string path = joinPath(directory, name);
+    if (!fileExists(path) || !status.ok())
+      return std::nullopt;
+    absl::StatusOr<std::shared_ptr<MappedFile>> file = MappedFile::open(path);
+    status.Update(file.status());
+    if (!file.ok())
+      return std::nullopt;
+    files.push_back(*std::move(file));
+    return NamedText{files.back()->path(), files.back()->text()};
+  };
+  const std::optional<NamedText> model = read("tokenizer.model");
+  if (const std::optional<NamedText> tokenizer = read("tokenizer.json")) {
+    const HuggingFaceFiles all = {
+        .tokenizer = *tokenizer,
+        .tokenizerConfig = read("tokenizer_config.json"),
+        .generationConfig = read("generation_config.json"),
+        .chatTemplate = read("chat_template.jinja")};
+    LLAMAC_RETURN_IF_ERROR(status);
+    absl::StatusOr<std::string> blob = buildHuggingFaceBlob(all);
+    const bool otherKind =
+        !blob.ok() && exitCode(blob.status()) == ExitCode::Unsupported;
+    if (!otherKind || !model)
+      return blob;
+  }
+  LLAMAC_RETURN_IF_ERROR(status);
+  if (model)
+    return buildTokenizerModelBlob(*model, vocabSize);
+  return std::nullopt;
 }
 
 } // namespace llamac

@@ -34,6 +34,9 @@ absl::StatusOr<std::vector<std::string>> listFiles(const std::string &directory,
 /// The last part of `path`, without trailing slashes.
 std::string baseName(absl::string_view path);
 
+/// `value` as JSON, quoted for a message; a string as it is.
+std::string jsonForMessage(const nlohmann::json &value);
+
 /// Maps and parses the configuration file at `path`, and remembers it among the
 /// checkpoint's.
 absl::StatusOr<JsonDocument> readConfigFile(const std::string &path,

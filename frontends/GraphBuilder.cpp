@@ -67,8 +67,8 @@ private:
   const ModelConfig &config;
   const WeightTypeFn &weightType;
 
-  // The arguments of @step; `kv` moves on with every append.
-  Value tokens, positions, sequences, wanted, kv;
+  // The arguments of @step; every append replaces `kv`.
+  Value tokens, positions, sequences, outputRows, kv;
   // Shared by all layers.
   Value rope, mask;
 };
@@ -99,7 +99,7 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
   }
 
   x = norm("norm", x);
-  x = op<llama::GatherRowsOp>("wanted", x, wanted);
+  x = op<llama::GatherRowsOp>("output_rows", x, outputRows);
   Value head = config.tiedEmbeddings
                    ? table
                    : weight("output", {config.vocabSize, config.dim});
@@ -138,7 +138,7 @@ void StepBuilder::startFunction(ModuleOp module) {
   tokens = argument("tokens", indices);
   positions = argument("positions", indices);
   sequences = argument("sequences", indices);
-  wanted = argument("wanted", indices);
+  outputRows = argument("output_rows", indices);
   kv = argument("kv", state);
 }
 

@@ -27,7 +27,7 @@ static constexpr absl::string_view stopNames[] = {
     "<|endoftext|>",   "<|end|>",    "</s>",       "<end_of_turn>",
 };
 
-// Those that end a turn, the first one that is there.
+// Tokens that end a turn; the first one present counts.
 static constexpr absl::string_view turnNames[] = {"<|eot_id|>", "<|im_end|>",
                                                   "<|end|>", "<end_of_turn>"};
 

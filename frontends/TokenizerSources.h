@@ -20,7 +20,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +33,7 @@ struct NamedText {
   absl::string_view text;
 };
 
-/// The number of special tokens Llama 3 puts behind its ranks.
+/// The number of special tokens that follow Llama 3's ranks.
 inline constexpr uint32_t llama3SpecialTokens = 256;
 
 /// tiktoken's tokenizer.model: lines "base64 rank", ranks 0 to n - 1, followed
@@ -46,6 +45,10 @@ buildTiktokenBlob(const NamedText &model,
 /// SentencePiece's tokenizer.model, as Llama 2 has it; begin-of-sequence goes
 /// first.
 absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &model);
+
+/// Whether a tokenizer.model is tiktoken's, whose files start with base64; a
+/// SentencePiece model starts with the tag of its first field, a line feed.
+bool isTiktokenModel(absl::string_view text);
 
 /// Meta's tokenizer.model, of either kind. `vocabSize` is the model's, when
 /// known: it decides the number of special tokens of a tiktoken file.
@@ -73,10 +76,10 @@ struct GgufVocabulary {
   absl::string_view contents;
   absl::string_view model; ///< "gpt2" or "llama".
   absl::string_view pre;   ///< "llama-bpe", "llama3", "smollm", "gpt-2", ..
-  std::span<const absl::string_view> tokens;
-  std::span<const int64_t> types; ///< token_type; may be empty.
-  std::span<const absl::string_view> merges;
-  std::span<const float> scores;
+  std::vector<absl::string_view> tokens;
+  std::vector<int64_t> types; ///< token_type; may be empty.
+  std::vector<absl::string_view> merges;
+  std::vector<float> scores;
   std::optional<int64_t> bosId;
   std::optional<int64_t> eosId;
   std::optional<int64_t> eotId;
@@ -90,6 +93,13 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary);
 
 /// The same, of the metadata of a GGUF file.
 absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader);
+
+/// Writes the byte-level vocabulary in the metadata of `reader` as
+/// tokenizer.json and tokenizer_config.json into `directory`; they read back
+/// as the same tokenizer. Errors: what buildGgufBlob finds wrong with it;
+/// unsupported for a vocabulary of another kind than "gpt2".
+absl::Status writeHuggingFaceTokenizer(const GgufReader &reader,
+                                       const std::string &directory);
 
 /// The tokenizer of a model directory: tokenizer.json with its companions, or
 /// tokenizer.model where there is no tokenizer.json or it is of a kind that is

@@ -28,55 +28,41 @@ struct WeightRow {
   absl::string_view gguf;
   Size rows;
   Size cols;
-  bool isRotary;
+  bool isRotary = false;
 };
 
 } // namespace
 
-static constexpr WeightRow embeddingRow = {
-    "tok_embeddings", "model.embed_tokens",
-    "token_embd",     Size::Vocab,
-    Size::Dim,        false};
+static constexpr WeightRow embeddingRow = {"tok_embeddings",
+                                           "model.embed_tokens", "token_embd",
+                                           Size::Vocab, Size::Dim};
 static constexpr WeightRow layerRows[] = {
-    {"attention_norm", "input_layernorm", "attn_norm", Size::One, Size::Dim,
-     false},
+    {"attention_norm", "input_layernorm", "attn_norm", Size::One, Size::Dim},
     {"attention.wq", "self_attn.q_proj", "attn_q", Size::QueryRows, Size::Dim,
      true},
     {"attention.wk", "self_attn.k_proj", "attn_k", Size::KeyRows, Size::Dim,
      true},
-    {"attention.wv", "self_attn.v_proj", "attn_v", Size::KeyRows, Size::Dim,
-     false},
+    {"attention.wv", "self_attn.v_proj", "attn_v", Size::KeyRows, Size::Dim},
     {"attention.wo", "self_attn.o_proj", "attn_output", Size::Dim,
-     Size::QueryRows, false},
-    {"ffn_norm", "post_attention_layernorm", "ffn_norm", Size::One, Size::Dim,
-     false},
-    {"feed_forward.w1", "mlp.gate_proj", "ffn_gate", Size::Ffn, Size::Dim,
-     false},
-    {"feed_forward.w3", "mlp.up_proj", "ffn_up", Size::Ffn, Size::Dim, false},
-    {"feed_forward.w2", "mlp.down_proj", "ffn_down", Size::Dim, Size::Ffn,
-     false},
+     Size::QueryRows},
+    {"ffn_norm", "post_attention_layernorm", "ffn_norm", Size::One, Size::Dim},
+    {"feed_forward.w1", "mlp.gate_proj", "ffn_gate", Size::Ffn, Size::Dim},
+    {"feed_forward.w3", "mlp.up_proj", "ffn_up", Size::Ffn, Size::Dim},
+    {"feed_forward.w2", "mlp.down_proj", "ffn_down", Size::Dim, Size::Ffn},
 };
 static constexpr WeightRow headRows[] = {
-    {"norm", "model.norm", "output_norm", Size::One, Size::Dim, false},
-    {"output", "lm_head", "output", Size::Vocab, Size::Dim, false},
+    {"norm", "model.norm", "output_norm", Size::One, Size::Dim},
+    {"output", "lm_head", "output", Size::Vocab, Size::Dim},
 };
 
 static int64_t sizeOf(const ModelConfig &config, Size size) {
-  switch (size) {
-  case Size::One:
-    return 1;
-  case Size::Dim:
-    return config.dim;
-  case Size::QueryRows:
-    return config.numHeads * config.headSize;
-  case Size::KeyRows:
-    return config.numKvHeads * config.headSize;
-  case Size::Ffn:
-    return config.ffnDim;
-  case Size::Vocab:
-    return config.vocabSize;
-  }
-  return 0;
+  const int64_t sizes[] = {1,
+                           config.dim,
+                           config.numHeads * config.headSize,
+                           config.numKvHeads * config.headSize,
+                           config.ffnDim,
+                           config.vocabSize};
+  return sizes[static_cast<size_t>(size)];
 }
 
 std::vector<ExpectedWeight> expectedWeights(const ModelConfig &config) {
@@ -115,27 +101,126 @@ static std::string shapeText(const ExpectedWeight &expected) {
              : absl::StrCat("[", expected.rows, ", ", expected.cols, "]");
 }
 
-absl::Status wrongShape(const FoundTensor &tensor,
-                        const ExpectedWeight &expected) {
-  return malformed(tensor.file, tensor.extent.offset, tensor.name,
+static absl::Status wrongShape(const FoundTensor &tensor,
+                               const ExpectedWeight &expected) {
+  return malformed(tensor.file, tensor.offset, tensor.name,
                    absl::StrCat("a shape of ", shapeText(expected)),
                    shapeText(tensor.shape));
 }
 
-absl::Status missingTensor(absl::string_view file, absl::string_view tensor,
-                           const ExpectedWeight &expected) {
-  return malformed(file, 0, tensor,
-                   absl::StrCat("a tensor ", shapeText(expected)), "none");
+absl::Status addTensorFile(
+    const std::string &path,
+    absl::StatusOr<std::vector<StoredTensor>> (*read)(const MappedFile &file),
+    WeightMap &weights, TensorSet &set) {
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
+                          MappedFile::open(path));
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<StoredTensor> tensors, read(*file));
+  const uint32_t number = weights.addFile(std::move(file));
+  for (StoredTensor &tensor : tensors) {
+    FoundTensor &slot = set.tensors[tensor.name];
+    if (!slot.file.empty())
+      return malformed(path, tensor.offset, tensor.name, "a tensor in one file",
+                       absl::StrCat("another in ", slot.file));
+    slot = {std::move(tensor), path, number};
+  }
+  return absl::OkStatus();
 }
 
-absl::Status unknownTensor(const FoundTensor &tensor) {
-  return unsupportedError(malformed(tensor.file, tensor.extent.offset,
-                                    tensor.name,
-                                    absl::EndsWith(tensor.name, ".bias")
-                                        ? "a Llama model without biases"
-                                        : "only the tensors of a Llama model",
-                                    shapeText(tensor.shape))
-                              .message());
+absl::StatusOr<TensorParts> findParts(absl::Span<const TensorSet> shards,
+                                      absl::string_view name,
+                                      const ExpectedWeight &expected) {
+  TensorParts parts;
+  for (const TensorSet &shard : shards) {
+    const auto found = shard.tensors.find(name);
+    if (found == shard.tensors.end())
+      return malformed(shard.path, 0, name,
+                       absl::StrCat("a tensor ", shapeText(expected)), "none");
+    if (found->second.shape.size() != (expected.isVector ? 1 : 2))
+      return wrongShape(found->second, expected);
+    parts.push_back(&found->second);
+  }
+  return parts;
+}
+
+// What `parts` of a matrix split: rows (0) or columns (1). They add up to the
+// whole in one dimension only.
+static absl::StatusOr<int> findSplitDim(const TensorParts &parts,
+                                        const ExpectedWeight &expected) {
+  const uint64_t whole[] = {static_cast<uint64_t>(expected.rows),
+                            static_cast<uint64_t>(expected.cols)};
+  for (int dim : {0, 1}) {
+    uint64_t sum = 0;
+    bool fits = true;
+    for (const FoundTensor *part : parts) {
+      fits = fits && part->shape[1 - dim] == whole[1 - dim] &&
+             part->shape[dim] <= whole[dim];
+      sum += part->shape[dim];
+    }
+    if (fits && sum == whole[dim])
+      return dim;
+  }
+  absl::Status error = wrongShape(*parts[0], expected);
+  if (parts.size() == 1)
+    return error;
+  return badFileError(absl::StrCat(error.message(), " in the first of ",
+                                   parts.size(), " shards"));
+}
+
+static absl::Status addWeight(const ExpectedWeight &expected,
+                              const TensorParts &parts, WeightSource source,
+                              WeightMap &weights) {
+  source.name = expected.name;
+  source.type = parts[0]->type;
+  source.rows = expected.rows;
+  source.cols = expected.cols;
+  for (const FoundTensor *part : parts) {
+    if (part->type != source.type)
+      return malformed(
+          part->file, part->offset, part->name,
+          absl::StrCat(dataTypeName(source.type), " as in the first shard"),
+          dataTypeName(part->type));
+    if (expected.isVector &&
+        part->shape[0] != static_cast<uint64_t>(expected.cols))
+      return wrongShape(*part, expected);
+    source.parts.push_back({part->fileNumber, part->offset, part->size});
+  }
+  if (expected.isVector) {
+    source.parts.resize(1); // Every shard has the whole.
+  } else {
+    LLAMAC_ASSIGN_OR_RETURN(source.splitDim, findSplitDim(parts, expected));
+  }
+  return weights.add(std::move(source));
+}
+
+absl::Status addWeights(std::vector<TensorSet> &shards,
+                        std::string ExpectedWeight::*name, bool rotaryHalves,
+                        Checkpoint &checkpoint) {
+  const ModelConfig &config = checkpoint.config;
+  for (const ExpectedWeight &expected : expectedWeights(config)) {
+    if (expected.name != "output" || !config.tiedEmbeddings) {
+      LLAMAC_ASSIGN_OR_RETURN(const TensorParts parts,
+                              findParts(shards, expected.*name, expected));
+      WeightSource source;
+      source.tensor = expected.*name;
+      if (rotaryHalves && expected.isRotary)
+        source.rotaryHalves = config.headSize;
+      LLAMAC_RETURN_IF_ERROR(
+          addWeight(expected, parts, std::move(source), checkpoint.weights));
+    }
+    // With tied embeddings a stored "output" is a copy that is not used.
+    for (TensorSet &shard : shards)
+      shard.tensors.erase(expected.*name);
+  }
+  for (const TensorSet &shard : shards)
+    for (const auto &[unused, tensor] : shard.tensors)
+      return unsupportedError(
+          malformed(tensor.file, tensor.offset, tensor.name,
+                    absl::EndsWith(tensor.name, ".bias")
+                        ? "a Llama model without biases"
+                        : "only the tensors of a Llama model",
+                    shapeText(tensor.shape))
+              .message());
+  return absl::OkStatus();
 }
 
 } // namespace llamac

@@ -14,9 +14,10 @@
 #ifndef LLAMAC_FRONTENDS_WEIGHTTABLE_H
 #define LLAMAC_FRONTENDS_WEIGHTTABLE_H
 
-#include "runtime/base/ModelConfig.h"
-#include "runtime/io/WeightMap.h"
+#include "frontends/Checkpoint.h"
+#include "frontends/TensorFiles.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -27,7 +28,7 @@
 
 namespace llamac {
 
-/// One weight as the configuration wants it.
+/// One weight as the configuration says.
 struct ExpectedWeight {
   std::string name;     ///< Canonical.
   std::string metaName; ///< With ".weight", as the three below.
@@ -43,29 +44,46 @@ struct ExpectedWeight {
 /// "output" also when the embeddings are tied.
 std::vector<ExpectedWeight> expectedWeights(const ModelConfig &config);
 
-/// A tensor of a checkpoint, whatever its format.
-struct FoundTensor {
-  std::string name;
-  std::string file; ///< For messages.
-  DataType type = DataType::F32;
-  std::vector<uint64_t> shape; ///< Outermost size first.
-  FileExtent extent;
-};
-
 /// "[4096, 1024]".
 std::string shapeText(absl::Span<const uint64_t> shape);
 
-/// `file:offset: "tensor": expected a shape of ..., got ...`.
-absl::Status wrongShape(const FoundTensor &tensor,
-                        const ExpectedWeight &expected);
+/// A tensor of a checkpoint, whatever its format.
+struct FoundTensor : StoredTensor {
+  std::string file; ///< For messages.
+  uint32_t fileNumber = 0;
+};
 
-/// The error for a tensor that `file` should hold.
-absl::Status missingTensor(absl::string_view file, absl::string_view tensor,
-                           const ExpectedWeight &expected);
+/// The tensors of one shard of a checkpoint.
+struct TensorSet {
+  std::string path; ///< The file or directory, for messages.
+  absl::flat_hash_map<std::string, FoundTensor> tensors = {};
+};
 
-/// The error for a tensor of no known meaning: computing without it would give
-/// wrong results without a word.
-absl::Status unknownTensor(const FoundTensor &tensor);
+/// Adds what `read` finds in the file at `path` to `set`, and the file to
+/// `weights`.
+absl::Status addTensorFile(
+    const std::string &path,
+    absl::StatusOr<std::vector<StoredTensor>> (*read)(const MappedFile &file),
+    WeightMap &weights, TensorSet &set);
+
+/// One tensor's parts, by shard.
+using TensorParts = std::vector<const FoundTensor *>;
+
+/// The parts of the tensor `name`; an error where one is missing or has not as
+/// many sizes as `expected`.
+absl::StatusOr<TensorParts> findParts(absl::Span<const TensorSet> shards,
+                                      absl::string_view name,
+                                      const ExpectedWeight &expected);
+
+/// Makes the weights of `checkpoint`, whose configuration is known, out of
+/// `shards`, which call each by `name`; no "output" when the embeddings are
+/// tied. What parts of a matrix split follows from their shapes. Errors: a
+/// weight that is missing, has another shape or differs in type between shards;
+/// unsupported, a tensor of no known meaning, without which the results could
+/// be wrong.
+absl::Status addWeights(std::vector<TensorSet> &shards,
+                        std::string ExpectedWeight::*name, bool rotaryHalves,
+                        Checkpoint &checkpoint);
 
 } // namespace llamac
 

@@ -1,4 +1,4 @@
-//===- AsyncCopies.cpp - Copies that end as late as they may --------------===//
+//===- AsyncCopies.cpp - Asynchronous copies, as late as allowed ----------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A copy to shared memory poisons its destination when it is issued. cp.async
-// copies at the wait that covers it; a bulk copy when no thread can go on
-// without it.
+// The issue of a copy to shared memory poisons its destination. cp.async copies
+// at the wait that covers it, a bulk copy once no thread can run without it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <utility>
 
 namespace llamac::sim {
 
@@ -26,41 +27,36 @@ static void setState(Block &block, const std::byte *at, size_t size,
   std::fill_n(block.sharedState.begin() + (at - block.shared), size, state);
 }
 
-void Group::begin(const AsyncCopy &copy) {
+void Group::begin(AsyncCopy &copy) {
   Thread &self = *running;
   Block &block = *self.block;
   if (!isSharedOf(block, copy.to))
-    fail(copy.site, absl::StrCat("out of bounds: an asynchronous copy to ",
-                                 describeShared(block, copy.to)));
+    fail(absl::StrCat("out of bounds: an asynchronous copy to ",
+                      describeShared(block, copy.to)));
   if (checked()) {
-    check(self, copy.from, copy.valid, Access::Read, copy.site);
-    check(self, copy.to, copy.size, Access::Write, copy.site);
+    check(self, copy.from, copy.valid, Access::Read);
+    check(self, copy.to, copy.size, Access::Write);
     setState(block, copy.to, copy.size, ByteState::UnderWay);
   }
   std::memset(copy.to, 0xff, copy.size);
-}
-
-/// The copy as it is to be carried out: of a thread that may run before the
-/// launches ahead are done, with what is there now.
-static AsyncCopy asIssued(const AsyncCopy &copy, bool isEarly) {
-  AsyncCopy issued = copy;
-  if (isEarly)
-    issued.taken.assign(copy.from, copy.from + copy.valid);
-  return issued;
+  copy.site = self.site;
+  // In its prologue a launch gets what is in memory now.
+  if (isEarly(self))
+    copy.taken.assign(copy.from, copy.from + copy.valid);
 }
 
 static const std::byte *sourceOf(const AsyncCopy &copy) {
   return copy.taken.empty() ? copy.from : copy.taken.data();
 }
 
-void Group::cpAsync(const AsyncCopy &copy) {
-  checkAlignment(copy.to, copy.size, "the destination of cp.async", copy.site);
-  checkAlignment(copy.from, copy.size, "the source of cp.async", copy.site);
+void Group::cpAsync(AsyncCopy copy) {
+  checkAlignment(copy.to, copy.size, "the destination of cp.async");
+  checkAlignment(copy.from, copy.size, "the source of cp.async");
   if (copy.valid > copy.size)
-    fail(copy.site, absl::StrCat("cp.async of ", copy.size, " bytes, ",
-                                 copy.valid, " of them valid"));
+    fail(absl::StrCat("cp.async of ", copy.size, " bytes, ", copy.valid,
+                      " of them valid"));
   begin(copy);
-  running->copies.push_back(asIssued(copy, isEarly(*running)));
+  running->copies.push_back(std::move(copy));
 }
 
 void Group::cpAsyncCommit() {
@@ -80,9 +76,11 @@ void Group::cpAsyncWait(uint32_t pending) {
 
 void Group::complete(Thread &thread, const AsyncCopy &copy) {
   if (checked()) {
-    // The source was read at any time since the issue.
+    // The copy may have read its source at any time since the issue.
+    const void *const wait = std::exchange(thread.site, copy.site);
     if (copy.taken.empty())
-      check(thread, copy.from, copy.valid, Access::Read, copy.site);
+      check(thread, copy.from, copy.valid, Access::Read);
+    thread.site = wait;
     setState(*thread.block, copy.to, copy.size, ByteState::Defined);
     thread.block->sharedShadow.forCells(
         reinterpret_cast<uintptr_t>(copy.to), copy.size,
@@ -99,27 +97,25 @@ void Group::complete(Thread &thread, const AsyncCopy &copy) {
 // Barriers in shared memory, and the copies that arrive there
 //===----------------------------------------------------------------------===//
 
-MemoryBarrier &Group::memoryBarrier(Block &block, unsigned long *barrier,
-                                    const void *site) {
+MemoryBarrier &Group::memoryBarrier(Block &block, unsigned long *barrier) {
   auto found = block.memoryBarriers.find(barrier);
   if (found == block.memoryBarriers.end())
-    fail(site, absl::StrCat("uninitialised: no mbarrier was set up at ",
-                            describeShared(block, barrier),
-                            &block == running->block
-                                ? ""
-                                : absl::StrCat(" of block ", block.index)));
+    fail(absl::StrCat("uninitialised: no mbarrier was set up at ",
+                      describeShared(block, barrier),
+                      &block == running->block
+                          ? ""
+                          : absl::StrCat(" of block ", block.index)));
   if (checked())
-    checkShared(*running, block, barrier, 8, Access::AtomicStore, site);
+    checkShared(*running, block, barrier, 8, Access::AtomicStore);
   return found->second;
 }
 
-void Group::initBarrier(unsigned long *barrier, uint32_t arrivals,
-                        const void *site) {
+void Group::initBarrier(unsigned long *barrier, uint32_t arrivals) {
   Block &block = *running->block;
-  checkAlignment(barrier, 8, "an mbarrier", site);
+  checkAlignment(barrier, 8, "an mbarrier");
   if (!isSharedOf(block, barrier))
-    fail(site, "out of bounds: an mbarrier is in shared memory");
-  check(*running, barrier, 8, Access::Write, site);
+    fail("out of bounds: an mbarrier is in shared memory");
+  check(*running, barrier, 8, Access::Write);
   MemoryBarrier fresh;
   fresh.arrivals = fresh.pending = arrivals;
   block.memoryBarriers[barrier] = std::move(fresh);
@@ -135,13 +131,12 @@ void Group::endPhaseIfDone(MemoryBarrier &barrier) {
   ++barrier.phase;
 }
 
-void Group::arrive(Block &block, unsigned long *barrier, uint32_t bytes,
-                   const void *site) {
-  MemoryBarrier &at = memoryBarrier(block, barrier, site);
+void Group::arrive(Block &block, unsigned long *barrier, uint32_t bytes) {
+  MemoryBarrier &at = memoryBarrier(block, barrier);
   if (!at.pending)
-    fail(site, absl::StrCat("double arrival: all ", at.arrivals,
-                            " arrivals of this phase of the mbarrier came "
-                            "before"));
+    fail(absl::StrCat("double arrival: all ", at.arrivals,
+                      " arrivals of this phase of the mbarrier came "
+                      "before"));
   --at.pending;
   at.bytes += bytes;
   if (checked())
@@ -149,14 +144,14 @@ void Group::arrive(Block &block, unsigned long *barrier, uint32_t bytes,
   endPhaseIfDone(at);
 }
 
-void Group::arriveAt(unsigned long *barrier, uint32_t bytes, const void *site) {
-  arrive(*running->block, barrier, bytes, site);
+void Group::arriveAt(unsigned long *barrier, uint32_t bytes) {
+  arrive(*running->block, barrier, bytes);
 }
 
-bool Group::tryWait(unsigned long *barrier, uint32_t parity, const void *site) {
-  MemoryBarrier &at = memoryBarrier(*running->block, barrier, site);
+bool Group::tryWait(unsigned long *barrier, uint32_t parity) {
+  MemoryBarrier &at = memoryBarrier(*running->block, barrier);
   if ((at.phase & 1) == (parity & 1))
-    yield(site);
+    yield();
   if ((at.phase & 1) == (parity & 1))
     return false;
   if (checked())
@@ -170,7 +165,7 @@ void Group::fenceProxyAsync() {
 }
 
 void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
-                       uint64_t size, const void *site) {
+                       uint64_t size) {
   if (!checked())
     return;
   for (uint64_t i = 0; i < size; ++i) {
@@ -187,7 +182,7 @@ void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
     if (fence != fences.end())
       behind.clock = *fence + 1;
     if (fence == fences.end() || !knows(thread, behind))
-      failIn(thread, site,
+      failIn(thread,
              absl::StrCat(
                  "a missing fenceProxyAsync: ", describeShared(block, at + i),
                  " was written by ", threadName(write.block, write.thread),
@@ -204,19 +199,19 @@ void Group::markCopied(Block &block, const std::byte *at, uint64_t size) {
       [](Cell &cell, uintptr_t /*address*/) { cell.write.isCopy = true; });
 }
 
-void Group::bulkCopy(const AsyncCopy &copy, unsigned long *barrier) {
+void Group::bulkCopy(AsyncCopy copy, unsigned long *barrier) {
   Thread &self = *running;
   Block &block = *self.block;
-  checkAlignment(copy.to, 16, "the destination of a bulk copy", copy.site);
-  checkAlignment(copy.from, 16, "the source of a bulk copy", copy.site);
+  checkAlignment(copy.to, 16, "the destination of a bulk copy");
+  checkAlignment(copy.from, 16, "the source of a bulk copy");
   if (copy.size % 16)
-    fail(copy.site, absl::StrCat("a bulk copy of ", copy.size,
-                                 " bytes: expected a multiple of 16"));
-  memoryBarrier(block, barrier, copy.site);
-  checkProxy(self, block, copy.to, copy.size, copy.site);
+    fail(absl::StrCat("a bulk copy of ", copy.size,
+                      " bytes: expected a multiple of 16"));
+  memoryBarrier(block, barrier);
+  checkProxy(self, block, copy.to, copy.size);
   begin(copy);
   markCopied(block, copy.to, copy.size);
-  block.bulkCopies.push_back({asIssued(copy, isEarly(self)), &self, barrier,
+  block.bulkCopies.push_back({std::move(copy), &self, barrier,
                               checked() ? knowledgeFor(block) : nullptr,
                               std::nullopt});
 }
@@ -254,6 +249,119 @@ bool Group::runBulkCopy() {
     return true;
   }
   return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Boxes of matrices: a copy lands in each block of a cluster on its own
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The part of one row of a box that lies in the matrix.
+struct RowPart {
+  const std::byte *from;
+  int64_t skipped; ///< Bytes of the box before it.
+  int64_t size;    ///< Not more than 0: none.
+};
+
+} // namespace
+
+static RowPart rowPart(const TensorBox &box, uint32_t row) {
+  const TensorMapShape &shape = box.map.shape;
+  const int64_t y = box.row + row;
+  const int64_t first = std::max<int64_t>(box.column, 0);
+  const int64_t end = std::min<int64_t>(box.column + shape.boxColumns,
+                                        static_cast<int64_t>(shape.columns));
+  if (y < 0 || y >= static_cast<int64_t>(shape.rows))
+    return {nullptr, 0, 0};
+  return {box.map.base + y * static_cast<int64_t>(shape.rowBytes) +
+              first * shape.elementBytes,
+          (first - box.column) * shape.elementBytes,
+          (end - first) * shape.elementBytes};
+}
+
+void Group::tensorLoad(std::byte *shared, const TensorBox &box,
+                       unsigned long *barrier, uint32_t ranks) {
+  Thread &self = *running;
+  const TensorMapShape &shape = box.map.shape;
+  if (box.map.mark != SimTensorMap::made)
+    fail("a tensor copy with an invalid map");
+  checkAlignment(shared, 128, "the destination of a tensor copy");
+  if (!isSharedOf(*self.block, shared))
+    fail(absl::StrCat("out of bounds: a tensor copy to ",
+                      describeShared(*self.block, shared)));
+  if (checked())
+    for (uint32_t row = 0; row < shape.boxRows; ++row)
+      if (const RowPart part = rowPart(box, row); part.size > 0)
+        check(self, part.from, part.size, Access::Copy);
+  std::vector<std::byte> taken;
+  if (isEarly(self)) {
+    const uint32_t rowBytes = shape.boxColumns * shape.elementBytes;
+    taken.resize(uint64_t{shape.boxRows} * rowBytes);
+    for (uint32_t row = 0; row < shape.boxRows; ++row)
+      if (const RowPart part = rowPart(box, row); part.size > 0)
+        std::copy_n(part.from, part.size,
+                    taken.begin() + int64_t{row} * rowBytes + part.skipped);
+  }
+  const uint32_t own = clusterRank();
+  const ptrdiff_t to = shared - self.block->shared;
+  const ptrdiff_t at =
+      reinterpret_cast<std::byte *>(barrier) - self.block->shared;
+  for (uint32_t mask = ranks ? ranks : 1u << own; mask; mask &= mask - 1) {
+    Block &block = peer(std::countr_zero(mask));
+    auto *itsBarrier = reinterpret_cast<unsigned long *>(block.shared + at);
+    memoryBarrier(block, itsBarrier);
+    noteReached(block);
+    const AsyncCopy copy{.to = block.shared + to,
+                         .from = box.map.base,
+                         .size = static_cast<uint32_t>(shape.boxBytes()),
+                         .site = self.site,
+                         .taken = taken};
+    checkProxy(self, block, copy.to, copy.size);
+    if (checked()) {
+      checkShared(self, block, copy.to, copy.size, Access::Write);
+      setState(block, copy.to, copy.size, ByteState::UnderWay);
+      markCopied(block, copy.to, copy.size);
+    }
+    std::memset(copy.to, 0xff, copy.size);
+    block.bulkCopies.push_back({copy, &self, itsBarrier,
+                                checked() ? knowledgeFor(block) : nullptr,
+                                box});
+  }
+}
+
+void Group::landBox(Block &block, const BulkCopy &copy) {
+  const TensorMapShape &shape = copy.box->map.shape;
+  const auto start = static_cast<uint32_t>(copy.copy.to - block.shared);
+  const uint32_t rowBytes = shape.boxColumns * shape.elementBytes;
+  uintptr_t bufferStart = 0;
+  const SimMemory::Buffer *buffer =
+      checked() ? launch.memory.find(copy.box->map.base, bufferStart) : nullptr;
+  for (uint32_t row = 0; row < shape.boxRows; ++row) {
+    const RowPart part = rowPart(*copy.box, row);
+    for (uint32_t byte = 0; byte < rowBytes; byte += shape.elementBytes) {
+      // Swizzles count address bits of shared memory, whose start is aligned.
+      const uint32_t to =
+          swizzled(start + row * rowBytes + byte, shape.swizzleBytes);
+      const int64_t at = byte - part.skipped;
+      const bool inside = at >= 0 && at < part.size;
+      static constexpr std::byte zeros[8] = {};
+      std::memcpy(block.shared + to,
+                  !inside ? zeros
+                  : copy.copy.taken.empty()
+                      ? part.from + at
+                      : &copy.copy.taken[uint64_t{row} * rowBytes + byte],
+                  shape.elementBytes);
+      if (!checked())
+        continue;
+      const bool defined =
+          !inside || !buffer || buffer->defined.empty() ||
+          buffer->defined[reinterpret_cast<uintptr_t>(part.from + at) -
+                          bufferStart];
+      setState(block, block.shared + to, shape.elementBytes,
+               defined ? ByteState::Defined : ByteState::Undefined);
+    }
+  }
 }
 
 } // namespace llamac::sim

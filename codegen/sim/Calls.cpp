@@ -13,16 +13,21 @@
 
 #include <cmath>
 
-/// The place in the kernel that called the function this stands in.
-#define SITE __builtin_return_address(0)
-
 namespace llamac::sim {
 
-static Group &group() { return Group::current(); }
+/// The group, whose running thread calls from `site`.
+static Group &groupAt(const void *site) {
+  Group &group = Group::current();
+  group.thread().site = site;
+  return group;
+}
+
+/// In the function that a kernel calls.
+#define GROUP groupAt(__builtin_return_address(0))
 
 static unsigned coordinate(int which) {
-  const Thread &thread = group().thread();
-  const SimLaunch &launch = group().launch.launch;
+  const Thread &thread = Group::current().thread();
+  const SimLaunch &launch = Group::current().launch.launch;
   const SimSize sizes[4] = {thread.position, thread.block->position,
                             launch.block, launch.grid};
   const SimSize &size = sizes[which / 3];
@@ -31,11 +36,11 @@ static unsigned coordinate(int which) {
 
 static void *sharedStatic(const void *key, const char *name, unsigned size,
                           unsigned alignment) {
-  return group().sharedStatic(key, name, size, alignment, SITE);
+  return GROUP.sharedStatic(key, name, size, alignment);
 }
-static void *sharedDynamic() { return group().sharedDynamic(); }
+static void *sharedDynamic() { return Group::current().sharedDynamic(); }
 static unsigned sharedAddress(const void *shared) {
-  return group().sharedAddress(shared, SITE);
+  return GROUP.sharedAddress(shared);
 }
 
 // PTX has one NaN in each 16-bit format.
@@ -70,124 +75,114 @@ static unsigned fmaHalf2(unsigned a, unsigned b, unsigned c) {
 }
 
 static unsigned shuffle(unsigned mask, int kind, unsigned value, unsigned by) {
-  WarpArguments arguments{WarpOp::Shuffle, kind, mask, value, by};
-  group().meetWarp(arguments, SITE);
-  return arguments.value;
+  return GROUP.runCollective({WarpOp::Shuffle, kind, mask, value, by});
 }
 static unsigned ballot(unsigned mask, bool condition) {
-  WarpArguments arguments{WarpOp::Ballot, 0, mask, condition};
-  group().meetWarp(arguments, SITE);
-  return arguments.value;
+  return GROUP.runCollective({WarpOp::Ballot, 0, mask, condition});
 }
 static unsigned reduce(unsigned mask, int kind, unsigned value) {
-  WarpArguments arguments{WarpOp::Reduce, kind, mask, value};
-  group().meetWarp(arguments, SITE);
-  return arguments.value;
+  return GROUP.runCollective({WarpOp::Reduce, kind, mask, value});
 }
 static void syncWarp(unsigned mask) {
-  WarpArguments arguments{WarpOp::Sync, 0, mask};
-  group().meetWarp(arguments, SITE);
+  GROUP.runCollective({WarpOp::Sync, 0, mask});
 }
 static void ldmatrix(unsigned *fragment, int count, bool transpose,
                      const void *row) {
-  WarpArguments arguments{WarpOp::LoadMatrix, count | (transpose ? 8 : 0), ~0u};
-  arguments.d = fragment;
-  arguments.a = row;
-  group().meetWarp(arguments, SITE);
+  GROUP.runCollective({WarpOp::LoadMatrix, count | (transpose ? 8 : 0), ~0u, 0,
+                       0, fragment, row});
 }
 static void mma(int kind, void *d, const void *a, const void *b) {
-  WarpArguments arguments{WarpOp::Mma, kind, ~0u, 0, 0, d, a, b};
-  group().meetWarp(arguments, SITE);
+  GROUP.runCollective({WarpOp::Mma, kind, ~0u, 0, 0, d, a, b});
 }
 
 static void barrier(unsigned id, unsigned threads, bool wait) {
-  group().meetBarrier(id, threads, wait, SITE);
+  GROUP.arriveAtBarrier(id, threads, wait);
 }
-static void fence() { group().fence(); }
+static void fence() { GROUP.fence(); }
 
 static void checkReadOnly(const void *global, unsigned size) {
-  group().checkAlignment(global, size, "the source of loadReadOnly", SITE);
-  group().checkReadOnly(global, size, SITE);
+  Group &group = GROUP;
+  group.checkAlignment(global, size, "the source of loadReadOnly");
+  group.checkReadOnly(global, size);
 }
 static unsigned loadAcquire(const unsigned *global) {
-  // A thread that polls lets the others come first.
-  group().yield(SITE);
-  group().check(group().thread(), global, 4, Group::Access::Atomic, SITE);
+  Group &group = GROUP;
+  group.yield(); // A thread that polls lets the others come first.
+  group.check(group.thread(), global, 4, Group::Access::Atomic);
   const unsigned value = __atomic_load_n(global, __ATOMIC_ACQUIRE);
-  group().acquire(global, false);
+  group.acquire(global, false);
   return value;
 }
 static void storeRelease(unsigned *global, unsigned value) {
-  group().check(group().thread(), global, 4, Group::Access::AtomicStore, SITE);
-  group().release(global, false, false);
+  Group &group = GROUP;
+  group.check(group.thread(), global, 4, Group::Access::AtomicStore);
+  group.release(global, false, false);
   __atomic_store_n(global, value, __ATOMIC_RELEASE);
-  group().progressed();
+  group.progressed();
 }
 static unsigned atomicAdd(unsigned *global, unsigned value, int order) {
-  group().check(group().thread(), global, 4, Group::Access::Atomic, SITE);
+  Group &group = GROUP;
+  group.check(group.thread(), global, 4, Group::Access::Atomic);
   const bool needsFence = order == SimOrder::Relaxed;
-  group().acquire(global, needsFence);
-  group().release(global, needsFence, true);
-  group().progressed();
+  group.acquire(global, needsFence);
+  group.release(global, needsFence, true);
+  group.progressed();
   return __atomic_fetch_add(global, value, __ATOMIC_ACQ_REL);
 }
 static unsigned atomicAddShared(unsigned *shared, unsigned value) {
-  group().checkSharedAtomic(shared, SITE);
+  GROUP.checkSharedAtomic(shared);
   return __atomic_fetch_add(shared, value, __ATOMIC_RELAXED);
 }
 
 static AsyncCopy copyOf(void *shared, const void *global, unsigned size,
-                        unsigned valid, const void *site) {
+                        unsigned valid) {
   return {static_cast<std::byte *>(shared),
-          static_cast<const std::byte *>(global), size, valid, site};
+          static_cast<const std::byte *>(global), size, valid};
 }
 static void cpAsync(void *shared, const void *global, unsigned size,
                     unsigned valid) {
-  group().cpAsync(copyOf(shared, global, size, valid, SITE));
+  GROUP.cpAsync(copyOf(shared, global, size, valid));
 }
-static void cpAsyncCommit() { group().cpAsyncCommit(); }
-static void cpAsyncWait(unsigned pending) { group().cpAsyncWait(pending); }
+static void cpAsyncCommit() { GROUP.cpAsyncCommit(); }
+static void cpAsyncWait(unsigned pending) { GROUP.cpAsyncWait(pending); }
 
 static void mbarrierInit(unsigned long *barrier, unsigned arrivals) {
-  group().initBarrier(barrier, arrivals, SITE);
+  GROUP.initBarrier(barrier, arrivals);
 }
 static void mbarrierArrive(unsigned long *barrier, unsigned expectedBytes) {
-  group().arriveAt(barrier, expectedBytes, SITE);
+  GROUP.arriveAt(barrier, expectedBytes);
 }
 static bool mbarrierTryWait(unsigned long *barrier, unsigned parity) {
-  return group().tryWait(barrier, parity, SITE);
+  return GROUP.tryWait(barrier, parity);
 }
 static void bulkCopy(void *shared, const void *global, unsigned size,
                      unsigned long *barrier) {
-  group().bulkCopy(copyOf(shared, global, size, size, SITE), barrier);
+  GROUP.bulkCopy(copyOf(shared, global, size, size), barrier);
 }
 
-static void fenceProxyAsync() { group().fenceProxyAsync(); }
+static void fenceProxyAsync() { GROUP.fenceProxyAsync(); }
 
-static unsigned clusterRank() { return group().clusterRank(); }
-static void clusterArrive() { group().arriveAtCluster(SITE); }
-static void clusterWait() { group().waitForCluster(SITE); }
+static unsigned clusterRank() { return GROUP.clusterRank(); }
+static void clusterArrive() { GROUP.arriveAtCluster(); }
+static void clusterWait() { GROUP.waitForCluster(); }
 static void mbarrierArriveCluster(unsigned long *barrier, unsigned rank) {
-  group().arriveAtRank(barrier, rank, SITE);
+  GROUP.arriveAtRank(barrier, rank);
 }
 static void tensorLoad(void *shared, const void *map, int column, int row,
                        unsigned long *barrier, unsigned blocks) {
-  group().tensorLoad(static_cast<std::byte *>(shared),
-                     {*static_cast<const SimTensorMap *>(map), column, row},
-                     barrier, blocks, SITE);
+  GROUP.tensorLoad(static_cast<std::byte *>(shared),
+                   {*static_cast<const SimTensorMap *>(map), column, row},
+                   barrier, blocks);
 }
 
-static void wgmma(const SimWgmma &product) {
-  group().issueProduct(product, SITE);
-}
-static void wgmmaFence() { group().fenceProducts(); }
-static void wgmmaCommit() { group().commitProducts(); }
+static void wgmma(const SimWgmma &product) { GROUP.issueProduct(product); }
+static void wgmmaFence() { GROUP.fenceProducts(); }
+static void wgmmaCommit() { GROUP.commitProducts(); }
 static void wgmmaWait(unsigned pending) {
-  WarpArguments arguments{WarpOp::WgmmaWait, static_cast<int>(pending), ~0u};
-  group().meetWarp(arguments, SITE);
+  GROUP.runCollective({WarpOp::WgmmaWait, static_cast<int>(pending), ~0u});
 }
 
-static void gridDependencyWait() { group().waitForLaunches(SITE); }
+static void gridDependencyWait() { GROUP.waitForLaunches(); }
 
 static void access(const void *address, unsigned long size, bool isWrite,
                    const void *site) {
@@ -196,59 +191,31 @@ static void access(const void *address, unsigned long size, bool isWrite,
           reinterpret_cast<uintptr_t>(&calls()) <
       sizeof(SimCalls))
     return;
-  group().check(group().thread(), address, size,
-                isWrite ? Group::Access::Write : Group::Access::Read, site);
+  Group &group = groupAt(site);
+  group.check(group.thread(), address, size,
+              isWrite ? Group::Access::Write : Group::Access::Read);
 }
 
 static void checkAlignment(const void *address, unsigned alignment) {
-  group().checkAlignment(address, alignment, "a vector", SITE);
+  GROUP.checkAlignment(address, alignment, "a vector");
+}
+
+/// Their table, in the order of SimCalls.
+template <class... Functions>
+static constexpr SimCalls tableOf(Functions... functions) {
+  return {functions...};
 }
 
 const SimCalls &calls() {
-  static constexpr SimCalls table = {
-      coordinate,
-      sharedStatic,
-      sharedDynamic,
-      sharedAddress,
-      f16ToF32,
-      floatToHalf,
-      floatToBf16,
-      e4m3x2ToHalf2,
-      fmaHalf2,
-      shuffle,
-      ballot,
-      reduce,
-      syncWarp,
-      ldmatrix,
-      mma,
-      barrier,
-      fence,
-      checkReadOnly,
-      loadAcquire,
-      storeRelease,
-      atomicAdd,
-      atomicAddShared,
-      cpAsync,
-      cpAsyncCommit,
-      cpAsyncWait,
-      mbarrierInit,
-      mbarrierArrive,
-      mbarrierTryWait,
-      bulkCopy,
-      fenceProxyAsync,
-      clusterRank,
-      clusterArrive,
-      clusterWait,
-      mbarrierArriveCluster,
-      tensorLoad,
-      wgmma,
-      wgmmaFence,
-      wgmmaCommit,
-      wgmmaWait,
-      gridDependencyWait,
-      access,
-      checkAlignment,
-  };
+  static constexpr SimCalls table = tableOf(
+      coordinate, sharedStatic, sharedDynamic, sharedAddress, f16ToF32,
+      floatToHalf, floatToBf16, e4m3x2ToHalf2, fmaHalf2, shuffle, ballot,
+      reduce, syncWarp, ldmatrix, mma, barrier, fence, checkReadOnly,
+      loadAcquire, storeRelease, atomicAdd, atomicAddShared, cpAsync,
+      cpAsyncCommit, cpAsyncWait, mbarrierInit, mbarrierArrive, mbarrierTryWait,
+      bulkCopy, fenceProxyAsync, clusterRank, clusterArrive, clusterWait,
+      mbarrierArriveCluster, tensorLoad, wgmma, wgmmaFence, wgmmaCommit,
+      wgmmaWait, gridDependencyWait, access, checkAlignment);
   return table;
 }
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every access of a checked launch comes here. For each byte the shadow keeps
-// the last write and the reads since; two accesses race when one is a write
-// and the later thread does not know, by its vector clock, of the earlier one.
-// Barriers, syncWarp, mbarriers, and atomics with fences pass knowledge on.
+// Checks every access of a checked launch. The shadow keeps the last write of
+// each byte and the reads since. Two accesses race when one is a write and the
+// earlier does not happen before the later one by the threads' vector clocks.
+// Barriers, syncWarp, mbarriers, and atomics with fences order accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,22 +73,14 @@ std::string Group::describe(const Block &block, const void *address) const {
                                     : launch.memory.describe(address);
 }
 
-static const char *verb(Group::Access access) {
-  switch (access) {
-  case Group::Access::Read:
-  case Group::Access::Copy:
-    return "reads ";
-  case Group::Access::Write:
-    return "writes ";
-  case Group::Access::Atomic:
-  case Group::Access::AtomicStore:
-    break;
-  }
-  return "changes as an atomic ";
-}
-
 static bool isRead(Group::Access access) {
   return access == Group::Access::Read || access == Group::Access::Copy;
+}
+
+static const char *verb(Group::Access access) {
+  return isRead(access)                   ? "reads "
+         : access == Group::Access::Write ? "writes "
+                                          : "changes as an atomic ";
 }
 
 static std::string bytes(uint64_t size) {
@@ -100,43 +92,41 @@ static std::string bytes(uint64_t size) {
 //===----------------------------------------------------------------------===//
 
 void Group::check(Thread &thread, const void *address, uint64_t size,
-                  Access access, const void *site) {
+                  Access access) {
   if (!checked() || size == 0)
     return;
   const uintptr_t onStack = toInteger(address) - toInteger(thread.stack);
   if (onStack < StackPool::stackBytes) {
-    checkRegisters(thread, address, size, access, site);
+    checkRegisters(thread, address, size, access);
     return;
   }
   if (isSharedOf(*thread.block, address))
-    checkShared(thread, *thread.block, address, size, access, site);
+    checkShared(thread, *thread.block, address, size, access);
   else
-    checkGlobal(thread, address, size, access, site);
+    checkGlobal(thread, address, size, access);
 }
 
 void Group::checkShared(Thread &thread, Block &block, const void *address,
-                        uint64_t size, Access access, const void *site) {
+                        uint64_t size, Access access) {
   const auto offset =
       static_cast<uint32_t>(toInteger(address) - toInteger(block.shared));
   if (!sharedVariable(offset, size))
-    failIn(thread, site,
-           absl::StrCat("out of bounds: ", verb(access), bytes(size), " of ",
-                        describeShared(block, address)));
+    failIn(thread, absl::StrCat("out of bounds: ", verb(access), bytes(size),
+                                " of ", describeShared(block, address)));
   for (uint64_t i = 0; i < size; ++i) {
     const auto *byte = static_cast<const std::byte *>(address) + i;
     ByteState &state = block.sharedState[offset + i];
     if (state == ByteState::UnderWay)
-      failUnderWay(thread, block, byte, access, site);
+      failUnderWay(thread, block, byte, access);
     if (state == ByteState::Undefined &&
         (access == Access::Read || access == Access::Atomic))
-      failIn(thread, site,
-             absl::StrCat("uninitialised: reads ", bytes(size), " of ",
-                          describeShared(block, byte),
-                          ", which nobody has written"));
+      failIn(thread, absl::StrCat("uninitialised: reads ", bytes(size), " of ",
+                                  describeShared(block, byte),
+                                  ", which was never written"));
     if (!isRead(access))
       state = ByteState::Defined;
   }
-  checkRaces(thread, block.sharedShadow, address, size, access, site);
+  checkRaces(thread, block.sharedShadow, address, size, access);
 }
 
 Group::FoundBuffer Group::findBuffer(const void *address) {
@@ -149,29 +139,27 @@ Group::FoundBuffer Group::findBuffer(const void *address) {
 }
 
 void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
-                        Access access, const void *site) {
+                        Access access) {
   const FoundBuffer found = findBuffer(address);
   const uint64_t offset = toInteger(address) - found.start;
   if (!found.buffer || size > found.buffer->size - offset) {
     if (isRead(access) && launch.module.contains(address))
       return;
-    failIn(thread, site,
-           absl::StrCat("out of bounds: ", verb(access), bytes(size), " of ",
-                        launch.memory.describe(address)));
+    failIn(thread, absl::StrCat("out of bounds: ", verb(access), bytes(size),
+                                " of ", launch.memory.describe(address)));
   }
   SimMemory::Buffer &buffer = *found.buffer;
   const bool early = isEarly(thread);
   if (early && !isRead(access))
-    failIn(thread, site,
+    failIn(thread,
            absl::StrCat("dependent launch: ", verb(access), bytes(size), " of ",
                         launch.memory.describe(address),
-                        " before gridDependencyWait, while launches ahead may "
-                        "use it"));
+                        " before gridDependencyWait, while previous launches "
+                        "may use it"));
   if (buffer.readOnly) {
     if (!isRead(access))
-      failIn(thread, site,
-             absl::StrCat("read-only: ", verb(access), bytes(size), " of ",
-                          launch.memory.describe(address)));
+      failIn(thread, absl::StrCat("read-only: ", verb(access), bytes(size),
+                                  " of ", launch.memory.describe(address)));
     return;
   }
   for (uint64_t i = 0; i < size; ++i) {
@@ -179,55 +167,51 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
     if (!buffer.defined.empty()) {
       uint8_t &defined = buffer.defined[offset + i];
       if (!defined && (access == Access::Read || access == Access::Atomic))
-        failIn(thread, site,
-               absl::StrCat("uninitialised: reads ", bytes(size), " of ",
-                            launch.memory.describe(byte),
-                            ", which nobody has written",
-                            early ? " before gridDependencyWait" : ""));
+        failIn(thread, absl::StrCat("uninitialised: reads ", bytes(size),
+                                    " of ", launch.memory.describe(byte),
+                                    ", which was never written",
+                                    early ? " before gridDependencyWait" : ""));
       defined |= !isRead(access);
     }
   }
-  checkRaces(thread, launch.globalShadow, address, size, access, site);
+  checkRaces(thread, launch.globalShadow, address, size, access);
 }
 
-void Group::checkReadOnly(const void *address, uint64_t size,
-                          const void *site) {
+void Group::checkReadOnly(const void *address, uint64_t size) {
   if (!checked())
     return;
   for (uint64_t i = 0; i < size; ++i) {
     const Epoch &write = launch.globalShadow.lastWrite(toInteger(address) + i);
     if (write.clock)
-      fail(site, absl::StrCat("race: loadReadOnly of ",
-                              launch.memory.describe(
-                                  static_cast<const std::byte *>(address) + i),
-                              ", which this launch writes: ",
-                              threadName(write.block, write.thread), " at ",
-                              launch.module.place(write.site)));
+      fail(absl::StrCat(
+          "race: loadReadOnly of ",
+          launch.memory.describe(static_cast<const std::byte *>(address) + i),
+          ", which this launch writes: ", threadName(write.block, write.thread),
+          " at ", launch.module.place(write.site)));
   }
 }
 
-void Group::checkSharedAtomic(const void *word, const void *site) {
+void Group::checkSharedAtomic(const void *word) {
   if (!checked())
     return;
   if (!isSharedOf(*running->block, word))
-    fail(site, absl::StrCat("out of bounds: ", verb(Access::Atomic),
-                            "4 bytes of ", describe(*running->block, word),
-                            ", expected shared memory"));
-  checkAlignment(word, 4, "the word of an atomic", site);
-  checkShared(*running, *running->block, word, 4, Access::Atomic, site);
+    fail(absl::StrCat("out of bounds: ", verb(Access::Atomic), "4 bytes of ",
+                      describe(*running->block, word),
+                      ", expected shared memory"));
+  checkAlignment(word, 4, "the word of an atomic");
+  checkShared(*running, *running->block, word, 4, Access::Atomic);
 }
 
 void Group::checkAlignment(const void *address, uint32_t alignment,
-                           const char *what, const void *site) {
+                           const char *what) {
   if (toInteger(address) % alignment)
-    fail(site, absl::StrCat("misaligned: ", what, " is at ",
-                            describe(*running->block, address),
-                            ", expected a multiple of ", alignment, " bytes"));
+    fail(absl::StrCat("misaligned: ", what, " is at ",
+                      describe(*running->block, address),
+                      ", expected a multiple of ", alignment, " bytes"));
 }
 
 void Group::failUnderWay(const Thread &thread, const Block &block,
-                         const std::byte *byte, Access access,
-                         const void *site) {
+                         const std::byte *byte, Access access) {
   auto covers = [&](const AsyncCopy &copy) {
     return byte >= copy.to && byte < copy.to + copy.size;
   };
@@ -245,7 +229,7 @@ void Group::failUnderWay(const Thread &thread, const Block &block,
       found = &bulk.copy;
     }
   failIn(
-      thread, site,
+      thread,
       absl::StrCat(
           "copy under way: ", verb(access), describeShared(block, byte),
           found ? absl::StrCat(", where the copy that ",
@@ -273,17 +257,15 @@ bool Group::knows(const Thread &thread, const Epoch &epoch) const {
 }
 
 void Group::checkRaces(const Thread &thread, Shadow &shadow,
-                       const void *address, uint64_t size, Access access,
-                       const void *site) {
+                       const void *address, uint64_t size, Access access) {
   shadow.forCells(toInteger(address), size, [&](Cell &cell, uintptr_t first) {
-    checkRace(thread, cell, access, reinterpret_cast<const void *>(first),
-              site);
+    checkRace(thread, cell, access, reinterpret_cast<const void *>(first));
   });
 }
 
 void Group::checkRace(const Thread &thread, Cell &cell, Access access,
-                      const void *address, const void *site) {
-  const Epoch now{thread.clock, thread.block->index, site, thread.index,
+                      const void *address) {
+  const Epoch now{thread.clock, thread.block->index, thread.site, thread.index,
                   access == Access::Atomic || access == Access::AtomicStore};
   auto isNow = [&](const Epoch &epoch) {
     return epoch.clock == now.clock && epoch.thread == now.thread &&
@@ -294,13 +276,13 @@ void Group::checkRace(const Thread &thread, Cell &cell, Access access,
                      : isPlainWrite && isNow(cell.write) && !cell.read.clock)
     return;
   if (!knows(thread, cell.write))
-    failRace(thread, cell.write, "wrote", access, address, site);
+    failRace(thread, cell.write, "wrote", access, address);
   auto checkSince = [&](const Epoch &since) {
-    // Reads do not disturb each other, nor do atomics.
+    // Two reads do not race, nor do two atomics.
     if ((isPlainWrite || since.isAtomic != now.isAtomic) &&
         !knows(thread, since))
       failRace(thread, since, since.isAtomic ? "changed as an atomic" : "read",
-               access, address, site);
+               access, address);
   };
   checkSince(cell.read);
   if (cell.moreReads &&
@@ -315,8 +297,8 @@ void Group::checkRace(const Thread &thread, Cell &cell, Access access,
     cell.moreReads = nullptr;
     return;
   }
-  // One of its kind that this is ordered behind need not be kept: reads and
-  // atomics race with different accesses.
+  // This replaces one of its kind that happens before it; reads and atomics are
+  // kept apart, since they race with different accesses.
   auto replaces = [&](const Epoch &since) {
     return since.clock == 0 ||
            (since.isAtomic == now.isAtomic && knows(thread, since));
@@ -331,9 +313,8 @@ void Group::checkRace(const Thread &thread, Cell &cell, Access access,
 }
 
 void Group::failRace(const Thread &thread, const Epoch &other,
-                     const char *otherDid, Access access, const void *address,
-                     const void *site) {
-  failIn(thread, site,
+                     const char *otherDid, Access access, const void *address) {
+  failIn(thread,
          absl::StrCat("race: ", verb(access), describe(*thread.block, address),
                       ", which ", threadName(other.block, other.thread), " ",
                       otherDid, " at ", launch.module.place(other.site),

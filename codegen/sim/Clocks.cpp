@@ -1,4 +1,4 @@
-//===- Clocks.cpp - What a simulated thread knows of others ---------------===//
+//===- Clocks.cpp - Vector clocks of simulated threads --------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -76,15 +76,16 @@ KnowledgeRef received(const KnowledgeRef &base, uint32_t block,
   return result;
 }
 
-void Meeting::add(const KnowledgeRef &base, uint32_t thread, uint32_t clock) {
-  // Threads that met before mostly still share what they knew then.
+void BarrierClocks::add(const KnowledgeRef &base, uint32_t thread,
+                        uint32_t clock) {
+  // Threads of an earlier barrier mostly still share what they knew then.
   if (base != last)
     total = joined(total, base);
   last = base;
   arrivals.push_back({thread, clock});
 }
 
-KnowledgeRef Meeting::end() {
+KnowledgeRef BarrierClocks::end() {
   auto result = std::make_shared<Knowledge>(*total);
   for (const Arrival &arrival : arrivals)
     result->own[arrival.thread] =

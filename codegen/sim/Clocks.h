@@ -1,4 +1,4 @@
-//===- Clocks.h - What a simulated thread knows of others -------*- C++ -*-===//
+//===- Clocks.h - Vector clocks of simulated threads ------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,11 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Vector clocks. Each thread has a clock that advances when it releases; what
-// it knows of its block's threads is the latest clock of theirs that it is
-// ordered behind. After a barrier all threads know the same, so knowledge is
-// shared and never changed in place. What a thread knows of other blocks comes
-// from atomics alone, and is kept by block.
+// Each thread has a clock that advances when it releases. What it knows of
+// another thread is the latest clock of it that happens before. After a barrier
+// all threads know the same, so knowledge is shared and never changed in place.
+// Knowledge of other blocks comes from atomics alone, and is kept by block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +33,7 @@ struct Knowledge {
 };
 using KnowledgeRef = std::shared_ptr<const Knowledge>;
 
-/// The larger of both, clock by clock.
+/// The maximum of both, clock by clock.
 void joinInto(ClockVector &into, const ClockVector &from);
 std::shared_ptr<const GridClocks>
 joined(const std::shared_ptr<const GridClocks> &a,
@@ -53,15 +52,15 @@ std::shared_ptr<const GridClocks> asGridClocks(const KnowledgeRef &knowledge,
 KnowledgeRef received(const KnowledgeRef &base, uint32_t block,
                       const std::shared_ptr<const GridClocks> &news);
 
-/// Collects the knowledge of threads that meet.
-class Meeting {
+/// Collects what threads know that arrive at a barrier.
+class BarrierClocks {
 public:
   void add(const KnowledgeRef &base, uint32_t thread, uint32_t clock);
 
-  /// Whether nobody has come.
+  /// Whether no thread has arrived.
   bool isEmpty() const { return arrivals.empty(); }
 
-  /// What all know afterwards, and an empty meeting.
+  /// What all threads know afterwards. Starts the next barrier.
   KnowledgeRef end();
 
 private:

@@ -16,31 +16,31 @@ uint32_t Group::clusterRank() const {
   return running->block->index % launch.launch.cluster;
 }
 
-Block &Group::peer(uint32_t rank, const void *site) {
+Block &Group::peer(uint32_t rank) {
   const uint32_t size = launch.launch.cluster;
   Block &own = *running->block;
   const uint32_t index = own.index / size * size + rank;
   if (rank >= size)
-    fail(site, absl::StrCat("out of bounds: block ", rank, " of a cluster of ",
-                            size));
+    fail(
+        absl::StrCat("out of bounds: block ", rank, " of a cluster of ", size));
   if (index == own.index)
     return own;
   for (const std::unique_ptr<Block> &block : blocks) {
     if (block->index != index)
       continue;
     if (block->live == 0)
-      fail(site, absl::StrCat("the block has ended: shared memory of block ",
-                              index, " is gone"));
+      fail(absl::StrCat("the block has ended: shared memory of block ", index,
+                        " is gone"));
     return *block;
   }
-  fail(site, absl::StrCat("block ", index, " does not run"));
+  fail(absl::StrCat("block ", index, " does not run"));
 }
 
-void Group::noteReached(Block &block, const void *site) {
+void Group::noteReached(Block &block) {
   const Thread &self = *running;
   if (!checked() || &block == self.block)
     return;
-  const Epoch now{self.clock, self.block->index, site, self.index};
+  const Epoch now{self.clock, self.block->index, self.site, self.index};
   for (Epoch &known : block.reached)
     if (known.block == now.block && known.thread == now.thread) {
       known = now;
@@ -62,9 +62,10 @@ void Group::checkEnd(Block &block) {
     if (others && known != others->end() &&
         (*known->second)[epoch.thread] >= epoch.clock)
       continue;
-    fail(epoch.site, absl::StrCat("the block ends while ",
-                                  threadName(epoch.block, epoch.thread),
-                                  " may still reach its shared memory"));
+    failAt(*running, epoch.site,
+           absl::StrCat("the block ends while ",
+                        threadName(epoch.block, epoch.thread),
+                        " may still reach its shared memory"));
   }
 }
 
@@ -79,13 +80,12 @@ KnowledgeRef Group::knowledgeFor(const Block &block) {
                        asGridClocks(own, self.block->index));
 }
 
-void Group::arriveAtRank(unsigned long *barrier, uint32_t rank,
-                         const void *site) {
-  Block &block = peer(rank, site);
-  noteReached(block, site);
+void Group::arriveAtRank(unsigned long *barrier, uint32_t rank) {
+  Block &block = peer(rank);
+  noteReached(block);
   const ptrdiff_t at =
       reinterpret_cast<std::byte *>(barrier) - running->block->shared;
-  arrive(block, reinterpret_cast<unsigned long *>(block.shared + at), 0, site);
+  arrive(block, reinterpret_cast<unsigned long *>(block.shared + at), 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -95,7 +95,7 @@ void Group::arriveAtRank(unsigned long *barrier, uint32_t rank,
 ClusterBarrier &Group::clusterBarrier(const Block &block) {
   ClusterBarrier &barrier =
       clusterBarriers[block.index / launch.launch.cluster];
-  barrier.meetings.resize(launch.launch.cluster);
+  barrier.clocks.resize(launch.launch.cluster);
   barrier.released.resize(launch.launch.cluster);
   return barrier;
 }
@@ -109,30 +109,29 @@ uint32_t Group::liveInCluster(const Block &block) const {
   return live;
 }
 
-void Group::arriveAtCluster(const void *site) {
+void Group::arriveAtCluster() {
   Thread &self = *running;
   ClusterBarrier &barrier = clusterBarrier(*self.block);
   if (self.hasArrivedAtCluster)
-    fail(site, "double arrival: it is at the barrier of its cluster already");
+    fail("double arrival: it is at the barrier of its cluster already");
   self.hasArrivedAtCluster = true;
   self.clusterPhase = barrier.phase;
   ++barrier.arrived;
   if (checked())
-    barrier.meetings[clusterRank()].add(self.knowledge, self.index,
-                                        self.clock++);
+    barrier.clocks[clusterRank()].add(self.knowledge, self.index, self.clock++);
   endClusterPhaseIfDone(*self.block);
 }
 
-void Group::waitForCluster(const void *site) {
+void Group::waitForCluster() {
   Thread &self = *running;
   ClusterBarrier &barrier = clusterBarrier(*self.block);
   if (!self.hasArrivedAtCluster)
-    fail(site, "divergent barrier: it has not arrived at the barrier of its "
-               "cluster");
+    fail("divergent barrier: it has not arrived at the barrier of its "
+         "cluster");
   self.hasArrivedAtCluster = false;
   if (self.clusterPhase == barrier.phase) {
     barrier.waiting.push_back(&self);
-    stopRunning(self, State::AtCluster, site);
+    stopRunning(State::AtCluster);
   }
   if (checked())
     self.knowledge = joined(self.knowledge, barrier.released[clusterRank()]);
@@ -148,12 +147,12 @@ void Group::endClusterPhaseIfDone(const Block &block) {
   if (checked()) {
     std::shared_ptr<const GridClocks> all;
     for (uint32_t rank = 0; rank < launch.launch.cluster; ++rank) {
-      // Of a block that has ended nobody comes.
+      // No thread of a block that has ended arrives.
       KnowledgeRef &released = barrier.released[rank];
       released = nullptr;
-      if (barrier.meetings[rank].isEmpty())
+      if (barrier.clocks[rank].isEmpty())
         continue;
-      released = barrier.meetings[rank].end();
+      released = barrier.clocks[rank].end();
       all = joined(all, asGridClocks(released, first + rank));
     }
     for (uint32_t rank = 0; rank < launch.launch.cluster; ++rank)

@@ -1,4 +1,4 @@
-//===- DependentLaunches.cpp - Launches that begin early ------------------===//
+//===- DependentLaunches.cpp - Programmatic dependent launch --------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,15 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A launch with the programmatic attribute may begin as soon as every block of
-// the launch ahead has begun, which may itself be waiting for the one ahead of
-// it. The simulator takes that to its limit: the first blocks of a dependent
-// launch run up to griddepcontrol.wait before the launch ahead of it runs at
-// all, and their asynchronous copies take what is in memory then. Values that
-// are read too early are thus old ones. Checked launches name them: a byte that
-// was read before the wait and that any launch of the chain has written since
-// the last one that waited for everything is an error, and so is every write
-// before the wait.
+// Programmatic dependent launch: a launch may begin once every block of the
+// previous one has begun, which may itself wait for the one before it. The
+// simulator takes that to its limit: the prologues of the first blocks, up to
+// griddepcontrol.wait, run before the previous launch does, and their copies
+// take what is in memory then. A value that is read too early is an old one.
+// Checked launches report a byte that a prologue reads and a launch since the
+// last full barrier writes, and every write in a prologue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +23,7 @@
 namespace llamac::sim {
 
 //===----------------------------------------------------------------------===//
-// What a chain wrote
+// Writes of previous launches
 //===----------------------------------------------------------------------===//
 
 void ChainWrites::add(Launch &launch) {
@@ -54,7 +52,7 @@ ChainWrites::Writer ChainWrites::find(uintptr_t address) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Blocks that begin early
+// Prologues
 //===----------------------------------------------------------------------===//
 
 bool Group::hasEarlyThreads() const {
@@ -65,10 +63,10 @@ bool Group::hasEarlyThreads() const {
   return false;
 }
 
-void Group::waitForLaunches(const void *site) {
+void Group::waitForLaunches() {
   running->hasWaited = true;
   if (!launchesAreDone)
-    stopRunning(*running, State::AtLaunches, site);
+    stopRunning(State::AtLaunches);
 }
 
 void Group::begin(const uint32_t *blockIndices, size_t count) {

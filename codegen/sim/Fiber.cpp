@@ -15,9 +15,9 @@
 
 namespace llamac::sim {
 
-#if defined(__x86_64__)
-
 extern "C" void llamacSimSwitch(void **from, void *to);
+
+#if defined(__x86_64__)
 
 // Six registers survive a call besides the stack pointer; the return address
 // says where to go on.
@@ -53,8 +53,6 @@ static void *firstFrame(std::byte *top, void (*entry)()) {
 }
 
 #elif defined(__aarch64__)
-
-extern "C" void llamacSimSwitch(void **from, void *to);
 
 // x19 to x30 and the low halves of v8 to v15 survive a call.
 asm(".text\n"
@@ -97,21 +95,9 @@ static void *firstFrame(std::byte *top, void (*entry)()) {
   return static_cast<void *>(frame);
 }
 
-#endif
-
-#ifdef LLAMAC_SIM_UCONTEXT
-
-void Fiber::start(std::byte *stack, size_t size, void (*entry)()) {
-  getcontext(&context);
-  context.uc_stack.ss_sp = stack;
-  context.uc_stack.ss_size = size;
-  context.uc_link = nullptr;
-  makecontext(&context, entry, 0);
-}
-
-void Fiber::switchTo(Fiber &to) { swapcontext(&context, &to.context); }
-
 #else
+#error "the simulator runs on x86-64 and AArch64"
+#endif
 
 void Fiber::start(std::byte *stack, size_t size, void (*entry)()) {
   stackPointer = firstFrame(stack + size, entry);
@@ -120,8 +106,6 @@ void Fiber::start(std::byte *stack, size_t size, void (*entry)()) {
 void Fiber::switchTo(Fiber &to) {
   llamacSimSwitch(&stackPointer, to.stackPointer);
 }
-
-#endif
 
 static size_t guardBytes() {
   return static_cast<size_t>(sysconf(_SC_PAGESIZE));

@@ -14,15 +14,10 @@
 #include <mutex>
 #include <vector>
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
-#include <ucontext.h>
-#define LLAMAC_SIM_UCONTEXT 1
-#endif
-
 namespace llamac::sim {
 
-/// The saved registers of a stack that does not run now. A switch of a few
-/// instructions on x86-64 and AArch64, ucontext elsewhere.
+/// The saved registers of a stack that does not run now. A switch takes a few
+/// instructions.
 class Fiber {
 public:
   /// Sets the fiber up to run `entry`, which never returns, on a fresh stack
@@ -34,11 +29,7 @@ public:
   void switchTo(Fiber &to);
 
 private:
-#ifdef LLAMAC_SIM_UCONTEXT
-  ucontext_t context;
-#else
   void *stackPointer = nullptr;
-#endif
 };
 
 /// Stacks with a page below each that stops an overflow, kept for reuse.

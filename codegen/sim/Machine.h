@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The inside of the simulator. A Launch is what all of a launch's blocks share.
-// A Group is the blocks that are resident together on one host thread, with
-// the scheduler that picks among their threads: one block at a time, the blocks
-// of one cluster, or all of a cooperative launch.
+// A Launch is shared by all blocks of a launch. A Group is the blocks that are
+// resident together on one host thread, with the scheduler of their threads:
+// one block, the blocks of a cluster, or all of a cooperative launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,15 +44,15 @@ class Group;
 
 enum class State : uint8_t {
   Ready,
-  Yielded, ///< Polls; goes on when nothing else can.
+  Yielded, ///< Polls; runs again when no other thread can.
   InWarp,  ///< Waits for lanes of its warp.
   AtBarrier,
   AtCluster,  ///< Waits for threads of all blocks of its cluster.
-  AtLaunches, ///< Waits for the launches ahead.
+  AtLaunches, ///< Waits for previous launches.
   Exited,
 };
 
-/// What lanes of a warp do together. `operands` is the caller's.
+/// A collective of a warp.
 enum class WarpOp : uint8_t {
   Sync,
   Shuffle,
@@ -61,14 +60,14 @@ enum class WarpOp : uint8_t {
   Reduce,
   LoadMatrix,
   Mma,
-  WgmmaWait,
+  WgmmaWait
 };
 const char *warpOpName(WarpOp op);
 
 struct WarpArguments {
   WarpOp op = WarpOp::Sync;
   int variant = 0; ///< Kind of shuffle or reduction, shape of a matrix, groups
-                   ///< that may be under way.
+                   ///< that may be pending.
   uint32_t mask = 0;
   uint32_t value = 0; ///< In: the lane's; out: its result.
   uint32_t by = 0;    ///< Of shuffles.
@@ -84,8 +83,7 @@ struct AsyncCopy {
   uint32_t size = 0;
   uint32_t valid = 0; ///< Bytes that are read; the others become zero.
   const void *site = nullptr;
-  /// What was there at the issue, when that is what arrives: of a block that
-  /// has begun early.
+  /// The source at the issue, which a copy in a prologue brings.
   std::vector<std::byte> taken = {};
 };
 
@@ -94,6 +92,7 @@ struct Product {
   SimWgmma what;
   std::array<uint32_t, 4> a = {}; ///< Its registers as they were at the issue.
   const void *site = nullptr;
+  size_t aNumber = 0, dNumber = 0; ///< Of the registers.
 };
 
 /// Registers that products use, by their place on the thread's stack.
@@ -109,13 +108,16 @@ struct ProductRegisters {
   std::vector<float> sums;
 };
 
-/// What a thread has to do with products of its warpgroup.
+/// The products that a thread has issued.
 struct Products {
   std::deque<Product> underWay;   ///< In the order of issue.
   std::deque<uint64_t> groupEnds; ///< Counted from the first of the thread.
   uint64_t done = 0;
   bool fenced = false; ///< Ever.
   std::vector<ProductRegisters> registers;
+
+  /// Of the oldest product.
+  ProductRegisters &oldestSums() { return registers[underWay.front().dNumber]; }
 
   void clear() {
     underWay.clear();
@@ -133,10 +135,10 @@ struct Thread {
   uint32_t index = 0;
   SimSize position;
   State state = State::Ready;
-  const void *site = nullptr; ///< The call that it is in or was in last.
+  const void *site = nullptr; ///< Its last call or access, which errors name.
   WarpArguments *arguments = nullptr; ///< InWarp: what it waits with.
   uint32_t barrier = 0;               ///< AtBarrier: where.
-  bool hasWaited = false;             ///< For the launches ahead.
+  bool hasWaited = false;             ///< For previous launches.
 
   /// Copies in the order of issue; a group ends behind each of `groupEnds`,
   /// counted from the first copy of the thread.
@@ -158,11 +160,11 @@ struct Thread {
 };
 
 struct Barrier {
-  uint32_t expected = 0; ///< 0: nobody is there.
+  uint32_t expected = 0; ///< Threads; 0: none has arrived.
   std::vector<Thread *> arrived;
   std::vector<const void *> sites; ///< Of each arrival.
   std::vector<bool> waits;
-  Meeting meeting;
+  BarrierClocks clocks;
 };
 
 /// A barrier in shared memory, by its address.
@@ -191,7 +193,7 @@ struct BulkCopy {
   std::optional<TensorBox> box; ///< None: bytes as they lie.
 };
 
-/// Room for one product of a warp.
+/// Operands and sums of one product of a warp.
 struct ProductTile {
   static constexpr uint32_t rows = 16;
   static constexpr uint32_t depth = 16;
@@ -202,7 +204,7 @@ struct ProductTile {
   float sums[rows][mostColumns];
 };
 
-/// What a product was, by number: all warps of a warpgroup issue the same.
+/// Identifies a product: all warps of a warpgroup issue the same ones.
 using ProductKey = std::array<uint64_t, 3>;
 
 /// A variable of shared memory, or all of the dynamic part.
@@ -241,18 +243,12 @@ struct ClusterBarrier {
   uint32_t arrived = 0;
   uint32_t phase = 0;
   std::vector<Thread *> waiting;
-  std::vector<Meeting> meetings;      ///< By rank.
+  std::vector<BarrierClocks> clocks;  ///< By rank.
   std::vector<KnowledgeRef> released; ///< By rank, of the phase before.
 };
 
 /// What all blocks of a launch share.
 struct Launch {
-  Launch(const SimModule &module, const SimLaunch &launch,
-         const SimOptions &options, SimMemory &memory, StackPool &stacks,
-         const void *kernel)
-      : module(module), launch(launch), options(options), memory(memory),
-        stacks(stacks), kernel(kernel) {}
-
   const SimModule &module;
   const SimLaunch &launch;
   const SimOptions &options;
@@ -261,23 +257,23 @@ struct Launch {
   const void *kernel;
 
   std::atomic<uint64_t> nextBlock{0};
-  std::vector<uint32_t> blockOrder;
+  std::vector<uint32_t> blockOrder = {};
 
-  std::mutex errorMutex;
-  std::string error; ///< The first one.
+  std::mutex errorMutex = {};
+  std::string error = {}; ///< The first one.
   std::atomic<bool> failed{false};
 
   // Checked launches, which have one host thread.
-  Shadow globalShadow;
-  std::map<const void *, std::shared_ptr<const GridClocks>> atomics;
+  Shadow globalShadow = {};
+  std::map<const void *, std::shared_ptr<const GridClocks>> atomics = {};
 };
 
-/// The bytes of global memory that the launches of a chain wrote, each with its
-/// last writer. Checked launches only.
+/// The last writer of each byte of global memory, of the launches since the
+/// last one that was not dependent. Checked launches only.
 class ChainWrites {
 public:
   struct Writer {
-    std::string kernel; ///< Empty: nobody.
+    std::string kernel; ///< Empty: never written.
     const void *site = nullptr;
   };
 
@@ -306,12 +302,11 @@ public:
   /// another group.
   bool run(const uint32_t *blockIndices, size_t count);
 
-  /// The same in two halves: up to where threads wait for the launches ahead,
-  /// and on from there. Between the two, other groups run on this host thread.
+  /// The same in two halves: the prologue, up to gridDependencyWait, and the
+  /// rest. Other groups run on this host thread in between.
   void begin(const uint32_t *blockIndices, size_t count);
   void resume();
-  /// Ends the launch with an error when a thread has read, before it waited,
-  /// what the launches ahead wrote.
+  /// Error when the prologue has read what previous launches wrote.
   void checkEarlyReads(const ChainWrites &written);
 
   /// The group and thread that run on this host thread; for the calls.
@@ -321,67 +316,69 @@ public:
 
   bool checked() const { return launch.options.checked; }
 
-  /// Ends the launch with one line: the place `site`, the running thread (or
-  /// `thread`) and `what`.
-  [[noreturn]] void fail(const void *site, const std::string &what);
-  [[noreturn]] void failIn(const Thread &thread, const void *site,
+  /// Ends the launch with one line: a place, by default that of the thread's
+  /// call, the thread, by default the running one, and `what`.
+  [[noreturn]] void fail(const std::string &what) { failIn(*running, what); }
+  [[noreturn]] void failIn(const Thread &thread, const std::string &what) {
+    failAt(thread, thread.site, what);
+  }
+  [[noreturn]] void failAt(const Thread &thread, const void *site,
                            const std::string &what);
 
-  // What threads do together; `site` is the place of the call.
-  void meetWarp(WarpArguments &arguments, const void *site);
-  void meetBarrier(uint32_t id, uint32_t threads, bool wait, const void *site);
-  /// Lets others run before this thread looks again.
-  void yield(const void *site);
-  /// Waits for the launches ahead.
-  void waitForLaunches(const void *site);
-  /// A store or the like that a polling thread may have waited for.
+  /// Gives the result of the running lane.
+  uint32_t runCollective(WarpArguments arguments);
+  void arriveAtBarrier(uint32_t id, uint32_t threads, bool wait);
+  /// Lets other threads run first.
+  void yield();
+  /// Waits for previous launches.
+  void waitForLaunches();
+  /// After a store that a polling thread may wait for.
   void progressed() { idleRounds = 0; }
 
   // Shared memory.
-  uint32_t sharedAddress(const void *shared, const void *site);
+  uint32_t sharedAddress(const void *shared);
   void *sharedStatic(const void *key, const char *name, uint32_t size,
-                     uint32_t alignment, const void *site);
+                     uint32_t alignment);
   std::byte *sharedDynamic() const;
 
   // Asynchronous copies.
-  void cpAsync(const AsyncCopy &copy);
+  void cpAsync(AsyncCopy copy);
   void cpAsyncCommit();
   void cpAsyncWait(uint32_t pending);
-  void bulkCopy(const AsyncCopy &copy, unsigned long *barrier);
+  void bulkCopy(AsyncCopy copy, unsigned long *barrier);
   void fenceProxyAsync();
-  void initBarrier(unsigned long *barrier, uint32_t arrivals, const void *site);
-  void arriveAt(unsigned long *barrier, uint32_t bytes, const void *site);
-  bool tryWait(unsigned long *barrier, uint32_t parity, const void *site);
-  void arriveAtRank(unsigned long *barrier, uint32_t rank, const void *site);
+  void initBarrier(unsigned long *barrier, uint32_t arrivals);
+  void arriveAt(unsigned long *barrier, uint32_t bytes);
+  bool tryWait(unsigned long *barrier, uint32_t parity);
+  void arriveAtRank(unsigned long *barrier, uint32_t rank);
   /// A box to this block, or to those of the cluster in the mask `ranks`.
   void tensorLoad(std::byte *shared, const TensorBox &box,
-                  unsigned long *barrier, uint32_t ranks, const void *site);
+                  unsigned long *barrier, uint32_t ranks);
 
   // Clusters.
   uint32_t clusterRank() const;
-  void arriveAtCluster(const void *site);
-  void waitForCluster(const void *site);
+  void arriveAtCluster();
+  void waitForCluster();
 
   // Products of warpgroups.
   void fenceProducts();
-  void issueProduct(const SimWgmma &what, const void *site);
+  void issueProduct(const SimWgmma &what);
   void commitProducts();
 
   // Checks, for checked launches; nothing in others.
   enum class Access : uint8_t {
     Read,
-    Copy, ///< A read that carries along whether anybody wrote the byte.
+    Copy, ///< A read that copies the state of each byte.
     Write,
     Atomic,
     AtomicStore
   };
-  void check(Thread &thread, const void *address, uint64_t size, Access access,
-             const void *site);
-  void checkReadOnly(const void *address, uint64_t size, const void *site);
+  void check(Thread &thread, const void *address, uint64_t size, Access access);
+  void checkReadOnly(const void *address, uint64_t size);
   /// The running thread's atomic on a word that must be in shared memory.
-  void checkSharedAtomic(const void *word, const void *site);
-  void checkAlignment(const void *address, uint32_t alignment, const char *what,
-                      const void *site);
+  void checkSharedAtomic(const void *word);
+  void checkAlignment(const void *address, uint32_t alignment,
+                      const char *what);
   /// Ordering through global words.
   void fence();
   void acquire(const void *word, bool needsFence);
@@ -392,27 +389,26 @@ private:
 
   void prepare(Block &block, uint32_t index);
   void prepareAll(const uint32_t *blockIndices, size_t count);
-  /// Whether a thread waits for the launches ahead.
+  /// Whether a thread waits for previous launches.
   bool hasEarlyThreads() const;
   void discard(Block &block);
   void schedule();
   /// Runs the scheduler with this group as the host thread's.
   void scheduleHere();
-  /// Whether the launches ahead may be at work, as far as the running thread
-  /// knows.
+  /// Whether `thread` is in its prologue: previous launches may still run.
   bool isEarly(const Thread &thread) const {
     return launch.launch.dependent && !thread.hasWaited;
   }
   Thread *pick();
   Thread *pickAtRandom();
   void makeReady(Thread &thread);
-  void stopRunning(Thread &thread, State state, const void *site);
+  void stopRunning(State state);
   void exitThread();
   void computeWarp(Thread &last, uint32_t mask);
   void loadMatrix(Thread *const *lanes, int variant);
   void endBarrier(Block &block, uint32_t id);
   void checkAligned(const Barrier &barrier);
-  void begin(const AsyncCopy &copy);
+  void begin(AsyncCopy &copy);
   void complete(Thread &thread, const AsyncCopy &copy);
   bool runBulkCopy();
   void land(Block &block, const BulkCopy &copy);
@@ -421,22 +417,20 @@ private:
   /// fenceProxyAsync behind it that `thread` knows of: bulk copies and products
   /// then need not come after it.
   void checkProxy(const Thread &thread, Block &block, const std::byte *at,
-                  uint64_t size, const void *site);
+                  uint64_t size);
   /// Notes that the bytes are a bulk copy's.
   void markCopied(Block &block, const std::byte *at, uint64_t size);
-  MemoryBarrier &memoryBarrier(Block &block, unsigned long *barrier,
-                               const void *site);
+  MemoryBarrier &memoryBarrier(Block &block, unsigned long *barrier);
   void endPhaseIfDone(MemoryBarrier &barrier);
-  void arrive(Block &block, unsigned long *barrier, uint32_t bytes,
-              const void *site);
+  void arrive(Block &block, unsigned long *barrier, uint32_t bytes);
 
   /// Block `rank` of the running thread's cluster, which must not have ended.
-  Block &peer(uint32_t rank, const void *site);
+  Block &peer(uint32_t rank);
   ClusterBarrier &clusterBarrier(const Block &block);
   uint32_t liveInCluster(const Block &block) const;
   void endClusterPhaseIfDone(const Block &block);
   /// Keeps that the running thread has reached into `block` from another.
-  void noteReached(Block &block, const void *site);
+  void noteReached(Block &block);
   /// Fails when a block of which the last thread ends may still be reached.
   void checkEnd(Block &block);
   /// What threads of `block` receive of the running thread, whose clock goes
@@ -448,7 +442,7 @@ private:
   void checkSameProduct(Thread *const *lanes);
   /// Fails when an access to the stack meets registers of a product.
   void checkRegisters(const Thread &thread, const void *address, uint64_t size,
-                      Access access, const void *site);
+                      Access access);
   /// Keeps the error and stops the group after the running fiber.
   void report(const Thread &thread, const void *site, const std::string &what);
   void failStuck();
@@ -462,21 +456,20 @@ private:
   std::string threadName(uint32_t block, uint32_t thread) const;
 
   void checkShared(Thread &thread, Block &block, const void *address,
-                   uint64_t size, Access access, const void *site);
+                   uint64_t size, Access access);
   void checkGlobal(Thread &thread, const void *address, uint64_t size,
-                   Access access, const void *site);
+                   Access access);
   /// Whether `thread` is ordered behind the access `epoch`.
   bool knows(const Thread &thread, const Epoch &epoch) const;
   void checkRaces(const Thread &thread, Shadow &shadow, const void *address,
-                  uint64_t size, Access access, const void *site);
+                  uint64_t size, Access access);
   void checkRace(const Thread &thread, Cell &cell, Access access,
-                 const void *address, const void *site);
+                 const void *address);
   [[noreturn]] void failRace(const Thread &thread, const Epoch &other,
                              const char *otherDid, Access access,
-                             const void *address, const void *site);
+                             const void *address);
   [[noreturn]] void failUnderWay(const Thread &thread, const Block &block,
-                                 const std::byte *byte, Access access,
-                                 const void *site);
+                                 const std::byte *byte, Access access);
 
   Fiber scheduler;
   std::unique_ptr<ProductTile> tile = std::make_unique<ProductTile>();
@@ -486,7 +479,7 @@ private:
   uint32_t live = 0;
   uint32_t idleRounds = 0;
   bool stop = false;
-  bool launchesAreDone = true; ///< Those ahead.
+  bool launchesAreDone = true; ///< Previous ones.
   std::mt19937_64 random;
   std::map<uint32_t, ClusterBarrier> clusterBarriers; ///< By cluster.
   std::vector<SharedVariable> variables;

@@ -61,7 +61,7 @@ void runFiber() {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// Bytes on each side of shared variables that belong to nobody.
+/// Unused bytes on each side of shared variables.
 static constexpr uint32_t gap = 1024;
 /// What static shared variables can take, as in CUDA.
 static constexpr uint32_t staticLimit = 48 * 1024;
@@ -252,27 +252,28 @@ void Group::makeReady(Thread &thread) {
   thread.block->runnable[thread.warp()] |= 1u << thread.lane();
 }
 
-void Group::stopRunning(Thread &thread, State state, const void *site) {
+void Group::stopRunning(State state) {
+  Thread &thread = *running;
   thread.state = state;
-  thread.site = site;
   if (state != State::Ready)
     thread.block->runnable[thread.warp()] &= ~(1u << thread.lane());
   thread.fiber.switchTo(scheduler);
 }
 
-void Group::yield(const void *site) {
+void Group::yield() {
   yielded.push_back(running);
-  stopRunning(*running, State::Yielded, site);
+  stopRunning(State::Yielded);
 }
 
 void Group::exitThread() {
   if (const std::deque<Product> &products = running->products.underWay;
       !products.empty())
-    fail(products.front().site,
-         "a product under way: the thread ends without a wait for it");
+    failAt(*running, products.front().site,
+           "a product under way: the thread ends without a wait for it");
   if (isEarly(*running))
-    fail(nullptr, "dependent launch: a thread ends without gridDependencyWait, "
-                  "so the next launch need not wait for the one before");
+    failAt(*running, nullptr,
+           "dependent launch: a thread ends without gridDependencyWait, "
+           "so the next launch need not wait for the one before");
   --running->block->live;
   --live;
   idleRounds = 0;
@@ -280,7 +281,7 @@ void Group::exitThread() {
     checkEnd(*running->block);
     endClusterPhaseIfDone(*running->block);
   }
-  stopRunning(*running, State::Exited, nullptr);
+  stopRunning(State::Exited);
   std::abort();
 }
 
@@ -307,15 +308,11 @@ void Group::report(const Thread &thread, const void *site,
       coordinates(thread.position, launch.launch.block), ")");
 }
 
-void Group::failIn(const Thread &thread, const void *site,
+void Group::failAt(const Thread &thread, const void *site,
                    const std::string &what) {
   report(thread, site, what);
   running->fiber.switchTo(scheduler);
   std::abort();
-}
-
-void Group::fail(const void *site, const std::string &what) {
-  failIn(*running, site, what);
 }
 
 std::string Group::waitingAt(const Thread &thread) const {
@@ -339,7 +336,7 @@ std::string Group::waitingAt(const Thread &thread) const {
         " of ", liveInCluster(*thread.block), " threads");
     break;
   case State::AtLaunches:
-    where = "waits for the launches ahead";
+    where = "waits for previous launches";
     break;
   case State::AtBarrier: {
     const Barrier &barrier = thread.block->barriers[thread.barrier];
@@ -353,8 +350,8 @@ std::string Group::waitingAt(const Thread &thread) const {
 }
 
 void Group::failStuck() {
-  // Others wait for a thread that polls; then, a lane that waits for its warp
-  // says more than who waits in a barrier.
+  // A polling thread explains the most: others wait for it. Then a lane that
+  // waits for its warp, then one at a barrier.
   const Thread *first = nullptr;
   auto rank = [](State state) {
     return state == State::Yielded                                  ? 3
@@ -367,7 +364,7 @@ void Group::failStuck() {
       if (!first || rank(thread.state) > rank(first->state))
         first = &thread;
 
-  // Somebody that it waits for, or at least somebody who is elsewhere.
+  // A thread that it waits for, or at least one at another place.
   const Thread *other = nullptr;
   for (const Thread &thread : first->block->threads) {
     if (thread.state == first->state && thread.site == first->site)
@@ -409,7 +406,7 @@ std::string Group::threadName(uint32_t block, uint32_t thread) const {
 //===----------------------------------------------------------------------===//
 
 void *Group::sharedStatic(const void *key, const char *name, uint32_t size,
-                          uint32_t alignment, const void *site) {
+                          uint32_t alignment) {
   std::byte *shared = running->block->shared;
   for (const SharedVariable &variable : variables)
     if (variable.key == key)
@@ -421,20 +418,20 @@ void *Group::sharedStatic(const void *key, const char *name, uint32_t size,
       last + (variables.size() == 1 ? gap : between), std::max(alignment, 16u));
   staticBytes += size;
   if (staticBytes > staticLimit)
-    fail(site, absl::StrCat("static shared memory needs ", staticBytes,
-                            " B, a block has ", staticLimit, " B"));
+    fail(absl::StrCat("static shared memory needs ", staticBytes,
+                      " B, a block has ", staticLimit, " B"));
   if (staticBytes + launch.launch.sharedBytes > launch.options.sharedLimit)
-    fail(site, absl::StrCat("needs ", staticBytes + launch.launch.sharedBytes,
-                            " B of shared memory, a block has ",
-                            launch.options.sharedLimit, " B"));
+    fail(absl::StrCat("needs ", staticBytes + launch.launch.sharedBytes,
+                      " B of shared memory, a block has ",
+                      launch.options.sharedLimit, " B"));
   variables.push_back({key, name, offset, size});
   return shared + offset;
 }
 
-uint32_t Group::sharedAddress(const void *shared, const void *site) {
+uint32_t Group::sharedAddress(const void *shared) {
   const Block &block = *running->block;
   if (!isSharedOf(block, shared))
-    fail(site, "out of bounds: the shared address of what is elsewhere");
+    fail("out of bounds: the shared address of what is elsewhere");
   return static_cast<uint32_t>(static_cast<const std::byte *>(shared) -
                                block.shared);
 }

@@ -1,4 +1,4 @@
-//===- Shadow.h - What is known of each byte of memory ----------*- C++ -*-===//
+//===- Shadow.h - Shadow memory: the accesses of each byte ------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -32,9 +32,8 @@ struct Epoch {
   bool operator==(const Epoch &other) const = default;
 };
 
-/// Reads and atomics of one byte that no later one is ordered behind, and some
-/// others, which are dropped from time to time: to look at all of them for each
-/// that comes is what would take longest.
+/// Reads and atomics of one byte that happen before no later one, and some
+/// others: those are dropped from time to time, not at each access, for speed.
 struct Reads {
   struct OfBlock {
     uint32_t block;
@@ -89,13 +88,12 @@ struct Reads {
 private:
   static constexpr size_t least = 8;
   static constexpr size_t blockThreads = 1024;
-  /// So many, a good part of them without order, that one will give a race
-  /// away; more than one block has.
+  /// Enough to find a race; more than one block has.
   static constexpr size_t most = 4 * blockThreads;
 };
 
-/// The last plain write of a byte, and the reads and atomics since then that no
-/// later one is ordered behind.
+/// The last plain write of a byte, and the reads and atomics since then that
+/// happen before no later one.
 struct Cell {
   Epoch write;
   Epoch read;

@@ -11,7 +11,6 @@
 #include "codegen/sim/SimCode.h"
 #include "codegen/sim/SimTensorMap.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/HostMemory.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -90,28 +89,23 @@ std::string SimDevice::describe() const {
 absl::StatusOr<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t size) {
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
                           allocateHostMemory(size));
-  // Zeros may be what a kernel needs by chance only.
+  // Zeros could hide an uninitialised read.
   return std::make_unique<RegisteredBuffer>(
       std::move(memory), simulator.memory(),
       options.checked ? SimContents::Undefined : SimContents::Defined);
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>>
-SimDevice::allocateDense(uint64_t size) {
-  return allocate(size);
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>>
 SimDevice::share(absl::Span<const uint8_t> bytes) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
+                          HostDevice::share(bytes));
   return std::make_unique<RegisteredBuffer>(
-      std::make_unique<Buffer>(const_cast<uint8_t *>(bytes.data()),
-                               bytes.size()),
-      simulator.memory(), SimContents::ReadOnly);
+      std::move(memory), simulator.memory(), SimContents::ReadOnly);
 }
 
 absl::Status SimDevice::write(Buffer &buffer, uint64_t offset,
                               absl::Span<const uint8_t> bytes) {
-  LLAMAC_RETURN_IF_ERROR(writeHostMemory(buffer, offset, bytes));
+  LLAMAC_RETURN_IF_ERROR(HostDevice::write(buffer, offset, bytes));
   if (!bytes.empty())
     simulator.memory().markDefined(
         static_cast<uint8_t *>(buffer.address()) + offset, bytes.size());
@@ -122,12 +116,6 @@ absl::StatusOr<std::unique_ptr<Upload>> SimDevice::newUpload(uint64_t) {
   return newHostUpload([this](absl::Span<uint8_t> piece) {
     simulator.memory().markDefined(piece.data(), piece.size());
   });
-}
-
-absl::StatusOr<absl::Span<const uint8_t>>
-SimDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
-                std::vector<uint8_t> &) {
-  return readHostMemory(buffer, offset, size);
 }
 
 void SimDevice::rename(void *address, std::string name) {
@@ -159,14 +147,70 @@ public:
         bindings(bindings) {}
 
   /// Makes the tensor maps, once.
-  absl::Status prepare();
+  absl::Status prepare() {
+    for (const auto &launch : program.launches) {
+      maps.emplace_back();
+      for (const schema::TensorMap &map : launch->maps)
+        LLAMAC_RETURN_IF_ERROR(encodeSimTensorMap(
+            addressOf(launch->operands[map.operand()], bindings), shapeOf(map),
+            maps.back().emplace_back()));
+    }
+    return absl::OkStatus();
+  }
 
-  absl::Status run(const StepShape &shape) override;
-  absl::Status runLaunch(size_t launch, const StepShape &shape) override;
+  absl::Status run(const StepShape &shape) override {
+    LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+    // The arena is uninitialised at the start of each step.
+    absl::Span<uint8_t> undefined(static_cast<uint8_t *>(bindings.arena),
+                                  program.arenaBytes);
+    std::vector<SimLaunch> launches; // Of one module, which run together.
+    for (size_t i = 0; i < program.launches.size(); ++i) {
+      if (const int64_t rows = rowsOf(*program.launches[i], shape); rows > 0)
+        launches.push_back(bind(i, rows));
+      if (i + 1 < program.launches.size() && &moduleOf(i) == &moduleOf(i + 1))
+        continue;
+      LLAMAC_RETURN_IF_ERROR(device.run(moduleOf(i), launches, undefined));
+      launches.clear();
+      undefined = {};
+    }
+    return checkCounters();
+  }
+  absl::Status runLaunch(size_t launch, const StepShape &shape) override {
+    LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+    LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
+    const int64_t rows = rowsOf(*program.launches[launch], shape);
+    return rows > 0 ? device.run(moduleOf(launch), {bind(launch, rows)}, {})
+                    : absl::OkStatus();
+  }
 
 private:
-  SimLaunch bind(size_t number, int64_t rows);
-  absl::Status checkCounters() const;
+  SimLaunch bind(size_t number, int64_t rows) {
+    const schema::LaunchT &launch = *program.launches[number];
+    const int64_t blocks = rowBlocks(launch.rowBlock, rows);
+    SimLaunch bound{.kernel = plan.kernels[launch.kernel]->symbol,
+                    .grid = {static_cast<uint32_t>(launch.items),
+                             static_cast<uint32_t>(blocks)},
+                    .block = {static_cast<uint32_t>(launch.threads)},
+                    .sharedBytes = static_cast<uint32_t>(launch.scratchBytes),
+                    .rows = static_cast<int32_t>(rows),
+                    .dependent = launch.dependent,
+                    .cluster = static_cast<uint32_t>(launch.cluster)};
+    for (const schema::Operand &operand : launch.operands)
+      bound.args.push_back(addressOf(operand, bindings));
+    for (SimTensorMap &map : maps[number])
+      bound.args.push_back(&map);
+    return bound;
+  }
+  /// The next launch needs counters that are 0.
+  absl::Status checkCounters() const {
+    const auto *words = static_cast<const uint32_t *>(bindings.counters);
+    for (uint64_t i = 0; i < plan.counterBytes / sizeof(uint32_t); ++i)
+      if (words[i] != 0)
+        return deviceError(absl::StrCat("program ", program.name, ": counter ",
+                                        i, ": expected 0 after the step, got ",
+                                        words[i]));
+    return absl::OkStatus();
+  }
 
   const SimModule &moduleOf(size_t launch) const {
     return *modules[program.launches[launch]->kernel];
@@ -186,11 +230,46 @@ public:
       : device(device), plan(std::move(plan)), module(std::move(module)),
         flavour(std::move(flavour)) {}
 
-  absl::Status findKernels();
+  absl::Status findKernels() {
+    const auto &kernels = plan->plan().kernels;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      const SimModule *from = module.get();
+      if (const std::string *code = plan->codeOf(i)) {
+        std::unique_ptr<SimModule> &opened = variants[code];
+        if (!opened) {
+          LLAMAC_ASSIGN_OR_RETURN(
+              opened,
+              SimModule::open(
+                  {reinterpret_cast<const uint8_t *>(code->data()),
+                   code->size()},
+                  absl::StrCat("code of tuned kernel ", kernels[i]->symbol)));
+        }
+        from = opened.get();
+      }
+      LLAMAC_RETURN_IF_ERROR(from->kernel(kernels[i]->symbol).status());
+      modules.push_back(from);
+    }
+    return absl::OkStatus();
+  }
 
   std::string isa() const override { return flavour; }
   absl::StatusOr<std::unique_ptr<PreparedProgram>>
-  prepare(size_t program, const ProgramBindings &bindings) override;
+  prepare(size_t program, const ProgramBindings &bindings) override {
+    const schema::PlanT &manifest = plan->plan();
+    device.rename(bindings.arena, "the arena");
+    device.rename(bindings.counters, "the counters");
+    for (size_t i = 0; i < bindings.weights.size(); ++i)
+      device.rename(bindings.weights[i], manifest.weights[i]->name);
+    for (size_t i = 0; i < bindings.kv.size(); ++i)
+      device.rename(bindings.kv[i], absl::StrCat("KV cache of layer ", i));
+    for (size_t i = 0; i < bindings.inputs.size(); ++i)
+      device.rename(bindings.inputs[i], schema::EnumNameInputRole(
+                                            static_cast<schema::InputRole>(i)));
+    auto prepared = std::make_unique<SimProgram>(
+        device, modules, manifest, *manifest.programs[program], bindings);
+    LLAMAC_RETURN_IF_ERROR(prepared->prepare());
+    return prepared;
+  }
 
 private:
   SimDevice &device;
@@ -203,111 +282,6 @@ private:
 };
 
 } // namespace
-
-absl::Status SimProgram::prepare() {
-  for (const auto &launch : program.launches) {
-    maps.emplace_back();
-    for (const schema::TensorMap &map : launch->maps)
-      LLAMAC_RETURN_IF_ERROR(encodeSimTensorMap(
-          addressOf(launch->operands[map.operand()], bindings), shapeOf(map),
-          maps.back().emplace_back()));
-  }
-  return absl::OkStatus();
-}
-
-SimLaunch SimProgram::bind(size_t number, int64_t rows) {
-  const schema::LaunchT &launch = *program.launches[number];
-  const int64_t blocks = rowBlocks(launch.rowBlock, rows);
-  SimLaunch bound{.kernel = plan.kernels[launch.kernel]->symbol,
-                  .grid = {static_cast<uint32_t>(launch.items),
-                           static_cast<uint32_t>(blocks)},
-                  .block = {static_cast<uint32_t>(launch.threads)},
-                  .sharedBytes = static_cast<uint32_t>(launch.scratchBytes),
-                  .rows = static_cast<int32_t>(rows),
-                  .dependent = launch.dependent,
-                  .cluster = static_cast<uint32_t>(launch.cluster)};
-  for (const schema::Operand &operand : launch.operands)
-    bound.args.push_back(addressOf(operand, bindings));
-  for (SimTensorMap &map : maps[number])
-    bound.args.push_back(&map);
-  return bound;
-}
-
-absl::Status SimProgram::run(const StepShape &shape) {
-  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-  // A step finds nothing in the arena that the one before left there.
-  absl::Span<uint8_t> undefined(static_cast<uint8_t *>(bindings.arena),
-                                program.arenaBytes);
-  std::vector<SimLaunch> launches; // Of one module, which run together.
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    if (const int64_t rows = rowsOf(*program.launches[i], shape); rows > 0)
-      launches.push_back(bind(i, rows));
-    if (i + 1 < program.launches.size() && &moduleOf(i) == &moduleOf(i + 1))
-      continue;
-    LLAMAC_RETURN_IF_ERROR(device.run(moduleOf(i), launches, undefined));
-    launches.clear();
-    undefined = {};
-  }
-  return checkCounters();
-}
-
-/// A launch that leaves a counter other than 0 spoils the next.
-absl::Status SimProgram::checkCounters() const {
-  const auto *words = static_cast<const uint32_t *>(bindings.counters);
-  for (uint64_t i = 0; i < plan.counterBytes / sizeof(uint32_t); ++i)
-    if (words[i] != 0)
-      return deviceError(absl::StrCat("program ", program.name, ": counter ", i,
-                                      ": expected 0 after the step, got ",
-                                      words[i]));
-  return absl::OkStatus();
-}
-
-absl::Status SimProgram::runLaunch(size_t launch, const StepShape &shape) {
-  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-  LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
-  const int64_t rows = rowsOf(*program.launches[launch], shape);
-  return rows > 0 ? device.run(moduleOf(launch), {bind(launch, rows)}, {})
-                  : absl::OkStatus();
-}
-
-absl::Status SimCode::findKernels() {
-  const auto &kernels = plan->plan().kernels;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const SimModule *from = module.get();
-    if (const std::string *code = plan->codeOf(i)) {
-      std::unique_ptr<SimModule> &opened = variants[code];
-      if (!opened) {
-        LLAMAC_ASSIGN_OR_RETURN(
-            opened,
-            SimModule::open(
-                {reinterpret_cast<const uint8_t *>(code->data()), code->size()},
-                absl::StrCat("code of tuned kernel ", kernels[i]->symbol)));
-      }
-      from = opened.get();
-    }
-    LLAMAC_RETURN_IF_ERROR(from->kernel(kernels[i]->symbol).status());
-    modules.push_back(from);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<PreparedProgram>>
-SimCode::prepare(size_t program, const ProgramBindings &bindings) {
-  const schema::PlanT &manifest = plan->plan();
-  device.rename(bindings.arena, "the arena");
-  device.rename(bindings.counters, "the counters");
-  for (size_t i = 0; i < bindings.weights.size(); ++i)
-    device.rename(bindings.weights[i], manifest.weights[i]->name);
-  for (size_t i = 0; i < bindings.kv.size(); ++i)
-    device.rename(bindings.kv[i], absl::StrCat("KV cache of layer ", i));
-  for (size_t i = 0; i < bindings.inputs.size(); ++i)
-    device.rename(bindings.inputs[i],
-                  schema::EnumNameInputRole(static_cast<schema::InputRole>(i)));
-  auto prepared = std::make_unique<SimProgram>(
-      device, modules, manifest, *manifest.programs[program], bindings);
-  LLAMAC_RETURN_IF_ERROR(prepared->prepare());
-  return prepared;
-}
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>
 SimDevice::loadCode(std::shared_ptr<const PlanReader> plan) {

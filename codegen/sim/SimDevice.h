@@ -8,8 +8,8 @@
 //
 // Runs plans compiled for the target sim: the kernels of the cuda target, on
 // fibers of the host. A plan that holds checked code (codegen/sim/SimCode.h)
-// has every access to memory checked: bounds, races, and bytes that nobody
-// wrote, which the memory of the device is full of until somebody does.
+// has every access to memory checked: bounds, races and uninitialised reads.
+// The memory of the device starts uninitialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 #define LLAMAC_CODEGEN_SIM_SIMDEVICE_H
 
 #include "codegen/sim/Simulator.h"
-#include "runtime/device/Device.h"
+#include "runtime/device/HostMemory.h"
 
 #include "absl/strings/string_view.h"
 
@@ -41,34 +41,24 @@ struct SimDeviceOptions {
   bool checked = false;
 };
 
-/// An address of this device is a pointer.
-class SimDevice final : public Device {
+class SimDevice final : public HostDevice {
 public:
   explicit SimDevice(const SimDeviceOptions &options);
 
   std::string describe() const override;
   int threads() const override { return hostThreads; }
   absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
-  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
-  absl::StatusOr<std::unique_ptr<Buffer>>
-  allocateUnset(uint64_t size) override {
-    return allocateDense(size);
-  }
-  bool sharesInPlace() const override { return true; }
   absl::StatusOr<std::unique_ptr<Buffer>>
   share(absl::Span<const uint8_t> bytes) override;
   absl::Status write(Buffer &buffer, uint64_t offset,
                      absl::Span<const uint8_t> bytes) override;
   absl::StatusOr<std::unique_ptr<Upload>>
   newUpload(uint64_t pieceBytes) override;
-  absl::StatusOr<absl::Span<const uint8_t>>
-  read(const Buffer &buffer, uint64_t offset, uint64_t size,
-       std::vector<uint8_t> &staging) override;
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 
-  /// Runs `launches` one after the other; callers wait for each other. First
-  /// the bytes of `undefined` hold nothing any more.
+  /// Runs `launches` in order, after the bytes of `undefined` become
+  /// uninitialised. Callers wait for each other.
   absl::Status run(const SimModule &module,
                    absl::Span<const SimLaunch> launches,
                    absl::Span<uint8_t> undefined);

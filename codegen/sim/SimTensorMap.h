@@ -9,9 +9,10 @@
 #ifndef LLAMAC_CODEGEN_SIM_SIMTENSORMAP_H
 #define LLAMAC_CODEGEN_SIM_SIMTENSORMAP_H
 
+#include "runtime/base/Status.h"
 #include "runtime/plan/TensorMap.h"
 
-#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,8 +34,20 @@ static_assert(sizeof(SimTensorMap) == 128);
 
 /// The map of the matrix at `base`, which is 16-byte aligned. Usage error for
 /// what the driver would refuse.
-absl::Status encodeSimTensorMap(const void *base, const TensorMapShape &shape,
-                                SimTensorMap &map);
+inline absl::Status encodeSimTensorMap(const void *base,
+                                       const TensorMapShape &shape,
+                                       SimTensorMap &map) {
+  std::string problem = problemOf(shape);
+  if (problem.empty() && reinterpret_cast<uintptr_t>(base) % 16 != 0)
+    problem = "a matrix that is not 16-byte aligned";
+  if (!problem.empty())
+    return usageError(absl::StrCat("a tensor map: ", problem));
+  map = {};
+  map.mark = SimTensorMap::made;
+  map.base = static_cast<const std::byte *>(base);
+  map.shape = shape;
+  return absl::OkStatus();
+}
 
 /// Where byte `offset` of shared memory lies under a swizzle: the 16-byte piece
 /// that it is in changes places with others of the same `swizzleBytes`.

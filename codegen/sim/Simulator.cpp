@@ -111,75 +111,65 @@ static std::vector<uint32_t> blockOrder(const SimLaunch &launch,
 /// A launch between its begin and its end.
 class Simulator::Running {
 public:
-  Running(const SimModule &module, const SimLaunch &launch,
-          const SimOptions &options, SimMemory &memory, sim::StackPool &stacks,
-          const void *kernel);
+  template <class... Args> explicit Running(Args &&...args) : shared{args...} {
+    shared.blockOrder = blockOrder(shared.launch, shared.options);
+  }
 
-  /// Runs the first blocks until they wait for the launches ahead.
-  void begin();
-  /// Runs all blocks to their end. `written` is what the launches ahead wrote
-  /// since the last one that waited for everything.
-  absl::Status finish(const sim::ChainWrites &written);
+  /// Runs the prologues of the first blocks.
+  void begin() {
+    // As many as may be resident beside the previous launch.
+    constexpr uint64_t earlyThreads = 2048;
+    const uint32_t cluster = shared.launch.cluster;
+    const uint64_t count =
+        cluster > 1
+            ? cluster
+            : std::clamp<uint64_t>(earlyThreads / shared.launch.block.count(),
+                                   1, shared.blockOrder.size());
+    early = std::make_unique<sim::Group>(shared, shared.options.seed);
+    shared.nextBlock = count;
+    early->begin(shared.blockOrder.data(), count);
+  }
+  /// Runs all blocks to their end. `written`: by previous launches, since the
+  /// last one that was not dependent.
+  absl::Status finish(const sim::ChainWrites &written) {
+    if (early) {
+      early->checkEarlyReads(written);
+      early->resume();
+    }
+    const uint32_t cluster = shared.launch.cluster;
+    auto work = [this, cluster] {
+      sim::Group group(shared, shared.options.seed);
+      for (;;) {
+        const uint64_t next = shared.nextBlock.fetch_add(cluster);
+        if (next >= shared.blockOrder.size() ||
+            !group.run(&shared.blockOrder[next], cluster))
+          return;
+      }
+    };
+    const SimOptions &options = shared.options;
+    unsigned workers = options.hostThreads
+                           ? options.hostThreads
+                           : std::thread::hardware_concurrency();
+    workers = std::min<uint64_t>(options.checked ? 1 : workers,
+                                 shared.launch.grid.count() / cluster);
+    if (shared.failed) {
+      // Its first blocks have failed.
+    } else if (shared.launch.cooperative) {
+      sim::Group(shared, options.seed)
+          .run(shared.blockOrder.data(), shared.blockOrder.size());
+    } else {
+      parallelFor(static_cast<int>(workers), workers, [&](size_t) { work(); });
+    }
+    if (shared.failed)
+      return deviceError(shared.error);
+    return absl::OkStatus();
+  }
   void addWrites(sim::ChainWrites &written) { written.add(shared); }
 
 private:
   sim::Launch shared;
   std::unique_ptr<sim::Group> early; ///< With the first blocks; null: none.
 };
-
-Simulator::Running::Running(const SimModule &module, const SimLaunch &launch,
-                            const SimOptions &options, SimMemory &memory,
-                            sim::StackPool &stacks, const void *kernel)
-    : shared(module, launch, options, memory, stacks, kernel) {
-  shared.blockOrder = blockOrder(launch, options);
-}
-
-void Simulator::Running::begin() {
-  // As many as might have room beside the launch ahead.
-  constexpr uint64_t earlyThreads = 2048;
-  const uint32_t cluster = shared.launch.cluster;
-  const uint64_t count =
-      cluster > 1
-          ? cluster
-          : std::clamp<uint64_t>(earlyThreads / shared.launch.block.count(), 1,
-                                 shared.blockOrder.size());
-  early = std::make_unique<sim::Group>(shared, shared.options.seed);
-  shared.nextBlock = count;
-  early->begin(shared.blockOrder.data(), count);
-}
-
-absl::Status Simulator::Running::finish(const sim::ChainWrites &written) {
-  if (early) {
-    early->checkEarlyReads(written);
-    early->resume();
-  }
-  const uint32_t cluster = shared.launch.cluster;
-  auto work = [this, cluster] {
-    sim::Group group(shared, shared.options.seed);
-    for (;;) {
-      const uint64_t next = shared.nextBlock.fetch_add(cluster);
-      if (next >= shared.blockOrder.size() ||
-          !group.run(&shared.blockOrder[next], cluster))
-        return;
-    }
-  };
-  const SimOptions &options = shared.options;
-  unsigned workers = options.hostThreads ? options.hostThreads
-                                         : std::thread::hardware_concurrency();
-  workers = std::min<uint64_t>(options.checked ? 1 : workers,
-                               shared.launch.grid.count() / cluster);
-  if (shared.failed) {
-    // Its first blocks have failed.
-  } else if (shared.launch.cooperative) {
-    sim::Group(shared, options.seed)
-        .run(shared.blockOrder.data(), shared.blockOrder.size());
-  } else {
-    parallelFor(static_cast<int>(workers), workers, [&](size_t) { work(); });
-  }
-  if (shared.failed)
-    return deviceError(shared.error);
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::unique_ptr<Simulator::Running>>
 Simulator::start(const SimModule &module, const SimLaunch &launch) {

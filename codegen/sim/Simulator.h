@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel's threads are fibers; blocks run one after the other, or side by
-// side in a cooperative launch. What is undefined on a GPU is made to hurt:
-// the order of threads is chosen, shared memory starts as NaN, and asynchronous
-// copies are as late as they may be. docs/simulator.md says what it sees.
+// A kernel's threads are fibers. Blocks run one after the other, those of a
+// cooperative launch together. What a GPU leaves open is made to fail: the
+// order of threads varies, shared memory starts as NaN, asynchronous copies are
+// late. docs/simulator.md lists what is found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@
 
 namespace llamac {
 
-/// Which of the threads that can run goes on.
+/// Which of the ready threads runs next.
 enum class SimSchedule {
   Forward, ///< The first.
   Reverse, ///< The last.
@@ -48,8 +48,7 @@ struct SimOptions {
   unsigned hostThreads = 0;
   /// The most shared memory of a block, in bytes; sm_90a's by default.
   uint32_t sharedLimit = 232448;
-  /// Whether some blocks of a dependent launch begin before the launch ahead of
-  /// it does, as far as they come without waiting for it.
+  /// Whether prologues of a dependent launch run before the previous launch.
   bool earlyDependents = false;
 };
 
@@ -71,8 +70,7 @@ struct SimLaunch {
   int32_t rows = 0;
   /// All blocks are resident at once and may wait for each other.
   bool cooperative = false;
-  /// May begin before the launches ahead of it are done: every thread calls
-  /// gridDependencyWait().
+  /// Programmatic dependent launch: every thread calls gridDependencyWait().
   bool dependent = false;
   /// Blocks along x that run together and reach each other's shared memory; it
   /// divides grid.x. No cooperative launch has clusters.
@@ -81,7 +79,7 @@ struct SimLaunch {
   std::vector<uint32_t> blocks = {};
 };
 
-/// What a buffer holds when it is registered.
+/// The contents of a buffer when it is registered.
 enum class SimContents { Defined, Undefined, ReadOnly };
 
 /// The memory that checked kernels may touch besides their own.
@@ -100,9 +98,8 @@ public:
            SimContents contents = SimContents::Defined);
   void remove(void *address);
 
-  /// Says whether `size` bytes at `address`, which are in one buffer that was
-  /// registered as undefined, hold something: the host has written them, or
-  /// what they held is of no more use.
+  /// Marks `size` bytes at `address`, in one buffer that was registered as
+  /// undefined, as written by the host or as undefined again.
   void markDefined(void *address, uint64_t size, bool defined = true);
 
   /// Names the buffer that starts at `address`, if there is one.
@@ -125,8 +122,8 @@ public:
   SimMemory &memory() { return registered; }
 
   /// Runs one launch to its end. A fault of the kernel is a device error: one
-  /// line with the kernel, block, thread, place in the source, and what it is;
-  /// the launch's buffers then hold anything.
+  /// line with the kernel, block, thread, place in the source, and the fault.
+  /// The contents of the launch's buffers are then undefined.
   absl::Status run(const SimModule &module, const SimLaunch &launch);
 
   /// Runs `launches` in order; a dependent one may begin early (see

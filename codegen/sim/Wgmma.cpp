@@ -6,14 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// wgmma from the PTX ISA's chapter on asynchronous warpgroup matrix
-// instructions, as late as it may be: a product reads its operands, in shared
-// memory and in registers, and gives its sums at the wait that covers it. From
-// the issue to there the sums are NaN, and registers that have changed by then
-// are an error. Each warp makes its own 16 rows.
-//
-// Registers are places on a thread's stack; what they held at the last fence is
-// kept, so that a product after a change without a fence is found.
+// wgmma as the PTX ISA defines it, as late as allowed: a product reads its
+// operands, in shared memory and registers, and gives its sums at the wait that
+// covers it. Until then the sums are NaN, and changed registers are an error.
+// Each warp computes its own 16 rows. Registers are places on a thread's stack;
+// their contents at the last fence are kept, to find a missing fence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +22,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace llamac::sim {
 
@@ -89,19 +87,19 @@ static float element(int kind, uint16_t bits) {
 // Registers
 //===----------------------------------------------------------------------===//
 
-static ProductRegisters &registersAt(Products &products, void *at,
-                                     uint32_t size) {
-  auto *bytes = static_cast<std::byte *>(at);
-  for (ProductRegisters &known : products.registers)
-    if (known.at == bytes && known.size == size)
-      return known;
-  ProductRegisters fresh;
+/// The number of the registers at `at`; they are noted when they are new.
+static size_t registersAt(Products &products, const void *at, uint32_t size) {
+  auto *bytes = static_cast<std::byte *>(const_cast<void *>(at));
+  std::vector<ProductRegisters> &known = products.registers;
+  for (size_t i = 0; i < known.size(); ++i)
+    if (known[i].at == bytes && known[i].size == size)
+      return i;
+  ProductRegisters &fresh = known.emplace_back();
   fresh.at = bytes;
   fresh.size = size;
   fresh.ordered.resize(size / 4);
   std::memcpy(fresh.ordered.data(), bytes, size);
-  products.registers.push_back(std::move(fresh));
-  return products.registers.back();
+  return known.size() - 1;
 }
 
 static bool isOrdered(const ProductRegisters &registers) {
@@ -117,32 +115,32 @@ void Group::fenceProducts() {
       std::memcpy(registers.ordered.data(), registers.at, registers.size);
 }
 
-void Group::issueProduct(const SimWgmma &what, const void *site) {
+void Group::issueProduct(const SimWgmma &what) {
   Thread &self = *running;
   Products &products = self.products;
   if (self.block->threads.size() % 128 != 0)
-    fail(site, "a product of a warpgroup in a block that is not made of such");
+    fail("a product of a warpgroup in a block that is not made of such");
   if (!products.fenced)
-    fail(site, "a missing wgmmaFence: none before the first product");
-  Product product{what, {}, site};
+    fail("a missing wgmmaFence: none before the first product");
+  Product product{.what = what, .site = self.site};
   if (what.aRegisters) {
     std::memcpy(product.a.data(), what.aRegisters, sizeof product.a);
-    ProductRegisters &a = registersAt(
-        products, const_cast<unsigned *>(what.aRegisters), sizeof product.a);
+    product.aNumber = registersAt(products, what.aRegisters, sizeof product.a);
+    ProductRegisters &a = products.registers[product.aNumber];
     if (a.underWay == 0 && !isOrdered(a))
-      fail(site, "a missing wgmmaFence: the product's registers have changed "
-                 "since the last one");
+      fail("a missing wgmmaFence: the product's registers have changed since "
+           "the last one");
     ++a.underWay;
-    a.site = site;
+    a.site = self.site;
   }
   const uint32_t count = what.columns / 2;
-  ProductRegisters &d = registersAt(products, what.d, count * 4);
+  product.dNumber = registersAt(products, what.d, count * 4);
+  ProductRegisters &d = products.registers[product.dNumber];
   d.areSums = true;
-  d.site = site;
+  d.site = self.site;
   if (d.underWay++ == 0) {
     if (!isOrdered(d))
-      fail(site, "a missing wgmmaFence: the sums have changed since the last "
-                 "one");
+      fail("a missing wgmmaFence: the sums have changed since the last one");
     d.sums.assign(what.d, what.d + count);
     std::fill_n(reinterpret_cast<uint32_t *>(what.d), count, sumUnderWay);
   }
@@ -155,7 +153,7 @@ void Group::commitProducts() {
 }
 
 void Group::checkRegisters(const Thread &thread, const void *address,
-                           uint64_t size, Access access, const void *site) {
+                           uint64_t size, Access access) {
   if (thread.products.underWay.empty())
     return;
   const auto *first = static_cast<const std::byte *>(address);
@@ -163,13 +161,12 @@ void Group::checkRegisters(const Thread &thread, const void *address,
     if (registers.underWay && first < registers.at + registers.size &&
         first + size > registers.at &&
         (registers.areSums || access == Access::Write))
-      failIn(thread, site,
-             absl::StrCat("a product under way: ",
-                          access == Access::Write ? "writes" : "reads",
-                          registers.areSums ? " the sums" : " the registers",
-                          " of the one at ",
-                          launch.module.place(registers.site),
-                          ", which has not been waited for"));
+      failIn(thread, absl::StrCat(
+                         "a product under way: ",
+                         access == Access::Write ? "writes" : "reads",
+                         registers.areSums ? " the sums" : " the registers",
+                         " of the one at ", launch.module.place(registers.site),
+                         ", which has not been waited for"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,7 +188,7 @@ void Group::checkSameProduct(Thread *const *lanes) {
   for (uint32_t lane = 1; lane < 32; ++lane) {
     const Product &other = lanes[lane]->products.underWay.front();
     if (keyOf(other.what) != key)
-      failIn(*lanes[lane], other.site,
+      failAt(*lanes[lane], other.site,
              "divergent warpgroup product: its operands differ from those of "
              "its warp's first lane");
   }
@@ -200,7 +197,7 @@ void Group::checkSameProduct(Thread *const *lanes) {
   if (number == known.size())
     known.push_back(key);
   else if (known[number] != key)
-    failIn(first, first.products.underWay.front().site,
+    failAt(first, first.products.underWay.front().site,
            "divergent warpgroup product: its operands differ from those of "
            "another warp");
 }
@@ -211,21 +208,22 @@ void Group::multiply(Thread *const *lanes) {
   Block &block = *first.block;
   const Product &product = first.products.underWay.front();
   const SimWgmma &what = product.what;
+  const void *const wait = std::exchange(first.site, product.site);
   auto read = [&](const MatrixOperand &matrix, uint32_t row, uint32_t k,
                   uint16_t(&piece)[8]) {
     const uint32_t at = pieceAt(matrix, row, k);
     if (at + 16 > block.sharedBytes)
-      failIn(first, product.site,
+      failAt(first, product.site,
              "out of bounds: an operand of a product is not in shared memory");
-    check(first, block.shared + at, 16, Access::Read, product.site);
-    checkProxy(first, block, block.shared + at, 16, product.site);
+    check(first, block.shared + at, 16, Access::Read);
+    checkProxy(first, block, block.shared + at, 16);
     std::memcpy(piece, block.shared + at, 16);
   };
   auto checkStart = [&](const MatrixOperand &matrix) {
     const uint32_t pieces =
         matrix.swizzleBytes ? matrix.swizzleBytes / 16 - 1 : 0;
     if (matrix.baseOffset || (matrix.start >> 7 & pieces))
-      failIn(first, product.site,
+      failAt(first, product.site,
              absl::StrCat("misaligned: a swizzled operand of a product starts "
                           "at byte ",
                           matrix.start, ", in the middle of its ",
@@ -266,16 +264,13 @@ void Group::multiply(Thread *const *lanes) {
           b[k + i][column] = element(what.kind, piece[i]);
     }
 
-  ProductRegisters *registers[32];
-  for (uint32_t lane = 0; lane < 32; ++lane)
-    registers[lane] = &registersAt(
-        lanes[lane]->products, lanes[lane]->products.underWay.front().what.d,
-        what.columns * 2);
   auto eachSum = [&](auto visit) {
-    for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      std::vector<float> &own = lanes[lane]->products.oldestSums().sums;
       for (uint32_t i = 0; i < what.columns / 2; ++i)
-        visit(registers[lane]->sums[i],
+        visit(own[i],
               sums[lane / 4 + i / 2 % 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2]);
+    }
   };
   eachSum([&](float inRegister, float &sum) {
     sum = what.accumulate ? inRegister : 0;
@@ -285,12 +280,13 @@ void Group::multiply(Thread *const *lanes) {
       for (uint32_t column = 0; column < what.columns; ++column)
         sums[row][column] += a[row][k] * b[k][column];
   eachSum([](float &inRegister, float sum) { inRegister = sum; });
+  first.site = wait;
 }
 
 void Group::completeProducts(Thread *const *lanes, uint32_t pending) {
   for (uint32_t lane = 1; lane < 32; ++lane)
     if (lanes[lane]->products.groupEnds != lanes[0]->products.groupEnds)
-      failIn(*lanes[lane], lanes[lane]->site,
+      failIn(*lanes[lane],
              "divergent warpgroup product: lanes of a warp have issued "
              "different numbers");
   Products &first = lanes[0]->products;
@@ -301,19 +297,16 @@ void Group::completeProducts(Thread *const *lanes, uint32_t pending) {
       for (uint32_t lane = 0; lane < 32; ++lane) {
         Products &products = lanes[lane]->products;
         const Product &product = products.underWay.front();
-        ProductRegisters &d =
-            registersAt(products, product.what.d, product.what.columns * 2);
+        ProductRegisters &d = products.oldestSums();
         const auto *words = reinterpret_cast<const uint32_t *>(d.at);
         if (!std::all_of(words, words + d.size / 4,
                          [](uint32_t word) { return word == sumUnderWay; }))
-          failIn(*lanes[lane], product.site,
+          failAt(*lanes[lane], product.site,
                  "a product under way: its sums were written before the wait");
         if (product.what.aRegisters) {
-          ProductRegisters &a = registersAt(
-              products, const_cast<unsigned *>(product.what.aRegisters),
-              sizeof product.a);
+          ProductRegisters &a = products.registers[product.aNumber];
           if (std::memcmp(a.at, product.a.data(), sizeof product.a) != 0)
-            failIn(*lanes[lane], product.site,
+            failAt(*lanes[lane], product.site,
                    "a product under way: its registers were written before "
                    "the wait");
           --a.underWay;

@@ -10,7 +10,7 @@
 #include "compiler/llamac/Commands.h"
 #include "frontends/Checkpoint.h"
 #include "frontends/Convert.h"
-#include "frontends/huggingface/HuggingFaceTokenizerWriter.h"
+#include "frontends/TokenizerSources.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"

@@ -12,6 +12,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/CheckedMath.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -20,17 +21,17 @@
 
 namespace llamac {
 
-static constexpr uint32_t magic = 0x46554747; // "GGUF"
+static constexpr uint32_t ggufMagic = 0x46554747; // "GGUF"
 static constexpr uint64_t maxKeyBytes = 65535;
 static constexpr uint64_t maxTensorNameBytes = 1024;
-static constexpr uint32_t maxRank = 4;
-// The least a metadata pair and a tensor record take.
+static constexpr uint32_t maxGgufRank = 4;
+// Minimum sizes of a metadata pair and a tensor record.
 static constexpr uint64_t leastPairBytes = 8 + 4 + 1;
 static constexpr uint64_t leastTensorBytes = 8 + 4 + 8 + 4 + 8;
 
 namespace {
 
-// A row for each value type: its name and bytes (0: not of one size).
+// A value type's name and bytes (0: not of one size).
 struct GgufTypeRow {
   absl::string_view name;
   uint64_t bytes;
@@ -39,59 +40,23 @@ struct GgufTypeRow {
 } // namespace
 
 static constexpr GgufTypeRow typeRows[] = {
-    {"uint8", 1},  {"int8", 1},    {"uint16", 2},  {"int16", 2},  {"uint32", 4},
-    {"int32", 4},  {"float32", 4}, {"bool", 1},    {"string", 0}, {"array", 0},
-    {"uint64", 8}, {"int64", 8},   {"float64", 8},
-};
+    {"uint8", 1},  {"int8", 1},    {"uint16", 2}, {"int16", 2},  {"uint32", 4},
+    {"int32", 4},  {"float32", 4}, {"bool", 1},   {"string", 0}, {"array", 0},
+    {"uint64", 8}, {"int64", 8},   {"float64", 8}};
+
 static const GgufTypeRow &typeRow(GgufType type) {
   return typeRows[static_cast<size_t>(type)];
 }
 
-namespace {
-
-// GGML's tensor types by number; those without a DataType are not supported.
-struct GgmlTypeRow {
-  uint32_t number;
-  absl::string_view name;
-  std::optional<DataType> type;
-};
-
-} // namespace
-
-static constexpr GgmlTypeRow ggmlTypes[] = {
-    {0, "F32", DataType::F32},
-    {1, "F16", DataType::F16},
-    {2, "Q4_0", DataType::Q4_0},
-    {3, "Q4_1", DataType::Q4_1},
-    {6, "Q5_0", DataType::Q5_0},
-    {7, "Q5_1", DataType::Q5_1},
-    {8, "Q8_0", DataType::Q8_0},
-    {9, "Q8_1", {}},
-    {10, "Q2_K", {}},
-    {11, "Q3_K", {}},
-    {12, "Q4_K", DataType::Q4_K},
-    {13, "Q5_K", DataType::Q5_K},
-    {14, "Q6_K", DataType::Q6_K},
-    {15, "Q8_K", {}},
-    {16, "IQ2_XXS", {}},
-    {17, "IQ2_XS", {}},
-    {18, "IQ3_XXS", {}},
-    {19, "IQ1_S", {}},
-    {20, "IQ4_NL", {}},
-    {21, "IQ3_S", {}},
-    {22, "IQ2_S", {}},
-    {23, "IQ4_XS", {}},
-    {24, "I8", {}},
-    {25, "I16", {}},
-    {26, "I32", {}},
-    {27, "I64", {}},
-    {28, "F64", {}},
-    {29, "IQ1_M", {}},
-    {30, "BF16", DataType::BF16},
-    {34, "TQ1_0", {}},
-    {35, "TQ2_0", {}},
-    {39, "MXFP4", {}},
-};
+// GGML's tensor types by number, "" where there is none; a DataType has the
+// same name in lower case, and what has none is not supported.
+static constexpr absl::string_view ggmlTypeNames[] = {
+    "F32",   "F16",   "Q4_0",    "Q4_1",   "",        "",      "Q5_0",
+    "Q5_1",  "Q8_0",  "Q8_1",    "Q2_K",   "Q3_K",    "Q4_K",  "Q5_K",
+    "Q6_K",  "Q8_K",  "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL",
+    "IQ3_S", "IQ2_S", "IQ4_XS",  "I8",     "I16",     "I32",   "I64",
+    "F64",   "IQ1_M", "BF16",    "",       "",        "",      "TQ1_0",
+    "TQ2_0", "",      "",        "",       "MXFP4"};
 
 static absl::StatusOr<absl::string_view> readString(ByteCursor &cursor,
                                                     absl::string_view field) {
@@ -110,7 +75,7 @@ readType(absl::string_view file, ByteCursor &cursor, absl::string_view field) {
   return static_cast<GgufType>(number);
 }
 
-// Moves `cursor` over one value and says where it lies.
+// Reads one value at `cursor`.
 static absl::StatusOr<GgufValue> readValue(const MappedFile &file,
                                            ByteCursor &cursor) {
   const uint64_t keyAt = cursor.offset();
@@ -158,22 +123,23 @@ static absl::StatusOr<GgufValue> readValue(const MappedFile &file,
 }
 
 // One tensor record; its offset still counts from the data.
-static absl::StatusOr<GgufTensor> readTensor(const MappedFile &file,
-                                             ByteCursor &cursor) {
-  GgufTensor tensor;
-  tensor.record = cursor.offset();
-  LLAMAC_ASSIGN_OR_RETURN(tensor.name, readString(cursor, "tensor name"));
-  if (tensor.name.empty() || tensor.name.size() > maxTensorNameBytes)
-    return malformed(file.path(), tensor.record, "tensor name",
+static absl::StatusOr<StoredTensor> readTensor(const MappedFile &file,
+                                               ByteCursor &cursor) {
+  StoredTensor tensor;
+  const uint64_t record = cursor.offset();
+  LLAMAC_ASSIGN_OR_RETURN(const absl::string_view name,
+                          readString(cursor, "tensor name"));
+  if (name.empty() || name.size() > maxTensorNameBytes)
+    return malformed(file.path(), record, "tensor name",
                      absl::StrCat("1 to ", maxTensorNameBytes, " bytes"),
-                     tensor.name.size());
-  const std::string field = quoteForMessage(tensor.name);
+                     name.size());
+  tensor.name = std::string(name);
+  const std::string field = quoteForMessage(name);
   const uint64_t rankAt = cursor.offset();
   LLAMAC_ASSIGN_OR_RETURN(const uint32_t rank, cursor.read<uint32_t>(field));
-  if (rank == 0 || rank > maxRank)
+  if (rank == 0 || rank > maxGgufRank)
     return malformed(file.path(), rankAt, absl::StrCat(field, " rank"),
-                     absl::StrCat("1 to ", maxRank), rank);
-  tensor.rank = static_cast<int>(rank);
+                     absl::StrCat("1 to ", maxGgufRank), rank);
   std::vector<uint64_t> shape(rank);
   const uint64_t shapeAt = cursor.offset();
   for (uint64_t &size : shape) {
@@ -183,21 +149,19 @@ static absl::StatusOr<GgufTensor> readTensor(const MappedFile &file,
   LLAMAC_ASSIGN_OR_RETURN(const uint32_t number, cursor.read<uint32_t>(field));
   LLAMAC_ASSIGN_OR_RETURN(tensor.offset, cursor.read<uint64_t>(field));
 
-  const auto *row =
-      std::find_if(std::begin(ggmlTypes), std::end(ggmlTypes),
-                   [&](const GgmlTypeRow &r) { return r.number == number; });
-  if (row == std::end(ggmlTypes))
+  if (number >= std::size(ggmlTypeNames) || ggmlTypeNames[number].empty())
     return malformed(file.path(), typeAt, absl::StrCat(field, " type"),
                      "a tensor type of GGML", number);
-  if (!row->type)
+  const std::optional<DataType> type =
+      parseDataType(absl::AsciiStrToLower(ggmlTypeNames[number]));
+  if (!type)
     return unsupportedError(
         malformed(file.path(), typeAt, absl::StrCat(field, " type"),
                   "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K "
                   "or Q6_K",
-                  row->name)
+                  ggmlTypeNames[number])
             .message());
-  tensor.type = *row->type;
-
+  tensor.type = *type;
   const DataTypeInfo &info = dataTypeInfo(tensor.type);
   const std::optional<uint64_t> elements = checkedProduct(shape);
   if (!elements || *elements == 0)
@@ -209,8 +173,6 @@ static absl::StatusOr<GgufTensor> readTensor(const MappedFile &file,
                      absl::StrCat("rows of a multiple of ", info.blockElements,
                                   " for ", info.name),
                      shape[0]);
-  tensor.cols = static_cast<int64_t>(shape[0]);
-  tensor.rows = static_cast<int64_t>(*elements / shape[0]);
   const std::optional<uint64_t> bytes =
       checkedTensorBytes(tensor.type, *elements / shape[0], shape[0]);
   if (!bytes || *bytes > file.size())
@@ -219,6 +181,7 @@ static absl::StatusOr<GgufTensor> readTensor(const MappedFile &file,
         absl::StrCat("at most the file's ", file.size(), " bytes"),
         absl::StrCat(info.name, " [", absl::StrJoin(shape, ", "), "]"));
   tensor.size = *bytes;
+  tensor.shape.assign(shape.rbegin(), shape.rend());
   return tensor;
 }
 
@@ -226,7 +189,7 @@ absl::Status GgufReader::parse() {
   const std::string &path = mapped->path();
   ByteCursor cursor(path, mapped->span());
   LLAMAC_ASSIGN_OR_RETURN(const uint32_t found, cursor.read<uint32_t>("magic"));
-  if (found != magic)
+  if (found != ggufMagic)
     return malformed(path, 0, "magic", "\"GGUF\"",
                      quoteForMessage(mapped->text().substr(0, 4)));
   LLAMAC_ASSIGN_OR_RETURN(const uint32_t version,
@@ -263,16 +226,18 @@ absl::Status GgufReader::parse() {
                        absl::StrCat("a second ", quoteForMessage(value.key)));
     metadata.push_back(value);
   }
+  std::vector<uint64_t> records;
   for (uint64_t i = 0; i < tensorCount; ++i) {
-    LLAMAC_ASSIGN_OR_RETURN(GgufTensor tensor, readTensor(*mapped, cursor));
-    if (!names.emplace(tensor.name, list.size()).second)
-      return malformed(path, tensor.record, "tensor name", "a name used once",
+    records.push_back(cursor.offset());
+    LLAMAC_ASSIGN_OR_RETURN(StoredTensor tensor, readTensor(*mapped, cursor));
+    if (!names.emplace(tensor.name, i).second)
+      return malformed(path, records[i], "tensor name", "a name used once",
                        absl::StrCat("a second ", quoteForMessage(tensor.name)));
-    list.push_back(tensor);
+    list.push_back(std::move(tensor));
   }
 
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<int64_t> given,
-                          getInt("general.alignment"));
+                          optionalInt("general.alignment"));
   const int64_t alignment = given.value_or(32);
   constexpr int64_t maxAlignment = 1 << 20;
   if (alignment < 1 || alignment > maxAlignment ||
@@ -284,33 +249,30 @@ absl::Status GgufReader::parse() {
   const uint64_t dataStart = (cursor.offset() + step - 1) / step * step;
   const uint64_t dataBytes =
       mapped->size() > dataStart ? mapped->size() - dataStart : 0;
-  for (GgufTensor &tensor : list) {
+  std::vector<size_t> byOffset;
+  for (size_t i = 0; i < list.size(); ++i) {
+    StoredTensor &tensor = list[i];
     const std::string field =
         absl::StrCat(quoteForMessage(tensor.name), " offset");
     if (tensor.offset % step != 0)
-      return malformed(path, tensor.record, field,
+      return malformed(path, records[i], field,
                        absl::StrCat("a multiple of ", step), tensor.offset);
     if (!isInside(tensor.offset, tensor.size, dataBytes))
       return malformed(
-          path, tensor.record, field,
+          path, records[i], field,
           absl::StrCat("an extent within ", dataBytes, " bytes of data"),
           absl::StrCat(tensor.size, " bytes from ", tensor.offset));
     tensor.offset += dataStart;
+    byOffset.push_back(i);
   }
-
-  std::vector<const GgufTensor *> byOffset;
-  byOffset.reserve(list.size());
-  for (const GgufTensor &tensor : list)
-    byOffset.push_back(&tensor);
-  std::sort(byOffset.begin(), byOffset.end(),
-            [](const GgufTensor *a, const GgufTensor *b) {
-              return a->offset < b->offset;
-            });
+  std::sort(byOffset.begin(), byOffset.end(), [&](size_t a, size_t b) {
+    return list[a].offset < list[b].offset;
+  });
   for (size_t i = 1; i < byOffset.size(); ++i) {
-    const GgufTensor &before = *byOffset[i - 1];
-    const GgufTensor &after = *byOffset[i];
+    const StoredTensor &before = list[byOffset[i - 1]];
+    const StoredTensor &after = list[byOffset[i]];
     if (after.offset - before.offset < before.size)
-      return malformed(path, after.record,
+      return malformed(path, records[byOffset[i]],
                        absl::StrCat(quoteForMessage(after.name), " offset"),
                        absl::StrCat("data after ", quoteForMessage(before.name),
                                     ", which ends at ",
@@ -332,7 +294,7 @@ const GgufValue *GgufReader::find(absl::string_view key) const {
   return found == keys.end() ? nullptr : &metadata[found->second];
 }
 
-const GgufTensor *GgufReader::findTensor(absl::string_view name) const {
+const StoredTensor *GgufReader::findTensor(absl::string_view name) const {
   const auto found = names.find(name);
   return found == names.end() ? nullptr : &list[found->second];
 }
@@ -344,6 +306,16 @@ absl::Status GgufReader::fail(absl::string_view key, absl::string_view expected,
                    got);
 }
 
+absl::Status GgufReader::unsupported(absl::string_view key,
+                                     absl::string_view expected,
+                                     absl::string_view got) const {
+  return unsupportedError(fail(key, expected, got).message());
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
 // What `value` is, for messages.
 static std::string describe(const GgufValue &value) {
   return value.isArray ? absl::StrCat("an array of ", value.count, " ",
@@ -351,35 +323,34 @@ static std::string describe(const GgufValue &value) {
                        : std::string(typeRow(value.type).name);
 }
 
-template <typename T> static T element(const GgufValue &value, uint64_t i) {
+template <typename T> static T elementAs(const GgufValue &value, uint64_t i) {
   T result;
   std::memcpy(&result, value.bytes.data() + i * sizeof(T), sizeof(T));
   return result;
 }
 
-// Element i as an integer; nothing when it is none, or leaves int64_t.
+// Element i as an integer; nothing when it has another type or overflows
+// int64_t.
 static std::optional<int64_t> intElement(const GgufValue &value, uint64_t i) {
   switch (value.type) {
   case GgufType::UInt8:
-    return element<uint8_t>(value, i);
+    return elementAs<uint8_t>(value, i);
   case GgufType::Int8:
-    return element<int8_t>(value, i);
+    return elementAs<int8_t>(value, i);
   case GgufType::UInt16:
-    return element<uint16_t>(value, i);
+    return elementAs<uint16_t>(value, i);
   case GgufType::Int16:
-    return element<int16_t>(value, i);
+    return elementAs<int16_t>(value, i);
   case GgufType::UInt32:
-    return element<uint32_t>(value, i);
+    return elementAs<uint32_t>(value, i);
   case GgufType::Int32:
-    return element<int32_t>(value, i);
-  case GgufType::Int64:
-    return element<int64_t>(value, i);
-  case GgufType::UInt64: {
-    const auto number = element<uint64_t>(value, i);
-    if (number > static_cast<uint64_t>(INT64_MAX))
+    return elementAs<int32_t>(value, i);
+  case GgufType::UInt64:
+    if (elementAs<int64_t>(value, i) < 0)
       return std::nullopt;
-    return static_cast<int64_t>(number);
-  }
+    [[fallthrough]];
+  case GgufType::Int64:
+    return elementAs<int64_t>(value, i);
   default:
     return std::nullopt;
   }
@@ -387,112 +358,104 @@ static std::optional<int64_t> intElement(const GgufValue &value, uint64_t i) {
 
 static std::optional<double> floatElement(const GgufValue &value, uint64_t i) {
   if (value.type == GgufType::Float32)
-    return element<float>(value, i);
+    return elementAs<float>(value, i);
   if (value.type == GgufType::Float64)
-    return element<double>(value, i);
+    return elementAs<double>(value, i);
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<int64_t>>
-GgufReader::getInt(absl::string_view key) const {
+template <class T, class Convert>
+absl::StatusOr<std::optional<T>>
+GgufReader::scalar(absl::string_view key, absl::string_view expected,
+                   const Convert &convert) const {
   const GgufValue *value = find(key);
   if (!value)
     return std::nullopt;
-  const std::optional<int64_t> number =
-      value->isArray ? std::nullopt : intElement(*value, 0);
-  if (!number)
-    return fail(key, "an integer", describe(*value));
-  return number;
+  const std::optional<T> result =
+      value->isArray ? std::nullopt : std::optional<T>(convert(*value, 0));
+  if (!result)
+    return fail(key, expected, describe(*value));
+  return result;
+}
+
+template <class T, class Convert>
+absl::StatusOr<std::vector<T>> GgufReader::array(absl::string_view key,
+                                                 absl::string_view expected,
+                                                 const Convert &convert) const {
+  std::vector<T> elements;
+  const GgufValue *value = find(key);
+  if (!value)
+    return elements;
+  if (value->isArray)
+    elements.reserve(value->count);
+  for (uint64_t i = 0; i < value->count; ++i) {
+    const auto element = convert(*value, i);
+    if (!value->isArray || !element)
+      return fail(key, expected, describe(*value));
+    elements.push_back(static_cast<T>(*element));
+  }
+  return elements;
+}
+
+absl::StatusOr<std::optional<int64_t>>
+GgufReader::optionalInt(absl::string_view key) const {
+  return scalar<int64_t>(key, "an integer", intElement);
 }
 
 absl::StatusOr<std::optional<double>>
-GgufReader::getFloat(absl::string_view key) const {
-  const GgufValue *value = find(key);
-  if (!value)
-    return std::nullopt;
-  const std::optional<double> number =
-      value->isArray ? std::nullopt : floatElement(*value, 0);
-  if (!number)
-    return fail(key, "a float", describe(*value));
-  return number;
+GgufReader::optionalNumber(absl::string_view key) const {
+  return scalar<double>(key, "a float", floatElement);
 }
 
 absl::StatusOr<std::optional<bool>>
-GgufReader::getBool(absl::string_view key) const {
-  const GgufValue *value = find(key);
-  if (!value)
+GgufReader::optionalBool(absl::string_view key) const {
+  return scalar<bool>(key, "a bool", [](const GgufValue &value, uint64_t) {
+    return value.type == GgufType::Bool ? std::optional(value.bytes[0] != 0)
+                                        : std::nullopt;
+  });
+}
+
+// Takes the string at the front of `bytes`.
+static std::optional<absl::string_view>
+takeString(const GgufValue &value, absl::Span<const uint8_t> &bytes) {
+  if (value.type != GgufType::String)
     return std::nullopt;
-  if (value->isArray || value->type != GgufType::Bool)
-    return fail(key, "a bool", describe(*value));
-  return value->bytes[0] != 0;
+  uint64_t size;
+  std::memcpy(&size, bytes.data(), sizeof(size));
+  const absl::string_view text(
+      reinterpret_cast<const char *>(bytes.data()) + sizeof(size), size);
+  bytes.remove_prefix(sizeof(size) + size);
+  return text;
 }
 
 absl::StatusOr<std::optional<absl::string_view>>
-GgufReader::getString(absl::string_view key) const {
-  const GgufValue *value = find(key);
-  if (!value)
-    return std::nullopt;
-  if (value->isArray || value->type != GgufType::String)
-    return fail(key, "a string", describe(*value));
-  return absl::string_view(reinterpret_cast<const char *>(value->bytes.data()) +
-                               sizeof(uint64_t),
-                           value->bytes.size() - sizeof(uint64_t));
+GgufReader::optionalString(absl::string_view key) const {
+  return scalar<absl::string_view>(
+      key, "a string", [](const GgufValue &value, uint64_t) {
+        absl::Span<const uint8_t> bytes = value.bytes;
+        return takeString(value, bytes);
+      });
 }
 
 absl::StatusOr<std::vector<absl::string_view>>
-GgufReader::getStrings(absl::string_view key) const {
-  std::vector<absl::string_view> strings;
-  const GgufValue *value = find(key);
-  if (!value)
-    return strings;
-  if (!value->isArray || value->type != GgufType::String)
-    return fail(key, "an array of strings", describe(*value));
-  strings.reserve(value->count);
-  const auto *at = reinterpret_cast<const char *>(value->bytes.data());
-  for (uint64_t i = 0; i < value->count; ++i) {
-    uint64_t size;
-    std::memcpy(&size, at, sizeof(size));
-    at += sizeof(size);
-    strings.emplace_back(at, size);
-    at += size;
-  }
-  return strings;
+GgufReader::strings(absl::string_view key) const {
+  absl::Span<const uint8_t> rest;
+  return array<absl::string_view>(key, "an array of strings",
+                                  [&](const GgufValue &value, uint64_t i) {
+                                    if (i == 0)
+                                      rest = value.bytes;
+                                    return takeString(value, rest);
+                                  });
 }
 
 absl::StatusOr<std::vector<int64_t>>
-GgufReader::getInts(absl::string_view key) const {
-  std::vector<int64_t> numbers;
-  const GgufValue *value = find(key);
-  if (!value)
-    return numbers;
-  if (!value->isArray)
-    return fail(key, "an array of integers", describe(*value));
-  numbers.reserve(value->count);
-  for (uint64_t i = 0; i < value->count; ++i) {
-    const std::optional<int64_t> number = intElement(*value, i);
-    if (!number)
-      return fail(key, "an array of integers", describe(*value));
-    numbers.push_back(*number);
-  }
-  return numbers;
+GgufReader::ints(absl::string_view key) const {
+  return array<int64_t>(key, "an array of integers", intElement);
 }
 
 absl::StatusOr<std::vector<float>>
-GgufReader::getFloats(absl::string_view key) const {
-  std::vector<float> numbers;
-  const GgufValue *value = find(key);
-  if (!value)
-    return numbers;
-  if (!value->isArray)
-    return fail(key, "an array of floats", describe(*value));
-  numbers.reserve(value->count);
-  for (uint64_t i = 0; i < value->count; ++i) {
-    const std::optional<double> number = floatElement(*value, i);
-    if (!number)
-      return fail(key, "an array of floats", describe(*value));
-    numbers.push_back(static_cast<float>(*number));
-  }
-  return numbers;
+GgufReader::floats(absl::string_view key) const {
+  return array<float>(key, "an array of floats", floatElement);
 }
 
 } // namespace llamac

@@ -17,8 +17,7 @@
 #ifndef LLAMAC_FRONTENDS_GGUF_GGUFREADER_H
 #define LLAMAC_FRONTENDS_GGUF_GGUFREADER_H
 
-#include "runtime/base/DataType.h"
-#include "runtime/io/MappedFile.h"
+#include "frontends/TensorFiles.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -34,7 +33,7 @@
 
 namespace llamac {
 
-/// The numbers are the format's.
+/// Numbered as in the format.
 enum class GgufType : uint32_t {
   UInt8,
   Int8,
@@ -48,7 +47,7 @@ enum class GgufType : uint32_t {
   Array,
   UInt64,
   Int64,
-  Float64,
+  Float64
 };
 
 /// One metadata value, checked to lie in the file.
@@ -63,17 +62,6 @@ struct GgufValue {
   uint64_t offset = 0; ///< Of `bytes` in the file.
 };
 
-struct GgufTensor {
-  absl::string_view name;
-  DataType type = DataType::F32;
-  int64_t rows = 0; ///< 1 for a vector; the product of all sizes but the first.
-  int64_t cols = 0;
-  int rank = 0;
-  uint64_t offset = 0; ///< Of the data, in the file.
-  uint64_t size = 0;   ///< In bytes.
-  uint64_t record = 0; ///< Of the tensor's record, for messages.
-};
-
 /// The checked metadata and tensor records of a file.
 class GgufReader {
 public:
@@ -82,41 +70,54 @@ public:
 
   const std::shared_ptr<MappedFile> &file() const { return mapped; }
   const std::vector<GgufValue> &values() const { return metadata; }
-  const std::vector<GgufTensor> &tensors() const { return list; }
+  const std::vector<StoredTensor> &tensors() const { return list; }
 
   /// The value of `key`, or null.
   const GgufValue *find(absl::string_view key) const;
-  const GgufTensor *findTensor(absl::string_view name) const;
+  const StoredTensor *findTensor(absl::string_view name) const;
 
   /// A scalar of `key`; nothing when there is no such key; an error when it is
   /// of another kind. Integers of all widths are taken, floats of both.
-  absl::StatusOr<std::optional<int64_t>> getInt(absl::string_view key) const;
-  absl::StatusOr<std::optional<double>> getFloat(absl::string_view key) const;
-  absl::StatusOr<std::optional<bool>> getBool(absl::string_view key) const;
+  absl::StatusOr<std::optional<int64_t>>
+  optionalInt(absl::string_view key) const;
+  absl::StatusOr<std::optional<double>>
+  optionalNumber(absl::string_view key) const;
+  absl::StatusOr<std::optional<bool>> optionalBool(absl::string_view key) const;
   absl::StatusOr<std::optional<absl::string_view>>
-  getString(absl::string_view key) const;
+  optionalString(absl::string_view key) const;
 
   /// An array of `key`, empty when there is no such key. The strings are views
   /// of the map.
   absl::StatusOr<std::vector<absl::string_view>>
-  getStrings(absl::string_view key) const;
-  absl::StatusOr<std::vector<int64_t>> getInts(absl::string_view key) const;
-  absl::StatusOr<std::vector<float>> getFloats(absl::string_view key) const;
+  strings(absl::string_view key) const;
+  absl::StatusOr<std::vector<int64_t>> ints(absl::string_view key) const;
+  absl::StatusOr<std::vector<float>> floats(absl::string_view key) const;
 
   /// `file:offset: key: expected ..., got ...` for the value of `key`.
   absl::Status fail(absl::string_view key, absl::string_view expected,
                     absl::string_view got) const;
+  /// The same, for a value that is well-formed but not supported.
+  absl::Status unsupported(absl::string_view key, absl::string_view expected,
+                           absl::string_view got) const;
 
 private:
   explicit GgufReader(std::shared_ptr<MappedFile> file)
       : mapped(std::move(file)) {}
   absl::Status parse();
+  template <class T, class Convert>
+  absl::StatusOr<std::optional<T>> scalar(absl::string_view key,
+                                          absl::string_view expected,
+                                          const Convert &convert) const;
+  template <class T, class Convert>
+  absl::StatusOr<std::vector<T>> array(absl::string_view key,
+                                       absl::string_view expected,
+                                       const Convert &convert) const;
 
   std::shared_ptr<MappedFile> mapped;
   std::vector<GgufValue> metadata;
-  std::vector<GgufTensor> list;
+  std::vector<StoredTensor> list;
   absl::flat_hash_map<absl::string_view, size_t> keys;
-  absl::flat_hash_map<absl::string_view, size_t> names;
+  absl::flat_hash_map<std::string, size_t> names;
 };
 
 } // namespace llamac

@@ -14,15 +14,15 @@
 
 #include "frontends/ByteCursor.h"
 #include "frontends/ByteTokens.h"
+#include "frontends/CheckpointFormats.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
-#include "frontends/gguf/GgufReader.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 
 #include <cmath>
+#include <tuple>
 
 namespace llamac {
 
@@ -36,32 +36,6 @@ struct PreName {
   bool addBos; ///< Where the file does not say.
 };
 
-/// Turns a GgufVocabulary into TokenizerData.
-class GgufVocabularyReader {
-public:
-  explicit GgufVocabularyReader(const GgufVocabulary &vocabulary)
-      : source(vocabulary) {}
-
-  absl::StatusOr<std::string> build();
-
-private:
-  absl::Status readBytePair();
-  absl::Status readScoredPieces();
-  absl::Status readTypes();
-  absl::Status readBytePairTokens();
-  absl::Status readMerges();
-  absl::Status readIds();
-
-  absl::Status fail(absl::string_view key, absl::string_view at,
-                    const absl::AlphaNum &expected,
-                    const absl::AlphaNum &got) const;
-  absl::StatusOr<std::optional<uint32_t>>
-  checkedId(absl::string_view key, std::optional<int64_t> id) const;
-
-  const GgufVocabulary &source;
-  TokenizerData data;
-};
-
 } // namespace
 
 static constexpr PreName preNames[] = {
@@ -72,242 +46,234 @@ static constexpr PreName preNames[] = {
     {"smollm", PreTokenizerKind::SmolLM, false, false},
 };
 
-// GGUF's token_type, from 1.
+// By GGUF's token_type; 0 is undefined.
 static constexpr TokenType typesByNumber[] = {
-    TokenType::Normal, TokenType::Unknown, TokenType::Control,
-    TokenType::User,   TokenType::Unused,  TokenType::Byte,
-};
+    TokenType::Unused,  TokenType::Normal, TokenType::Unknown,
+    TokenType::Control, TokenType::User,   TokenType::Unused,
+    TokenType::Byte};
 
-// An error at `at`, a view of the file, or of the file as a whole.
-absl::Status GgufVocabularyReader::fail(absl::string_view key,
-                                        absl::string_view at,
-                                        const absl::AlphaNum &expected,
-                                        const absl::AlphaNum &got) const {
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(source.contents.data());
-  const uintptr_t place = reinterpret_cast<uintptr_t>(at.data());
-  const bool inside = place >= begin && place - begin < source.contents.size();
-  return malformed(source.file, inside ? place - begin : 0,
-                   absl::StrCat("tokenizer.ggml.", key), expected, got);
-}
+namespace {
 
-absl::Status GgufVocabularyReader::readTypes() {
-  const size_t n = source.tokens.size();
-  if (n == 0 || n > maxVocabularySize)
-    return fail("tokens", {}, absl::StrCat("1 to ", maxVocabularySize), n);
-  data.types.assign(n, TokenType::Normal);
-  if (source.types.empty())
+/// Turns a GgufVocabulary into TokenizerData.
+class GgufVocabularyReader {
+public:
+  explicit GgufVocabularyReader(const GgufVocabulary &vocabulary)
+      : source(vocabulary) {}
+
+  absl::StatusOr<std::string> build() {
+    if (source.model == "gpt2")
+      LLAMAC_RETURN_IF_ERROR(readBytePair());
+    else if (source.model == "llama")
+      LLAMAC_RETURN_IF_ERROR(readScoredPieces());
+    else
+      return unsupportedError(absl::StrCat(
+          source.file, ": tokenizer.ggml.model: expected gpt2 or llama, got ",
+          quoteForMessage(source.model)));
+    LLAMAC_RETURN_IF_ERROR(readIds());
+    data.chatTemplate = std::string(source.chatTemplate);
+    return writeTokenizerBlob(std::move(data), source.file);
+  }
+
+private:
+  // An error at `at`, a view of the file, or of the file as a whole.
+  absl::Status fail(absl::string_view key, absl::string_view at,
+                    const absl::AlphaNum &expected,
+                    const absl::AlphaNum &got) const {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(source.contents.data());
+    const uintptr_t place = reinterpret_cast<uintptr_t>(at.data());
+    const bool inside =
+        place >= begin && place - begin < source.contents.size();
+    return malformed(source.file, inside ? place - begin : 0,
+                     absl::StrCat("tokenizer.ggml.", key), expected, got);
+  }
+
+  absl::Status readTypes() {
+    const size_t n = source.tokens.size();
+    if (n == 0 || n > maxVocabularySize)
+      return fail("tokens", {}, absl::StrCat("1 to ", maxVocabularySize), n);
+    data.types.assign(n, TokenType::Normal);
+    if (source.types.empty())
+      return absl::OkStatus();
+    if (source.types.size() != n)
+      return fail("token_type", {},
+                  absl::StrCat(n, " types, one for each token"),
+                  source.types.size());
+    for (size_t id = 0; id < n; ++id) {
+      const int64_t number = source.types[id];
+      if (number < 0 || number >= std::ssize(typesByNumber))
+        return fail(absl::StrCat("token_type[", id, "]"), {}, "0 to 6", number);
+      data.types[id] = typesByNumber[number];
+    }
     return absl::OkStatus();
-  if (source.types.size() != n)
-    return fail("token_type", {}, absl::StrCat(n, " types, one for each token"),
-                source.types.size());
-  for (size_t id = 0; id < n; ++id) {
-    const int64_t number = source.types[id];
-    if (number < 0 || number > static_cast<int64_t>(std::size(typesByNumber)))
-      return fail(absl::StrCat("token_type[", id, "]"), {}, "0 to 6", number);
-    data.types[id] =
-        number == 0 ? TokenType::Unused : typesByNumber[number - 1];
   }
-  return absl::OkStatus();
-}
 
-absl::Status GgufVocabularyReader::readBytePairTokens() {
-  const ByteLevelSpelling spelling;
-  for (size_t id = 0; id < source.tokens.size(); ++id) {
-    const absl::string_view text = source.tokens[id];
-    TokenType &type = data.types[id];
-    if (type == TokenType::Byte)
-      type = TokenType::Normal;
-    // A token that is not in the spelling stands for its text; merging bytes
-    // never makes it.
-    const std::optional<std::string> bytes =
-        type == TokenType::Normal ? spelling.bytes(text) : std::nullopt;
-    if (!bytes && type == TokenType::Normal)
-      type = TokenType::Unused;
-    if (text.empty() && type != TokenType::Control)
-      type = TokenType::Unused;
-    data.tokens.push_back(bytes ? *bytes : std::string(text));
+  void readBytePairTokens() {
+    const ByteLevelSpelling spelling;
+    for (size_t id = 0; id < source.tokens.size(); ++id) {
+      const absl::string_view text = source.tokens[id];
+      TokenType &type = data.types[id];
+      if (type == TokenType::Byte)
+        type = TokenType::Normal;
+      // A token that is not in the spelling stands for its text; merging bytes
+      // never makes it.
+      const std::optional<std::string> bytes =
+          type == TokenType::Normal ? spelling.bytes(text) : std::nullopt;
+      if (!bytes && type == TokenType::Normal)
+        type = TokenType::Unused;
+      if (text.empty() && type != TokenType::Control)
+        type = TokenType::Unused;
+      data.tokens.push_back(bytes ? *bytes : std::string(text));
+    }
   }
-  return absl::OkStatus();
-}
 
-absl::Status GgufVocabularyReader::readMerges() {
-  absl::flat_hash_map<absl::string_view, uint32_t> byText;
-  byText.reserve(source.tokens.size());
-  for (uint32_t id = 0; id < source.tokens.size(); ++id)
-    if (data.types[id] == TokenType::Normal)
-      if (const auto [at, isNew] = byText.emplace(source.tokens[id], id);
-          !isNew)
-        return fail(absl::StrCat("tokens[", id, "]"), source.tokens[id],
-                    "a text of its own", absl::StrCat("that of ", at->second));
+  absl::Status readMerges() {
+    absl::flat_hash_map<absl::string_view, uint32_t> byText;
+    byText.reserve(source.tokens.size());
+    for (uint32_t id = 0; id < source.tokens.size(); ++id)
+      if (data.types[id] == TokenType::Normal)
+        if (const auto [at, isNew] = byText.emplace(source.tokens[id], id);
+            !isNew)
+          return fail(absl::StrCat("tokens[", id, "]"), source.tokens[id],
+                      "a text of its own",
+                      absl::StrCat("that of ", at->second));
 
-  if (source.merges.empty())
-    return fail("merges", {}, "a list of merges", "none");
-  for (uint32_t rank = 0; rank < source.merges.size(); ++rank) {
-    const absl::string_view merge = source.merges[rank];
-    const std::string key = absl::StrCat("merges[", rank, "]");
-    // A token may begin with a space of its own: the one that parts the two
-    // tokens is not the first character.
-    const size_t space = merge.find(' ', 1);
-    if (space == absl::string_view::npos)
-      return fail(key, merge, "two tokens", quoteForMessage(merge));
-    const absl::string_view left = merge.substr(0, space);
-    const absl::string_view right = merge.substr(space + 1);
-    const auto leftId = byText.find(left);
-    const auto rightId = byText.find(right);
-    const auto result = byText.find(absl::StrCat(left, right));
-    // Tools write vocabularies that were cut down beside the whole list of
-    // merges; llama.cpp takes them, and what is no token has no id to merge to.
-    if (leftId == byText.end() || rightId == byText.end() ||
-        result == byText.end())
-      continue;
-    data.merges.push_back(
-        {leftId->second, rightId->second, rank, result->second});
+    if (source.merges.empty())
+      return fail("merges", {}, "a list of merges", "none");
+    for (uint32_t rank = 0; rank < source.merges.size(); ++rank) {
+      const absl::string_view merge = source.merges[rank];
+      const std::string key = absl::StrCat("merges[", rank, "]");
+      // A token may begin with a space: the separator is not the first
+      // character.
+      const size_t space = merge.find(' ', 1);
+      if (space == absl::string_view::npos)
+        return fail(key, merge, "two tokens", quoteForMessage(merge));
+      const absl::string_view left = merge.substr(0, space);
+      const absl::string_view right = merge.substr(space + 1);
+      const auto leftId = byText.find(left);
+      const auto rightId = byText.find(right);
+      const auto result = byText.find(absl::StrCat(left, right));
+      // Tools write truncated vocabularies with the full list of merges. As in
+      // llama.cpp, merges of unknown tokens are skipped.
+      if (leftId == byText.end() || rightId == byText.end() ||
+          result == byText.end())
+        continue;
+      data.merges.push_back(
+          {leftId->second, rightId->second, rank, result->second});
+    }
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
 
-absl::Status GgufVocabularyReader::readBytePair() {
-  const PreName *pre = nullptr;
-  for (const PreName &known : preNames)
-    if (known.name == source.pre)
-      pre = &known;
-  if (!pre)
-    return unsupportedError(
-        absl::StrCat(source.file,
-                     ": tokenizer.ggml.pre: expected gpt-2, llama-bpe, llama3 "
-                     "or smollm, got ",
-                     quoteForMessage(source.pre)));
-  data.kind = TokenizerKind::BytePair;
-  data.preTokenizer = pre->kind;
-  data.flags.wholeWordFirst = pre->wholeWordFirst;
-  data.flags.addBos = source.addBos.value_or(pre->addBos);
-  data.flags.replaceInvalid = true;
-  LLAMAC_RETURN_IF_ERROR(readTypes());
-  LLAMAC_RETURN_IF_ERROR(readBytePairTokens());
-  return readMerges();
-}
+  absl::Status readBytePair() {
+    const PreName *pre = nullptr;
+    for (const PreName &known : preNames)
+      if (known.name == source.pre)
+        pre = &known;
+    if (!pre)
+      return unsupportedError(absl::StrCat(
+          source.file,
+          ": tokenizer.ggml.pre: expected gpt-2, llama-bpe, llama3 "
+          "or smollm, got ",
+          quoteForMessage(source.pre)));
+    data.kind = TokenizerKind::BytePair;
+    data.preTokenizer = pre->kind;
+    data.flags.wholeWordFirst = pre->wholeWordFirst;
+    data.flags.addBos = source.addBos.value_or(pre->addBos);
+    data.flags.replaceInvalid = true;
+    LLAMAC_RETURN_IF_ERROR(readTypes());
+    readBytePairTokens();
+    return readMerges();
+  }
 
-absl::Status GgufVocabularyReader::readScoredPieces() {
-  data.kind = TokenizerKind::ScoredPieces;
-  data.flags.addBos = source.addBos.value_or(true);
-  data.flags.addSpacePrefix = source.addSpacePrefix.value_or(true);
-  LLAMAC_RETURN_IF_ERROR(readTypes());
-  const size_t n = source.tokens.size();
-  if (source.scores.size() != n)
-    return fail("scores", {}, absl::StrCat(n, " scores, one for each token"),
-                source.scores.size());
-  absl::flat_hash_map<std::string, uint32_t> seen;
-  for (uint32_t id = 0; id < n; ++id) {
-    const absl::string_view text = source.tokens[id];
-    if (!std::isfinite(source.scores[id]))
-      return fail(absl::StrCat("scores[", id, "]"), {}, "a number",
-                  "infinity or NaN");
-    std::string bytes = absl::StrReplaceAll(text, {{"\xE2\x96\x81", " "}});
-    if (data.types[id] == TokenType::Byte) {
-      const std::optional<uint8_t> byte = parseByteToken(text);
-      if (!byte)
+  absl::Status readScoredPieces() {
+    data.kind = TokenizerKind::ScoredPieces;
+    data.flags.addBos = source.addBos.value_or(true);
+    data.flags.addSpacePrefix = source.addSpacePrefix.value_or(true);
+    LLAMAC_RETURN_IF_ERROR(readTypes());
+    const size_t n = source.tokens.size();
+    if (source.scores.size() != n)
+      return fail("scores", {}, absl::StrCat(n, " scores, one for each token"),
+                  source.scores.size());
+    absl::flat_hash_map<std::string, uint32_t> seen;
+    for (uint32_t id = 0; id < n; ++id) {
+      const absl::string_view text = source.tokens[id];
+      if (!std::isfinite(source.scores[id]))
+        return fail(absl::StrCat("scores[", id, "]"), {}, "a number",
+                    "infinity or NaN");
+      std::optional<std::string> bytes = pieceBytes(text, data.types[id]);
+      if (!bytes)
         return fail(absl::StrCat("tokens[", id, "]"), text, "<0x00> to <0xFF>",
                     quoteForMessage(text));
-      bytes.assign(1, static_cast<char>(*byte));
-    } else if (data.types[id] == TokenType::Normal) {
-      const auto [at, isNew] = seen.emplace(bytes, id);
-      if (!isNew)
-        return fail(absl::StrCat("tokens[", id, "]"), text, "a text of its own",
-                    absl::StrCat("that of ", at->second));
+      if (data.types[id] == TokenType::Normal)
+        if (const auto [at, isNew] = seen.emplace(*bytes, id); !isNew)
+          return fail(absl::StrCat("tokens[", id, "]"), text,
+                      "a text of its own",
+                      absl::StrCat("that of ", at->second));
+      data.tokens.push_back(*std::move(bytes));
     }
-    data.tokens.push_back(std::move(bytes));
+    data.scores.assign(source.scores.begin(), source.scores.end());
+    return absl::OkStatus();
   }
-  data.scores.assign(source.scores.begin(), source.scores.end());
-  return absl::OkStatus();
-}
 
-absl::StatusOr<std::optional<uint32_t>>
-GgufVocabularyReader::checkedId(absl::string_view key,
-                                std::optional<int64_t> id) const {
-  if (!id)
-    return std::nullopt;
-  const int64_t n = static_cast<int64_t>(source.tokens.size());
-  if (*id < 0 || *id >= n)
-    return fail(key, {}, absl::StrCat("an id below ", n), *id);
-  return static_cast<uint32_t>(*id);
-}
+  absl::Status readIds() {
+    const int64_t n = static_cast<int64_t>(source.tokens.size());
+    std::optional<uint32_t> eom, unknown;
+    for (const auto &[key, from, to] :
+         {std::tuple("bos_token_id", &source.bosId, &data.bosId),
+          std::tuple("eos_token_id", &source.eosId, &data.eosId),
+          std::tuple("eot_token_id", &source.eotId, &data.eotId),
+          std::tuple("eom_token_id", &source.eomId, &eom),
+          std::tuple("unknown_token_id", &source.unknownId, &unknown)}) {
+      if (!*from)
+        continue;
+      if (**from < 0 || **from >= n)
+        return fail(key, {}, absl::StrCat("an id below ", n), **from);
+      *to = static_cast<uint32_t>(**from);
+    }
+    if (eom)
+      data.stopIds.push_back(*eom);
+    // llama.cpp's byte pairs drop bytes without a token, whatever the file
+    // says.
+    if (data.kind == TokenizerKind::ScoredPieces)
+      data.unknownId = unknown;
+    if (data.flags.addBos && !data.bosId)
+      return fail("bos_token_id", {}, "an id, as add_bos_token is set", "none");
+    return absl::OkStatus();
+  }
 
-absl::Status GgufVocabularyReader::readIds() {
-  LLAMAC_ASSIGN_OR_RETURN(data.bosId, checkedId("bos_token_id", source.bosId));
-  LLAMAC_ASSIGN_OR_RETURN(data.eosId, checkedId("eos_token_id", source.eosId));
-  LLAMAC_ASSIGN_OR_RETURN(data.eotId, checkedId("eot_token_id", source.eotId));
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<uint32_t> eom,
-                          checkedId("eom_token_id", source.eomId));
-  if (eom)
-    data.stopIds.push_back(*eom);
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<uint32_t> unknown,
-                          checkedId("unknown_token_id", source.unknownId));
-  // llama.cpp's byte pairs drop bytes without a token, whatever the file says.
-  if (data.kind == TokenizerKind::ScoredPieces)
-    data.unknownId = unknown;
-  if (data.flags.addBos && !data.bosId)
-    return fail("bos_token_id", {}, "an id, as add_bos_token is set", "none");
-  return absl::OkStatus();
-}
+  const GgufVocabulary &source;
+  TokenizerData data;
+};
 
-absl::StatusOr<std::string> GgufVocabularyReader::build() {
-  if (source.model == "gpt2")
-    LLAMAC_RETURN_IF_ERROR(readBytePair());
-  else if (source.model == "llama")
-    LLAMAC_RETURN_IF_ERROR(readScoredPieces());
-  else
-    return unsupportedError(absl::StrCat(
-        source.file, ": tokenizer.ggml.model: expected gpt2 or llama, got ",
-        quoteForMessage(source.model)));
-  LLAMAC_RETURN_IF_ERROR(readIds());
-  data.chatTemplate = std::string(source.chatTemplate);
-  return writeTokenizerBlob(std::move(data), source.file);
-}
+} // namespace
 
 absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary) {
   return GgufVocabularyReader(vocabulary).build();
 }
 
 absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader) {
+  ConfigFields fields(reader);
   GgufVocabulary vocabulary;
   vocabulary.file = reader.file()->path();
   vocabulary.contents = reader.file()->text();
-  const auto text =
-      [&](absl::string_view key) -> absl::StatusOr<absl::string_view> {
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<absl::string_view> value,
-                            reader.getString(key));
-    return value.value_or("");
-  };
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.model, text("tokenizer.ggml.model"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.pre, text("tokenizer.ggml.pre"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.chatTemplate,
-                          text("tokenizer.chat_template"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> tokens,
-                          reader.getStrings("tokenizer.ggml.tokens"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> merges,
-                          reader.getStrings("tokenizer.ggml.merges"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> types,
-                          reader.getInts("tokenizer.ggml.token_type"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> scores,
-                          reader.getFloats("tokenizer.ggml.scores"));
-  vocabulary.tokens = tokens;
-  vocabulary.merges = merges;
-  vocabulary.types = types;
-  vocabulary.scores = scores;
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.bosId,
-                          reader.getInt("tokenizer.ggml.bos_token_id"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.eosId,
-                          reader.getInt("tokenizer.ggml.eos_token_id"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.eotId,
-                          reader.getInt("tokenizer.ggml.eot_token_id"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.eomId,
-                          reader.getInt("tokenizer.ggml.eom_token_id"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.unknownId,
-                          reader.getInt("tokenizer.ggml.unknown_token_id"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.addBos,
-                          reader.getBool("tokenizer.ggml.add_bos_token"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.addSpacePrefix,
-                          reader.getBool("tokenizer.ggml.add_space_prefix"));
+  vocabulary.model = fields.text("tokenizer.ggml.model").value_or("");
+  vocabulary.pre = fields.text("tokenizer.ggml.pre").value_or("");
+  vocabulary.chatTemplate = fields.text("tokenizer.chat_template").value_or("");
+  vocabulary.bosId = fields.integer("tokenizer.ggml.bos_token_id");
+  vocabulary.eosId = fields.integer("tokenizer.ggml.eos_token_id");
+  vocabulary.eotId = fields.integer("tokenizer.ggml.eot_token_id");
+  vocabulary.eomId = fields.integer("tokenizer.ggml.eom_token_id");
+  vocabulary.unknownId = fields.integer("tokenizer.ggml.unknown_token_id");
+  vocabulary.addBos = fields.flag("tokenizer.ggml.add_bos_token");
+  vocabulary.addSpacePrefix = fields.flag("tokenizer.ggml.add_space_prefix");
+  LLAMAC_RETURN_IF_ERROR(fields.status());
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.tokens,
+                          reader.strings("tokenizer.ggml.tokens"));
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.merges,
+                          reader.strings("tokenizer.ggml.merges"));
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.types,
+                          reader.ints("tokenizer.ggml.token_type"));
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.scores,
+                          reader.floats("tokenizer.ggml.scores"));
   return buildGgufBlob(vocabulary);
 }
 

@@ -8,25 +8,17 @@
 //
 // params.json holds hyperparameters, consolidated.NN.pth the weights. Several
 // files are shards for tensor parallelism: each has every tensor, and a tensor
-// is split by rows, split by columns or repeated. Which it is follows from the
-// shapes: the parts of a matrix add up to the whole in one dimension only.
+// is split by rows, split by columns or repeated.
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/meta/MetaCheckpoint.h"
-
 #include "frontends/ByteCursor.h"
+#include "frontends/CheckpointFormats.h"
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
-#include "frontends/meta/TorchReader.h"
 #include "runtime/base/Status.h"
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-
-#include <cmath>
 
 namespace llamac {
 
@@ -50,224 +42,97 @@ int64_t MetaDefaults::maxContext(double theta, bool scaled) {
   return theta >= 500000.0 ? 8192 : 4096;
 }
 
-namespace {
-
 // Keys of models that are more than a Llama text model, and what they mean.
-struct RefusedKey {
-  absl::string_view key;
-  absl::string_view meaning;
+static constexpr std::pair<absl::string_view, absl::string_view> refusedKeys[] =
+    {
+        {"quantization_args", "a quantised checkpoint"},
+        {"lora_args", "LoRA adapters"},
+        {"moe", "a mixture of experts"},
+        {"moe_args", "a mixture of experts"},
+        {"vision_chunk_size", "a vision model"},
+        {"vision_args", "a vision model"},
 };
-
-} // namespace
-
-static constexpr RefusedKey refusedKeys[] = {
-    {"quantization_args", "a quantised checkpoint"},
-    {"lora_args", "LoRA adapters"},
-    {"moe", "a mixture of experts"},
-    {"moe_args", "a mixture of experts"},
-    {"vision_chunk_size", "a vision model"},
-    {"vision_args", "a vision model"},
-};
-
-static absl::Status readRope(const JsonObject &params,
-                             const OpenOptions &options, ModelConfig &config) {
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<double> theta,
-                          params.optionalNumber("rope_theta"));
-  config.ropeTheta = theta.value_or(10000.0);
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<bool> scaled,
-                          params.optionalBool("use_scaled_rope"));
-  if (!scaled.value_or(false)) {
-    if (options.ropeFactor)
-      return usageError(absl::StrCat(
-          "rope factor: expected a model with use_scaled_rope, got one "
-          "without scaling"));
-    return absl::OkStatus();
-  }
-  RopeScaling scaling;
-  scaling.factor = MetaDefaults::ropeFactor(config.dim, config.numLayers);
-  const std::pair<absl::string_view, double *> numbers[] = {
-      {"rope_scaling_factor", &scaling.factor},
-      {"low_freq_factor", &scaling.lowFreqFactor},
-      {"high_freq_factor", &scaling.highFreqFactor},
-      {"old_context_len", &scaling.oldContext},
-  };
-  for (const auto &[key, number] : numbers) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<double> given,
-                            params.optionalNumber(key));
-    if (given && *given <= 0)
-      return params.fail(key, "a positive number", absl::StrCat(*given));
-    *number = given.value_or(*number);
-  }
-  scaling.factor = options.ropeFactor.value_or(scaling.factor);
-  config.ropeScaling = scaling;
-  return absl::OkStatus();
-}
 
 // Reads params.json; vocabSize stays -1 where it says so.
 static absl::Status readParams(const JsonObject &params,
                                const OpenOptions &options,
                                ModelConfig &config) {
-  for (const RefusedKey &refused : refusedKeys)
-    if (params.has(refused.key))
-      return params.unsupported(refused.key, "a Llama text model",
-                                refused.meaning);
-  LLAMAC_ASSIGN_OR_RETURN(config.dim, params.requiredInt("dim"));
-  LLAMAC_ASSIGN_OR_RETURN(config.numLayers, params.requiredInt("n_layers"));
-  LLAMAC_ASSIGN_OR_RETURN(config.numHeads, params.requiredInt("n_heads"));
+  ConfigFields fields(params);
+  for (const auto &[key, meaning] : refusedKeys)
+    fields.requireSupported(!params.has(key), key, "a Llama text model",
+                            meaning);
+  config.dim = fields.requiredInteger("dim");
+  config.numLayers = fields.requiredInteger("n_layers");
+  config.numHeads = fields.requiredInteger("n_heads");
   constexpr int64_t maxSize = int64_t{1} << 31;
-  if (config.dim <= 0 || config.dim >= maxSize)
-    return params.fail("dim", "a size in [1, 2^31)", absl::StrCat(config.dim));
-  if (config.numHeads <= 0 || config.numHeads > config.dim)
-    return params.fail("n_heads", absl::StrCat("1 to dim = ", config.dim),
-                       absl::StrCat(config.numHeads));
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<int64_t> kvHeads,
-                          params.optionalInt("n_kv_heads"));
-  config.numKvHeads = kvHeads.value_or(config.numHeads);
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<int64_t> headSize,
-                          params.optionalInt("head_dim"));
-  if (!headSize && config.dim % config.numHeads != 0)
-    return params.fail("n_heads",
-                       absl::StrCat("a divisor of dim = ", config.dim),
-                       absl::StrCat(config.numHeads));
-  config.headSize = headSize.value_or(config.dim / config.numHeads);
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<int64_t> vocab,
-                          params.optionalInt("vocab_size"));
-  config.vocabSize = vocab.value_or(-1);
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<double> eps,
-                          params.optionalNumber("norm_eps"));
-  config.normEps = eps.value_or(1e-5);
+  fields.require(config.dim > 0 && config.dim < maxSize, "dim",
+                 "a size in [1, 2^31)", config.dim);
+  fields.require(config.numHeads > 0 && config.numHeads <= config.dim,
+                 "n_heads", absl::StrCat("1 to dim = ", config.dim),
+                 config.numHeads);
+  config.numKvHeads = fields.integer("n_kv_heads").value_or(config.numHeads);
+  fields.headSize("head_dim", "n_heads", "dim", config);
+  config.vocabSize = fields.integer("vocab_size").value_or(-1);
+  config.normEps = fields.number("norm_eps").value_or(1e-5);
+  const int64_t multipleOf = fields.integer("multiple_of").value_or(256);
+  const std::optional<double> multiplier = fields.number("ffn_dim_multiplier");
+  fields.require(multipleOf > 0 && multipleOf < maxSize, "multiple_of",
+                 "a size in [1, 2^31)", multipleOf);
+  fields.require(!multiplier || (*multiplier > 0 && *multiplier < 0x1p31),
+                 "ffn_dim_multiplier", "a number in (0, 2^31)",
+                 multiplier.value_or(0));
+  LLAMAC_RETURN_IF_ERROR(fields.status());
+  config.ffnDim = metaFfnSize(config.dim, multiplier, multipleOf);
 
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<int64_t> multipleOf,
-                          params.optionalInt("multiple_of"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<double> multiplier,
-                          params.optionalNumber("ffn_dim_multiplier"));
-  if (multipleOf && (*multipleOf <= 0 || *multipleOf >= maxSize))
-    return params.fail("multiple_of", "a size in [1, 2^31)",
-                       absl::StrCat(*multipleOf));
-  if (multiplier && !(*multiplier > 0 && *multiplier < 0x1p31))
-    return params.fail("ffn_dim_multiplier", "a number in (0, 2^31)",
-                       absl::StrCat(*multiplier));
-  config.ffnDim = metaFfnSize(config.dim, multiplier, multipleOf.value_or(256));
-
-  LLAMAC_RETURN_IF_ERROR(readRope(params, options, config));
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<int64_t> context,
-                          params.optionalInt("max_seq_len"));
-  config.maxContext = context.value_or(MetaDefaults::maxContext(
-      config.ropeTheta, config.ropeScaling.has_value()));
-  return absl::OkStatus();
+  config.ropeTheta = fields.number("rope_theta").value_or(10000.0);
+  if (fields.flag("use_scaled_rope").value_or(false)) {
+    RopeScaling &scaling = config.ropeScaling.emplace();
+    scaling.factor = MetaDefaults::ropeFactor(config.dim, config.numLayers);
+    fields.positive("rope_scaling_factor", scaling.factor, false);
+    fields.positive("low_freq_factor", scaling.lowFreqFactor, false);
+    fields.positive("high_freq_factor", scaling.highFreqFactor, false);
+    fields.positive("old_context_len", scaling.oldContext, false);
+    scaling.factor = options.ropeFactor.value_or(scaling.factor);
+  } else if (options.ropeFactor && fields.status().ok()) {
+    return usageError("rope factor: expected a model with use_scaled_rope, got "
+                      "one without scaling");
+  }
+  config.maxContext =
+      fields.integer("max_seq_len")
+          .value_or(MetaDefaults::maxContext(config.ropeTheta,
+                                             config.ropeScaling.has_value()));
+  return fields.status();
 }
 
-// The tensors of one shard by name.
-using Shard = absl::flat_hash_map<std::string, FoundTensor>;
+static std::string shardName(size_t number) {
+  return absl::StrFormat("consolidated.%02d.pth", number);
+}
 
-static absl::StatusOr<std::vector<Shard>>
+static absl::StatusOr<std::vector<TensorSet>>
 openShards(const std::string &directory, WeightMap &weights) {
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                           listFiles(directory, "consolidated.", ".pth"));
-  std::vector<Shard> shards;
+  std::vector<TensorSet> shards;
   for (size_t i = 0; i < names.size(); ++i) {
-    const std::string expected = absl::StrFormat("consolidated.%02d.pth", i);
-    if (names[i] != expected)
-      return badFileError(absl::StrCat(joinPath(directory, names[i]),
-                                       ": shard: expected ", expected, " of ",
-                                       names.size(), " files, got ", names[i]));
-    LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
-                            MappedFile::open(joinPath(directory, names[i])));
-    LLAMAC_ASSIGN_OR_RETURN(std::vector<TorchTensor> tensors,
-                            readTorchFile(file));
-    const uint32_t number = weights.addFile(file);
-    Shard &shard = shards.emplace_back();
-    for (TorchTensor &tensor : tensors) {
-      FoundTensor found;
-      found.name = tensor.name;
-      found.file = file->path();
-      found.type = tensor.type;
-      found.shape = std::move(tensor.shape);
-      found.extent = {number, tensor.offset, tensor.size};
-      shard.emplace(std::move(tensor.name), std::move(found));
-    }
+    const std::string path = joinPath(directory, names[i]);
+    if (names[i] != shardName(i))
+      return badFileError(absl::StrCat(path, ": shard: expected ", shardName(i),
+                                       " of ", names.size(), " files, got ",
+                                       names[i]));
+    LLAMAC_RETURN_IF_ERROR(addTensorFile(path, readTorchFile, weights,
+                                         shards.emplace_back(TensorSet{path})));
   }
   return shards;
 }
 
-// The parts of `expected` in all shards.
-static absl::StatusOr<std::vector<const FoundTensor *>>
-findParts(const std::vector<Shard> &shards, const std::string &directory,
-          const ExpectedWeight &expected) {
-  std::vector<const FoundTensor *> parts;
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const auto found = shards[i].find(expected.metaName);
-    if (found == shards[i].end())
-      return missingTensor(
-          joinPath(directory, absl::StrFormat("consolidated.%02d.pth", i)),
-          expected.metaName, expected);
-    if (found->second.shape.size() != (expected.isVector ? 1 : 2))
-      return wrongShape(found->second, expected);
-    parts.push_back(&found->second);
-  }
-  return parts;
-}
-
-// What `parts` of a matrix split: rows (0) or columns (1).
-static absl::StatusOr<int>
-findSplitDim(const std::vector<const FoundTensor *> &parts,
-             const ExpectedWeight &expected) {
-  const uint64_t whole[] = {static_cast<uint64_t>(expected.rows),
-                            static_cast<uint64_t>(expected.cols)};
-  for (int dim : {0, 1}) {
-    uint64_t sum = 0;
-    bool fits = true;
-    for (const FoundTensor *part : parts) {
-      fits = fits && part->shape[1 - dim] == whole[1 - dim] &&
-             part->shape[dim] <= whole[dim];
-      sum += part->shape[dim];
-    }
-    if (fits && sum == whole[dim])
-      return dim;
-  }
-  absl::Status error = wrongShape(*parts[0], expected);
-  if (parts.size() == 1)
-    return error;
-  return badFileError(absl::StrCat(error.message(), " in the first of ",
-                                   parts.size(), " shards"));
-}
-
-static absl::Status addWeight(const ExpectedWeight &expected,
-                              const std::vector<const FoundTensor *> &parts,
-                              WeightMap &weights) {
-  WeightSource source;
-  source.name = expected.name;
-  source.tensor = expected.metaName;
-  source.type = parts[0]->type;
-  source.rows = expected.rows;
-  source.cols = expected.cols;
-  for (const FoundTensor *part : parts)
-    if (part->type != source.type)
-      return malformed(
-          part->file, part->extent.offset, part->name,
-          absl::StrCat(dataTypeName(source.type), " as in the first shard"),
-          dataTypeName(part->type));
-  if (expected.isVector) {
-    for (const FoundTensor *part : parts)
-      if (part->shape[0] != static_cast<uint64_t>(expected.cols))
-        return wrongShape(*part, expected);
-    source.parts = {parts[0]->extent};
-  } else {
-    LLAMAC_ASSIGN_OR_RETURN(source.splitDim, findSplitDim(parts, expected));
-    for (const FoundTensor *part : parts)
-      source.parts.push_back(part->extent);
-  }
-  return weights.add(std::move(source));
-}
-
 // The vocabulary size that the embedding's parts have, where params.json has
 // none: their rows when they split columns, the sum when they split rows.
-static absl::StatusOr<int64_t>
-inferVocabSize(const std::vector<const FoundTensor *> &parts, int64_t dim) {
+static absl::StatusOr<int64_t> inferVocabSize(const TensorParts &parts,
+                                              int64_t dim) {
   uint64_t sum = 0;
   for (const FoundTensor *part : parts) {
-    if (part->shape.size() != 2 || part->shape[0] > uint64_t{1} << 31)
-      return malformed(part->file, part->extent.offset, part->name,
+    if (part->shape[0] > uint64_t{1} << 31)
+      return malformed(part->file, part->offset, part->name,
                        absl::StrCat("a matrix of ", dim, " columns"),
                        shapeText(part->shape));
     sum += part->shape[0];
@@ -277,57 +142,43 @@ inferVocabSize(const std::vector<const FoundTensor *> &parts, int64_t dim) {
 }
 
 // Whether every part of "output" is the embedding's own storage.
-static bool sharesStorage(const std::vector<const FoundTensor *> &output,
-                          const std::vector<const FoundTensor *> &embedding) {
-  for (size_t i = 0; i < output.size(); ++i)
-    if (output[i]->extent.offset != embedding[i]->extent.offset ||
-        output[i]->shape != embedding[i]->shape)
-      return false;
-  return true;
+static bool sharesStorage(const TensorParts &output,
+                          const TensorParts &embedding) {
+  return std::equal(output.begin(), output.end(), embedding.begin(),
+                    [](const FoundTensor *a, const FoundTensor *b) {
+                      return a->offset == b->offset && a->shape == b->shape;
+                    });
 }
 
-static absl::Status readWeights(const std::string &directory,
-                                const JsonObject &params,
-                                Checkpoint &checkpoint) {
+static absl::Status readMetaWeights(const std::string &directory,
+                                    Checkpoint &checkpoint) {
   ModelConfig &config = checkpoint.config;
-  LLAMAC_ASSIGN_OR_RETURN(std::vector<Shard> shards,
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<TensorSet> shards,
                           openShards(directory, checkpoint.weights));
   ExpectedWeight embedding;
-  embedding.metaName = "tok_embeddings.weight";
   embedding.rows = config.vocabSize;
   embedding.cols = config.dim;
-  LLAMAC_ASSIGN_OR_RETURN(const auto embeddingParts,
-                          findParts(shards, directory, embedding));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const TensorParts parts,
+      findParts(shards, "tok_embeddings.weight", embedding));
   if (config.vocabSize == -1) {
     LLAMAC_ASSIGN_OR_RETURN(config.vocabSize,
-                            inferVocabSize(embeddingParts, config.dim));
+                            inferVocabSize(parts, config.dim));
   }
   LLAMAC_RETURN_IF_ERROR(withContext(
       validateModelConfig(config), absl::StrCat(directory, "/params.json:0")));
 
-  config.tiedEmbeddings = false;
-  for (const ExpectedWeight &expected : expectedWeights(config)) {
-    if (expected.name == "output" && !shards[0].contains(expected.metaName)) {
-      config.tiedEmbeddings = true;
-      continue;
-    }
-    LLAMAC_ASSIGN_OR_RETURN(const auto parts,
-                            findParts(shards, directory, expected));
-    if (expected.name == "output" && sharesStorage(parts, embeddingParts)) {
-      config.tiedEmbeddings = true;
-    } else {
-      LLAMAC_RETURN_IF_ERROR(addWeight(expected, parts, checkpoint.weights));
-    }
-    for (Shard &shard : shards)
-      if (expected.name != "tok_embeddings")
-        shard.erase(expected.metaName);
+  config.tiedEmbeddings = !shards[0].tensors.contains("output.weight");
+  if (!config.tiedEmbeddings) {
+    LLAMAC_ASSIGN_OR_RETURN(const TensorParts output,
+                            findParts(shards, "output.weight", embedding));
+    config.tiedEmbeddings = sharesStorage(output, parts);
   }
-  // Rotary frequencies follow from theta; anything else would be missed.
-  for (const Shard &shard : shards)
-    for (const auto &[name, tensor] : shard)
-      if (name != "rope.freqs" && name != embedding.metaName)
-        return unknownTensor(tensor);
-  return absl::OkStatus();
+  // Theta determines the rotary frequencies.
+  for (TensorSet &shard : shards)
+    shard.tensors.erase("rope.freqs");
+  return addWeights(shards, &ExpectedWeight::metaName, /*rotaryHalves=*/false,
+                    checkpoint);
 }
 
 absl::Status readMetaCheckpoint(const std::string &directory,
@@ -340,7 +191,7 @@ absl::Status readMetaCheckpoint(const std::string &directory,
   ModelConfig &config = checkpoint.config;
   LLAMAC_RETURN_IF_ERROR(readParams(params, options, config));
   if (withWeights) {
-    LLAMAC_RETURN_IF_ERROR(readWeights(directory, params, checkpoint));
+    LLAMAC_RETURN_IF_ERROR(readMetaWeights(directory, checkpoint));
   } else {
     if (config.vocabSize == -1)
       return params.fail("vocab_size", "a size, where there are no weights",

@@ -17,13 +17,13 @@
 #include "frontends/meta/PickleReader.h"
 
 #include "frontends/ByteCursor.h"
+#include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 #include <optional>
 
@@ -31,11 +31,11 @@ namespace llamac {
 
 static constexpr uint64_t maxPickleBytes = uint64_t{16} << 20;
 static constexpr size_t maxValues = size_t{1} << 20;
-static constexpr size_t maxRank = 8;
-
-using ValueId = uint32_t;
+static constexpr size_t maxPickleRank = 8;
 
 namespace {
+
+using ValueId = uint32_t;
 
 enum class ValueKind : uint8_t {
   None,
@@ -48,49 +48,36 @@ enum class ValueKind : uint8_t {
   Dict,
   Global,
   Storage,
-  Tensor,
+  Tensor
 };
 
-} // namespace
+constexpr absl::string_view kindNames[] = {
+    "None",   "a bool", "an integer", "a float",   "text",    "a tuple",
+    "a list", "a dict", "a name",     "a storage", "a tensor"};
 
-static absl::string_view kindName(ValueKind kind) {
-  static constexpr absl::string_view names[] = {
-      "None",   "a bool", "an integer", "a float",   "text",    "a tuple",
-      "a list", "a dict", "a name",     "a storage", "a tensor"};
-  return names[static_cast<size_t>(kind)];
-}
-
-namespace {
-
-// The names that may be imported.
+// The names that may be imported; those of storages have a type.
 enum class GlobalName : uint8_t {
   OrderedDict,
   RebuildTensor,
   RebuildParameter,
-  BFloat16Storage,
-  HalfStorage,
-  FloatStorage,
+  Storage
 };
 
 struct GlobalRow {
   absl::string_view module;
   absl::string_view name;
   GlobalName global;
-  std::optional<DataType> storage;
+  std::optional<DataType> storage = {};
 };
 
-} // namespace
-
-static constexpr GlobalRow globals[] = {
-    {"collections", "OrderedDict", GlobalName::OrderedDict, {}},
-    {"torch._utils", "_rebuild_tensor_v2", GlobalName::RebuildTensor, {}},
-    {"torch._utils", "_rebuild_parameter", GlobalName::RebuildParameter, {}},
-    {"torch", "BFloat16Storage", GlobalName::BFloat16Storage, DataType::BF16},
-    {"torch", "HalfStorage", GlobalName::HalfStorage, DataType::F16},
-    {"torch", "FloatStorage", GlobalName::FloatStorage, DataType::F32},
+constexpr GlobalRow globals[] = {
+    {"collections", "OrderedDict", GlobalName::OrderedDict},
+    {"torch._utils", "_rebuild_tensor_v2", GlobalName::RebuildTensor},
+    {"torch._utils", "_rebuild_parameter", GlobalName::RebuildParameter},
+    {"torch", "BFloat16Storage", GlobalName::Storage, DataType::BF16},
+    {"torch", "HalfStorage", GlobalName::Storage, DataType::F16},
+    {"torch", "FloatStorage", GlobalName::Storage, DataType::F32},
 };
-
-namespace {
 
 struct Value {
   ValueKind kind = ValueKind::None;
@@ -108,47 +95,187 @@ struct Storage {
   uint64_t elements;
 };
 
+// The first error stays and ends the run. Until then what an operation goes on
+// with is harmless: 0, nothing, or the value None, which has the id 0.
 class PickleMachine {
 public:
   PickleMachine(absl::string_view file, absl::Span<const uint8_t> bytes,
                 uint64_t base)
-      : file(file), cursor(file, bytes, base) {}
+      : file(file), cursor(file, bytes, base), values(1) {}
 
-  absl::StatusOr<std::vector<PickledTensor>> run();
+  absl::StatusOr<std::vector<PickledTensor>> run() {
+    while (running && error.ok()) {
+      opcodeOffset = cursor.offset();
+      step(read<uint8_t>("pickle instruction"));
+    }
+    const ValueId top = pop("state dict", ValueKind::Dict);
+    LLAMAC_RETURN_IF_ERROR(error);
+    return takeStateDict(values[top].items);
+  }
 
 private:
-  absl::StatusOr<bool> step(uint8_t opcode);
-  absl::StatusOr<std::vector<PickledTensor>> takeStateDict();
+  // Reads the operand of one instruction and does it.
+  void step(uint8_t opcode);
+  void persistentId();
+  void rebuildTensor(const std::vector<ValueId> &arguments);
+  void reduce();
+  absl::StatusOr<std::vector<PickledTensor>>
+  takeStateDict(const std::vector<ValueId> &items) const;
 
-  absl::Status fail(absl::string_view field, absl::string_view expected,
-                    absl::string_view got) const {
-    return malformed(file, opcodeOffset, field, expected, got);
+  void fail(absl::string_view field, const absl::AlphaNum &expected,
+            const absl::AlphaNum &got) {
+    error.Update(malformed(file, opcodeOffset, field, expected, got));
+  }
+  absl::string_view kindOf(ValueId id) const {
+    return kindNames[static_cast<size_t>(values[id].kind)];
   }
 
-  absl::Status push(Value value);
-  absl::Status pushInt(int64_t number) {
-    return push({.kind = ValueKind::Int, .number = number});
+  template <typename T> T valueOf(absl::StatusOr<T> result) {
+    error.Update(result.status());
+    return result.ok() ? *std::move(result) : T{};
   }
-  absl::Status pushText(absl::StatusOr<absl::string_view> text);
-  absl::StatusOr<ValueId> pop(absl::string_view field);
-  absl::StatusOr<ValueId> pop(absl::string_view field, ValueKind kind);
-  absl::StatusOr<std::vector<ValueId>> popToMark();
-  absl::Status pushTuple(size_t size);
-  absl::Status pushGlobal(absl::string_view module, absl::string_view name);
-  absl::StatusOr<absl::string_view> readLine();
-  absl::Status readLong();
-  absl::Status remember(uint64_t slot);
-  absl::Status recall(uint64_t slot);
-  absl::Status append(std::vector<ValueId> items, ValueKind kind);
-  absl::Status persistentId();
-  absl::Status reduce();
-  absl::Status build();
-  absl::Status rebuildTensor(const std::vector<ValueId> &arguments);
-  absl::StatusOr<std::vector<uint64_t>> sizes(ValueId tuple,
-                                              absl::string_view field) const;
+  template <typename T> T read(absl::string_view field) {
+    return valueOf(cursor.read<T>(field));
+  }
+
+  void push(Value value) {
+    if (values.size() > maxValues)
+      return fail("pickle", absl::StrCat("at most ", maxValues, " values"),
+                  "more");
+    value.position = opcodeOffset;
+    stack.push_back(static_cast<ValueId>(values.size()));
+    values.push_back(std::move(value));
+  }
+  void pushInt(int64_t number) {
+    push({.kind = ValueKind::Int, .number = number});
+  }
+  void pushText(uint64_t size) {
+    push({.kind = ValueKind::Text,
+          .text = valueOf(cursor.takeText(size, "text"))});
+  }
+
+  ValueId pop(absl::string_view field) {
+    if (stack.size() <= (marks.empty() ? 0 : marks.back())) {
+      fail(field, "a value on the stack", "none");
+      return 0;
+    }
+    const ValueId id = stack.back();
+    stack.pop_back();
+    return id;
+  }
+  ValueId pop(absl::string_view field, ValueKind kind) {
+    const ValueId id = pop(field);
+    if (values[id].kind == kind)
+      return id;
+    fail(field, kindNames[static_cast<size_t>(kind)], kindOf(id));
+    return 0;
+  }
+  std::vector<ValueId> popToMark() {
+    if (marks.empty()) {
+      fail("mark", "one on the stack", "none");
+      return {};
+    }
+    std::vector<ValueId> items(
+        stack.begin() + static_cast<std::ptrdiff_t>(marks.back()), stack.end());
+    stack.resize(marks.back());
+    marks.pop_back();
+    return items;
+  }
+
+  void pushTuple(size_t size) {
+    std::vector<ValueId> items(size);
+    while (size > 0)
+      items[--size] = pop("tuple");
+    push({.kind = ValueKind::Tuple, .items = std::move(items)});
+  }
+
+  void pushGlobal(absl::string_view module, absl::string_view name) {
+    for (const GlobalRow &row : globals)
+      if (row.module == module && row.name == name)
+        return push({.kind = ValueKind::Global, .number = &row - globals});
+    fail("global",
+         "OrderedDict, _rebuild_tensor_v2, _rebuild_parameter or a "
+         "BFloat16, Half or Float storage",
+         quoteForMessage(absl::StrCat(module, ".", name)));
+  }
+
+  absl::string_view readLine() {
+    constexpr uint64_t maxLine = 256;
+    absl::string_view line;
+    while (error.ok()) {
+      const absl::string_view byte = valueOf(cursor.takeText(1, "global"));
+      if (byte.empty() || byte == "\n")
+        break;
+      // The bytes of a line are adjacent.
+      line = {line.empty() ? byte.data() : line.data(), line.size() + 1};
+      if (line.size() > maxLine)
+        fail("global", absl::StrCat("at most ", maxLine, " bytes"),
+             "a longer name");
+    }
+    return line;
+  }
+
+  // LONG1: a little-endian two's complement number of `size` bytes.
+  void pushLong(uint8_t size) {
+    const absl::Span<const uint8_t> bytes =
+        valueOf(cursor.take(size, "integer"));
+    if (bytes.size() < size || size > sizeof(int64_t))
+      return fail("integer", "at most 8 bytes", size);
+    uint64_t number = size > 0 && (bytes.back() & 0x80) != 0 ? ~uint64_t{0} : 0;
+    std::memcpy(&number, bytes.data(), bytes.size());
+    pushInt(static_cast<int64_t>(number));
+  }
+
+  void remember(uint64_t slot) {
+    if (stack.empty())
+      return fail("memo", "a value on the stack", "none");
+    memo[slot] = stack.back();
+  }
+  void recall(uint64_t slot) {
+    const auto found = memo.find(slot);
+    if (found == memo.end())
+      return fail("memo", "a slot that was filled", slot);
+    stack.push_back(found->second);
+  }
+
+  // Adds items to the list or dict at the top of the stack.
+  void append(const std::vector<ValueId> &items, ValueKind kind) {
+    const ValueId target = pop("container", kind);
+    if (kind == ValueKind::Dict && items.size() % 2 != 0)
+      fail("dict", "keys and values in pairs",
+           absl::StrCat(items.size(), " items"));
+    if (!error.ok())
+      return;
+    std::vector<ValueId> &to = values[target].items;
+    to.insert(to.end(), items.begin(), items.end());
+    stack.push_back(target);
+  }
+
+  // A number of at least 0.
+  uint64_t size(ValueId id, absl::string_view field) {
+    if (values[id].kind == ValueKind::Int && values[id].number >= 0)
+      return static_cast<uint64_t>(values[id].number);
+    fail(field, "an integer of at least 0",
+         values[id].kind == ValueKind::Int ? absl::StrCat(values[id].number)
+                                           : std::string(kindOf(id)));
+    return 0;
+  }
+  std::vector<uint64_t> sizes(ValueId tuple, absl::string_view field) {
+    std::vector<uint64_t> result;
+    if (values[tuple].kind != ValueKind::Tuple ||
+        values[tuple].items.size() > maxPickleRank)
+      fail(field, absl::StrCat("a tuple of at most ", maxPickleRank, " sizes"),
+           kindOf(tuple));
+    else
+      for (ValueId item : values[tuple].items)
+        result.push_back(size(item, field));
+    return result;
+  }
 
   absl::string_view file;
   ByteCursor cursor;
+  absl::Status error;
+  bool running = true; // Until STOP.
   uint64_t opcodeOffset = 0;
   std::vector<Value> values;
   std::vector<ValueId> stack;
@@ -160,138 +287,19 @@ private:
 
 } // namespace
 
-absl::Status PickleMachine::push(Value value) {
-  if (values.size() == maxValues)
-    return fail("pickle", absl::StrCat("at most ", maxValues, " values"),
-                "more");
-  value.position = opcodeOffset;
-  stack.push_back(static_cast<ValueId>(values.size()));
-  values.push_back(std::move(value));
-  return absl::OkStatus();
-}
-
-absl::Status PickleMachine::pushText(absl::StatusOr<absl::string_view> text) {
-  LLAMAC_RETURN_IF_ERROR(text.status());
-  return push({.kind = ValueKind::Text, .text = *text});
-}
-
-absl::StatusOr<ValueId> PickleMachine::pop(absl::string_view field) {
-  const size_t floor = marks.empty() ? 0 : marks.back();
-  if (stack.size() <= floor)
-    return fail(field, "a value on the stack", "none");
-  const ValueId id = stack.back();
-  stack.pop_back();
-  return id;
-}
-
-absl::StatusOr<ValueId> PickleMachine::pop(absl::string_view field,
-                                           ValueKind kind) {
-  LLAMAC_ASSIGN_OR_RETURN(const ValueId id, pop(field));
-  if (values[id].kind != kind)
-    return fail(field, kindName(kind), kindName(values[id].kind));
-  return id;
-}
-
-absl::StatusOr<std::vector<ValueId>> PickleMachine::popToMark() {
-  if (marks.empty())
-    return fail("mark", "one on the stack", "none");
-  std::vector<ValueId> items(
-      stack.begin() + static_cast<std::ptrdiff_t>(marks.back()), stack.end());
-  stack.resize(marks.back());
-  marks.pop_back();
-  return items;
-}
-
-absl::Status PickleMachine::pushTuple(size_t size) {
-  std::vector<ValueId> items(size);
-  while (size > 0) {
-    LLAMAC_ASSIGN_OR_RETURN(items[--size], pop("tuple"));
-  }
-  return push({.kind = ValueKind::Tuple, .items = std::move(items)});
-}
-
-absl::Status PickleMachine::pushGlobal(absl::string_view module,
-                                       absl::string_view name) {
-  for (const GlobalRow &row : globals)
-    if (row.module == module && row.name == name)
-      return push({.kind = ValueKind::Global, .number = &row - globals});
-  return fail("global",
-              "OrderedDict, _rebuild_tensor_v2, _rebuild_parameter or a "
-              "BFloat16, Half or Float storage",
-              quoteForMessage(absl::StrCat(module, ".", name)));
-}
-
-absl::StatusOr<absl::string_view> PickleMachine::readLine() {
-  constexpr uint64_t maxLine = 256;
-  absl::string_view first;
-  uint64_t size = 0;
-  while (true) {
-    LLAMAC_ASSIGN_OR_RETURN(absl::string_view byte,
-                            cursor.takeText(1, "global"));
-    if (size == 0)
-      first = byte;
-    if (byte[0] == '\n')
-      return absl::string_view(first.data(), size);
-    if (++size > maxLine)
-      return fail("global", absl::StrCat("at most ", maxLine, " bytes"),
-                  "a longer name");
-  }
-}
-
-// LONG1: a little-endian two's complement number of `size` bytes.
-absl::Status PickleMachine::readLong() {
-  LLAMAC_ASSIGN_OR_RETURN(const uint8_t size, cursor.read<uint8_t>("integer"));
-  LLAMAC_ASSIGN_OR_RETURN(absl::Span<const uint8_t> bytes,
-                          cursor.take(size, "integer"));
-  if (size > sizeof(int64_t))
-    return fail("integer", "at most 8 bytes", absl::StrCat(size));
-  uint64_t number =
-      size > 0 && (bytes[size - 1] & 0x80) != 0 ? ~uint64_t{0} : 0;
-  std::memcpy(&number, bytes.data(), size);
-  return pushInt(static_cast<int64_t>(number));
-}
-
-absl::Status PickleMachine::remember(uint64_t slot) {
-  if (stack.empty())
-    return fail("memo", "a value on the stack", "none");
-  memo[slot] = stack.back();
-  return absl::OkStatus();
-}
-
-absl::Status PickleMachine::recall(uint64_t slot) {
-  const auto found = memo.find(slot);
-  if (found == memo.end())
-    return fail("memo", "a slot that was filled", absl::StrCat(slot));
-  stack.push_back(found->second);
-  return absl::OkStatus();
-}
-
-// Adds items to the list or dict at the top of the stack.
-absl::Status PickleMachine::append(std::vector<ValueId> items, ValueKind kind) {
-  LLAMAC_ASSIGN_OR_RETURN(const ValueId target, pop("container", kind));
-  if (kind == ValueKind::Dict && items.size() % 2 != 0)
-    return fail("dict", "keys and values in pairs",
-                absl::StrCat(items.size(), " items"));
-  std::vector<ValueId> &to = values[target].items;
-  to.insert(to.end(), items.begin(), items.end());
-  stack.push_back(target);
-  return absl::OkStatus();
-}
-
 // BINPERSID: ('storage', torch.XStorage, key, location, elements).
-absl::Status PickleMachine::persistentId() {
-  LLAMAC_ASSIGN_OR_RETURN(const ValueId id,
-                          pop("persistent id", ValueKind::Tuple));
+void PickleMachine::persistentId() {
+  const ValueId id = pop("persistent id", ValueKind::Tuple);
   const std::vector<ValueId> &items = values[id].items;
   static constexpr ValueKind kinds[] = {ValueKind::Text, ValueKind::Global,
                                         ValueKind::Text, ValueKind::Text,
                                         ValueKind::Int};
   if (items.size() != std::size(kinds))
-    return fail("persistent id", "5 items", absl::StrCat(items.size()));
+    return fail("persistent id", "5 items", items.size());
   for (size_t i = 0; i < std::size(kinds); ++i)
     if (values[items[i]].kind != kinds[i])
-      return fail(absl::StrCat("persistent id item ", i), kindName(kinds[i]),
-                  kindName(values[items[i]].kind));
+      return fail(absl::StrCat("persistent id item ", i),
+                  kindNames[static_cast<size_t>(kinds[i])], kindOf(items[i]));
   if (values[items[0]].text != "storage")
     return fail("persistent id", "\"storage\"",
                 quoteForMessage(values[items[0]].text));
@@ -299,77 +307,45 @@ absl::Status PickleMachine::persistentId() {
   if (!row.storage)
     return fail("storage class", "a BFloat16, Half or Float storage",
                 quoteForMessage(row.name));
-  const int64_t elements = values[items[4]].number;
-  if (elements < 0)
-    return fail("storage elements", "at least 0", absl::StrCat(elements));
-  storages.push_back(
-      {*row.storage, values[items[2]].text, static_cast<uint64_t>(elements)});
-  return push({.kind = ValueKind::Storage,
-               .number = static_cast<int64_t>(storages.size() - 1)});
-}
-
-absl::StatusOr<std::vector<uint64_t>>
-PickleMachine::sizes(ValueId tuple, absl::string_view field) const {
-  const Value &value = values[tuple];
-  if (value.kind != ValueKind::Tuple || value.items.size() > maxRank)
-    return fail(field, absl::StrCat("a tuple of at most ", maxRank, " sizes"),
-                kindName(value.kind));
-  std::vector<uint64_t> result;
-  for (ValueId item : value.items) {
-    if (values[item].kind != ValueKind::Int || values[item].number < 0)
-      return fail(field, "integers of at least 0",
-                  values[item].kind == ValueKind::Int
-                      ? absl::StrCat(values[item].number)
-                      : std::string(kindName(values[item].kind)));
-    result.push_back(static_cast<uint64_t>(values[item].number));
-  }
-  return result;
+  const uint64_t elements = size(items[4], "storage elements");
+  storages.push_back({*row.storage, values[items[2]].text, elements});
+  push({.kind = ValueKind::Storage,
+        .number = static_cast<int64_t>(storages.size() - 1)});
 }
 
 // _rebuild_tensor_v2(storage, first element, shape, strides, requires grad,
 // hooks[, metadata]).
-absl::Status
-PickleMachine::rebuildTensor(const std::vector<ValueId> &arguments) {
+void PickleMachine::rebuildTensor(const std::vector<ValueId> &arguments) {
   if (arguments.size() < 6 || arguments.size() > 7)
-    return fail("_rebuild_tensor_v2", "6 or 7 arguments",
-                absl::StrCat(arguments.size()));
-  const Value &storage = values[arguments[0]];
-  const Value &first = values[arguments[1]];
-  if (storage.kind != ValueKind::Storage)
-    return fail("tensor storage", "a storage", kindName(storage.kind));
-  if (first.kind != ValueKind::Int || first.number < 0)
-    return fail("tensor offset", "an integer of at least 0",
-                first.kind == ValueKind::Int
-                    ? absl::StrCat(first.number)
-                    : std::string(kindName(first.kind)));
+    return fail("_rebuild_tensor_v2", "6 or 7 arguments", arguments.size());
+  if (values[arguments[0]].kind != ValueKind::Storage)
+    return fail("tensor storage", "a storage", kindOf(arguments[0]));
+  const Storage &source =
+      storages[static_cast<size_t>(values[arguments[0]].number)];
   PickledTensor tensor;
-  LLAMAC_ASSIGN_OR_RETURN(tensor.shape, sizes(arguments[2], "tensor shape"));
-  LLAMAC_ASSIGN_OR_RETURN(std::vector<uint64_t> strides,
-                          sizes(arguments[3], "tensor strides"));
+  tensor.type = source.type;
+  tensor.storage = source.key;
+  tensor.storageElements = source.elements;
+  tensor.position = opcodeOffset;
+  tensor.firstElement = size(arguments[1], "tensor offset");
+  tensor.shape = sizes(arguments[2], "tensor shape");
+  const std::vector<uint64_t> strides = sizes(arguments[3], "tensor strides");
   if (strides.size() != tensor.shape.size())
-    return fail("tensor strides", absl::StrCat(tensor.shape.size()),
-                absl::StrCat(strides.size()));
+    return fail("tensor strides", tensor.shape.size(), strides.size());
   const std::optional<uint64_t> elements = checkedProduct(tensor.shape);
   if (!elements)
     return fail("tensor shape", "fewer than 2^63 elements",
-                absl::StrCat("[", absl::StrJoin(tensor.shape, ", "), "]"));
-  // The stride of a dimension of size 1 is never used and may be anything.
+                shapeText(tensor.shape));
+  tensor.elements = *elements;
+  // The stride of a dimension of size 1 is never used.
   uint64_t stride = 1;
   for (size_t i = tensor.shape.size(); *elements > 0 && i-- > 0;) {
     if (tensor.shape[i] != 1 && strides[i] != stride)
       return fail("tensor strides",
-                  absl::StrCat("contiguous rows of [",
-                               absl::StrJoin(tensor.shape, ", "), "]"),
-                  absl::StrCat("[", absl::StrJoin(strides, ", "), "]"));
+                  absl::StrCat("contiguous rows of ", shapeText(tensor.shape)),
+                  shapeText(strides));
     stride *= tensor.shape[i];
   }
-  const Storage &source = storages[static_cast<size_t>(storage.number)];
-  tensor.type = source.type;
-  tensor.storage = source.key;
-  tensor.storageElements = source.elements;
-  tensor.firstElement = static_cast<uint64_t>(first.number);
-  tensor.elements = *elements;
-  tensor.position = opcodeOffset;
   if (!isInside(tensor.firstElement, tensor.elements, source.elements))
     return fail(
         "tensor extent",
@@ -377,22 +353,21 @@ PickleMachine::rebuildTensor(const std::vector<ValueId> &arguments) {
                      " elements"),
         absl::StrCat(tensor.elements, " elements from ", tensor.firstElement));
   tensors.push_back(std::move(tensor));
-  return push({.kind = ValueKind::Tensor,
-               .number = static_cast<int64_t>(tensors.size() - 1)});
+  push({.kind = ValueKind::Tensor,
+        .number = static_cast<int64_t>(tensors.size() - 1)});
 }
 
-absl::Status PickleMachine::reduce() {
-  LLAMAC_ASSIGN_OR_RETURN(const ValueId tuple,
-                          pop("arguments", ValueKind::Tuple));
-  LLAMAC_ASSIGN_OR_RETURN(const ValueId callee,
-                          pop("callee", ValueKind::Global));
+void PickleMachine::reduce() {
+  const ValueId tuple = pop("arguments", ValueKind::Tuple);
+  const ValueId callee = pop("callee", ValueKind::Global);
+  if (!error.ok())
+    return;
   const std::vector<ValueId> arguments = values[tuple].items;
   const GlobalRow &row = globals[values[callee].number];
   switch (row.global) {
   case GlobalName::OrderedDict:
     if (!arguments.empty())
-      return fail("OrderedDict", "no arguments",
-                  absl::StrCat(arguments.size()));
+      return fail("OrderedDict", "no arguments", arguments.size());
     return push({.kind = ValueKind::Dict});
   case GlobalName::RebuildTensor:
     return rebuildTensor(arguments);
@@ -400,179 +375,122 @@ absl::Status PickleMachine::reduce() {
     if (arguments.size() != 3 || values[arguments[0]].kind != ValueKind::Tensor)
       return fail("_rebuild_parameter", "a tensor, a flag and hooks",
                   absl::StrCat(arguments.size(), " arguments"));
-    stack.push_back(arguments[0]);
-    return absl::OkStatus();
-  default:
+    return stack.push_back(arguments[0]);
+  case GlobalName::Storage:
     return fail("callee", "a rebuild function or OrderedDict",
                 quoteForMessage(row.name));
   }
 }
 
-// A state dict carries attributes (_metadata, versions of its modules), which
-// mean nothing here.
-absl::Status PickleMachine::build() {
-  LLAMAC_RETURN_IF_ERROR(pop("attributes", ValueKind::Dict).status());
-  LLAMAC_ASSIGN_OR_RETURN(const ValueId target,
-                          pop("object with attributes", ValueKind::Dict));
-  stack.push_back(target);
-  return absl::OkStatus();
-}
-
-// Reads the operand of one instruction and does it; false at STOP.
-absl::StatusOr<bool> PickleMachine::step(uint8_t opcode) {
-  const auto done = [](const absl::Status &status) -> absl::StatusOr<bool> {
-    if (!status.ok())
-      return status;
-    return true;
-  };
+void PickleMachine::step(uint8_t opcode) {
   switch (opcode) {
-  case 0x80: { // PROTO
-    LLAMAC_ASSIGN_OR_RETURN(const uint8_t version,
-                            cursor.read<uint8_t>("protocol"));
-    if (version < 2 || version > 5)
-      return fail("protocol", "2 to 5", absl::StrCat(version));
-    return true;
-  }
+  case 0x80: // PROTO
+    if (const auto version = read<uint8_t>("protocol");
+        version < 2 || version > 5)
+      fail("protocol", "2 to 5", version);
+    return;
   case 0x95: // FRAME
-    return done(cursor.read<uint64_t>("frame size").status());
+    read<uint64_t>("frame size");
+    return;
   case '.': // STOP
-    return false;
+    running = false;
+    return;
   case '(': // MARK
     marks.push_back(stack.size());
-    return true;
+    return;
   case '0': // POP
-    return done(pop("pop").status());
+    pop("pop");
+    return;
   case 'N': // NONE
-    return done(push({.kind = ValueKind::None}));
+    return push({.kind = ValueKind::None});
   case 0x88: // NEWTRUE
-    return done(push({.kind = ValueKind::Bool, .number = 1}));
   case 0x89: // NEWFALSE
-    return done(push({.kind = ValueKind::Bool}));
-  case 'K': { // BININT1
-    LLAMAC_ASSIGN_OR_RETURN(const uint8_t number,
-                            cursor.read<uint8_t>("integer"));
-    return done(pushInt(number));
-  }
-  case 'M': { // BININT2
-    LLAMAC_ASSIGN_OR_RETURN(const uint16_t number,
-                            cursor.read<uint16_t>("integer"));
-    return done(pushInt(number));
-  }
-  case 'J': { // BININT
-    LLAMAC_ASSIGN_OR_RETURN(const int32_t number,
-                            cursor.read<int32_t>("integer"));
-    return done(pushInt(number));
-  }
+    return push({.kind = ValueKind::Bool, .number = opcode == 0x88});
+  case 'K': // BININT1
+    return pushInt(read<uint8_t>("integer"));
+  case 'M': // BININT2
+    return pushInt(read<uint16_t>("integer"));
+  case 'J': // BININT
+    return pushInt(read<int32_t>("integer"));
   case 0x8a: // LONG1
-    return done(readLong());
+    return pushLong(read<uint8_t>("integer"));
   case 'G': // BINFLOAT
-    LLAMAC_RETURN_IF_ERROR(cursor.take(8, "float").status());
-    return done(push({.kind = ValueKind::Float}));
-  case 'X': { // BINUNICODE
-    LLAMAC_ASSIGN_OR_RETURN(const uint32_t size,
-                            cursor.read<uint32_t>("text size"));
-    return done(pushText(cursor.takeText(size, "text")));
-  }
-  case 0x8c: { // SHORT_BINUNICODE
-    LLAMAC_ASSIGN_OR_RETURN(const uint8_t size,
-                            cursor.read<uint8_t>("text size"));
-    return done(pushText(cursor.takeText(size, "text")));
-  }
-  case 0x8d: { // BINUNICODE8
-    LLAMAC_ASSIGN_OR_RETURN(const uint64_t size,
-                            cursor.read<uint64_t>("text size"));
-    return done(pushText(cursor.takeText(size, "text")));
-  }
+    read<uint64_t>("float");
+    return push({.kind = ValueKind::Float});
+  case 'X': // BINUNICODE
+    return pushText(read<uint32_t>("text size"));
+  case 0x8c: // SHORT_BINUNICODE
+    return pushText(read<uint8_t>("text size"));
+  case 0x8d: // BINUNICODE8
+    return pushText(read<uint64_t>("text size"));
   case ')': // EMPTY_TUPLE
-    return done(pushTuple(0));
+    return pushTuple(0);
   case 0x85: // TUPLE1
-    return done(pushTuple(1));
   case 0x86: // TUPLE2
-    return done(pushTuple(2));
   case 0x87: // TUPLE3
-    return done(pushTuple(3));
-  case 't': { // TUPLE
-    LLAMAC_ASSIGN_OR_RETURN(std::vector<ValueId> items, popToMark());
-    return done(push({.kind = ValueKind::Tuple, .items = std::move(items)}));
-  }
+    return pushTuple(opcode - 0x84);
+  case 't': // TUPLE
+    return push({.kind = ValueKind::Tuple, .items = popToMark()});
   case ']': // EMPTY_LIST
-    return done(push({.kind = ValueKind::List}));
-  case 'a': { // APPEND
-    LLAMAC_ASSIGN_OR_RETURN(const ValueId item, pop("list item"));
-    return done(append({item}, ValueKind::List));
-  }
-  case 'e': { // APPENDS
-    LLAMAC_ASSIGN_OR_RETURN(std::vector<ValueId> items, popToMark());
-    return done(append(std::move(items), ValueKind::List));
-  }
+    return push({.kind = ValueKind::List});
+  case 'a': // APPEND
+    return append({pop("list item")}, ValueKind::List);
+  case 'e': // APPENDS
+    return append(popToMark(), ValueKind::List);
   case '}': // EMPTY_DICT
-    return done(push({.kind = ValueKind::Dict}));
+    return push({.kind = ValueKind::Dict});
   case 's': { // SETITEM
-    LLAMAC_ASSIGN_OR_RETURN(const ValueId value, pop("dict value"));
-    LLAMAC_ASSIGN_OR_RETURN(const ValueId key, pop("dict key"));
-    return done(append({key, value}, ValueKind::Dict));
+    const ValueId value = pop("dict value");
+    return append({pop("dict key"), value}, ValueKind::Dict);
   }
-  case 'u': { // SETITEMS
-    LLAMAC_ASSIGN_OR_RETURN(std::vector<ValueId> items, popToMark());
-    return done(append(std::move(items), ValueKind::Dict));
-  }
-  case 'q': { // BINPUT
-    LLAMAC_ASSIGN_OR_RETURN(const uint8_t slot, cursor.read<uint8_t>("memo"));
-    return done(remember(slot));
-  }
-  case 'r': { // LONG_BINPUT
-    LLAMAC_ASSIGN_OR_RETURN(const uint32_t slot, cursor.read<uint32_t>("memo"));
-    return done(remember(slot));
-  }
+  case 'u': // SETITEMS
+    return append(popToMark(), ValueKind::Dict);
+  case 'q': // BINPUT
+    return remember(read<uint8_t>("memo"));
+  case 'r': // LONG_BINPUT
+    return remember(read<uint32_t>("memo"));
   case 0x94: // MEMOIZE
-    return done(remember(memo.size()));
-  case 'h': { // BINGET
-    LLAMAC_ASSIGN_OR_RETURN(const uint8_t slot, cursor.read<uint8_t>("memo"));
-    return done(recall(slot));
-  }
-  case 'j': { // LONG_BINGET
-    LLAMAC_ASSIGN_OR_RETURN(const uint32_t slot, cursor.read<uint32_t>("memo"));
-    return done(recall(slot));
-  }
+    return remember(memo.size());
+  case 'h': // BINGET
+    return recall(read<uint8_t>("memo"));
+  case 'j': // LONG_BINGET
+    return recall(read<uint32_t>("memo"));
   case 'c': { // GLOBAL
-    LLAMAC_ASSIGN_OR_RETURN(absl::string_view module, readLine());
-    LLAMAC_ASSIGN_OR_RETURN(absl::string_view name, readLine());
-    return done(pushGlobal(module, name));
+    const absl::string_view module = readLine();
+    return pushGlobal(module, readLine());
   }
   case 0x93: { // STACK_GLOBAL
-    LLAMAC_ASSIGN_OR_RETURN(const ValueId name, pop("name", ValueKind::Text));
-    LLAMAC_ASSIGN_OR_RETURN(const ValueId module,
-                            pop("module", ValueKind::Text));
-    return done(pushGlobal(values[module].text, values[name].text));
+    const ValueId name = pop("name", ValueKind::Text);
+    const ValueId module = pop("module", ValueKind::Text);
+    return pushGlobal(values[module].text, values[name].text);
   }
   case 'Q': // BINPERSID
-    return done(persistentId());
+    return persistentId();
   case 'R': // REDUCE
-    return done(reduce());
-  case 'b': // BUILD
-    return done(build());
+    return reduce();
+  case 'b': // BUILD: attributes (_metadata, versions) of a state dict.
+    pop("attributes", ValueKind::Dict);
+    return append({}, ValueKind::Dict); // Leaves the state dict, unchanged.
   default:
     return fail("pickle instruction", "one that builds plain data",
                 absl::StrCat("0x", absl::Hex(opcode, absl::kZeroPad2)));
   }
 }
 
-// The tensors of the dict at the top of the stack.
-absl::StatusOr<std::vector<PickledTensor>> PickleMachine::takeStateDict() {
-  LLAMAC_ASSIGN_OR_RETURN(const ValueId top,
-                          pop("state dict", ValueKind::Dict));
+// The tensors of the dict that is made of `items`.
+absl::StatusOr<std::vector<PickledTensor>>
+PickleMachine::takeStateDict(const std::vector<ValueId> &items) const {
   std::vector<PickledTensor> result;
   absl::flat_hash_set<absl::string_view> names;
-  const std::vector<ValueId> &items = values[top].items;
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
     const Value &key = values[items[i]];
     const Value &value = values[items[i + 1]];
     if (key.kind != ValueKind::Text)
       return malformed(file, key.position, "state dict key", "text",
-                       kindName(key.kind));
+                       kindOf(items[i]));
     if (value.kind != ValueKind::Tensor)
       return malformed(file, value.position, quoteForMessage(key.text),
-                       "a tensor", kindName(value.kind));
+                       "a tensor", kindOf(items[i + 1]));
     if (!names.insert(key.text).second)
       return malformed(file, key.position, "state dict key", "a name used once",
                        absl::StrCat("a second ", quoteForMessage(key.text)));
@@ -580,17 +498,6 @@ absl::StatusOr<std::vector<PickledTensor>> PickleMachine::takeStateDict() {
     result.back().name = key.text;
   }
   return result;
-}
-
-absl::StatusOr<std::vector<PickledTensor>> PickleMachine::run() {
-  bool running = true;
-  while (running) {
-    opcodeOffset = cursor.offset();
-    LLAMAC_ASSIGN_OR_RETURN(const uint8_t opcode,
-                            cursor.read<uint8_t>("pickle instruction"));
-    LLAMAC_ASSIGN_OR_RETURN(running, step(opcode));
-  }
-  return takeStateDict();
 }
 
 absl::StatusOr<std::vector<PickledTensor>>

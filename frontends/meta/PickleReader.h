@@ -11,7 +11,7 @@
 // build data, and knows six names, none of which is called:
 // collections.OrderedDict, torch._utils._rebuild_tensor_v2 and
 // _rebuild_parameter, torch.{BFloat16,Half,Float}Storage. The result is the
-// list of tensors of a state dict. Nothing falls back to anything else.
+// list of tensors of a state dict. There is no fallback.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,7 +19,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/CheckedMath.h"
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -69,17 +69,15 @@ static absl::StatusOr<Directory> findDirectory(const MappedFile &file) {
   // The end record has a comment of up to 65535 bytes after it.
   const uint64_t last = file.size() - endBytes;
   const uint64_t first = last - std::min<uint64_t>(last, 0xffff);
-  uint64_t end = last + 1;
-  for (uint64_t at = last + 1; at-- > first;) {
-    if (load<uint32_t>(file, at) == endSignature &&
-        load<uint16_t>(file, at + 20) == last - at) {
-      end = at;
-      break;
-    }
-  }
-  if (end > last)
-    return malformed(path, last, "zip end record", "one at the end",
-                     "no signature");
+  const auto isEnd = [&](uint64_t at) {
+    return load<uint32_t>(file, at) == endSignature &&
+           load<uint16_t>(file, at + 20) == last - at;
+  };
+  uint64_t end = last;
+  while (!isEnd(end))
+    if (end-- == first)
+      return malformed(path, last, "zip end record", "one at the end",
+                       "no signature");
 
   Directory directory;
   if (load<uint16_t>(file, end + 4) != 0 || load<uint16_t>(file, end + 6) != 0)
@@ -90,30 +88,18 @@ static absl::StatusOr<Directory> findDirectory(const MappedFile &file) {
   directory.offset = load<uint32_t>(file, end + 16);
   uint64_t limit = end;
 
+  constexpr uint64_t end64Bytes = 56;
   if (end >= locator64Bytes &&
       load<uint32_t>(file, end - locator64Bytes) == locator64Signature) {
     const uint64_t at = load<uint64_t>(file, end - locator64Bytes + 8);
-    ByteCursor cursor(
-        path,
-        file.span().subspan(std::min(at, end - locator64Bytes),
-                            end - locator64Bytes -
-                                std::min(at, end - locator64Bytes)),
-        at);
-    LLAMAC_ASSIGN_OR_RETURN(const uint32_t signature,
-                            cursor.read<uint32_t>("zip64 end record"));
-    if (signature != end64Signature)
-      return malformed(path, at, "zip64 end record", "its signature",
-                       absl::Hex(signature));
-    // Record size, versions and disks lie before the counts.
-    LLAMAC_RETURN_IF_ERROR(cursor.take(20, "zip64 end record").status());
-    LLAMAC_RETURN_IF_ERROR(
-        cursor.read<uint64_t>("zip64 entries on disk").status());
-    LLAMAC_ASSIGN_OR_RETURN(directory.entries,
-                            cursor.read<uint64_t>("zip64 entries"));
-    LLAMAC_ASSIGN_OR_RETURN(directory.size,
-                            cursor.read<uint64_t>("zip64 directory size"));
-    LLAMAC_ASSIGN_OR_RETURN(directory.offset,
-                            cursor.read<uint64_t>("zip64 directory offset"));
+    if (!isInside(at, end64Bytes, end - locator64Bytes) ||
+        load<uint32_t>(file, at) != end64Signature)
+      return malformed(path, at, "zip64 end record",
+                       absl::StrCat(end64Bytes, " bytes with its signature"),
+                       "none");
+    directory.entries = load<uint64_t>(file, at + 32);
+    directory.size = load<uint64_t>(file, at + 40);
+    directory.offset = load<uint64_t>(file, at + 48);
     limit = at;
   }
   if (!isInside(directory.offset, directory.size, limit))
@@ -149,9 +135,7 @@ static absl::Status checkName(const std::string &path, uint64_t offset,
 static absl::Status readZip64(const std::string &path, uint64_t offset,
                               absl::Span<const uint8_t> extra,
                               absl::Span<uint64_t *const> fields) {
-  const bool wanted = std::any_of(fields.begin(), fields.end(),
-                                  [](uint64_t *f) { return *f == zip64Field; });
-  if (!wanted)
+  if (absl::c_none_of(fields, [](uint64_t *f) { return *f == zip64Field; }))
     return absl::OkStatus();
   ByteCursor cursor(path, extra, offset);
   while (cursor.remaining() > 0) {
@@ -185,26 +169,23 @@ static absl::Status readLocalHeader(const MappedFile &file, uint64_t offset,
     return malformed(path, entry.record, "local header offset",
                      absl::StrCat("one before the directory at ", limit),
                      offset);
-  ByteCursor cursor(path, file.span().subspan(offset, limit - offset), offset);
-  LLAMAC_ASSIGN_OR_RETURN(const uint32_t signature,
-                          cursor.read<uint32_t>("local header"));
-  if (signature != localSignature)
+  if (load<uint32_t>(file, offset) != localSignature)
     return malformed(path, offset, "local header", "its signature",
-                     absl::Hex(signature));
+                     absl::Hex(load<uint32_t>(file, offset)));
   const uint16_t flags = load<uint16_t>(file, offset + 6);
   const uint16_t method = load<uint16_t>(file, offset + 8);
   const uint32_t crc = load<uint32_t>(file, offset + 14);
   uint64_t compressed = load<uint32_t>(file, offset + 18);
   uint64_t size = load<uint32_t>(file, offset + 22);
-  const uint16_t nameBytes = load<uint16_t>(file, offset + 26);
-  const uint16_t extraBytes = load<uint16_t>(file, offset + 28);
-  LLAMAC_RETURN_IF_ERROR(
-      cursor.take(localHeaderBytes - 4, "local header").status());
-  LLAMAC_ASSIGN_OR_RETURN(absl::string_view name,
-                          cursor.takeText(nameBytes, "local name"));
+  const uint64_t start = offset + localHeaderBytes;
+  ByteCursor cursor(path, file.span().subspan(start, limit - start), start);
+  LLAMAC_ASSIGN_OR_RETURN(
+      absl::string_view name,
+      cursor.takeText(load<uint16_t>(file, offset + 26), "local name"));
   const uint64_t extraAt = cursor.offset();
-  LLAMAC_ASSIGN_OR_RETURN(absl::Span<const uint8_t> extra,
-                          cursor.take(extraBytes, "local extra field"));
+  LLAMAC_ASSIGN_OR_RETURN(
+      absl::Span<const uint8_t> extra,
+      cursor.take(load<uint16_t>(file, offset + 28), "local extra field"));
   if (name != entry.name)
     return malformed(path, offset, "local name", quoteForMessage(entry.name),
                      quoteForMessage(name));
@@ -231,58 +212,56 @@ static absl::Status readLocalHeader(const MappedFile &file, uint64_t offset,
   return absl::OkStatus();
 }
 
-absl::StatusOr<ZipReader> ZipReader::open(std::shared_ptr<MappedFile> file) {
-  LLAMAC_ASSIGN_OR_RETURN(const Directory directory, findDirectory(*file));
-  const std::string &path = file->path();
+absl::StatusOr<ZipReader> ZipReader::open(const MappedFile &file) {
+  LLAMAC_ASSIGN_OR_RETURN(const Directory directory, findDirectory(file));
+  const std::string &path = file.path();
   ZipReader zip(file);
-  ByteCursor cursor(path,
-                    file->span().subspan(directory.offset, directory.size),
+  ByteCursor cursor(path, file.span().subspan(directory.offset, directory.size),
                     directory.offset);
   for (uint64_t i = 0; i < directory.entries; ++i) {
     const uint64_t at = cursor.offset();
     LLAMAC_RETURN_IF_ERROR(
         cursor.take(centralHeaderBytes, "directory record").status());
-    if (load<uint32_t>(*file, at) != centralSignature)
+    if (load<uint32_t>(file, at) != centralSignature)
       return malformed(path, at, "directory record", "its signature",
-                       absl::Hex(load<uint32_t>(*file, at)));
-    const uint16_t flags = load<uint16_t>(*file, at + 8);
-    const uint16_t method = load<uint16_t>(*file, at + 10);
+                       absl::Hex(load<uint32_t>(file, at)));
+    const uint16_t flags = load<uint16_t>(file, at + 8);
+    const uint16_t method = load<uint16_t>(file, at + 10);
     ZipEntry entry;
     entry.record = at;
-    entry.crc = load<uint32_t>(*file, at + 16);
-    uint64_t compressed = load<uint32_t>(*file, at + 20);
-    entry.size = load<uint32_t>(*file, at + 24);
-    uint64_t local = load<uint32_t>(*file, at + 42);
+    entry.crc = load<uint32_t>(file, at + 16);
+    uint64_t compressed = load<uint32_t>(file, at + 20);
+    entry.size = load<uint32_t>(file, at + 24);
+    uint64_t local = load<uint32_t>(file, at + 42);
     LLAMAC_ASSIGN_OR_RETURN(
         entry.name,
-        cursor.takeText(load<uint16_t>(*file, at + 28), "entry name"));
+        cursor.takeText(load<uint16_t>(file, at + 28), "entry name"));
     const uint64_t extraAt = cursor.offset();
     LLAMAC_ASSIGN_OR_RETURN(
         absl::Span<const uint8_t> extra,
-        cursor.take(load<uint16_t>(*file, at + 30), "extra field"));
+        cursor.take(load<uint16_t>(file, at + 30), "extra field"));
     LLAMAC_RETURN_IF_ERROR(
-        cursor.take(load<uint16_t>(*file, at + 32), "entry comment").status());
+        cursor.take(load<uint16_t>(file, at + 32), "entry comment").status());
 
     LLAMAC_RETURN_IF_ERROR(checkName(path, at, entry.name));
+    const std::string field = quoteForMessage(entry.name);
     if ((flags & encryptedFlags) != 0)
-      return malformed(path, at, quoteForMessage(entry.name),
-                       "an unencrypted entry",
+      return malformed(path, at, field, "an unencrypted entry",
                        absl::StrCat("flags ", absl::Hex(flags)));
     if (method != 0)
-      return malformed(path, at, quoteForMessage(entry.name),
-                       "a stored entry (method 0)",
+      return malformed(path, at, field, "a stored entry (method 0)",
                        absl::StrCat("method ", method));
     LLAMAC_RETURN_IF_ERROR(
         readZip64(path, extraAt, extra, {&entry.size, &compressed, &local}));
     if (compressed != entry.size)
-      return malformed(path, at, quoteForMessage(entry.name),
+      return malformed(path, at, field,
                        absl::StrCat("a stored size of ", entry.size),
                        compressed);
     LLAMAC_RETURN_IF_ERROR(
-        readLocalHeader(*file, local, directory.offset, entry));
+        readLocalHeader(file, local, directory.offset, entry));
     if (!zip.indices.emplace(entry.name, zip.list.size()).second)
       return malformed(path, at, "entry name", "a name used once",
-                       absl::StrCat("a second ", quoteForMessage(entry.name)));
+                       absl::StrCat("a second ", field));
     zip.list.push_back(entry);
   }
   if (cursor.remaining() != 0)
@@ -292,9 +271,9 @@ absl::StatusOr<ZipReader> ZipReader::open(std::shared_ptr<MappedFile> file) {
         absl::StrCat(cursor.remaining(), " bytes more"));
 
   std::vector<ZipEntry> byOffset = zip.list;
-  std::sort(
-      byOffset.begin(), byOffset.end(),
-      [](const ZipEntry &a, const ZipEntry &b) { return a.offset < b.offset; });
+  absl::c_sort(byOffset, [](const ZipEntry &a, const ZipEntry &b) {
+    return a.offset < b.offset;
+  });
   for (size_t i = 1; i < byOffset.size(); ++i) {
     const ZipEntry &before = byOffset[i - 1];
     const ZipEntry &after = byOffset[i];

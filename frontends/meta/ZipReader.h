@@ -25,7 +25,6 @@
 #include "absl/types/span.h"
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace llamac {
@@ -41,10 +40,10 @@ struct ZipEntry {
   uint64_t record = 0;    ///< Of the directory's record, for messages.
 };
 
-/// The checked directory of a zip file; names refer to the map of `file`.
+/// The checked directory of a zip file, which outlives it.
 class ZipReader {
 public:
-  static absl::StatusOr<ZipReader> open(std::shared_ptr<MappedFile> file);
+  static absl::StatusOr<ZipReader> open(const MappedFile &file);
 
   const MappedFile &file() const { return *mapped; }
   const std::vector<ZipEntry> &entries() const { return list; }
@@ -57,10 +56,9 @@ public:
   readChecked(const ZipEntry &entry) const;
 
 private:
-  explicit ZipReader(std::shared_ptr<MappedFile> file)
-      : mapped(std::move(file)) {}
+  explicit ZipReader(const MappedFile &file) : mapped(&file) {}
 
-  std::shared_ptr<MappedFile> mapped;
+  const MappedFile *mapped;
   std::vector<ZipEntry> list;
   absl::flat_hash_map<absl::string_view, size_t> indices;
 };

@@ -12,7 +12,6 @@
 #include "runtime/cpu/CpuProgram.h"
 #include "runtime/cpu/MachineLimits.h"
 #include "runtime/cpu/Topology.h"
-#include "runtime/device/HostMemory.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -59,40 +58,6 @@ absl::StatusOr<std::optional<DeviceLimits>> CpuDevice::measureLimits() {
   return DeviceLimits{.bandwidth = bandwidth,
                       .bandwidthOf = "a read",
                       .f32Operations = operations};
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::allocate(uint64_t size) {
-  return allocateHostMemory(size);
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>>
-CpuDevice::allocateDense(uint64_t size) {
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
-                          allocateHostMemory(size));
-  adviseLargePages(*buffer);
-  return buffer;
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>>
-CpuDevice::share(absl::Span<const uint8_t> bytes) {
-  // Kernels read weights only.
-  return std::make_unique<Buffer>(const_cast<uint8_t *>(bytes.data()),
-                                  bytes.size());
-}
-
-absl::Status CpuDevice::write(Buffer &buffer, uint64_t offset,
-                              absl::Span<const uint8_t> bytes) {
-  return writeHostMemory(buffer, offset, bytes);
-}
-
-absl::StatusOr<std::unique_ptr<Upload>> CpuDevice::newUpload(uint64_t) {
-  return newHostUpload();
-}
-
-absl::StatusOr<absl::Span<const uint8_t>>
-CpuDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
-                std::vector<uint8_t> &) {
-  return readHostMemory(buffer, offset, size);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>

@@ -11,7 +11,7 @@
 
 #include "runtime/cpu/IsaLevel.h"
 #include "runtime/cpu/ThreadPool.h"
-#include "runtime/device/Device.h"
+#include "runtime/device/HostMemory.h"
 
 #include <memory>
 #include <mutex>
@@ -30,7 +30,7 @@ struct CpuDeviceOptions {
 };
 
 /// Runs plans on the host. An address of this device is a pointer.
-class CpuDevice final : public Device {
+class CpuDevice final : public HostDevice {
 public:
   /// Errors: usage for a number of threads or a level that cannot be.
   static absl::StatusOr<std::shared_ptr<CpuDevice>>
@@ -46,22 +46,6 @@ public:
   std::string identity(const schema::PlanT &plan) const override;
   int threads() const override { return pool.size(); }
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
-  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
-  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
-  absl::StatusOr<std::unique_ptr<Buffer>>
-  allocateUnset(uint64_t size) override {
-    return allocateDense(size);
-  }
-  bool sharesInPlace() const override { return true; }
-  absl::StatusOr<std::unique_ptr<Buffer>>
-  share(absl::Span<const uint8_t> bytes) override;
-  absl::Status write(Buffer &buffer, uint64_t offset,
-                     absl::Span<const uint8_t> bytes) override;
-  absl::StatusOr<std::unique_ptr<Upload>>
-  newUpload(uint64_t pieceBytes) override;
-  absl::StatusOr<absl::Span<const uint8_t>>
-  read(const Buffer &buffer, uint64_t offset, uint64_t size,
-       std::vector<uint8_t> &staging) override;
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 

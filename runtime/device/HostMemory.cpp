@@ -73,13 +73,24 @@ absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size) {
   return std::make_unique<MappedBuffer>(memory, size);
 }
 
-void adviseLargePages(const Buffer &buffer) {
-  if (buffer.size() >= uint64_t{2} << 20)
-    madvise(buffer.address(), buffer.size(), MADV_HUGEPAGE);
+absl::StatusOr<std::unique_ptr<Buffer>>
+HostDevice::allocateDense(uint64_t size) {
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer, allocate(size));
+  // Advice only: small pages are as correct.
+  if (size >= uint64_t{2} << 20)
+    madvise(buffer->address(), size, MADV_HUGEPAGE);
+  return buffer;
 }
 
-absl::Status writeHostMemory(Buffer &buffer, uint64_t offset,
-                             absl::Span<const uint8_t> bytes) {
+absl::StatusOr<std::unique_ptr<Buffer>>
+HostDevice::share(absl::Span<const uint8_t> bytes) {
+  // Kernels read weights only.
+  return std::make_unique<Buffer>(const_cast<uint8_t *>(bytes.data()),
+                                  bytes.size());
+}
+
+absl::Status HostDevice::write(Buffer &buffer, uint64_t offset,
+                               absl::Span<const uint8_t> bytes) {
   LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, bytes.size()));
   if (!bytes.empty())
     std::memcpy(static_cast<uint8_t *>(buffer.address()) + offset, bytes.data(),
@@ -88,7 +99,8 @@ absl::Status writeHostMemory(Buffer &buffer, uint64_t offset,
 }
 
 absl::StatusOr<absl::Span<const uint8_t>>
-readHostMemory(const Buffer &buffer, uint64_t offset, uint64_t size) {
+HostDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
+                 std::vector<uint8_t> &) {
   LLAMAC_RETURN_IF_ERROR(checkInside(buffer, offset, size));
   return absl::Span<const uint8_t>(
       static_cast<const uint8_t *>(buffer.address()) + offset, size);

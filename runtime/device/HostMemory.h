@@ -23,19 +23,33 @@ namespace llamac {
 /// error with the system's reason.
 absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size);
 
-/// Asks for large pages under `buffer`: advice only, small ones are as correct.
-void adviseLargePages(const Buffer &buffer);
-
 /// Such memory is filled in place; `sent` is then told.
 std::unique_ptr<Upload>
 newHostUpload(std::function<void(absl::Span<uint8_t>)> sent = {});
 
-/// Device::write() and read() for such memory. Internal error for bytes
-/// outside of it.
-absl::Status writeHostMemory(Buffer &buffer, uint64_t offset,
-                             absl::Span<const uint8_t> bytes);
-absl::StatusOr<absl::Span<const uint8_t>>
-readHostMemory(const Buffer &buffer, uint64_t offset, uint64_t size);
+/// What all devices that run on the host's cores do alike.
+class HostDevice : public Device {
+public:
+  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override {
+    return allocateHostMemory(size);
+  }
+  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>>
+  allocateUnset(uint64_t size) override {
+    return allocateDense(size);
+  }
+  bool sharesInPlace() const override { return true; }
+  absl::StatusOr<std::unique_ptr<Buffer>>
+  share(absl::Span<const uint8_t> bytes) override;
+  absl::Status write(Buffer &buffer, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override;
+  absl::StatusOr<std::unique_ptr<Upload>> newUpload(uint64_t) override {
+    return newHostUpload();
+  }
+  absl::StatusOr<absl::Span<const uint8_t>>
+  read(const Buffer &buffer, uint64_t offset, uint64_t size,
+       std::vector<uint8_t> &staging) override;
+};
 
 } // namespace llamac
 

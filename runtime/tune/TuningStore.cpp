@@ -76,6 +76,19 @@ static std::string textOf(const Json &json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+/// Discarded when `text` is no JSON. Deeper values than those of an entry are
+/// left out: trees are copied and written by recursion, which hostile ones
+/// overflow.
+static Json parseTuning(absl::string_view text) {
+  constexpr int entryDepth = 4;
+  return Json::parse(
+      text.begin(), text.end(),
+      [](int depth, Json::parse_event_t, Json &) {
+        return depth <= entryDepth;
+      },
+      /*allow_exceptions=*/false);
+}
+
 static Json toJson(const TuningEntry &entry) {
   Json row = Json::object();
   for (const auto &[name, text] : texts)
@@ -133,9 +146,7 @@ absl::StatusOr<std::vector<TuningEntry>> importTuning(const std::string &file) {
   if (mapped->size() > limit)
     return badFileError(absl::StrCat(file, ": expected at most ", limit,
                                      " bytes, got ", mapped->size()));
-  const absl::Span<const uint8_t> bytes = mapped->span();
-  const Json root = Json::parse(bytes.begin(), bytes.end(), nullptr,
-                                /*allow_exceptions=*/false);
+  const Json root = parseTuning(mapped->text());
   const Json *format = find(root, "format"), *rows = find(root, "entries");
   if (!format || *format != "llamac-tuning")
     return wrong(file + ": format", "llamac-tuning", format);
@@ -311,9 +322,8 @@ TuningStore::entries(const std::string &device, const std::string &generator) {
   std::vector<TuningEntry> all;
   Statement select(database.get(), selectEntries, {device, generator});
   while (select.nextRow()) {
-    const Json value = Json::parse(select.text(0), nullptr,
-                                   /*allow_exceptions=*/false);
-    LLAMAC_ASSIGN_OR_RETURN(all.emplace_back(), fromJson(path + ": ", value));
+    LLAMAC_ASSIGN_OR_RETURN(all.emplace_back(),
+                            fromJson(path + ": ", parseTuning(select.text(0))));
     all.back().imported = !select.text(1).empty();
   }
   if (select.result() != SQLITE_OK)

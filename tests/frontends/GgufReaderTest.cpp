@@ -102,7 +102,7 @@ TEST(GgufReader, GivesValuesOfEveryType) {
   const auto opened = GgufReader::open(file);
   ASSERT_TRUE(opened.ok()) << opened.status();
   const GgufReader &gguf = **opened;
-  const auto number = [&](const char *key) { return **gguf.getInt(key); };
+  const auto number = [&](const char *key) { return **gguf.optionalInt(key); };
   EXPECT_EQ(number("u8"), 200);
   EXPECT_EQ(number("i8"), -3);
   EXPECT_EQ(number("u16"), 60000);
@@ -111,26 +111,26 @@ TEST(GgufReader, GivesValuesOfEveryType) {
   EXPECT_EQ(number("i32"), -70000);
   EXPECT_EQ(number("u64"), int64_t{1} << 40);
   EXPECT_EQ(number("i64"), -5);
-  EXPECT_EQ(**gguf.getFloat("f32"), 0.5);
-  EXPECT_EQ(**gguf.getFloat("f64"), 0.1);
-  EXPECT_EQ(**gguf.getBool("bool"), true);
-  EXPECT_EQ(**gguf.getString("text"), "hello");
-  EXPECT_THAT(*gguf.getStrings("texts"), ElementsAre("a", "", "bc"));
-  EXPECT_THAT(*gguf.getInts("ints"), ElementsAre(7, -1));
-  EXPECT_THAT(*gguf.getFloats("floats"), ElementsAre(2.5F));
-  EXPECT_EQ(*gguf.getInt("none"), std::nullopt);
-  EXPECT_TRUE(gguf.getStrings("none")->empty());
+  EXPECT_EQ(**gguf.optionalNumber("f32"), 0.5);
+  EXPECT_EQ(**gguf.optionalNumber("f64"), 0.1);
+  EXPECT_EQ(**gguf.optionalBool("bool"), true);
+  EXPECT_EQ(**gguf.optionalString("text"), "hello");
+  EXPECT_THAT(*gguf.strings("texts"), ElementsAre("a", "", "bc"));
+  EXPECT_THAT(*gguf.ints("ints"), ElementsAre(7, -1));
+  EXPECT_THAT(*gguf.floats("floats"), ElementsAre(2.5F));
+  EXPECT_EQ(*gguf.optionalInt("none"), std::nullopt);
+  EXPECT_TRUE(gguf.strings("none")->empty());
 
-  expectRefused(gguf.getInt("text").status(), ExitCode::BadFile, file->path(),
-                {"text", "an integer", "string"});
-  expectRefused(gguf.getStrings("ints").status(), ExitCode::BadFile,
-                file->path(), {"ints", "array of strings", "2 int32"});
-  expectRefused(gguf.getString("texts").status(), ExitCode::BadFile,
+  expectRefused(gguf.optionalInt("text").status(), ExitCode::BadFile,
+                file->path(), {"text", "an integer", "string"});
+  expectRefused(gguf.strings("ints").status(), ExitCode::BadFile, file->path(),
+                {"ints", "array of strings", "2 int32"});
+  expectRefused(gguf.optionalString("texts").status(), ExitCode::BadFile,
                 file->path(), {"texts", "a string", "array of 3 string"});
-  expectRefused(gguf.getFloat("u8").status(), ExitCode::BadFile, file->path(),
-                {"u8", "a float"});
-  expectRefused(gguf.getBool("u8").status(), ExitCode::BadFile, file->path(),
-                {"u8", "a bool"});
+  expectRefused(gguf.optionalNumber("u8").status(), ExitCode::BadFile,
+                file->path(), {"u8", "a float"});
+  expectRefused(gguf.optionalBool("u8").status(), ExitCode::BadFile,
+                file->path(), {"u8", "a bool"});
 }
 
 TEST(GgufReader, GivesTensorsInPlace) {
@@ -146,14 +146,11 @@ TEST(GgufReader, GivesTensorsInPlace) {
                   .alignment = 8}));
     const auto gguf = GgufReader::open(file);
     ASSERT_TRUE(gguf.ok()) << gguf.status();
-    const GgufTensor *b = (*gguf)->findTensor("b");
-    EXPECT_EQ(b->rows, 2);
-    EXPECT_EQ(b->cols, 4);
-    EXPECT_EQ(b->rank, 2);
+    const StoredTensor *b = (*gguf)->findTensor("b");
+    EXPECT_THAT(b->shape, ElementsAre(2, 4));
     EXPECT_EQ(file->text().substr(b->offset, b->size), std::string(32, 'b'));
-    const GgufTensor *a = (*gguf)->findTensor("a");
-    EXPECT_EQ(a->rows, 1);
-    EXPECT_EQ(a->cols, 10);
+    const StoredTensor *a = (*gguf)->findTensor("a");
+    EXPECT_THAT(a->shape, ElementsAre(10));
     EXPECT_EQ(file->text().substr(a->offset, a->size), std::string(40, 'a'));
   }
 }
@@ -327,7 +324,7 @@ TEST(GgufReader, SurvivesEveryFlippedBit) {
       ASSERT_NE(exitCode(gguf.status()), ExitCode::Internal);
       continue;
     }
-    for (const GgufTensor &tensor : (*gguf)->tensors())
+    for (const StoredTensor &tensor : (*gguf)->tensors())
       ASSERT_TRUE(file->slice(tensor.offset, tensor.size).ok());
   }
 }

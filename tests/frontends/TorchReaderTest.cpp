@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/meta/TorchReader.h"
-
+#include "frontends/TensorFiles.h"
 #include "frontends/meta/PickleReader.h"
 #include "frontends/meta/ZipReader.h"
 #include "tests/runtime/io/TestFiles.h"
@@ -32,10 +31,10 @@ static std::string torchFile(const std::string &pickle) {
 TEST(TorchReader, GivesTensorsInPlace) {
   TestDirectory directory;
   const auto file = directory.map("good.pth", torchFile(stateDict({})));
-  const auto tensors = readTorchFile(file);
+  const auto tensors = readTorchFile(*file);
   ASSERT_TRUE(tensors.ok()) << tensors.status();
   ASSERT_EQ(tensors->size(), 1U);
-  const TorchTensor &tensor = tensors->front();
+  const StoredTensor &tensor = tensors->front();
   EXPECT_EQ(tensor.name, "w");
   EXPECT_EQ(tensor.type, DataType::F32);
   EXPECT_THAT(tensor.shape, ElementsAre(2, 3));
@@ -50,7 +49,7 @@ TEST(TorchReader, TakesPartsOfAStorageAndPlainDicts) {
                                          .strides = pickleTuple({99, 1})});
   const auto file = directory.map(
       "part.pth", torchFile("\x80\x02}(" + pickleText("w") + item + "u."));
-  const auto tensors = readTorchFile(file);
+  const auto tensors = readTorchFile(*file);
   ASSERT_TRUE(tensors.ok()) << tensors.status();
   EXPECT_EQ(tensors->front().size, 16U);
   EXPECT_EQ(file->text().substr(tensors->front().offset - 8, 24),
@@ -95,7 +94,7 @@ TEST(ZipReader, TakesZip64AndDataDescriptors) {
                                         .size = 0xffffffff,
                                         .extra = extra}},
                                       {.comment = "a comment"}));
-  const auto zip = ZipReader::open(file);
+  const auto zip = ZipReader::open(*file);
   ASSERT_TRUE(zip.ok()) << zip.status();
   const auto bytes = zip->readChecked(*zip->find("b"));
   ASSERT_TRUE(bytes.ok()) << bytes.status();
@@ -119,7 +118,7 @@ class TorchReaderRefuses : public testing::TestWithParam<BadTorchFile> {};
 TEST_P(TorchReaderRefuses, File) {
   TestDirectory directory;
   const auto file = directory.map("bad.pth", GetParam().bytes);
-  expectRefused(readTorchFile(file).status(), GetParam().exit, file->path(),
+  expectRefused(readTorchFile(*file).status(), GetParam().exit, file->path(),
                 GetParam().pieces);
 }
 
@@ -396,7 +395,7 @@ TEST(TorchReader, RefusesEveryTruncation) {
   const std::string whole = torchFile(stateDict({}));
   for (size_t size = 0; size < whole.size(); ++size) {
     const auto file = directory.map("cut.pth", whole.substr(0, size));
-    const absl::Status status = readTorchFile(file).status();
+    const absl::Status status = readTorchFile(*file).status();
     ASSERT_EQ(exitCode(status), ExitCode::BadFile) << size << " bytes";
   }
 }
@@ -409,12 +408,12 @@ TEST(TorchReader, SurvivesEveryFlippedBit) {
     std::string broken = whole;
     broken[bit / 8] = static_cast<char>(broken[bit / 8] ^ (1 << (bit % 8)));
     const auto file = directory.map("flip.pth", broken);
-    const auto tensors = readTorchFile(file);
+    const auto tensors = readTorchFile(*file);
     if (!tensors.ok()) {
       ASSERT_NE(exitCode(tensors.status()), ExitCode::Internal);
       continue;
     }
-    for (const TorchTensor &tensor : *tensors)
+    for (const StoredTensor &tensor : *tensors)
       ASSERT_TRUE(file->slice(tensor.offset, tensor.size).ok());
   }
 }

@@ -1,9 +1,9 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Model directories that are broken, lying or not supported.
+"""Model directories that are malformed or not supported.
 
-Each case spoils a good model in one way. The refusal has exit code 3 (bad file)
+Each case changes a good model in one way. The refusal has exit code 3 (bad file)
 or 4 (not supported) and is one line that names the file, the field, what was
 expected and what was found.
 """
@@ -99,7 +99,7 @@ class BadMeta(MalformedCase):
                 self.edit_json(os.path.join(model, "params.json"), change)
                 self.refused(model, *pieces, exit_code=exit_code)
 
-    def test_params_that_are_no_json(self):
+    def test_invalid_json(self):
         for text, piece in (("", "JSON"), ("[]", "root"), ("{", "JSON"), ("[" * 100000, "nesting"),
                             ('{"dim": 64, "dim": 64}', "used once")):
             with self.subTest(text[:20]):
@@ -333,7 +333,7 @@ class BadPaths(MalformedCase):
         os.makedirs(self.path("empty"))
         self.refused(self.path("empty"), "expected params.json", "got 0 consolidated", form=False)
 
-    def test_two_files_of_which_none_is_said_to_be_the_model(self):
+    def test_two_gguf_files(self):
         os.makedirs(self.path("two"))
         stored, _ = quantise(WEIGHTS, "F16")
         for name in ("a.gguf", "b.gguf"):
@@ -345,7 +345,7 @@ class BadPaths(MalformedCase):
             f.write("hello")
         self.refused(self.path("notes.txt"), "another file", form=False)
 
-    def test_a_configuration_of_nothing_known(self):
+    def test_unknown_configuration(self):
         with open(self.path("x.json"), "w") as f:
             f.write('{"n_embd": 768}')
         result = support.run([DUMP, self.path("x.json"), "--config"])

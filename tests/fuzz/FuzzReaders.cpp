@@ -16,14 +16,14 @@
 
 #include "frontends/Checkpoint.h"
 #include "frontends/JsonReader.h"
+#include "frontends/TensorFiles.h"
 #include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
-#include "frontends/huggingface/SafetensorsReader.h"
 #include "frontends/meta/PickleReader.h"
-#include "frontends/meta/TorchReader.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/tune/TuningStore.h"
 #include "tests/TemporaryFolder.h"
 #include "tests/frontends/tokenizer/SentencePieceTraining.h"
 #include "tests/frontends/tokenizer/TokenizerFixtures.h"
@@ -109,11 +109,11 @@ void gguf(Bytes bytes) {
     return;
   checkExtents(*file, (*reader)->tensors());
   for (const GgufValue &value : (*reader)->values()) {
-    check((*reader)->getInt(value.key).status());
-    check((*reader)->getString(value.key).status());
-    check((*reader)->getStrings(value.key).status());
-    check((*reader)->getInts(value.key).status());
-    check((*reader)->getFloats(value.key).status());
+    check((*reader)->optionalInt(value.key).status());
+    check((*reader)->optionalString(value.key).status());
+    check((*reader)->strings(value.key).status());
+    check((*reader)->ints(value.key).status());
+    check((*reader)->floats(value.key).status());
   }
   check(openCheckpoint(file->path()).status());
 }
@@ -127,7 +127,7 @@ void safetensors(Bytes bytes) {
 
 void torch(Bytes bytes) {
   const auto file = mapped("fuzz.pth", bytes);
-  const auto tensors = readTorchFile(file);
+  const auto tensors = readTorchFile(*file);
   if (check(tensors.status()))
     checkExtents(*file, *tensors);
 }
@@ -227,6 +227,33 @@ void planManifest(Bytes bytes) {
 }
 
 //===----------------------------------------------------------------------===//
+// Tunings
+//===----------------------------------------------------------------------===//
+
+/// The path of an unused database: its journals would be read with it.
+std::string tuningPath() {
+  for (const char *suffix : {"", "-journal", "-wal", "-shm", ".lock"})
+    std::remove(pathOf(std::string("tuning.db") + suffix).c_str());
+  return pathOf("tuning.db");
+}
+
+/// A database, or the JSON of an export.
+void tuning(Bytes bytes) {
+  const auto imported = importTuning(asFile("tuning.json", bytes));
+  if (check(imported.status())) {
+    const std::string copy = pathOf("copy.json");
+    check(exportTuning(*imported, copy));
+    const auto again = importTuning(copy);
+    require(again.ok() && *again == *imported, "an export that reads back");
+  }
+  const std::string path = tuningPath();
+  writeBytes(path, std::string(bytes));
+  const auto store = TuningStore::openExisting(path);
+  if (check(store.status()) && *store)
+    check((*store)->entries().status());
+}
+
+//===----------------------------------------------------------------------===//
 // The list
 //===----------------------------------------------------------------------===//
 
@@ -267,6 +294,27 @@ Seeds manifests() {
                   builder.GetSize())};
 }
 
+Seeds tunings() {
+  TuningEntry measured = {.device = "cpu",
+                          .generator = "0123",
+                          .kernel = "gemv",
+                          .config = "rows=4",
+                          .seconds = 1e-6,
+                          .defaultSeconds = 2e-6};
+  TuningEntry imported = measured;
+  imported.kernel = "gemm";
+  imported.imported = true;
+  const std::string path = tuningPath(), json = pathOf("tuning.json");
+  {
+    const auto store = TuningStore::open(path, [](absl::string_view) {});
+    require(store.ok() && (*store)->keep({measured, imported}).ok(),
+            "a database");
+  }
+  require(exportTuning({measured, imported}, json).ok(), "an export");
+  return {std::string((*MappedFile::open(path))->text()),
+          std::string((*MappedFile::open(json))->text())};
+}
+
 struct Reader {
   const char *name;
   void (*run)(Bytes);
@@ -288,6 +336,7 @@ const Reader readers[] = {
     {"tokenizer-json", tokenizerJson, tokenizerJsons},
     {"tokenizer-model", tokenizerModel, tokenizerModels},
     {"torch", torch, none},
+    {"tuning", tuning, tunings},
 };
 
 const Reader *chosen() {

@@ -2,7 +2,7 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the tokenizer tests share: running tokenize_tool, and Llama 3's names;
-what they lack is as in tests/e2e/support.py."""
+missing files are handled as in tests/e2e/support.py."""
 
 import importlib
 import os
@@ -14,8 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import support
 
-# Lines of corpus.py, of text and of bytes that are none: each kind of line is
-# among the first few.
+# The number of lines of text and of invalid UTF-8 from corpus.py; the first few
+# have every kind.
 LINES, BROKEN = support.by_tier((3000, 500), (12000, 2000))
 
 TOOL = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "tokenize_tool")

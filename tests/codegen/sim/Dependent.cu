@@ -64,7 +64,7 @@ CHAIN(readBeforeTheWait) {
   out[i] = a[i] + (bug ? early : b[i]) + weights[i];
 }
 
-/// Of the launch ahead of the one ahead, which may be at work just as well.
+/// Reads what the launch before the previous one writes, which may run too.
 CHAIN(readOfTheFirst) {
   float early = 0;
   if constexpr (bug)
@@ -131,8 +131,8 @@ CHAIN(asyncCopyBeforeTheWait) {
   out[i] = a[i] + tile[threadIdx.x] + weights[i];
 }
 
-/// What one thread waited for another need not see, and a block that nobody
-/// waits in lets the next launch go on too early.
+/// A wait of one thread is not seen by the others, and a block without waits
+/// lets the next launch run too early.
 CHAIN(oneThreadWaits) {
   if (!bug || threadIdx.x == 0)
     gridDependencyWait();

@@ -26,7 +26,7 @@ namespace {
 struct Chain {
   const char *name;
   const char *error; ///< What the checked simulator says.
-  /// What the fast one does, where a block begins ahead of one launch only.
+  /// What the fast one does, where a prologue runs before one launch only.
   enum { WrongValues, Error, Nothing } fast;
 };
 
@@ -168,8 +168,8 @@ INSTANTIATE_TEST_SUITE_P(Sim, DependentLaunches, testing::ValuesIn(chains),
                            return std::string(info.param.name);
                          });
 
-/// A launch that waits for everything ends the chain: what was written ahead of
-/// it may be read early behind it.
+/// A launch that is not dependent ends the chain: prologues after it may read
+/// what was written before it.
 TEST(DependentLaunchesEnd, AtALaunchThatIsNotDependent) {
   for (const SimOptions &options : schedules(true)) {
     SCOPED_TRACE(describe(options));

@@ -66,23 +66,23 @@ TEST_F(SimDeviceTest, RunsOnWhatTheHostWrote) {
   EXPECT_EQ(pair[1], 2.0F);
 }
 
-TEST_F(SimDeviceTest, BytesThatNobodyWroteAreFoundByName) {
+TEST_F(SimDeviceTest, UninitialisedReadsNameTheBuffer) {
   ASSERT_TRUE(device.write(*a, 0, bytesOf(ones).first(400)).ok());
   const absl::Status status = add(*out);
   EXPECT_EQ(exitCode(status), ExitCode::Device);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("uninitialised: reads 4 bytes of 'the left' at byte "
-                        "400 of 1200, which nobody has written"));
+                        "400 of 1200, which was never written"));
 }
 
-TEST_F(SimDeviceTest, WhatAStepLeavesIsNothingToTheNext) {
+TEST_F(SimDeviceTest, TheArenaIsUninitialisedAtEachStep) {
   ASSERT_TRUE(device.write(*a, 0, bytesOf(ones)).ok());
   ASSERT_TRUE(add(*a).ok());
   ASSERT_TRUE(add(*a).ok());
   EXPECT_THAT(
       std::string(
           add(*a, {static_cast<uint8_t *>(a->address()), a->size()}).message()),
-      HasSubstr("of 'the left' at byte 0 of 1200, which nobody has written"));
+      HasSubstr("of 'the left' at byte 0 of 1200, which was never written"));
 }
 
 TEST_F(SimDeviceTest, SharedMemoryIsReadOnly) {
@@ -91,7 +91,7 @@ TEST_F(SimDeviceTest, SharedMemoryIsReadOnly) {
   EXPECT_THAT(std::string(add(*b).message()), HasSubstr("'a weight'"));
 }
 
-TEST_F(SimDeviceTest, MemoryThatIsGoneIsOutOfBounds) {
+TEST_F(SimDeviceTest, FreedMemoryIsOutOfBounds) {
   ASSERT_TRUE(device.write(*a, 0, bytesOf(ones)).ok());
   const std::unique_ptr<Buffer> gone =
       std::make_unique<Buffer>(out->address(), out->size());

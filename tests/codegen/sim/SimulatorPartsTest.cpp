@@ -73,11 +73,11 @@ static sim::KnowledgeRef knowing(sim::ClockVector own) {
   return knowledge;
 }
 
-TEST(SimClocks, ThreadsThatMeetKnowAllThatEachKnew) {
-  sim::Meeting meeting;
-  meeting.add(knowing({0, 0, 5}), 0, 3);
-  meeting.add(knowing({1, 0, 2}), 1, 7);
-  EXPECT_EQ(meeting.end()->own, (sim::ClockVector{3, 7, 5}));
+TEST(SimClocks, ThreadsAtABarrierKnowAllThatEachKnew) {
+  sim::BarrierClocks clocks;
+  clocks.add(knowing({0, 0, 5}), 0, 3);
+  clocks.add(knowing({1, 0, 2}), 1, 7);
+  EXPECT_EQ(clocks.end()->own, (sim::ClockVector{3, 7, 5}));
 }
 
 TEST(SimClocks, KnowledgeReachesOtherBlocksByBlock) {
@@ -210,7 +210,7 @@ static std::string errorOf(const std::string &object) {
           .message());
 }
 
-TEST(SimModule, RefusesWhatIsNoModule) {
+TEST(SimModule, RefusesOtherFiles) {
   const std::string trailer(simTrailer);
   EXPECT_THAT(errorOf(""), HasSubstr("expected kernels compiled for the sim"));
   EXPECT_THAT(errorOf("no trailer at its end"),

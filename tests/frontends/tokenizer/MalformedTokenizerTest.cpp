@@ -1,4 +1,4 @@
-//===- MalformedTokenizerTest.cpp - Tokenizer files that lie --------------===//
+//===- MalformedTokenizerTest.cpp - Malformed tokenizer files -------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

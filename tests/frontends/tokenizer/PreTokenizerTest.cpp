@@ -150,11 +150,12 @@ TEST(PreTokenizer, SmolLMTakesNumbersOutFirst) {
   const Expression number(R"(\p{N})");
   const Expression expression(gpt2Expression);
   for (const std::string &text : randomTexts()) {
-    std::vector<std::string> wanted;
+    std::vector<std::string> expected;
     for (const std::string &part : number.split(text))
       for (const std::string &word : expression.split(part))
-        wanted.push_back(word);
-    ASSERT_THAT(words(PreTokenizerKind::SmolLM, text), ElementsAreArray(wanted))
+        expected.push_back(word);
+    ASSERT_THAT(words(PreTokenizerKind::SmolLM, text),
+                ElementsAreArray(expected))
         << text;
   }
 }

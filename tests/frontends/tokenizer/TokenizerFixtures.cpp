@@ -124,15 +124,13 @@ GgufFixture::GgufFixture() : tokens(spelledTokens()), merges(spelledMerges()) {
 }
 
 GgufVocabulary GgufFixture::vocabulary() const {
-  tokenViews.assign(tokens.begin(), tokens.end());
-  mergeViews.assign(merges.begin(), merges.end());
   GgufVocabulary out;
   out.file = "model.gguf";
   out.model = model;
   out.pre = pre;
-  out.tokens = tokenViews;
+  out.tokens.assign(tokens.begin(), tokens.end());
   out.types = types;
-  out.merges = mergeViews;
+  out.merges.assign(merges.begin(), merges.end());
   out.scores = scores;
   out.bosId = bosId;
   out.eosId = eosId;

@@ -53,10 +53,6 @@ struct GgufFixture {
   std::optional<int64_t> bosId = 265;
   std::optional<int64_t> eosId = 266;
   std::optional<bool> addBos;
-
-private:
-  mutable std::vector<absl::string_view> tokenViews;
-  mutable std::vector<absl::string_view> mergeViews;
 };
 
 /// A vocabulary of scored pieces: <unk>, <s>, </s>, the bytes <0x00> to

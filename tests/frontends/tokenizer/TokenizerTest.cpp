@@ -72,12 +72,12 @@ TEST(BytePair, ShortAndLongWordsMergeAlike) {
   // 200 pieces go through the heap, 10 through the search of all pairs.
   for (int pieces : {10, 200}) {
     std::string text;
-    std::vector<int32_t> wanted;
+    std::vector<int32_t> expected;
     for (int i = 0; i < pieces; ++i) {
       text += "abcab";
-      wanted.insert(wanted.end(), {257, 256});
+      expected.insert(expected.end(), {257, 256});
     }
-    EXPECT_EQ(encode(*tiktoken(), text), wanted) << pieces;
+    EXPECT_EQ(encode(*tiktoken(), text), expected) << pieces;
   }
 }
 
@@ -104,7 +104,7 @@ TEST(BytePair, BytesThatAreNotUtf8KeepTheirTokens) {
   EXPECT_THAT(encode(*tiktoken(), "\xFF\x80z"), ElementsAre(0xFF, 0x80, 'z'));
 }
 
-TEST(BytePair, GgufMergesOfWhatIsNoTokenNeverHappen) {
+TEST(BytePair, GgufSkipsMergesOfUnknownTokens) {
   const GgufFixture whole;
   GgufFixture fixture;
   fixture.merges.push_back("zz b");
@@ -116,7 +116,7 @@ TEST(BytePair, GgufEncodesBytesThatAreNotUtf8AsReplacementCharacters) {
   EXPECT_THAT(encode(*gguf({}), "\xFFz"), ElementsAre(0xEF, 0xBF, 0xBD, 'z'));
 }
 
-TEST(BytePair, ABytesWithoutTokenIsLeftOutOrUnknown) {
+TEST(BytePair, AByteWithoutTokenIsSkippedOrUnknown) {
   nlohmann::json json = huggingFaceJson();
   json["model"]["vocab"].erase(spell("\x01"));
   EXPECT_THAT(encode(*huggingFace(json), "a\x01"
@@ -176,7 +176,7 @@ TEST(SpecialTokens, AddedWordsAreAlwaysRecognised) {
   EXPECT_EQ(encode(*tokenizer, "<|start|>").size(), 9u);
 }
 
-TEST(SpecialTokens, TheLongestOfThoseThatBeginTogetherWins) {
+TEST(SpecialTokens, TheLongestMatchWins) {
   const SpecialTokens tokens({{"<a>", 1}, {"<a><b>", 2}, {"<a><c>", 3}});
   const auto match = tokens.find("x<a><b>", 0);
   ASSERT_TRUE(match.has_value());
@@ -223,7 +223,7 @@ TEST(SpecialTokens, BeginOfSequenceGoesFirstWhereAsked) {
   EXPECT_EQ(exitCode(ids.status()), ExitCode::Usage);
 }
 
-TEST(SpecialTokens, TemplateOfTokenizerJsonSaysWhetherTheModelIsUsedToIt) {
+TEST(SpecialTokens, TemplateOfTokenizerJsonSetsAddBos) {
   EXPECT_TRUE(huggingFace(huggingFaceJson())->vocabulary().flags().addBos);
   EXPECT_FALSE(huggingFace(huggingFaceJson(), R"({"add_bos_token": false})")
                    ->vocabulary()
@@ -270,7 +270,7 @@ TEST(Decode, RefusesIdsOutsideTheVocabulary) {
   }
 }
 
-TEST(Decode, NothingIsNothing) {
+TEST(Decode, EmptyTextHasNoIds) {
   EXPECT_THAT(encode(*tiktoken(), ""), IsEmpty());
   EXPECT_EQ(decode(*tiktoken(), {}), "");
 }

@@ -102,6 +102,8 @@ TEST(TuningStoreTest, AnImportThatIsWrongSaysWhere) {
       {"1e-6", "1e999", "format: expected llamac-tuning, got none"},
       {"\"d\"", std::string(100000, '['), "format: expected llamac-tuning"},
       {"g\", \"v", "h\", \"v", "got \"llamac-tuninh\""},
+      {"\"llamac-tuning\"", std::string(100000, '[') + std::string(100000, ']'),
+       "format: expected llamac-tuning, got [[["},
       {": 2,", ": 1,", "version: expected 2, got 1", ExitCode::Unsupported},
       {"\"entries\"", "\"rows\"", "entries: expected an array, got none"},
       {"[{", "[3,{", "entries[0].device: expected a text"},

@@ -1,4 +1,4 @@
-//===- PlantedHopper.cu - Bugs of tensor copies and wgmma -------*- C++ -*-===//
+//===- SeededBugsHopper.cu - Bugs of tensor copies, wgmma ----- -*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As Planted.cu, for what sm_90a has: two kernels, whose template parameter
+// As SeededBugs.cu, for what sm_90a has: two kernels, whose template parameter
 // says what is wrong with them. A warp copies tiles of `in` into a ring of
 // stages; four others multiply them, in the second one what another warp has
 // made of them. `map` is of `in` as bfloat16, rows of 64 (128 bytes, swizzled)
@@ -258,7 +258,7 @@ LLAMAC_DEVICE void unpackRing(float *out, const TensorMap &map, int rows) {
   }
 }
 
-#define PLANTED(name, bug, cluster)                                            \
+#define SEEDED(name, bug, cluster)                                            \
   extern "C" __global__ void __launch_bounds__(256)                            \
       name##Bug(float *out, const float *in, uint32_t *flags,                  \
                 LLAMAC_TENSOR_MAP(map), int rows) {                            \
@@ -270,7 +270,7 @@ LLAMAC_DEVICE void unpackRing(float *out, const TensorMap &map, int rows) {
     productRing<Bug::None, cluster>(out, map, rows);                           \
   }
 
-#define PLANTED_UNPACKING(name, bug)                                           \
+#define SEEDED_UNPACKING(name, bug)                                           \
   extern "C" __global__ void __launch_bounds__(256)                            \
       name##Bug(float *out, const float *in, uint32_t *flags,                  \
                 LLAMAC_TENSOR_MAP(map), int rows) {                            \
@@ -282,28 +282,28 @@ LLAMAC_DEVICE void unpackRing(float *out, const TensorMap &map, int rows) {
     unpackRing<Bug::None>(out, map, rows);                                     \
   }
 
-PLANTED(missingProductFence, Bug::MissingFence, 1)
-PLANTED(fenceBeforeChange, Bug::FenceBeforeChange, 1)
-PLANTED(sumsReadEarly, Bug::SumsReadEarly, 1)
-PLANTED(sumsWrittenEarly, Bug::SumsWrittenEarly, 1)
-PLANTED(operandsChangedEarly, Bug::OperandsChangedEarly, 1)
-PLANTED(stageFreedEarly, Bug::StageFreedEarly, 1)
-PLANTED(wrongParity, Bug::WrongParity, 1)
-PLANTED(tooFewBytes, Bug::TooFewBytes, 1)
-PLANTED(tooManyBytes, Bug::TooManyBytes, 1)
-PLANTED(noSwizzle, Bug::NoSwizzle, 1)
-PLANTED(wrongStride, Bug::WrongStride, 1)
-PLANTED(otherOperand, Bug::OtherOperand, 1)
-PLANTED(startInsidePattern, Bug::StartInsidePattern, 1)
-PLANTED(productNotAwaited, Bug::ProductNotAwaited, 1)
-PLANTED(missingTensorWait, Bug::MissingWait, 1)
-PLANTED(misalignedStage, Bug::MisalignedStage, 1)
-PLANTED(noClusterSync, Bug::NoClusterSync, 2)
-PLANTED(freedHereOnly, Bug::FreedHereOnly, 2)
-PLANTED(endsEarly, Bug::EndsEarly, 2)
-PLANTED(oneBlockWaits, Bug::OneBlockWaits, 2)
-PLANTED_UNPACKING(unpackedWithoutFence, Bug::UnpackedWithoutFence)
-PLANTED_UNPACKING(fenceBeforeUnpacking, Bug::FenceBeforeUnpacking)
-PLANTED_UNPACKING(oneLaneFences, Bug::OneLaneFences)
-PLANTED_UNPACKING(packedFreedEarly, Bug::PackedFreedEarly)
-PLANTED_UNPACKING(operandFreedEarly, Bug::OperandFreedEarly)
+SEEDED(missingProductFence, Bug::MissingFence, 1)
+SEEDED(fenceBeforeChange, Bug::FenceBeforeChange, 1)
+SEEDED(sumsReadEarly, Bug::SumsReadEarly, 1)
+SEEDED(sumsWrittenEarly, Bug::SumsWrittenEarly, 1)
+SEEDED(operandsChangedEarly, Bug::OperandsChangedEarly, 1)
+SEEDED(stageFreedEarly, Bug::StageFreedEarly, 1)
+SEEDED(wrongParity, Bug::WrongParity, 1)
+SEEDED(tooFewBytes, Bug::TooFewBytes, 1)
+SEEDED(tooManyBytes, Bug::TooManyBytes, 1)
+SEEDED(noSwizzle, Bug::NoSwizzle, 1)
+SEEDED(wrongStride, Bug::WrongStride, 1)
+SEEDED(otherOperand, Bug::OtherOperand, 1)
+SEEDED(startInsidePattern, Bug::StartInsidePattern, 1)
+SEEDED(productNotAwaited, Bug::ProductNotAwaited, 1)
+SEEDED(missingTensorWait, Bug::MissingWait, 1)
+SEEDED(misalignedStage, Bug::MisalignedStage, 1)
+SEEDED(noClusterSync, Bug::NoClusterSync, 2)
+SEEDED(freedHereOnly, Bug::FreedHereOnly, 2)
+SEEDED(endsEarly, Bug::EndsEarly, 2)
+SEEDED(oneBlockWaits, Bug::OneBlockWaits, 2)
+SEEDED_UNPACKING(unpackedWithoutFence, Bug::UnpackedWithoutFence)
+SEEDED_UNPACKING(fenceBeforeUnpacking, Bug::FenceBeforeUnpacking)
+SEEDED_UNPACKING(oneLaneFences, Bug::OneLaneFences)
+SEEDED_UNPACKING(packedFreedEarly, Bug::PackedFreedEarly)
+SEEDED_UNPACKING(operandFreedEarly, Bug::OperandFreedEarly)

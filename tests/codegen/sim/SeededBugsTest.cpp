@@ -1,4 +1,4 @@
-//===- PlantedBugsTest.cpp - The simulator finds what is wrong ------------===//
+//===- SeededBugsTest.cpp - The simulator finds seeded bugs ---------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each kernel of Planted.cu and PlantedHopper.cu with its bug: the checker
-// names the kind and a line that the source marks. And without: it runs clean
-// and gives the right values. This is what keeps the checker honest.
+// Each kernel of SeededBugs.cu and SeededBugsHopper.cu with its bug: the
+// checker names the kind and a line that the source marks. And without: it runs
+// clean and gives the right values. This is what keeps the checker honest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,11 +65,11 @@ static float laneBits(const std::vector<float> &, int i) {
   return static_cast<float>(i);
 }
 
-struct Planted {
+struct SeededBug {
   const char *name;
   /// What the error may start with, separated by '|'; empty: it shows as wrong
-  /// values. A thread that comes too early may meet bytes that nobody wrote
-  /// yet, or a copy under way, before it meets a race.
+  /// values. A thread that is early may find uninitialised bytes or a
+  /// copy under way before it finds a race.
   const char *kinds;
   Expected expected;
   uint32_t blocks = 1;
@@ -77,13 +77,15 @@ struct Planted {
   int rows = 64;    ///< Floats of `in`, and `rows` of the launch.
   int outputs = 64; ///< Floats of `out`.
   uint32_t sharedBytes = 0;
-  const char *file = "Planted.cu";
+  const char *file = "SeededBugs.cu";
   uint32_t cluster = 1;
 };
 
-static void PrintTo(const Planted &test, std::ostream *os) { *os << test.name; }
+static void PrintTo(const SeededBug &test, std::ostream *os) {
+  *os << test.name;
+}
 
-/// The sums of rows of all tiles; see PlantedHopper.cu.
+/// The sums of rows of all tiles; see SeededBugsHopper.cu.
 static float productsOfTiles(const std::vector<float> &in, int i) {
   const int m = i % 4096 / 64, n = i % 64;
   float sum = 0;
@@ -93,8 +95,8 @@ static float productsOfTiles(const std::vector<float> &in, int i) {
   return static_cast<float>(m % 5) * sum + static_cast<float>(in.size() / 2048);
 }
 
-static Planted hopper(const char *name, const char *kinds,
-                      uint32_t cluster = 1) {
+static SeededBug hopper(const char *name, const char *kinds,
+                        uint32_t cluster = 1) {
   const int tiles = 5;
   return {name,
           kinds,
@@ -104,11 +106,11 @@ static Planted hopper(const char *name, const char *kinds,
           tiles * 2048,
           static_cast<int>(cluster) * 4096,
           32768,
-          "PlantedHopper.cu",
+          "SeededBugsHopper.cu",
           cluster};
 }
 
-static const Planted planted[] = {
+static const SeededBug seededBugs[] = {
     {"missingBarrier", "race|uninitialised", mirrored},
     {"earlyReuse", "race", mirrored, 1, 64, 192, 192},
     {"divergentBarrier", "divergent barrier", copied},
@@ -185,7 +187,7 @@ static const Planted planted[] = {
 };
 
 /// Runs one kernel on small integers; they are exact in every format.
-static absl::Status run(const Planted &test, const std::string &suffix,
+static absl::Status run(const SeededBug &test, const std::string &suffix,
                         const SimOptions &options, std::vector<float> &in,
                         std::vector<float> &out) {
   in.resize(static_cast<size_t>(test.rows));
@@ -196,7 +198,7 @@ static absl::Status run(const Planted &test, const std::string &suffix,
   std::vector<uint32_t> flags(16);
   // Boxes of 32 rows of 64 elements of two bytes, swizzled.
   SimTensorMap map;
-  if (test.file == std::string("PlantedHopper.cu")) {
+  if (test.file == std::string("SeededBugsHopper.cu")) {
     const absl::Status encoded = encodeSimTensorMap(
         in.data(), {2, 64, in.size() / 32, 128, 64, 32, 128}, map);
     if (!encoded.ok())
@@ -220,7 +222,7 @@ static absl::Status run(const Planted &test, const std::string &suffix,
   return simulator.run(testModule(test.file, options.checked), launch);
 }
 
-static bool hasRightValues(const Planted &test, const std::vector<float> &in,
+static bool hasRightValues(const SeededBug &test, const std::vector<float> &in,
                            const std::vector<float> &out) {
   for (int i = 0; i < test.outputs; ++i)
     if (out[i] != test.expected(in, i))
@@ -266,10 +268,10 @@ static std::set<std::string> markedPlaces(const std::string &name,
   return places;
 }
 
-class PlantedBugs : public testing::TestWithParam<Planted> {};
+class SeededBugs : public testing::TestWithParam<SeededBug> {};
 
-TEST_P(PlantedBugs, AreCaughtAndNamed) {
-  const Planted &test = GetParam();
+TEST_P(SeededBugs, AreCaughtAndNamed) {
+  const SeededBug &test = GetParam();
   std::vector<float> in, out;
   for (const SimOptions &options : testSchedules(true)) {
     SCOPED_TRACE(describe(options));
@@ -300,8 +302,8 @@ TEST_P(PlantedBugs, AreCaughtAndNamed) {
   }
 }
 
-TEST_P(PlantedBugs, RunCleanWhenRepaired) {
-  const Planted &test = GetParam();
+TEST_P(SeededBugs, RunCleanWhenRepaired) {
+  const SeededBug &test = GetParam();
   std::vector<float> in, out;
   for (const bool checked : {false, true})
     for (const SimOptions &options : testSchedules(checked)) {
@@ -312,7 +314,7 @@ TEST_P(PlantedBugs, RunCleanWhenRepaired) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sim, PlantedBugs, testing::ValuesIn(planted),
+INSTANTIATE_TEST_SUITE_P(Sim, SeededBugs, testing::ValuesIn(seededBugs),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });

@@ -1,4 +1,4 @@
-//===- Planted.cu - Kernels with one bug each -------------------*- C++ -*-===//
+//===- SeededBugs.cu - Kernels with one bug each -------------- -*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -18,7 +18,7 @@
 
 using namespace llamac;
 
-#define PLANTED(name)                                                          \
+#define SEEDED(name)                                                          \
   extern "C" __global__ void name##Bug(float *out, const float *in,            \
                                        uint32_t *flags, int rows) {            \
     name<true>(out, in, flags, rows);                                          \
@@ -50,7 +50,7 @@ KERNEL(missingBarrier) {
     syncThreads();
   out[t] = tile[63 - t]; // caught
 }
-PLANTED(missingBarrier)
+SEEDED(missingBarrier)
 
 KERNEL(earlyReuse) {
   LLAMAC_SHARED(tile, float[64]);
@@ -63,7 +63,7 @@ KERNEL(earlyReuse) {
       syncThreads();
   }
 }
-PLANTED(earlyReuse)
+SEEDED(earlyReuse)
 
 KERNEL(divergentBarrier) {
   LLAMAC_SHARED(tile, float[64]);
@@ -73,7 +73,7 @@ KERNEL(divergentBarrier) {
     syncThreads(); // caught
   out[t] = tile[t];
 }
-PLANTED(divergentBarrier)
+SEEDED(divergentBarrier)
 
 KERNEL(barrierInBothBranches) {
   LLAMAC_SHARED(tile, float[64]);
@@ -92,7 +92,7 @@ KERNEL(barrierInBothBranches) {
     out[t] = tile[63 - t];
   }
 }
-PLANTED(barrierInBothBranches)
+SEEDED(barrierInBothBranches)
 
 KERNEL(wrongBarrierCount) {
   LLAMAC_SHARED(tile, float[64]);
@@ -101,7 +101,7 @@ KERNEL(wrongBarrierCount) {
   barrierSync(1, bug ? 96 : 64); // caught
   out[t] = tile[63 - t];
 }
-PLANTED(wrongBarrierCount)
+SEEDED(wrongBarrierCount)
 
 // One warp makes a tile, the other one uses it.
 KERNEL(doubleArrival) {
@@ -117,7 +117,7 @@ KERNEL(doubleArrival) {
     out[t - 32] = tile[63 - t];
   }
 }
-PLANTED(doubleArrival)
+SEEDED(doubleArrival)
 
 KERNEL(wrongBarrier) {
   LLAMAC_SHARED(tile, float[64]);
@@ -126,7 +126,7 @@ KERNEL(wrongBarrier) {
   barrierSync(bug ? 1 + warpIndex() : 1, bug ? 32 : 64);
   out[t] = tile[63 - t]; // caught
 }
-PLANTED(wrongBarrier)
+SEEDED(wrongBarrier)
 
 //===----------------------------------------------------------------------===//
 // Warps
@@ -139,7 +139,7 @@ KERNEL(divergentShuffle) {
     value = shuffleXor(value, 1); // caught
   out[t] = value;
 }
-PLANTED(divergentShuffle)
+SEEDED(divergentShuffle)
 
 KERNEL(shuffleFromOutside) {
   const int t = threadIdx.x;
@@ -148,7 +148,7 @@ KERNEL(shuffleFromOutside) {
   else
     out[t] = in[t];
 }
-PLANTED(shuffleFromOutside)
+SEEDED(shuffleFromOutside)
 
 KERNEL(missingSyncWarp) {
   LLAMAC_SHARED(tile, float[64]);
@@ -158,9 +158,9 @@ KERNEL(missingSyncWarp) {
     syncWarp();
   out[t] = tile[t ^ 1]; // caught
 }
-PLANTED(missingSyncWarp)
+SEEDED(missingSyncWarp)
 
-// A shuffle makes lanes meet but orders no memory.
+// A shuffle synchronises lanes but orders no memory.
 KERNEL(shuffleAsFence) {
   LLAMAC_SHARED(tile, float[64]);
   const int t = threadIdx.x;
@@ -170,7 +170,7 @@ KERNEL(shuffleAsFence) {
     syncWarp();
   out[t] = tile[other]; // caught
 }
-PLANTED(shuffleAsFence)
+SEEDED(shuffleAsFence)
 
 // 16 x 16 times 16 x 8, row by row, then bytes out of order.
 KERNEL(wrongFragment) {
@@ -192,7 +192,7 @@ KERNEL(wrongFragment) {
   for (int i = 0; i < 4; ++i)
     out[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
 }
-PLANTED(wrongFragment)
+SEEDED(wrongFragment)
 
 KERNEL(fragmentOfUnwrittenRows) {
   LLAMAC_SHARED(tile, Aligned16<uint32_t[8][4]>);
@@ -204,7 +204,7 @@ KERNEL(fragmentOfUnwrittenRows) {
   ldmatrix(fragment, tile.words[lane % 8]); // caught
   out[lane] = fragment[0];
 }
-PLANTED(fragmentOfUnwrittenRows)
+SEEDED(fragmentOfUnwrittenRows)
 
 //===----------------------------------------------------------------------===//
 // Bounds and first contents
@@ -217,7 +217,7 @@ KERNEL(sharedReadBeyond) {
   syncThreads();
   out[t] = tile[bug ? t + 1 : 63 - t]; // caught
 }
-PLANTED(sharedReadBeyond)
+SEEDED(sharedReadBeyond)
 
 KERNEL(sharedWriteBeyond) {
   LLAMAC_SHARED_DYNAMIC(bytes);
@@ -227,21 +227,21 @@ KERNEL(sharedWriteBeyond) {
   syncThreads();
   out[t] = tile[63 - t];
 }
-PLANTED(sharedWriteBeyond)
+SEEDED(sharedWriteBeyond)
 
 KERNEL(globalReadBeyond) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < rows)
     out[i] = in[bug ? i + 1 : i]; // caught
 }
-PLANTED(globalReadBeyond)
+SEEDED(globalReadBeyond)
 
 KERNEL(globalWriteBeyond) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (bug || i < rows)
     out[i] = i; // caught
 }
-PLANTED(globalWriteBeyond)
+SEEDED(globalWriteBeyond)
 
 // A loop over tiles that runs once too often when the last one is whole.
 KERNEL(offByOneTile) {
@@ -250,7 +250,7 @@ KERNEL(offByOneTile) {
   for (int tile = 0; tile < tiles; ++tile)
     out[tile * 64 + t] = in[tile * 64 + t]; // caught
 }
-PLANTED(offByOneTile)
+SEEDED(offByOneTile)
 
 KERNEL(sharedUninitialised) {
   LLAMAC_SHARED(sums, float[64]);
@@ -260,7 +260,7 @@ KERNEL(sharedUninitialised) {
   sums[t] += in[t]; // caught
   out[t] = sums[t];
 }
-PLANTED(sharedUninitialised)
+SEEDED(sharedUninitialised)
 
 KERNEL(globalUninitialised) {
   const int t = threadIdx.x;
@@ -268,14 +268,14 @@ KERNEL(globalUninitialised) {
     out[t] = 0;
   out[t] += in[t]; // caught
 }
-PLANTED(globalUninitialised)
+SEEDED(globalUninitialised)
 
 KERNEL(writeToInput) {
   const int t = threadIdx.x;
   float *to = bug ? const_cast<float *>(in) : out;
   to[t] = t; // caught
 }
-PLANTED(writeToInput)
+SEEDED(writeToInput)
 
 //===----------------------------------------------------------------------===//
 // Blocks
@@ -286,7 +286,7 @@ KERNEL(crossBlockWrite) {
   const int i = blockIdx.x * blockDim.x + t;
   out[bug ? t : i] = in[i]; // caught
 }
-PLANTED(crossBlockWrite)
+SEEDED(crossBlockWrite)
 
 KERNEL(plainCounter) {
   if (threadIdx.x == 0) {
@@ -297,17 +297,17 @@ KERNEL(plainCounter) {
   }
   out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
-PLANTED(plainCounter)
+SEEDED(plainCounter)
 
 /// Counts the values of `in`, and gives each value its count.
-template <typename Add, typename Meet>
+template <typename Add, typename Barrier>
 LLAMAC_DEVICE void histogram(float *out, const float *in, bool clear, Add add,
-                             Meet meet) {
+                             Barrier barrier) {
   LLAMAC_SHARED(counts, uint32_t[32]);
   const int t = threadIdx.x;
   if (clear && t < 32)
     counts[t] = 0; // caught by histogramClearedLate
-  meet();
+  barrier();
   add(&counts[static_cast<int>(in[t]) + 11]);
   syncThreads();
   out[t] = static_cast<float>(counts[static_cast<int>(in[t]) + 11]);
@@ -324,7 +324,7 @@ KERNEL(plainHistogram) {
       },
       syncThreads);
 }
-PLANTED(plainHistogram)
+SEEDED(plainHistogram)
 
 KERNEL(histogramNotCleared) {
   histogram(
@@ -332,7 +332,7 @@ KERNEL(histogramNotCleared) {
       [](uint32_t *count) { atomicAddShared(count, 1); }, // caught
       syncThreads);
 }
-PLANTED(histogramNotCleared)
+SEEDED(histogramNotCleared)
 
 KERNEL(histogramClearedLate) {
   histogram(
@@ -343,7 +343,7 @@ KERNEL(histogramClearedLate) {
           syncThreads();
       });
 }
-PLANTED(histogramClearedLate)
+SEEDED(histogramClearedLate)
 
 KERNEL(histogramReadEarly) {
   LLAMAC_SHARED(count, uint32_t);
@@ -356,7 +356,7 @@ KERNEL(histogramReadEarly) {
     syncThreads();
   out[t] = t == 0 && count > 64 ? 0 : in[t]; // caught
 }
-PLANTED(histogramReadEarly)
+SEEDED(histogramReadEarly)
 
 KERNEL(sharedAtomicOnGlobal) {
   LLAMAC_SHARED(count, uint32_t);
@@ -366,7 +366,7 @@ KERNEL(sharedAtomicOnGlobal) {
   atomicAddShared(bug ? flags : &count, 1); // caught
   out[threadIdx.x] = in[threadIdx.x];
 }
-PLANTED(sharedAtomicOnGlobal)
+SEEDED(sharedAtomicOnGlobal)
 
 /// The last of the blocks adds up what all have written.
 template <typename Arrive>
@@ -394,7 +394,7 @@ KERNEL(lastArriverWithoutFence) {
     return bug ? atomicAddRelaxed(flags, 1) : atomicAddAcqRel(flags, 1);
   });
 }
-PLANTED(lastArriverWithoutFence)
+SEEDED(lastArriverWithoutFence)
 
 KERNEL(lastArriverWithFence) {
   lastArriver(out, in, rows, true, [&] {
@@ -405,12 +405,12 @@ KERNEL(lastArriverWithFence) {
     return before;
   });
 }
-PLANTED(lastArriverWithFence)
+SEEDED(lastArriverWithFence)
 
 KERNEL(lastArriverWithoutBarrier) {
   lastArriver(out, in, rows, !bug, [&] { return atomicAddAcqRel(flags, 1); });
 }
-PLANTED(lastArriverWithoutBarrier)
+SEEDED(lastArriverWithoutBarrier)
 
 KERNEL(readOnlyLoadOfOutput) {
   const int t = threadIdx.x;
@@ -424,7 +424,7 @@ KERNEL(readOnlyLoadOfOutput) {
   syncThreads();
   out[t] = value;
 }
-PLANTED(readOnlyLoadOfOutput)
+SEEDED(readOnlyLoadOfOutput)
 
 //===----------------------------------------------------------------------===//
 // Asynchronous copies
@@ -440,7 +440,7 @@ KERNEL(missingCopyWait) {
   syncThreads();
   out[t] = tile[63 - t]; // caught
 }
-PLANTED(missingCopyWait)
+SEEDED(missingCopyWait)
 
 KERNEL(missingCommit) {
   LLAMAC_SHARED(tile, float[64]);
@@ -452,7 +452,7 @@ KERNEL(missingCommit) {
   syncThreads();
   out[t] = tile[63 - t]; // caught
 }
-PLANTED(missingCommit)
+SEEDED(missingCommit)
 
 /// Two stages: tile i + 1 is under way while tile i is used.
 template <int pending, bool barrierAtEnd>
@@ -475,10 +475,10 @@ LLAMAC_DEVICE void pipeline(float *out, const float *in, int rows) {
 }
 
 KERNEL(wrongWaitGroup) { pipeline<bug ? 2 : 1, true>(out, in, rows); }
-PLANTED(wrongWaitGroup)
+SEEDED(wrongWaitGroup)
 
 KERNEL(earlyRelease) { pipeline<1, !bug>(out, in, rows); }
-PLANTED(earlyRelease)
+SEEDED(earlyRelease)
 
 KERNEL(missingBarrierAfterCopy) {
   LLAMAC_SHARED(tile, float[64]);
@@ -490,7 +490,7 @@ KERNEL(missingBarrierAfterCopy) {
     syncThreads();
   out[t] = tile[63 - t]; // caught
 }
-PLANTED(missingBarrierAfterCopy)
+SEEDED(missingBarrierAfterCopy)
 
 KERNEL(misalignedCopy) {
   LLAMAC_SHARED(tile, Aligned16<float[64]>);
@@ -502,7 +502,7 @@ KERNEL(misalignedCopy) {
   syncThreads();
   out[t] = t < 60 ? tile.words[t] : 0;
 }
-PLANTED(misalignedCopy)
+SEEDED(misalignedCopy)
 
 KERNEL(misalignedLoad) {
   const int t = threadIdx.x;
@@ -515,7 +515,7 @@ KERNEL(misalignedLoad) {
     out[t] = 0;
   }
 }
-PLANTED(misalignedLoad)
+SEEDED(misalignedLoad)
 
 KERNEL(misalignedSharedStore) {
   LLAMAC_SHARED(tile, Aligned16<float[64]>);
@@ -529,7 +529,7 @@ KERNEL(misalignedSharedStore) {
   syncThreads();
   out[t] = t < 60 ? tile.words[t] : 0;
 }
-PLANTED(misalignedSharedStore)
+SEEDED(misalignedSharedStore)
 
 KERNEL(copyBeyondInput) {
   LLAMAC_SHARED(tile, float[64]);
@@ -542,7 +542,7 @@ KERNEL(copyBeyondInput) {
   if (i < rows)
     out[i] = tile[t];
 }
-PLANTED(copyBeyondInput)
+SEEDED(copyBeyondInput)
 
 //===----------------------------------------------------------------------===//
 // Barriers in shared memory
@@ -583,16 +583,16 @@ LLAMAC_DEVICE void ring(float *out, const float *in, int rows) {
 }
 
 KERNEL(wrongPhase) { ring<bug, true, true, true>(out, in, rows); }
-PLANTED(wrongPhase)
+SEEDED(wrongPhase)
 
 KERNEL(missingExpect) { ring<0, !bug, true, true>(out, in, rows); }
-PLANTED(missingExpect)
+SEEDED(missingExpect)
 
 KERNEL(stageNotReleased) { ring<0, true, !bug, true>(out, in, rows); }
-PLANTED(stageNotReleased)
+SEEDED(stageNotReleased)
 
 KERNEL(barrierNotSetUp) { ring<0, true, true, !bug>(out, in, rows); }
-PLANTED(barrierNotSetUp)
+SEEDED(barrierNotSetUp)
 
 KERNEL(arrivalsTooFew) {
   LLAMAC_SHARED(barrier, uint64_t);
@@ -604,4 +604,4 @@ KERNEL(arrivalsTooFew) {
   mbarrierArrive(&barrier);
   mbarrierWait(&barrier, 0); // caught
 }
-PLANTED(arrivalsTooFew)
+SEEDED(arrivalsTooFew)

@@ -1,4 +1,4 @@
-//===- Meetings.cpp - Warp collectives and barriers -----------------------===//
+//===- Collectives.cpp - Warp collectives and barriers --------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -20,39 +20,25 @@
 namespace llamac::sim {
 
 const char *warpOpName(WarpOp op) {
-  switch (op) {
-  case WarpOp::Sync:
-    return "syncWarp";
-  case WarpOp::Shuffle:
-    return "a shuffle";
-  case WarpOp::Ballot:
-    return "a ballot";
-  case WarpOp::Reduce:
-    return "a reduction";
-  case WarpOp::LoadMatrix:
-    return "ldmatrix";
-  case WarpOp::Mma:
-    return "mma";
-  case WarpOp::WgmmaWait:
-    return "wgmmaWait";
-  }
-  return "";
+  static constexpr const char *names[] = {
+      "syncWarp", "a shuffle", "a ballot", "a reduction",
+      "ldmatrix", "mma",       "wgmmaWait"};
+  return names[static_cast<size_t>(op)];
 }
 
 //===----------------------------------------------------------------------===//
 // Warps: the last lane computes for all
 //===----------------------------------------------------------------------===//
 
-void Group::meetWarp(WarpArguments &arguments, const void *site) {
+uint32_t Group::runCollective(WarpArguments arguments) {
   Thread &self = *running;
   Block &block = *self.block;
   const uint32_t bit = 1u << self.lane();
   if (!(arguments.mask & bit))
-    fail(site, absl::StrFormat("divergent warp collective: lane %u comes to "
-                               "%s of lanes 0x%08x",
-                               self.lane(), warpOpName(arguments.op),
-                               arguments.mask));
-  self.site = site;
+    fail(absl::StrFormat("divergent warp collective: lane %u comes to "
+                         "%s of lanes 0x%08x",
+                         self.lane(), warpOpName(arguments.op),
+                         arguments.mask));
   self.arguments = &arguments;
   // A block's last warp may have fewer lanes.
   const size_t inWarp = std::min<size_t>(
@@ -71,8 +57,8 @@ void Group::meetWarp(WarpArguments &arguments, const void *site) {
   }
   if (!complete) {
     waiting |= bit;
-    stopRunning(self, State::InWarp, site);
-    return;
+    stopRunning(State::InWarp);
+    return arguments.value;
   }
   computeWarp(self, mask);
   for (uint32_t lane = 0; lane < inWarp; ++lane)
@@ -81,7 +67,8 @@ void Group::meetWarp(WarpArguments &arguments, const void *site) {
   waiting &= ~mask;
   idleRounds = 0;
   if (launch.options.schedule == SimSchedule::Random)
-    stopRunning(self, State::Ready, site);
+    stopRunning(State::Ready);
+  return arguments.value;
 }
 
 /// The lane whose value a shuffle gives lane `lane`.
@@ -117,59 +104,42 @@ static uint32_t reduced(int kind, uint32_t a, uint32_t b) {
   }
 }
 
-/// Element `index` of 16 bits of a fragment's words, as float.
-static float element16(int kind, const uint32_t *words, int index) {
-  const auto bits = static_cast<uint16_t>(words[index / 2] >> index % 2 * 16);
-  return kind == SimMma::Bf16 ? bf16ToF32(bits) : f16ToF32(bits);
-}
-
-/// d += a b with the fragments of mma.m16n8k16: each lane holds 8 elements of
-/// a, 4 of b and 4 of d, where codegen/device/ptx.cuh says.
-static void multiply16(int kind, Thread *const *lanes) {
-  float a[16][16], b[16][8];
+/// d += a b with the fragments of mma.m16n8k(8 * perWord), `perWord` elements
+/// in a word: each lane holds 4 words of a, 2 of b and 4 elements of d, where
+/// codegen/device/ptx.cuh says.
+template <int perWord, class Element, class Sum, class Read>
+static void multiplyFragments(Thread *const *lanes, const Read &read) {
+  constexpr int depth = 8 * perWord;
+  decltype(read(Element())) a[16][depth], b[depth][8];
   for (int lane = 0; lane < 32; ++lane) {
     const int g = lane / 4, t = lane % 4;
-    const auto *aWords =
-        static_cast<const uint32_t *>(lanes[lane]->arguments->a);
-    const auto *bWords =
-        static_cast<const uint32_t *>(lanes[lane]->arguments->b);
-    for (int i = 0; i < 8; ++i)
-      a[g + i / 2 % 2 * 8][2 * t + i % 2 + i / 4 * 8] =
-          element16(kind, aWords, i);
+    const WarpArguments &own = *lanes[lane]->arguments;
+    auto at = [&](int i) { return perWord * t + i % perWord; };
+    for (int i = 0; i < 4 * perWord; ++i)
+      a[g + i / perWord % 2 * 8][at(i) + i / (2 * perWord) * (depth / 2)] =
+          read(static_cast<const Element *>(own.a)[i]);
+    for (int i = 0; i < 2 * perWord; ++i)
+      b[at(i) + i / perWord * (depth / 2)][g] =
+          read(static_cast<const Element *>(own.b)[i]);
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    auto *d = static_cast<Sum *>(lanes[lane]->arguments->d);
     for (int i = 0; i < 4; ++i)
-      b[2 * t + i % 2 + i / 2 * 8][g] = element16(kind, bWords, i);
-  }
-  for (int lane = 0; lane < 32; ++lane) {
-    const int g = lane / 4, t = lane % 4;
-    auto *d = static_cast<float *>(lanes[lane]->arguments->d);
-    for (int i = 0; i < 4; ++i) {
-      const int row = g + i / 2 * 8, column = 2 * t + i % 2;
-      float sum = d[i];
-      for (int k = 0; k < 16; ++k)
-        sum += a[row][k] * b[k][column];
-      d[i] = sum;
-    }
-  }
-}
-
-/// The same for mma.m16n8k32 of signed bytes.
-static void multiply8(Thread *const *lanes) {
-  int8_t a[16][32], b[32][8];
-  for (int lane = 0; lane < 32; ++lane) {
-    const int g = lane / 4, t = lane % 4;
-    const auto *aBytes = static_cast<const int8_t *>(lanes[lane]->arguments->a);
-    const auto *bBytes = static_cast<const int8_t *>(lanes[lane]->arguments->b);
-    for (int i = 0; i < 16; ++i)
-      a[g + i / 4 % 2 * 8][4 * t + i % 4 + i / 8 * 16] = aBytes[i];
-    for (int i = 0; i < 8; ++i)
-      b[4 * t + i % 4 + i / 4 * 16][g] = bBytes[i];
-  }
-  for (int lane = 0; lane < 32; ++lane) {
-    const int g = lane / 4, t = lane % 4;
-    auto *d = static_cast<int32_t *>(lanes[lane]->arguments->d);
-    for (int i = 0; i < 4; ++i)
-      for (int k = 0; k < 32; ++k)
+      for (int k = 0; k < depth; ++k)
         d[i] += a[g + i / 2 * 8][k] * b[k][2 * t + i % 2];
+  }
+}
+
+static void multiplyFragments(int kind, Thread *const *lanes) {
+  switch (kind) {
+  case SimMma::Int8:
+    return multiplyFragments<4, int8_t, int32_t>(
+        lanes, [](int8_t value) { return int32_t{value}; });
+  case SimMma::Bf16:
+    return multiplyFragments<2, uint16_t, float>(lanes, bf16ToF32);
+  default:
+    return multiplyFragments<2, uint16_t, float>(lanes, f16ToF32);
   }
 }
 
@@ -182,14 +152,12 @@ void Group::loadMatrix(Thread *const *lanes, int variant) {
       Thread &lane = *lanes[8 * i + row];
       const void *address = lane.arguments->a;
       if (reinterpret_cast<uintptr_t>(address) % 16)
-        failIn(lane, lane.site,
-               "misaligned: a row of ldmatrix starts at a "
-               "multiple of 16 bytes");
+        failIn(lane, "misaligned: a row of ldmatrix starts at a "
+                     "multiple of 16 bytes");
       if (!isSharedOf(*lane.block, address))
-        failIn(lane, lane.site,
-               "out of bounds: a row of ldmatrix is not in "
-               "shared memory");
-      check(lane, address, 16, Access::Read, lane.site);
+        failIn(lane, "out of bounds: a row of ldmatrix is not in "
+                     "shared memory");
+      check(lane, address, 16, Access::Read);
       std::memcpy(matrix[i][row], address, 16);
     }
   for (size_t l = 0; l < 32; ++l) {
@@ -226,23 +194,22 @@ void Group::computeWarp(Thread &last, uint32_t mask) {
   const bool matrices = what.op == WarpOp::LoadMatrix ||
                         what.op == WarpOp::Mma || what.op == WarpOp::WgmmaWait;
   if (matrices && mask != ~0u)
-    fail(last.site, absl::StrCat(warpOpName(what.op), " needs a whole warp"));
+    fail(absl::StrCat(warpOpName(what.op), " needs a whole warp"));
   switch (what.op) {
   case WarpOp::LoadMatrix:
     return loadMatrix(lanes, what.variant);
   case WarpOp::Mma:
-    return what.variant == SimMma::Int8 ? multiply8(lanes)
-                                        : multiply16(what.variant, lanes);
+    return multiplyFragments(what.variant, lanes);
   case WarpOp::WgmmaWait:
     return completeProducts(lanes, static_cast<uint32_t>(what.variant));
   case WarpOp::Sync:
     if (checked()) {
-      Meeting meeting;
+      BarrierClocks clocks;
       for (uint32_t lane = 0; lane < 32; ++lane)
         if (mask >> lane & 1)
-          meeting.add(lanes[lane]->knowledge, lanes[lane]->index,
-                      lanes[lane]->clock++);
-      const KnowledgeRef common = meeting.end();
+          clocks.add(lanes[lane]->knowledge, lanes[lane]->index,
+                     lanes[lane]->clock++);
+      const KnowledgeRef common = clocks.end();
       for (uint32_t lane = 0; lane < 32; ++lane)
         if (mask >> lane & 1)
           lanes[lane]->knowledge = common;
@@ -264,9 +231,8 @@ void Group::computeWarp(Thread &last, uint32_t mask) {
     } else {
       const uint32_t source = shuffleSource(what.variant, lane, own.by);
       if (!(mask >> source & 1))
-        failIn(*lanes[lane], lanes[lane]->site,
-               absl::StrCat("a shuffle reads lane ", source,
-                            ", which does not take part"));
+        failIn(*lanes[lane], absl::StrCat("a shuffle reads lane ", source,
+                                          ", which does not take part"));
       own.value = values[source];
     }
   }
@@ -276,43 +242,40 @@ void Group::computeWarp(Thread &last, uint32_t mask) {
 // Barriers of a block
 //===----------------------------------------------------------------------===//
 
-void Group::meetBarrier(uint32_t id, uint32_t threads, bool wait,
-                        const void *site) {
+void Group::arriveAtBarrier(uint32_t id, uint32_t threads, bool wait) {
   Thread &self = *running;
   Block &block = *self.block;
   if (id >= block.barriers.size())
-    fail(site, absl::StrCat("barrier ", id, ": a block has 16"));
+    fail(absl::StrCat("barrier ", id, ": a block has 16"));
   if (threads % 32)
-    fail(site, absl::StrCat("barrier ", id, " of ", threads,
-                            " threads: expected whole warps"));
+    fail(absl::StrCat("barrier ", id, " of ", threads,
+                      " threads: expected whole warps"));
   if (threads == 0)
     threads = static_cast<uint32_t>(block.threads.size());
   Barrier &barrier = block.barriers[id];
-  self.site = site;
   if (barrier.expected && barrier.expected != threads)
-    fail(site, absl::StrCat("divergent barrier: barrier ", id, " of ", threads,
-                            " threads here, of ", barrier.expected, " at ",
-                            launch.module.place(barrier.sites.front())));
+    fail(absl::StrCat("divergent barrier: barrier ", id, " of ", threads,
+                      " threads here, of ", barrier.expected, " at ",
+                      launch.module.place(barrier.sites.front())));
   auto before =
       std::find(barrier.arrived.begin(), barrier.arrived.end(), &self);
   if (before != barrier.arrived.end())
-    fail(site, absl::StrCat(
-                   "double arrival: it is at barrier ", id, " already, since ",
-                   launch.module.place(
-                       barrier.sites[before - barrier.arrived.begin()])));
+    fail(absl::StrCat(
+        "double arrival: it is at barrier ", id, " already, since ",
+        launch.module.place(barrier.sites[before - barrier.arrived.begin()])));
   barrier.expected = threads;
   barrier.arrived.push_back(&self);
-  barrier.sites.push_back(site);
+  barrier.sites.push_back(self.site);
   barrier.waits.push_back(wait);
   if (checked())
-    barrier.meeting.add(self.knowledge, self.index, self.clock++);
+    barrier.clocks.add(self.knowledge, self.index, self.clock++);
   if (barrier.arrived.size() == threads) {
     endBarrier(block, id);
     if (launch.options.schedule == SimSchedule::Random)
-      stopRunning(self, State::Ready, site);
+      stopRunning(State::Ready);
   } else if (wait) {
     self.barrier = id;
-    stopRunning(self, State::AtBarrier, site);
+    stopRunning(State::AtBarrier);
   }
 }
 
@@ -321,7 +284,7 @@ void Group::endBarrier(Block &block, uint32_t id) {
   KnowledgeRef common;
   if (checked()) {
     checkAligned(barrier);
-    common = barrier.meeting.end();
+    common = barrier.clocks.end();
   }
   for (size_t i = 0; i < barrier.arrived.size(); ++i) {
     if (!barrier.waits[i])
@@ -351,7 +314,7 @@ void Group::checkAligned(const Barrier &barrier) {
     const std::string here = launch.module.place(barrier.sites[i]);
     const std::string there = launch.module.place(barrier.sites[first]);
     if (here != there)
-      failIn(thread, barrier.sites[i],
+      failAt(thread, barrier.sites[i],
              absl::StrCat("divergent barrier: thread ",
                           barrier.arrived[first]->index,
                           " of its warp is in the barrier at ", there));

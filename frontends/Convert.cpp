@@ -1,0 +1,376 @@
+//===- Convert.cpp - Writing a checkpoint in another format ---------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The model's configuration comes last: a directory with it is whole.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Convert.h"
+
+#include "frontends/CheckpointFormats.h"
+#include "frontends/Files.h"
+#include "frontends/WeightTable.h"
+#include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+namespace llamac {
+
+// Makes `directory`. Usage error when there is something in it: it might be
+// taken for a part of the model.
+static absl::Status prepareDirectory(const std::string &directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error)
+    return usageError(
+        absl::StrCat(directory, ": cannot be made: ", error.message()));
+  const std::filesystem::directory_iterator first(directory, error);
+  if (!error && first == std::filesystem::directory_iterator())
+    return absl::OkStatus();
+  return usageError(absl::StrCat(
+      directory, ": expected an empty directory, got ",
+      error ? error.message() : "one with " + first->path().filename().string(),
+      "; choose a new directory"));
+}
+
+// The rotary scaling of `config`, also when it is given as factors; nothing
+// when there is none. Unsupported: factors that Llama 3.1's rule does not make.
+static absl::StatusOr<std::optional<RopeScaling>>
+ropeScalingOf(const ModelConfig &config) {
+  const std::vector<float> &factors = config.ropeFactors;
+  if (factors.empty())
+    return config.ropeScaling;
+  const auto agrees = [&](const ModelConfig &candidate) {
+    ModelConfig plain = candidate;
+    plain.ropeScaling.reset();
+    const std::vector<double> unscaled = ropeFrequencies(plain);
+    const std::vector<double> scaled = ropeFrequencies(candidate);
+    for (size_t i = 0; i < factors.size(); ++i)
+      if (std::fabs(unscaled[i] / scaled[i] / factors[i] - 1) > 1e-4)
+        return false;
+    return true;
+  };
+  ModelConfig candidate = config;
+  candidate.ropeFactors.clear();
+  if (agrees(candidate))
+    return std::nullopt;
+  // The slowest frequency has the whole factor, unless none is slow enough.
+  const double largest = *std::max_element(factors.begin(), factors.end());
+  for (double factor : {std::round(largest), largest, 8.0, 32.0}) {
+    candidate.ropeScaling = RopeScaling{.factor = factor};
+    if (agrees(candidate))
+      return candidate.ropeScaling;
+  }
+  return unsupportedError(absl::StrCat(
+      "rope_freqs.weight: expected factors of Llama 3.1's rule, got others (up "
+      "to ",
+      largest, "), which only a GGUF file can hold"));
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+// What the streams share.
+struct StreamState {
+  const Checkpoint *checkpoint;
+  const ConvertOptions *options;
+  uint64_t done = 0;
+  uint64_t total = 0;
+};
+
+} // namespace
+
+// Reorders the rows of whole heads from pairs (2i, 2i + 1) to (i, i + h/2).
+static void toHalves(std::vector<uint8_t> &rows, int64_t rowBytes,
+                     int64_t headSize) {
+  const std::vector<uint8_t> pairs = rows;
+  const int64_t count = static_cast<int64_t>(rows.size()) / rowBytes;
+  for (int64_t row = 0; row < count; ++row) {
+    const int64_t inHead = row % headSize;
+    const int64_t to = row - inHead + inHead / 2 + (inHead % 2) * headSize / 2;
+    std::memcpy(rows.data() + to * rowBytes, pairs.data() + row * rowBytes,
+                static_cast<size_t>(rowBytes));
+  }
+}
+
+static absl::Status produceWeight(StreamState &state,
+                                  const WeightSource &weight, DataType type,
+                                  bool halves, const WriteBytes &write) {
+  const auto rowBytes = static_cast<int64_t>(
+      dataTypeBytes(type, static_cast<uint64_t>(weight.cols)));
+  constexpr int64_t chunkBytes = int64_t{4} << 20; // Read at a time.
+  const int64_t head = state.checkpoint->config.headSize;
+  int64_t step = std::max<int64_t>(1, chunkBytes / rowBytes);
+  if (halves)
+    step = std::max<int64_t>(1, step / head) * head;
+  std::vector<uint8_t> rows;
+  for (int64_t first = 0; first < weight.rows; first += step) {
+    const int64_t count = std::min(step, weight.rows - first);
+    rows.resize(static_cast<size_t>(count * rowBytes));
+    LLAMAC_RETURN_IF_ERROR(state.checkpoint->weights.readRowsAs(
+        weight, type, first, count, rows.data()));
+    if (halves)
+      toHalves(rows, rowBytes, head);
+    LLAMAC_RETURN_IF_ERROR(write(rows));
+    state.done += rows.size();
+    if (state.options->progress)
+      state.options->progress(state.done, state.total);
+  }
+  return absl::OkStatus();
+}
+
+// Streams of all weights of `checkpoint`, in the order of expectedWeights and
+// named by `name`; `halves` puts wq and wk in the order of rotary halves. They
+// refer to `checkpoint` and `options`, and report progress.
+static std::vector<TensorStream>
+streamWeights(const Checkpoint &checkpoint, const ConvertOptions &options,
+              std::string ExpectedWeight::*name, bool halves) {
+  auto state = std::make_shared<StreamState>();
+  state->checkpoint = &checkpoint;
+  state->options = &options;
+  std::vector<TensorStream> streams;
+  for (const ExpectedWeight &expected : expectedWeights(checkpoint.config)) {
+    const WeightSource *weight = checkpoint.weights.find(expected.name);
+    if (!weight)
+      continue; // "output" of tied embeddings.
+    TensorStream stream;
+    stream.name = expected.*name;
+    stream.type =
+        isBlockFormat(weight->type) ? options.blockType : weight->type;
+    if (!expected.isVector)
+      stream.shape.push_back(static_cast<uint64_t>(weight->rows));
+    stream.shape.push_back(static_cast<uint64_t>(weight->cols));
+    stream.produce = [state, weight, type = stream.type,
+                      reorder = halves &&
+                                expected.isRotary](const WriteBytes &write) {
+      return produceWeight(*state, *weight, type, reorder, write);
+    };
+    state->total += stream.bytes();
+    streams.push_back(std::move(stream));
+  }
+  return streams;
+}
+
+//===----------------------------------------------------------------------===//
+// Files of both formats
+//===----------------------------------------------------------------------===//
+
+static void putTokenIds(const TokenizerSource &tokenizer,
+                        nlohmann::ordered_json &json) {
+  if (tokenizer.bos)
+    json["bos_token_id"] = *tokenizer.bos;
+  if (tokenizer.stopIds.size() == 1)
+    json["eos_token_id"] = tokenizer.stopIds[0];
+  else if (!tokenizer.stopIds.empty())
+    json["eos_token_id"] = tokenizer.stopIds;
+}
+
+// Writes generation_config.json, unless it would be empty.
+static absl::Status writeGenerationConfig(const Checkpoint &checkpoint,
+                                          const std::string &directory) {
+  nlohmann::ordered_json json;
+  putTokenIds(checkpoint.tokenizer, json);
+  const GenerationDefaults &generation = checkpoint.generation;
+  if (generation.temperature == 0.0) {
+    json["do_sample"] = false;
+  } else if (generation.temperature) {
+    json["do_sample"] = true;
+    json["temperature"] = *generation.temperature;
+  }
+  if (generation.topP)
+    json["top_p"] = *generation.topP;
+  if (generation.topK)
+    json["top_k"] = *generation.topK;
+  if (json.empty())
+    return absl::OkStatus();
+  return writeFileAtomically(joinPath(directory, "generation_config.json"),
+                             json.dump(2) + "\n");
+}
+
+// Writes all files into `directory`: the weights by `writeWeights`, and
+// `config` under the name `configName`.
+static absl::Status writeModel(const Checkpoint &checkpoint,
+                               const std::string &directory,
+                               const ConvertOptions &options,
+                               absl::FunctionRef<absl::Status()> writeWeights,
+                               absl::string_view configName,
+                               const nlohmann::ordered_json &config) {
+  LLAMAC_RETURN_IF_ERROR(prepareDirectory(directory));
+  LLAMAC_RETURN_IF_ERROR(writeWeights());
+  if (options.writeTokenizer)
+    LLAMAC_RETURN_IF_ERROR(options.writeTokenizer(directory));
+  LLAMAC_RETURN_IF_ERROR(writeGenerationConfig(checkpoint, directory));
+  return writeFileAtomically(joinPath(directory, configName),
+                             config.dump(2) + "\n");
+}
+
+//===----------------------------------------------------------------------===//
+// Meta
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+// The parameters of the rule by which params.json gives the FFN size.
+struct FfnRule {
+  std::optional<double> multiplier;
+  int64_t multipleOf;
+};
+
+} // namespace
+
+static absl::StatusOr<FfnRule> findFfnRule(int64_t dim, int64_t ffnDim) {
+  // The rules of Meta's own models are preferred.
+  const FfnRule known[] = {{{}, 256},  {1.3, 1024}, {1.3, 4096}, {1.5, 256},
+                           {1.0, 256}, {1.2, 4096}, {{}, 32},    {{}, 1}};
+  for (const FfnRule &rule : known)
+    if (metaFfnSize(dim, rule.multiplier, rule.multipleOf) == ffnDim)
+      return rule;
+  // Half a unit above F / base: truncation gives F whatever the rounding.
+  const auto base = static_cast<double>(metaFfnSize(dim, std::nullopt, 1));
+  const FfnRule exact = {(static_cast<double>(ffnDim) + 0.5) / base, 1};
+  if (metaFfnSize(dim, exact.multiplier, exact.multipleOf) != ffnDim)
+    return internalError(
+        absl::StrCat("no ffn_dim_multiplier gives ", ffnDim, " for dim ", dim));
+  return exact;
+}
+
+static absl::StatusOr<nlohmann::ordered_json>
+renderParams(const ModelConfig &config) {
+  nlohmann::ordered_json json;
+  json["dim"] = config.dim;
+  json["n_layers"] = config.numLayers;
+  json["n_heads"] = config.numHeads;
+  json["n_kv_heads"] = config.numKvHeads;
+  json["vocab_size"] = config.vocabSize;
+  LLAMAC_ASSIGN_OR_RETURN(const FfnRule rule,
+                          findFfnRule(config.dim, config.ffnDim));
+  json["multiple_of"] = rule.multipleOf;
+  if (rule.multiplier)
+    json["ffn_dim_multiplier"] = *rule.multiplier;
+  json["norm_eps"] = config.normEps;
+  json["rope_theta"] = config.ropeTheta;
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<RopeScaling> scaling,
+                          ropeScalingOf(config));
+  if (scaling) {
+    json["use_scaled_rope"] = true;
+    // Meta's files leave these out; they are written only where a reader's
+    // defaults would be wrong.
+    const RopeScaling usual;
+    if (scaling->factor !=
+        MetaDefaults::ropeFactor(config.dim, config.numLayers))
+      json["rope_scaling_factor"] = scaling->factor;
+    if (scaling->lowFreqFactor != usual.lowFreqFactor)
+      json["low_freq_factor"] = scaling->lowFreqFactor;
+    if (scaling->highFreqFactor != usual.highFreqFactor)
+      json["high_freq_factor"] = scaling->highFreqFactor;
+    if (scaling->oldContext != usual.oldContext)
+      json["old_context_len"] = scaling->oldContext;
+  }
+  if (config.headSize * config.numHeads != config.dim)
+    json["head_dim"] = config.headSize;
+  if (config.maxContext !=
+      MetaDefaults::maxContext(config.ropeTheta, scaling.has_value()))
+    json["max_seq_len"] = config.maxContext;
+  return json;
+}
+
+absl::Status convertToMeta(const Checkpoint &checkpoint,
+                           absl::string_view directory,
+                           const ConvertOptions &options) {
+  const std::string target(directory);
+  LLAMAC_ASSIGN_OR_RETURN(const nlohmann::ordered_json params,
+                          renderParams(checkpoint.config));
+  const auto writeWeights = [&] {
+    std::vector<TensorAlias> aliases;
+    if (checkpoint.config.tiedEmbeddings)
+      aliases.push_back({"output.weight", "tok_embeddings.weight"});
+    return writeTorchFile(joinPath(target, "consolidated.00.pth"),
+                          streamWeights(checkpoint, options,
+                                        &ExpectedWeight::metaName,
+                                        /*halves=*/false),
+                          aliases);
+  };
+  return writeModel(checkpoint, target, options, writeWeights, "params.json",
+                    params);
+}
+
+//===----------------------------------------------------------------------===//
+// Hugging Face
+//===----------------------------------------------------------------------===//
+
+static const char *torchTypeName(DataType type) {
+  return type == DataType::F32   ? "float32"
+         : type == DataType::F16 ? "float16"
+                                 : "bfloat16";
+}
+
+static absl::StatusOr<nlohmann::ordered_json>
+renderConfig(const Checkpoint &checkpoint, DataType weightType) {
+  const ModelConfig &config = checkpoint.config;
+  nlohmann::ordered_json json;
+  json["architectures"] = nlohmann::json::array({"LlamaForCausalLM"});
+  json["model_type"] = "llama";
+  json["hidden_act"] = "silu";
+  json["hidden_size"] = config.dim;
+  json["intermediate_size"] = config.ffnDim;
+  json["num_hidden_layers"] = config.numLayers;
+  json["num_attention_heads"] = config.numHeads;
+  json["num_key_value_heads"] = config.numKvHeads;
+  json["head_dim"] = config.headSize;
+  json["vocab_size"] = config.vocabSize;
+  json["max_position_embeddings"] = config.maxContext;
+  json["rms_norm_eps"] = config.normEps;
+  json["rope_theta"] = config.ropeTheta;
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<RopeScaling> scaling,
+                          ropeScalingOf(config));
+  if (scaling)
+    json["rope_scaling"] = {{"rope_type", "llama3"},
+                            {"factor", scaling->factor},
+                            {"low_freq_factor", scaling->lowFreqFactor},
+                            {"high_freq_factor", scaling->highFreqFactor},
+                            {"original_max_position_embeddings",
+                             static_cast<int64_t>(scaling->oldContext)}};
+  json["tie_word_embeddings"] = config.tiedEmbeddings;
+  json["attention_bias"] = false;
+  json["mlp_bias"] = false;
+  putTokenIds(checkpoint.tokenizer, json);
+  json["torch_dtype"] = torchTypeName(weightType);
+  return json;
+}
+
+absl::Status convertToHuggingFace(const Checkpoint &checkpoint,
+                                  absl::string_view directory,
+                                  const ConvertOptions &options) {
+  const std::string target(directory);
+  const std::vector<TensorStream> streams = streamWeights(
+      checkpoint, options, &ExpectedWeight::hfName, /*halves=*/true);
+  if (streams.empty())
+    return internalError("a checkpoint without weights");
+  LLAMAC_ASSIGN_OR_RETURN(const nlohmann::ordered_json config,
+                          renderConfig(checkpoint, streams[0].type));
+  const auto writeWeights = [&] {
+    return writeSafetensors(joinPath(target, "model.safetensors"), streams);
+  };
+  return writeModel(checkpoint, target, options, writeWeights, "config.json",
+                    config);
+}
+
+} // namespace llamac
