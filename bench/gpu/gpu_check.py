@@ -6,7 +6,7 @@
 
 gpu_check.py pack FOLDER       where llamac is built: everything a GPU's machine needs
 gpu_check.py run FOLDER OUT    on that machine: proves, then measures; results.json and results.md in OUT
-gpu_check.py dry-run FOLDER    both, with tiny models, on the stand-in of the driver that tests have
+gpu_check.py dry-run FOLDER    both, with tiny models, on the fake driver that tests have
 """
 
 import json
@@ -119,15 +119,15 @@ def compile_plan(shape, weights, target, path):
 
 
 def dry_run(folder):
-    """Runs the package on the stand-in, whose kernels are those of plans for sim."""
+    """Runs the package on the fake driver, whose kernels are those of plans for sim."""
     sim = os.path.join(folder, "sim")
     subprocess.run([os.path.join(build_folder(), "tests", "conformance_tests"), "--record", "sim", sim], check=True)
     for weights in BITS:
         compile_plan("tiny", weights, "sim", os.path.join(sim, f"tiny-{weights}.plan"))
     kernels = sorted(os.path.join(sim, name) for name in os.listdir(sim) if name.endswith((".plan", ".sim")))
-    standin = os.path.join(build_folder(), "tests", "cuda-standin")
-    os.environ |= {"LLAMAC_STANDIN_PLAN": ":".join(kernels), "LLAMAC_NVRTC_PATH": standin}
-    os.environ["LD_LIBRARY_PATH"] = standin
+    fake_driver = os.path.join(build_folder(), "tests", "fake-cuda")
+    os.environ |= {"LLAMAC_FAKE_PLAN": ":".join(kernels), "LLAMAC_NVRTC_PATH": fake_driver}
+    os.environ["LD_LIBRARY_PATH"] = fake_driver
     return Check(folder, folder, dry=True).run()
 
 
@@ -334,7 +334,7 @@ class Check:
         results = self.results
         lines = []
         if self.dry:
-            lines += ["**A dry run on a stand-in of the driver: no figure of time means anything.**", ""]
+            lines += ["**A dry run on a fake driver: no figure of time means anything.**", ""]
         bandwidth = results.get("bandwidth", {})
         lines += [f"{bandwidth.get('device')}; {results.get('machine', '')}", ""]
         lines += [f"Read {bandwidth.get('read_gb_s')} GB/s, copy {bandwidth.get('copy_gb_s')} GB/s (read and written)."]

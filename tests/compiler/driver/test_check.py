@@ -2,8 +2,8 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """llamac check: clean on correct pipelines, and its bisection finds the pass, op
-and layer of a wrong rewrite that is planted among the passes, and the kernel,
-op and layer of a fault that is planted in an emitted kernel.
+and layer of a wrong rewrite that is seeded among the passes, and the kernel,
+op and layer of a fault that is seeded in an emitted kernel.
 
 The default tier has each format of weights, each number of heads for a key and
 value head, and each fault, with one model.
@@ -28,8 +28,8 @@ import numpy as np  # noqa: E402
 from llama_numpy import Config  # noqa: E402
 from make_model import quantise, random_weights, write_gguf, write_meta  # noqa: E402
 
-PLANTED = os.path.join(support.BIN_DIR, "..", "tests", "llamac-planted-check")
-PLANTED_KERNEL = os.path.join(support.BIN_DIR, "..", "tests", "llamac-planted-kernel")
+SEEDED = os.path.join(support.BIN_DIR, "..", "tests", "llamac-seeded-check")
+SEEDED_KERNEL = os.path.join(support.BIN_DIR, "..", "tests", "llamac-seeded-kernel")
 ACCURACY = 8
 TOKENS = 24
 
@@ -89,11 +89,11 @@ class SmallModels(support.TestCase):
                 result = self.llamac("check", self.models[1], *options, expect=support.USAGE)
                 self.assertIn(message, result.stderr)
 
-    def planted(self, group, name):
+    def seeded(self, group, name):
         """What the bisection says of the pipeline with a wrong pass, and where
         it wrote its reproducer."""
         folder = self.path(f"{name}-{group}")
-        result = support.run([PLANTED, self.models[group], name, folder])
+        result = support.run([SEEDED, self.models[group], name, folder])
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout.splitlines(), folder
 
@@ -101,7 +101,7 @@ class SmallModels(support.TestCase):
         for group in support.by_tier((8,), CONFIGS):
             with self.subTest(group=group):
                 config = CONFIGS[group]
-                found, folder = self.planted(group, "test-wrong-scale")
+                found, folder = self.seeded(group, "test-wrong-scale")
                 self.assertEqual(found[:3], ["test-wrong-scale", "llama.attention", "1"])
                 files = sorted(os.listdir(folder))
                 self.assertEqual(
@@ -119,12 +119,12 @@ class SmallModels(support.TestCase):
                 self.assertEqual(parsed.stdout.count("llama.attention "), config.layers)
 
     def test_gate_and_up_in_the_wrong_order_are_found(self):
-        found, _ = self.planted(3, "test-swapped-gate")
+        found, _ = self.seeded(3, "test-swapped-gate")
         self.assertEqual(found[:3], ["test-swapped-gate", "kernel.matmul", "1"])
         self.assertIn("feed_forward", found[3])
 
     def test_rows_in_the_wrong_layer_are_found_though_the_ir_cannot_run(self):
-        found, _ = self.planted(1, "test-mistaken-layer")
+        found, _ = self.seeded(1, "test-mistaken-layer")
         self.assertEqual(found[:3], ["test-mistaken-layer", "kernel.qkv", "2"])
 
 
@@ -158,18 +158,18 @@ class Kernels(support.TestCase):
                 for family in ("attention", "embed", "gather_rows", "gemm", "gemv", "qkv", "rope_table"):
                     self.assertTrue(any((kernel + "_").startswith(family + "_") for kernel in kernels), f"{family}: {kernels}")
 
-    def planted(self, key, fault):
+    def seeded(self, key, fault):
         """What the check says of a plan with a fault, and the files it wrote."""
         folder = self.path("{}-{}-{}".format(fault, *key))
         os.makedirs(folder, exist_ok=True)
-        result = support.run([PLANTED_KERNEL, self.models[key], fault, folder])
+        result = support.run([SEEDED_KERNEL, self.models[key], fault, folder])
         self.assertEqual(result.returncode, 0, result.stderr)
-        os.remove(os.path.join(folder, "planted.plan"))
+        os.remove(os.path.join(folder, "seeded.plan"))
         return result.stdout.splitlines(), folder
 
     def test_a_plan_without_a_fault_is_clean(self):
         for key in support.by_tier(((3, 16),), self.models):
-            found, folder = self.planted(key, "none")
+            found, folder = self.seeded(key, "none")
             self.assertEqual(found, ["nothing"])
             self.assertEqual(os.listdir(folder), [])
 
@@ -190,7 +190,7 @@ class Kernels(support.TestCase):
             if fault == "missed-key" and key == large and not support.EXHAUSTIVE:
                 continue
             with self.subTest(fault=fault, model=key):
-                found, _ = self.planted(key, fault)
+                found, _ = self.seeded(key, fault)
                 self.assertTrue(found[0].startswith(kernel), found)
                 self.assertTrue(found[1].startswith("kernel." + op), found)
                 self.assertEqual(found[2], str(layer))
@@ -200,7 +200,7 @@ class Kernels(support.TestCase):
                 self.assertEqual(found[5:], [found[0]])
 
     def test_the_reproducer_is_the_op_its_numbers_and_its_source(self):
-        found, folder = self.planted((3, 16), "skipped-panel")
+        found, folder = self.seeded((3, 16), "skipped-panel")
         stem = os.path.join(folder, found[0])
 
         with open(stem + ".cpp") as file:
@@ -225,7 +225,7 @@ class Kernels(support.TestCase):
         np.testing.assert_array_equal(got[:, -16:], residual[:, -16:])
 
     def test_a_reproducer_holds_the_cache(self):
-        found, folder = self.planted((3, 16), "missed-key")
+        found, folder = self.seeded((3, 16), "missed-key")
         stem = os.path.join(folder, found[0])
         parsed = support.run([os.path.join(support.BIN_DIR, "llamac-opt"), stem + ".mlir"])
         self.assertEqual(parsed.returncode, 0, parsed.stderr)

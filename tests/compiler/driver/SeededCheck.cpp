@@ -1,4 +1,4 @@
-//===- PlantedCheck.cpp - Checks a pipeline with a wrong pass in it -------===//
+//===- SeededCheck.cpp - Checks a pipeline with a wrong pass in it --------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// llamac-planted-check MODEL PASS FOLDER: the bisecting check with one of the
+// llamac-seeded-check MODEL PASS FOLDER: the bisecting check with one of the
 // wrong passes below in the pipeline. Prints the pass, op, layer and location
 // that it finds, one a line.
 //
@@ -72,7 +72,7 @@ static absl::Status run(const std::string &model, StringRef wrong,
   const struct {
     PipelineStep step;
     StringRef after;
-  } planted[] = {
+  } seeded[] = {
       {wrongStep("test-wrong-scale", changeScale), "fuse-attention"},
       {wrongStep("test-swapped-gate", swapGateAndUp), "fuse-epilogue"},
       {wrongStep("test-mistaken-layer", mistakeLayer), "specialise-rows"},
@@ -84,7 +84,7 @@ static absl::Status run(const std::string &model, StringRef wrong,
   std::vector<PipelineStep> steps;
   for (PipelineStep &step : checkableSteps(compileOptions, target)) {
     steps.push_back(std::move(step));
-    for (const auto &entry : planted)
+    for (const auto &entry : seeded)
       if (entry.step.name == wrong && entry.after == steps.back().name)
         steps.push_back(entry.step);
   }
@@ -107,7 +107,7 @@ static absl::Status run(const std::string &model, StringRef wrong,
 
 int main(int argc, char **argv) {
   if (argc != 4) {
-    llvm::errs() << "usage: llamac-planted-check MODEL PASS FOLDER\n";
+    llvm::errs() << "usage: llamac-seeded-check MODEL PASS FOLDER\n";
     return 2;
   }
   const absl::Status status = llamac::run(argv[1], argv[2], argv[3]);

@@ -1,4 +1,4 @@
-//===- PlantedKernel.cpp - Checks a plan with a wrong kernel in it --------===//
+//===- SeededKernel.cpp - Checks a plan with a wrong kernel in it ---------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// llamac-planted-kernel MODEL FAULT FOLDER: compiles the model with one of the
+// llamac-seeded-kernel MODEL FAULT FOLDER: compiles the model with one of the
 // faults below in the kernels' source, checks every launch, and prints the
 // kernel, op, layer, location and place that are found, one a line, then the
 // kernels that are outside their tolerance. The plan and the reproducer go to
@@ -124,17 +124,17 @@ static absl::Status run(const std::string &model, const std::string &name,
   compileOptions.context = 256;
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, compileOptions));
-  bool isPlanted = false;
+  bool isSeeded = false;
   compilation->editSource([&](llvm::StringRef, std::string text) {
     Source source(std::move(text));
     fault->plant(source);
-    isPlanted |= source.wasChanged;
+    isSeeded |= source.wasChanged;
     return source.text;
   });
-  const std::string plan = folder + "/planted.plan";
+  const std::string plan = folder + "/seeded.plan";
   LLAMAC_RETURN_IF_ERROR(
       compileToFile(*compilation, plan, /*quiet=*/true).status());
-  if (!isPlanted)
+  if (!isSeeded)
     return internalError(absl::StrCat("no kernel to plant ", name, " in"));
 
   // One thread, which takes a launch from its first item on.
@@ -166,7 +166,7 @@ static absl::Status run(const std::string &model, const std::string &name,
 
 int main(int argc, char **argv) {
   if (argc != 4) {
-    llvm::errs() << "usage: llamac-planted-kernel MODEL FAULT FOLDER\n";
+    llvm::errs() << "usage: llamac-seeded-kernel MODEL FAULT FOLDER\n";
     return 2;
   }
   const absl::Status status = llamac::run(argv[1], argv[2], argv[3]);
