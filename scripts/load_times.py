@@ -4,13 +4,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Measures how long a plan for an NVIDIA GPU takes to load, without the GPU.
 
-NVRTC is the real one; the driver is the fake driver that tests have, whose kernels do
-nothing. So the times are of the host's part: what a driver does to load code is
-not in them, and to make memory and to copy take the fake driver what they take it.
-The first load has an empty cache of kernels, the others a full one, of which the
-median is given.
+NVRTC is real; the driver is the tests' fake one, whose kernels do nothing. The
+times are the host's part: loading code in a driver is not included, and
+allocations and copies take what they take on the fake. The first load has an
+empty cache of cubins, the others a full one; their median is printed.
 
-    scripts/load_times.py                    the shapes of Llama 3.2 1B with made-up weights, in some formats
+    scripts/load_times.py                    the shapes of Llama 3.2 1B with random weights, in some formats
     scripts/load_times.py --model FILE       a model with its weights, which are in the plan
 """
 

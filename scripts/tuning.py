@@ -77,7 +77,7 @@ def disagreement(first, second):
 
 
 def changes(report, program):
-    """Whether what was tuned runs `program` in another way than the plan does."""
+    """Whether `program` has tuned configs other than the plan's."""
     return any(of["selected"] for of in report if of["name"] == program)
 
 

@@ -51,8 +51,8 @@ class Layer(torch.nn.Module):
         y = F.rms_norm(x, (s.dim,), self.norms[0], 1e-5)
         q, k, v = F.linear(y, self.qkv).split([s.heads * s.head, s.kv_heads * s.head, s.kv_heads * s.head], dim=-1)
         rows = x.shape[0]
-        q = turn(q.view(rows, s.heads, s.head), cos, sin)
-        k = turn(k.view(rows, s.kv_heads, s.head), cos, sin)
+        q = rotate(q.view(rows, s.heads, s.head), cos, sin)
+        k = rotate(k.view(rows, s.kv_heads, s.head), cos, sin)
         self.keys[0].index_copy_(1, position, k.transpose(0, 1))
         self.values[0].index_copy_(1, position, v.view(rows, s.kv_heads, s.head).transpose(0, 1))
         attended = F.scaled_dot_product_attention(
@@ -64,7 +64,7 @@ class Layer(torch.nn.Module):
         return x + F.linear(F.silu(gate) * up, self.down)
 
 
-def turn(x, cos, sin):
+def rotate(x, cos, sin):
     """Rotates the pairs (2i, 2i + 1) of each head."""
     even, odd = x[..., 0::2].float(), x[..., 1::2].float()
     cos, sin = cos[:, None], sin[:, None]
@@ -133,7 +133,7 @@ def decode(args):
 
 
 def seconds(work, operands, device, rounds=7, repeat=10):
-    """The median time of work(operand), operands taken in turn."""
+    """The median time of work(operand), one operand after the other."""
     for operand in operands:
         work(*operand)
     times = []
@@ -183,7 +183,7 @@ def attention(args):
 
 
 def made_up(name, rows, cols, seed, device):
-    """The weight that --random-weights makes up (runtime/weights/RandomWeights.cpp), in bf16, or f32 for a norm."""
+    """The weight of --random-weights (runtime/weights/RandomWeights.cpp), in bf16, or f32 for a norm."""
     import xxhash
 
     key = xxhash.xxh3_64_intdigest(name.encode(), seed=seed)
@@ -205,7 +205,7 @@ def made_up(name, rows, cols, seed, device):
 
 
 def fill(model, seed):
-    """Gives `model` the weights that --random-weights makes up."""
+    """Gives `model` the weights of --random-weights."""
     s = model.shape
 
     def take(parameter, *names):

@@ -92,7 +92,7 @@ class Answers(CudaCase):
         self.assert_nothing_leaked()
 
     def test_drawn_tokens_are_those_of_the_simulator(self):
-        # Which are those that NumPy draws (test_sim.py).
+        # Which are those that NumPy samples (test_sim.py).
         draw = ("-n", 20, "--temp", 0.9, "--top-k", 40, "--top-p", 0.95, "--seed", 11)
         expected = self.llamac("run", self.sim_plan, *draw, *self.PROMPT).stdout
         self.assertEqual(self.run_plan(self.plan, *draw, *self.PROMPT).stdout, expected)
@@ -142,7 +142,7 @@ class Answers(CudaCase):
                     self.llamac("compile", folder, "--target", target, "--weights", weights, "--no-weights", "-c", 256, "-o", plan, "-q")
                     self.assertLess(os.path.getsize(plan), 8 << 20)
                 env = {"LLAMAC_FAKE_PLAN": plans["sim"]}
-                # The cpu brings activations to 8 bits for integers, and ties of made-up weights may fall otherwise.
+                # The cpu rounds activations to 8 bits for integers, and ties of random weights may fall otherwise.
                 expected = logits(plans["cpu"], 5)
                 largest = np.abs(expected).max()
                 self.assertLess(np.abs(logits(plans["cuda"], 5, **env) - expected).max(), 0.05 * largest)

@@ -362,7 +362,7 @@ TEST_P(Attention, NonFiniteQueriesKeysAndValuesShow) {
     EXPECT_TRUE(std::isnan(out[i]));
 }
 
-/// cos and sin of the angles of `positions`, f32 [rows][headSize / 2][2].
+/// The cos/sin cache of `positions`, f32 [rows][headSize / 2][2].
 static std::vector<float> angleTable(const std::vector<int> &positions,
                                      long headSize) {
   std::vector<float> table;
@@ -392,7 +392,7 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
             out.data()},
            1);
 
-  auto turned = [&](const float *x, long r, long d) {
+  auto rotated = [&](const float *x, long r, long d) {
     double cosine = table[r * h + d / 2 * 2];
     double sine = table[r * h + d / 2 * 2 + 1];
     return d % 2 ? x[d - 1] * sine + x[d] * cosine
@@ -415,11 +415,11 @@ TEST_P(Attention, RopeTurnsPairsAndAppendsToThePage) {
     for (long j = 0; j < c.heads; ++j)
       for (long d = 0; d < h; ++d)
         ASSERT_NEAR(out[r * width + j * h + d],
-                    turned(&q[r * width + j * h], r, d), 1e-6);
+                    rotated(&q[r * width + j * h], r, d), 1e-6);
     for (long g = 0; g < c.kvHeads; ++g)
       for (long d = 0; d < h; ++d) {
         auto key = [&](long i) {
-          return turned(&k[r * kvWidth + g * h], r, i);
+          return rotated(&k[r * kvWidth + g * h], r, i);
         };
         auto value = [&](long i) { return double(v[r * kvWidth + g * h + i]); };
         ASSERT_NEAR(cache.read(cache.keySlot(step.sequences[r],

@@ -279,12 +279,12 @@ TEST_P(ProductTest, TurnsAndAppends) {
     }
     const std::vector<float> x = floats(rows * model.width);
     const std::vector<float> angles = floats(rows * head, 3);
-    std::vector<float> turns(rows * head);
+    std::vector<float> cosSin(rows * head);
     for (int64_t i = 0; i < rows * head; i += 2) {
-      turns[i] = std::cos(angles[i]);
-      turns[i + 1] = std::sin(angles[i]);
+      cosSin[i] = std::cos(angles[i]);
+      cosSin[i + 1] = std::sin(angles[i]);
     }
-    DeviceBytes input(x), norm(gain), table(turns);
+    DeviceBytes input(x), norm(gain), table(cosSin);
     DeviceBytes q(wq.packed), k(wk.packed), v(wv.packed);
     DeviceBytes pool(pages * kvPageBytes(kv)), position(positions);
     DeviceBytes owner(owners), pageOf(pageTable);
@@ -298,17 +298,17 @@ TEST_P(ProductTest, TurnsAndAppends) {
     int64_t written = 0;
     for (int64_t r = 0; r < rows; ++r) {
       const Doubles normal = normalised(&x[r * model.width], gain);
-      // The turned pair (n, n + 1) of a product, and its error.
-      auto turned = [&](const Matrix &w, int64_t n, double(&pair)[2]) {
+      // The rotated pair (n, n + 1) of a product, and its error.
+      auto rotated = [&](const Matrix &w, int64_t n, double(&pair)[2]) {
         const Sum a = product(w, n, normal), b = product(w, n + 1, normal);
-        const float *turn = &turns[r * head + n % head];
-        pair[0] = a.value * turn[0] - b.value * turn[1];
-        pair[1] = b.value * turn[0] + a.value * turn[1];
+        const float *cs = &cosSin[r * head + n % head];
+        pair[0] = a.value * cs[0] - b.value * cs[1];
+        pair[1] = b.value * cs[0] + a.value * cs[1];
         return 2 * family.tolerance * (a.magnitude + b.magnitude);
       };
       for (int64_t n = 0; n < queryWidth; n += 2) {
         double pair[2];
-        const double error = turned(wq, n, pair);
+        const double error = rotated(wq, n, pair);
         for (int i = 0; i < 2; ++i)
           ASSERT_NEAR(out.as<float>()[r * queryWidth + n + i], pair[i], error)
               << "query, row " << r << " output " << n + i;
@@ -320,7 +320,7 @@ TEST_P(ProductTest, TurnsAndAppends) {
                              n / head * 2 * kvPlaneElements(kv) +
                              positions[r] % 64 * head + n % head;
         double pair[2];
-        const double error = turned(wk, n, pair);
+        const double error = rotated(wk, n, pair);
         for (int i = 0; i < 2; ++i) {
           ASSERT_NEAR(kvValue(kv.format, at[i]), pair[i],
                       error + kvUnit(kv.format) * std::abs(pair[i]) + 1e-6)

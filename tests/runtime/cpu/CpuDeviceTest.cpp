@@ -138,7 +138,7 @@ TEST(CpuDeviceTest, AStepThatDoesNotFitItsProgramIsABug) {
   ASSERT_TRUE(program.ok());
   EXPECT_TRUE((*program)->run({4, 2}).ok());
   EXPECT_TRUE((*program)->run({1, 0}).ok());
-  EXPECT_TRUE((*program)->runLaunch(3, {1, 0}).ok()); // Nothing is wanted.
+  EXPECT_TRUE((*program)->runLaunch(3, {1, 0}).ok()); // No logits rows.
   EXPECT_EQ(exitCode((*program)->runLaunch(4, {1, 0})), ExitCode::Internal);
   EXPECT_EQ(exitCode((*program)->runLaunch(0, {5, 0})), ExitCode::Internal);
   for (const StepShape shape :

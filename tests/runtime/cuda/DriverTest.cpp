@@ -67,9 +67,10 @@ TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
     EXPECT_EQ(exitCode(capability.status()), ExitCode::Device);
     EXPECT_THAT(
         std::string(capability.status().message()),
-        HasSubstr(std::string(function) +
-                  ": the driver says CUDA_ERROR_UNKNOWN (as the fake driver was "
-                  "told)"));
+        HasSubstr(
+            std::string(function) +
+            ": the driver says CUDA_ERROR_UNKNOWN (as the fake driver was "
+            "told)"));
   }
 }
 

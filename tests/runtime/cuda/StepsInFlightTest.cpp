@@ -258,9 +258,8 @@ TEST_F(StepsInFlightTest, EnginesOfOneModelRunOnThreadsOfTheirOwn) {
 static size_t liveObjects() {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   auto *count =
-      driver
-          ? reinterpret_cast<size_t (*)()>(dlsym(driver, "fakeLiveObjects"))
-          : nullptr;
+      driver ? reinterpret_cast<size_t (*)()>(dlsym(driver, "fakeLiveObjects"))
+             : nullptr;
   EXPECT_NE(count, nullptr);
   return count ? count() : 0;
 }

@@ -74,8 +74,8 @@ extern "C" void toyHashWrong(const CpuLaunch *launch) {
     static_cast<unsigned *>(launch->args[5])[launch->begin] ^= 1;
 }
 
-// vocab / 8 items for each wanted row, through scratch memory. Operands:
-// hashes, wanted rows, the program's number, and the logits.
+// vocab / 8 items for each logits row, through scratch memory. Operands:
+// hashes, logits rows, the program's number, and the logits.
 extern "C" void toyLogits(const CpuLaunch *launch) {
   const auto *hashes = static_cast<const unsigned *>(launch->args[0]);
   const auto *wanted = static_cast<const int *>(launch->args[1]);
@@ -94,7 +94,8 @@ extern "C" void toyLogits(const CpuLaunch *launch) {
   }
 }
 
-// One item a wanted row. Operands: logits, draws, and the tokens.
+// One item a logits row. Operands: logits, sampling parameters,
+// and the tokens.
 extern "C" void toySample(const CpuLaunch *launch) {
   const auto *logits = static_cast<const float *>(launch->args[0]);
   const auto *draws = static_cast<const unsigned *>(launch->args[1]);
@@ -102,15 +103,14 @@ extern "C" void toySample(const CpuLaunch *launch) {
   for (long row = launch->begin; row < launch->end; ++row) {
     const float *values = logits + row * vocab;
     const unsigned *draw = draws + row * 4;
-    int likeliest = 0;
+    int argmax = 0;
     bool finite = true;
     for (int id = 0; id < vocab; ++id) {
       finite = finite && values[id] - values[id] == 0;
-      likeliest = values[id] > values[likeliest] ? id : likeliest;
+      argmax = values[id] > values[argmax] ? id : argmax;
     }
-    const int token = draw[0] == 0
-                          ? likeliest
-                          : drawnToken(draw[3], static_cast<int>(draw[1]));
+    const int token =
+        draw[0] == 0 ? argmax : drawnToken(draw[3], static_cast<int>(draw[1]));
     tokens[row] = finite ? token : -1;
   }
 }

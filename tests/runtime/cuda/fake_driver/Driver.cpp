@@ -236,7 +236,8 @@ void Gpu::run(const KernelLaunch &launch) {
           : simulator->run(*launch.module, launch.launch);
   if (status.ok())
     return;
-  std::fprintf(stderr, "fake driver: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "fake driver: %s\n",
+               std::string(status.message()).c_str());
   sticky = launchFailed;
 }
 
@@ -283,16 +284,16 @@ static Result enqueue(Stream stream, std::function<void()> work) {
 }
 
 /// Begins a call: leaves it when it is to fail, or the GPU has.
-#define FAKE_CALL(function)                                                 \
+#define FAKE_CALL(function)                                                    \
   const std::lock_guard<std::mutex> lock(gpu().mutex);                         \
-  if (fake::isInjected(#function))                                           \
-    return injected;                                                            \
+  if (fake::isInjected(#function))                                             \
+    return injected;                                                           \
   if (gpu().sticky != success)                                                 \
     return gpu().sticky;
 
 /// The same for a call that is of the calling thread's context.
-#define FAKE_WORK(function)                                                 \
-  FAKE_CALL(function)                                                       \
+#define FAKE_WORK(function)                                                    \
+  FAKE_CALL(function)                                                          \
   if (!entered)                                                                \
     return invalidContext;
 
@@ -327,7 +328,7 @@ Result cuDriverGetVersion(int *version) {
 }
 
 Result cuGetErrorName(Result error, const char **name) {
-  *name = error == injected        ? "CUDA_ERROR_UNKNOWN"
+  *name = error == injected       ? "CUDA_ERROR_UNKNOWN"
           : error == launchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
           : error == outOfMemory  ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == noDevice     ? "CUDA_ERROR_NO_DEVICE"

@@ -26,8 +26,8 @@ struct Program {
 
 static const std::string errorLog = "kernel.cu(1): error: #error directive\n";
 
-#define FAKE_CALL(function)                                                 \
-  if (fake::isInjected(#function))                                           \
+#define FAKE_CALL(function)                                                    \
+  if (fake::isInjected(#function))                                             \
     return 11; // NVRTC_ERROR_INTERNAL_ERROR
 
 extern "C" {
