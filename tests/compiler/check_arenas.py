@@ -2,7 +2,7 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the arenas that llamac inspect --memory --json writes to stdin: no two
-buffers alive at once overlap, and the figures follow from the buffers."""
+buffers live at once overlap, and the figures follow from the buffers."""
 
 import json
 import sys

@@ -126,7 +126,7 @@ class Answers(CudaCase):
         self.assertGreater(json.loads(result.stdout)["decode_tok_s"], 0)
         self.assert_nothing_leaked()
 
-    def test_made_up_weights_need_a_configuration_alone(self):
+    def test_random_weights_need_a_configuration_alone(self):
         folder = self.path("bare")
         os.makedirs(folder)
         shutil.copy(os.path.join(self.model, "params.json"), folder)

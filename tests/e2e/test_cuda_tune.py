@@ -59,8 +59,8 @@ class Variants(support.TestCase):
 
 
 class Driver(test_cuda.CudaCase):
-    """On a driver that stands in for a GPU's and compiles nothing: its kernels are
-    those of a plan for sim, so variants have none."""
+    """On the fake driver, which compiles nothing: its kernels are those of a plan for
+    sim, so variants have none."""
 
     CONFIG = Config(64, 1, 4, 2, vocab=261)
     CONTEXT, SEQUENCES = 32, 1
