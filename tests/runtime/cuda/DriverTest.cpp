@@ -76,7 +76,8 @@ TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
 
 TEST_F(DriverTest, LimitsAreMeasuredFromAnyThread) {
   setenv("LLAMAC_FAKE_MEMORY", "600000000", 1); // Little to copy.
-  const auto device = CudaDevice::create({1, LLAMAC_FAKE_DRIVER});
+  const auto device =
+      CudaDevice::create({.threads = 1, .driver = LLAMAC_FAKE_DRIVER});
   ASSERT_TRUE(device.ok()) << device.status();
   std::thread([&] {
     const auto limits = (*device)->measureLimits();
