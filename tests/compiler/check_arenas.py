@@ -2,7 +2,7 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the arenas that llamac inspect --memory --json writes to stdin: no two
-buffers live at once overlap, and the figures follow from the buffers."""
+buffers alive at once overlap, and the figures follow from the buffers."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ for program in report["programs"]:
     assert len(buffers) > 10, f"{name}: {len(buffers)} buffers"
     assert arena["arena"] == program["workspace"] == max(b["offset"] + b["bytes"] for b in buffers)
     assert arena["without_reuse"] == sum(b["bytes"] for b in buffers)
-    # One interval for each barrier, one before the first, one behind for the logits.
+    # One phase for each barrier, one before the first, one behind for the logits.
     phases = range(program["barriers"] + 2)
     alive = [sum(b["bytes"] for b in buffers if b["first_phase"] <= p <= b["last_phase"]) for p in phases]
     assert arena["lower_bound"] == max(alive), f"{name}: {arena['lower_bound']}, alive are {alive}"
