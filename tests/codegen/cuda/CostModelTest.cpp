@@ -26,7 +26,7 @@ TEST(CostModelTest, BlocksHideLatencyTogether) {
       secondsOf({.flightBytes = 16 << 10, .resident = 2}, 264, 1);
   EXPECT_GT(secondsOf({.flightBytes = 4 << 10, .resident = 2}, 264, 1),
             3 * enough);
-  // Twice the occupancy offsets half of the bytes.
+  // Twice as many at a time make up for half of the bytes.
   const TileModel half{.flightBytes = 8 << 10, .resident = 4};
   EXPECT_NEAR(secondsOf(half, 528, 1), enough, 0.01 * enough);
   EXPECT_GT(secondsOf(half, 264, 1), 1.5 * enough);
