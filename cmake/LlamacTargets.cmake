@@ -1,4 +1,4 @@
-# llamac_library(NAME SOURCES ... [LIBS ...]): a static library of one room,
+# llamac_library(NAME SOURCES ... [LIBS ...]): a static library of one module,
 # with the project's warnings; includes are relative to the repository root.
 # llamac_gtest(NAME SOURCES ... [LIBS ...] [SHARDS N]): a GoogleTest binary, which
 # ctest runs as N processes (default 1), each with its share of the cases.

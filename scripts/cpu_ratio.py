@@ -2,12 +2,12 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Measures llamac and llama.cpp on the same GGUF, in turn.
+"""Measures llamac and llama.cpp on the same GGUF, interleaved.
 
-Each round runs one after the other, so that a busy machine is busy for both; a
+A round runs one after the other, so that other load affects both; a
 ratio is the median over rounds of llamac's speed over llama.cpp's in the same
-round. Decode is also given as a share of the memory bandwidth that reading
-alone reaches here: a token needs every weight once.
+round. Decode is also given as a share of measured read bandwidth: a token
+needs every weight once.
 
     scripts/setup.sh bench
     build/venv/bin/python scripts/cpu_ratio.py --llamac build/bin/llamac --model build/models/smollm2.gguf
@@ -64,7 +64,7 @@ def measure_llama_cpp(args):
 
 
 def read_bandwidth(threads, size=1 << 29, tries=5):
-    """Bytes a second that `threads` threads read from memory, at best."""
+    """The best read bandwidth of `threads` threads, in bytes a second."""
     data = np.zeros(size // 8, np.int64)
     data += 1  # touches every page
     best = 0.0
@@ -84,7 +84,7 @@ def read_bandwidth(threads, size=1 << 29, tries=5):
 
 
 def report(ours, peers, args, bandwidth):
-    """Prints the medians; the ratios by kind of work."""
+    """Prints the medians and returns the ratios by kind of work."""
     ratios = {}
     for work in ("prefill", "decode"):
         key = work + "_tok_s"
@@ -93,7 +93,7 @@ def report(ours, peers, args, bandwidth):
         print(f"{work:8} llamac {mine:8.1f}  llama.cpp {theirs:8.1f} tok/s  ratio {ratios[work]:.2f}")
         if work == "decode":
             read = mine * os.path.getsize(args.model)
-            print(f"         reads {read / 1e9:.1f} of {bandwidth / 1e9:.1f} GB/s, {read / bandwidth:.0%}")
+            print(f"         reaches {read / 1e9:.1f} of {bandwidth / 1e9:.1f} GB/s, {read / bandwidth:.0%} of read bandwidth")
     return ratios
 
 

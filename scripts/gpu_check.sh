@@ -4,7 +4,7 @@
 #
 #   scripts/gpu_check.sh pack FOLDER     all that is needed there, under 60 MB
 #   FOLDER/gpu_check.sh [OUT]            results.json and results.md in OUT
-#   scripts/gpu_check.sh dry-run FOLDER  both, on a stand-in of the driver
+#   scripts/gpu_check.sh dry-run FOLDER  both, on a fake driver
 #
 # LLAMAC_BUILD is the build folder (default: build). On the GPU's machine Python 3
 # is needed, and PyTorch for the peers.

@@ -4,13 +4,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Measures how long a plan for an NVIDIA GPU takes to load, without the GPU.
 
-NVRTC is the real one; the driver is the stand-in that tests have, whose kernels do
-nothing. So the times are of the host's part: what a driver does to load code is
-not in them, and to make memory and to copy take the stand-in what they take it.
-The first load has an empty cache of kernels, the others a full one, of which the
-median is given.
+NVRTC is real; the driver is the tests' fake one, whose kernels do nothing. The
+times are the host's part: loading code in a driver is not included, and
+allocations and copies take what they take on the fake. The first load has an
+empty cache of cubins, the others a full one; their median is printed.
 
-    scripts/load_times.py                    the shapes of Llama 3.2 1B with made-up weights, in some formats
+    scripts/load_times.py                    the shapes of Llama 3.2 1B with random weights, in some formats
     scripts/load_times.py --model FILE       a model with its weights, which are in the plan
 """
 
@@ -30,7 +29,7 @@ def load(args, plan, folder, random_weights):
     """The seconds of each part of one load."""
     env = os.environ | {
         "LD_LIBRARY_PATH": folder,
-        "LLAMAC_STANDIN_IDLE": "1",
+        "LLAMAC_FAKE_IDLE": "1",
         "XDG_CACHE_HOME": os.path.join(folder, "cache"),
     }
     command = [os.path.join(args.build, "bin", "llamac-run"), "bench", plan, "--json"]
@@ -46,8 +45,8 @@ def load(args, plan, folder, random_weights):
 def measure(args, model, weights):
     """The first load of a plan for `model` and the median of the parts of those after it."""
     with tempfile.TemporaryDirectory() as folder:
-        # The stand-in of the driver without that of NVRTC, which lies beside it.
-        os.symlink(os.path.join(args.build, "tests", "cuda-standin", "libcuda.so.1"), os.path.join(folder, "libcuda.so.1"))
+        # The fake driver without the fake NVRTC beside it.
+        os.symlink(os.path.join(args.build, "tests", "fake-cuda", "libcuda.so.1"), os.path.join(folder, "libcuda.so.1"))
         plan = os.path.join(folder, "model.plan")
         command = [os.path.join(args.build, "bin", "llamac"), "compile", model, "--target", "cuda", "--gpu", args.gpu]
         command += ["-c", "2048", "--weights", weights, "-q", "-o", plan]

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes a GGUF of random weights in the shapes of a published Llama model.
 
-For measuring speed, which does not depend on the values. The vocabulary is made
-up; feed token ids.
+For measuring speed, which does not depend on the values. The vocabulary is
+invented: use token ids.
 
     build/venv/bin/python scripts/make_gguf.py build/models/1b-q8_0.gguf --shape 1b --type Q8_0
 """

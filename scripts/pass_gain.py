@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Measures what each optimising pass gains on the cpu target.
 
-Each round runs the model with all passes and then without each in turn, so
-that a busy machine is busy for all; a gain is the median over rounds of the
+A round runs the model with all passes and then without each pass, so that
+other load affects all; a gain is the median over rounds of the
 speed with all passes over the speed without the pass in the same round.
 
     scripts/pass_gain.py --llamac build/bin/llamac --model build/models/smollm2.gguf

@@ -2,15 +2,14 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Measures every mark of the cpu target on this machine and prints the tables of
+"""Measures the cpu target on this machine and prints the tables of
 docs/performance.md.
 
-llama.cpp runs in turn with llamac on the same file (scripts/cpu_ratio.py); a
+llama.cpp and llamac run interleaved on the same file (scripts/cpu_ratio.py); a
 ratio is the median over rounds. The models are SmolLM2-135M-Instruct and random
 weights in the shapes of Llama 3.2 1B (scripts/make_gguf.py), which are made
-where they are missing: about 6 GB for all. What the machine can do at most,
-reading from memory and multiplying and adding in f32, is measured in every
-round by llamac itself.
+where they are missing: about 6 GB for all. llamac measures the machine's read
+bandwidth and f32 peak in every round.
 
     scripts/setup.sh bench
     build/venv/bin/python scripts/performance.py
@@ -61,7 +60,7 @@ def model_path(name, models):
 
 
 class Machine:
-    """A program that benches, llamac or llamac-run, on one number of threads."""
+    """llamac or llamac-run on a number of threads."""
 
     def __init__(self, program, threads):
         self.program, self.threads = program, threads
@@ -86,7 +85,7 @@ class Machine:
 
 
 def verdict(value, least, form):
-    """The value, and the least that was asked for."""
+    """The value, and the target."""
     if least is None:
         return form.format(value)
     return f"{form.format(value)} ({'≥' if value >= least else 'short of'} {form.format(least)})"
@@ -114,11 +113,11 @@ def ratios(machine, models, rounds):
             cells += [f"{mine:.1f} / {theirs:.1f}", verdict(ratio, mark, "{:.2f}")]
         share, rate = statistics.median(shares), statistics.median(rates)
         reads = verdict(share, READ_SHARE if name.startswith("1B") else None, "{:.0%}")
-        yield "| " + " | ".join(cells + [f"{rate * 1e-9:.1f} GB/s, {reads} of a read"]) + " |"
+        yield "| " + " | ".join(cells + [f"{rate * 1e-9:.1f} GB/s, {reads} of read bandwidth"]) + " |"
 
 
 def others(machine, models):
-    """Rows of the marks that llamac has alone."""
+    """Rows of what only llamac measures."""
     yield "| what | measured |"
     yield "|---|---|"
     model = model_path("1B Q4_0", models)
@@ -141,7 +140,7 @@ def depth(machine, model):
     (deep,) = runner.bench(plan, "--prompt-tokens", 8000, "--gen-tokens", 32)
     _, decode, limits = runner.kernels(plan, 8000, 2)
     share = decode["bytes"] / 2 * deep["decode_tok_s"] / limits["bandwidth"]
-    yield f"| decode after 8,000 tokens, 1B Q4_0: weights and cache read, of a read | {verdict(share, DEPTH_SHARE, '{:.0%}')} |"
+    yield f"| decode after 8,000 tokens, 1B Q4_0: share of read bandwidth | {verdict(share, DEPTH_SHARE, '{:.0%}')} |"
     extra = (deep["peak_rss_bytes"] - os.path.getsize(plan) - DEPTH_CACHE) / 2**20
     met = "≤" if extra <= EXTRA_MIB else "over"
     yield f"| peak memory then, beyond the plan and the cache of 8,192 tokens (256 MiB) | {extra:.0f} MiB ({met} {EXTRA_MIB}) |"
@@ -155,7 +154,7 @@ def processor():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llamac", default=os.path.join(ROOT, "build", "bin", "llamac"))
-    parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"), help="where models are kept")
+    parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"), help="folder of models")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()

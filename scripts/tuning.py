@@ -2,12 +2,12 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tuning brings on this machine: the tables of docs/autotuning.md.
+"""Measures the gain of tuning on this machine: the tables of docs/autotuning.md.
 
 Each model is tuned twice, from an empty database and then again. Then llamac
-bench --compare-untuned runs it with what was tuned and without in turn, prompt
-by prompt and token by token: how many times as fast it is, the median over
-turns, with three standard errors of it (1 % at least).
+bench --compare-untuned runs it with tuned configs and without, interleaved prompt
+by prompt and token by token. The speedup is the median over rounds, with three
+standard errors of it (at least 1 %).
 """
 
 import argparse
@@ -33,14 +33,14 @@ def run(args, cache, **options):
 
 
 def tune(llamac, plan, cache, budget):
-    """What a tune measured, and the seconds it took."""
+    """The measurements of a tune, and its seconds."""
     start = time.monotonic()
     out = run([llamac, "tune", plan, "--budget", str(budget), "--json"], cache)
     return json.loads(out), time.monotonic() - start
 
 
 def compare(llamac, plan, cache, rounds):
-    """What llamac bench says of the plan with what was tuned by the plan without."""
+    """What llamac bench reports of the plan with tuned configs relative to without."""
     options = ["--compare-untuned", "--json", "--repeat", str(rounds), "--gen-tokens", "48"]
     return json.loads(run([llamac, "bench", plan, *options], cache))
 
@@ -77,7 +77,7 @@ def disagreement(first, second):
 
 
 def changes(report, program):
-    """Whether what was tuned runs `program` in another way than the plan does."""
+    """Whether `program` has tuned configs other than the plan's."""
     return any(of["selected"] for of in report if of["name"] == program)
 
 

@@ -4,9 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What scripts/gpu_check.sh does.
 
-gpu_check.py pack FOLDER       where llamac is built: everything a GPU's machine needs
-gpu_check.py run FOLDER OUT    on that machine: proves, then measures; results.json and results.md in OUT
-gpu_check.py dry-run FOLDER    both, with tiny models, on the stand-in of the driver that tests have
+gpu_check.py pack FOLDER       where llamac is built: packs all that a GPU's machine needs
+gpu_check.py run FOLDER OUT    on that machine: tests, then measures; results.json and results.md in OUT
+gpu_check.py dry-run FOLDER    both, with tiny models, on the fake driver of the tests
 """
 
 import json
@@ -119,15 +119,15 @@ def compile_plan(shape, weights, target, path):
 
 
 def dry_run(folder):
-    """Runs the package on the stand-in, whose kernels are those of plans for sim."""
+    """Runs the package on the fake driver, whose kernels are those of plans for sim."""
     sim = os.path.join(folder, "sim")
     subprocess.run([os.path.join(build_folder(), "tests", "conformance_tests"), "--record", "sim", sim], check=True)
     for weights in BITS:
         compile_plan("tiny", weights, "sim", os.path.join(sim, f"tiny-{weights}.plan"))
     kernels = sorted(os.path.join(sim, name) for name in os.listdir(sim) if name.endswith((".plan", ".sim")))
-    standin = os.path.join(build_folder(), "tests", "cuda-standin")
-    os.environ |= {"LLAMAC_STANDIN_PLAN": ":".join(kernels), "LLAMAC_NVRTC_PATH": standin}
-    os.environ["LD_LIBRARY_PATH"] = standin
+    fake_driver = os.path.join(build_folder(), "tests", "fake-cuda")
+    os.environ |= {"LLAMAC_FAKE_PLAN": ":".join(kernels), "LLAMAC_NVRTC_PATH": fake_driver}
+    os.environ["LD_LIBRARY_PATH"] = fake_driver
     return Check(folder, folder, dry=True).run()
 
 
@@ -137,7 +137,7 @@ def dry_run(folder):
 
 
 class Check:
-    """Every step is a method; one that fails is named in the results and does not keep the next from running."""
+    """Every step is a method; one that fails is named in the results, and the next still runs."""
 
     def __init__(self, folder, out, dry=False):
         self.folder, self.out, self.dry = folder, os.path.abspath(out), dry
@@ -202,7 +202,7 @@ class Check:
         self.results["bandwidth"] = json.loads(self.call("gpu_tests", "--bandwidth", "1" if self.dry else "4096"))
 
     def conformance(self):
-        """Every op and wrapper. The words of a failure are kept."""
+        """Every op and wrapper. The message of a failure is recorded."""
         command = [
             os.path.join(self.folder, "bin", "gpu_tests"),
             os.path.join(self.folder, "conformance"),
@@ -334,7 +334,7 @@ class Check:
         results = self.results
         lines = []
         if self.dry:
-            lines += ["**A dry run on a stand-in of the driver: no figure of time means anything.**", ""]
+            lines += ["**A dry run on a fake driver: times mean nothing.**", ""]
         bandwidth = results.get("bandwidth", {})
         lines += [f"{bandwidth.get('device')}; {results.get('machine', '')}", ""]
         lines += [f"Read {bandwidth.get('read_gb_s')} GB/s, copy {bandwidth.get('copy_gb_s')} GB/s (read and written)."]

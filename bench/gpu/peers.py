@@ -2,11 +2,11 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a GPU gives other software: the peers that scripts/gpu_check.sh measures beside llamac.
+"""Measures other software on a GPU: the peers of llamac in scripts/gpu_check.sh.
 
 Needs PyTorch and a GPU (--device cpu runs everything, slowly, for trying it out). Each command prints one JSON
-object. Times are of the clock, from an idle GPU to an idle GPU, around many repetitions, on operands that change from
-one to the next, so that no cache holds them; the median of the rounds is given.
+object. Times are wall time from an idle GPU to an idle GPU over many repetitions, on operands that change each time, so
+that no cache holds them; the median of the rounds is printed.
 
     peers.py decode --shape 1b      plain PyTorch, torch.compile, static KV cache: ms a token
     peers.py products --shape 1b    cuBLAS on the products of a prompt: TFLOP/s
@@ -51,8 +51,8 @@ class Layer(torch.nn.Module):
         y = F.rms_norm(x, (s.dim,), self.norms[0], 1e-5)
         q, k, v = F.linear(y, self.qkv).split([s.heads * s.head, s.kv_heads * s.head, s.kv_heads * s.head], dim=-1)
         rows = x.shape[0]
-        q = turn(q.view(rows, s.heads, s.head), cos, sin)
-        k = turn(k.view(rows, s.kv_heads, s.head), cos, sin)
+        q = rotate(q.view(rows, s.heads, s.head), cos, sin)
+        k = rotate(k.view(rows, s.kv_heads, s.head), cos, sin)
         self.keys[0].index_copy_(1, position, k.transpose(0, 1))
         self.values[0].index_copy_(1, position, v.view(rows, s.kv_heads, s.head).transpose(0, 1))
         attended = F.scaled_dot_product_attention(
@@ -64,7 +64,7 @@ class Layer(torch.nn.Module):
         return x + F.linear(F.silu(gate) * up, self.down)
 
 
-def turn(x, cos, sin):
+def rotate(x, cos, sin):
     """Rotates the pairs (2i, 2i + 1) of each head."""
     even, odd = x[..., 0::2].float(), x[..., 1::2].float()
     cos, sin = cos[:, None], sin[:, None]
@@ -133,7 +133,7 @@ def decode(args):
 
 
 def seconds(work, operands, device, rounds=7, repeat=10):
-    """The median time of work(operand), operands taken in turn."""
+    """The median time of work(operand), one operand after the other."""
     for operand in operands:
         work(*operand)
     times = []
@@ -182,8 +182,8 @@ def attention(args):
     return {"rows": args.rows, "ms": 1e3 * time_taken, "tflops": 1e-12 * flops / time_taken}
 
 
-def made_up(name, rows, cols, seed, device):
-    """The weight that --random-weights makes up (runtime/weights/RandomWeights.cpp), in bf16, or f32 for a norm."""
+def random_weight(name, rows, cols, seed, device):
+    """The weight of --random-weights (runtime/weights/RandomWeights.cpp), in bf16, or f32 for a norm."""
     import xxhash
 
     key = xxhash.xxh3_64_intdigest(name.encode(), seed=seed)
@@ -205,18 +205,18 @@ def made_up(name, rows, cols, seed, device):
 
 
 def fill(model, seed):
-    """Gives `model` the weights that --random-weights makes up."""
+    """Gives `model` the weights of --random-weights."""
     s = model.shape
 
     def take(parameter, *names):
         for i, (name, count) in enumerate(names):
-            part = made_up(name, count, parameter.shape[-1], seed, parameter.device)
+            part = random_weight(name, count, parameter.shape[-1], seed, parameter.device)
             at = sum(n for _, n in names[:i])
             parameter.data[at : at + count] = part.to(parameter.dtype)
 
     take(model.embedding, ("tok_embeddings", s.vocab))
     take(model.head, ("output", s.vocab))
-    model.norm.data[:] = made_up("norm", 1, s.dim, seed, model.norm.device)[0]
+    model.norm.data[:] = random_weight("norm", 1, s.dim, seed, model.norm.device)[0]
     for i, layer in enumerate(model.layers):
         at = f"layers.{i}."
         q, kv = s.heads * s.head, s.kv_heads * s.head
@@ -225,7 +225,7 @@ def fill(model, seed):
         take(layer.gate_up, (at + "feed_forward.w1", s.ffn), (at + "feed_forward.w3", s.ffn))
         take(layer.down, (at + "feed_forward.w2", s.dim))
         for row, name in enumerate(("attention_norm", "ffn_norm")):
-            layer.norms.data[row] = made_up(at + name, 1, s.dim, seed, layer.norms.device)[0]
+            layer.norms.data[row] = random_weight(at + name, 1, s.dim, seed, layer.norms.device)[0]
 
 
 @torch.inference_mode()

@@ -35,7 +35,7 @@ for name, body in functions:
     for kind in ("kernel.qkv", "kernel.attention"):
         found = [int(re.search(r"layer = (\d+)", rest).group(1)) for op, rest in ops if op == kind]
         assert found == list(range(layers)), f"{name}: {kind} of layers {found}"
-    # The only values are rows as wide as the model says and the angles: no
+    # The only values are rows as wide as the model says and cos/sin: no
     # scores, no mask.
     widths = {f"?x{width}" for width in (dim, heads * size, ffn, vocab)} | {f"?x{size // 2}x2"}
     shapes = set(re.findall(r"tensor<(\?x[^>]*)xf32>", body))

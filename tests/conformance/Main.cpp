@@ -23,7 +23,7 @@ using namespace llamac;
 using namespace llamac::conformance;
 
 /// Writes what the suite needs to run on a GPU where no compiler is; for sim,
-/// the same kernels for a stand-in of the GPU, and those of the sources beside.
+/// the same kernels for a fake GPU, and those of the sources beside.
 static absl::Status record(const std::string &target,
                            const std::string &folder) {
   CompileOptions options;

@@ -8,7 +8,7 @@ every position's distribution is compared. With P the reference target's
 distribution (fp32, op by op) and Q another's, both over the whole vocabulary:
 
     KL(P || Q) = sum over tokens of P log(P / Q), in nats, averaged
-    top-1      = share of positions where the likeliest token is the same
+    top-1      = share of positions with the same argmax
     perplexity = exp(-mean log-probability of the token that follows)
 
 The reference target itself is held against a float64 forward by

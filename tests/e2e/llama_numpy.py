@@ -8,7 +8,7 @@ clarity over speed, and computes all positions at once without a cache.
 
 N tokens, d = dim, H query heads, G key/value heads, h = head size, F = ffn,
 V = vocab. Weights have Meta's names without ".weight" and Meta's order of
-rows in wq and wk: the two numbers that RoPE turns together are neighbours.
+rows in wq and wk: the two numbers that RoPE rotates together are neighbours.
 """
 
 from dataclasses import dataclass
@@ -72,13 +72,13 @@ def rope_factors(config):
 
 
 def rope(x, config):
-    """Turns the pairs (x[2i], x[2i+1]) of x [N, heads, h] at position p by
+    """Rotates the pairs (x[2i], x[2i+1]) of x [N, heads, h] at position p by
     p * theta^(-2i/h), scaled."""
     n = x.shape[0]
     freqs = config.theta ** (-np.arange(0, config.head_size, 2) / config.head_size)
     angles = np.outer(np.arange(n), freqs / rope_factors(config))  # [N, h/2]
-    turn = np.exp(1j * angles)[:, None, :]
-    pairs = (x[..., 0::2] + 1j * x[..., 1::2]) * turn
+    rotation = np.exp(1j * angles)[:, None, :]
+    pairs = (x[..., 0::2] + 1j * x[..., 1::2]) * rotation
     out = np.empty_like(x)
     out[..., 0::2] = pairs.real
     out[..., 1::2] = pairs.imag

@@ -386,7 +386,7 @@ class RealModel(support.TestCase):
         result = self.llamac("run", self.plan, "--tokens", ids, "-n", 24, *GREEDY)
         self.assertEqual(result.stdout, self.generate(*GREEDY))
 
-    def test_greedy_takes_the_reference_targets_likeliest_token(self):
+    def test_greedy_takes_the_reference_targets_argmax(self):
         prompt = self.ids(PROMPT)
         generated = [int(x) for x in self.generate(*GREEDY, "--print-ids").split()]
         logits = self.logits(self.model, prompt + generated, "reference")

@@ -2,7 +2,7 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """--target cuda from a model to its tokens, where there is no GPU: libcuda and
-libnvrtc are stand-ins (tests/runtime/cuda/standin), which run the kernels on the
+libnvrtc are fakes (tests/runtime/cuda/fake_driver), which run the kernels on the
 simulator.
 
     test_cuda.py Answers    tokens, logits and checks
@@ -28,13 +28,13 @@ import numpy as np
 from llama_numpy import Config
 from make_model import random_weights, write_meta
 
-STANDIN = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "cuda-standin")
+FAKE_DRIVER = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "fake-cuda")
 DEVICE = 7
 MEMORY = 6
 
 
 class CudaCase(support.TestCase):
-    """A model with its plan for cuda, and what the stand-in's kernels come from."""
+    """A model with its plan for cuda, and what the fake driver's kernels come from."""
 
     CONFIG = Config(64, 2, 4, 2, vocab=261)
     CONTEXT, SEQUENCES = 256, 8
@@ -57,10 +57,10 @@ class CudaCase(support.TestCase):
     def environment(self, **more):
         env = dict(
             os.environ,
-            LD_LIBRARY_PATH=STANDIN,
-            LLAMAC_NVRTC_PATH=STANDIN,
-            LLAMAC_STANDIN_PLAN=self.sim_plan,
-            LLAMAC_STANDIN_LEAKS=self.leaks,
+            LD_LIBRARY_PATH=FAKE_DRIVER,
+            LLAMAC_NVRTC_PATH=FAKE_DRIVER,
+            LLAMAC_FAKE_PLAN=self.sim_plan,
+            LLAMAC_FAKE_LEAKS=self.leaks,
             XDG_CACHE_HOME=self.cache,
         )
         return env | more
@@ -92,7 +92,7 @@ class Answers(CudaCase):
         self.assert_nothing_leaked()
 
     def test_drawn_tokens_are_those_of_the_simulator(self):
-        # Which are those that NumPy draws (test_sim.py).
+        # Which are those that NumPy samples (test_sim.py).
         draw = ("-n", 20, "--temp", 0.9, "--top-k", 40, "--top-p", 0.95, "--seed", 11)
         expected = self.llamac("run", self.sim_plan, *draw, *self.PROMPT).stdout
         self.assertEqual(self.run_plan(self.plan, *draw, *self.PROMPT).stdout, expected)
@@ -110,12 +110,12 @@ class Answers(CudaCase):
         self.assertEqual(self.run_plan(plan, "-n", 4, *self.PROMPT).stdout, expected)
 
     def test_a_gpu_is_named_by_its_index(self):
-        two = {"LLAMAC_STANDIN_CAPABILITY": "9.0,9.0"}
+        two = {"LLAMAC_FAKE_CAPABILITY": "9.0,9.0"}
         expected = self.run_plan(self.plan, "-n", 4, *self.PROMPT, **two).stdout
         self.assertEqual(self.run_plan(self.plan, "--gpu-index", 1, "-n", 4, *self.PROMPT, **two).stdout, expected)
         bench = ("bench", self.plan, "--prompt-tokens", 4, "--gen-tokens", 2)
-        self.assertIn("Stand-in 1", self.run_plan(*bench, "--gpu-index", 1, **two).stdout)
-        self.assertNotIn("Stand-in 1", self.run_plan(*bench, **two).stdout)
+        self.assertIn("Fake GPU 1", self.run_plan(*bench, "--gpu-index", 1, **two).stdout)
+        self.assertNotIn("Fake GPU 1", self.run_plan(*bench, **two).stdout)
         error = self.run_plan(self.plan, "--gpu-index", 2, *self.PROMPT, expect=support.USAGE, **two).stderr
         self.assertIn("--gpu-index: expected 0 to 1, the GPUs of this machine, got 2", error)
         error = self.run_plan(self.sim_plan, "--gpu-index", 1, *self.PROMPT, expect=support.USAGE).stderr
@@ -126,7 +126,7 @@ class Answers(CudaCase):
         self.assertGreater(json.loads(result.stdout)["decode_tok_s"], 0)
         self.assert_nothing_leaked()
 
-    def test_made_up_weights_need_a_configuration_alone(self):
+    def test_random_weights_need_a_configuration_alone(self):
         folder = self.path("bare")
         os.makedirs(folder)
         shutil.copy(os.path.join(self.model, "params.json"), folder)
@@ -141,8 +141,8 @@ class Answers(CudaCase):
                 for target, plan in plans.items():
                     self.llamac("compile", folder, "--target", target, "--weights", weights, "--no-weights", "-c", 256, "-o", plan, "-q")
                     self.assertLess(os.path.getsize(plan), 8 << 20)
-                env = {"LLAMAC_STANDIN_PLAN": plans["sim"]}
-                # The cpu brings activations to 8 bits for integers, and ties of made-up weights may fall otherwise.
+                env = {"LLAMAC_FAKE_PLAN": plans["sim"]}
+                # The cpu rounds activations to 8 bits for integers, and ties of random weights may fall otherwise.
                 expected = logits(plans["cpu"], 5)
                 largest = np.abs(expected).max()
                 self.assertLess(np.abs(logits(plans["cuda"], 5, **env) - expected).max(), 0.05 * largest)
@@ -203,7 +203,7 @@ class Profiles(CudaCase):
     def test_a_call_that_fails_ends_the_run(self):
         for function in ("cuEventRecordWithFlags", "cuEventElapsedTime", "cuEventCreate"):
             error = self.run_plan(
-                *(self.plan, "-n", 3, *self.PROMPT, "--profile"), expect=DEVICE, LLAMAC_STANDIN_FAILS=function + ":2"
+                *(self.plan, "-n", 3, *self.PROMPT, "--profile"), expect=DEVICE, LLAMAC_FAKE_FAILS=function + ":2"
             ).stderr
             self.assertIn("the driver says CUDA_ERROR_UNKNOWN", error)
             self.assert_nothing_leaked()
@@ -225,7 +225,7 @@ class Flight(CudaCase):
         self.assert_nothing_leaked()
 
     def test_a_thousand_runs_leave_nothing(self):
-        self.assertIn("[  PASSED  ] 1 test.", self.run_tests("LeakTest.*", LLAMAC_STANDIN_IDLE="1"))
+        self.assertIn("[  PASSED  ] 1 test.", self.run_tests("LeakTest.*", LLAMAC_FAKE_IDLE="1"))
         with open(self.leaks) as f:
             self.assertEqual(len(f.readlines()), 10)
         self.assert_nothing_leaked()
@@ -235,7 +235,7 @@ class Flight(CudaCase):
         expected = self.run_plan(self.plan, "-n", tokens, *self.PROMPT).stdout.split()
         for function in ("cuGraphLaunch", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"):
             for call in range(1, 60):
-                env = {"LLAMAC_STANDIN_FAILS": f"{function}:{call}"}
+                env = {"LLAMAC_FAKE_FAILS": f"{function}:{call}"}
                 result = support.run(
                     [support.LLAMAC_RUN, self.plan, "-n", str(tokens), *self.PROMPT], env=self.environment(**env)
                 )
@@ -260,7 +260,7 @@ class Flight(CudaCase):
         write_meta(model, self.CONFIG, weights, "bf16")
         for target, out in (("sim", sim_plan), ("cuda", plan)):
             self.llamac("compile", model, "--target", target, "--gpu", "sm_90a", "-c", "256", "-o", out, "-q")
-        result = self.run_plan(plan, "-n", 12, *self.PROMPT, expect=8, LLAMAC_STANDIN_PLAN=sim_plan)
+        result = self.run_plan(plan, "-n", 12, *self.PROMPT, expect=8, LLAMAC_FAKE_PLAN=sim_plan)
         self.assertEqual(result.stdout.split(), expected[: new + 1])
         self.assertIn(f"logits of position {8 + new}: expected finite numbers", result.stderr)
 
@@ -290,12 +290,12 @@ class Faults(CudaCase):
                 with self.subTest(function + call):
                     if function in quiet:
                         self.run_plan(
-                            *(self.plan, "-n", 3, *self.PROMPT), LLAMAC_STANDIN_FAILS=function + call
+                            *(self.plan, "-n", 3, *self.PROMPT), LLAMAC_FAKE_FAILS=function + call
                         )
                         continue
                     if call and function in once:
                         continue
-                    error = self.refuse(LLAMAC_STANDIN_FAILS=function + call)
+                    error = self.refuse(LLAMAC_FAKE_FAILS=function + call)
                     self.assertIn("the driver says CUDA_ERROR_UNKNOWN", error)
                     if os.path.exists(self.leaks):
                         self.assert_nothing_leaked()
@@ -304,13 +304,13 @@ class Faults(CudaCase):
         # In the prompt, and in the first step after it.
         for kernel, tokens in (("gemv_mma_output_n261_k64_bf16_m16", 0), ("gemv_output_n261_k64_bf16", 1)):
             with self.subTest(kernel):
-                result = self.run_plan(self.plan, "-n", 3, *self.PROMPT, expect=DEVICE, LLAMAC_STANDIN_FAULT=kernel)
+                result = self.run_plan(self.plan, "-n", 3, *self.PROMPT, expect=DEVICE, LLAMAC_FAKE_FAULT=kernel)
                 self.assertEqual(len(result.stdout.split()), tokens)
                 self.assertIn("the driver says CUDA_ERROR_LAUNCH_FAILED", result.stderr)
                 self.assert_nothing_leaked()
 
     def test_a_driver_that_is_too_old_for_the_compiler_is_told(self):
-        error = self.refuse(LLAMAC_STANDIN_VERSION="12040")
+        error = self.refuse(LLAMAC_FAKE_VERSION="12040")
         self.assertIn("expected one for CUDA 13, as NVRTC at", error)
         self.assertIn("got one for CUDA 12; update the driver", error)
 
@@ -320,16 +320,16 @@ class Faults(CudaCase):
         self.assertIn("--target cpu needs no GPU", error)
 
     def test_a_gpu_that_is_too_old_is_named(self):
-        error = self.refuse(LLAMAC_STANDIN_CAPABILITY="7.5")
-        self.assertIn("Stand-in: expected a GPU of compute capability 8.0 or higher, got 7.5", error)
+        error = self.refuse(LLAMAC_FAKE_CAPABILITY="7.5")
+        self.assertIn("Fake GPU: expected a GPU of compute capability 8.0 or higher, got 7.5", error)
 
     def test_a_plan_of_kernels_for_another_gpu_is_refused(self):
-        error = self.refuse(LLAMAC_STANDIN_CAPABILITY="8.9")
+        error = self.refuse(LLAMAC_FAKE_CAPABILITY="8.9")
         self.assertIn("expected a GPU that runs the plan's kernels, which are for sm_90a only, got one of sm_89", error)
         self.assertIn("compile the model again here, or with --gpu sm_89", error)
 
     def test_memory_that_is_short_is_told_before_anything_is_loaded(self):
-        error = self.refuse(LLAMAC_STANDIN_MEMORY="200000", expect=MEMORY)
+        error = self.refuse(LLAMAC_FAKE_MEMORY="200000", expect=MEMORY)
         self.assertRegex(
             error,
             r"cuda\.plan: expected [\d.]+ MiB of memory of the device \(weights [\d.]+ KiB, KV cache [\d.]+ KiB, the rest "
@@ -342,20 +342,20 @@ class Faults(CudaCase):
         return plan
 
     def test_the_context_that_is_advised_is_the_largest_that_fits(self):
-        memory = {"LLAMAC_STANDIN_MEMORY": "5000000"}
+        memory = {"LLAMAC_FAKE_MEMORY": "5000000"}
         run = ("-n", 2, *self.PROMPT)
         result = self.run_plan(self.compile_for_memory("-c", 4096), *run, expect=MEMORY, **memory)
         advised = re.search(r"compile with -c (\d+), which would fit$", result.stderr.strip())
         self.assertTrue(advised, result.stderr)
         context = int(advised[1])
         plan, sim_plan = (self.compile_for_memory("-c", context, target=target) for target in ("cuda", "sim"))
-        self.run_plan(plan, *run, **memory, LLAMAC_STANDIN_PLAN=sim_plan)
+        self.run_plan(plan, *run, **memory, LLAMAC_FAKE_PLAN=sim_plan)
         self.run_plan(self.compile_for_memory("-c", context + 1), *run, expect=MEMORY, **memory)
 
     def test_the_weights_that_are_advised_fit(self):
         # Between what the plan takes with weights of 16 and of 8 bits.
         def total(plan):
-            error = self.run_plan(plan, "-n", 2, *self.PROMPT, expect=MEMORY, LLAMAC_STANDIN_MEMORY="100000").stderr
+            error = self.run_plan(plan, "-n", 2, *self.PROMPT, expect=MEMORY, LLAMAC_FAKE_MEMORY="100000").stderr
             value, unit = re.search(r"expected ([\d.]+) (\w+) of memory", error).groups()
             return float(value) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
@@ -363,14 +363,14 @@ class Faults(CudaCase):
         flags = ("-c", 256, "--weights", "q8_0")
         plan, sim_plan = self.compile_for_memory(*flags), self.compile_for_memory(*flags, target="sim")
         wide, narrow = total(self.plan), total(plan)
-        memory = {"LLAMAC_STANDIN_MEMORY": str(int((wide + narrow) / 2))}
+        memory = {"LLAMAC_FAKE_MEMORY": str(int((wide + narrow) / 2))}
         error = self.run_plan(self.plan, *run, expect=MEMORY, **memory).stderr
         self.assertRegex(error, r"--weights q8_0, which would fit$")
-        self.run_plan(plan, *run, **memory, LLAMAC_STANDIN_PLAN=sim_plan)
+        self.run_plan(plan, *run, **memory, LLAMAC_FAKE_PLAN=sim_plan)
 
     def test_a_kernel_that_does_not_compile_is_told(self):
         fresh = self.path("fresh-cache")
-        error = self.refuse(LLAMAC_STANDIN_FAILS="nvrtcCompileProgram", XDG_CACHE_HOME=fresh)
+        error = self.refuse(LLAMAC_FAKE_FAILS="nvrtcCompileProgram", XDG_CACHE_HOME=fresh)
         self.assertIn("nvrtcCompileProgram for sm_90a", error)
 
 
@@ -383,12 +383,12 @@ class Cache(CudaCase):
         expected = self.run_plan(self.plan, "-n", 3, *self.PROMPT).stdout
         self.assertGreater(len(self.cubins()), 20)
         # A compiler that fails is not asked again.
-        got = self.run_plan(self.plan, "-n", 3, *self.PROMPT, LLAMAC_STANDIN_FAILS="nvrtcCompileProgram")
+        got = self.run_plan(self.plan, "-n", 3, *self.PROMPT, LLAMAC_FAKE_FAILS="nvrtcCompileProgram")
         self.assertEqual(got.stdout, expected)
         # Another GPU has kernels of its own.
         plan = self.path("sm_80.plan")
         self.llamac("compile", self.model, "--target", "cuda", "--gpu", "sm_80", "-c", 256, "-o", plan, "-q")
-        failing = {"LLAMAC_STANDIN_FAILS": "nvrtcCompileProgram", "LLAMAC_STANDIN_CAPABILITY": "8.9"}
+        failing = {"LLAMAC_FAKE_FAILS": "nvrtcCompileProgram", "LLAMAC_FAKE_CAPABILITY": "8.9"}
         error = self.run_plan(plan, "-n", 3, *self.PROMPT, expect=DEVICE, **failing).stderr
         self.assertIn("nvrtcCompileProgram for sm_89", error)
 

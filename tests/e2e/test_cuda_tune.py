@@ -59,8 +59,8 @@ class Variants(support.TestCase):
 
 
 class Driver(test_cuda.CudaCase):
-    """On a driver that stands in for a GPU's and compiles nothing: its kernels are
-    those of a plan for sim, so variants have none."""
+    """On the fake driver, which compiles nothing: its kernels are those of a plan for
+    sim, so variants have none."""
 
     CONFIG = Config(64, 1, 4, 2, vocab=261)
     CONTEXT, SEQUENCES = 32, 1
@@ -69,7 +69,7 @@ class Driver(test_cuda.CudaCase):
         device = re.search(r"^device  (.*)$", self.run_plan("tune", self.plan, "--explain-kernels").stdout, re.M)[1]
         self.assertRegex(
             device,
-            r"^cuda, Stand-in, 132 multiprocessors, 1980 MHz, memory 3201 MHz, driver for CUDA 13\.0, NVRTC \d+\.\d+$",
+            r"^cuda, Fake GPU, 132 multiprocessors, 1980 MHz, memory 3201 MHz, driver for CUDA 13\.0, NVRTC \d+\.\d+$",
         )
         before = self.run_plan(self.plan, "-n", 6, *self.PROMPT).stdout
         decode = json.loads(self.run_plan("tune", self.plan, "--budget", 15, "--candidates", 1, "--json").stdout)[0]

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""scripts/gpu_check.sh from start to end: packed, and run on the stand-in of the driver with a tiny model."""
+"""scripts/gpu_check.sh from start to end: packed, and run on the fake driver with a tiny model."""
 
 import json
 import os

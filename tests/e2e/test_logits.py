@@ -8,8 +8,8 @@ Meta, Hugging Face and GGUF models, and compares all logits with the oracle on
 the reference target and on the cpu target, in one prefill, in chunks, and token
 by token through the KV cache. An error is the largest difference of any logit
 over the largest |logit|. The default tier leaves out configurations whose
-mechanisms others have, and reads each model in one way (a prefill, chunks, or
-token by token), the ways in turn.
+mechanisms others have, and reads each model in one form (a prefill, chunks, or
+token by token), which alternate.
 
     test_logits.py            all configurations
     test_logits.py ScaledRope one of them

@@ -107,7 +107,7 @@ class CheckedFormats(CheckedCase):
 
 
 class CheckedShapes(CheckedCase):
-    """Every way that attention is cut."""
+    """Every variant of attention."""
 
     CONFIGS = {
         "gqa1_h128": Config(128, 1, 1, 1, vocab=260, tied=True),
@@ -204,7 +204,7 @@ def units(seed):
 
 
 def drawn(logits, unit, temperature, top_k, top_p):
-    """The token that `unit` draws, by a sort in float64."""
+    """The token that the uniform number `unit` selects, by a sort in float64."""
     logits = logits.astype(np.float64)
     order = np.lexsort((np.arange(logits.size), -logits))[: top_k or None]
     sums = np.cumsum(np.exp((logits[order] - logits.max()) / temperature))
@@ -213,7 +213,7 @@ def drawn(logits, unit, temperature, top_k, top_p):
 
 
 class Draws(support.TestCase):
-    """The plan samples by itself: what it draws is what the reference's logits
+    """The plan samples on the device: its tokens are those that the reference's logits
     give with the same random numbers."""
 
     CONFIG = Config(96, 2, 3, 1, vocab=515, multiple_of=32)

@@ -19,7 +19,7 @@ BIN_DIR = os.environ.get("LLAMAC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
 
 CPP = (".cpp", ".h", ".cuh", ".inc")
 
-# Room: what it may include of the project, by path prefix. The longest prefix
+# Module: what it may include of the project, by path prefix. The longest prefix
 # of a file's own path decides. docs/architecture.md explains the directions.
 MAY_INCLUDE = {
     "ir": ["ir"],
@@ -43,7 +43,7 @@ MAY_INCLUDE = {
     "tests": ["tests", "compiler", "frontends", "ir", "passes", "codegen", "runtime"],
     "tests/runtime": ["tests", "runtime", "codegen/plan/PlanWriter.h", "codegen/sim", "frontends"],
 }
-# Rooms that must build and run where there is no LLVM.
+# Modules that must build and run where there is no LLVM.
 WITHOUT_LLVM = ("runtime", "tests/runtime")
 LLVM_HEADERS = ("llvm", "llvm-c", "mlir", "mlir-c", "clang", "clang-c", "lld")
 
@@ -56,8 +56,8 @@ BANNER = """\
 //===----------------------------------------------------------------------===//
 """
 
-# What only the writer's machine or the making of the project knows, and marks
-# of unfinished work. Spelt apart so that this file is not found itself.
+# Names of the writer's machine and of how the project is made, and marks of
+# unfinished work. Spelt apart so that this file is not found itself.
 FORBIDDEN = [
     re.compile(pattern.replace("~", ""))
     for pattern in (
@@ -77,7 +77,7 @@ FORBIDDEN = [
         r"\bHA~CK\b",
     )
 ]
-# Text that is others' to the letter.
+# Verbatim text of others.
 VERBATIM = ("LICENSE", "tests/e2e/data/")
 
 
@@ -98,12 +98,12 @@ def is_within(path, folder):
 
 
 def wrong_includes(path, text):
-    """Includes in `text`, the file `path`, that its room may not have."""
-    rooms = [room for room in MAY_INCLUDE if is_within(path, room)]
-    if not rooms:
+    """Includes in `text`, the file `path`, that its module may not have."""
+    modules = [module for module in MAY_INCLUDE if is_within(path, module)]
+    if not modules:
         return []
-    allowed = MAY_INCLUDE[max(rooms, key=len)]
-    own = {room.split("/")[0] for room in MAY_INCLUDE}
+    allowed = MAY_INCLUDE[max(modules, key=len)]
+    own = {module.split("/")[0] for module in MAY_INCLUDE}
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
@@ -117,7 +117,7 @@ def wrong_includes(path, text):
             if not any(is_within(header, prefix) for prefix in allowed):
                 found.append(f"{where}{header}: may include only {', '.join(allowed)}")
         elif header.split("/")[0] in LLVM_HEADERS:
-            if any(is_within(path, room) for room in WITHOUT_LLVM):
+            if any(is_within(path, module) for module in WITHOUT_LLVM):
                 found.append(f"{where}{header}: builds without LLVM")
     return found
 
@@ -145,7 +145,7 @@ def wrong_words(path, text):
     ]
 
 
-# Rooms of device code, and the files of them that may hold inline assembly.
+# Folders of device code, and their files that may hold inline assembly.
 DEVICE_CODE = ("codegen/device/", "codegen/cuda/")
 PTX_WRAPPERS = re.compile(r"codegen/device/ptx(_\w+)?\.cuh")
 SHARED_MACROS = "codegen/device/types.cuh"
@@ -153,7 +153,7 @@ SHARED_MACROS = "codegen/device/types.cuh"
 
 def wrong_device_code(path, text):
     """Inline assembly and raw __shared__ in `text`, outside their one place:
-    the simulator has no twin of them."""
+    the simulator cannot run them."""
     if not path.startswith(DEVICE_CODE):
         return []
     found = []
@@ -167,16 +167,57 @@ def wrong_device_code(path, text):
     return found
 
 
-# Lines of a file that one can read at a sitting.
+# Lines of a file that can be read at a sitting.
 MOST_LINES = 800
 
 
 def too_long(path, text):
-    """Kernels, and what writes them, are to be read by those who tune them."""
+    """Kernels and their emitters are read by those who tune them."""
     lines = len(text.splitlines())
     if not path.startswith("codegen/") or lines <= MOST_LINES:
         return []
     return [f"{path}: expected at most {MOST_LINES} lines, got {lines}: split it by meaning"]
+
+
+# Columns of a document: of its lines, and of rows of tables, which cannot be
+# split. Generated pages have their text from TableGen files.
+DOCUMENT_COLUMNS = 99
+TABLE_COLUMNS = 160
+GENERATED = "<!-- Generated from "
+
+
+def wrong_document(path, text):
+    """Lines of a document that are too long, and links to no file."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        limit = TABLE_COLUMNS if line.startswith("|") else DOCUMENT_COLUMNS
+        if len(line) > limit and not text.startswith(GENERATED):
+            found.append(f"{path}:{number}: expected at most {limit} columns, got {len(line)}")
+    for target in re.findall(r"\[[^\]]+\]\(([^)#\s]+)", text):
+        linked = os.path.join(ROOT, os.path.dirname(path), target)
+        if "://" not in target and not os.path.exists(linked):
+            found.append(f"{path}: links to {target}, which does not exist")
+    return found
+
+
+RELIABILITY = "docs/reliability.md"
+
+
+def missing_tests(text, sources):
+    """Tests named in the tables of `text` that `sources`, by path, do not have."""
+    code = "\n".join(sources.values())
+    found = []
+    rows = "".join(line for line in text.splitlines() if line.startswith("|"))
+    for suite, name in re.findall(r"`([\w-]+)\.(\w+)`", rows):
+        if name in ("test", "mlir"):
+            exists = any(f.endswith(f"/{suite}.{name}") for f in sources)
+        elif name.startswith("test_"):
+            exists = re.search(rf"class {suite}\b", code) and f"def {name}(" in code
+        else:
+            exists = re.search(rf"TEST(_[FP])?\(\s*{suite},\s*{name}\)", code)
+        if not exists:
+            found.append(f"{suite}.{name}")
+    return found
 
 
 def llvm_in_binary(path):
@@ -297,6 +338,27 @@ class Lengths(LintTest):
     def test_finds_seeded_violations(self):
         self.assertEqual(len(too_long("codegen/device/gemm.cuh", "line\n" * 801)), 1)
         self.assertEqual(too_long("codegen/device/gemm.cuh", "line\n" * 800), [])
+
+
+class Documents(LintTest):
+    def test_lines_end_before_100_columns_and_links_lead_somewhere(self):
+        self.assert_clean(wrong_document, tracked_files(".md"))
+
+    def test_the_tests_of_each_promise_exist(self):
+        sources = {f: read(f) for f in tracked_files() if f.startswith("tests/")}
+        self.assertEqual(missing_tests(read(RELIABILITY), sources), [])
+
+    def test_finds_seeded_violations(self):
+        for line in ["x" * 100, "|" + "x" * 160, "see [that](no-such-page.md#part)"]:
+            self.assertEqual(len(wrong_document("docs/a.md", f"# A\n\n{line}\n")), 1, line)
+        self.assertEqual(wrong_document("docs/a.md", GENERATED + "A.td -->\n" + "x" * 100), [])
+        sources = {"tests/a/b.test": "", "tests/A.cpp": "TEST_F(A,\n       B) {}"}
+        rows = "| it holds | `A.B` | 1 |\n| | `b.test` | 1 |\n| | `A.C` | 1 |\n| | `c.test` | 1 |\n"
+        self.assertEqual(missing_tests(rows, sources), ["A.C", "c.test"])
+
+    def test_lets_right_documents_pass(self):
+        for line in ["x" * 99, "|" + "x" * 159, "[a](architecture.md#errors) [b](https://c.org/d)"]:
+            self.assertEqual(wrong_document("docs/a.md", line), [])
 
 
 class Format(LintTest):

@@ -1,5 +1,5 @@
-// A step that chooses its tokens takes the draws last and gives the tokens
-// last.
+// A step that samples takes the sampling parameters as its last argument and
+// gives the tokens as its last result.
 // RUN: llamac-opt %s --append-sampling | FileCheck %s
 
 !kv = !llama.kv<layers = 1, heads = 1, size = 8>

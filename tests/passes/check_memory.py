@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the placed buffers of every plan.program in the IR on stdin.
 
-Lives are computed here from the text alone: launches between two barriers may
-run in any order, so a buffer is alive from the first to the last of these
-phases that touches it, and the one with the logits until after the last.
+Live ranges are computed here from the text alone: launches between two barriers
+may run in any order, so a buffer is live from the first to the last barrier
+interval that accesses it, and the one with the logits until after the last.
 """
 
 import re

@@ -25,7 +25,7 @@ func.func @products_of_eight_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> 
   return %0 : tensor<?x4xf32>
 }
 
-// Behind gather_rows the number of wanted rows counts, through every op.
+// Behind gather_rows the number of logits rows counts, through every op.
 // CHECK-LABEL: func.func @wanted_rows
 // CHECK: config = #kernel.matmul_config<family = gemm, rowBlock = 0>
 // CHECK: kernel.gather_rows

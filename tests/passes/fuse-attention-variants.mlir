@@ -1,4 +1,4 @@
-// Attention written in other ways is the same attention, and fuses; what only
+// Attention in other equivalent forms is the same attention, and fuses; what only
 // looks like it does not.
 // RUN: llamac-opt %s --canonicalize --cse --fuse-attention | FileCheck %s
 // RUN: llamac-opt %s --canonicalize --cse --fuse-attention --canonicalize --cse --fuse-attention | FileCheck %s

@@ -21,7 +21,7 @@
 // The same operand, read beside it.
 // CHECK: %[[Z:.*]] = plan.buffer 128
 // CHECK: plan.launch @{{.*}}(read %[[X]], write %[[Z]]) rows tokens <{{.*}}>{{ *$}}
-// Rows behind gather_rows are the wanted ones, at most two here.
+// Rows behind gather_rows are the logits rows, at most two here.
 // CHECK: %[[L:.*]] = plan.buffer 64{{ *$}}
 // CHECK: plan.launch @{{.*}}(read %[[Y]], read %[[WANTED]], write %[[L]]) rows logits_rows <{{.*}}> barrier
 // CHECK: plan.logits %[[L]]

@@ -11,8 +11,8 @@ plan.kernel @k family "pointwise" roles [] {
   } : (tensor<?x8xf32>) -> tensor<?x8xf32>
 }
 
-// Each buffer is dead one phase after it is read, so three take turns in two
-// places; 100 bytes take two cache lines.
+// Each buffer is dead one barrier interval after it is read, so three share
+// two places; 100 bytes take two cache lines.
 // CHECK-LABEL: plan.program @chain
 // CHECK: plan.buffer 100 at 0{{ *$}}
 // CHECK: plan.buffer 100 at 128{{ *$}}

@@ -1,5 +1,5 @@
 // @step becomes one function for each range of row counts, with its bounds.
-// Where there is one row, it is the wanted one and nothing is gathered.
+// Where there is one row, it is the logits row and nothing is gathered.
 // RUN: llamac-opt %s --attach-target --specialise-rows | FileCheck %s
 
 // CHECK-NOT: @step

@@ -9,7 +9,7 @@
 // What codegen/cpu/kernels/amx.h does with tiles, by the operations that
 // Intel's manual gives for TILELOADD, TDPBSUD and TILESTORED: bytes of a tile
 // are addressed by row and column, and a tile of weights has the four k of a
-// column side by side. Included there, in namespace llamac::cpu.
+// column adjacent. Included there, in namespace llamac::cpu.
 //
 //===----------------------------------------------------------------------===//
 

@@ -362,7 +362,7 @@ TEST_P(Attention, NonFiniteQueriesKeysAndValuesShow) {
     EXPECT_TRUE(std::isnan(out[i]));
 }
 
-/// cos and sin of the angles of `positions`, f32 [rows][headSize / 2][2].
+/// The cos/sin cache of `positions`, f32 [rows][headSize / 2][2].
 static std::vector<float> angleTable(const std::vector<int> &positions,
                                      long headSize) {
   std::vector<float> table;

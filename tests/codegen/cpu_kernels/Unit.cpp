@@ -100,7 +100,8 @@ static inline AttentionArgs attentionArgs(const CpuLaunch &launch) {
           operand<int>(launch, 4),   operand<float>(launch, 5)};
 }
 
-// Operands from `table` on: angles, pool, page table, positions, sequences.
+// Operands from `table` on: cos/sin cache, pool, page table, positions,
+// sequences.
 static inline AppendArgs appendArgs(const CpuLaunch &launch, int table) {
   return {operand<float>(launch, table), operand<void>(launch, table + 1),
           operand<int>(launch, table + 2), operand<int>(launch, table + 3),

@@ -8,7 +8,7 @@
 //
 // What codegen/device/chain.cuh asks of every kernel, read off the source that
 // is emitted for published shapes and the launches of their plans; and whether
-// the kernels of a step of decode have room for the next one beside them.
+// the kernels of a step of decode leave space for the next one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -184,7 +184,7 @@ TEST(OverlapRules, FindWhatBreaksThem) {
 }
 
 //===----------------------------------------------------------------------===//
-// Room
+// Space
 //===----------------------------------------------------------------------===//
 
 class OverlapRoomTest : public testing::TestWithParam<const char *> {};
@@ -220,7 +220,7 @@ TEST_P(OverlapRoomTest, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
     launches.push_back(launch);
   ASSERT_EQ(launches.size(), 5 * 16 + 3);
   // The last one, which samples, has nothing to do before its wait: beside a
-  // head of 288 threads its 1,024 find no room.
+  // head of 288 threads its 1,024 find no space.
   const bool isNarrow = std::string(GetParam()) != "keep";
   for (size_t i = 0; i + 1 < launches.size() - isNarrow; ++i) {
     const BlockResources first = resources(launches[i]);

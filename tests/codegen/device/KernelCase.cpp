@@ -21,7 +21,7 @@ namespace llamac::cuda {
 // Models with every format, head sizes of 8 to 128, also such that are no
 // multiple of 16, one kv head and several, a group of one, of more than a
 // warp's vectors, and of what divides neither; a depth that is no multiple of a
-// slice, and widths that are none of a tile; vocabularies of an odd size; one
+// slice, and widths that no tile divides; vocabularies of an odd size; one
 // with the tiles of large models.
 static constexpr SmallModel models[] = {
     {"bf16",

@@ -238,12 +238,12 @@ LLAMAC_KERNEL(embed_tokens, rowwiseShape())
                                                                   out);
 }
 
-LLAMAC_KERNEL(embed_with_angles, rowwiseShape())
+LLAMAC_KERNEL(embed_with_cos_sin, rowwiseShape())
 (const int *tokens, const void *table, const int *positions,
- const double *frequencies, float *out, float *angles, int rows) {
+ const double *frequencies, float *out, float *cosSin, int rows) {
   embed<EmbedConfig{model.format, model.vocabulary, model.width}>(tokens, table,
                                                                   out);
-  ropeTable<model.headSize>(positions, frequencies, angles);
+  ropeTable<model.headSize>(positions, frequencies, cosSin);
 }
 
 LLAMAC_KERNEL(rms_norm, rowwiseShape())

@@ -279,12 +279,12 @@ TEST_P(ProductTest, TurnsAndAppends) {
     }
     const std::vector<float> x = floats(rows * model.width);
     const std::vector<float> angles = floats(rows * head, 3);
-    std::vector<float> turns(rows * head);
+    std::vector<float> cosSin(rows * head);
     for (int64_t i = 0; i < rows * head; i += 2) {
-      turns[i] = std::cos(angles[i]);
-      turns[i + 1] = std::sin(angles[i]);
+      cosSin[i] = std::cos(angles[i]);
+      cosSin[i + 1] = std::sin(angles[i]);
     }
-    DeviceBytes input(x), norm(gain), table(turns);
+    DeviceBytes input(x), norm(gain), table(cosSin);
     DeviceBytes q(wq.packed), k(wk.packed), v(wv.packed);
     DeviceBytes pool(pages * kvPageBytes(kv)), position(positions);
     DeviceBytes owner(owners), pageOf(pageTable);
@@ -301,9 +301,9 @@ TEST_P(ProductTest, TurnsAndAppends) {
       // The rotated pair (n, n + 1) of a product, and its error.
       auto rotated = [&](const Matrix &w, int64_t n, double(&pair)[2]) {
         const Sum a = product(w, n, normal), b = product(w, n + 1, normal);
-        const float *turn = &turns[r * head + n % head];
-        pair[0] = a.value * turn[0] - b.value * turn[1];
-        pair[1] = b.value * turn[0] + a.value * turn[1];
+        const float *cs = &cosSin[r * head + n % head];
+        pair[0] = a.value * cs[0] - b.value * cs[1];
+        pair[1] = b.value * cs[0] + a.value * cs[1];
         return 2 * family.tolerance * (a.magnitude + b.magnitude);
       };
       for (int64_t n = 0; n < queryWidth; n += 2) {

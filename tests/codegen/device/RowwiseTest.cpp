@@ -82,7 +82,7 @@ TEST_P(RowwiseTest, AppliesAFunctionToEveryElement) {
     ASSERT_EQ(out.as<float>()[i], a[i] + b[i]);
 }
 
-TEST_P(RowwiseTest, TurnsByTheAnglesOfFarPositions) {
+TEST_P(RowwiseTest, CosSinCacheOfFarPositions) {
   const std::vector<int> where = {0, 1, 4097, 131071};
   std::vector<double> radians(model.headSize / 2);
   for (size_t i = 0; i < radians.size(); ++i)
@@ -95,13 +95,13 @@ TEST_P(RowwiseTest, TurnsByTheAnglesOfFarPositions) {
   for (size_t r = 0; r < where.size(); ++r)
     for (size_t i = 0; i < radians.size(); ++i) {
       const double angle = where[r] * radians[i];
-      const float *turn = out.as<float>() + r * model.headSize + 2 * i;
-      ASSERT_NEAR(turn[0], std::cos(angle), 6e-8) << r << " " << i;
-      ASSERT_NEAR(turn[1], std::sin(angle), 6e-8) << r << " " << i;
+      const float *cosSinOfPair = out.as<float>() + r * model.headSize + 2 * i;
+      ASSERT_NEAR(cosSinOfPair[0], std::cos(angle), 6e-8) << r << " " << i;
+      ASSERT_NEAR(cosSinOfPair[1], std::sin(angle), 6e-8) << r << " " << i;
     }
 }
 
-TEST_P(RowwiseTest, EmbedsAndMakesTheAnglesInOneLaunch) {
+TEST_P(RowwiseTest, EmbedsAndMakesTheCosSinCacheInOneLaunch) {
   const Matrix table = matrix(model.vocabulary, model.width);
   const std::vector<int> ids = {3, 0, 5}, where = {0, 90, 131071};
   std::vector<double> radians(model.headSize / 2);
@@ -111,19 +111,19 @@ TEST_P(RowwiseTest, EmbedsAndMakesTheAnglesInOneLaunch) {
   DeviceBytes tokens(ids), packed(table.packed), positions(where),
       frequencies(radians);
   const size_t rowBytes = model.width * sizeof(float);
-  const size_t angleBytes = model.headSize * sizeof(float);
-  DeviceBytes x(ids.size() * rowBytes), angles(ids.size() * angleBytes);
-  run("embed_with_angles", rowwiseShape(), ids.size(),
+  const size_t cosSinBytes = model.headSize * sizeof(float);
+  DeviceBytes x(ids.size() * rowBytes), cosSin(ids.size() * cosSinBytes);
+  run("embed_with_cos_sin", rowwiseShape(), ids.size(),
       {reads(tokens), reads(packed), reads(positions), reads(frequencies),
-       writes(x), writes(angles)});
+       writes(x), writes(cosSin)});
   // The same bits as those of the two launches.
-  DeviceBytes alone(x.size()), table2(angles.size());
+  DeviceBytes alone(x.size()), table2(cosSin.size());
   run("embed_tokens", rowwiseShape(), ids.size(),
       {reads(tokens), reads(packed), writes(alone)});
   run("rope_table", ropeTableShape(), ids.size(),
       {reads(positions), reads(frequencies), writes(table2)});
   EXPECT_EQ(std::memcmp(x.data(), alone.data(), x.size()), 0);
-  EXPECT_EQ(std::memcmp(angles.data(), table2.data(), angles.size()), 0);
+  EXPECT_EQ(std::memcmp(cosSin.data(), table2.data(), cosSin.size()), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RowwiseTest, testing::ValuesIn(kernelCases()),

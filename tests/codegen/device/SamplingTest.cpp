@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernel against a sort in double precision, and against the sampler of
-// the host. A draw that falls closer to a border between two tokens than
-// rounding is decided by no one, so it is left out; hardly any does.
+// the host. A random number that lies closer to a border between two tokens
+// than rounding is decided by no one, so it is left out; hardly any does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ namespace {
 
 using Logits = std::vector<float>;
 
-/// How far from a border a draw must be, as a share of all weights.
+/// How far from a border a random number must be, as a share of all weights.
 constexpr double rounding = 2e-6;
 
 /// Sampling.cu, compiled once in a process.
@@ -58,7 +58,7 @@ const SimModule &module(bool checked) {
 
 class SamplingTest : public testing::TestWithParam<SimOptions> {
 protected:
-  /// What the kernel gives for draws.size() rows of logits.
+  /// The results of the kernel for draws.size() rows of logits.
   std::vector<int> tokens(const Logits &logits,
                           const std::vector<SamplingParams> &draws) const {
     const size_t width = logits.size() / draws.size();

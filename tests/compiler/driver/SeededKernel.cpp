@@ -81,7 +81,7 @@ static void missKeyInDecode(Source &source) {
   missKey(source, "attention_split");
 }
 
-/// Angles turn the wrong way.
+/// Rotates the wrong way.
 static void swapSine(Source &source) {
   source.replace("rope_table", "frequencies[] = {", "1.0,", "-1.0,");
 }

@@ -256,7 +256,7 @@ TEST_F(KernelOpsTest, WeightsAreRoundedToTheTypeThatTheIrSays) {
   for (int i = 0; i < 32; ++i)
     weights["w"].data[i] = static_cast<float>(i) - 8.3f;
   Tensor x({1, 32});
-  x.data[1] = 1; // Picks weight 1.
+  x.data[1] = 1; // Selects weight 1.
   auto weightOne = [&](const std::string &element) {
     const std::string type = "tensor<1x32x" + element + ">";
     return run("(%x: tensor<?x32xf32>) -> tensor<?x1xf32>",
@@ -341,8 +341,8 @@ protected:
     return rows;
   }
 
-  /// Turned scores depend on the distance of the positions alone: q and k are
-  /// complex numbers, and turning both by their positions' angles multiplies
+  /// Rotated scores depend on the distance of the positions alone: q and k are
+  /// complex numbers, and rotating both by their positions' angles multiplies
   /// the conjugate product by that of the difference.
   static std::vector<double> expected(const Tensor &q, const Tensor &k,
                                       const Tensor &v) {

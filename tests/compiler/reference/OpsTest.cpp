@@ -289,7 +289,7 @@ TEST_F(OpsTest, AnOpThatTakesOneValueTwiceLeavesItWhole) {
   EXPECT_THAT(y.data, ElementsAre(12, 30));
 }
 
-TEST_F(OpsTest, RopeTurnsNeighboursByTheirAngles) {
+TEST_F(OpsTest, RopeRotatesNeighboursByTheirAngles) {
   Tensor x = random({3, 2, 4});
   const int32_t positions[] = {0, 1, 100000};
   const double frequencies[] = {1.0, 0.00056234132519034911};

@@ -10,8 +10,8 @@
 // what qkv appends in one step, rows of this step and of later ones read.
 //
 // Attention itself is given exact numbers: the weights of qkv pick the query,
-// the key and the value out of a row (query | key | value), and the angles are
-// 0.
+// the key and the value out of a row (query | key | value), and the rotations
+// are 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,13 +70,13 @@ static std::vector<Step> stepsOf(const std::vector<StepRows> &list) {
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// Zeros: a turn by them changes nothing.
-static std::vector<double> noTurn(const Model &model) {
+/// Zeros: a rotation by them changes nothing.
+static std::vector<double> noRotation(const Model &model) {
   return std::vector<double>(model.headSize / 2, 0.0);
 }
 
-/// Of theta = 100, so that few positions turn the slow pairs too.
-static std::vector<double> someTurn(const Model &model) {
+/// Of theta = 100, so that few positions rotate the slow pairs too.
+static std::vector<double> someRotation(const Model &model) {
   std::vector<double> frequencies;
   frequencies.reserve(model.headSize / 2);
   for (int64_t i = 0; i < model.headSize / 2; ++i)
@@ -160,7 +160,7 @@ static std::shared_ptr<Program> exactProgram(const Model &model) {
   program->weights = {picker("wq", 0, query, width),
                       picker("wk", query, kv, width),
                       picker("wv", query + kv, kv, width)};
-  program->body = tableText(model, name, noTurn(model)) +
+  program->body = tableText(model, name, noRotation(model)) +
                   qkvText(*program, name + "_qkv") + attentionText(model, name);
   return program;
 }
@@ -175,7 +175,7 @@ static std::shared_ptr<Program> appendProgram(const Model &model,
                      {"value", model.kvWidth()}};
   const std::string kvRows = rowsText(model.kvWidth());
   program->body = absl::StrCat(
-      tableText(model, name, someTurn(model)), "  %", attends ? "q" : "out",
+      tableText(model, name, someRotation(model)), "  %", attends ? "q" : "out",
       ", %newKv = kernel.rope_append %query, %key, %value, %table into %kv at "
       "%positions, %sequences {layer = 0 : i64} : (",
       program->outType, ", ", kvRows, ", ", kvRows, appendTypes(model),
@@ -183,7 +183,7 @@ static std::shared_ptr<Program> appendProgram(const Model &model,
   return program;
 }
 
-/// Products of random weights of several types, of normalised rows, turned. In
+/// Products of random weights of several types, of normalised rows, rotated. In
 /// front of attention none is quantised: scores would be too large to say
 /// anything.
 static std::shared_ptr<Program> qkvProgram(const Model &model, bool attends) {
@@ -200,7 +200,7 @@ static std::shared_ptr<Program> qkvProgram(const Model &model, bool attends) {
   std::string qkv = qkvText(*program, name);
   if (!attends)
     qkv.replace(qkv.find("%q,"), 3, "%out,");
-  program->body = absl::StrCat(tableText(model, name, someTurn(model)), qkv,
+  program->body = absl::StrCat(tableText(model, name, someRotation(model)), qkv,
                                attends ? attentionText(model, name) : "");
   return program;
 }
@@ -221,7 +221,7 @@ using Project =
 
 } // namespace
 
-/// The results of `steps`: turned queries, or attention over all that was
+/// The results of `steps`: rotated queries, or attention over all that was
 /// appended by then.
 static std::vector<std::vector<ExpectedRow>>
 cacheExpectation(const Model &model, const std::vector<Step> &steps,
@@ -269,12 +269,12 @@ static Project pickedRows(const Model &model) {
 static Project appendedRows(const Model &model) {
   return [=](const Numerics &, const Step &step, int64_t row) {
     const int32_t position = step.positions[row];
-    const std::vector<double> turn = someTurn(model);
+    const std::vector<double> rotation = someRotation(model);
     auto of = [&](const char *name, int64_t width) {
       return exactRow(step.inputs.at(name), row, width, 0, width);
     };
-    return Triple{turned(of("query", model.queryWidth()), position, turn),
-                  turned(of("key", model.kvWidth()), position, turn),
+    return Triple{rotated(of("query", model.queryWidth()), position, rotation),
+                  rotated(of("key", model.kvWidth()), position, rotation),
                   of("value", model.kvWidth()), false};
   };
 }
@@ -284,14 +284,15 @@ static Project projectedRows(const std::shared_ptr<const Program> &program) {
     const std::vector<double> x =
         normalised(rowOf(step.inputs.at("x"), row, program->inputs[0].width),
                    program->weight("gain").values(), eps);
-    const std::vector<double> turn = someTurn(program->model);
+    const std::vector<double> rotation = someRotation(program->model);
     auto product = [&](const char *name) {
       return Matrix(program->weight(name), numerics, step.rows())
           .times(x, Activations::Normal);
     };
     const int32_t position = step.positions[row];
-    return Triple{turned(product("wq"), position, turn),
-                  turned(product("wk"), position, turn), product("wv"), false};
+    return Triple{rotated(product("wq"), position, rotation),
+                  rotated(product("wk"), position, rotation), product("wv"),
+                  false};
   };
 }
 
@@ -395,7 +396,7 @@ static void addExactAttention(std::vector<OpCase> &cases,
   cases.back().isVariant = true;
 }
 
-/// Contexts of more keys than are joined at a time.
+/// Contexts of more keys than are merged at a time.
 static void addLongAttention(std::vector<OpCase> &cases,
                              const std::shared_ptr<Program> &program) {
   const Model &model = program->model;
@@ -408,7 +409,7 @@ static void addLongAttention(std::vector<OpCase> &cases,
                                                {{3, 1}},
                                                {{3, 1}, {0, 1}, {2, 1}}}),
                             project, /*attends=*/true));
-  // The keys that are joined first are all below the range of the cache, where
+  // The keys that are merged first are all below the range of the cache, where
   // it has no such numbers; then the rows that see no others have no result.
   std::vector<Step> steps = exactSteps(model, {{{1, 131}}, {{1, 1}}});
   std::vector<int32_t> first(128);
@@ -453,7 +454,7 @@ static void addNanRow(std::vector<OpCase> &cases,
 }
 
 //===----------------------------------------------------------------------===//
-// Products and turns before it
+// Products and rotations before it
 //===----------------------------------------------------------------------===//
 
 static void addAppends(std::vector<OpCase> &cases, const Model &model) {

@@ -254,7 +254,7 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
     return errors.status("the programs do not parse");
   (*module)->setAttr(kernel::KernelDialect::getTargetAttrName(), attr);
   PassManager passes(context.get());
-  // Only a whole model samples and makes its angles with its embedding.
+  // Only a whole model samples and makes its cos/sin cache with its embedding.
   addSteps(passes, scheduleSteps(*kernel::targetOf(*module)));
   if (failed(passes.run(*module)))
     return errors.status("the passes failed");

@@ -123,8 +123,8 @@ Expected gated(const Expected &gate, const Expected &up) {
                      up.bound * std::abs(silu) + sumError * std::abs(value)};
 }
 
-ExpectedRow turned(const ExpectedRow &row, int32_t position,
-                   const std::vector<double> &frequencies) {
+ExpectedRow rotated(const ExpectedRow &row, int32_t position,
+                    const std::vector<double> &frequencies) {
   ExpectedRow result(row.size());
   for (size_t i = 0; i < row.size(); i += 2) {
     const double angle = position * frequencies[i / 2 % frequencies.size()];

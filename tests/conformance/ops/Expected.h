@@ -89,9 +89,9 @@ ExpectedRow roundedOnce(const std::vector<double> &values);
 /// silu(gate) * up.
 Expected gated(const Expected &gate, const Expected &up);
 
-/// Turns the pairs of each head by position * frequency.
-ExpectedRow turned(const ExpectedRow &row, int32_t position,
-                   const std::vector<double> &frequencies);
+/// Rotates the pairs of each head by position * frequency.
+ExpectedRow rotated(const ExpectedRow &row, int32_t position,
+                    const std::vector<double> &frequencies);
 
 /// Where `got`, rows of `width` numbers, is not what it should be; empty when
 /// it is.

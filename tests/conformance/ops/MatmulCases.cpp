@@ -210,7 +210,7 @@ static void addNanWeight(std::vector<OpCase> &cases, DataType type) {
                                 {}, Activations::Grid));
 }
 
-/// The head: the wanted rows, gathered, normalised and multiplied.
+/// The head: the logits rows, gathered, normalised and multiplied.
 static void addHead(std::vector<OpCase> &cases) {
   constexpr int64_t depth = 72;
   const Product product{Epilogue::Plain, true, DataType::BF16, 130, depth};

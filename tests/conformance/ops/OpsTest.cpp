@@ -67,15 +67,15 @@ TEST(ConformanceCases, FindAWrongOp) {
   for (const auto &[name, right, wrong] : plants) {
     SCOPED_TRACE(name);
     const OpCase &test = caseNamed(name);
-    const auto planted = std::make_shared<Program>(*test.program);
-    const size_t at = planted->body.find(right);
+    const auto seeded = std::make_shared<Program>(*test.program);
+    const size_t at = seeded->body.find(right);
     ASSERT_NE(at, std::string::npos);
-    planted->body.replace(at, std::string(right).size(), wrong);
-    const auto loaded = loadOnReference(planted->model, {{planted, {}}});
+    seeded->body.replace(at, std::string(right).size(), wrong);
+    const auto loaded = loadOnReference(seeded->model, {{seeded, {}}});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     std::vector<std::vector<float>> results;
     for (const Step &step : test.steps) {
-      auto got = (*loaded)->run(*planted, step);
+      auto got = (*loaded)->run(*seeded, step);
       ASSERT_TRUE(got.ok()) << got.status();
       results.push_back(*std::move(got));
     }
@@ -83,7 +83,7 @@ TEST(ConformanceCases, FindAWrongOp) {
       const auto expected = test.expected(device.numerics);
       bool found = false;
       for (size_t i = 0; i < results.size(); ++i)
-        found |= !mismatch(results[i], expected[i], planted->outWidth).empty();
+        found |= !mismatch(results[i], expected[i], seeded->outWidth).empty();
       EXPECT_TRUE(found) << "not found within the bounds of " << device.name;
     }
   }

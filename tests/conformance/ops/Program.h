@@ -91,7 +91,7 @@ struct Program {
   /// Whether the body gives %tokens, chosen by %draws; they are the result
   /// then, one number a row, and %out is their logits.
   bool samples = false;
-  bool wanted = false; ///< Whether rows of %out are the wanted ones.
+  bool wanted = false; ///< Whether rows of %out are the logits rows.
 
   /// The name of a weight in the whole model.
   std::string weightName(const StoredWeight &weight) const {
@@ -126,7 +126,7 @@ enum class InputsAs {
 };
 
 /// The function @`function` that does what `program` says for at most `maxRows`
-/// rows, of which `maxWanted` are wanted, in text.
+/// rows, of which `maxWanted` are logits rows, in text.
 std::string functionText(const Program &program, const std::string &function,
                          int64_t maxRows, int64_t maxWanted, InputsAs inputs);
 

@@ -229,7 +229,7 @@ static void addPointwiseCases(std::vector<OpCase> &cases) {
 }
 
 //===----------------------------------------------------------------------===//
-// The wanted rows
+// Logits rows
 //===----------------------------------------------------------------------===//
 
 static void addGatherCases(std::vector<OpCase> &cases) {
@@ -269,7 +269,7 @@ static void addGatherCases(std::vector<OpCase> &cases) {
 }
 
 //===----------------------------------------------------------------------===//
-// Angles
+// Cos/sin cache
 //===----------------------------------------------------------------------===//
 
 /// Radians a position, of a head of 16 and theta = 10000.
@@ -281,7 +281,7 @@ static std::vector<double> angleFrequencies() {
   return frequencies;
 }
 
-/// The angles of all rows, or of the wanted ones.
+/// The cos/sin cache of all rows, or of the logits rows.
 static std::shared_ptr<Program> angleProgram(bool ofWanted) {
   auto program = programOf(ofWanted ? "rope_table_wanted" : "rope_table", 16);
   program->outType = "tensor<?x8x2xf32>";

@@ -62,7 +62,7 @@ TEST(ParallelFor, ThreadsAreAsManyAsAskedForAndNoMoreThanThereIsWork) {
 
 TEST(ParallelFor, WithoutMoreThreadsThoseThatThereAreDoItAll) {
 #if __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "its own memory has no room left, either";
+  GTEST_SKIP() << "no memory is left for the test itself";
 #endif
   auto underLimit = [] {
     // No address space is left for stacks, but for those of threads that were.

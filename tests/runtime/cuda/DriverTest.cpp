@@ -26,20 +26,20 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What the stand-in (standin/Driver.cpp) answers, for one test.
+/// What the fake driver (fake_driver/Driver.cpp) answers, for one test.
 class DriverTest : public testing::Test {
 protected:
   void TearDown() override {
-    unsetenv("LLAMAC_STANDIN_CAPABILITY");
-    unsetenv("LLAMAC_STANDIN_FAILS");
-    unsetenv("LLAMAC_STANDIN_MEMORY");
+    unsetenv("LLAMAC_FAKE_CAPABILITY");
+    unsetenv("LLAMAC_FAKE_FAILS");
+    unsetenv("LLAMAC_FAKE_MEMORY");
   }
 };
 
 TEST_F(DriverTest, AGpuIsAskedForItsCapability) {
-  setenv("LLAMAC_STANDIN_CAPABILITY", "8.6,9.0", 1);
+  setenv("LLAMAC_FAKE_CAPABILITY", "8.6,9.0", 1);
   for (const int index : {0, 1}) {
-    const auto capability = gpuCapability(index, LLAMAC_DRIVER_STANDIN);
+    const auto capability = gpuCapability(index, LLAMAC_FAKE_DRIVER);
     ASSERT_TRUE(capability.ok()) << capability.status();
     EXPECT_EQ(capability->major, index == 0 ? 8 : 9);
     EXPECT_EQ(capability->minor, index == 0 ? 6 : 0);
@@ -47,9 +47,9 @@ TEST_F(DriverTest, AGpuIsAskedForItsCapability) {
 }
 
 TEST_F(DriverTest, AGpuThatIsNotThereIsAnErrorOfTheUser) {
-  setenv("LLAMAC_STANDIN_CAPABILITY", "8.6,9.0", 1);
+  setenv("LLAMAC_FAKE_CAPABILITY", "8.6,9.0", 1);
   for (const int index : {2, -1}) {
-    const auto capability = gpuCapability(index, LLAMAC_DRIVER_STANDIN);
+    const auto capability = gpuCapability(index, LLAMAC_FAKE_DRIVER);
     EXPECT_EQ(exitCode(capability.status()), ExitCode::Usage);
     EXPECT_THAT(std::string(capability.status().message()),
                 HasSubstr("--gpu-index: expected 0 to 1, the GPUs of this "
@@ -59,24 +59,25 @@ TEST_F(DriverTest, AGpuThatIsNotThereIsAnErrorOfTheUser) {
 }
 
 TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
-  setenv("LLAMAC_STANDIN_CAPABILITY", "8.6", 1);
+  setenv("LLAMAC_FAKE_CAPABILITY", "8.6", 1);
   for (const char *function :
        {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute"}) {
-    setenv("LLAMAC_STANDIN_FAILS", function, 1);
-    const auto capability = gpuCapability(0, LLAMAC_DRIVER_STANDIN);
+    setenv("LLAMAC_FAKE_FAILS", function, 1);
+    const auto capability = gpuCapability(0, LLAMAC_FAKE_DRIVER);
     EXPECT_EQ(exitCode(capability.status()), ExitCode::Device);
     EXPECT_THAT(
         std::string(capability.status().message()),
-        HasSubstr(std::string(function) +
-                  ": the driver says CUDA_ERROR_UNKNOWN (as the stand-in was "
-                  "told)"));
+        HasSubstr(
+            std::string(function) +
+            ": the driver says CUDA_ERROR_UNKNOWN (as the fake driver was "
+            "told)"));
   }
 }
 
 TEST_F(DriverTest, LimitsAreMeasuredFromAnyThread) {
-  setenv("LLAMAC_STANDIN_MEMORY", "600000000", 1); // Little to copy.
+  setenv("LLAMAC_FAKE_MEMORY", "600000000", 1); // Little to copy.
   const auto device =
-      CudaDevice::create({.threads = 1, .driver = LLAMAC_DRIVER_STANDIN});
+      CudaDevice::create({.threads = 1, .driver = LLAMAC_FAKE_DRIVER});
   ASSERT_TRUE(device.ok()) << device.status();
   std::thread([&] {
     const auto limits = (*device)->measureLimits();

@@ -8,7 +8,7 @@
 //
 // Engine::follow() on a device that queues steps, against one step after the
 // other. Run by tests/e2e/test_cuda.py, which makes the plan for cuda that
-// LLAMAC_TEST_PLAN names and finds the stand-in of the driver.
+// LLAMAC_TEST_PLAN names and finds the fake driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -254,13 +254,12 @@ TEST_F(StepsInFlightTest, EnginesOfOneModelRunOnThreadsOfTheirOwn) {
   other.join();
 }
 
-/// Objects of the GPU that live: see the stand-in.
+/// Objects of the GPU that live: see the fake driver.
 static size_t liveObjects() {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   auto *count =
-      driver
-          ? reinterpret_cast<size_t (*)()>(dlsym(driver, "standinLiveObjects"))
-          : nullptr;
+      driver ? reinterpret_cast<size_t (*)()>(dlsym(driver, "fakeLiveObjects"))
+             : nullptr;
   EXPECT_NE(count, nullptr);
   return count ? count() : 0;
 }

@@ -192,7 +192,7 @@ TEST_P(EngineTest, EveryItemOfABatchGetsTheTokenOfItsSampler) {
     const auto next =
         engine->sample({{&first, one, &*greedy}, {&second, two, &*drawing}});
     ASSERT_TRUE(next.ok()) << next.status();
-    EXPECT_EQ((*next)[0], toy::likeliestAfter(one));
+    EXPECT_EQ((*next)[0], toy::argmaxAfter(one));
     if (device) {
       EXPECT_EQ((*next)[1], toy::drawnToken(same->nextParams().uniform, 5));
     } else {
@@ -217,7 +217,7 @@ TEST_P(EngineTest, PagesComeBackWhenASequenceGoes) {
     ASSERT_TRUE(step({{&three, prompt}, {&one, prompt}, {&two, prompt}}).ok());
     ASSERT_EQ(given.size(), 3u);
     for (const Given &row : given)
-      EXPECT_EQ(row.logits[toy::likeliestAfter(prompt)], 0);
+      EXPECT_EQ(row.logits[toy::argmaxAfter(prompt)], 0);
   }
 }
 
@@ -230,7 +230,7 @@ TEST_P(EngineTest, ATruncatedSequenceGoesOnAsIfTheRestHadNotBeen) {
   EXPECT_EQ(one.length(), 6);
   prompt = firstOf(prompt, 6);
   while (prompt.size() < 10)
-    prompt.push_back(toy::likeliestAfter(prompt));
+    prompt.push_back(toy::argmaxAfter(prompt));
   ASSERT_FALSE(toy::isPoisoned(prompt));
   ASSERT_TRUE(step({{&one, {&prompt[6], 4}}}).ok());
   expectLogits(given.at(0), prompt, 1);

@@ -71,7 +71,7 @@ protected:
   std::vector<int> ids;
 };
 
-TEST_F(GeneratorTest, GreedyGivesTheLikeliestTokensAndTheirText) {
+TEST_F(GeneratorTest, GreedyGivesTheArgmaxAndItsText) {
   const std::vector<int> prompt = cleanTokens(5, 12, 10);
   const auto result = run(prompt, {.maxTokens = 10});
   ASSERT_TRUE(result.ok()) << result.status();

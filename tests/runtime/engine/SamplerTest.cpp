@@ -68,7 +68,7 @@ TEST(SamplerTest, TemperatureDividesLogits) {
   EXPECT_NEAR(shares(sampler, logits, 40000).at(1), 2.0 / 3, 0.01);
 }
 
-TEST(SamplerTest, TopKKeepsTheLikeliest) {
+TEST(SamplerTest, TopKKeepsTheLargestLogits) {
   const std::vector<float> logits = {1, 4, 2, 4, 3};
   Sampler two = make({.temperature = 5, .topK = 2, .seed = 9});
   const auto counts = shares(two, logits, 4000);

@@ -102,15 +102,14 @@ extern "C" void toySample(const CpuLaunch *launch) {
   for (long row = launch->begin; row < launch->end; ++row) {
     const float *values = logits + row * vocab;
     const unsigned *draw = draws + row * 4;
-    int likeliest = 0;
+    int argmax = 0;
     bool finite = true;
     for (int id = 0; id < vocab; ++id) {
       finite = finite && values[id] - values[id] == 0;
-      likeliest = values[id] > values[likeliest] ? id : likeliest;
+      argmax = values[id] > values[argmax] ? id : argmax;
     }
-    const int token = draw[0] == 0
-                          ? likeliest
-                          : drawnToken(draw[3], static_cast<int>(draw[1]));
+    const int token =
+        draw[0] == 0 ? argmax : drawnToken(draw[3], static_cast<int>(draw[1]));
     tokens[row] = finite ? token : -1;
   }
 }

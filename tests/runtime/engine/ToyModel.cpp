@@ -256,14 +256,14 @@ unsigned hashOf(const std::vector<int> &tokens) {
   return hash;
 }
 
-int likeliestAfter(const std::vector<int> &tokens) {
+int argmaxAfter(const std::vector<int> &tokens) {
   return static_cast<int>(hashOf(tokens) % (vocab - 1));
 }
 
 std::vector<int> greedyAfter(std::vector<int> prompt, int count) {
   std::vector<int> ids;
   for (int i = 0; i < count; ++i) {
-    ids.push_back(likeliestAfter(prompt));
+    ids.push_back(argmaxAfter(prompt));
     prompt.push_back(ids.back());
   }
   return ids;

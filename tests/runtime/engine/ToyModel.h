@@ -60,9 +60,9 @@ private:
   std::string name;
 };
 
-/// The hash of a sequence, and the id the toy model finds likeliest after it.
+/// The hash of a sequence, and its argmax in the toy model.
 unsigned hashOf(const std::vector<int> &tokens);
-int likeliestAfter(const std::vector<int> &tokens);
+int argmaxAfter(const std::vector<int> &tokens);
 
 /// What greedy generation gives after `prompt`: `count` ids.
 std::vector<int> greedyAfter(std::vector<int> prompt, int count);

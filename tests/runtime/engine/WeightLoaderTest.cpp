@@ -96,8 +96,7 @@ TEST_F(WeightLoaderTest, ReferencedWeightsGiveTheSameLogits) {
   ASSERT_TRUE(engine
                   ->step({{&sequence, prompt}},
                          [&](const LogitsRow &row) {
-                           EXPECT_EQ(row.values[toy::likeliestAfter(prompt)],
-                                     0);
+                           EXPECT_EQ(row.values[toy::argmaxAfter(prompt)], 0);
                            return absl::OkStatus();
                          })
                   .ok());
@@ -150,7 +149,7 @@ TEST_F(WeightLoaderTest, ReferencedWeightsArePacked) {
         if (wide) {
           std::memcpy(&value, bytes + (panel + k * 16 + row % 16) * 4, 4);
         } else {
-          // Pairs of k side by side.
+          // Pairs of k adjacent.
           const int at = panel + k / 2 * 32 + row % 16 * 2 + k % 2;
           std::memcpy(reinterpret_cast<uint8_t *>(&value) + 2, bytes + at * 2,
                       2);

@@ -132,7 +132,7 @@ TEST_F(DiskCacheTest, FilesOfOtherNamesStayAndItHasAFolderOfItsOwn) {
   setenv("LLAMAC_CACHE_SIZE", "0", 1);
   makePlan('c', 10);
   DiskCache(CacheKind::Plans).added(key('c'));
-  EXPECT_EQ(cache.find(key('b')), std::nullopt) << "made room for the plan";
+  EXPECT_EQ(cache.find(key('b')), std::nullopt) << "evicted for the plan";
   for (const std::string &path : others)
     EXPECT_TRUE(fs::exists(path)) << path;
 }

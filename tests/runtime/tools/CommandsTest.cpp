@@ -195,9 +195,9 @@ TEST_F(CommandsTest, LogitsAreAMatrixOfNumpys) {
       float values[toy::vocab];
       std::memcpy(values, bytes.data() + header + row * sizeof values,
                   sizeof values);
-      const int likeliest =
-          toy::likeliestAfter({tokens.begin(), tokens.begin() + row + 1});
-      EXPECT_EQ(values[likeliest], 0) << "row " << row;
+      const int argmax =
+          toy::argmaxAfter({tokens.begin(), tokens.begin() + row + 1});
+      EXPECT_EQ(values[argmax], 0) << "row " << row;
     }
   }
 }

@@ -6,20 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// GPUs of the capabilities in LLAMAC_STANDIN_CAPABILITY ("8.6,9.0"; one of 9.0
+// GPUs of the capabilities in LLAMAC_FAKE_CAPABILITY ("8.6,9.0"; one of 9.0
 // when it is not set), which share one context and the host's memory. A module
-// is the source that the stand-in of NVRTC was given: its kernels are those
-// that a plan for sim has of the same text. LLAMAC_STANDIN_PLAN names the
+// is the source that the fake NVRTC was given: its kernels are those
+// that a plan for sim has of the same text. LLAMAC_FAKE_PLAN names the
 // plans, with colons between; a name X.sim is that of an object alone, of the
 // source X.cu, whose kernels take two operands. What a stream is given is done
 // as late as may be, when the host waits for it, so that nothing works that a
 // GPU's haste makes work by chance. A launch that faults makes every later call
-// fail; the kernel LLAMAC_STANDIN_FAULT does always; with LLAMAC_STANDIN_IDLE
+// fail; the kernel LLAMAC_FAKE_FAULT does always; with LLAMAC_FAKE_IDLE
 // kernels do nothing, where only the driver's calls matter, and what NVRTC
 // itself has compiled can be loaded. The driver is of the CUDA version in
-// LLAMAC_STANDIN_VERSION, 13000 without. LLAMAC_STANDIN_MEMORY bounds the
+// LLAMAC_FAKE_VERSION, 13000 without. LLAMAC_FAKE_MEMORY bounds the
 // memory. When the last context goes, what was not given back is written to the
-// file LLAMAC_STANDIN_LEAKS.
+// file LLAMAC_FAKE_LEAKS.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@
 #include "codegen/sim/Simulator.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/SourceBundle.h"
-#include "tests/runtime/cuda/standin/Faults.h"
+#include "tests/runtime/cuda/fake_driver/Faults.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
@@ -53,9 +53,9 @@ using namespace llamac::cuda;
 
 static constexpr Result success = 0, invalidValue = 1, outOfMemory = 2,
                         noDevice = 100, invalidContext = 201, notFound = 500,
-                        launchFailed = 719, planted = 999;
+                        launchFailed = 719, injected = 999;
 
-static bool isIdle() { return std::getenv("LLAMAC_STANDIN_IDLE"); }
+static bool isIdle() { return std::getenv("LLAMAC_FAKE_IDLE"); }
 
 namespace {
 /// Compiled kernels of one source.
@@ -130,7 +130,7 @@ public:
   std::set<GraphExec> graphExecs;
 
   size_t memoryBytes() const {
-    const char *bytes = std::getenv("LLAMAC_STANDIN_MEMORY");
+    const char *bytes = std::getenv("LLAMAC_FAKE_MEMORY");
     return bytes ? std::strtoull(bytes, nullptr, 10) : size_t{1} << 34;
   }
 
@@ -193,7 +193,7 @@ bool Gpu::loadObject(const std::string &path) {
 bool Gpu::loadKernels() {
   if (simulator)
     return true;
-  const char *paths = std::getenv("LLAMAC_STANDIN_PLAN");
+  const char *paths = std::getenv("LLAMAC_FAKE_PLAN");
   const std::vector<std::string> list = absl::StrSplit(paths ? paths : "", ':');
   for (const std::string &path : list)
     if (!(absl::EndsWith(path, ".sim") ? loadObject(path) : loadPlan(path)))
@@ -229,14 +229,15 @@ static Parameters parametersOf(const std::string &name,
 void Gpu::run(const KernelLaunch &launch) {
   if (sticky != success || isIdle())
     return;
-  const char *faulty = std::getenv("LLAMAC_STANDIN_FAULT");
+  const char *faulty = std::getenv("LLAMAC_FAKE_FAULT");
   const absl::Status status =
       faulty && launch.launch.kernel == faulty
-          ? absl::InternalError("planted fault")
+          ? absl::InternalError("injected fault")
           : simulator->run(*launch.module, launch.launch);
   if (status.ok())
     return;
-  std::fprintf(stderr, "stand-in: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "fake driver: %s\n",
+               std::string(status.message()).c_str());
   sticky = launchFailed;
 }
 
@@ -261,7 +262,7 @@ bool Gpu::isPinned(const void *address) const {
 }
 
 void Gpu::reportLeaks() const {
-  const char *path = std::getenv("LLAMAC_STANDIN_LEAKS");
+  const char *path = std::getenv("LLAMAC_FAKE_LEAKS");
   if (!path)
     return;
   if (std::FILE *file = std::fopen(path, "a")) {
@@ -283,16 +284,16 @@ static Result enqueue(Stream stream, std::function<void()> work) {
 }
 
 /// Begins a call: leaves it when it is to fail, or the GPU has.
-#define STANDIN_CALL(function)                                                 \
+#define FAKE_CALL(function)                                                    \
   const std::lock_guard<std::mutex> lock(gpu().mutex);                         \
-  if (standin::isPlanted(#function))                                           \
-    return planted;                                                            \
+  if (fake::isInjected(#function))                                             \
+    return injected;                                                           \
   if (gpu().sticky != success)                                                 \
     return gpu().sticky;
 
 /// The same for a call that is of the calling thread's context.
-#define STANDIN_WORK(function)                                                 \
-  STANDIN_CALL(function)                                                       \
+#define FAKE_WORK(function)                                                    \
+  FAKE_CALL(function)                                                          \
   if (!entered)                                                                \
     return invalidContext;
 
@@ -302,7 +303,7 @@ static thread_local Context entered = nullptr;
 extern "C" {
 
 /// Not of the driver: what was made and not given back.
-size_t standinLiveObjects() {
+size_t fakeLiveObjects() {
   const std::lock_guard<std::mutex> lock(gpu().mutex);
   return gpu().liveObjects();
 }
@@ -315,19 +316,19 @@ Result cuGetExportTable(const void **table, const void *) {
 }
 
 Result cuInit(unsigned) {
-  STANDIN_CALL(cuInit)
+  FAKE_CALL(cuInit)
   return success;
 }
 
 Result cuDriverGetVersion(int *version) {
-  STANDIN_CALL(cuDriverGetVersion)
-  const char *named = std::getenv("LLAMAC_STANDIN_VERSION");
+  FAKE_CALL(cuDriverGetVersion)
+  const char *named = std::getenv("LLAMAC_FAKE_VERSION");
   *version = named ? std::atoi(named) : 13000;
   return success;
 }
 
 Result cuGetErrorName(Result error, const char **name) {
-  *name = error == planted        ? "CUDA_ERROR_UNKNOWN"
+  *name = error == injected       ? "CUDA_ERROR_UNKNOWN"
           : error == launchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
           : error == outOfMemory  ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == noDevice     ? "CUDA_ERROR_NO_DEVICE"
@@ -336,35 +337,35 @@ Result cuGetErrorName(Result error, const char **name) {
 }
 
 Result cuGetErrorString(Result, const char **words) {
-  *words = "as the stand-in was told";
+  *words = "as the fake driver was told";
   return success;
 }
 
 static std::vector<std::string> capabilities() {
-  const char *named = std::getenv("LLAMAC_STANDIN_CAPABILITY");
+  const char *named = std::getenv("LLAMAC_FAKE_CAPABILITY");
   return absl::StrSplit(named ? named : "9.0", ',');
 }
 
 Result cuDeviceGetCount(int *count) {
-  STANDIN_CALL(cuDeviceGetCount)
+  FAKE_CALL(cuDeviceGetCount)
   *count = static_cast<int>(capabilities().size());
   return success;
 }
 
 Result cuDeviceGet(DeviceId *device, int ordinal) {
-  STANDIN_CALL(cuDeviceGet)
+  FAKE_CALL(cuDeviceGet)
   *device = ordinal;
   return ordinal < static_cast<int>(capabilities().size()) ? success : noDevice;
 }
 
 Result cuDeviceGetName(char *name, int size, DeviceId device) {
-  STANDIN_CALL(cuDeviceGetName)
-  std::snprintf(name, size, device == 0 ? "Stand-in" : "Stand-in %d", device);
+  FAKE_CALL(cuDeviceGetName)
+  std::snprintf(name, size, device == 0 ? "Fake GPU" : "Fake GPU %d", device);
   return success;
 }
 
 Result cuDeviceGetAttribute(int *value, int attribute, DeviceId device) {
-  STANDIN_CALL(cuDeviceGetAttribute)
+  FAKE_CALL(cuDeviceGetAttribute)
   int major = 9, minor = 0;
   std::sscanf(capabilities()[device].c_str(), "%d.%d", &major, &minor);
   switch (attribute) {
@@ -389,7 +390,7 @@ Result cuDeviceGetAttribute(int *value, int attribute, DeviceId device) {
 }
 
 Result cuDevicePrimaryCtxRetain(Context *context, DeviceId) {
-  STANDIN_CALL(cuDevicePrimaryCtxRetain)
+  FAKE_CALL(cuDevicePrimaryCtxRetain)
   ++gpu().contexts;
   *context = &gpu().context;
   return success;
@@ -404,20 +405,20 @@ Result cuDevicePrimaryCtxRelease_v2(DeviceId) {
 }
 
 Result cuCtxSetCurrent(Context context) {
-  STANDIN_CALL(cuCtxSetCurrent)
+  FAKE_CALL(cuCtxSetCurrent)
   entered = context;
   return context == &gpu().context ? success : invalidContext;
 }
 
 Result cuMemGetInfo_v2(size_t *free, size_t *total) {
-  STANDIN_WORK(cuMemGetInfo_v2)
+  FAKE_WORK(cuMemGetInfo_v2)
   *total = gpu().memoryBytes();
   *free = *total - gpu().used;
   return success;
 }
 
 Result cuMemAlloc_v2(Address *address, size_t bytes) {
-  STANDIN_WORK(cuMemAlloc_v2)
+  FAKE_WORK(cuMemAlloc_v2)
   if (bytes == 0)
     return invalidValue;
   if (bytes > gpu().memoryBytes() - gpu().used)
@@ -440,8 +441,8 @@ Result cuMemAlloc_v2(Address *address, size_t bytes) {
 Result cuMemFree_v2(Address address) {
   // Works after a fault too, so that leaks are told from what a fault left.
   const std::lock_guard<std::mutex> lock(gpu().mutex);
-  if (standin::isPlanted("cuMemFree_v2"))
-    return planted;
+  if (fake::isInjected("cuMemFree_v2"))
+    return injected;
   // A driver waits for what may still use it.
   for (Stream stream : gpu().streams)
     gpu().finish(stream);
@@ -458,7 +459,7 @@ Result cuMemFree_v2(Address address) {
 
 Result cuMemsetD8Async(Address address, unsigned char value, size_t bytes,
                        Stream stream) {
-  STANDIN_WORK(cuMemsetD8Async)
+  FAKE_WORK(cuMemsetD8Async)
   return enqueue(stream, [=] {
     std::memset(reinterpret_cast<void *>(address), value, bytes);
   });
@@ -466,7 +467,7 @@ Result cuMemsetD8Async(Address address, unsigned char value, size_t bytes,
 
 Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
                             Stream stream) {
-  STANDIN_WORK(cuMemcpyHtoDAsync_v2)
+  FAKE_WORK(cuMemcpyHtoDAsync_v2)
   if (gpu().isPinned(from))
     return enqueue(stream, [=] {
       std::memcpy(reinterpret_cast<void *>(to), from, bytes);
@@ -481,7 +482,7 @@ Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
 
 Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
                             Stream stream) {
-  STANDIN_WORK(cuMemcpyDtoHAsync_v2)
+  FAKE_WORK(cuMemcpyDtoHAsync_v2)
   return enqueue(stream, [=] {
     std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
   });
@@ -489,7 +490,7 @@ Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
 
 Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
                             Stream stream) {
-  STANDIN_WORK(cuMemcpyDtoDAsync_v2)
+  FAKE_WORK(cuMemcpyDtoDAsync_v2)
   return enqueue(stream, [=] {
     std::memcpy(reinterpret_cast<void *>(to),
                 reinterpret_cast<const void *>(from), bytes);
@@ -497,7 +498,7 @@ Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
 }
 
 Result cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-  STANDIN_WORK(cuMemHostAlloc)
+  FAKE_WORK(cuMemHostAlloc)
   auto *start = new uint8_t[bytes];
   std::memset(start, 0xff, bytes);
   gpu().pinned[start] = bytes;
@@ -515,13 +516,13 @@ Result cuMemFreeHost(void *memory) {
 }
 
 Result cuEventCreate(Event *event, unsigned) {
-  STANDIN_WORK(cuEventCreate)
+  FAKE_WORK(cuEventCreate)
   *event = *gpu().events.insert(new EventTag).first;
   return success;
 }
 
 Result cuEventRecord(Event event, Stream stream) {
-  STANDIN_WORK(cuEventRecord)
+  FAKE_WORK(cuEventRecord)
   event->stream = stream;
   event->reached = std::make_shared<bool>(false);
   return enqueue(stream, [reached = event->reached, time = event->time] {
@@ -531,7 +532,7 @@ Result cuEventRecord(Event event, Stream stream) {
 }
 
 Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
-  STANDIN_WORK(cuEventRecordWithFlags)
+  FAKE_WORK(cuEventRecordWithFlags)
   // The flag is invalid outside of a capture; without it a capture has no node.
   if (gpu().streams.count(stream) == 0 ||
       flags != (stream->captured ? eventRecordExternal : 0))
@@ -544,7 +545,7 @@ Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
 }
 
 Result cuEventElapsedTime(float *milliseconds, Event from, Event to) {
-  STANDIN_WORK(cuEventElapsedTime)
+  FAKE_WORK(cuEventElapsedTime)
   *milliseconds =
       std::chrono::duration<float, std::milli>(*to->time - *from->time).count();
   return success;
@@ -556,7 +557,7 @@ Result cuEventSynchronize(Event event) {
   const Result result = event->reached
                             ? gpu().finish(event->stream, event->reached.get())
                             : success;
-  return standin::isPlanted("cuEventSynchronize") ? planted : result;
+  return fake::isInjected("cuEventSynchronize") ? injected : result;
 }
 
 Result cuEventDestroy_v2(Event event) {
@@ -568,7 +569,7 @@ Result cuEventDestroy_v2(Event event) {
 }
 
 Result cuModuleLoadData(Module *module, const void *image) {
-  STANDIN_WORK(cuModuleLoadData)
+  FAKE_WORK(cuModuleLoadData)
   if (image && isIdle() && std::memcmp(image, "\177ELF", 4) == 0) {
     *module = *gpu().modules.insert(new ModuleTag).first;
     return success;
@@ -597,7 +598,7 @@ Result cuModuleUnload(Module module) {
 
 Result cuModuleGetFunction(Function *function, Module module,
                            const char *name) {
-  STANDIN_WORK(cuModuleGetFunction)
+  FAKE_WORK(cuModuleGetFunction)
   if (gpu().modules.count(module) == 0)
     return invalidValue;
   const KernelCode &code = module->code;
@@ -620,7 +621,7 @@ Result cuModuleGetFunction(Function *function, Module module,
 }
 
 Result cuFuncSetAttribute(Function, int attribute, int) {
-  STANDIN_WORK(cuFuncSetAttribute)
+  FAKE_WORK(cuFuncSetAttribute)
   return attribute == functionSharedBytes ? success : invalidValue;
 }
 
@@ -642,7 +643,7 @@ static bool apply(const LaunchAttribute &attribute, SimLaunch &launch) {
 
 Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                         void **parameters, void **) {
-  STANDIN_WORK(cuLaunchKernelEx)
+  FAKE_WORK(cuLaunchKernelEx)
   Stream stream = config->stream;
   if (gpu().streams.count(stream) == 0)
     return invalidValue;
@@ -675,7 +676,7 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base,
                               const uint64_t *extents, const uint64_t *strides,
                               const uint32_t *box, const uint32_t *steps,
                               int interleave, int swizzle, int, int fill) {
-  STANDIN_WORK(cuTensorMapEncodeTiled)
+  FAKE_WORK(cuTensorMapEncodeTiled)
   if (rank != 2 || steps[0] != 1 || steps[1] != 1 || interleave != 0 ||
       fill != 0 || swizzle < 0 || swizzle > 3 ||
       (type != TensorMapType::Float32 && type != TensorMapType::Unsigned16))
@@ -694,7 +695,7 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base,
 }
 
 Result cuStreamCreate(Stream *stream, unsigned) {
-  STANDIN_WORK(cuStreamCreate)
+  FAKE_WORK(cuStreamCreate)
   *stream = *gpu().streams.insert(new StreamTag).first;
   return success;
 }
@@ -711,11 +712,11 @@ Result cuStreamDestroy_v2(Stream stream) {
 Result cuStreamSynchronize(Stream stream) {
   const std::lock_guard<std::mutex> lock(gpu().mutex);
   const Result result = gpu().finish(stream);
-  return standin::isPlanted("cuStreamSynchronize") ? planted : result;
+  return fake::isInjected("cuStreamSynchronize") ? injected : result;
 }
 
 static Result beginCapture(Stream stream) {
-  STANDIN_WORK(cuStreamBeginCapture_v2)
+  FAKE_WORK(cuStreamBeginCapture_v2)
   if (stream->captured)
     return invalidValue;
   stream->captured = std::make_unique<GraphTag>();
@@ -730,7 +731,7 @@ Result cuStreamBeginCapture_v2(Stream stream, int) {
 }
 
 Result cuStreamEndCapture(Stream stream, Graph *graph) {
-  STANDIN_WORK(cuStreamEndCapture)
+  FAKE_WORK(cuStreamEndCapture)
   if (!stream->captured)
     return invalidValue;
   *graph = *gpu().graphs.insert(stream->captured.release()).first;
@@ -739,13 +740,13 @@ Result cuStreamEndCapture(Stream stream, Graph *graph) {
 
 Result cuGraphInstantiateWithFlags(GraphExec *ready, Graph graph,
                                    unsigned long long) {
-  STANDIN_WORK(cuGraphInstantiateWithFlags)
+  FAKE_WORK(cuGraphInstantiateWithFlags)
   *ready = *gpu().graphExecs.insert(new GraphExecTag{graph->nodes}).first;
   return success;
 }
 
 Result cuGraphLaunch(GraphExec graph, Stream stream) {
-  STANDIN_WORK(cuGraphLaunch)
+  FAKE_WORK(cuGraphLaunch)
   return enqueue(stream, [nodes = graph->nodes] {
     for (const auto &node : nodes)
       node();

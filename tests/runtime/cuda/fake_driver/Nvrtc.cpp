@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Its cubin is the source, by which the stand-in of the driver knows the
+// Its cubin is the source, by which the fake driver knows the
 // kernel. Source that holds "#error" does not compile.
 //
 //===----------------------------------------------------------------------===//
 
-#include "tests/runtime/cuda/standin/Faults.h"
+#include "tests/runtime/cuda/fake_driver/Faults.h"
 
 #include <cstring>
 #include <string>
@@ -26,14 +26,14 @@ struct Program {
 
 static const std::string errorLog = "kernel.cu(1): error: #error directive\n";
 
-#define STANDIN_CALL(function)                                                 \
-  if (standin::isPlanted(#function))                                           \
+#define FAKE_CALL(function)                                                    \
+  if (fake::isInjected(#function))                                             \
     return 11; // NVRTC_ERROR_INTERNAL_ERROR
 
 extern "C" {
 
 int nvrtcVersion(int *major, int *minor) {
-  STANDIN_CALL(nvrtcVersion)
+  FAKE_CALL(nvrtcVersion)
   *major = 13;
   *minor = 0;
   return 0;
@@ -43,18 +43,18 @@ const char *nvrtcGetErrorString(int) { return "NVRTC_ERROR_INTERNAL_ERROR"; }
 
 int nvrtcCreateProgram(Program **program, const char *source, const char *, int,
                        const char *const *, const char *const *) {
-  STANDIN_CALL(nvrtcCreateProgram)
+  FAKE_CALL(nvrtcCreateProgram)
   *program = new Program{source};
   return 0;
 }
 
 int nvrtcCompileProgram(Program *program, int, const char *const *) {
-  STANDIN_CALL(nvrtcCompileProgram)
+  FAKE_CALL(nvrtcCompileProgram)
   return program->source.find("#error") == std::string::npos ? 0 : 6;
 }
 
 int nvrtcGetProgramLogSize(Program *program, size_t *size) {
-  STANDIN_CALL(nvrtcGetProgramLogSize)
+  FAKE_CALL(nvrtcGetProgramLogSize)
   const bool failed = program->source.find("#error") != std::string::npos;
   *size = failed ? errorLog.size() + 1 : 1;
   return 0;
@@ -66,13 +66,13 @@ int nvrtcGetProgramLog(Program *, char *log) {
 }
 
 int nvrtcGetCUBINSize(Program *program, size_t *size) {
-  STANDIN_CALL(nvrtcGetCUBINSize)
+  FAKE_CALL(nvrtcGetCUBINSize)
   *size = program->source.size() + 1;
   return 0;
 }
 
 int nvrtcGetCUBIN(Program *program, char *image) {
-  STANDIN_CALL(nvrtcGetCUBIN)
+  FAKE_CALL(nvrtcGetCUBIN)
   std::memcpy(image, program->source.c_str(), program->source.size() + 1);
   return 0;
 }

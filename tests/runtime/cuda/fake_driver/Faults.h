@@ -1,4 +1,4 @@
-//===- Faults.h - Calls of the stand-ins that fail --------------*- C++ -*-===//
+//===- Faults.h - Calls of the fakes that fail ------------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,22 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_TESTS_RUNTIME_CUDA_STANDIN_FAULTS_H
-#define LLAMAC_TESTS_RUNTIME_CUDA_STANDIN_FAULTS_H
+#ifndef LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_FAULTS_H
+#define LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_FAULTS_H
 
 #include <cstdlib>
 #include <mutex>
 #include <string>
 
-namespace llamac::standin {
+namespace llamac::fake {
 
-/// Whether this call of `function` is the one that LLAMAC_STANDIN_FAILS names:
+/// Whether this call of `function` is the one that LLAMAC_FAKE_FAILS names:
 /// "cuMemAlloc_v2" for every call, "cuMemAlloc_v2:3" for the third.
-inline bool isPlanted(const char *function) {
+inline bool isInjected(const char *function) {
   static std::mutex counting;
   static std::string counted;
   static int calls = 0;
-  const char *named = std::getenv("LLAMAC_STANDIN_FAILS");
+  const char *named = std::getenv("LLAMAC_FAKE_FAILS");
   if (!named)
     return false;
   const std::string text(named);
@@ -38,6 +38,6 @@ inline bool isPlanted(const char *function) {
   return ++calls == std::atoi(text.c_str() + colon + 1);
 }
 
-} // namespace llamac::standin
+} // namespace llamac::fake
 
-#endif // LLAMAC_TESTS_RUNTIME_CUDA_STANDIN_FAULTS_H
+#endif // LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_FAULTS_H
