@@ -29,7 +29,7 @@ fi
 if [ ! -f build/CMakeCache.txt ]; then
   options+=(-DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld
-    -DLLAMAC_PRECOMPILED_HEADERS=ON)
+    -DLLAMAC_PRECOMPILED_HEADERS=ON -DCMAKE_UNITY_BUILD=ON)
 fi
 cmake -G Ninja -S . -B build "${options[@]}" -Wno-dev --log-level=WARNING
 cmake --build build --parallel "$(nproc)" ${targets[@]:+--target "${targets[@]}"}

@@ -17,8 +17,8 @@
 // CHECK-LABEL: func.func @as_built
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)
 // CHECK-NEXT: %[[T:.*]] = kernel.rope_table %[[POS]]
-// CHECK-NEXT: %[[TURNED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
-// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[TURNED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64}
+// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
+// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64}
 // CHECK-NEXT: return %[[O]], %[[NEW]]
 func.func @as_built(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices, %seq: !indices, %kv: !kv) -> (!wide, !kv) {
   %table = llama.rope_table %pos frequencies = dense<1.0> : tensor<8xf64> : (!indices) -> !table
@@ -45,8 +45,8 @@ func.func @as_built(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices, %seq
 // CHECK-LABEL: func.func @in_other_words
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)
 // CHECK-NEXT: %[[T:.*]] = kernel.rope_table %[[POS]]
-// CHECK-NEXT: %[[TURNED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
-// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[TURNED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64}
+// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
+// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64}
 // CHECK-NEXT: return %[[O]], %[[NEW]]
 func.func @in_other_words(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices, %seq: !indices, %kv: !kv) -> (!wide, !kv) {
   %k3 = llama.split_heads %k2 heads = 2 : (!narrow) -> !heads

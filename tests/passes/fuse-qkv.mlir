@@ -10,8 +10,8 @@
 // Grouped queries, a norm, and a value weight of its own type.
 // CHECK-LABEL: func.func @grouped
 // CHECK-SAME: (%[[X:.*]]: tensor<?x64xf32>, %[[N:.*]]: tensor<64xf32>, %[[Q:.*]]: tensor<32x64xbf16>, %[[K:.*]]: tensor<16x64xbf16>, %[[V:.*]]: tensor<16x64xf32>, %[[T:.*]]: tensor<?x4x2xf32>, %[[KV:.*]]: !kv, %[[P:.*]]: tensor<?xi32>, %[[S:.*]]: tensor<?xi32>)
-// CHECK-NEXT: %[[TURNED:.*]], %[[NEW:.*]] = kernel.qkv %[[X]], %[[Q]], %[[K]], %[[V]] norm(%[[N]]) rotated by %[[T]] into %[[KV]] at %[[P]], %[[S]] {eps = 1.000000e-05 : f64, layer = 1 : i64}
-// CHECK-NEXT: return %[[TURNED]], %[[NEW]]
+// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.qkv %[[X]], %[[Q]], %[[K]], %[[V]] norm(%[[N]]) rotated by %[[T]] into %[[KV]] at %[[P]], %[[S]] {eps = 1.000000e-05 : f64, layer = 1 : i64}
+// CHECK-NEXT: return %[[ROTATED]], %[[NEW]]
 func.func @grouped(%x: tensor<?x64xf32>, %n: tensor<64xf32>, %wq: tensor<32x64xbf16>, %wk: tensor<16x64xbf16>, %wv: tensor<16x64xf32>, %t: !table, %kv: !kv, %p: !ids, %s: !ids) -> (tensor<?x32xf32>, !kv) {
   %q = kernel.matmul %x, %wq norm(%n) epilogue {
   ^bb0(%acc: f32):

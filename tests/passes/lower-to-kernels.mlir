@@ -48,8 +48,8 @@ func.func @rows(%tokens: tensor<?xi32>, %wanted: tensor<?xi32>) -> tensor<?x8xf3
 // CHECK-LABEL: func.func @attention
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)
 // CHECK-NEXT: %[[T:.*]] = kernel.rope_table %[[POS]] {frequencies = dense<1.000000e+00> : tensor<8xf64>}
-// CHECK-NEXT: %[[TURNED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
-// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[TURNED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
+// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
 // CHECK-NEXT: return %[[O]], %[[NEW]]
 func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>,
                      %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x64xf32>, !kv) {
@@ -71,8 +71,8 @@ func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32
 
 // Attention of some of the rows: all are turned and appended.
 // CHECK-LABEL: func.func @attention_of_gathered_rows
-// CHECK: %[[TURNED:.*]], %[[NEW:.*]] = kernel.rope_append
-// CHECK-NEXT: %[[G:.*]] = kernel.gather_rows %[[TURNED]], %{{.*}} : (tensor<?x32xf32>, tensor<?xi32>) -> tensor<?x32xf32>
+// CHECK: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append
+// CHECK-NEXT: %[[G:.*]] = kernel.gather_rows %[[ROTATED]], %{{.*}} : (tensor<?x32xf32>, tensor<?xi32>) -> tensor<?x32xf32>
 // CHECK-NEXT: %[[POS:.*]] = kernel.gather_rows %{{.*}} : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
 // CHECK-NEXT: %[[SEQ:.*]] = kernel.gather_rows %{{.*}} : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
 // CHECK-NEXT: kernel.attention %[[G]] over %[[NEW]] at %[[POS]], %[[SEQ]]

@@ -28,8 +28,6 @@
 
 namespace llamac::conformance {
 
-static constexpr double eps = 1e-5; // As the IR below says.
-
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
@@ -283,7 +281,7 @@ static Project projectedRows(const std::shared_ptr<const Program> &program) {
   return [=](const Numerics &numerics, const Step &step, int64_t row) {
     const std::vector<double> x =
         normalised(rowOf(step.inputs.at("x"), row, program->inputs[0].width),
-                   program->weight("gain").values(), eps);
+                   program->weight("gain").values(), normEps);
     const std::vector<double> rotation = someRotation(program->model);
     auto product = [&](const char *name) {
       return Matrix(program->weight(name), numerics, step.rows())

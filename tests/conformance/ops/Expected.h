@@ -79,6 +79,9 @@ private:
 std::vector<double> rowOf(const std::vector<float> &values, int64_t row,
                           int64_t width);
 
+/// The epsilon of every norm in the cases' IR.
+inline constexpr double normEps = 1e-5;
+
 /// x / sqrt(mean(x^2) + eps) * gain.
 std::vector<double> normalised(const std::vector<double> &x,
                                const std::vector<double> &gain, double eps);

@@ -37,8 +37,6 @@ struct Product {
 
 } // namespace
 
-static constexpr double eps = 1e-5; // As the IR below says.
-
 static const char *epilogueName(Epilogue epilogue) {
   return epilogue == Epilogue::Plain      ? "matmul"
          : epilogue == Epilogue::Residual ? "matmul_residual"
@@ -119,7 +117,7 @@ static OpCase productCase(const std::string &name, const Product &product,
     for (int64_t r = 0; r < step.rows(); ++r) {
       std::vector<double> in = rowOf(x, r, product.depth);
       if (product.norm)
-        in = normalised(in, program->weight("gain").values(), eps);
+        in = normalised(in, program->weight("gain").values(), normEps);
       ExpectedRow row = w1.times(in, activations);
       if (product.epilogue == Epilogue::Residual)
         for (int64_t n = 0; n < product.outputs; ++n) {

@@ -18,8 +18,6 @@
 
 namespace llamac::conformance {
 
-static constexpr double eps = 1e-5; // As the IR below says.
-
 static std::shared_ptr<Program> programOf(const std::string &name,
                                           int64_t outWidth) {
   auto program = std::make_shared<Program>();
@@ -121,7 +119,8 @@ static OpCase normCase(const std::string &name,
     std::vector<ExpectedRow> rows;
     rows.reserve(step.rows());
     for (int64_t r = 0; r < step.rows(); ++r)
-      rows.push_back(roundedOnce(normalised(rowOf(x, r, width), gain, eps)));
+      rows.push_back(
+          roundedOnce(normalised(rowOf(x, r, width), gain, normEps)));
     for (ExpectedRow &row : rows)
       for (Expected &number : row)
         number.bound = sumError * std::abs(number.value);

@@ -86,7 +86,7 @@ func.func @matmul(%x: tensor<?x64xf32>, %w: tensor<32x64xbf16>, %w3: tensor<32x6
 func.func @rope_append(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
                        %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
   // CHECK: %{{.*}}, %{{.*}} = kernel.rope_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {layer = 29 : i64} : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
-  %turned, %new = kernel.rope_append %q, %k, %k, %table into %kv at %positions, %sequences {layer = 29 : i64}
+  %rotated, %new = kernel.rope_append %q, %k, %k, %table into %kv at %positions, %sequences {layer = 29 : i64}
     : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
   return
 }

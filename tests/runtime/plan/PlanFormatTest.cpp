@@ -32,7 +32,7 @@ struct Lie {
 
 void PrintTo(const Lie &lie, std::ostream *out) { *out << lie.name; }
 
-constexpr uint64_t huge = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t maxOffset = std::numeric_limits<uint64_t>::max();
 
 const Lie lies[] = {
     {"Magic", [](PlanParts &p) { p.header.magic[1] = 'X'; },
@@ -53,11 +53,11 @@ const Lie lies[] = {
      "hashes of section 5: expected 16 bytes, got 0"},
     {"FileSize", [](PlanParts &p) { ++p.header.fileBytes; },
      "file size: expected"},
-    {"FileSizeHuge", [](PlanParts &p) { p.header.fileBytes = huge; },
+    {"FileSizeHuge", [](PlanParts &p) { p.header.fileBytes = maxOffset; },
      "file size: expected"},
     {"TableBeforeHeaderEnds", [](PlanParts &p) { p.header.tableOffset = 8; },
      "section table: expected to end the file"},
-    {"TableOutside", [](PlanParts &p) { p.header.tableOffset = huge; },
+    {"TableOutside", [](PlanParts &p) { p.header.tableOffset = maxOffset; },
      "section table: expected to end the file"},
     {"TableLater",
      [](PlanParts &p) {
@@ -65,7 +65,7 @@ const Lie lies[] = {
        p.header.tableBytes -= 16;
      },
      "checksum of header and table"},
-    {"TableTooLong", [](PlanParts &p) { p.header.tableBytes = huge; },
+    {"TableTooLong", [](PlanParts &p) { p.header.tableBytes = maxOffset; },
      "section table: expected to end the file"},
     {"HeaderReserved", [](PlanParts &p) { p.header.reserved = 1; },
      "reserved field: expected 0, got 1"},
@@ -83,11 +83,11 @@ const Lie lies[] = {
      "section 1 (weight): offset: expected 8192, got 12288"},
     {"Misaligned", [](PlanParts &p) { p.entries[1].offset += 1; },
      "section 1 (weight): offset: expected 8192, got 8193"},
-    {"OffsetHuge", [](PlanParts &p) { p.entries[1].offset = huge - 63; },
+    {"OffsetHuge", [](PlanParts &p) { p.entries[1].offset = maxOffset - 63; },
      "section 1 (weight): offset: expected 8192"},
-    {"SizeHuge", [](PlanParts &p) { p.entries[0].size = huge; },
+    {"SizeHuge", [](PlanParts &p) { p.entries[0].size = maxOffset; },
      "section 0 (weight): size: expected to end before"},
-    {"SizeWraps", [](PlanParts &p) { p.entries[0].size = huge - 4095; },
+    {"SizeWraps", [](PlanParts &p) { p.entries[0].size = maxOffset - 4095; },
      "section 0 (weight): size: expected to end before"},
     {"SizeIntoTable", [](PlanParts &p) { p.entries.back().size += 1; },
      "size: expected to end before"},

@@ -35,7 +35,7 @@ void PrintTo(const Nonsense &nonsense, std::ostream *out) {
   *out << nonsense.name;
 }
 
-constexpr int64_t huge = std::numeric_limits<int64_t>::max();
+constexpr int64_t maxOfField = std::numeric_limits<int64_t>::max();
 constexpr uint64_t hugeUnsigned = std::numeric_limits<uint64_t>::max();
 
 static schema::LaunchT &firstLaunch(PlanT &p) {
@@ -110,7 +110,7 @@ const Nonsense all[] = {
     {"ContextZero", [](PlanT &p) { p.context = 0; },
      "context: expected 1 to 2147483648, got 0"},
     {"ContextNegative", [](PlanT &p) { p.context = -5; }, "context: expected"},
-    {"ContextHuge", [](PlanT &p) { p.context = huge; }, "context: expected"},
+    {"ContextHuge", [](PlanT &p) { p.context = maxOfField; }, "context: expected"},
     {"NoPrograms", [](PlanT &p) { p.programs.clear(); },
      "programs: expected at least one, got none"},
     // Kernels.
@@ -129,7 +129,7 @@ const Nonsense all[] = {
      "config: n_kv_heads"},
     {"HeadSize", [](PlanT &p) { p.config->headSize = 12; },
      "config: head size"},
-    {"VocabHuge", [](PlanT &p) { p.config->vocabSize = huge; },
+    {"VocabHuge", [](PlanT &p) { p.config->vocabSize = maxOfField; },
      "config: vocab_size"},
     {"EpsNoNumber",
      [](PlanT &p) {
@@ -252,7 +252,7 @@ const Nonsense all[] = {
      "kv: bytes of a page: expected a number below"},
     {"KvNoSequences", [](PlanT &p) { p.kv->maxSequences = 0; },
      "kv: sequences: expected 1"},
-    {"KvTooManySequences", [](PlanT &p) { p.kv->maxSequences = huge; },
+    {"KvTooManySequences", [](PlanT &p) { p.kv->maxSequences = maxOfField; },
      "kv: sequences: expected 1"},
     {"KvPoolHuge",
      [](PlanT &p) {
@@ -268,7 +268,7 @@ const Nonsense all[] = {
      "kernel 0: symbol: expected a text, got a zero in it"},
     {"ProgramRowsZero", [](PlanT &p) { p.programs[0]->maxRows = 0; },
      "program 0 (rows1): rows: expected 1"},
-    {"ProgramRowsHuge", [](PlanT &p) { p.programs[2]->maxRows = huge; },
+    {"ProgramRowsHuge", [](PlanT &p) { p.programs[2]->maxRows = maxOfField; },
      "program 2 (rows8): rows: expected 1"},
     {"ProgramOutputRowsZero", [](PlanT &p) { p.programs[1]->maxOutputRows = 0; },
      "output rows: expected 1 to 4, got 0"},
@@ -314,7 +314,7 @@ const Nonsense all[] = {
      "rows: expected a number below 2, got 2"},
     {"LaunchItemsZero", [](PlanT &p) { firstLaunch(p).items = 0; },
      "items: expected 1"},
-    {"LaunchItemsHuge", [](PlanT &p) { firstLaunch(p).items = huge; },
+    {"LaunchItemsHuge", [](PlanT &p) { firstLaunch(p).items = maxOfField; },
      "items: expected 1"},
     {"LaunchItemsTimesBlocks",
      [](PlanT &p) { firstLaunch(p).items = int64_t{1} << 39; },
