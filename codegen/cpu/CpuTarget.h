@@ -16,9 +16,9 @@
 #define LLAMAC_CODEGEN_CPU_CPUTARGET_H
 
 #include "codegen/KernelOps.h"
+#include "codegen/cpu/Processor.h"
 #include "ir/kernel/Target.h"
 #include "ir/kernel/TargetNumerics.h"
-#include "codegen/cpu/Processor.h"
 
 #include "llamac/cpu/config.h"
 
