@@ -282,8 +282,8 @@ class Faults(CudaCase):
         quiet = {f for f in functions if re.search("Destroy|Free|Unload|Release|GetError", f)}
         # Of profiles alone.
         quiet |= {"cuEventRecordWithFlags", "cuEventElapsedTime"}
-        once = {"cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetName", "cuMemGetInfo_v2", "cuMemAlloc_v2"}
-        once |= {"cuDevicePrimaryCtxRetain", "cuFuncSetAttribute"}
+        once = {"cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetCount", "cuDeviceGetName"}
+        once |= {"cuMemGetInfo_v2", "cuMemAlloc_v2", "cuDevicePrimaryCtxRetain", "cuFuncSetAttribute"}
         self.assertGreater(len(functions), 25)
         for function in functions:
             for call in ("", ":2"):
