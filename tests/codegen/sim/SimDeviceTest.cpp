@@ -17,7 +17,7 @@
 using namespace llamac;
 using testing::HasSubstr;
 
-static constexpr int32_t count = 300;
+static constexpr int32_t vectorLength = 300;
 
 static absl::Span<const uint8_t> bytesOf(const std::vector<float> &values) {
   return {reinterpret_cast<const uint8_t *>(values.data()),
@@ -30,8 +30,8 @@ namespace {
 class SimDeviceTest : public testing::Test {
 protected:
   void SetUp() override {
-    out = *device.allocate(count * sizeof(float));
-    a = *device.allocate(count * sizeof(float));
+    out = *device.allocate(vectorLength * sizeof(float));
+    a = *device.allocate(vectorLength * sizeof(float));
     device.rename(out->address(), "the sum");
     device.rename(a->address(), "the left");
     b = *device.share(bytesOf(ones));
@@ -42,13 +42,13 @@ protected:
                            .grid = {3},
                            .block = {128},
                            .args = {to.address(), a->address(), b->address()},
-                           .rows = count};
+                           .rows = vectorLength};
     return device.run(testModule("Kernels.cu", /*checked=*/true), {launch},
                       undefined);
   }
 
   SimDevice device{{.checked = true}};
-  const std::vector<float> ones = std::vector<float>(count, 1.0F);
+  const std::vector<float> ones = std::vector<float>(vectorLength, 1.0F);
   std::unique_ptr<Buffer> out, a, b;
 };
 
