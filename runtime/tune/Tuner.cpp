@@ -12,13 +12,10 @@
 //  2. Each runs beside the default config of its kernel, from the same memory
 //     (Gate.h): one with another result is rejected.
 //  3. Whole steps run, round by round (Trials.h), each with another candidate
-//  of
-//     every kernel, so that launches are timed with caches as they are in a
-//     step. A config is selected that is faster than the default by more than
-//     noise.
+//     of every kernel, so that caches are as in a step. A config is selected
+//     that is faster than the default by more than noise.
 //  4. Steps with all selected configs are compared with default ones, and on a
-//     GPU with other overlaps of launches, in fresh rounds: the fastest of many
-//     is so by chance, too, but not twice.
+//     GPU with other overlaps of launches, in fresh rounds.
 //  5. The result is kept, with defaults where the program is no faster.
 //
 // Set number k has candidate k of every kernel: a plan with these variants,
@@ -40,6 +37,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -678,16 +676,20 @@ tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
                           StepRunner::create(model));
   // The rest is for the end of the last step.
   const double end = start + 0.97 * options.budget;
-  const size_t count = plan.programs.size();
+  // Programs that have steps share the time that those before them left. The
+  // last one's, of many rows, take longest: it has two shares.
+  std::vector<int> shares;
+  for (size_t i = 0; i < plan.programs.size(); ++i)
+    shares.push_back(stepsOf(plan, i).empty() ? 0 : 1);
+  shares.back() *= 2;
   std::vector<ProgramResult> results;
-  for (size_t number = 0; number < count; ++number) {
+  for (size_t number = 0; number < shares.size(); ++number) {
     if (options.stop && *options.stop)
       break;
-    // Programs share the time that those before them left. The last one's
-    // steps, of many rows, take longest: it has two shares.
-    const size_t shares = number + 1 == count ? 1 : count - number + 1;
     const double now = steadySeconds();
-    const double deadline = now + (end - now) / static_cast<double>(shares);
+    const int left = std::accumulate(shares.begin() + number, shares.end(), 0);
+    const double deadline =
+        now + (end - now) * shares[number] / std::max(1, left);
     ProgramTuner tuner(*model, number, options, *steps, deadline);
     LLAMAC_ASSIGN_OR_RETURN(results.emplace_back(), tuner.run());
     if (results.back().isDecided)
