@@ -68,7 +68,7 @@ private:
   const WeightTypeFn &weightType;
 
   // The arguments of @step; every append replaces `kv`.
-  Value tokens, positions, sequences, outputRows, kv;
+  Value tokens, positions, sequences, logitsRows, kv;
   // Shared by all layers.
   Value rope, mask;
 };
@@ -99,7 +99,7 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
   }
 
   x = norm("norm", x);
-  x = op<llama::GatherRowsOp>("output_rows", x, outputRows);
+  x = op<llama::GatherRowsOp>("logits_rows", x, logitsRows);
   Value head = config.tiedEmbeddings
                    ? table
                    : weight("output", {config.vocabSize, config.dim});
@@ -138,7 +138,7 @@ void StepBuilder::startFunction(ModuleOp module) {
   tokens = argument("tokens", indices);
   positions = argument("positions", indices);
   sequences = argument("sequences", indices);
-  outputRows = argument("output_rows", indices);
+  logitsRows = argument("logits_rows", indices);
   kv = argument("kv", state);
 }
 

@@ -21,11 +21,13 @@ namespace llamac {
 
 using nlohmann::json;
 
-absl::Status checkJsonGate(absl::string_view file, absl::string_view text,
-                           const JsonLimits &limits, uint64_t base) {
+// Checks size and nesting of `text` in one pass that knows only strings and
+// brackets.
+static absl::Status checkGate(absl::string_view file, absl::string_view text,
+                              const JsonLimits &limits) {
   if (text.size() > limits.maxBytes)
     return malformed(
-        file, base, "size",
+        file, 0, "size",
         absl::StrCat("at most ", limits.maxBytes, " bytes of JSON"),
         text.size());
   int depth = 0;
@@ -41,7 +43,7 @@ absl::Status checkJsonGate(absl::string_view file, absl::string_view text,
       inString = true;
     } else if (c == '[' || c == '{') {
       if (++depth > limits.maxDepth)
-        return malformed(file, base + i, "nesting",
+        return malformed(file, i, "nesting",
                          absl::StrCat("at most ", limits.maxDepth, " levels"),
                          "more");
     } else if (c == ']' || c == '}') {
@@ -49,28 +51,6 @@ absl::Status checkJsonGate(absl::string_view file, absl::string_view text,
     }
   }
   return absl::OkStatus();
-}
-
-bool JsonEvents::fail(absl::string_view field, absl::string_view expected,
-                      absl::string_view got) {
-  status = malformed(file, offset(), field, expected, got);
-  return false;
-}
-
-bool JsonEvents::parse_error(std::size_t position, const std::string &lastToken,
-                             const nlohmann::detail::exception &error) {
-  // nlohmann-json's text is "[...] parse error at line 1, column 2: syntax
-  // error while parsing value - unexpected end of input; expected ...": what
-  // follows the dash says it best.
-  std::string reason = error.what();
-  if (const size_t dash = reason.find(" - "); dash != std::string::npos)
-    reason = reason.substr(dash + 3);
-  if (const size_t last = reason.find("; last read:");
-      last != std::string::npos)
-    reason = reason.substr(0, last);
-  status = malformed(file, base + (position > 0 ? position - 1 : 0), "JSON",
-                     "well-formed text", reason.substr(0, 200));
-  return false;
 }
 
 namespace {
@@ -109,34 +89,22 @@ private:
   uint64_t *consumed;
 };
 
-} // namespace
-
-absl::Status parseJsonEvents(absl::string_view file, absl::string_view text,
-                             const JsonLimits &limits, JsonEvents &events,
-                             uint64_t base) {
-  LLAMAC_RETURN_IF_ERROR(checkJsonGate(file, text, limits, base));
-  events.file = std::string(file);
-  events.base = base;
-  events.consumed = 0;
-  events.status = absl::OkStatus();
-  const char *begin = text.data();
-  const bool parsed = json::sax_parse(
-      CountingIterator(begin, &events.consumed),
-      CountingIterator(begin + text.size(), &events.consumed), &events);
-  if (parsed)
-    return absl::OkStatus();
-  if (events.status.ok())
-    return internalError("a JSON handler stopped without a reason");
-  return events.status;
-}
-
-namespace {
-
 // Builds a tree; the path of open containers is a stack, never recursion.
-class TreeBuilder : public JsonEvents {
+class TreeBuilder final : public nlohmann::json_sax<json> {
 public:
-  TreeBuilder(json &root, absl::flat_hash_map<const void *, uint64_t> &offsets)
-      : root(root), offsets(offsets) {}
+  TreeBuilder(absl::string_view file, json &root,
+              absl::flat_hash_map<const void *, uint64_t> &offsets)
+      : file(file), root(root), offsets(offsets) {}
+
+  absl::Status parse(absl::string_view text) {
+    const char *begin = text.data();
+    const bool parsed =
+        json::sax_parse(CountingIterator(begin, &consumed),
+                        CountingIterator(begin + text.size(), &consumed), this);
+    return parsed || !status.ok()
+               ? status
+               : internalError("a JSON handler stopped without a reason");
+  }
 
   bool null() override { return place(nullptr); }
   bool boolean(bool value) override { return place(value); }
@@ -147,7 +115,7 @@ public:
   }
   bool string(std::string &value) override { return place(std::move(value)); }
   bool binary(json::binary_t &value) override {
-    return fail("value", "JSON", "binary data");
+    return fail(consumed, "value", "JSON", "binary data");
   }
   bool start_object(std::size_t count) override { return open(json::object()); }
   bool start_array(std::size_t count) override { return open(json::array()); }
@@ -157,18 +125,36 @@ public:
     auto [member, isNew] =
         containers.back()->get_ref<json::object_t &>().emplace(name, nullptr);
     const uint64_t quoted = name.size() + 2;
-    const uint64_t start = offset() > quoted ? offset() - quoted : 0;
-    if (!isNew) {
-      status = malformed(file, start, name.substr(0, 200), "a key used once",
-                         "a duplicate");
-      return false;
-    }
+    const uint64_t start = consumed > quoted ? consumed - quoted : 0;
+    if (!isNew)
+      return fail(start, name.substr(0, 200), "a key used once", "a duplicate");
     offsets.emplace(&member->second, start);
     slot = &member->second;
     return true;
   }
+  bool parse_error(std::size_t position, const std::string &lastToken,
+                   const nlohmann::detail::exception &error) override {
+    // nlohmann-json's text is "[...] parse error at line 1, column 2: syntax
+    // error while parsing value - unexpected end of input; expected ...": what
+    // follows the dash says it best.
+    std::string reason = error.what();
+    if (const size_t dash = reason.find(" - "); dash != std::string::npos)
+      reason = reason.substr(dash + 3);
+    if (const size_t last = reason.find("; last read:");
+        last != std::string::npos)
+      reason = reason.substr(0, last);
+    return fail(position > 0 ? position - 1 : 0, "JSON", "well-formed text",
+                reason.substr(0, 200));
+  }
 
 private:
+  // Records why the parser stops.
+  bool fail(uint64_t offset, absl::string_view field,
+            absl::string_view expected, absl::string_view got) {
+    status = malformed(file, offset, field, expected, got);
+    return false;
+  }
+
   // Stores a value at the key just read, at the end of the open array, or as
   // the root.
   json *store(json value) {
@@ -197,8 +183,12 @@ private:
     return true;
   }
 
+  absl::string_view file;
   json &root;
   absl::flat_hash_map<const void *, uint64_t> &offsets;
+  // Read so far: up to the end of the current token, or one byte further.
+  uint64_t consumed = 0;
+  absl::Status status;
   std::vector<json *> containers;
   json *slot = nullptr;
 };
@@ -210,8 +200,9 @@ absl::StatusOr<JsonDocument> parseJson(absl::string_view file,
                                        const JsonLimits &limits) {
   JsonDocument document;
   document.path = std::string(file);
-  TreeBuilder builder(document.value, document.offsets);
-  LLAMAC_RETURN_IF_ERROR(parseJsonEvents(file, text, limits, builder));
+  LLAMAC_RETURN_IF_ERROR(checkGate(file, text, limits));
+  TreeBuilder builder(file, document.value, document.offsets);
+  LLAMAC_RETURN_IF_ERROR(builder.parse(text));
   return document;
 }
 

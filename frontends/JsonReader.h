@@ -34,43 +34,6 @@ struct JsonLimits {
   int maxDepth = 64; ///< Of nested arrays and objects.
 };
 
-/// Checks size and nesting of `text`, which lies at `base` in `file`, in one
-/// pass that knows only strings and brackets.
-absl::Status checkJsonGate(absl::string_view file, absl::string_view text,
-                           const JsonLimits &limits, uint64_t base = 0);
-
-/// Receives the events of a JSON text, and the place of the current one.
-class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
-public:
-  /// Where in the file the parser is: just past the current token or at most
-  /// one byte further.
-  uint64_t offset() const { return base + consumed; }
-
-  /// Why the last handler returned false.
-  absl::Status status;
-
-  bool parse_error(std::size_t position, const std::string &lastToken,
-                   const nlohmann::detail::exception &error) final;
-
-protected:
-  /// For handlers: records the error and stops the parser.
-  bool fail(absl::string_view field, absl::string_view expected,
-            absl::string_view got);
-  std::string file;
-
-private:
-  friend absl::Status parseJsonEvents(absl::string_view, absl::string_view,
-                                      const JsonLimits &, JsonEvents &,
-                                      uint64_t);
-  uint64_t base = 0;
-  uint64_t consumed = 0;
-};
-
-/// Runs `events` over `text` after checkJsonGate.
-absl::Status parseJsonEvents(absl::string_view file, absl::string_view text,
-                             const JsonLimits &limits, JsonEvents &events,
-                             uint64_t base = 0);
-
 /// A parsed text and where its members' keys lie.
 class JsonDocument {
 public:
