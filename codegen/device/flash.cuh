@@ -22,6 +22,7 @@
 #define LLAMAC_CODEGEN_DEVICE_FLASH_CUH
 
 #include "llamac/kvcache.cuh"
+#include "llamac/ptx_sm90.cuh"
 
 namespace llamac::cuda {
 
@@ -181,6 +182,8 @@ template <AttentionConfig config> struct FlashWarp {
 
 template <AttentionConfig config> struct KeyLoader {
   static constexpr int stride = attentionStride(config);
+  /// How far ahead of its copy a tile is asked for.
+  static constexpr int aheadTiles = 4;
 
   KvCache<config.kv> cache;
   unsigned char *stages;
@@ -215,6 +218,20 @@ template <AttentionConfig config> struct KeyLoader {
       }
     }
     cpAsyncCommit();
+    askAhead(tile + aheadTiles);
+  }
+
+  /// Asks L2 for a tile, where a GPU can.
+  LLAMAC_DEVICE void askAhead(int tile) const {
+#if LLAMAC_HAS_SM90
+    const int first = begin + tile * keyTile;
+    if (first < end && warpIndex() == 0 && electLane()) {
+      constexpr uint32_t bytes = keyTile * config.kv.headSize * 2;
+      const uint16_t *keys = cache.key(sequence, first, kvHead);
+      bulkPrefetch(keys, bytes);
+      bulkPrefetch(keys + kvPlaneElements(config.kv), bytes);
+    }
+#endif
   }
 
   /// Calls body(tile) for every tile, once it has come for all threads.

@@ -48,9 +48,10 @@ LLAMAC_DEVICE float totalAcrossLanes(const float (&values)[count]) {
   }
 }
 
-/// Four elements of a row of the input at a time, through the L1 cache. Under
-/// RMSNorm they come times the gain, and the squares are summed on the way.
-template <class Rows, int maxRows> struct CachedInput {
+/// The input through the L1 cache, a chunk of `span` elements for each lane in
+/// a turn. Under RMSNorm it comes times the gain, and the squares are summed on
+/// the way.
+template <class Rows, int maxRows, int span> struct CachedInput {
   static constexpr bool normalises = Rows::normalises;
 
   Rows input;
@@ -64,7 +65,10 @@ template <class Rows, int maxRows> struct CachedInput {
       x[row] = input.row(row < count ? row : count - 1);
   }
 
-  LLAMAC_DEVICE Vec<float, 4> load(int row, int k) {
+  /// Elements 4 * part .. 4 * part + 3 of the lane's chunk, 32 * turn + lane,
+  /// of a row.
+  LLAMAC_DEVICE Vec<float, 4> load(int row, uint32_t turn, int part) {
+    const uint32_t k = (32 * turn + laneIndex()) * span + 4 * part;
     auto value = vectorAt<const Vec<float, 4>>(x[row] + k);
     if constexpr (normalises) {
       const auto gain = vectorAt<const Vec<float, 4>>(input.gain + k);
@@ -96,7 +100,7 @@ template <GemvConfig config, class Input> struct GemvWarp {
   static constexpr int rows = config.maxRows;
   static constexpr int outputs = config.outputsPerWarp;
   static constexpr int weights = config.weights;
-  static constexpr int chunks = config.depth / span;
+  static constexpr uint32_t chunks = config.depth / span;
   static_assert(isPackableDepth(format, config.depth));
   static_assert(outputs % 2 == 0);
   static_assert(rows * outputs / 2 <= 32 && weights <= 2);
@@ -104,10 +108,15 @@ template <GemvConfig config, class Input> struct GemvWarp {
   Input input;
   float sums[weights][outputs][rows] = {};
 
-  /// Adds the products of chunks chunk, chunk + 32, ..., `unroll` of them.
+  /// Whether the lane has a chunk in turn `turn`, number 32 * turn + lane.
+  static LLAMAC_DEVICE bool hasChunk(uint32_t turn) {
+    return 32 * turn + laneIndex() < chunks;
+  }
+
+  /// Adds the products of turns turn, turn + 1, ..., `unroll` of them.
   template <int unroll>
   LLAMAC_DEVICE void accumulate(const Weight (&matrix)[weights], long first,
-                                int chunk) {
+                                uint32_t turn) {
     WeightChunk<format> held[unroll][weights][outputs];
 #pragma unroll
     for (int u = 0; u < unroll; ++u)
@@ -115,23 +124,23 @@ template <GemvConfig config, class Input> struct GemvWarp {
       for (int w = 0; w < weights; ++w)
 #pragma unroll
         for (int output = 0; output < outputs; ++output)
-          held[u][w][output] = matrix[w].load(
-              minOf(first + output, matrix[w].outputs - 1), chunk + 32 * u);
+          held[u][w][output] =
+              matrix[w].load(minOf(first + output, matrix[w].outputs - 1),
+                             32 * (turn + u) + laneIndex());
 #pragma unroll
     for (int u = 0; u < unroll; ++u)
-      multiply(held[u], (chunk + 32 * u) * span);
+      multiply(held[u], turn + u);
   }
 
-  /// Adds the products of one chunk of every weight row, at depth `k`.
+  /// Adds the products of the lane's chunk of every weight row.
   LLAMAC_DEVICE void
-  multiply(const WeightChunk<format> (&held)[weights][outputs], int k) {
+  multiply(const WeightChunk<format> (&held)[weights][outputs], uint32_t turn) {
     // Block formats: sums of q * x, to be scaled once.
     float dots[weights][outputs][rows] = {};
     float inputs[rows] = {};
     auto &into = choose<Weight::scaled>(dots, sums);
 #pragma unroll
     for (int part = 0; part < span / 4; ++part) {
-      const int at = k + 4 * part;
       Vec<float, 4> decoded[weights][outputs];
 #pragma unroll
       for (int w = 0; w < weights; ++w)
@@ -140,7 +149,7 @@ template <GemvConfig config, class Input> struct GemvWarp {
           decoded[w][output] = decode(held[w][output], part);
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
-        const Vec<float, 4> value = input.load(row, at);
+        const Vec<float, 4> value = input.load(row, turn, part);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           if constexpr (Weight::shifted)
@@ -216,7 +225,9 @@ template <GemvConfig config, class Rows, class Epilogue>
 LLAMAC_DEVICE void productBlock(long block, int rows, const Rows &input,
                                 const void *const (&weights)[config.weights],
                                 long outputs, const Epilogue &epilogue) {
-  using Warp = GemvWarp<config, CachedInput<Rows, config.maxRows>>;
+  using Warp =
+      GemvWarp<config,
+               CachedInput<Rows, config.maxRows, chunkElements(config.format)>>;
   const long first =
       (block * config.warps + warpIndex()) * config.outputsPerWarp;
   if (first >= outputs)
@@ -228,12 +239,11 @@ LLAMAC_DEVICE void productBlock(long block, int rows, const Rows &input,
                  config.depth};
 
   Warp warp{{input, rows}};
-  int chunk = laneIndex();
-  for (; chunk + 32 * (config.unroll - 1) < Warp::chunks;
-       chunk += 32 * config.unroll)
-    warp.template accumulate<config.unroll>(matrix, first, chunk);
-  for (; chunk < Warp::chunks; chunk += 32)
-    warp.template accumulate<1>(matrix, first, chunk);
+  uint32_t turn = 0;
+  for (; Warp::hasChunk(turn + config.unroll - 1); turn += config.unroll)
+    warp.template accumulate<config.unroll>(matrix, first, turn);
+  for (; Warp::hasChunk(turn); ++turn)
+    warp.template accumulate<1>(matrix, first, turn);
   syncWarp();
   warp.finish(first, outputs, rows, epilogue);
 }

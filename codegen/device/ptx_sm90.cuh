@@ -20,17 +20,35 @@
 
 namespace llamac {
 
+/// Whether this lane is the one that was chosen of the warp, all of whose lanes
+/// come. The assembler knows that it is one alone, as it does not of a lane
+/// that is found by its number: bulk copies then need no loop over lanes.
+LLAMAC_DEVICE bool electLane() {
+#ifdef LLAMAC_SIM
+  syncWarp();
+  return laneIndex() == 0;
+#else
+  LLAMAC_PTX_WARP(uint32_t, "r", ,
+                  "{ .reg .pred p;\n"
+                  "  elect.sync _|p, 0xffffffff;\n"
+                  "  selp.u32 %0, 1, 0, p; }");
+#endif
+}
+
 /// A barrier of `arrivals` arrivals a phase, in 8 aligned bytes of shared
-/// memory. One thread sets it up; a fence and a barrier of the block follow.
+/// memory. One thread sets it up; mbarrierInitFence() and a barrier of those
+/// who use it follow.
 LLAMAC_DEVICE void mbarrierInit(uint64_t *shared, uint32_t arrivals) {
   LLAMAC_PTX(llamacSim->mbarrierInit(shared, arrivals),
              "mbarrier.init.shared::cta.b64 [%0], %1;",
              "r"(sharedAddress(shared)), "r"(arrivals));
 }
 
-/// Makes mbarrierInit visible to bulk copies.
+/// Makes mbarrierInit visible to the cluster and to bulk copies, which the same
+/// thread may start without a barrier in between.
 LLAMAC_DEVICE void mbarrierInitFence() {
-  LLAMAC_PTX(, "fence.mbarrier_init.release.cluster;");
+  LLAMAC_PTX(, "fence.mbarrier_init.release.cluster;\n"
+               "fence.proxy.async.shared::cta;");
 }
 
 LLAMAC_DEVICE void mbarrierArrive(uint64_t *shared) {
@@ -71,6 +89,14 @@ LLAMAC_DEVICE void bulkCopy(void *shared, const void *global, uint32_t bytes,
       "[%0], [%1], %2, [%3];",
       "r"(sharedAddress(shared)), "l"(global), "r"(bytes),
       "r"(sharedAddress(barrier)));
+}
+
+/// Asks L2 for `bytes` bytes, a multiple of 16, 16-byte aligned. A hint: reads
+/// nothing, so it may come before waits.
+LLAMAC_DEVICE void bulkPrefetch(const void *global, uint32_t bytes) {
+  LLAMAC_PTX(llamacSim->bulkPrefetch(global, bytes),
+             "cp.async.bulk.prefetch.L2.global [%0], %1;", "l"(global),
+             "r"(bytes));
 }
 
 /// Orders the thread's ordinary writes to shared memory before bulk copies

@@ -58,13 +58,14 @@ LLAMAC_DEVICE void clusterWait() {
 }
 
 /// Arrives at the barrier that lies at `shared` in block `rank` of the cluster.
+/// Orders accesses of the own block only: `.release.cluster` would be a fence
+/// for the whole GPU. What was read from shared memory has been read.
 LLAMAC_DEVICE void mbarrierArriveCluster(uint64_t *shared, uint32_t rank) {
-  LLAMAC_PTX(
-      llamacSim->mbarrierArriveCluster(shared, rank),
-      "{ .reg .b32 remote;\n"
-      "  mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }",
-      "r"(sharedAddress(shared)), "r"(rank));
+  LLAMAC_PTX(llamacSim->mbarrierArriveCluster(shared, rank),
+             "{ .reg .b32 remote;\n"
+             "  mapa.shared::cluster.u32 remote, %0, %1;\n"
+             "  mbarrier.arrive.shared::cluster.b64 _, [remote]; }",
+             "r"(sharedAddress(shared)), "r"(rank));
 }
 
 // Copies of boxes of a matrix

@@ -16,8 +16,9 @@
 // weights do not depend on them. Then the block waits for these and brings the
 // input into shared memory, in the order in which lanes read it.
 //
-// A lane adds the same products in the same order as in gemv.cuh: both give the
-// same bits, on any number of multiprocessors. Weights of 4 and 8 bits whose
+// A lane adds the same products in the same order as in gemv.cuh, on any number
+// of multiprocessors: both give the same bits, but for the sum of squares of a
+// norm, which here the warps of a block share. Weights of 4 and 8 bits whose
 // input fits into shared memory go to tensor cores and have another order
 // (stream_mma.cuh). WeightStream is the one or the other.
 //
@@ -35,59 +36,78 @@
 
 namespace llamac::cuda {
 
-/// The input in shared memory, times the gain of a norm. Four elements of chunk
-/// 32 i + l, which lane l reads, lie beside those of the other lanes.
+/// The input in shared memory, times the gain of a norm. Of chunks 32 i to 32 i
+/// + 31, which the lanes read together, the first four elements lie one after
+/// the other, then the next four.
 template <StreamConfig config, class Rows> struct StagedInput {
-  static constexpr bool normalises = Rows::normalises;
+  using Four = Vec<float, 4>;
   static constexpr int span = chunkElements(config.product.format);
-  static constexpr long depth = config.product.depth;
-  static constexpr long rowFloats = roundUp(depth, 32 * span);
+  static constexpr uint32_t depth = config.product.depth;
+  static constexpr uint32_t rowFloats = roundUp(depth, 32 * span);
 
-  const float *staged;
-  const float *scales; ///< Of each row.
+  const float *lanes;   ///< The lane's first.
+  const float *squares; ///< [rows][streamWarps], their sums over each warp.
+  const Rows &rows;
 
-  static LLAMAC_DEVICE long placeOf(long k) {
-    constexpr int parts = span / 4;
-    const long chunk = k / span, part = k % span / 4;
-    return ((chunk / 32 * parts + part) * 32 + chunk % 32) * 4;
+  LLAMAC_DEVICE StagedInput(const float *staged, const float *squares,
+                            const Rows &rows)
+      : lanes(staged + placeOf(0, laneIndex(), 0)), squares(squares),
+        rows(rows) {}
+
+  static constexpr uint32_t parts = span / 4; ///< Of a chunk.
+
+  static LLAMAC_DEVICE uint32_t placeOf(uint32_t turn, uint32_t lane,
+                                        uint32_t part) {
+    return (turn * parts + part) * 128 + lane * 4;
   }
 
-  LLAMAC_DEVICE Vec<float, 4> load(int row, int k) const {
-    return vectorAt<const Vec<float, 4>>(staged + row * rowFloats + placeOf(k));
+  LLAMAC_DEVICE Four load(int row, uint32_t turn, int part) const {
+    return vectorAt<const Four>(lanes + row * rowFloats +
+                                placeOf(turn, 0, part));
   }
   template <int pairs> LLAMAC_DEVICE float scale(int row) const {
-    return scales[row];
+    float sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < streamWarps; ++warp)
+      sum += squares[row * streamWarps + warp];
+    return rows.scale(sum);
   }
 
-  /// Fills the places of `count` rows; all threads of the block come.
+  static constexpr bool normalises = Rows::normalises;
+
+  /// Fills the places of `count` rows and with zeros those of the rows that a
+  /// call does not have: sums are made of them, too. All threads of the block
+  /// come.
   static LLAMAC_DEVICE void fill(const Rows &input, int count, float *staged,
-                                 float *scales) {
-    using Four = Vec<float, 4>;
-    for (int row = 0; row < count; ++row) {
-      const float *x = input.row(row);
-      for (long k = 4 * threadIdx.x; k < depth; k += 4 * streamWarps * 32) {
-        auto value = vectorAt<const Four>(x + k);
+                                 float *squares) {
+#pragma unroll
+    for (int row = 0; row < config.product.maxRows; ++row) {
+      const float *x = input.row(minOf(row, count - 1));
+      const bool isRow = row < count;
+      float sum = 0;
+#pragma unroll 2
+      for (uint32_t four = threadIdx.x; four < depth / 4;
+           four += streamWarps * 32) {
+        Four value = {};
+        if (isRow)
+          value = vectorAt<const Four>(x + 4 * four);
         if constexpr (normalises) {
-          const auto gain = vectorAt<const Four>(input.gain + k);
+          const auto gain = vectorAt<const Four>(input.gain + 4 * four);
 #pragma unroll
-          for (int i = 0; i < 4; ++i)
+          for (int i = 0; i < 4; ++i) {
+            sum += value[i] * value[i];
             value[i] *= gain[i];
+          }
         }
-        vectorAt<Four>(staged + row * rowFloats + placeOf(k)) = value;
+        const uint32_t chunk = four / parts;
+        vectorAt<Four>(staged + row * rowFloats +
+                       placeOf(chunk / 32, chunk % 32, four % parts)) = value;
       }
-      if constexpr (normalises)
-        if (warpIndex() == row % streamWarps) {
-          // In the order of CachedInput.
-          CachedInput<Rows, 1> cached(input, count);
-          cached.x[0] = x;
-          for (int chunk = laneIndex(); chunk < depth / span; chunk += 32)
-#pragma unroll
-            for (int k = 0; k < span; k += 4)
-              cached.load(0, chunk * span + k);
-          const float scale = cached.template scale<1>(0);
-          if (laneIndex() == 0)
-            scales[row] = scale;
-        }
+      if constexpr (normalises) {
+        sum = totalAcrossLanes<1>({sum});
+        if (laneIndex() == 0)
+          squares[row * streamWarps + warpIndex()] = sum;
+      }
     }
   }
 };
@@ -101,6 +121,7 @@ template <StreamConfig config> class LaneWeightStream {
   using Units = StreamUnits<config, segment>;
   using Unit = typename Units::Unit;
   using Place = typename Units::Place;
+  static constexpr int span = Weight::span;
   static constexpr int weights = product.weights;
   static constexpr int outputs = product.outputsPerWarp;
   static constexpr int parts = Units::parts;
@@ -115,18 +136,22 @@ public:
   /// Starts to fill the rings. Matrix `w` of part `p` is bases[p * weights +
   /// w].
   LLAMAC_DEVICE LaneWeightStream(const void *const (&bases)[parts * weights])
-      : units(bases), next{blockIdx.x + gridDim.x * long(warpIndex())} {
+      : units(bases), next{firstUnit()} {
     LLAMAC_SHARED_DYNAMIC(shared);
     rings = shared;
-    if (laneIndex() == 0) {
+    ring = rings + warpIndex() * (stages * stageBytes);
+    barriers = rings + warpIndex() * (stages * 8);
+    laneOffset = laneIndex() * 16;
+    if (electLane()) {
       for (int stage = 0; stage < stages; ++stage)
         mbarrierInit(barrier(stage), 1);
       mbarrierInitFence();
-      fenceProxyAsync();
     }
     syncWarp();
+#pragma unroll 1
     for (int stage = 0; stage < stages; ++stage)
       fill(stage);
+    askAhead();
   }
 
   /// epilogue(row, column, acc...) gets every pair of outputs of `rows` rows
@@ -135,38 +160,35 @@ public:
   template <class Rows, class Epilogue>
   LLAMAC_DEVICE void run(int rows, const Rows &input,
                          const Epilogue &epilogue) {
-    Place place{blockIdx.x + gridDim.x * long(warpIndex())};
     if constexpr (inputBytes != 0) {
       using Input = StagedInput<config, Rows>;
-      Input::fill(input, rows, stagedInput(), rowScales());
-      // Sums are made of rows, too, that a call does not have.
-      for (int row = rows; row < product.maxRows; ++row) {
-        for (long i = threadIdx.x; i < Input::rowFloats; i += streamWarps * 32)
-          stagedInput()[row * Input::rowFloats + i] = 0;
-        if (threadIdx.x == 0)
-          rowScales()[row] = 0;
-      }
+      Input::fill(input, rows, stagedInput(), squares());
       syncThreads();
-      multiply(place, rows, Input{stagedInput(), rowScales()}, epilogue);
+      multiply(rows, Input(stagedInput(), squares(), input), epilogue);
     } else {
-      multiply(place, rows, CachedInput<Rows, product.maxRows>(input, rows),
+      multiply(rows, CachedInput<Rows, product.maxRows, span>(input, rows),
                epilogue);
     }
   }
 
 private:
+  static LLAMAC_DEVICE uint32_t firstUnit() {
+    return blockIdx.x + gridDim.x * warpIndex();
+  }
+  static LLAMAC_DEVICE uint32_t stride() { return gridDim.x * streamWarps; }
+
   LLAMAC_DEVICE unsigned char *stageOf(int stage) const {
-    return rings + (warpIndex() * stages + stage) * stageBytes;
+    return ring + stage * stageBytes;
   }
   LLAMAC_DEVICE float *stagedInput() const {
     return reinterpret_cast<float *>(rings + streamWarps * stages * stageBytes);
   }
   LLAMAC_DEVICE uint64_t *barrier(int stage) const {
     return reinterpret_cast<uint64_t *>(
-               rings + streamWarps * stages * stageBytes + inputBytes) +
-           warpIndex() * stages + stage;
+               barriers + streamWarps * stages * stageBytes + inputBytes) +
+           stage;
   }
-  LLAMAC_DEVICE float *rowScales() const {
+  LLAMAC_DEVICE float *squares() const {
     return reinterpret_cast<float *>(
         rings + streamWarps * stages * (stageBytes + 8) + inputBytes);
   }
@@ -175,10 +197,10 @@ private:
   LLAMAC_DEVICE void fill(int stage) {
     if (next.unit >= Units::count)
       return;
-    if (laneIndex() == 0) {
+    if (electLane()) {
       const Unit unit = Units::unitOf(next.unit);
-      const int bytes = Units::valueBytes(next.segment);
-      const int scaleBytes = Units::scaleBytes(next.segment);
+      const uint32_t bytes = Units::valueBytes(next.segment);
+      const uint32_t scaleBytes = Units::scaleBytes(next.segment);
       uint64_t *full = barrier(stage);
       mbarrierArriveExpect(full, streamRows(config) * (bytes + scaleBytes));
       unsigned char *to = stageOf(stage);
@@ -186,74 +208,104 @@ private:
       for (int w = 0; w < weights; ++w) {
 #pragma unroll
         for (int output = 0; output < outputs; ++output) {
-          const long row = unit.row(output);
+          const uint32_t row = unit.row(output);
           const int slot = w * outputs + output;
           bulkCopy(to + slot * segment,
-                   units.values(unit, w) + row * Units::rowBytes +
-                       next.segment * long(segment),
-                   bytes, full);
+                   units.values(unit, w, row, next.segment), bytes, full);
           if constexpr (scaleSegment != 0)
             bulkCopy(to + streamRows(config) * segment + slot * scaleSegment,
-                     units.scales(unit, w) + row * Units::scaleRow +
-                         next.segment * long(scaleSegment),
-                     scaleBytes, full);
+                     units.scales(unit, w, row, next.segment), scaleBytes,
+                     full);
         }
       }
     }
     next.advance(stride());
   }
 
-  /// Chunk `chunk` of a stage's segment, which begins at chunk `first` of its
-  /// rows.
+  /// Asks L2 for what comes behind the first filling of the ring.
+  LLAMAC_DEVICE void askAhead() const {
+    constexpr uint32_t bytes = streamAheadBytes / streamWarps;
+    constexpr uint32_t count =
+        maxOf(bytes / (streamRows(config) * Units::rowBytes), 1u);
+    uint32_t unit = next.unit;
+#pragma unroll 1
+    for (uint32_t i = 0; i < count && unit < Units::count;
+         ++i, unit += stride())
+      if (electLane()) {
+        const Unit of = Units::unitOf(unit);
+#pragma unroll
+        for (int slot = 0; slot < streamRows(config); ++slot)
+          units.askAhead(of, slot / outputs, of.row(slot % outputs),
+                         bytes / streamRows(config));
+      }
+  }
+
+  /// The lane's chunk in turn `turn` of a stage's segment, which begins with
+  /// turn `first` of its rows.
   LLAMAC_DEVICE WeightChunk<format> load(const unsigned char *stage,
                                          const Unit &unit, int w, int output,
-                                         int first, int chunk) const {
+                                         uint32_t first, uint32_t turn) const {
     const int slot = w * outputs + output;
-    WeightChunk<format> held{
-        vectorAt<const Words4>(stage + slot * segment + 16 * chunk), 0};
+    const uint32_t chunk = 32 * turn + laneIndex();
+    WeightChunk<format> held{vectorAt<const Words4>(stage + laneOffset +
+                                                    slot * segment +
+                                                    512 * turn),
+                             0};
     if constexpr (Weight::scaled && scaleSegment != 0)
       held.scales = Weight::scalesAt(stage + streamRows(config) * segment +
                                          slot * scaleSegment,
-                                     chunk * Weight::span / scaleBlock);
+                                     chunk * span / scaleBlock);
     else if constexpr (Weight::scaled)
-      held.scales =
-          Weight::scalesAt(units.scales(unit, w),
-                           unit.row(output) * (product.depth / scaleBlock) +
-                               long(first + chunk) * Weight::span / scaleBlock);
+      held.scales = Weight::scalesAt(units.scales(unit, w, unit.row(output), 0),
+                                     (32 * first + chunk) * span / scaleBlock);
     return held;
   }
 
   template <class Input, class Epilogue>
-  LLAMAC_DEVICE void multiply(Place place, int rows, const Input &input,
+  LLAMAC_DEVICE void multiply(int rows, const Input &input,
                               const Epilogue &epilogue) {
-    constexpr int chunks = Units::rowBytes / 16;
-    constexpr int segmentChunks = segment / 16;
+    // A segment is whole turns, or the whole row.
+    constexpr uint32_t segmentTurns = divideUp(segment, 32 * 16);
+    constexpr uint32_t turns = divideUp(Units::rowBytes, 32 * 16);
+    // Whether all lanes have a chunk in every turn of every segment.
+    constexpr bool isEven =
+        Units::rowBytes % segment == 0 && segment % (32 * 16) == 0;
     // More sums leave no registers for a second chunk, nor does an input that
     // is loaded ahead from far away.
     constexpr int unroll =
-        product.maxRows * weights * outputs <= 4 && inputBytes != 0 ? 2 : 1;
-    RingPlace<stages> ring;
+        product.maxRows * weights * outputs <= 4 && inputBytes != 0 ? 4 : 1;
+    Place place{firstUnit()};
+    RingPlace<stages> at;
     while (place.unit < Units::count) {
       const Unit unit = Units::unitOf(place.unit);
-      GemvWarp<product, Input> warp{input};
+      using Warp = GemvWarp<product, Input>;
+      Warp warp{input};
       do {
-        mbarrierWait(barrier(ring.stage), ring.phase);
-        const unsigned char *held = stageOf(ring.stage);
-        const int first = place.segment * segmentChunks;
-        const int count = minOf(segmentChunks, chunks - first);
-#pragma unroll unroll
-        for (int chunk = laneIndex(); chunk < count; chunk += 32) {
+        mbarrierWait(barrier(at.stage), at.phase);
+        const unsigned char *held = stageOf(at.stage);
+        const uint32_t first = place.segment * segmentTurns;
+        auto take = [&](uint32_t turn) {
           WeightChunk<format> loaded[weights][outputs];
 #pragma unroll
           for (int w = 0; w < weights; ++w)
 #pragma unroll
             for (int output = 0; output < outputs; ++output)
-              loaded[w][output] = load(held, unit, w, output, first, chunk);
-          warp.multiply(loaded, (first + chunk) * Weight::span);
+              loaded[w][output] = load(held, unit, w, output, first, turn);
+          warp.multiply(loaded, first + turn);
+        };
+        if constexpr (isEven) {
+#pragma unroll unroll
+          for (uint32_t turn = 0; turn < segmentTurns; ++turn)
+            take(turn);
+        } else {
+          const uint32_t count = minOf(segmentTurns, turns - first);
+          for (uint32_t turn = 0; turn < count; ++turn)
+            if (Warp::hasChunk(first + turn))
+              take(turn);
         }
         syncWarp();
-        fill(ring.stage);
-        ring.advance();
+        fill(at.stage);
+        at.advance();
         place.advance(stride());
       } while (place.segment != 0);
       warp.finish(unit.first, unit.outputs, rows,
@@ -261,10 +313,11 @@ private:
     }
   }
 
-  static LLAMAC_DEVICE long stride() { return gridDim.x * long(streamWarps); }
-
   Units units;
-  unsigned char *rings;
+  unsigned char *rings; ///< Of all warps.
+  unsigned char *ring;  ///< The warp's.
+  unsigned char *barriers;
+  uint32_t laneOffset;
   Place next; ///< What is copied next.
 };
 

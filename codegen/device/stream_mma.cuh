@@ -67,17 +67,18 @@ public:
     ring = bytes;
     if (!copies())
       return;
-    if (laneIndex() == 0) {
+    if (electLane()) {
       for (int stage = 0; stage < stages; ++stage) {
         mbarrierInit(full(stage), 1);
         mbarrierInit(empty(stage), streamWarps);
       }
       mbarrierInitFence();
-      fenceProxyAsync();
     }
     syncWarp();
+#pragma unroll 1
     for (int stage = 0; stage < stages; ++stage)
       fill(stage);
+    askAhead();
   }
 
   /// epilogue(row, column, acc...) gets every pair of outputs of `rows` rows
@@ -128,24 +129,36 @@ private:
     if (next.unit >= Units::count)
       return;
     const Unit unit = Units::unitOf(next.unit);
-    const int bytes = Units::valueBytes(next.segment);
-    const int scaleBytes = Units::scaleBytes(next.segment);
+    const uint32_t bytes = Units::valueBytes(next.segment);
+    const uint32_t scaleBytes = Units::scaleBytes(next.segment);
     if (laneIndex() == 0)
       mbarrierArriveExpect(full(stage), splitRows * (bytes + scaleBytes));
     syncWarp();
     const int slot = laneIndex() % splitRows, w = weightOf(slot);
-    const long row = unit.row(slot % Units::outputs);
+    const uint32_t row = unit.row(slot % Units::outputs);
     if (laneIndex() < splitRows)
       bulkCopy(stageOf(stage) + slot * valueStride,
-               units.values(unit, w) + row * Units::rowBytes +
-                   next.segment * long(segment),
-               bytes, full(stage));
+               units.values(unit, w, row, next.segment), bytes, full(stage));
     else if constexpr (Units::scaleSegment != 0)
       bulkCopy(stageOf(stage) + splitRows * valueStride + slot * scaleStride,
-               units.scales(unit, w) + row * Units::scaleRow +
-                   next.segment * long(Units::scaleSegment),
-               scaleBytes, full(stage));
+               units.scales(unit, w, row, next.segment), scaleBytes,
+               full(stage));
     next.advance(gridDim.x);
+  }
+
+  /// Asks L2 for what comes behind the first filling of the ring.
+  LLAMAC_DEVICE void askAhead() const {
+    constexpr uint32_t bytes = streamAheadBytes / splitRows;
+    constexpr uint32_t count = maxOf(bytes / Units::rowBytes, 1u);
+    uint32_t unit = next.unit;
+#pragma unroll 1
+    for (uint32_t i = 0; i < count && unit < Units::count;
+         ++i, unit += gridDim.x)
+      if (laneIndex() < splitRows) {
+        const Unit of = Units::unitOf(unit);
+        units.askAhead(of, weightOf(laneIndex()),
+                       of.row(laneIndex() % Units::outputs), bytes);
+      }
   }
 
   /// What the warp's lanes multiply in step `step` of a segment that begins at
@@ -172,9 +185,9 @@ private:
             block);
       else
         held[upper].scales = PackedWeight<format>::scalesAt(
-            units.scales(unit, weightOf(slot)),
-            unit.row(slot % Units::outputs) * blocks + first + warp.block +
-                block);
+            units.scales(unit, weightOf(slot), unit.row(slot % Units::outputs),
+                         0),
+            first + warp.block + block);
     }
   }
 
@@ -190,10 +203,11 @@ private:
 
     RingPlace<stages> place;
     int finisher = 0;
-    for (long index = blockIdx.x; index < Units::count; index += gridDim.x) {
+    for (uint32_t index = blockIdx.x; index < Units::count;
+         index += gridDim.x) {
       const Unit unit = Units::unitOf(index);
       Warp warp(shared());
-      for (int i = 0; i < Units::segments; ++i) {
+      for (uint32_t i = 0; i < Units::segments; ++i) {
         mbarrierWait(full(place.stage), place.phase);
         const int first = i * segmentBlocks;
         auto step = [&](int at) {
@@ -234,7 +248,7 @@ private:
   finish(const float (&partials)[streamWarps][product.maxRows][splitRows],
          const Unit &unit, int row, int pair, int rows, float scale,
          const Epilogue &epilogue) {
-    const long column = unit.first + 2 * pair;
+    const uint32_t column = unit.first + 2 * pair;
     if (row >= rows || column >= unit.outputs)
       return;
     F32x2 totals[weights];

@@ -14,7 +14,10 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_STREAM_UNITS_CUH
 #define LLAMAC_CODEGEN_DEVICE_STREAM_UNITS_CUH
 
+#include "llamac/ptx_sm90.cuh"
 #include "llamac/weights.cuh"
+
+#if LLAMAC_HAS_SM90
 
 namespace llamac::cuda {
 
@@ -24,38 +27,45 @@ LLAMAC_DEVICE Epilogue epilogueOfPart(const Epilogue &epilogue, int part) {
 }
 
 /// The matrices of a stream, whose rows come in segments of `segmentBytes`
-/// bytes of values.
+/// bytes of values. Numbers of rows and units have 32 bits, without a sign:
+/// arithmetic on them takes half as many instructions as on 64.
 template <StreamConfig config, int segmentBytes> struct StreamUnits {
   static constexpr GemvConfig product = config.product;
   static constexpr int weights = product.weights;
   static constexpr int outputs = streamUnitOutputs(config);
   static constexpr int parts = config.parts[2] ? 3 : config.parts[1] ? 2 : 1;
-  static constexpr long rowBytes = valueRowBytes(product.format, product.depth);
-  static constexpr int segments = (rowBytes + segmentBytes - 1) / segmentBytes;
+  static constexpr uint32_t rowBytes =
+      valueRowBytes(product.format, product.depth);
+  static constexpr uint32_t segments = divideUp(rowBytes, segmentBytes);
   static constexpr int scaleSegment = scaleSegmentOf(product, segmentBytes);
-  static constexpr long scaleRow = scaleRowBytes(product.format, product.depth);
-  static constexpr long count =
+  static constexpr uint32_t scaleRow =
+      scaleRowBytes(product.format, product.depth);
+  static constexpr uint32_t count =
       streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
+  /// Whether units divide the outputs of every part.
+  static constexpr bool isWhole = config.parts[0] % outputs == 0 &&
+                                  config.parts[1] % outputs == 0 &&
+                                  config.parts[2] % outputs == 0;
   static_assert(segmentBytes % 16 == 0 && scaleSegment % 16 == 0);
 
   /// The rows of a unit: outputs first, first + 1, ... of a part.
   struct Unit {
     int part;
-    long outputs;
-    long first;
+    uint32_t outputs;
+    uint32_t first;
 
     /// Behind the last output there is the last output, again.
-    LLAMAC_DEVICE long row(int output) const {
-      return minOf(first + output, outputs - 1);
+    LLAMAC_DEVICE uint32_t row(uint32_t output) const {
+      return isWhole ? first + output : minOf(first + output, outputs - 1);
     }
   };
 
   /// A segment of a unit's rows; `stride` units on is the next unit.
   struct Place {
-    long unit;
-    int segment = 0;
+    uint32_t unit;
+    uint32_t segment = 0;
 
-    LLAMAC_DEVICE void advance(long stride) {
+    LLAMAC_DEVICE void advance(uint32_t stride) {
       if (++segment == segments) {
         segment = 0;
         unit += stride;
@@ -72,19 +82,47 @@ template <StreamConfig config, int segmentBytes> struct StreamUnits {
       matrix[i] = static_cast<const uint8_t *>(bases[i]);
   }
 
-  static LLAMAC_DEVICE Unit unitOf(long unit) {
+  static LLAMAC_DEVICE Unit unitOf(uint32_t unit) {
     if constexpr (parts > 1) {
-      constexpr long second = streamUnits(config, 0);
-      constexpr long third = second + streamUnits(config, 1);
+      constexpr uint32_t second = streamUnits(config, 0);
+      constexpr uint32_t third = second + streamUnits(config, 1);
       if (unit >= third)
-        return {2, config.parts[2], (unit - third) * outputs};
+        return {2, uint32_t(config.parts[2]), (unit - third) * outputs};
       if (unit >= second)
-        return {1, config.parts[1], (unit - second) * outputs};
+        return {1, uint32_t(config.parts[1]), (unit - second) * outputs};
     }
-    return {0, config.parts[0], unit * outputs};
+    return {0, uint32_t(config.parts[0]), unit * outputs};
   }
 
-  LLAMAC_DEVICE const uint8_t *values(const Unit &unit, int w) const {
+  /// Segment `index` of the values of row `row` of weight `w` of a unit, and of
+  /// the row's scales.
+  LLAMAC_DEVICE const uint8_t *values(const Unit &unit, int w, uint32_t row,
+                                      uint32_t index) const {
+    return matrixOf(unit, w) + uint64_t{row} * rowBytes +
+           index * uint32_t{segmentBytes};
+  }
+  LLAMAC_DEVICE const uint8_t *scales(const Unit &unit, int w, uint32_t row,
+                                      uint32_t index) const {
+    return matrixOf(unit, w) +
+           scalesOffset(product.format, unit.outputs, product.depth) +
+           uint64_t{row} * scaleRow + index * uint32_t{scaleSegment};
+  }
+
+  /// Asks L2 for the first `bytes` bytes of the values of a row, at most all.
+  LLAMAC_DEVICE void askAhead(const Unit &unit, int w, uint32_t row,
+                              uint32_t bytes) const {
+    bulkPrefetch(values(unit, w, row, 0), minOf(bytes / 16 * 16, rowBytes));
+  }
+
+  static LLAMAC_DEVICE uint32_t valueBytes(uint32_t index) {
+    return bytesOf(rowBytes, segmentBytes, index);
+  }
+  static LLAMAC_DEVICE uint32_t scaleBytes(uint32_t index) {
+    return scaleSegment == 0 ? 0 : bytesOf(scaleRow, scaleSegment, index);
+  }
+
+private:
+  LLAMAC_DEVICE const uint8_t *matrixOf(const Unit &unit, int w) const {
     // By selections: an index would put the array in local memory.
     const int index = unit.part * weights + w;
     const uint8_t *chosen = matrix[0];
@@ -93,21 +131,16 @@ template <StreamConfig config, int segmentBytes> struct StreamUnits {
       chosen = i == index ? matrix[i] : chosen;
     return chosen;
   }
-  LLAMAC_DEVICE const uint8_t *scales(const Unit &unit, int w) const {
-    return values(unit, w) +
-           scalesOffset(product.format, unit.outputs, product.depth);
-  }
 
-  static LLAMAC_DEVICE int valueBytes(int index) {
-    return minOf(long(segmentBytes), rowBytes - index * long(segmentBytes));
-  }
-  static LLAMAC_DEVICE int scaleBytes(int index) {
-    return scaleSegment == 0 ? 0
-                             : minOf(long(scaleSegment),
-                                     scaleRow - index * long(scaleSegment));
+  /// Of segment `index` of `row` bytes in segments of `segment`.
+  static LLAMAC_DEVICE uint32_t bytesOf(uint32_t row, uint32_t segment,
+                                        uint32_t index) {
+    return row % segment == 0 ? segment : minOf(segment, row - index * segment);
   }
 };
 
 } // namespace llamac::cuda
+
+#endif // LLAMAC_HAS_SM90
 
 #endif // LLAMAC_CODEGEN_DEVICE_STREAM_UNITS_CUH

@@ -160,6 +160,10 @@ static void bulkCopy(void *shared, const void *global, unsigned size,
   GROUP.bulkCopy(copyOf(shared, global, size, size), barrier);
 }
 
+static void bulkPrefetch(const void *global, unsigned size) {
+  GROUP.checkPrefetch(global, size);
+}
+
 static void fenceProxyAsync() { GROUP.fenceProxyAsync(); }
 
 static unsigned clusterRank() { return GROUP.clusterRank(); }
@@ -213,9 +217,9 @@ const SimCalls &calls() {
       reduce, syncWarp, ldmatrix, mma, barrier, fence, checkReadOnly,
       loadAcquire, storeRelease, atomicAdd, atomicAddShared, cpAsync,
       cpAsyncCommit, cpAsyncWait, mbarrierInit, mbarrierArrive, mbarrierTryWait,
-      bulkCopy, fenceProxyAsync, clusterRank, clusterArrive, clusterWait,
-      mbarrierArriveCluster, tensorLoad, wgmma, wgmmaFence, wgmmaCommit,
-      wgmmaWait, gridDependencyWait, access, checkAlignment);
+      bulkCopy, bulkPrefetch, fenceProxyAsync, clusterRank, clusterArrive,
+      clusterWait, mbarrierArriveCluster, tensorLoad, wgmma, wgmmaFence,
+      wgmmaCommit, wgmmaWait, gridDependencyWait, access, checkAlignment);
   return table;
 }
 

@@ -191,6 +191,20 @@ void Group::checkReadOnly(const void *address, uint64_t size) {
   }
 }
 
+void Group::checkPrefetch(const void *address, uint64_t size) {
+  checkAlignment(address, 16, "the source of a prefetch");
+  if (size % 16)
+    fail(absl::StrCat("a prefetch of ", size,
+                      " bytes: expected a multiple of 16"));
+  if (!checked())
+    return;
+  const FoundBuffer found = findBuffer(address);
+  if (!found.buffer ||
+      size > found.buffer->size - (toInteger(address) - found.start))
+    fail(absl::StrCat("out of bounds: a prefetch of ", bytes(size), "at ",
+                      launch.memory.describe(address)));
+}
+
 void Group::checkSharedAtomic(const void *word) {
   if (!checked())
     return;

@@ -375,6 +375,8 @@ public:
   };
   void check(Thread &thread, const void *address, uint64_t size, Access access);
   void checkReadOnly(const void *address, uint64_t size);
+  /// Of global memory, whatever its contents.
+  void checkPrefetch(const void *address, uint64_t size);
   /// The running thread's atomic on a word that must be in shared memory.
   void checkSharedAtomic(const void *word);
   void checkAlignment(const void *address, uint32_t alignment,

@@ -92,6 +92,7 @@ struct SimCalls {
   bool (*mbarrierTryWait)(unsigned long *barrier, unsigned parity);
   void (*bulkCopy)(void *shared, const void *global, unsigned bytes,
                    unsigned long *barrier);
+  void (*bulkPrefetch)(const void *global, unsigned bytes);
 
   void (*fenceProxyAsync)();
 

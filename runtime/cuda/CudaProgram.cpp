@@ -36,7 +36,7 @@ public:
   prepare(size_t program, const ProgramBindings &bindings) override;
 
 private:
-  absl::Status allowSharedMemory();
+  absl::Status setAttributes();
 
   CudaDevice &device;
   std::shared_ptr<const PlanReader> plan;
@@ -66,7 +66,7 @@ public:
 private:
   absl::Status enqueueStep(const StepShape &shape, bool isTimed);
   absl::Status enqueueLaunch(size_t launch, const StepShape &shape,
-                             cuda::Stream stream);
+                             bool isTimed, cuda::Stream stream);
   absl::Status enqueueAll(const StepShape &shape, bool isTimed,
                           cuda::Stream stream);
   absl::Status makeMarks();
@@ -112,25 +112,38 @@ absl::Status CudaCode::load(const std::vector<std::string> &images) {
                                                 module, symbol.c_str()),
                      absl::StrCat("kernel ", symbol, ": cuModuleGetFunction")));
   }
-  return allowSharedMemory();
+  return setAttributes();
 }
 
-/// More dynamic shared memory than every GPU gives must be asked for.
-absl::Status CudaCode::allowSharedMemory() {
+/// More dynamic shared memory than every GPU gives must be asked for. Kernels
+/// that overlap need one partition of a multiprocessor's memory: it is not
+/// changed while blocks run there, so that with another one the next kernel's
+/// would wait for the last of this one's.
+absl::Status CudaCode::setAttributes() {
   constexpr uint64_t always = 48 << 10;
   std::vector<uint64_t> most(functions.size());
+  std::vector<bool> overlaps(functions.size());
   for (const auto &program : plan->plan().programs)
-    for (const auto &launch : program->launches)
+    for (const auto &launch : program->launches) {
       most[launch->kernel] =
           std::max(most[launch->kernel], launch->scratchBytes);
-  const cuda::Driver &driver = device.driver();
-  for (size_t i = 0; i < functions.size(); ++i)
+      if (launch->dependent)
+        overlaps[launch->kernel] = true;
+    }
+  auto set = [&](size_t kernel, int attribute, uint64_t value) {
+    const cuda::Driver &driver = device.driver();
+    return driver.check(driver.cuFuncSetAttribute(functions[kernel], attribute,
+                                                  static_cast<int>(value)),
+                        absl::StrCat("kernel ",
+                                     plan->plan().kernels[kernel]->symbol, ": ",
+                                     most[kernel], " bytes of shared memory"));
+  };
+  for (size_t i = 0; i < functions.size(); ++i) {
     if (most[i] > always)
-      LLAMAC_RETURN_IF_ERROR(driver.check(
-          driver.cuFuncSetAttribute(functions[i], cuda::functionSharedBytes,
-                                    static_cast<int>(most[i])),
-          absl::StrCat("kernel ", plan->plan().kernels[i]->symbol, ": ",
-                       most[i], " bytes of shared memory")));
+      LLAMAC_RETURN_IF_ERROR(set(i, cuda::functionSharedBytes, most[i]));
+    if (overlaps[i])
+      LLAMAC_RETURN_IF_ERROR(set(i, cuda::functionSharedCarveout, 100));
+  }
   return absl::OkStatus();
 }
 
@@ -191,7 +204,7 @@ CudaProgram::~CudaProgram() {
 }
 
 absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape,
-                                        cuda::Stream stream) {
+                                        bool isTimed, cuda::Stream stream) {
   const schema::LaunchT &launch = *program.launches[number];
   auto rows = static_cast<int32_t>(rowsOf(launch, shape));
   if (rows == 0)
@@ -210,7 +223,8 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape,
     attributes.push_back(
         {.id = Attribute::ClusterDimension,
          .value = {static_cast<uint32_t>(launch.cluster), 1, 1}});
-  if (launch.dependent && device.overlapsLaunches())
+  // Behind the event of a timed launch there is no kernel to overlap with.
+  if (launch.dependent && device.overlapsLaunches() && !isTimed)
     attributes.push_back(
         {.id = Attribute::ProgrammaticSerialization, .value = {1}});
   const cuda::LaunchConfig config{
@@ -244,7 +258,7 @@ absl::Status CudaProgram::enqueueAll(const StepShape &shape, bool isTimed,
   };
   for (size_t i = 0; i < program.launches.size(); ++i) {
     LLAMAC_RETURN_IF_ERROR(mark(i));
-    LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, shape, stream));
+    LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, shape, isTimed, stream));
   }
   return mark(program.launches.size());
 }
@@ -350,7 +364,8 @@ absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  LLAMAC_RETURN_IF_ERROR(enqueueLaunch(launch, shape, device.stream()));
+  LLAMAC_RETURN_IF_ERROR(
+      enqueueLaunch(launch, shape, /*isTimed=*/false, device.stream()));
   return finish();
 }
 

@@ -48,6 +48,9 @@ enum DeviceAttribute : int {
 
 /// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int functionSharedBytes = 8;
+/// CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: percent of what a
+/// multiprocessor shares between its L1 cache and shared memory.
+inline constexpr int functionSharedCarveout = 9;
 
 /// CU_STREAM_NON_BLOCKING, CU_EVENT_DISABLE_TIMING,
 /// CU_STREAM_CAPTURE_MODE_THREAD_LOCAL

@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <glob.h>
 
 namespace llamac {
 
@@ -84,6 +85,29 @@ struct Nvrtc::Library {
 // Newest first: the major versions that know every option used here.
 static constexpr const char *sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
+/// Folders of NVRTC that pip has installed: CUDA 13's package, and CUDA 12's.
+static std::vector<std::string> pythonFolders() {
+  std::vector<std::string> roots;
+  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+    if (const char *root = std::getenv(variable); root && *root)
+      roots.emplace_back(root);
+  if (const char *home = std::getenv("HOME"); home && *home)
+    roots.push_back(absl::StrCat(home, "/.local"));
+  roots.insert(roots.end(), {"/usr/local", "/usr"});
+  std::vector<std::string> folders;
+  for (const std::string &root : roots)
+    for (const char *package : {"cu13", "cuda_nvrtc"}) {
+      const std::string pattern = absl::StrCat(
+          root, "/lib/python3*/*-packages/nvidia/", package, "/lib/");
+      glob_t found = {};
+      if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+        folders.insert(folders.end(), found.gl_pathv,
+                       found.gl_pathv + found.gl_pathc);
+      globfree(&found);
+    }
+  return folders;
+}
+
 std::vector<std::string> libnvrtcSearchPaths() {
   std::vector<std::string> folders;
   if (const char *folder = std::getenv("LLAMAC_NVRTC_PATH"); folder && *folder)
@@ -93,6 +117,8 @@ std::vector<std::string> libnvrtcSearchPaths() {
     if (const char *root = std::getenv(variable); root && *root)
       folders.push_back(absl::StrCat(root, "/lib64/"));
   folders.emplace_back("/usr/local/cuda/lib64/");
+  for (std::string &folder : pythonFolders())
+    folders.push_back(std::move(folder));
   std::vector<std::string> paths;
   for (const std::string &folder : folders)
     for (const char *soname : sonames)
@@ -118,8 +144,8 @@ absl::StatusOr<Nvrtc> Nvrtc::open(const std::string &path) {
         absl::StrCat("libnvrtc: expected a library that can be opened, got "
                      "none at ",
                      absl::StrJoin(paths, ", "),
-                     "; install CUDA 12 or 13, or Python's nvidia-cuda-nvrtc "
-                     "and set LLAMAC_NVRTC_PATH to its folder lib"));
+                     "; install CUDA 12 or 13 or Python's nvidia-cuda-nvrtc, "
+                     "or set LLAMAC_NVRTC_PATH to the library's folder"));
   auto library = std::make_shared<Library>();
   int major = 0, minor = 0;
   const char *missing = library->resolve(handle);

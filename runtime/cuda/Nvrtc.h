@@ -77,7 +77,8 @@ private:
 
 /// Where libnvrtc is looked for, in order: LLAMAC_NVRTC_PATH, a folder such as
 /// the one that Python's package nvidia-cuda-nvrtc has; the loader's own
-/// search; CUDA_HOME and CUDA_PATH; the usual folder of an installation.
+/// search; CUDA_HOME and CUDA_PATH; the usual folder of an installation; that
+/// package in Python's environment, the user's home and the system.
 std::vector<std::string> libnvrtcSearchPaths();
 
 } // namespace llamac

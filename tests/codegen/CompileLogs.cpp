@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/io/DiskCache.h"
+#include "tests/codegen/Sass.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -28,17 +29,31 @@ absl::StatusOr<CompileLogs> CompileLogs::open() {
 
 absl::StatusOr<CompileLog>
 CompileLogs::compile(const CudaSource &source, const std::string &architecture,
-                     const std::vector<std::string> &options) const {
+                     const std::vector<std::string> &options,
+                     WantsSass wantsSass) const {
   const DiskCache cache(CacheKind::Objects);
   const std::string made =
       absl::StrCat(nvrtc.version(), " ", absl::StrJoin(options, " "));
-  const std::string key = keyOf({"log", cubinKey(source, architecture, made)});
-  if (const auto known = cache.find(key))
-    return parseCompileLog(*known);
+  const std::string key = cubinKey(source, architecture, made);
+  const std::string logKey = keyOf({"log", key});
+  const std::string sassKey = keyOf({"sass", key});
+  const auto knownLog = cache.find(logKey);
+  const std::optional<std::string> knownSass =
+      wantsSass == WantsSass::Yes ? cache.find(sassKey) : std::string();
+  if (knownLog && knownSass) {
+    CompileLog log = parseCompileLog(*knownLog);
+    log.sass = *knownSass;
+    return log;
+  }
   LLAMAC_ASSIGN_OR_RETURN(Cubin cubin,
                           nvrtc.compile(source, architecture, options));
-  cache.keep(key, cubin.log);
-  return parseCompileLog(cubin.log);
+  CompileLog log = parseCompileLog(cubin.log);
+  cache.keep(logKey, cubin.log);
+  if (wantsSass == WantsSass::Yes) {
+    LLAMAC_ASSIGN_OR_RETURN(log.sass, disassemble(cubin.image));
+    cache.keep(sassKey, log.sass);
+  }
+  return log;
 }
 
 CompileLog parseCompileLog(absl::string_view text) {

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The compile gates ask NVRTC for registers, spills and warnings of kernels
-// that rarely change: the log of a kernel that compiled is cached beside
-// objects (runtime/io/DiskCache.h).
+// that rarely change, and nvdisasm for their machine code: both texts of a
+// kernel that compiled are cached beside objects (runtime/io/DiskCache.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,20 +34,24 @@ struct CompileLog {
   /// Lines with a warning: NVRTC's own, and ptxas's, such as C7510.
   std::vector<std::string> warnings;
   std::string text; ///< All of it.
+  std::string sass; ///< The machine code's text, where it was asked for.
 };
 
 /// Reads what NVRTC and, with `-v`, ptxas print.
 CompileLog parseCompileLog(absl::string_view text);
+
+enum class WantsSass : bool { No, Yes };
 
 class CompileLogs {
 public:
   /// The error is that of Nvrtc::open().
   static absl::StatusOr<CompileLogs> open();
 
-  /// As Nvrtc::compile().
+  /// Errors: those of Nvrtc::compile() and disassemble().
   absl::StatusOr<CompileLog>
   compile(const CudaSource &source, const std::string &architecture,
-          const std::vector<std::string> &options = {}) const;
+          const std::vector<std::string> &options = {},
+          WantsSass wantsSass = WantsSass::No) const;
 
 private:
   explicit CompileLogs(Nvrtc nvrtc) : nvrtc(std::move(nvrtc)) {}

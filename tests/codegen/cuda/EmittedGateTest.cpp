@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Every kernel that a published shape's configuration gives compiles without a
-// warning and without spilling. The default tier has, for the GPU with the most
-// kernels and for the one with the fewest, each format of weights, large and
-// odd shapes, kernels with a norm of their own and launches that overlap; the
-// exhaustive tier has all shapes for all GPUs.
+// warning and without spilling, and its machine code keeps to SassRules. The
+// default tier has, for the GPU with the most kernels and for the one with the
+// fewest, each format of weights, large and odd shapes, kernels with a norm of
+// their own and launches that overlap; the exhaustive tier has all shapes for
+// all GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 #include "tests/Tier.h"
 #include "tests/codegen/CompileLogs.h"
 #include "tests/codegen/cuda/EmittedModel.h"
+#include "tests/codegen/cuda/SassRules.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -31,6 +33,7 @@ struct GateCase {
   const char *shape;
   const char *weights;
   const char *architecture;
+  WantsSass wantsSass = WantsSass::No;
   /// A pass that the kernels are made without.
   const char *withoutPass = nullptr;
   schema::Overlap overlap = schema::Overlap::FromStart;
@@ -57,43 +60,53 @@ TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
     SCOPED_TRACE(kernel);
     const auto log = logs->compile(
         cudaSource(kernel, withOverlap(model.source(kernel), gate.overlap)),
-        gate.architecture);
+        gate.architecture, {}, gate.wantsSass);
     ASSERT_TRUE(log.ok()) << log.status();
     EXPECT_EQ(log->kernels.size(), 1u);
     EXPECT_EQ(complaintOf(*log), "");
+    if (gate.wantsSass == WantsSass::No)
+      continue;
+    const Sass sass = parseSass(log->sass);
+    EXPECT_GT(sass.instructions.size(), 20u);
+    EXPECT_EQ(brokenSassRules(kernel, model.source(kernel), sass), "");
+    if (std::getenv("LLAMAC_PRINT_SASS"))
+      std::printf("%s %s %.2f\n", gate.architecture, kernel.c_str(),
+                  instructionsPerWeight(kernel, model.source(kernel), sass));
   }
 }
 
 std::vector<GateCase> cases() {
   if (!isExhaustive())
-    return {
-        {"llama-3.2-1b", "keep", "sm_90a"},
-        {"llama-3.2-1b", "mxfp8", "sm_90a"},
-        {"llama-3.2-1b", "q4_0", "sm_90a", nullptr, schema::Overlap::AfterWait},
-        {"llama-3.1-8b", "q8_0", "sm_90a"},
-        {"smollm2-135m", "keep", "sm_90a"},
-        {"llama-3.2-1b", "keep", "sm_80", "fuse-norm"},
-        {"llama-3.1-8b", "q4_0", "sm_80"}};
+    return {{"llama-3.2-1b", "keep", "sm_90a", WantsSass::Yes},
+            {"llama-3.2-1b", "mxfp8", "sm_90a"},
+            {"llama-3.2-1b", "q4_0", "sm_90a", WantsSass::Yes, nullptr,
+             schema::Overlap::AfterWait},
+            {"llama-3.1-8b", "q8_0", "sm_90a"},
+            {"smollm2-135m", "keep", "sm_90a"},
+            {"llama-3.2-1b", "keep", "sm_80", WantsSass::Yes, "fuse-norm"},
+            {"llama-3.1-8b", "q4_0", "sm_80"}};
+  constexpr WantsSass sass = WantsSass::Yes;
   std::vector<GateCase> all;
   for (const GpuSpec &gpu : gpuSpecs()) {
     for (const char *shape : {"llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b",
                               "llama-2-7b", "smollm2-135m"})
-      all.push_back({shape, "keep", gpu.name});
+      all.push_back({shape, "keep", gpu.name, sass});
     for (const char *weights : {"q8_0", "q4_0", "mxfp8"})
-      all.push_back({"llama-3.2-1b", weights, gpu.name});
+      all.push_back({"llama-3.2-1b", weights, gpu.name, sass});
     // The largest tiles of unpacked weights.
     if (gpu.tier == KernelTier::Sm90)
-      all.push_back({"llama-3.1-8b", "q8_0", gpu.name});
+      all.push_back({"llama-3.1-8b", "q8_0", gpu.name, sass});
     // The most that is unpacked for one sum, by the kernels of each tier.
     if (gpu.tier == KernelTier::Sm90 || &gpu == &gpuSpecs().front())
-      all.push_back({"llama-3.1-8b", "q4_0", gpu.name});
+      all.push_back({"llama-3.1-8b", "q4_0", gpu.name, sass});
     // Without fuse-qkv there is no plan: no family here rotates and keeps
     // queries and keys alone.
-    all.push_back({"llama-3.2-1b", "keep", gpu.name, "fuse-norm"});
+    all.push_back({"llama-3.2-1b", "keep", gpu.name, sass, "fuse-norm"});
     if (gpu.tier == KernelTier::Sm90)
       for (const schema::Overlap overlap :
            {schema::Overlap::AfterWait, schema::Overlap::AtEnd})
-        all.push_back({"llama-3.2-1b", "q4_0", gpu.name, nullptr, overlap});
+        all.push_back(
+            {"llama-3.2-1b", "q4_0", gpu.name, sass, nullptr, overlap});
   }
   return all;
 }

@@ -168,10 +168,11 @@ std::string problems(const CompileLogs &logs, const Program &program,
       absl::StrAppend(&found, kernel.name, " needs ", shared,
                       " bytes of shared memory, ", gpu.name, " has ",
                       gpu.blockSharedBytes, "\n");
-    // Two of them share a multiprocessor.
+    // Two of them share a multiprocessor, unless their input is deep.
     if (const auto stream = threads.find(kernel.name);
         stream != threads.end() &&
-        (shared > streamSharedBytes ||
+        dynamic[kernel.name] <= streamRingBytes + 48 * 1024 &&
+        (2 * (shared + 1024) > gpu.smSharedBytes ||
          roundUp(kernel.registers, 8) * stream->second > gpu.smRegisters / 2))
       absl::StrAppend(&found, kernel.name, " is more than half of ", gpu.name,
                       ": ", shared, " bytes of shared memory, ",

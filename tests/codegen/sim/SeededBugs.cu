@@ -544,6 +544,14 @@ KERNEL(copyBeyondInput) {
 }
 SEEDED(copyBeyondInput)
 
+KERNEL(prefetchBeyondInput) {
+  const int t = threadIdx.x;
+  if (t == 0)
+    bulkPrefetch(in, rows * 4 + 16 * bug); // caught
+  out[t] = in[t];
+}
+SEEDED(prefetchBeyondInput)
+
 //===----------------------------------------------------------------------===//
 // Barriers in shared memory
 //===----------------------------------------------------------------------===//

@@ -25,6 +25,7 @@ enum class Input {
 /// How a result may differ.
 enum class Match {
   Exact, ///< Whatever moves or selects bits, or rounds once.
+  Half2, ///< Two halves, exact; a NaN may have either sign.
   Float, ///< As floats, by 1e-6 of the value: approximations on a GPU, which
          ///< give 0 for what is below 2^-126; NaN matches NaN.
   Sum,   ///< As floats, by 1e-5, and of what is above 1 by 1e-5 of the value:

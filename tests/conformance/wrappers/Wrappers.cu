@@ -223,7 +223,6 @@ WRAPPER(bulk) {
   if (t == 0) {
     mbarrierInit(&barrier, 32);
     mbarrierInitFence();
-    fenceProxyAsync();
   }
   syncThreads();
   gridDependencyWait();
@@ -240,6 +239,13 @@ WRAPPER(bulk) {
   const auto *copied = reinterpret_cast<const uint32_t *>(bytes);
   for (int i = t; i < 256; i += 32)
     out[i] = copied[i];
+}
+WRAPPER(elect) {
+  // One lane, whichever it is; what it asks L2 for is not read.
+  const bool isElected = electLane();
+  if (isElected)
+    bulkPrefetch(in, 4096);
+  out[threadIdx.x] = reduceAdd(isElected);
 }
 WRAPPER(phases) {
   LLAMAC_SHARED(barrier, uint64_t);
@@ -324,7 +330,6 @@ LLAMAC_DEVICE void setUp(uint64_t *barrier, uint32_t arrivals = 1) {
   if (threadIdx.x == 0) {
     mbarrierInit(barrier, arrivals);
     mbarrierInitFence();
-    fenceProxyAsync();
   }
   syncThreads();
 }
@@ -373,21 +378,19 @@ TIER_WRAPPER(boxesToBothBlocks) {
   clusterWait();
 }
 
-TIER_WRAPPER(clusterExchange) {
-  // Block 1 waits until all threads of block 0 have arrived at its barrier,
-  // and reads what they wrote.
+TIER_WRAPPER(arriveInOtherBlock) {
+  // Block 1 goes on once all threads of block 0 have arrived at its barrier.
   LLAMAC_SHARED(barrier, uint64_t);
   setUp(&barrier, 32);
   const uint32_t rank = clusterRank();
-  out[64 + 32 * rank + threadIdx.x] = rank;
+  out[32 + 32 * rank + threadIdx.x] = rank;
   clusterArrive();
   clusterWait();
   if (rank == 0) {
-    out[threadIdx.x] = in[threadIdx.x];
     mbarrierArriveCluster(&barrier, 1);
   } else {
     mbarrierWait(&barrier, 0);
-    out[32 + threadIdx.x] = out[31 - threadIdx.x];
+    out[threadIdx.x] = in[31 - threadIdx.x];
   }
   clusterArrive();
   clusterWait();

@@ -9,6 +9,7 @@
 #include "runtime/cuda/Nvrtc.h"
 
 #include "runtime/base/Status.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/Tier.h"
 
 #include <gmock/gmock.h>
@@ -131,6 +132,17 @@ TEST(NvrtcOpenTest, LooksInTheFoldersOfTheEnvironment) {
   EXPECT_EQ(paths.front(), "/packages/nvrtc/lib/libnvrtc.so.13");
   EXPECT_EQ(paths[2], "libnvrtc.so.13");
   EXPECT_THAT(paths, testing::Contains("/cuda/lib64/libnvrtc.so.12"));
+}
+
+TEST(NvrtcOpenTest, LooksAmongThePackagesOfPython) {
+  const TemporaryFolder environment;
+  const std::string folder =
+      environment.file("lib/python3.12/site-packages/nvidia/cu13/lib");
+  std::filesystem::create_directories(folder);
+  setenv("VIRTUAL_ENV", environment.name().c_str(), 1);
+  const std::vector<std::string> paths = libnvrtcSearchPaths();
+  unsetenv("VIRTUAL_ENV");
+  EXPECT_THAT(paths, testing::Contains(folder + "/libnvrtc.so.13"));
 }
 
 } // namespace

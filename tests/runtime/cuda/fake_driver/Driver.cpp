@@ -93,6 +93,7 @@ struct FunctionTag {
 };
 struct GraphTag {
   std::vector<std::function<void()>> nodes; ///< One after the other.
+  bool endsInEvent = false;
 };
 struct GraphExecTag {
   std::vector<std::function<void()>> nodes;
@@ -541,6 +542,7 @@ Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
   if (!stream->captured)
     return enqueue(stream, record);
   stream->captured->nodes.emplace_back(record);
+  stream->captured->endsInEvent = true;
   return success;
 }
 
@@ -620,13 +622,19 @@ Result cuModuleGetFunction(Function *function, Module module,
   return success;
 }
 
-Result cuFuncSetAttribute(Function, int attribute, int) {
+Result cuFuncSetAttribute(Function, int attribute, int value) {
   FAKE_WORK(cuFuncSetAttribute)
-  return attribute == functionSharedBytes ? success : invalidValue;
+  return attribute == functionSharedBytes ||
+                 (attribute == functionSharedCarveout && value >= -1 &&
+                  value <= 100)
+             ? success
+             : invalidValue;
 }
 
 /// Applies one attribute to `launch`; false for one that a driver refuses.
-static bool apply(const LaunchAttribute &attribute, SimLaunch &launch) {
+/// Programmatic edges of a graph are between kernels only.
+static bool apply(const LaunchAttribute &attribute, const GraphTag *captured,
+                  SimLaunch &launch) {
   switch (attribute.id) {
   case LaunchAttribute::ClusterDimension: {
     const auto [x, y, z] =
@@ -635,7 +643,7 @@ static bool apply(const LaunchAttribute &attribute, SimLaunch &launch) {
     return x > 0 && x <= 8 && launch.grid.x % x == 0 && y == 1 && z == 1;
   }
   case LaunchAttribute::ProgrammaticSerialization:
-    return attribute.value[0] <= 1;
+    return attribute.value[0] <= 1 && !(captured && captured->endsInEvent);
   default:
     return false;
   }
@@ -652,8 +660,10 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                    .block = {config->blockX, config->blockY, config->blockZ},
                    .sharedBytes = config->sharedBytes};
   for (unsigned i = 0; i < config->attributeCount; ++i)
-    if (!apply(config->attributes[i], launch))
+    if (!apply(config->attributes[i], stream->captured.get(), launch))
       return invalidValue;
+  if (stream->captured)
+    stream->captured->endsInEvent = false;
   if (!function->module)
     return success;
   const auto [operands, maps] = function->parameters;
