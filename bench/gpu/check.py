@@ -35,7 +35,7 @@ POINTS = ["--prompt-tokens", "128,8064", "--batch", "1,16", "--gen-tokens", "64"
 LARGE_POINTS = ["--prompt-tokens", "32,128,8064", "--batch", "1,16", "--gen-tokens", "127"]
 # Of the dry run.
 TINY_WORKLOAD = ["--prompt-tokens", "4", "--gen-tokens", "3", "--warm-ups", "1", "--repeat", "2"]
-TINY_POINTS = ["--prompt-tokens", "8,40", "--batch", "1,4", "--gen-tokens", "8"]
+TINY_POINTS = ["--prompt-tokens", "8,40", "--batch", "1,4", "--gen-tokens", "4"]
 TINY_PEERS = ["--device", "cpu", "--capacity", "64", "--prompt", "8", "--tokens", "4", "--rows", "32"]
 
 
@@ -51,6 +51,7 @@ class Check:
         self.budget = options.budget or (QUICK_BUDGET if options.quick else BUDGET)
         self.limit = options.limit or (QUICK_LIMIT if options.quick else LIMIT)
         self.results = {"dry_run": self.dry, "quick": options.quick, "problems": [], "left_out": []}
+        self.results["step_s"] = {}
         self.env = os.environ | self.package["environment"]
         # What the dry run names comes first: its libraries stand in for those of the machine.
         libraries = [os.path.join(folder, "lib"), self.env.get("LD_LIBRARY_PATH", "")]
@@ -98,7 +99,8 @@ class Check:
         """The exit code: 0 where all was done and nothing is wrong."""
         os.makedirs(self.out, exist_ok=True)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+            if signal.getsignal(number) != signal.SIG_IGN:  # As nohup has it.
+                signal.signal(number, lambda number, _: sys.exit(128 + number))
         with tempfile.TemporaryDirectory() as cache:
             self.env["XDG_CACHE_HOME"] = cache
             listed = self.suite.list()
@@ -117,7 +119,8 @@ class Check:
     def step(self, name, work, most):
         self.results["running"] = name
         self.save()
-        self.step_end = min(time.monotonic() + most, self.start + self.budget)
+        begin = time.monotonic()
+        self.step_end = min(begin + most, self.start + self.budget)
         try:
             work()
         except TimeOver as error:
@@ -126,6 +129,7 @@ class Check:
             self.results["problems"].append(f"{name}: {error}")
         except Exception as error:  # Whatever it is, the other steps still tell something.
             self.results["problems"].append(f"{name}: {type(error).__name__}: {error}")
+        self.results["step_s"][name] = round(time.monotonic() - begin, 1)
 
     def save(self):
         self.results["seconds"] = round(time.monotonic() - self.start, 1)
@@ -194,9 +198,7 @@ class Check:
     def compile(self):
         """The kernels of all plans of conformance come into the cache of cubins, so that a case without a result
         hangs, and does not compile."""
-        start = time.monotonic()
         self.call(*self.suite.command, "--compile")
-        self.results["compile_s"] = round(time.monotonic() - start, 1)
 
     def ops(self):
         """Every op against double precision."""

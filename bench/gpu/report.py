@@ -106,4 +106,5 @@ def peers(rows):
 def sanitizer(rows):
     if isinstance(rows, str):
         return [f"Sanitizer: {rows}."]
-    return [f"compute-sanitizer, {row['tool']}: {row['ended']} of {row['cases']} cases, {row['errors']} errors." for row in rows]
+    cells = [[row["tool"], f"{row['ended']} of {row['cases']}", str(row["errors"])] for row in rows]
+    return rows_of(["compute-sanitizer", "cases", "errors"], cells)

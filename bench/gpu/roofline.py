@@ -58,8 +58,8 @@ class Scale:
 
 def text(x, y, words, anchor="start", colour="black", size=12, turned=False):
     turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
-    words = escape(str(words))
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" font-size="{size}"{turn}>{words}</text>'
+    style = f'text-anchor="{anchor}" fill="{colour}" font-size="{size}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}{turn}>{escape(str(words))}</text>'
 
 
 def line(x1, y1, x2, y2, colour, width=1.0, dashes=""):

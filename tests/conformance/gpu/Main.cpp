@@ -81,7 +81,8 @@ static absl::StatusOr<Options> parse(absl::Span<char *> arguments) {
 /// One line of JSON.
 static absl::Status printBandwidth(const std::shared_ptr<CudaDevice> &gpu,
                                    int mebibytes) {
-  constexpr int passes = 20;
+  // A small buffer is for trying it out.
+  const int passes = mebibytes < 64 ? 1 : 20;
   LLAMAC_ASSIGN_OR_RETURN(const Bandwidth bandwidth,
                           measureBandwidth(gpu, mebibytes, passes));
   std::printf("{\"device\": \"%s\", \"architecture\": \"%s\", "
