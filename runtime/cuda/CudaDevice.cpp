@@ -384,8 +384,8 @@ absl::Status CudaDevice::checkTier(const schema::PlanT &plan) const {
 }
 
 absl::StatusOr<std::unique_ptr<StepQueue>>
-CudaDevice::newStepQueue(int depth, uint64_t stepBytes) {
-  return newCudaStepQueue(*this, depth, stepBytes);
+CudaDevice::newStepQueue(int depth, uint64_t runBytes) {
+  return newCudaStepQueue(*this, depth, runBytes);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>

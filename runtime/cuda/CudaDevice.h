@@ -67,7 +67,7 @@ public:
   read(const Buffer &buffer, uint64_t offset, uint64_t size,
        std::vector<uint8_t> &staging) override;
   absl::StatusOr<std::unique_ptr<StepQueue>>
-  newStepQueue(int depth, uint64_t stepBytes) override;
+  newStepQueue(int depth, uint64_t runBytes) override;
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 

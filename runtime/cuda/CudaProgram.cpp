@@ -59,29 +59,42 @@ public:
   absl::Status run(const StepShape &shape) override;
   absl::StatusOr<std::vector<double>> runTimed(const StepShape &shape) override;
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
-  absl::Status enqueue(const StepShape &shape) override {
-    return enqueueStep(shape, /*isTimed=*/false);
+  absl::Status enqueue(const StepShape &shape, int steps) override {
+    return enqueueSteps({shape, /*isTimed=*/false, steps});
   }
 
 private:
-  absl::Status enqueueStep(const StepShape &shape, bool isTimed);
-  absl::Status enqueueLaunch(size_t launch, const StepShape &shape,
-                             bool isTimed, cuda::Stream stream);
-  absl::Status enqueueAll(const StepShape &shape, bool isTimed,
-                          cuda::Stream stream);
+  /// What a graph does: one step, or `steps` as StepQueue::run() has them.
+  struct Work {
+    StepShape shape;
+    bool isTimed = false;
+    int steps = 0; ///< 0: one step that is no part of a run.
+
+    auto key() const {
+      return std::tuple(shape.rows, shape.outputRows, shape.samples, isTimed,
+                        steps);
+    }
+    bool operator<(const Work &other) const { return key() < other.key(); }
+  };
+
+  absl::Status enqueueSteps(const Work &work);
+  absl::Status enqueueLaunch(size_t launch, const Work &work, int step,
+                             cuda::Stream stream);
+  absl::Status enqueueAll(const Work &work, cuda::Stream stream);
+  std::vector<void *> operandsOf(size_t launch, const Work &work,
+                                 int step) const;
   absl::Status makeMarks();
-  absl::StatusOr<cuda::GraphExec> graphFor(const StepShape &shape,
-                                           bool isTimed);
-  absl::StatusOr<cuda::GraphExec> capture(const StepShape &shape, bool isTimed);
+  absl::StatusOr<cuda::GraphExec> graphFor(const Work &work);
+  absl::StatusOr<cuda::GraphExec> capture(const Work &work);
   absl::Status finish();
 
   CudaDevice &device;
   const schema::PlanT &plan;
   const std::vector<cuda::Function> &functions;
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
+  void *tokens;                               ///< The input.
   std::vector<std::vector<cuda::DeviceTensorMap>> maps; ///< By launch.
-  /// By rows, output rows, whether tokens are chosen and launches timed.
-  std::map<std::tuple<int64_t, int64_t, bool, bool>, cuda::GraphExec> graphs;
+  std::map<Work, cuda::GraphExec> graphs;
   std::vector<cuda::Event> marks; ///< Before each launch, and behind the last.
 };
 
@@ -173,7 +186,8 @@ CudaProgram::CudaProgram(CudaDevice &device, const schema::PlanT &plan,
                          const schema::ProgramT &program,
                          const std::vector<cuda::Function> &functions,
                          const ProgramBindings &bindings)
-    : CudaSteps(program), device(device), plan(plan), functions(functions) {
+    : CudaSteps(program), device(device), plan(plan), functions(functions),
+      tokens(bindings.inputs[static_cast<size_t>(schema::InputRole::Tokens)]) {
   for (const auto &launch : program.launches) {
     addresses.emplace_back();
     for (const schema::Operand &operand : launch->operands)
@@ -197,22 +211,50 @@ absl::Status CudaProgram::prepare() {
 
 CudaProgram::~CudaProgram() {
   device.enter().IgnoreError();
-  for (const auto &[shape, graph] : graphs)
+  for (const auto &[work, graph] : graphs)
     device.driver().cuGraphExecDestroy(graph);
   for (cuda::Event mark : marks)
     device.driver().cuEventDestroy_v2(mark);
 }
 
-absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape,
-                                        bool isTimed, cuda::Stream stream) {
+/// Where the operands of a launch are in step `step` of a run.
+std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
+                                            int step) const {
+  std::vector<void *> result = addresses[number];
+  if (work.steps == 0)
+    return result;
+  auto slice = [&](void *input, schema::InputRole role, int of) -> void * {
+    return static_cast<uint8_t *>(input) +
+           static_cast<int64_t>(inputRowBytes(role)) * work.shape.rows * of;
+  };
   const schema::LaunchT &launch = *program.launches[number];
-  auto rows = static_cast<int32_t>(rowsOf(launch, shape));
+  for (size_t i = 0; i < result.size(); ++i) {
+    const schema::Operand &operand = launch.operands[i];
+    const auto role = static_cast<schema::InputRole>(operand.index());
+    if (operand.kind() == schema::OperandKind::Input &&
+        (role == schema::InputRole::Tokens ||
+         role == schema::InputRole::Positions ||
+         role == schema::InputRole::SamplingParams))
+      result[i] = slice(result[i], role, step);
+    else if (isSampling(launch) &&
+             operand.kind() == schema::OperandKind::Arena &&
+             static_cast<int64_t>(operand.offset()) == program.tokensOffset)
+      result[i] = slice(tokens, schema::InputRole::Tokens, step + 1);
+  }
+  return result;
+}
+
+absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
+                                        int step, cuda::Stream stream) {
+  const schema::LaunchT &launch = *program.launches[number];
+  auto rows = static_cast<int32_t>(rowsOf(launch, work.shape));
   if (rows == 0)
     return absl::OkStatus();
   const int64_t blocks = rowBlocks(launch.rowBlock, rows);
   // The driver takes the place of each argument: the addresses, the maps, M.
+  std::vector<void *> operands = operandsOf(number, work, step);
   std::vector<void *> arguments;
-  for (void *&address : addresses[number])
+  for (void *&address : operands)
     arguments.push_back(&address);
   for (cuda::DeviceTensorMap &map : maps[number])
     arguments.push_back(&map);
@@ -224,7 +266,7 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape,
         {.id = Attribute::ClusterDimension,
          .value = {static_cast<uint32_t>(launch.cluster), 1, 1}});
   // Behind the event of a timed launch there is no kernel to overlap with.
-  if (launch.dependent && device.overlapsLaunches() && !isTimed)
+  if (launch.dependent && device.overlapsLaunches() && !work.isTimed)
     attributes.push_back(
         {.id = Attribute::ProgrammaticSerialization, .value = {1}});
   const cuda::LaunchConfig config{
@@ -244,22 +286,22 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const StepShape &shape,
 }
 
 /// To the device's stream, or to one that captures.
-absl::Status CudaProgram::enqueueAll(const StepShape &shape, bool isTimed,
-                                     cuda::Stream stream) {
+absl::Status CudaProgram::enqueueAll(const Work &work, cuda::Stream stream) {
   const cuda::Driver &driver = device.driver();
   // A record by this flag is a node of the graph; elsewhere it is invalid.
   const unsigned recordFlags =
       stream == device.stream() ? 0 : cuda::eventRecordExternal;
   auto mark = [&](size_t place) {
-    return !isTimed ? absl::OkStatus()
-                    : driver.check(driver.cuEventRecordWithFlags(
-                                       marks[place], stream, recordFlags),
-                                   "cuEventRecordWithFlags");
+    return !work.isTimed ? absl::OkStatus()
+                         : driver.check(driver.cuEventRecordWithFlags(
+                                            marks[place], stream, recordFlags),
+                                        "cuEventRecordWithFlags");
   };
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    LLAMAC_RETURN_IF_ERROR(mark(i));
-    LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, shape, isTimed, stream));
-  }
+  for (int step = 0; step < std::max(work.steps, 1); ++step)
+    for (size_t i = 0; i < program.launches.size(); ++i) {
+      LLAMAC_RETURN_IF_ERROR(mark(i));
+      LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, work, step, stream));
+    }
   return mark(program.launches.size());
 }
 
@@ -279,7 +321,7 @@ CudaProgram::runTimed(const StepShape &shape) {
   const cuda::Driver &driver = device.driver();
   LLAMAC_RETURN_IF_ERROR(device.enter());
   LLAMAC_RETURN_IF_ERROR(makeMarks());
-  LLAMAC_RETURN_IF_ERROR(enqueueStep(shape, /*isTimed=*/true));
+  LLAMAC_RETURN_IF_ERROR(enqueueSteps({shape, /*isTimed=*/true}));
   LLAMAC_RETURN_IF_ERROR(finish());
   std::vector<double> seconds(program.launches.size());
   for (size_t i = 0; i < seconds.size(); ++i) {
@@ -294,8 +336,7 @@ CudaProgram::runTimed(const StepShape &shape) {
   return seconds;
 }
 
-absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape,
-                                                     bool isTimed) {
+absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const Work &work) {
   const cuda::Driver &driver = device.driver();
   cuda::Stream stream = nullptr;
   LLAMAC_RETURN_IF_ERROR(
@@ -306,7 +347,7 @@ absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape,
   LLAMAC_RETURN_IF_ERROR(driver.check(
       driver.cuStreamBeginCapture_v2(stream, cuda::captureOfThread),
       "cuStreamBeginCapture"));
-  const absl::Status enqueued = enqueueAll(shape, isTimed, stream);
+  const absl::Status enqueued = enqueueAll(work, stream);
   cuda::Graph graph = nullptr;
   const absl::Status ended = driver.check(
       driver.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
@@ -322,13 +363,11 @@ absl::StatusOr<cuda::GraphExec> CudaProgram::capture(const StepShape &shape,
   return ready;
 }
 
-absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const StepShape &shape,
-                                                      bool isTimed) {
-  auto [place, isNew] = graphs.try_emplace(
-      {shape.rows, shape.outputRows, shape.samples, isTimed}, nullptr);
+absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const Work &work) {
+  auto [place, isNew] = graphs.try_emplace(work, nullptr);
   if (!isNew)
     return place->second;
-  auto graph = capture(shape, isTimed);
+  auto graph = capture(work);
   if (graph.ok())
     place->second = *graph;
   else
@@ -343,12 +382,12 @@ absl::Status CudaProgram::finish() {
                       absl::StrCat("program ", program.name));
 }
 
-absl::Status CudaProgram::enqueueStep(const StepShape &shape, bool isTimed) {
-  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+absl::Status CudaProgram::enqueueSteps(const Work &work) {
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, work.shape));
   // The last program's steps have too many shapes to keep a graph of each.
   if (&program == plan.programs.back().get())
-    return enqueueAll(shape, isTimed, device.stream());
-  LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(shape, isTimed));
+    return enqueueAll(work, device.stream());
+  LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(work));
   const cuda::Driver &driver = device.driver();
   return driver.check(driver.cuGraphLaunch(graph, device.stream()),
                       "cuGraphLaunch");
@@ -356,7 +395,7 @@ absl::Status CudaProgram::enqueueStep(const StepShape &shape, bool isTimed) {
 
 absl::Status CudaProgram::run(const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  LLAMAC_RETURN_IF_ERROR(enqueue(shape));
+  LLAMAC_RETURN_IF_ERROR(enqueueSteps({shape}));
   return finish();
 }
 
@@ -364,8 +403,7 @@ absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  LLAMAC_RETURN_IF_ERROR(
-      enqueueLaunch(launch, shape, /*isTimed=*/false, device.stream()));
+  LLAMAC_RETURN_IF_ERROR(enqueueLaunch(launch, {shape}, 0, device.stream()));
   return finish();
 }
 

@@ -18,8 +18,8 @@ class CudaSteps : public PreparedProgram {
 public:
   using PreparedProgram::PreparedProgram;
 
-  /// The device has been entered.
-  virtual absl::Status enqueue(const StepShape &shape) = 0;
+  /// As StepQueue::run(). The device has been entered.
+  virtual absl::Status enqueue(const StepShape &shape, int steps) = 0;
 };
 
 /// Three pieces of pinned memory in turn: the host fills one while those before
@@ -28,12 +28,12 @@ public:
 absl::StatusOr<std::unique_ptr<Upload>> newCudaUpload(const CudaDevice &device,
                                                       uint64_t pieceBytes);
 
-/// A ring of `depth` slots in pinned memory, `stepBytes` each: what a step
-/// writes and fetches lies in its slot until the step is taken, so that no copy
+/// A ring of `depth` slots in pinned memory, `runBytes` each: what a run
+/// writes and fetches lies in its slot until the run is taken, so that no copy
 /// makes the host wait. An event behind each fetch tells when it is there. The
 /// device's stream orders all of it. `device` outlives the result.
 absl::StatusOr<std::unique_ptr<StepQueue>>
-newCudaStepQueue(const CudaDevice &device, int depth, uint64_t stepBytes);
+newCudaStepQueue(const CudaDevice &device, int depth, uint64_t runBytes);
 
 /// Loads `images`, the machine code of the plan's kernels by number, for
 /// `architecture`. `device` outlives the result.

@@ -20,9 +20,9 @@ namespace {
 
 class CudaStepQueue final : public StepQueue {
 public:
-  CudaStepQueue(const CudaDevice &device, int depth, uint64_t stepBytes)
-      : device(device), driver(device.driver()), stepBytes(stepBytes),
-        steps(depth) {}
+  CudaStepQueue(const CudaDevice &device, int depth, uint64_t runBytes)
+      : device(device), driver(device.driver()), runBytes(runBytes),
+        runs(depth) {}
   ~CudaStepQueue() override;
 
   absl::Status start();
@@ -31,14 +31,15 @@ public:
                      absl::Span<const uint8_t> bytes) override;
   absl::Status copy(Buffer &to, uint64_t toOffset, const Buffer &from,
                     uint64_t fromOffset, uint64_t size) override;
-  absl::Status run(PreparedProgram &program, const StepShape &shape) override;
+  absl::Status run(PreparedProgram &program, const StepShape &shape,
+                   int steps) override;
   absl::Status fetch(const Buffer &from, uint64_t offset,
                      uint64_t size) override;
   absl::StatusOr<absl::Span<const uint8_t>> take() override;
   absl::Status finish() override;
 
 private:
-  struct Step {
+  struct Run {
     cuda::Event fetched = nullptr;
     absl::Span<const uint8_t> result;
   };
@@ -47,25 +48,25 @@ private:
 
   const CudaDevice &device;
   const cuda::Driver &driver;
-  uint64_t stepBytes;
+  uint64_t runBytes;
   void *memory = nullptr;
-  std::vector<Step> steps;
+  std::vector<Run> runs;
   uint64_t queued = 0, taken = 0;
-  uint64_t used = 0; ///< Bytes, of the step that is being queued.
+  uint64_t used = 0; ///< Bytes, of the run that is being queued.
 };
 
 } // namespace
 
 absl::Status CudaStepQueue::start() {
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  const uint64_t bytes = steps.size() * stepBytes;
+  const uint64_t bytes = runs.size() * runBytes;
   LLAMAC_RETURN_IF_ERROR(
       driver.check(driver.cuMemHostAlloc(&memory, bytes, 0),
                    absl::StrCat("cuMemHostAlloc of ", bytes, " bytes")));
-  for (Step &step : steps)
-    LLAMAC_RETURN_IF_ERROR(driver.check(
-        driver.cuEventCreate(&step.fetched, cuda::eventWithoutTime),
-        "cuEventCreate"));
+  for (Run &run : runs)
+    LLAMAC_RETURN_IF_ERROR(
+        driver.check(driver.cuEventCreate(&run.fetched, cuda::eventWithoutTime),
+                     "cuEventCreate"));
   return absl::OkStatus();
 }
 
@@ -73,9 +74,9 @@ CudaStepQueue::~CudaStepQueue() {
   device.enter().IgnoreError();
   if (queued != taken || used != 0)
     driver.cuStreamSynchronize(device.stream());
-  for (const Step &step : steps)
-    if (step.fetched)
-      driver.cuEventDestroy_v2(step.fetched);
+  for (const Run &run : runs)
+    if (run.fetched)
+      driver.cuEventDestroy_v2(run.fetched);
   if (memory)
     driver.cuMemFreeHost(memory);
 }
@@ -84,14 +85,14 @@ static cuda::Address addressOf(const Buffer &buffer, uint64_t offset) {
   return reinterpret_cast<cuda::Address>(buffer.address()) + offset;
 }
 
-/// The next bytes of the step that is being queued.
+/// The next bytes of the run that is being queued.
 absl::StatusOr<uint8_t *> CudaStepQueue::place(uint64_t size) {
-  if (queued - taken == steps.size() || size > stepBytes - used)
-    return internalError(absl::StrCat("steps in flight: expected at most ",
-                                      steps.size(), " of ", stepBytes,
+  if (queued - taken == runs.size() || size > runBytes - used)
+    return internalError(absl::StrCat("runs in flight: expected at most ",
+                                      runs.size(), " of ", runBytes,
                                       " bytes, got one more or ", used + size));
   auto *start =
-      static_cast<uint8_t *>(memory) + queued % steps.size() * stepBytes + used;
+      static_cast<uint8_t *>(memory) + queued % runs.size() * runBytes + used;
   used += size;
   return start;
 }
@@ -121,9 +122,9 @@ absl::Status CudaStepQueue::copy(Buffer &to, uint64_t toOffset,
 }
 
 absl::Status CudaStepQueue::run(PreparedProgram &program,
-                                const StepShape &shape) {
+                                const StepShape &shape, int steps) {
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  return static_cast<CudaSteps &>(program).enqueue(shape);
+  return static_cast<CudaSteps &>(program).enqueue(shape, steps);
 }
 
 absl::Status CudaStepQueue::fetch(const Buffer &from, uint64_t offset,
@@ -135,10 +136,10 @@ absl::Status CudaStepQueue::fetch(const Buffer &from, uint64_t offset,
       driver.check(driver.cuMemcpyDtoHAsync_v2(pinned, addressOf(from, offset),
                                                size, device.stream()),
                    "cuMemcpyDtoHAsync"));
-  Step &step = steps[queued % steps.size()];
+  Run &run = runs[queued % runs.size()];
   LLAMAC_RETURN_IF_ERROR(driver.check(
-      driver.cuEventRecord(step.fetched, device.stream()), "cuEventRecord"));
-  step.result = {pinned, size};
+      driver.cuEventRecord(run.fetched, device.stream()), "cuEventRecord"));
+  run.result = {pinned, size};
   ++queued;
   used = 0;
   return absl::OkStatus();
@@ -146,13 +147,13 @@ absl::Status CudaStepQueue::fetch(const Buffer &from, uint64_t offset,
 
 absl::StatusOr<absl::Span<const uint8_t>> CudaStepQueue::take() {
   if (taken == queued)
-    return internalError("steps in flight: expected one to take, got none");
+    return internalError("runs in flight: expected one to take, got none");
   LLAMAC_RETURN_IF_ERROR(device.enter());
-  const Step &step = steps[taken % steps.size()];
+  const Run &run = runs[taken % runs.size()];
   LLAMAC_RETURN_IF_ERROR(
-      driver.check(driver.cuEventSynchronize(step.fetched), "a step"));
+      driver.check(driver.cuEventSynchronize(run.fetched), "a run of steps"));
   ++taken;
-  return step.result;
+  return run.result;
 }
 
 absl::Status CudaStepQueue::finish() {
@@ -166,8 +167,8 @@ absl::Status CudaStepQueue::finish() {
 }
 
 absl::StatusOr<std::unique_ptr<StepQueue>>
-newCudaStepQueue(const CudaDevice &device, int depth, uint64_t stepBytes) {
-  auto queue = std::make_unique<CudaStepQueue>(device, depth, stepBytes);
+newCudaStepQueue(const CudaDevice &device, int depth, uint64_t runBytes) {
+  auto queue = std::make_unique<CudaStepQueue>(device, depth, runBytes);
   LLAMAC_RETURN_IF_ERROR(queue->start());
   return queue;
 }

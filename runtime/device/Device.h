@@ -87,6 +87,13 @@ struct StepShape {
   bool samples = true;
 };
 
+/// Bytes of a row of an input; of the page table, which has none, 0.
+constexpr uint64_t inputRowBytes(schema::InputRole role) {
+  return role == schema::InputRole::SamplingParams ? 16
+         : role == schema::InputRole::PageTable    ? 0
+                                                   : sizeof(int32_t);
+}
+
 /// Whether `launch` only samples tokens.
 bool isSampling(const schema::LaunchT &launch);
 
@@ -136,10 +143,10 @@ protected:
   const schema::ProgramT &program;
 };
 
-/// Steps in flight: a device runs them in order while the host goes on, so that
-/// it never waits for the host between two. A step ends with fetch(); as many
-/// steps as the queue is deep may be queued and not taken. Its destructor waits
-/// for all; the programs and buffers outlive it.
+/// Runs of steps in flight: a device does them in order while the host goes on,
+/// so that it never waits for the host between two. A run ends with fetch(); as
+/// many runs as the queue is deep may be queued and not taken. Its destructor
+/// waits for all; the programs and buffers outlive it.
 class StepQueue {
 public:
   virtual ~StepQueue();
@@ -152,15 +159,18 @@ public:
   virtual absl::Status copy(Buffer &to, uint64_t toOffset, const Buffer &from,
                             uint64_t fromOffset, uint64_t size) = 0;
 
-  /// Runs `program`, which is one of the device's.
-  virtual absl::Status run(PreparedProgram &program,
-                           const StepShape &shape) = 0;
+  /// Runs `program`, which is one of the device's, `steps` times for rows that
+  /// all have an output. Inputs Tokens, Positions and SamplingParams hold those
+  /// of one step after the other, as many rows each. What a step samples are
+  /// the tokens of the next; those of the last follow them.
+  virtual absl::Status run(PreparedProgram &program, const StepShape &shape,
+                           int steps) = 0;
 
-  /// Brings bytes [offset, offset + size) of `from` to the host; ends a step.
+  /// Brings bytes [offset, offset + size) of `from` to the host; ends a run.
   virtual absl::Status fetch(const Buffer &from, uint64_t offset,
                              uint64_t size) = 0;
 
-  /// Waits for the first step that was not taken and gives what it fetched,
+  /// Waits for the first run that was not taken and gives what it fetched,
   /// valid until the next call. Device error when anything of it failed.
   virtual absl::StatusOr<absl::Span<const uint8_t>> take() = 0;
 
@@ -264,10 +274,10 @@ public:
   read(const Buffer &buffer, uint64_t offset, uint64_t size,
        std::vector<uint8_t> &staging) = 0;
 
-  /// A queue `depth` steps deep, of which each writes and fetches at most
-  /// `stepBytes`. Null where the host runs the steps itself.
+  /// A queue `depth` runs deep, of which each writes and fetches at most
+  /// `runBytes`. Null where the host runs the steps itself.
   virtual absl::StatusOr<std::unique_ptr<StepQueue>>
-  newStepQueue(int depth, uint64_t stepBytes);
+  newStepQueue(int depth, uint64_t runBytes);
 
   /// Loads the kernels of `plan`. Device error when the plan has no code that
   /// this device runs, badPlan when a kernel is missing in it.

@@ -33,9 +33,7 @@ uint64_t inputBytes(const schema::PlanT &plan, schema::InputRole role) {
            sizeof(int32_t);
   // The last program holds the most rows.
   const auto rows = static_cast<uint64_t>(plan.programs.back()->maxRows);
-  return rows * (role == schema::InputRole::SamplingParams
-                     ? sizeof(SamplingParams)
-                     : sizeof(int32_t));
+  return rows * inputRowBytes(role);
 }
 
 /// Of the cache with `pages` pages a sequence.

@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // When sequences decode one token a step, the host knows the inputs of a step
-// before the one before it is done, except for the tokens, which are copied on
-// the device. So the host queues steps ahead of the tokens it has seen. Steps
-// past the last one that is used wrote keys and values behind the end of their
-// sequences, where nothing reads before it is written again.
+// before the one before it is done, except for the tokens, which stay on the
+// device. So the host queues runs of several steps, which a device does without
+// a copy in between, ahead of the tokens it has seen. Steps past the last one
+// that is used wrote keys and values behind the end of their sequences, where
+// nothing reads before it is written again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,21 +24,27 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 namespace llamac {
 
-// The host may be late by three steps.
-static constexpr int maxStepsInFlight = 4;
+/// Steps of a run, where as many are left: what lies between two runs, a few
+/// copies, takes some microseconds, and a token comes up to a run late.
+static constexpr int64_t stepsOfRun = 4;
 
-/// Steps of one batch in the queue of an engine.
+/// The host may be late by a run while another is done.
+static constexpr int maxRunsInFlight = 3;
+
+/// Runs of steps of one batch in the queue of an engine.
 class Engine::InFlightSteps {
 public:
   InFlightSteps(Engine &engine, absl::Span<const DecodeItem> batch);
   InFlightSteps(const InFlightSteps &) = delete;
   InFlightSteps &operator=(const InFlightSteps &) = delete;
 
-  /// Queues steps until enough are in flight, or `steps` are queued in all.
-  /// Memory error when there are no pages for a step and none is in flight.
+  /// Queues runs until enough are in flight, or `steps` steps are queued in
+  /// all. Memory error when there are no pages for a step and none is in
+  /// flight.
   absl::Status fill(int64_t steps);
 
   /// Takes the first step in flight: gives its tokens and makes it part of the
@@ -48,8 +55,9 @@ public:
   absl::Status finish();
 
 private:
-  absl::Status reservePages();
-  absl::Status enqueue();
+  /// For `count` more steps.
+  absl::Status reservePages(int64_t count);
+  absl::Status enqueue(int64_t count);
   absl::Status write(schema::InputRole role, absl::Span<const int32_t> values,
                      uint64_t offset = 0);
 
@@ -65,7 +73,12 @@ private:
   /// As of the queued steps; the batch's samplers are as of the taken ones.
   std::vector<Sampler> samplers;
   bool isGreedy = true;
-  int64_t queued = 0, taken = 0;
+  int64_t queued = 0, taken = 0; ///< Steps.
+  int64_t paramSteps = 0;        ///< Steps whose params are on the device.
+  int64_t lastRunSteps = 0;      ///< Of the run queued last.
+  size_t runs = 0;               ///< In flight.
+  /// What was fetched of the first run and not taken: tokens of steps.
+  std::deque<int32_t> fetched;
   std::vector<int32_t> staging, tokens;
 };
 
@@ -83,23 +96,29 @@ Engine::InFlightSteps::InFlightSteps(Engine &engine,
 }
 
 absl::Status Engine::InFlightSteps::fill(int64_t steps) {
-  while (queued < steps && queued - taken < maxStepsInFlight) {
-    const absl::Status status = reservePages();
+  // The inputs hold the rows of a run and of the tokens behind it.
+  const bool fits = (stepsOfRun + 1) * shape.rows <=
+                    engine.shared->plan().programs.back()->maxRows;
+  while (queued < steps && runs < maxRunsInFlight) {
+    int64_t count = fits && steps - queued >= stepsOfRun ? stepsOfRun : 1;
+    absl::Status status = reservePages(count);
+    if (exitCode(status) == ExitCode::Memory && count > 1)
+      status = reservePages(count = 1);
     // Those in flight may end the sequences.
     if (exitCode(status) == ExitCode::Memory && queued != taken)
       return absl::OkStatus();
     LLAMAC_RETURN_IF_ERROR(status);
-    LLAMAC_RETURN_IF_ERROR(enqueue());
+    LLAMAC_RETURN_IF_ERROR(enqueue(count));
   }
   return absl::OkStatus();
 }
 
-absl::Status Engine::InFlightSteps::reservePages() {
+absl::Status Engine::InFlightSteps::reservePages(int64_t count) {
   for (size_t i = 0; i < batch.size(); ++i) {
     const int32_t slot = batch[i].sequence->slot;
     LLAMAC_ASSIGN_OR_RETURN(
         const bool changed,
-        engine.cache->reserve(slot, starts[i] + queued + 1));
+        engine.cache->reserve(slot, starts[i] + queued + count));
     if (!changed)
       continue;
     const absl::Span<const int32_t> row = engine.cache->row(slot);
@@ -117,53 +136,68 @@ absl::Status Engine::InFlightSteps::write(schema::InputRole role,
                               values.size() * sizeof(int32_t)});
 }
 
-absl::Status Engine::InFlightSteps::enqueue() {
-  auto writeEach = [&](schema::InputRole role, auto value) {
+absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
+  auto writeEach = [&](schema::InputRole role, int64_t steps, auto value) {
     staging.clear();
-    for (size_t i = 0; i < batch.size(); ++i)
-      staging.push_back(static_cast<int32_t>(value(i)));
+    for (int64_t step = 0; step < steps; ++step)
+      for (size_t i = 0; i < batch.size(); ++i)
+        staging.push_back(static_cast<int32_t>(value(step, i)));
     return write(role, staging);
   };
   StepQueue &queue = *engine.queue;
-  const auto place = static_cast<uint64_t>(
-      engine.shared->plan().programs[program]->tokensOffset);
-  const uint64_t bytes = batch.size() * sizeof(int32_t);
+  Buffer &inputTokens = input(schema::InputRole::Tokens);
+  const uint64_t stepBytes = batch.size() * sizeof(int32_t);
   if (queued == 0) {
-    LLAMAC_RETURN_IF_ERROR(writeEach(schema::InputRole::Tokens,
-                                     [&](size_t i) { return batch[i].token; }));
     LLAMAC_RETURN_IF_ERROR(
-        writeEach(schema::InputRole::Sequences,
-                  [&](size_t i) { return batch[i].sequence->slot; }));
+        writeEach(schema::InputRole::Tokens, 1,
+                  [&](int64_t, size_t i) { return batch[i].token; }));
     LLAMAC_RETURN_IF_ERROR(
-        writeEach(schema::InputRole::OutputRows, [](size_t i) { return i; }));
+        writeEach(schema::InputRole::Sequences, 1,
+                  [&](int64_t, size_t i) { return batch[i].sequence->slot; }));
+    LLAMAC_RETURN_IF_ERROR(writeEach(schema::InputRole::OutputRows, 1,
+                                     [](int64_t, size_t i) { return i; }));
   } else {
-    LLAMAC_RETURN_IF_ERROR(queue.copy(input(schema::InputRole::Tokens), 0,
-                                      *engine.arena, place, bytes));
+    LLAMAC_RETURN_IF_ERROR(queue.copy(inputTokens, 0, inputTokens,
+                                      lastRunSteps * stepBytes, stepBytes));
   }
-  LLAMAC_RETURN_IF_ERROR(writeEach(schema::InputRole::Positions, [&](size_t i) {
-    return starts[i] + queued;
-  }));
+  LLAMAC_RETURN_IF_ERROR(writeEach(
+      schema::InputRole::Positions, count,
+      [&](int64_t step, size_t i) { return starts[i] + queued + step; }));
   // The params of greedy steps are all the same.
-  if (queued == 0 || !isGreedy) {
+  if (!isGreedy || paramSteps < count) {
     std::vector<SamplingParams> &params = engine.paramsStaging;
     params.clear();
-    for (Sampler &sampler : samplers)
-      params.push_back(sampler.nextParams());
+    for (int64_t step = 0; step < count; ++step)
+      for (Sampler &sampler : samplers)
+        params.push_back(sampler.nextParams());
     LLAMAC_RETURN_IF_ERROR(
         queue.write(input(schema::InputRole::SamplingParams), 0,
                     {reinterpret_cast<const uint8_t *>(params.data()),
                      params.size() * sizeof(SamplingParams)}));
+    paramSteps = count;
   }
-  LLAMAC_RETURN_IF_ERROR(queue.run(*engine.programs[program], shape));
-  LLAMAC_RETURN_IF_ERROR(queue.fetch(*engine.arena, place, bytes));
-  ++queued;
+  LLAMAC_RETURN_IF_ERROR(
+      queue.run(*engine.programs[program], shape, static_cast<int>(count)));
+  LLAMAC_RETURN_IF_ERROR(
+      queue.fetch(inputTokens, stepBytes, count * stepBytes));
+  queued += count;
+  lastRunSteps = count;
+  ++runs;
   return absl::OkStatus();
 }
 
 absl::StatusOr<absl::Span<const int32_t>> Engine::InFlightSteps::take() {
-  LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
-                          engine.queue->take());
-  std::memcpy(tokens.data(), bytes.data(), bytes.size());
+  if (fetched.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                            engine.queue->take());
+    --runs;
+    fetched.resize(bytes.size() / sizeof(int32_t));
+    for (size_t i = 0; i < fetched.size(); ++i)
+      std::memcpy(&fetched[i], &bytes[i * sizeof(int32_t)], sizeof(int32_t));
+  }
+  std::copy_n(fetched.begin(), tokens.size(), tokens.begin());
+  fetched.erase(fetched.begin(),
+                fetched.begin() + static_cast<ptrdiff_t>(tokens.size()));
   for (size_t i = 0; i < batch.size(); ++i)
     if (tokens[i] < 0)
       return notFiniteError(starts[i] + taken);
@@ -236,18 +270,21 @@ absl::Status Engine::decode(absl::Span<const DecodeItem> batch, int64_t steps,
 absl::StatusOr<bool> Engine::canQueue(size_t rows) {
   const schema::PlanT &plan = shared->plan();
   const schema::ProgramT &largest = *plan.programs.back();
+  // The inputs hold a step's tokens and those behind it.
   if (observer || profile || !shared->samples() || rows == 0 ||
-      static_cast<int64_t>(rows) > largest.maxOutputRows)
+      static_cast<int64_t>(rows) > largest.maxOutputRows ||
+      2 * static_cast<int64_t>(rows) > largest.maxRows)
     return false;
   if (!queue) {
-    // Of each sequence: token, number, row, position, params, page table,
-    // result.
+    // Of each sequence: token, number, row and page table, and of each step
+    // position, params and result.
     const uint64_t bytes =
         static_cast<uint64_t>(plan.kv->maxSequences) *
-        (5 * sizeof(int32_t) + sizeof(SamplingParams) +
-         static_cast<uint64_t>(plan.kv->pagesPerSequence) * sizeof(int32_t));
+        (3 * sizeof(int32_t) +
+         static_cast<uint64_t>(plan.kv->pagesPerSequence) * sizeof(int32_t) +
+         stepsOfRun * (2 * sizeof(int32_t) + sizeof(SamplingParams)));
     LLAMAC_ASSIGN_OR_RETURN(
-        queue, shared->device().newStepQueue(maxStepsInFlight, bytes));
+        queue, shared->device().newStepQueue(maxRunsInFlight, bytes));
   }
   return queue != nullptr;
 }

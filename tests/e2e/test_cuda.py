@@ -231,7 +231,8 @@ class Flight(CudaCase):
         self.assert_nothing_leaked()
 
     def test_a_step_that_fails_gives_no_token_whatever_is_ahead(self):
-        tokens = 7
+        tokens = 12
+        runs = 2 + 3  # Of four steps, then of one, behind the first token.
         expected = self.run_plan(self.plan, "-n", tokens, *self.PROMPT).stdout.split()
         for function in ("cuGraphLaunch", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"):
             for call in range(1, 60):
@@ -247,8 +248,8 @@ class Flight(CudaCase):
                     self.assertEqual(result.returncode, DEVICE, result.stderr)
                     self.assertLess(len(given), tokens)
                     self.assertEqual(given, expected[: len(given)])
-            # Each is called in some step.
-            self.assertGreater(call, tokens - 2, function)
+            # Each is called in every run, or between two.
+            self.assertGreater(call, runs - 1, function)
             self.assertLess(call, 59, function)
 
     def test_a_token_without_logits_ends_the_answer_whatever_is_ahead(self):
