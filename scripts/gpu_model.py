@@ -16,6 +16,7 @@ one of them wrong.
 
 import argparse
 import ctypes
+import math
 import os
 import re
 import subprocess
@@ -74,7 +75,7 @@ LATENCIES = {
         "kernels of gpu_check",
     ),
     "sampling": (12e-6, "one block over 128,256 logits: 8 loads of 0.8 us in flight, then two reductions", "the same"),
-    "step": (8e-6, "between the graphs of two steps: three copies and an event", "workload less the kernels' sum"),
+    "run": (8e-6, "between the graphs of two runs of steps: copies and an event", "workload less the kernels' sum"),
 }
 
 
@@ -211,15 +212,16 @@ def plan_of(llamac, nvrtc, model, weights, architecture, folder):
     return launches, TOKENS * int(heads) * int(size) * 2 * 2
 
 
-def constants():
-    """The numbers of codegen/device/config.h that the model needs."""
-    with open(os.path.join(ROOT, "codegen", "device", "config.h")) as f:
-        text = f.read()
+def constant(path, name):
+    """A number of a C++ file."""
+    with open(os.path.join(ROOT, path)) as f:
+        factors = re.search(rf"constexpr \w+ {name} = ([\d *+]+);", f.read())[1]
+    return sum(math.prod(map(int, part.split("*"))) for part in factors.split("+"))
 
-    def number(name):
-        return eval(re.search(rf"constexpr int {name} = ([\d *+]+);", text)[1])
 
-    return number("streamRingBytes"), number("streamAheadBytes")
+RING = constant("codegen/device/config.h", "streamRingBytes")
+AHEAD = constant("codegen/device/config.h", "streamAheadBytes")
+STEPS_OF_RUN = constant("runtime/engine/MultiStepDecode.cpp", "stepsOfRun")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -247,7 +249,7 @@ def fit(gpu, launches):
     )
 
 
-def simulate(gpu, launches, kv_bytes, ring, ahead):
+def simulate(gpu, launches, kv_bytes, ring=RING, ahead=AHEAD):
     """A step in small slices of time, in which memory serves what was asked for in proportion to it.
 
     A launch begins when the one ahead lets it and its blocks find room beside those of the launches that run. It
@@ -297,8 +299,8 @@ def simulate(gpu, launches, kv_bytes, ring, ahead):
             release, least = now + boundary, None
             if begun == current:
                 lets = max(lets, now + seconds("early"))
-    step.idle["step"] = seconds("step")
-    step.total = now + seconds("step")
+    step.idle["run"] = seconds("run") / STEPS_OF_RUN
+    step.total = now + step.idle["run"]
     return step
 
 
@@ -344,7 +346,7 @@ def terms(step):
         "boundaries": "boundaries of launches, while nothing is asked for",
         "attention": "attention, likewise",
         "sampling": "sampling",
-        "step": "between the graphs of two steps",
+        "run": f"between the graphs of two runs, of {STEPS_OF_RUN} steps",
     }
     rows = [["weights, keys and values at the bandwidth of reads", f"{step.reading * 1e3:.4f}"]]
     rows += [[name, f"{step.idle.get(key, 0.0) * 1e3:.4f}"] for key, name in names.items()]
@@ -390,7 +392,6 @@ def main():
     parser.add_argument("--llamac", default=os.path.join(ROOT, "build", "bin", "llamac"))
     options = parser.parse_args()
     nvrtc = Nvrtc()
-    ring, ahead = constants()
     steps = {}
     for model in MODELS:
         for weights in FORMATS:
@@ -402,7 +403,7 @@ def main():
                             options.llamac, nvrtc, model, weights, gpu.architecture, folder
                         )
                 launches, kv_bytes = plans[gpu.architecture]
-                steps[model, weights, name] = simulate(gpu, launches, kv_bytes, ring, ahead)
+                steps[model, weights, name] = simulate(gpu, launches, kv_bytes)
     text = page(steps)
     if not options.write:
         sys.stdout.write(text)

@@ -11,6 +11,7 @@
     test_sim.py Plans             plans for sim, and what goes wrong
 """
 
+import re
 import unittest
 
 import support

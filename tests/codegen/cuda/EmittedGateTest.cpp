@@ -69,9 +69,6 @@ TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
     const Sass sass = parseSass(log->sass);
     EXPECT_GT(sass.instructions.size(), 20u);
     EXPECT_EQ(brokenSassRules(kernel, model.source(kernel), sass), "");
-    if (std::getenv("LLAMAC_PRINT_SASS"))
-      std::printf("%s %s %.2f\n", gate.architecture, kernel.c_str(),
-                  instructionsPerWeight(kernel, model.source(kernel), sass));
   }
 }
 

@@ -77,6 +77,20 @@ TEST(SassTest, RulesFindWhatBreaksThem) {
   EXPECT_EQ(judged("FADD R1, R1, R4", "MEMBAR.ALL.CTA"), "");
   EXPECT_THAT(judged("FADD R1, R1, R4", "STL [R1], R4"),
               HasSubstr("1 STL: local memory"));
+  EXPECT_EQ(brokenSassRules("gemm_wgmma_x", "", parseSass(kernel)),
+            "no HGMMA in a loop\nno UTMALDG\n");
+  EXPECT_EQ(brokenSassRules("x", "WeightStream<config> s", parseSass(kernel)),
+            "no UBLKPF: asks nothing ahead\n");
+}
+
+TEST(SassTest, InstructionsAreCountedForEachWeight) {
+  // Six in the loop for two products of one row, one weight each, or of two.
+  const Sass sass = parseSass(kernel);
+  EXPECT_EQ(instructionsPerWeight("gemv_x_bf16", ".maxRows = 1", sass), 3);
+  EXPECT_EQ(instructionsPerWeight("gemv_x_bf16_m2", ".maxRows = 2", sass), 6);
+  EXPECT_EQ(instructionsPerWeight("gemm_x_bf16", ".maxRows = 1", sass), 0);
+  EXPECT_THAT(brokenSassRules("gemv_x_bf16_m2", ".maxRows = 2", sass),
+              HasSubstr("6 instructions a weight, expected at most 4.8"));
 }
 
 } // namespace

@@ -20,7 +20,7 @@ def launch(kernel="gemv", weight_bytes=8e6, shared=70 << 10, keys=False):
 
 
 def milliseconds(gpu, launches, ahead=131072):
-    return gpu_model.simulate(gpu_model.GPUS[gpu], launches, 1e6, 65536, ahead).total * 1e3
+    return gpu_model.simulate(gpu_model.GPUS[gpu], launches, 1e6, ahead=ahead).total * 1e3
 
 
 class Plans(unittest.TestCase):
@@ -45,7 +45,7 @@ class Plans(unittest.TestCase):
 class Timeline(unittest.TestCase):
     def test_a_step_takes_no_less_than_its_bytes_and_latencies(self):
         launches = [launch() for _ in range(10)]
-        least = 80e6 / gpu_model.GPUS["H200"].read + gpu_model.seconds("step")
+        least = 80e6 / gpu_model.GPUS["H200"].read + gpu_model.seconds("run") / gpu_model.STEPS_OF_RUN
         self.assertGreater(milliseconds("H200", launches), least * 1e3)
         # Long reads hide all else but the ends.
         many = [launch(weight_bytes=400e6) for _ in range(10)]
@@ -54,7 +54,7 @@ class Timeline(unittest.TestCase):
 
     def test_terms_add_up(self):
         step = gpu_model.simulate(
-            gpu_model.GPUS["H200"], [launch(), launch(keys=True, weight_bytes=0), launch("sample_n", 0)], 1e6, 65536, 0
+            gpu_model.GPUS["H200"], [launch(), launch(keys=True, weight_bytes=0), launch("sample_n", 0)], 1e6, ahead=0
         )
         self.assertAlmostEqual(step.total, step.reading + sum(step.idle.values()), places=9)
         self.assertGreater(step.idle["attention"], 0)
@@ -62,17 +62,17 @@ class Timeline(unittest.TestCase):
 
     def test_launches_that_have_room_begin_before_those_ahead_end(self):
         gpu = gpu_model.GPUS["H200"]
-        step = gpu_model.simulate(gpu, [launch() for _ in range(9)], 0, 65536, 0)
+        step = gpu_model.simulate(gpu, [launch() for _ in range(9)], 0, ahead=0)
         self.assertEqual(max(step.ahead), 3)
-        step = gpu_model.simulate(gpu, [launch(shared=120 << 10) for _ in range(9)], 0, 65536, 0)
+        step = gpu_model.simulate(gpu, [launch(shared=120 << 10) for _ in range(9)], 0, ahead=0)
         self.assertEqual(max(step.ahead), 1)
-        step = gpu_model.simulate(gpu_model.GPUS["A100"], [launch() for _ in range(9)], 0, 65536, 0)
+        step = gpu_model.simulate(gpu_model.GPUS["A100"], [launch() for _ in range(9)], 0, ahead=0)
         self.assertEqual(max(step.ahead), 1)
 
     def test_every_latency_counts(self):
         launches = [launch("embed", 0), launch(), launch(keys=True, weight_bytes=0), launch("sample_n", 0)]
         before = milliseconds("H200", launches)
-        for name in ("boundary", "attention", "sampling", "step"):
+        for name in ("boundary", "attention", "sampling"):
             value, *rest = gpu_model.LATENCIES[name]
             gpu_model.LATENCIES[name] = (value + 5e-6, *rest)
             self.assertGreater(milliseconds("H200", launches), before + 4e-3, name)
