@@ -166,10 +166,23 @@ KERNEL describePanels(uint64_t *out, int rows) {
       out[4 * panel + k] = math.weights + PanelMath::stepOf(panel, k) - start;
 }
 
+/// 64 rows of a depth of 16 or 32 that no kernel has yet.
+KERNEL describeOthers(uint64_t *out, int rows) {
+  LLAMAC_SHARED_DYNAMIC(shared);
+  const uint64_t start = sharedAddress(shared) / 16;
+  out[0] = matrixDescriptor(shared, 0, 512, Swizzle::Bytes64) - start;
+  out[1] = matrixDescriptor(shared, 0, 256, Swizzle::Bytes32) - start;
+  out[2] = matrixDescriptor(shared, 128, 256, Swizzle::None) - start;
+  out[3] = matrixDescriptor(shared, 1024, 512, Swizzle::Bytes64) - start;
+  out[4] = matrixDescriptor(shared, 512, 256, Swizzle::Bytes32) - start;
+}
+
 /// The descriptors of a stage's keys and of its values, by step.
 template <long head> LLAMAC_DEVICE void describeStage(uint64_t *out) {
   using Math = WgmmaAttention<AttentionConfig{
-      .kv = {.kvHeads = 1, .headSize = head}, .heads = 1, .scale = 1}>;
+      .kv = {.kvHeads = 1, .headSize = head, .pagesPerSequence = 1},
+      .heads = 1,
+      .scale = 1}>;
   LLAMAC_SHARED_DYNAMIC(shared);
   const uint64_t keys = sharedAddress(shared) / 16;
   const uint64_t values = keys + keyTile * head * 2 / 16;

@@ -298,9 +298,9 @@ TEST(Golden, SwizzlesOfTheDeviceHeaders) {
   }
 }
 
-/// `layout`'s descriptors without the leading dimension's distance, which has
-/// no meaning where rows are contiguous within a swizzle or the matrix is not
-/// wider than one: CUTLASS has 1 or 0 there.
+/// The leading dimension's distance. It has no meaning where the depth is
+/// contiguous within a swizzle, nor where one swizzle is as wide as the matrix:
+/// CUTLASS has 1 or 0 there.
 static constexpr uint64_t leadingBits = uint64_t{0x3fff} << 16;
 
 static std::vector<uint64_t> descriptorsOf(const char *kernel, size_t count) {
@@ -345,6 +345,20 @@ TEST(Golden, DescriptorsOfKeysAndValues) {
                 values.descriptors[k] & valueBits)
           << "values, step " << k;
   }
+}
+
+TEST(Golden, DescriptorsOfOtherSwizzles) {
+  const std::vector<uint64_t> got = descriptorsOf("describeOthers", 5);
+  const std::pair<golden::SharedMatrix, uint64_t> expected[] = {
+      {golden::swizzled64, ~leadingBits},
+      {golden::swizzled32, ~leadingBits},
+      {golden::notSwizzled, ~0ULL},
+      {golden::valuesSwizzled64, ~0ULL},
+      {golden::valuesSwizzled32, ~0ULL}};
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_EQ(got[i] & expected[i].second,
+              expected[i].first.descriptors[0] & expected[i].second)
+        << "descriptor " << i;
 }
 
 TEST(Golden, InputIsReadWhereTensorCopiesPutItAsOperandA) {
