@@ -151,7 +151,7 @@ template <class Swizzle> static void printSwizzle(const char *name) {
 // Fragments
 //===----------------------------------------------------------------------===//
 
-/// Of `placeOf`, from thread and value to row << 16 | column.
+/// Of `placeOf`, which goes from thread and value to row << 16 | column.
 template <class PlaceOf>
 static void printFragment(const char *name, int threads, int values,
                           const PlaceOf &placeOf) {
