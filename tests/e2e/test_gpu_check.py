@@ -1,40 +1,421 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""scripts/gpu_check.sh from start to end: packed, and run on the fake driver with a tiny model."""
+"""scripts/gpu_check.sh: its parts, and from start to end, packed and run on the fake driver with a tiny model."""
 
+import argparse
 import json
 import os
+import signal
+import stat
 import subprocess
 import sys
+import time
 import unittest
+import xml.etree.ElementTree
 
 import support
 
+SCRIPT = os.path.join(support.ROOT, "scripts", "gpu_check.sh")
+sys.path.insert(0, os.path.join(support.ROOT, "bench", "gpu"))
+import check  # noqa: E402
+import compare  # noqa: E402
+import conformance  # noqa: E402
+import process  # noqa: E402
+import report  # noqa: E402
+import roofline  # noqa: E402
 
-class GpuCheck(support.TestCase):
-    def test_a_dry_run_proves_every_op_and_measures_every_plan(self):
-        folder = self.path("check")
-        env = os.environ | {"LLAMAC_BUILD": os.path.dirname(support.BIN_DIR), "LLAMAC_PYTHON": sys.executable}
-        script = os.path.join(support.ROOT, "scripts", "gpu_check.sh")
-        result = subprocess.run([script, "dry-run", folder], capture_output=True, text=True, env=env)
-        self.assertEqual(result.returncode, 0, result.stdout[-2000:] + result.stderr[-2000:])
-        with open(os.path.join(folder, "results.json")) as f:
-            found = json.load(f)
-        self.assertEqual(found["problems"], [])
+ENV = os.environ | {"LLAMAC_BUILD": os.path.dirname(support.BIN_DIR), "LLAMAC_PYTHON": sys.executable}
+
+
+def gpu_check(*args, script=SCRIPT, **env):
+    return subprocess.run([script, *args], capture_output=True, text=True, env=ENV | env, timeout=600)
+
+
+def kernel(name, part="step", us=10.0, size=1_000_000, operations=2_000_000, shape="1b"):
+    launch = {"dur": us, "args": {"kernel": name, "step": 0 if part == "prompt" else 1}}
+    launch["args"] |= {"bytes": size, "operations": operations}
+    return check.kernel_rows(shape, [launch])[0]
+
+
+def results(**changes):
+    """As check.py writes them."""
+    row = {"shape": "1b", "weights": "bf16", "step_ms": 0.8, "load_s": 2.0, "prefill_tok_s": 9000, "batch": 1}
+    row |= {"prompt_tokens": 32, "gb_per_step": 2.5, "share": 0.7}
+    found = {"dry_run": False, "problems": [], "left_out": [], "seconds": 1.0}
+    found["bandwidth"] = {"device": "cuda, A", "architecture": "sm_90a", "read_gb_s": 3000.0, "copy_gb_s": 2800.0}
+    found |= {"workload": [row | {"cache": "cold"}], "decode": [row | {"prompt_tokens": 128}]}
+    found["kernels"] = [kernel("gemv"), kernel("gemm", "prompt", 50.0, 1_000_000, 9_000_000_000)]
+    products = {"qkv": {"ms": 0.1, "tflops": 500.0}}
+    found["peers"] = [
+        {"command": "decode", "shape": "1b", "ms_per_token": 1.0, "torch": "2"},
+        {"command": "attention", "shape": "1b", "tflops": 300.0, "rows": 512, "torch": "2"},
+        {"command": "products", "shape": "1b", "products": products, "rows": 512, "torch": "2"},
+    ]
+    return found | changes
+
+
+class Usage(unittest.TestCase):
+    def test_what_is_wrong_is_one_line_and_exit_code_2(self):
+        for args, words in [
+            ((), "VERB"),
+            (("try",), "try"),
+            (("pack",), "FOLDER"),
+            (("pack", "a", "--quick"), "--quick"),
+            (("dry-run", "a", "--limit", "0"), "--limit: expected a number from 1, got 0"),
+            (("dry-run", "a", "--gpu-index", "x"), "--gpu-index: expected a number from 0, got x"),
+            (("compare", "a"), "NEW"),
+            (("compare", "/dev/null", "b"), "/dev/null: expected results.json"),
+        ]:
+            with self.subTest(args):
+                result = gpu_check(*args)
+                self.assertEqual(result.returncode, 2)
+                self.assertEqual(result.stdout, "")
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertIn(words, result.stderr)
+
+    def test_help_names_every_verb(self):
+        result = gpu_check("--help")
+        self.assertEqual(result.returncode, 0)
+        for verb in ("pack", "dry-run", "compare"):
+            self.assertIn(verb, result.stdout)
+
+    def test_without_a_build_the_program_is_named(self):
+        result = gpu_check("pack", "/dev/null/a", LLAMAC_BUILD="/nowhere")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("/nowhere/bin/llamac-run: expected a program", result.stderr)
+
+
+class Parsing(unittest.TestCase):
+    def test_results_are_those_of_cases_that_ended(self):
+        output = """Note: Google Test filter = A/c.*
+[ RUN      ] A/c.one
+[       OK ] A/c.one (3 ms)
+[ RUN      ] A/c.two
+a.cpp:3: Skipped
+[  SKIPPED ] A/c.two (0 ms)
+[ RUN      ] A/c.three
+a word of a driver
+"""
+        found, running = conformance.parse(output)
+        kinds = {case: result.kind for case, result in found.items()}
+        self.assertEqual(kinds, {"A/c.one": "passed", "A/c.two": "skipped"})
+        self.assertEqual(running, "A/c.three")
+
+    def test_cases_after_a_failure_have_no_result(self):
+        output = """[ RUN      ] A/c.one
+a.cpp:7: Failure
+Expected: 1
+[  FAILED  ] A/c.one (3 ms)
+[ RUN      ] A/c.two
+[  SKIPPED ] A/c.two (0 ms)
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] A/c.one
+"""
+        found, running = conformance.parse(output)
+        self.assertEqual(found, {"A/c.one": conformance.Result("failed", "a.cpp:7: Failure Expected: 1")})
+        self.assertIsNone(running)
+
+    def test_names_of_a_list(self):
+        output = "cuda, GPU.\nWrappers/cuda.\n  votes\nConformance/cuda.\n  embed_f32_r1\n  embed_f32_r7  # x\n"
+        names = ["Wrappers/cuda.votes", "Conformance/cuda.embed_f32_r1", "Conformance/cuda.embed_f32_r7"]
+        self.assertEqual(conformance.parse_list(output), names)
+
+    def test_a_few_are_of_every_family(self):
+        cases = ["C/c." + name for name in ("a_b_1", "a_b_2", "a_b_3", "a_b_4", "a_c_1", "d_e")]
+        self.assertEqual(conformance.few(cases, 1), ["C/c.a_b_1", "C/c.a_c_1", "C/c.d_e"])
+        self.assertEqual(conformance.few(cases, 2), ["C/c.a_b_1", "C/c.a_b_3", "C/c.a_c_1", "C/c.d_e"])
+
+
+class Programs(support.TestCase):
+    """Stand-ins for gpu_tests and compute-sanitizer, which are scripts."""
+
+    def script(self, name, text):
+        path = self.path(name)
+        with open(path, "w") as f:
+            f.write(text)
+        os.chmod(path, stat.S_IRWXU)
+        return path
+
+    def suite(self, behaviour, limit=1):
+        """A suite where `behaviour` {case: statements} says what cases do that do not pass."""
+        program = f"""#!{sys.executable}
+import os, signal, sys, time
+cases = next(a for a in sys.argv if a.startswith("--gtest_filter=")).split("=")[1].split(":")
+behaviour, failed = {behaviour!r}, False
+for case in cases:
+    print(f"[ RUN      ] {{case}}", flush=True)
+    kind = "SKIPPED" if failed else "OK"
+    if not failed and case in behaviour:
+        scope = {{"alone": len(cases) == 1, "fails": False}}
+        exec(behaviour[case], globals(), scope)
+        kind, failed = ("FAILED", True) if scope["fails"] else ("OK", False)
+    print(f"[ {{kind:>8}} ] {{case}} (0 ms)", flush=True)
+sys.exit(failed)
+"""
+        return conformance.Suite([self.script("suite", program)], dict(os.environ), limit)
+
+    def run_suite(self, behaviour, names, seconds=30, **options):
+        end = time.monotonic() + seconds
+        found = {}
+        suite = self.suite(behaviour, **options)
+        left_out = suite.run(names, lambda: end - time.monotonic(), found.update)
+        return {case: result.kind for case, result in found.items()}, left_out
+
+    def test_one_fault_costs_no_other_case(self):
+        names = [f"W/c.case{i}" for i in range(2 * conformance.SHARD)]
+        behaviour = {
+            names[3]: "fails = True",
+            names[5]: "sys.stderr.write('lost'); sys.stderr.flush(); os._exit(7)",
+            names[6]: "os.kill(os.getpid(), signal.SIGSEGV)",
+            names[7]: "time.sleep(99)",
+            names[9]: "fails = not alone",
+        }
+        found, left_out = self.run_suite(behaviour, names)
+        self.assertEqual(left_out, [])
+        bad = {case: kind for case, kind in found.items() if kind != "passed"}
+        expected = {
+            names[3]: "failed",
+            names[5]: "exit code 7: lost",
+            names[6]: "ended by SIGSEGV",
+            names[7]: "hung after 1 s",
+            names[9]: "failed among others, passed alone",
+        }
+        self.assertEqual(bad, expected)
+        self.assertEqual(set(found), set(names))
+
+    def test_what_does_not_fit_is_left_out(self):
+        names = [f"W/c.case{i}" for i in range(4)]
+        found, left_out = self.run_suite({names[2]: "time.sleep(99)"}, names, seconds=2.5, limit=9)
+        self.assertEqual(found, {name: "passed" for name in names[:2]})
+        self.assertEqual(left_out, names[2:])
+
+    def test_a_program_that_gives_no_result_ends_the_suite(self):
+        suite = conformance.Suite([self.script("broken", "#!/bin/sh\necho no GPU >&2\nexit 7\n")], dict(os.environ), 1)
+        with self.assertRaisesRegex(process.ProgramError, "exit code 7: no GPU"):
+            suite.run(["W/c.a"], lambda: 9, lambda results: None)
+
+    def test_children_of_a_killed_program_end_too(self):
+        marker = self.path("alive")
+        script = self.script("parent", f"#!/bin/sh\n(sleep 2; touch {marker}) &\nsleep 60\n")
+        begin = time.monotonic()
+        outcome = process.run([script], dict(os.environ), 0.5)
+        self.assertTrue(outcome.late)
+        self.assertEqual(outcome.describe(0.5), "hung after 0.5 s")
+        self.assertLess(time.monotonic() - begin, 10)
+        time.sleep(2.5)
+        self.assertFalse(os.path.exists(marker))
+
+    def test_errors_of_a_sanitizer_are_counted(self):
+        text = """#!/bin/sh
+echo "========= COMPUTE-SANITIZER"
+echo "========= Invalid __global__ write of size 4 bytes"
+while [ "${1#--g}" = "$1" ]; do shift; done
+echo "[ RUN      ] W/c.a"
+echo "[       OK ] W/c.a (1 ms)"
+echo "========= ERROR SUMMARY: ERRORS error"
+exit CODE
+"""
+        for errors, code in ((0, 0), (2, 99)):
+            script = self.script("compute-sanitizer", text.replace("ERRORS", str(errors)).replace("CODE", str(code)))
+            row, _ = conformance.sanitize(script, "memcheck", self.suite({}), ["W/c.a"], 20)
+            self.assertEqual((row["errors"], row["ended"], row["cases"], row["finished"]), (errors, 1, 1, True))
+            self.assertEqual("Invalid __global__ write" in row.get("first", ""), errors > 0)
+        self.assertEqual(check.find_sanitizer({"PATH": self.folder}), script)
+        self.assertEqual(check.find_sanitizer({"PATH": ""}), None)
+        with self.assertRaisesRegex(process.ProgramError, "exit code 1: no such tool"):
+            script = self.script("compute-sanitizer", "#!/bin/sh\necho no such tool >&2\nexit 1\n")
+            conformance.sanitize(script, "memcheck", self.suite({}), ["W/c.a"], 20)
+
+    def test_nvrtc_of_the_interpreters_packages_is_found(self):
+        roots = [self.path("one"), self.path("two")]
+        self.assertIsNone(process.nvrtc_folder(roots))
+        for root, package, name in (
+            (roots[0], "nvidia/cuda_nvrtc/lib", "libnvrtc.so.12"),
+            (roots[1], "nvidia/cu13/lib", "libnvrtc.so.13"),
+        ):
+            folder = os.path.join(root, package)
+            os.makedirs(folder)
+            open(os.path.join(folder, name), "w").close()
+            self.assertEqual(process.nvrtc_folder(roots), folder)
+
+    def test_an_index_is_of_the_visible_gpus(self):
+        self.assertEqual(process.visible_device(1, {}), "1")
+        self.assertEqual(process.visible_device(1, {"CUDA_VISIBLE_DEVICES": "3, GPU-5"}), "GPU-5")
+
+
+class Comparison(support.TestCase):
+    def test_ratios_are_of_every_row(self):
+        new = results(kernels=[kernel("gemv", us=8.0), kernel("softmax")])
+        new["workload"][0]["step_ms"] = 0.6
+        table = compare.table(results(), new)
+        self.assertIn("| workload 1b bf16 cold | ms a step | 0.8 | 0.6 | 0.750 |", table)
+        self.assertIn("| decode 1b bf16, 128 tokens x 1 | ms a step | 0.8 | 0.8 | 1.000 |", table)
+        self.assertIn("| 1b step gemv | us | 10 | 8 | 0.800 |", table)
+        self.assertIn("| bandwidth read | GB/s | 3000 | 3000 | 1.000 |", table)
+        for peer in ("decode 1b | ms a token", "attention 1b | TFLOP/s", "products 1b qkv | TFLOP/s"):
+            self.assertIn(f"| peer {peer} |", table)
+        self.assertIn("Only in OLD:\n\n- 1b prompt gemm, us\n", table)
+        self.assertIn("Only in NEW:\n\n- 1b step softmax, us\n", table)
+        self.assertNotIn("devices differ", table)
+
+    def test_another_device_and_a_killed_run_are_told(self):
+        other = results(running="peer decode 1b", bandwidth={"device": "cuda, B"})
+        table = compare.table(results(), other)
+        self.assertIn("**The devices differ: cuda, A, sm_90a before, cuda, B now.**", table)
+        self.assertIn("NEW is not complete: it ended in step peer decode 1b.", table)
+
+    def test_the_script_compares_files(self):
+        paths = [self.path(name) for name in ("old.json", "new.json")]
+        for path in paths:
+            with open(path, "w") as f:
+                json.dump(results(), f)
+        result = gpu_check("compare", *paths)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout, compare.table(results(), results()))
+        for text in ("[]", "{}", '{"problems": [], "decode": [{}]}'):
+            with open(paths[0], "w") as f:
+                f.write(text)
+            self.assertEqual(gpu_check("compare", *paths).returncode, 2)
+
+
+class Pictures(unittest.TestCase):
+    SVG = "{http://www.w3.org/2000/svg}"
+
+    def test_a_kernel_is_a_point_at_its_intensity_and_speed(self):
+        root = xml.etree.ElementTree.fromstring(roofline.svg(results()))
+        circles = [(float(c.get("cx")), float(c.get("cy"))) for c in root.iter(self.SVG + "circle")]
+        self.assertEqual(len(circles), 2)
+        # gemv does 2 operations a byte and 0.2 TFLOP/s, gemm 9,000 and 180.
+        decade = (roofline.PLOT_RIGHT - roofline.PLOT_LEFT) / 4
+        self.assertAlmostEqual(circles[0][0], roofline.PLOT_LEFT + 0.301 * decade, delta=0.2)
+        self.assertAlmostEqual(circles[1][0], roofline.PLOT_LEFT + 3.954 * decade, delta=0.2)
+        self.assertLess(circles[1][1], circles[0][1])
+        words = [t.text for t in root.iter(self.SVG + "text")]
+        self.assertIn("1  gemv: 10.0 us, 3 %", words)
+        self.assertIn("cuBLAS's best product: 500 TFLOP/s", words)
+
+    def test_points_lie_on_the_slope_where_they_reach_the_bandwidth(self):
+        # 30 MB in 10 us are 3,000 GB/s.
+        row = kernel("gemv", us=10.0, size=30_000_000, operations=60_000_000)
+        root = xml.etree.ElementTree.fromstring(roofline.svg(results(kernels=[row], peers=[])))
+        x, y = next((float(c.get("cx")), float(c.get("cy"))) for c in root.iter(self.SVG + "circle"))
+        slope = next(line for line in root.iter(self.SVG + "line") if line.get("stroke-width") == "1.5")
+        (x1, y1, x2, y2) = (float(slope.get(name)) for name in ("x1", "y1", "x2", "y2"))
+        self.assertAlmostEqual(y, y1 + (x - x1) / (x2 - x1) * (y2 - y1), delta=0.5)
+
+    def test_labels_do_not_overlap(self):
+        taken = []
+        boxes = [roofline.label_place(100 + i, 100, taken) for i in range(30)]
+        self.assertEqual(len(taken), len(boxes))
+        for i, box in enumerate(taken):
+            self.assertFalse(any(roofline.overlap(box, other) for other in taken[:i]))
+
+    def test_without_kernels_or_bandwidth_there_is_none(self):
+        self.assertIsNone(roofline.svg(results(kernels=[])))
+        self.assertIsNone(roofline.svg(results(bandwidth={})))
+        self.assertIsNone(roofline.svg(results(kernels=[kernel("copy", operations=0)])))
+
+    def test_results_so_far_are_a_document(self):
+        self.assertIn("step ops has begun", report.table({"problems": [], "left_out": [], "running": "ops"}))
+        self.assertIn("![Roofline](roofline.svg)", report.table(results()))
+
+
+def load(folder):
+    with open(os.path.join(folder, "results.json")) as f:
+        return json.load(f)
+
+
+class DryRun(support.TestCase):
+    """Of one package: packing it takes longer than a run."""
+
+    FAULTY = "embed_embed_q6_k_table_n37_k256_q6_k"
+    FAULTY_CASES = {f"Conformance/cuda.embed_q6_k_r{rows}" for rows in (1, 7)}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.package = cls.path("check")
+        cls.whole = gpu_check("dry-run", cls.package)
+
+    def test_it_proves_every_op_and_measures_every_plan(self):
+        self.assertEqual(self.whole.returncode, 0, self.whole.stdout[-2000:] + self.whole.stderr[-2000:])
+        found = load(self.package)
+        self.assertEqual((found["problems"], found["left_out"]), ([], []))
+        self.assertNotIn("running", found)
         self.assertGreater(found["conformance"]["passed"], 450)
         self.assertEqual(found["conformance"]["failed"], [])
         self.assertEqual({row["part"] for row in found["kernels"]}, {"prompt", "step"})
         self.assertEqual(found["bandwidth"]["architecture"], "sm_90a")
-        self.assertEqual([row["load"] for row in found["workload"]], ["cold", "warm"])
+        self.assertEqual([row["cache"] for row in found["workload"]], ["cold", "warm"])
         points = {(row["weights"], row["prompt_tokens"], row["batch"]) for row in found["decode"]}
         formats = ("bf16", "q8_0", "mxfp8", "q4_0")
         self.assertEqual(points, {(w, t, b) for w in formats for t in (8, 40) for b in (1, 4)})
-        with open(os.path.join(folder, "results.md")) as f:
+        self.assertEqual(len(found["peers"]) if found["torch"] else 3, 3)
+        self.assertIn("no compute-sanitizer", found["sanitizer"])
+        with open(os.path.join(self.package, "results.md")) as f:
             table = f.read()
+        self.assertEqual(self.whole.stdout.split("MB\n", 1)[1], table + "\n")
         self.assertIn("dry run", table)
         self.assertIn("| tiny | step | gemv_output_n96_k64_bf16 |", table)
-        self.assertEqual(len(found["peers"]), 3 if found["torch"] else 0)
+        xml.etree.ElementTree.parse(os.path.join(self.package, "roofline.svg"))
+        self.assertFalse([name for name in os.listdir(self.package) if name.endswith(".tmp")])
+
+    def test_a_hang_and_a_fault_cost_no_other_result(self):
+        out = self.path("broken")
+        begin = time.monotonic()
+        result = gpu_check(
+            *("--quick", "--limit", "8", "--gpu-index", "1", out),
+            script=os.path.join(self.package, "gpu_check.sh"),
+            LLAMAC_FAKE_CAPABILITY="9.0,9.0",
+            LLAMAC_FAKE_HANG="votes",
+            LLAMAC_FAKE_FAULT=self.FAULTY,
+        )
+        self.assertLess(time.monotonic() - begin, check.QUICK_BUDGET)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        found = load(out)
+        self.assertEqual(found["left_out"], [])
+        failed = {row["case"]: row["result"] for row in found["conformance"]["failed"]}
+        self.assertEqual(failed.pop("Wrappers/cuda.votes"), "hung after 8 s")
+        self.assertEqual(set(failed.values()), {"failed"})
+        self.assertEqual(set(failed), self.FAULTY_CASES)
+        messages = " ".join(row["message"] for row in found["conformance"]["failed"])
+        self.assertIn("CUDA_ERROR_LAUNCH_FAILED", messages)
+        # A wrapper for each, and an op of each family.
+        self.assertGreater(found["conformance"]["passed"], 120)
+        self.assertIn("Fake GPU 1", found["bandwidth"]["device"])
+        self.assertTrue(found["workload"] and found["decode"] and found["kernels"])
+        self.assertEqual(len(found["problems"]), 1 + len(failed))
+
+    def test_a_killed_run_leaves_what_was_known(self):
+        out = self.path("killed")
+        script = os.path.join(self.package, "gpu_check.sh")
+        run = subprocess.Popen([script, "--quick", out], env=ENV, stdout=subprocess.DEVNULL)
+        try:
+            end = time.monotonic() + 120
+            while not (os.path.exists(os.path.join(out, "results.json")) and load(out).get("conformance")):
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.05)
+        finally:
+            run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(timeout=60), 128 + signal.SIGTERM)
+        self.assertGreater(load(out)["conformance"]["passed"], 50)
+        with open(os.path.join(out, "results.md")) as f:
+            self.assertIn("**Not complete: step ", f.read())
+
+    def test_without_a_gpu_it_says_so_at_once(self):
+        script = os.path.join(self.package, "gpu_check.sh")
+        for args, env, code, words in [
+            ((), {"LLAMAC_FAKE_FAILS": "cuInit"}, 7, "cuInit"),
+            (("--gpu-index", "3"), {}, 2, "--gpu-index: expected 0 to 0, the GPUs of this machine, got 3"),
+            (("--budget", "x"), {}, 2, "--budget: expected a number"),
+            (("a", "b"), {}, 2, "unrecognized arguments: b"),
+        ]:
+            with self.subTest(args):
+                result = gpu_check(*args, script=script, **env)
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertIn(words, result.stderr)
 
 
 if __name__ == "__main__":

@@ -13,33 +13,101 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaDevice.h"
+#include "runtime/plan/PlanReader.h"
 #include "tests/conformance/Register.h"
 #include "tests/conformance/gpu/Bandwidth.h"
 #include "tests/conformance/ops/PlanDevice.h"
 #include "tests/conformance/ops/RecordedPlans.h"
 #include "tests/conformance/wrappers/CudaSource.h"
 
-#include <algorithm>
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <filesystem>
 #include <gtest/gtest.h>
 
 using namespace llamac;
 using namespace llamac::conformance;
 
+namespace {
+
+struct Options {
+  bool bandwidth = false; ///< Of `mebibytes`, in place of the suite.
+  bool compile = false;   ///< Compiles `plans`, in place of the suite.
+  int mebibytes = 0;
+  int gpuIndex = 0;
+  std::string plans;
+};
+
+} // namespace
+
+/// gpu_tests PLANS, --compile PLANS or --bandwidth MEBIBYTES; and --gpu-index
+/// N.
+static absl::StatusOr<Options> parse(absl::Span<char *> arguments) {
+  Options options;
+  bool isGood = true;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const absl::string_view argument = arguments[i];
+    const absl::string_view next =
+        i + 1 < arguments.size() ? arguments[i + 1] : "";
+    if (argument == "--compile") {
+      options.compile = true;
+    } else if (argument == "--bandwidth") {
+      options.bandwidth = true;
+      isGood = isGood && absl::SimpleAtoi(next, &options.mebibytes) &&
+               options.mebibytes > 0;
+      ++i;
+    } else if (argument == "--gpu-index") {
+      isGood = isGood && absl::SimpleAtoi(next, &options.gpuIndex);
+      ++i;
+    } else {
+      isGood =
+          isGood && options.plans.empty() && !absl::StartsWith(argument, "-");
+      options.plans = arguments[i];
+    }
+  }
+  if (!isGood || options.plans.empty() != options.bandwidth ||
+      (options.compile && options.bandwidth))
+    return usageError(
+        "expected a folder that conformance_tests --record has written, "
+        "--compile and such a folder, or --bandwidth and a number of MiB; and "
+        "maybe --gpu-index and a number");
+  return options;
+}
+
 /// One line of JSON.
 static absl::Status printBandwidth(const std::shared_ptr<CudaDevice> &gpu,
-                                   const char *mebibytes) {
-  constexpr int passes = 20;
-  LLAMAC_ASSIGN_OR_RETURN(
-      const Bandwidth bandwidth,
-      measureBandwidth(gpu, std::max(1, std::atoi(mebibytes)), passes));
+                                   int mebibytes) {
+  // A small buffer is for trying it out.
+  const int passes = mebibytes < 64 ? 1 : 20;
+  LLAMAC_ASSIGN_OR_RETURN(const Bandwidth bandwidth,
+                          measureBandwidth(gpu, mebibytes, passes));
   std::printf("{\"device\": \"%s\", \"architecture\": \"%s\", "
               "\"read_gb_s\": %.5g, \"copy_gb_s\": %.5g}\n",
               gpu->describe().c_str(), gpu->architecture().c_str(),
               bandwidth.readBytes / 1e9, bandwidth.copyBytes / 1e9);
   return absl::OkStatus();
+}
+
+/// Brings the kernels of all plans into the cache of cubins: a case that loads
+/// them does not wait for NVRTC.
+static absl::Status compilePlans(CudaDevice &gpu, const std::string &folder) {
+  std::error_code error;
+  for (const auto &entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::filesystem::path &path = entry.path();
+    if (path.extension() != ".plan")
+      continue;
+    LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const PlanReader> plan,
+                            PlanReader::open(path.string(), {}));
+    LLAMAC_RETURN_IF_ERROR(gpu.loadCode(std::move(plan)).status());
+    std::printf("%s\n", path.filename().c_str());
+    std::fflush(stdout);
+  }
+  return error ? badFileError(absl::StrCat(folder, ": ", error.message()))
+               : absl::OkStatus();
 }
 
 static int report(const absl::Status &status) {
@@ -48,22 +116,23 @@ static int report(const absl::Status &status) {
   return static_cast<int>(exitCode(status));
 }
 
-/// gpu_tests PLANS | gpu_tests --bandwidth MEBIBYTES
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
-  const bool bandwidth = argc == 3 && std::strcmp(argv[1], "--bandwidth") == 0;
-  if (argc != 2 && !bandwidth)
-    return report(usageError(
-        "expected a folder that conformance_tests --record has written, or "
-        "--bandwidth and a number of MiB"));
-  const absl::StatusOr<std::shared_ptr<CudaDevice>> gpu = CudaDevice::create();
+  const absl::StatusOr<Options> options =
+      parse(absl::MakeSpan(argv + 1, argc - 1));
+  if (!options.ok())
+    return report(options.status());
+  const absl::StatusOr<std::shared_ptr<CudaDevice>> gpu =
+      CudaDevice::create({.index = options->gpuIndex});
   if (!gpu.ok())
     return report(gpu.status());
-  if (bandwidth)
-    return report(printBandwidth(*gpu, argv[2]));
+  if (options->bandwidth)
+    return report(printBandwidth(*gpu, options->mebibytes));
+  if (options->compile)
+    return report(compilePlans(**gpu, options->plans));
   std::printf("%s\n", (*gpu)->describe().c_str());
   PlanRunner runner;
-  runner.library = std::make_shared<RecordedPlans>(argv[1]);
+  runner.library = std::make_shared<RecordedPlans>(options->plans);
   runner.device = [&]() -> absl::StatusOr<std::shared_ptr<Device>> {
     return *gpu;
   };

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cuda/Nvrtc.h"
+#include "runtime/io/DiskCache.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -23,16 +24,23 @@ CudaModule::compile(std::shared_ptr<CudaDevice> device,
   static const SourceHeader headers[] = {
 #include "DeviceHeaders.inc"
   };
-  LLAMAC_ASSIGN_OR_RETURN(
-      const Cubin cubin,
-      nvrtc.compile(
-          {source.name, source.text, {std::begin(headers), std::end(headers)}},
-          kernels->gpu->architecture()));
+  // Cached as a plan's kernels are: a suite in many processes compiles once.
+  const CudaSource code{
+      source.name, source.text, {std::begin(headers), std::end(headers)}};
+  const std::string architecture = kernels->gpu->architecture();
+  const std::string key = cubinKey(code, architecture, nvrtc.version());
+  const DiskCache cache(CacheKind::Cubins);
+  std::optional<std::string> image = cache.find(key);
+  if (!image) {
+    LLAMAC_ASSIGN_OR_RETURN(Cubin cubin, nvrtc.compile(code, architecture));
+    image = std::move(cubin.image);
+    cache.keep(key, *image);
+  }
   LLAMAC_RETURN_IF_ERROR(kernels->gpu->enter());
   const cuda::Driver &driver = kernels->gpu->driver();
-  LLAMAC_RETURN_IF_ERROR(driver.check(
-      driver.cuModuleLoadData(&kernels->module, cubin.image.data()),
-      absl::StrCat(source.name, ": cuModuleLoadData")));
+  LLAMAC_RETURN_IF_ERROR(
+      driver.check(driver.cuModuleLoadData(&kernels->module, image->data()),
+                   absl::StrCat(source.name, ": cuModuleLoadData")));
   return kernels;
 }
 

@@ -1,0 +1,330 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What runs where the GPU is: tests, then measurements, then what takes long and tells least."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from functools import partial
+
+import conformance
+import process
+import report
+import roofline
+from process import ProgramError, TimeOver
+from shapes import BITS, SHAPES
+
+# Seconds of all, of a case of conformance without a result, and of any other program in units of that.
+BUDGET, QUICK_BUDGET = 520, 170
+LIMIT, QUICK_LIMIT = 30, 15
+PROGRAM_LIMITS = 4
+
+# Tokens of a prompt that one step takes.
+PROMPT = 512
+
+# The published measurement of decode: 32 tokens in, 128 out, all but the first timed, five sequences to warm up and
+# ten timed, a KV cache of 16,384 tokens.
+WORKLOAD = ["--prompt-tokens", "32", "--gen-tokens", "127", "--warm-ups", "5", "--repeat", "10"]
+POINTS = ["--prompt-tokens", "128,8064", "--batch", "1,16", "--gen-tokens", "64", "--warm-ups", "1", "--repeat", "3"]
+# Of a model that takes long to load: the workload's length is a point of the one process.
+LARGE_POINTS = ["--prompt-tokens", "32,128,8064", "--batch", "1,16", "--gen-tokens", "127"]
+# Of the dry run.
+TINY_WORKLOAD = ["--prompt-tokens", "4", "--gen-tokens", "3", "--warm-ups", "1", "--repeat", "2"]
+TINY_POINTS = ["--prompt-tokens", "8,40", "--batch", "1,4", "--gen-tokens", "4"]
+TINY_PEERS = ["--device", "cpu", "--capacity", "64", "--prompt", "8", "--tokens", "4", "--rows", "32"]
+
+
+class Check:
+    """Every step is a method; one that fails is named in the results, and the next still runs. The results are
+    written after each, so that what is known survives whatever comes."""
+
+    def __init__(self, folder, out, options):
+        self.folder, self.out, self.options = folder, os.path.abspath(out), options
+        with open(os.path.join(folder, "check.json"), encoding="utf-8") as f:
+            self.package = json.load(f)
+        self.dry = self.package["dry_run"]
+        self.budget = options.budget or (QUICK_BUDGET if options.quick else BUDGET)
+        self.limit = options.limit or (QUICK_LIMIT if options.quick else LIMIT)
+        self.results = {"dry_run": self.dry, "quick": options.quick, "problems": [], "left_out": []}
+        self.results["step_s"] = {}
+        self.env = os.environ | self.package["environment"]
+        # What the dry run names comes first: its libraries stand in for those of the machine.
+        libraries = [os.path.join(folder, "lib"), self.env.get("LD_LIBRARY_PATH", "")]
+        self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, libraries))
+        # So that an index is the same GPU everywhere, nvidia-smi included.
+        self.env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+        if not self.env.get("LLAMAC_NVRTC_PATH") and (nvrtc := process.nvrtc_folder()):
+            self.env["LLAMAC_NVRTC_PATH"] = nvrtc
+        self.gpu = ["--gpu-index", str(options.gpu_index)]
+        command = [os.path.join(folder, "bin", "gpu_tests"), os.path.join(folder, "conformance"), *self.gpu]
+        self.suite = conformance.Suite(command, self.env, self.limit)
+        self.cases = []
+        self.start = time.monotonic()
+        self.step_end = self.start + self.budget
+
+    def steps(self):
+        """(name, work, share of the budget that it may take), the most telling first."""
+        plans = self.package["plans"]
+        first, *large = self.package["shapes"]
+        plain = {plan["shape"]: plan for plan in plans if plan["weights"] == "bf16"}
+        yield "machine", self.machine, 0.1
+        yield "wrappers", self.wrappers, 0.2
+        yield "compile", self.compile, 0.25
+        yield "ops", self.ops, 0.25
+        yield "bandwidth", self.bandwidth, 0.2
+        yield f"workload {first}", partial(self.workload, plain[first]), 0.3
+        yield f"decode {first} bf16", partial(self.decode, plain[first]), 0.3
+        yield f"kernels {first}", partial(self.kernels, plain[first]), 0.3
+        if self.options.quick:
+            return
+        for shape in large:
+            yield f"decode {shape} bf16", partial(self.decode, plain[shape]), 0.3
+            yield f"kernels {shape}", partial(self.kernels, plain[shape]), 0.3
+        for shape in self.package["shapes"]:
+            for command in ("decode", "products", "attention"):
+                yield f"peer {command} {shape}", partial(self.peer_of, command, shape), 0.3
+        for plan in plans:
+            if plan["weights"] != "bf16":
+                yield f"decode {plan['shape']} {plan['weights']}", partial(self.decode, plan), 0.3
+        yield f"fidelity {first}", partial(self.fidelity, plain[first]), 0.3
+        for tool in ("memcheck", "synccheck"):
+            yield tool, partial(self.sanitize, tool), 0.3
+
+    def run(self):
+        """The exit code: 0 where all was done and nothing is wrong."""
+        os.makedirs(self.out, exist_ok=True)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # As nohup has it.
+                signal.signal(number, lambda number, _: sys.exit(128 + number))
+        with tempfile.TemporaryDirectory() as cache:
+            self.env["XDG_CACHE_HOME"] = cache
+            listed = self.suite.list()
+            if not listed.succeeded:
+                # Without a GPU nothing else works either.
+                print(f"gpu_check.sh: error: gpu_tests: {listed.describe(self.limit)}", file=sys.stderr)
+                return listed.code if listed.code > 0 else 1
+            self.cases = conformance.parse_list(listed.out)
+            for name, work, share in self.steps():
+                self.step(name, work, share * self.budget)
+        self.results.pop("running", None)
+        self.save()
+        print(report.table(self.results))
+        return 1 if self.results["problems"] or self.results["left_out"] else 0
+
+    def step(self, name, work, most):
+        self.results["running"] = name
+        self.save()
+        begin = time.monotonic()
+        self.step_end = min(begin + most, self.start + self.budget)
+        try:
+            work()
+        except TimeOver as error:
+            self.results["left_out"].append(f"{name}: {error}" if str(error) else name)
+        except ProgramError as error:
+            self.results["problems"].append(f"{name}: {error}")
+        except Exception as error:  # Whatever it is, the other steps still tell something.
+            self.results["problems"].append(f"{name}: {type(error).__name__}: {error}")
+        self.results["step_s"][name] = round(time.monotonic() - begin, 1)
+
+    def save(self):
+        self.results["seconds"] = round(time.monotonic() - self.start, 1)
+        picture = roofline.svg(self.results)
+        if picture:
+            process.write_atomically(os.path.join(self.out, "roofline.svg"), picture)
+        process.write_atomically(os.path.join(self.out, "results.json"), json.dumps(self.results, indent=1) + "\n")
+        process.write_atomically(os.path.join(self.out, "results.md"), report.table(self.results))
+
+    def left(self):
+        """Seconds of this step."""
+        return self.step_end - time.monotonic()
+
+    def call(self, *command, env=None):
+        """The standard output of a program."""
+        limit = min(self.limit * PROGRAM_LIMITS, self.left())
+        if limit < 2:
+            raise TimeOver
+        outcome = process.run(command, env or self.env, limit)
+        if outcome.late and limit < self.limit * PROGRAM_LIMITS:
+            raise TimeOver(f"not done after {limit:.0f} s")
+        if not outcome.succeeded:
+            raise ProgramError(outcome.describe(limit))
+        return outcome.out
+
+    def program(self, name):
+        return os.path.join(self.folder, "bin", name)
+
+    def plan_path(self, plan):
+        return os.path.join(self.folder, plan["file"])
+
+    def machine(self):
+        self.results["gpu_index"] = self.options.gpu_index
+        if self.dry:
+            return
+        fields = "name,driver_version,clocks.max.sm,clocks.max.mem,memory.total"
+        device = process.visible_device(self.options.gpu_index, self.env)
+        query = ["nvidia-smi", "-i", device, f"--query-gpu={fields}", "--format=csv,noheader"]
+        self.results["machine"] = self.call(*query).strip()
+
+    def conform(self, cases):
+        counted = self.results.setdefault("conformance", {"passed": 0, "skipped": 0, "failed": [], "left_out": []})
+
+        def done(results):
+            for case, result in results.items():
+                if result.is_good:
+                    counted[result.kind] += 1
+                    continue
+                counted["failed"].append({"case": case, "result": result.kind, "message": result.message})
+                self.results["problems"].append(f"{case}: {result.kind}")
+            self.save()
+
+        left_out = self.suite.run(cases, self.left, done)
+        counted["left_out"] += left_out
+        if left_out:
+            raise TimeOver(f"{len(left_out)} of {len(cases)} cases")
+
+    def cases_of(self, kind, count=None):
+        cases = [case for case in self.cases if case.startswith(kind)]
+        return conformance.few(cases, count) if count else cases
+
+    def wrappers(self):
+        """A micro-kernel for every PTX wrapper."""
+        self.conform(self.cases_of("Wrappers/"))
+
+    def compile(self):
+        """The kernels of all plans of conformance come into the cache of cubins, so that a case without a result
+        hangs, and does not compile."""
+        self.call(*self.suite.command, "--compile")
+
+    def ops(self):
+        """Every op against double precision."""
+        self.conform(self.cases_of("Conformance/", 2 if self.options.quick else None))
+
+    def bandwidth(self):
+        size = "1" if self.dry else "4096"
+        self.results["bandwidth"] = json.loads(self.call(self.program("gpu_tests"), "--bandwidth", size, *self.gpu))
+
+    def bench(self, plan, flags):
+        command = [self.program("llamac-run"), "bench", self.plan_path(plan), "--random-weights", "1", "--json"]
+        rows = [json.loads(line) for line in self.call(*command, *self.gpu, *flags).splitlines()]
+        read = self.results.get("bandwidth", {}).get("read_gb_s")
+        for row in rows:
+            keys = (row["prompt_tokens"] + row["gen_tokens"] / 2) * row["batch"]
+            row |= {"shape": plan["shape"], "weights": plan["weights"]}
+            row["gb_per_step"] = bytes_per_step(plan["shape"], plan["weights"], keys) / 1e9
+            row["share"] = row["gb_per_step"] / row["step_ms"] * 1e3 / read if read else None
+        return rows
+
+    def workload(self, plan):
+        """The published one, with the kernels compiled at load, and with those in the cache."""
+        rows = self.results.setdefault("workload", [])
+        for cache in ("cold", "warm"):
+            rows += [row | {"cache": cache} for row in self.bench(plan, TINY_WORKLOAD if self.dry else WORKLOAD)]
+
+    def decode(self, plan):
+        """Several depths and batches, all of one process: the weights are made once."""
+        points = POINTS if plan["shape"] == self.package["shapes"][0] else LARGE_POINTS
+        self.results.setdefault("decode", []).extend(self.bench(plan, TINY_POINTS if self.dry else points))
+
+    def tokens(self, shape, count):
+        return ",".join(str((7919 * i + 11) % SHAPES[shape].vocab) for i in range(count))
+
+    def kernels(self, plan):
+        """Each kernel of a prompt, as long as one step takes, and of the steps after it."""
+        trace = os.path.join(self.out, f"trace-{plan['shape']}.json")
+        prompt = ["--tokens", self.tokens(plan["shape"], 40 if self.dry else PROMPT), "-n", "4", "--print-ids"]
+        flags = ["--ignore-eos", "-q", "--random-weights", "1", "--trace", trace, *self.gpu]
+        self.call(self.program("llamac-run"), self.plan_path(plan), *prompt, *flags)
+        with open(trace, encoding="utf-8") as f:
+            launches = [event for event in json.load(f)["traceEvents"] if event["ph"] == "X"]
+        self.results.setdefault("kernels", []).extend(kernel_rows(plan["shape"], launches))
+
+    def peer(self, command, shape, *flags):
+        """A peer on the same GPU, the only one that it sees. Without PyTorch there is none."""
+        if not self.has_module("torch"):
+            return None
+        env = self.env | {"CUDA_VISIBLE_DEVICES": process.visible_device(self.options.gpu_index, self.env)}
+        out = self.call(
+            *(sys.executable, os.path.join(os.path.dirname(__file__), "peers.py"), command, "--shape", shape, *flags),
+            env=env | {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")},
+        )
+        return json.loads(out.splitlines()[-1])
+
+    def has_module(self, name):
+        self.results[name] = process.run([sys.executable, "-c", f"import {name}"], os.environ, self.limit).succeeded
+        return self.results[name]
+
+    def peer_of(self, command, shape):
+        """PyTorch on the same GPU, in the same run."""
+        row = self.peer(command, shape, *(TINY_PEERS if self.dry else ["--rows", str(PROMPT)]))
+        self.results.setdefault("peers", []).extend([row] if row else [])
+
+    def fidelity(self, plan):
+        """The plan's logits, token by token, and plain bf16 execution's against fp32, of the same weights."""
+        if not self.has_module("torch") or not self.has_module("xxhash"):
+            return
+        logits = os.path.join(self.out, "logits.npy")
+        history = self.tokens(plan["shape"], 40 if self.dry else 160)
+        flags = ["--random-weights", "1", "--tokens", history, "--chunk", "1", "-o", logits, *self.gpu]
+        self.call(self.program("llamac-run"), "logits", self.plan_path(plan), *flags)
+        flags = ["--tokens-of", history, "--logits", logits, "--seed", "1"] + (["--device", "cpu"] if self.dry else [])
+        try:
+            row = self.peer("fidelity", plan["shape"], *flags)
+        finally:
+            os.remove(logits)
+        self.results.setdefault("fidelity", []).append(row)
+        if max(row["excess_kl_upper95"], row["excess_nll_error_upper95"]) > 0:
+            raise ProgramError(f"further from fp32 than plain bf16 execution: {row}")
+
+    def sanitize(self, tool):
+        """Wrappers and an op of each family under compute-sanitizer, which the dry run has nothing for."""
+        program = None if self.dry else find_sanitizer(self.env)
+        if not program:
+            self.results["sanitizer"] = "no compute-sanitizer on PATH or in CUDA_HOME/bin"
+            return
+        cases = self.cases_of("Wrappers/") + self.cases_of("Conformance/", 1)
+        seconds = self.left()
+        if seconds < self.limit:
+            raise TimeOver
+        row, text = conformance.sanitize(program, tool, self.suite, cases, seconds)
+        process.write_atomically(os.path.join(self.out, f"{tool}.log"), text)
+        self.results.setdefault("sanitizer", []).append(row)
+        if row["errors"]:
+            raise ProgramError(f"{row['errors']} errors, see {tool}.log: {row['first']}")
+        if not row["finished"]:
+            raise TimeOver(f"{row['ended']} of {row['cases']} cases after {seconds:.0f} s, without an error")
+
+
+def kernel_rows(shape, launches):
+    """The median launch of each kernel, of the prompt's step and of the later ones."""
+    groups = {}
+    for launch in launches:
+        key = ("prompt" if launch["args"]["step"] == 0 else "step", launch["args"]["kernel"])
+        groups.setdefault(key, []).append(launch)
+    rows = []
+    for (part, kernel), members in groups.items():
+        middle = sorted(members, key=lambda launch: launch["dur"])[len(members) // 2]
+        row = {"shape": shape, "part": part, "kernel": kernel, "launches": len(members), "us": middle["dur"]}
+        row |= {"bytes": middle["args"]["bytes"], "operations": middle["args"]["operations"]}
+        row["gb_s"] = row["bytes"] / max(row["us"], 1e-3) / 1e3
+        row["tflops"] = row["operations"] / max(row["us"], 1e-3) / 1e6
+        rows.append(row)
+    return rows
+
+
+def bytes_per_step(shape, weights, keys):
+    """What a step of decode reads at least: each matrix and norm once, and `keys` keys and values in 16 bits."""
+    s = SHAPES[shape]
+    layer = s.dim * s.head * (2 * s.heads + 2 * s.kv_heads) + 3 * s.dim * s.ffn
+    matrices = s.layers * layer + s.vocab * s.dim
+    norms = (2 * s.layers + 1) * s.dim * 4
+    return matrices * BITS[weights] / 8 + norms + keys * s.layers * s.kv_heads * s.head * 4
+
+
+def find_sanitizer(env):
+    home = os.path.join(env["CUDA_HOME"], "bin") if env.get("CUDA_HOME") else ""
+    return shutil.which("compute-sanitizer", path=os.pathsep.join(filter(None, (env.get("PATH"), home))))

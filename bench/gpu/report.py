@@ -1,0 +1,110 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The results for people, as far as there are any."""
+
+import statistics
+
+MOST_LISTED = 40  # Of one list; all are in results.json.
+
+
+def table(results):
+    parts = [head(results), conformance(results), decode(results), kernels(results)]
+    parts += [fidelity(row) for row in results.get("fidelity", [])]
+    parts += [peers(results.get("peers", [])), sanitizer(results.get("sanitizer", []))]
+    parts += [listing("Problems", results["problems"]), listing("Left out, for the time was over", results["left_out"])]
+    parts += [[f"{results.get('seconds', 0)} s in all."]]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def rows_of(header, rows):
+    """A table; none without rows."""
+    if not rows:
+        return []
+    return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]
+
+
+def listing(title, items):
+    if not items:
+        return []
+    rest = [f"- and {len(items) - MOST_LISTED} more, in results.json"] if len(items) > MOST_LISTED else []
+    return [f"{title}:", "", *(f"- {item}" for item in items[:MOST_LISTED]), *rest]
+
+
+def head(results):
+    lines = []
+    if results.get("dry_run"):
+        lines += ["**A dry run on a fake driver: times mean nothing.**", ""]
+    if results.get("running"):
+        lines += [f"**Not complete: step {results['running']} has begun and not ended.**", ""]
+    bandwidth = results.get("bandwidth", {})
+    named = ", ".join(filter(None, (bandwidth.get("device"), results.get("machine"))))
+    lines += [f"GPU {results.get('gpu_index', 0)}: {named or 'not measured'}"]
+    if bandwidth:
+        lines += ["", f"Read {bandwidth['read_gb_s']} GB/s, copy {bandwidth['copy_gb_s']} GB/s (read and written)."]
+    return lines
+
+
+def conformance(results):
+    counted = results.get("conformance")
+    if not counted:
+        return []
+    skipped = f", {counted['skipped']} not for this GPU" if counted["skipped"] else ""
+    left_out = f", {len(counted['left_out'])} left out" if counted["left_out"] else ""
+    lines = [f"Conformance: {counted['passed']} passed, {len(counted['failed'])} failed{skipped}{left_out}."]
+    if counted["failed"]:
+        rows = [[f["case"], f["result"], f["message"].replace("|", "/")] for f in counted["failed"][:MOST_LISTED]]
+        lines += ["", *rows_of(["case", "result", "message"], rows)]
+    return lines
+
+
+def decode(results):
+    header = ["model", "weights", "prompt", "batch", "ms a step", "GB a step", "share of read"]
+    rows = []
+    for row in results.get("workload", []) + results.get("decode", []):
+        load = f"{row['load_s']:.2f}" + (f" ({row['cache']})" if "cache" in row else "")
+        share = f"{100 * row['share']:.1f} %" if row["share"] is not None else "-"
+        cells = [row["shape"], row["weights"], str(row["prompt_tokens"]), str(row["batch"]), f"{row['step_ms']:.3f}"]
+        cells += [f"{row['gb_per_step']:.2f}", share, f"{row['prefill_tok_s']:.0f}", load]
+        rows.append(cells)
+    return rows_of([*header, "prefill tok/s", "load s"], rows)
+
+
+def kernels(results):
+    rows = []
+    for row in results.get("kernels", []):
+        cells = [row["shape"], row["part"], row["kernel"], str(row["launches"])]
+        rows.append(cells + [f"{row['us']:.1f}", f"{row['gb_s']:.0f}", f"{row['tflops']:.1f}"])
+    lines = rows_of(["model", "of a", "kernel", "launches", "us each", "GB/s", "TFLOP/s"], rows)
+    return [*lines, "", "![Roofline](roofline.svg)"] if lines and results.get("bandwidth") else lines
+
+
+def fidelity(row):
+    lines = []
+    for what, key in (("mean KL", "kl"), ("mean error of NLL", "nll_error")):
+        figures = row["plan"][f"mean_{key}"], row["bf16"][f"mean_{key}"], row[f"excess_{key}_upper95"]
+        lines.append([what, *(f"{figure:.3g}" for figure in figures)])
+    title = f"{row['shape']} against fp32 on {row['positions']} tokens:"
+    return [title, "", *rows_of(["", "plan", "plain bf16", "upper bound of the excess"], lines)]
+
+
+def peers(rows):
+    lines = []
+    for row in rows:
+        if row["command"] == "decode":
+            figure = f"{row['ms_per_token']:.3f} ms a token"
+        elif row["command"] == "attention":
+            figure = f"{row['tflops']:.0f} TFLOP/s, {row['rows']} rows"
+        else:
+            speeds = {name: product["tflops"] for name, product in row["products"].items()}
+            figure = ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items())
+            figure += f" TFLOP/s, median {statistics.median(speeds.values()):.0f}, {row['rows']} rows"
+        lines.append([row["command"], row["shape"], figure])
+    return [f"PyTorch {rows[0]['torch']}", "", *rows_of(["peer", "model", "figure"], lines)] if rows else []
+
+
+def sanitizer(rows):
+    if isinstance(rows, str):
+        return [f"Sanitizer: {rows}."]
+    cells = [[row["tool"], f"{row['ended']} of {row['cases']}", str(row["errors"])] for row in rows]
+    return rows_of(["compute-sanitizer", "cases", "errors"], cells)
