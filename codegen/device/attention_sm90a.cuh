@@ -116,6 +116,21 @@ template <AttentionConfig config> struct WgmmaAttention {
     barrierSync(1, 256);
   }
 
+  /// A stage's keys at 16 elements of the depth: groups of eight tokens are
+  /// 1,024 bytes apart.
+  static LLAMAC_DEVICE uint64_t keysAt(const unsigned char *stage, int k) {
+    return matrixDescriptor(stage, 0, 1024, Swizzle::Bytes128) +
+           (k / 4 * boxBytes + k % 4 * 32) / 16;
+  }
+
+  /// Its values at 16 tokens, the depth: 64 columns are a box; groups of eight
+  /// tokens are 1,024 bytes apart.
+  static LLAMAC_DEVICE uint64_t valuesAt(const unsigned char *stage, int k) {
+    return matrixDescriptor(stage + boxes * boxBytes, boxBytes, 1024,
+                            Swizzle::Bytes128) +
+           k * 2048 / 16;
+  }
+
   LLAMAC_DEVICE void attend(const SequenceRun &run) {
     FlashWarp<config> warp;
     auto inRun = [&](int i) {
@@ -137,18 +152,13 @@ template <AttentionConfig config> struct WgmmaAttention {
       mbarrierWait(&full[place.stage], place.phase);
       if (run.keys - first < keyTile)
         clear(stage, run.keys - first);
-      // Keys: groups of eight tokens are 1,024 bytes apart. Values: 64 columns
-      // are a box; groups of eight tokens, the depth, again 1,024 bytes.
-      const uint64_t keys = matrixDescriptor(stage, 0, 1024, Swizzle::Bytes128);
-      const uint64_t values = matrixDescriptor(
-          stage + boxes * boxBytes, boxBytes, 1024, Swizzle::Bytes128);
       float scores[keyTile / 8][4] = {};
       wgmmaFence();
 #pragma unroll
       for (int k = 0; k < head / 16; ++k)
         wgmmaKv<kv.format, false>(
             reinterpret_cast<float(&)[keyTile / 2]>(scores), warp.q[k],
-            keys + (k / 4 * boxBytes + k % 4 * 32) / 16, true);
+            keysAt(stage, k), true);
       wgmmaCommit();
       wgmmaWait<0>();
       warp.updateMaximum(scores, {seen[0] - first, seen[1] - first});
@@ -163,8 +173,7 @@ template <AttentionConfig config> struct WgmmaAttention {
       wgmmaFence();
 #pragma unroll
       for (int k = 0; k < keyTile / 16; ++k)
-        wgmmaKv<kv.format, true>(sums, weights[k], values + k * 2048 / 16,
-                                 true);
+        wgmmaKv<kv.format, true>(sums, weights[k], valuesAt(stage, k), true);
       wgmmaCommit();
       wgmmaWait<0>();
       syncWarp();

@@ -191,11 +191,6 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
     return (n * threads + thread) / rows;
   }
 
-  /// Byte `at` of rows of `rowBytes` bytes, as a swizzle of as many places it.
-  template <int rowBytes> static LLAMAC_DEVICE int placeOf(int at) {
-    return at ^ (at >> 7 & (rowBytes / 16 - 1)) << 4;
-  }
-
   /// The scales of a slice; zero for what the matrix has not.
   LLAMAC_DEVICE void fetch(const WgmmaTile &tile, int slice,
                            uint32_t (&scales)[blocksOfThread]) const {
@@ -230,13 +225,14 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
         const int chunk = halfOf(n) * chunks + i;
         const WeightChunk<config.format> held{
             vectorAt<const Words4>(
-                from + placeOf<rowBytes>(rowOf(n) * rowBytes + chunk * 16)),
+                from + swizzled<rowBytes>(rowOf(n) * rowBytes + chunk * 16)),
             scales[n]};
 #pragma unroll
         for (int part = 0; part < Weight::span / 8; ++part)
-          vectorAt<Words4>(to + placeOf<128>(rowOf(n) * 128 +
-                                             (chunk * Weight::span / 8 + part) *
-                                                 16)) = eightAsBf16(held, part);
+          vectorAt<Words4>(
+              to + swizzled<128>(rowOf(n) * 128 +
+                                 (chunk * Weight::span / 8 + part) * 16)) =
+              eightAsBf16(held, part);
       }
   }
 
@@ -344,6 +340,11 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
     return weights + operand.stage * (wgmmaOperandBytes(config) / 16);
   }
 
+  /// How much further, in a descriptor, 16 of a slice's depth of a panel begin.
+  static LLAMAC_DEVICE int stepOf(int panel, int k) {
+    return (panel * wgmmaPanelBytes(config) + k * 32) / 16;
+  }
+
   /// The products with the operand B of the slice in `which`, a stage or an
   /// operand, are done.
   LLAMAC_DEVICE void releaseWeights(int which) const {
@@ -376,10 +377,7 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
         for (int k = 0; k < 2; ++k)
 #pragma unroll
           for (int panel = 0; panel < panels; ++panel)
-            wgmmaBf16(
-                sums[panel], a[half][k],
-                b + (panel * wgmmaPanelBytes(config) + half * 64 + k * 32) /
-                        16);
+            wgmmaBf16(sums[panel], a[half][k], b + stepOf(panel, 2 * half + k));
         wgmmaCommit();
         // Where only x is in the stage, it has done its part.
         if (Ring::unpacks && half == 1)

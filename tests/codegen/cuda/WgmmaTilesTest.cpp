@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/Configs.h"
+#include "tests/golden/Golden.h"
 
 #include <gtest/gtest.h>
 
@@ -71,4 +72,44 @@ TEST(WgmmaTilesTest, EveryChoiceFits) {
           EXPECT_EQ(config.blocks % config.cluster, 0);
           EXPECT_EQ(config.cluster, cuda::wgmmaTiles(config) > 1 ? 2 : 1);
         }
+}
+
+/// The box and the row of a map that the kernels want, against CUTLASS's.
+static void expectMap(const cuda::MapShape &map,
+                      const golden::TensorMapCall &call) {
+  const TensorMapShape expected = golden::shapeOf(call);
+  EXPECT_EQ(static_cast<uint32_t>(map.elementBytes), expected.elementBytes);
+  EXPECT_EQ(static_cast<uint64_t>(map.columns), expected.columns);
+  EXPECT_EQ(static_cast<uint64_t>(map.columns * map.elementBytes),
+            expected.rowBytes);
+  EXPECT_EQ(static_cast<uint32_t>(map.boxColumns), expected.boxColumns);
+  EXPECT_EQ(static_cast<uint32_t>(map.boxRows), expected.boxRows);
+  EXPECT_EQ(static_cast<uint32_t>(map.swizzleBytes), expected.swizzleBytes);
+  if (map.rows > 0)
+    EXPECT_EQ(static_cast<uint64_t>(map.rows), expected.rows);
+}
+
+TEST(WgmmaTilesTest, MapsAreThoseThatCutlassMakes) {
+  const struct {
+    WeightFormat format;
+    golden::TensorMapCall call;
+  } weights[] = {{WeightFormat::BF16, golden::weightMap128},
+                 {WeightFormat::Q8_0, golden::weightMap64},
+                 {WeightFormat::Q4_0, golden::weightMap32}};
+  for (const auto &[format, call] : weights) {
+    SCOPED_TRACE(static_cast<int>(format));
+    cuda::WgmmaConfig config{.format = format, .parts = {8192}, .depth = 2048};
+    expectMap(cuda::wgmmaWeightMap(config, 0, 1), call);
+    expectMap(cuda::wgmmaInputMap(config, 0), golden::inputMap);
+    config.cluster = 2;
+    expectMap(cuda::wgmmaInputMap(config, 0), golden::inputMapOfTwo);
+  }
+  for (const long head : {64, 128}) {
+    const cuda::AttentionConfig attention{
+        .kv = {.kvHeads = 8, .headSize = head, .pagesPerSequence = 64},
+        .heads = 32,
+        .scale = 1};
+    expectMap(cuda::wgmmaPoolMap(attention, 1),
+              head == 64 ? golden::tokenMap64 : golden::tokenMap128);
+  }
 }

@@ -29,54 +29,9 @@ static std::vector<float> numbers(size_t count, int seed = 0) {
   return result;
 }
 
-/// 16-byte aligned copies of values, as device memory has.
-template <typename T> class DeviceVector {
-public:
-  DeviceVector(size_t count, T value)
-      : storage(new(std::align_val_t(64)) T[count]), count(count) {
-    std::fill_n(storage, count, value);
-  }
-  explicit DeviceVector(const std::vector<T> &values)
-      : DeviceVector(values.size(), T{}) {
-    std::copy(values.begin(), values.end(), storage);
-  }
-  DeviceVector(const DeviceVector &) = delete;
-  DeviceVector &operator=(const DeviceVector &) = delete;
-  ~DeviceVector() { operator delete[](storage, std::align_val_t(64)); }
-
-  T *data() { return storage; }
-  uint64_t bytes() const { return count * sizeof(T); }
-  std::vector<T> values() const { return {storage, storage + count}; }
-
-private:
-  T *storage;
-  size_t count;
-};
-
 /// Runs `body` on a simulator of every kind.
 template <typename Body> static void onEverySimulator(Body body) {
-  for (const bool checked : {false, true})
-    for (const SimOptions &options : testSchedules(checked)) {
-      SCOPED_TRACE(describe(options));
-      Simulator simulator(options);
-      body(simulator, testModule("Kernels.cu", checked));
-    }
-}
-
-template <typename T>
-static void *input(Simulator &simulator, DeviceVector<T> &values,
-                   const char *name = "in") {
-  simulator.memory().add(name, values.data(), values.bytes(),
-                         SimContents::ReadOnly);
-  return values.data();
-}
-
-template <typename T>
-static void *output(Simulator &simulator, DeviceVector<T> &values,
-                    const char *name = "out") {
-  simulator.memory().add(name, values.data(), values.bytes(),
-                         SimContents::Undefined);
-  return values.data();
+  onEverySimulator("Kernels.cu", body);
 }
 
 TEST(SimKernels, OnlyTheBlocksThatAreNamedRun) {

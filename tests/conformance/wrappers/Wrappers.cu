@@ -398,16 +398,17 @@ TIER_WRAPPER(arriveInOtherBlock) {
 
 /// Puts element (row, k) of a matrix of 16-deep rows into shared memory, or of
 /// its transpose: rows contiguous.
-LLAMAC_DEVICE uint32_t elementAt(uint32_t row, uint32_t k, uint32_t span,
-                                 bool transposed) {
-  if (span == 0) // Core matrices of 8 x 16 bytes, two along the depth.
+template <uint32_t span>
+LLAMAC_DEVICE uint32_t elementAt(uint32_t row, uint32_t k, bool transposed) {
+  // Core matrices of 8 x 16 bytes, two along the depth.
+  if constexpr (span == 0)
     return row / 8 * 256 + k / 8 * 128 + row % 8 * 16 + k % 8 * 2;
   // Rows of `span` bytes in groups of eight; for a transpose one row is one k,
   // and blocks of span / 2 columns of all 16 follow each other.
-  const uint32_t at = transposed ? row / (span / 2) * 16 * span + k * span +
-                                       row % (span / 2) * 2
-                                 : row * span + k * 2;
-  return at ^ (at >> 7 & (span / 16 - 1)) << 4;
+  else
+    return swizzled<span>(transposed ? row / (span / 2) * 16 * span + k * span +
+                                           row % (span / 2) * 2
+                                     : row * span + k * 2);
 }
 LLAMAC_DEVICE uint64_t descriptorOf(const void *matrix, uint32_t span,
                                     bool transposed) {
@@ -432,10 +433,10 @@ LLAMAC_DEVICE void multiplyGroup(uint32_t *out, const uint32_t *in) {
   };
   for (int i = t; i < 64 * 16; i += 128)
     *reinterpret_cast<uint16_t *>(
-        bytesA + elementAt(i / 16, i % 16, span, false)) = element(i);
+        bytesA + elementAt<span>(i / 16, i % 16, false)) = element(i);
   for (int i = t; i < columns * 16; i += 128)
-    *reinterpret_cast<uint16_t *>(bytesB +
-                                  elementAt(i / 16, i % 16, span, transposed)) =
+    *reinterpret_cast<uint16_t *>(
+        bytesB + elementAt<span>(i / 16, i % 16, transposed)) =
         element(1024 + i);
   fenceProxyAsync();
   syncThreads();

@@ -14,10 +14,12 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaDevice.h"
+#include "tests/golden/Golden.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <thread>
 
@@ -72,6 +74,74 @@ TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
             ": the driver says CUDA_ERROR_UNKNOWN (as the fake driver was "
             "told)"));
   }
+}
+
+/// What a driver that records is given.
+golden::TensorMapCall &lastMap() {
+  static golden::TensorMapCall call;
+  return call;
+}
+
+cuda::Result recordMap(void * /*map*/, int type, uint32_t rank, void * /*base*/,
+                       const uint64_t *extents, const uint64_t *strides,
+                       const uint32_t *box, const uint32_t *steps,
+                       int interleave, int swizzle, int promotion, int fill) {
+  lastMap() = {type,
+               rank,
+               {extents[0], extents[1]},
+               {strides[0]},
+               {box[0], box[1]},
+               {steps[0], steps[1]},
+               interleave,
+               swizzle,
+               promotion,
+               fill};
+  return 0;
+}
+
+TEST_F(DriverTest, MapsAreEncodedAsCutlassDoes) {
+  const auto opened = cuda::Driver::open(LLAMAC_FAKE_DRIVER);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  cuda::Driver driver = **opened;
+  driver.cuTensorMapEncodeTiled = recordMap;
+  alignas(16) char matrix = 0;
+  for (const golden::TensorMapCall &call :
+       {golden::inputMap, golden::inputMapOfTwo, golden::weightMap128,
+        golden::weightMap64, golden::weightMap32, golden::tokenMap64,
+        golden::tokenMap128}) {
+    lastMap() = {};
+    ASSERT_TRUE(driver.encodeTensorMap(&matrix, golden::shapeOf(call)).ok());
+    EXPECT_EQ(lastMap(), call)
+        << call.extents[1] << " rows of " << call.extents[0] << " elements";
+  }
+}
+
+TEST_F(DriverTest, NumbersAndLayoutsAreThoseOfCudaH) {
+  EXPECT_EQ(cuda::ClockRate, golden::clockRate);
+  EXPECT_EQ(cuda::MultiprocessorCount, golden::multiprocessorCount);
+  EXPECT_EQ(cuda::MemoryClockRate, golden::memoryClockRate);
+  EXPECT_EQ(cuda::CapabilityMajor, golden::capabilityMajor);
+  EXPECT_EQ(cuda::CapabilityMinor, golden::capabilityMinor);
+  EXPECT_EQ(cuda::functionSharedBytes, golden::functionSharedBytes);
+  EXPECT_EQ(cuda::functionSharedCarveout, golden::functionSharedCarveout);
+  EXPECT_EQ(int{cuda::streamNonBlocking}, golden::streamNonBlocking);
+  EXPECT_EQ(int{cuda::eventWithoutTime}, golden::eventWithoutTime);
+  EXPECT_EQ(int{cuda::eventRecordExternal}, golden::eventRecordExternal);
+  EXPECT_EQ(cuda::captureOfThread, golden::captureOfThread);
+  using cuda::LaunchAttribute;
+  using cuda::LaunchConfig;
+  EXPECT_EQ(LaunchAttribute::ClusterDimension, golden::clusterDimension);
+  EXPECT_EQ(LaunchAttribute::ProgrammaticSerialization,
+            golden::programmaticSerialization);
+  EXPECT_EQ(sizeof(LaunchAttribute), golden::launchAttributeBytes);
+  EXPECT_EQ(offsetof(LaunchAttribute, value), golden::launchAttributeValueAt);
+  EXPECT_EQ(sizeof(LaunchConfig), golden::launchConfigBytes);
+  EXPECT_EQ(offsetof(LaunchConfig, stream), golden::launchConfigStreamAt);
+  EXPECT_EQ(offsetof(LaunchConfig, attributes),
+            golden::launchConfigAttributesAt);
+  EXPECT_EQ(offsetof(LaunchConfig, attributeCount),
+            golden::launchConfigCountAt);
+  EXPECT_EQ(sizeof(cuda::DeviceTensorMap), golden::tensorMapBytes);
 }
 
 TEST_F(DriverTest, LimitsAreMeasuredFromAnyThread) {
