@@ -64,17 +64,17 @@ LATENCIES = {
     "memory": (0.8e-6, "a load that misses L2; published micro-benchmarks", "gpu_tests --bandwidth"),
     "boundary": (
         1.2e-6,
-        "the last store of a launch to the first load behind the next one's wait: flush, release, one L2 miss",
-        "kernels of gpu_check, with and without --overlap",
-    ),
-    "launch": (2.0e-6, "a launch in a graph behind one that has ended, before sm_90", "the same on an A100"),
-    "early": (0.4e-6, "from what lets a launch begin, or from the room for it, to its first requests", "ncu: start times"),
-    "attention": (
-        3.0e-6,
-        "position, page and first tile, one load after the other, a tile's products, a merge of splits",
+        "from the last store of a launch to the first load behind the next one's wait",
         "kernels of gpu_check",
     ),
-    "sampling": (12e-6, "one block over 128,256 logits: 8 loads of 0.8 us in flight, then two reductions", "the same"),
+    "launch": (2.0e-6, "a launch in a graph behind one that has ended, before sm_90", "the same on an A100"),
+    "early": (0.4e-6, "from what lets a launch begin, or the room for it, to its first requests", "ncu: start times"),
+    "attention": (
+        3.0e-6,
+        "position, page and first tile, one load after the other; a tile; a merge",
+        "kernels of gpu_check",
+    ),
+    "sampling": (12e-6, "one block over 128,256 logits", "the same"),
     "run": (8e-6, "between the graphs of two runs of steps: copies and an event", "workload less the kernels' sum"),
 }
 
