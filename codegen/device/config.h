@@ -97,8 +97,8 @@ constexpr int streamInputLimit = 128 * 1024;
 constexpr int streamRingBytes = 64 * 1024 + 512;
 
 /// Bytes of weights that each block asks L2 for ahead of its ring: of 132
-/// blocks a sixth of the L2 cache of an H100 or H200. By docs/gpu-model.md twice
-/// as many are there too early, and memory idles later.
+/// blocks a sixth of the L2 cache of an H100 or H200. By docs/gpu-model.md
+/// twice as many are there too early, and memory idles later.
 constexpr int streamAheadBytes = 64 * 1024;
 
 /// Rows of weights in a stage.

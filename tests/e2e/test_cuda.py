@@ -270,7 +270,7 @@ class Faults(CudaCase):
     """Whatever fails, the end is one line, exit code 7, and nothing is left."""
 
     def refuse(self, *args, expect=DEVICE, **env):
-        result = self.run_plan(self.plan, "-n", 6, *args, *self.PROMPT, expect=expect, **env)
+        result = self.run_plan(self.plan, "-n", 8, *args, *self.PROMPT, expect=expect, **env)
         lines = result.stderr.strip().splitlines()
         errors = [line for line in lines if line.startswith("llamac-run: error: ")]
         self.assertEqual(len(errors), 1, result.stderr)

@@ -53,7 +53,7 @@ static constexpr Family families[] = {
 // Of f32 sums 1 + 1 / rows instructions for each weight and row multiply. What
 // else a loop has is a step's share of waits and copies.
 static constexpr Bound bounds[] = {
-    {"bf16", 1, 3.7}, {"bf16", 2, 4.8}, {"bf16", 4, 6.3}, {"bf16", 16, 5.4},
+    {"bf16", 1, 3.8}, {"bf16", 2, 4.8}, {"bf16", 4, 6.3}, {"bf16", 16, 5.4},
     {"q4_0", 1, 3.3}, {"q4_0", 2, 3.5}, {"q4_0", 4, 7.9}, {"q4_0", 16, 6.7},
 };
 
