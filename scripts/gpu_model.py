@@ -42,21 +42,19 @@ class Gpu:
     read: float  # Bytes a second that reads reach.
     l2_read: float  # The same from the L2 cache.
     multiprocessors: int
-    clock: float  # Hz.
-    shared: int  # Bytes that blocks of a multiprocessor share, and of those that each costs.
+    shared: int  # Bytes that blocks of a multiprocessor share.
     overlaps: bool  # Whether a launch may begin before the one ahead ends.
 
 
 GPUS = {
-    "H200": Gpu("sm_90a", 141e9, 4255e9, 5.5e12, 132, 1.83e9, 228 << 10, True),
-    "H100": Gpu("sm_90a", 80e9, 3000e9, 5.5e12, 132, 1.83e9, 228 << 10, True),
-    "A100": Gpu("sm_80", 80e9, 1750e9, 4.0e12, 108, 1.41e9, 164 << 10, False),
+    "H200": Gpu("sm_90a", 141e9, 4255e9, 5.5e12, 132, 228 << 10, True),
+    "H100": Gpu("sm_90a", 80e9, 3000e9, 5.5e12, 132, 228 << 10, True),
+    "A100": Gpu("sm_80", 80e9, 1750e9, 4.0e12, 108, 164 << 10, False),
 }
 
 GPU_SOURCES = [
     ("bandwidth of reads", "H200: measured by others; H100, A100: 0.89 and 0.86 of the data sheet"),
     ("bandwidth of L2", "published micro-benchmarks of H100 and A100"),
-    ("clock under load", "boost clock of the data sheet, less 7 % (Hopper)"),
 ]
 
 # Seconds; what each is taken from, and what measures it.

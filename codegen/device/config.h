@@ -116,6 +116,7 @@ LLAMAC_CONSTEXPR int scaleSegmentOf(const GemvConfig &config, int segment) {
              : static_cast<int>(
                    scaleRowBytes(format, segment / 16 * chunkElements(format)));
 }
+
 /// Bytes of the input in shared memory: each row as f32, in whole turns of a
 /// warp; 0 when it is not kept there.
 LLAMAC_CONSTEXPR int streamInputBytes(const StreamConfig &config) {

@@ -8,13 +8,14 @@
 //
 // What gemv.cuh computes, for sm_90, where bulk copies into shared memory keep
 // more bytes in flight than registers could. Each warp streams the rows that it
-// multiplies through a ring of its own: its first lane starts the copies, a
-// barrier in shared memory counts their bytes, and once the warp has used a
-// stage the first lane fills it again. Warps never wait for each other.
+// multiplies through a ring of its own: one lane starts the copies, a barrier
+// in shared memory counts their bytes, and once the warp has used a stage one
+// lane fills it again. Warps never wait for each other.
 //
 // The rings are filled in the prologue, before earlier launches are done:
-// weights do not depend on them. Then the block waits for these and brings the
-// input into shared memory, in the order in which lanes read it.
+// weights do not depend on them. L2 is asked for what is behind. Then the block
+// waits for earlier launches and brings the input into shared memory, in the
+// order in which lanes read it.
 //
 // A lane adds the same products in the same order as in gemv.cuh, on any number
 // of multiprocessors: both give the same bits, but for the sum of squares of a
@@ -44,6 +45,8 @@ template <StreamConfig config, class Rows> struct StagedInput {
   static constexpr int span = chunkElements(config.product.format);
   static constexpr uint32_t depth = config.product.depth;
   static constexpr uint32_t rowFloats = roundUp(depth, 32 * span);
+  static constexpr uint32_t parts = span / 4; ///< Of a chunk.
+  static constexpr bool normalises = Rows::normalises;
 
   const float *lanes;   ///< The lane's first.
   const float *squares; ///< [rows][streamWarps], their sums over each warp.
@@ -53,8 +56,6 @@ template <StreamConfig config, class Rows> struct StagedInput {
                             const Rows &rows)
       : lanes(staged + placeOf(0, laneIndex(), 0)), squares(squares),
         rows(rows) {}
-
-  static constexpr uint32_t parts = span / 4; ///< Of a chunk.
 
   static LLAMAC_DEVICE uint32_t placeOf(uint32_t turn, uint32_t lane,
                                         uint32_t part) {
@@ -72,8 +73,6 @@ template <StreamConfig config, class Rows> struct StagedInput {
       sum += squares[row * streamWarps + warp];
     return rows.scale(sum);
   }
-
-  static constexpr bool normalises = Rows::normalises;
 
   /// Fills the places of `count` rows and with zeros those of the rows that a
   /// call does not have: sums are made of them, too. All threads of the block
@@ -139,9 +138,6 @@ public:
       : units(bases), next{firstUnit()} {
     LLAMAC_SHARED_DYNAMIC(shared);
     rings = shared;
-    ring = rings + warpIndex() * (stages * stageBytes);
-    barriers = rings + warpIndex() * (stages * 8);
-    laneOffset = laneIndex() * 16;
     if (electLane()) {
       for (int stage = 0; stage < stages; ++stage)
         mbarrierInit(barrier(stage), 1);
@@ -151,7 +147,7 @@ public:
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage)
       fill(stage);
-    askAhead();
+    units.askAhead(next.unit, stride(), streamAheadBytes / streamWarps);
   }
 
   /// epilogue(row, column, acc...) gets every pair of outputs of `rows` rows
@@ -178,15 +174,15 @@ private:
   static LLAMAC_DEVICE uint32_t stride() { return gridDim.x * streamWarps; }
 
   LLAMAC_DEVICE unsigned char *stageOf(int stage) const {
-    return ring + stage * stageBytes;
+    return rings + (warpIndex() * stages + stage) * stageBytes;
   }
   LLAMAC_DEVICE float *stagedInput() const {
     return reinterpret_cast<float *>(rings + streamWarps * stages * stageBytes);
   }
   LLAMAC_DEVICE uint64_t *barrier(int stage) const {
     return reinterpret_cast<uint64_t *>(
-               barriers + streamWarps * stages * stageBytes + inputBytes) +
-           stage;
+               rings + streamWarps * stages * stageBytes + inputBytes) +
+           warpIndex() * stages + stage;
   }
   LLAMAC_DEVICE float *squares() const {
     return reinterpret_cast<float *>(
@@ -222,24 +218,6 @@ private:
     next.advance(stride());
   }
 
-  /// Asks L2 for what comes behind the first filling of the ring.
-  LLAMAC_DEVICE void askAhead() const {
-    constexpr uint32_t bytes = streamAheadBytes / streamWarps;
-    constexpr uint32_t count =
-        maxOf(bytes / (streamRows(config) * Units::rowBytes), 1u);
-    uint32_t unit = next.unit;
-#pragma unroll 1
-    for (uint32_t i = 0; i < count && unit < Units::count;
-         ++i, unit += stride())
-      if (electLane()) {
-        const Unit of = Units::unitOf(unit);
-#pragma unroll
-        for (int slot = 0; slot < streamRows(config); ++slot)
-          units.askAhead(of, slot / outputs, of.row(slot % outputs),
-                         bytes / streamRows(config));
-      }
-  }
-
   /// The lane's chunk in turn `turn` of a stage's segment, which begins with
   /// turn `first` of its rows.
   LLAMAC_DEVICE WeightChunk<format> load(const unsigned char *stage,
@@ -247,10 +225,8 @@ private:
                                          uint32_t first, uint32_t turn) const {
     const int slot = w * outputs + output;
     const uint32_t chunk = 32 * turn + laneIndex();
-    WeightChunk<format> held{vectorAt<const Words4>(stage + laneOffset +
-                                                    slot * segment +
-                                                    512 * turn),
-                             0};
+    WeightChunk<format> held{
+        vectorAt<const Words4>(stage + slot * segment + 16 * chunk), 0};
     if constexpr (Weight::scaled && scaleSegment != 0)
       held.scales = Weight::scalesAt(stage + streamRows(config) * segment +
                                          slot * scaleSegment,
@@ -314,10 +290,7 @@ private:
   }
 
   Units units;
-  unsigned char *rings; ///< Of all warps.
-  unsigned char *ring;  ///< The warp's.
-  unsigned char *barriers;
-  uint32_t laneOffset;
+  unsigned char *rings;
   Place next; ///< What is copied next.
 };
 

@@ -78,7 +78,7 @@ public:
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage)
       fill(stage);
-    askAhead();
+    units.askAhead(next.unit, gridDim.x, streamAheadBytes);
   }
 
   /// epilogue(row, column, acc...) gets every pair of outputs of `rows` rows
@@ -144,21 +144,6 @@ private:
                units.scales(unit, w, row, next.segment), scaleBytes,
                full(stage));
     next.advance(gridDim.x);
-  }
-
-  /// Asks L2 for what comes behind the first filling of the ring.
-  LLAMAC_DEVICE void askAhead() const {
-    constexpr uint32_t bytes = streamAheadBytes / splitRows;
-    constexpr uint32_t count = maxOf(bytes / Units::rowBytes, 1u);
-    uint32_t unit = next.unit;
-#pragma unroll 1
-    for (uint32_t i = 0; i < count && unit < Units::count;
-         ++i, unit += gridDim.x)
-      if (laneIndex() < splitRows) {
-        const Unit of = Units::unitOf(unit);
-        units.askAhead(of, weightOf(laneIndex()),
-                       of.row(laneIndex() % Units::outputs), bytes);
-      }
   }
 
   /// What the warp's lanes multiply in step `step` of a segment that begins at

@@ -108,10 +108,22 @@ template <StreamConfig config, int segmentBytes> struct StreamUnits {
            uint64_t{row} * scaleRow + index * uint32_t{scaleSegment};
   }
 
-  /// Asks L2 for the first `bytes` bytes of the values of a row, at most all.
-  LLAMAC_DEVICE void askAhead(const Unit &unit, int w, uint32_t row,
+  /// Asks L2 for `bytes` bytes of values of units unit, unit + stride, ...: as
+  /// much of each row as of the others, at least some of one unit. A lane asks
+  /// for a row; all lanes of a warp come.
+  LLAMAC_DEVICE void askAhead(uint32_t unit, uint32_t stride,
                               uint32_t bytes) const {
-    bulkPrefetch(values(unit, w, row, 0), minOf(bytes / 16 * 16, rowBytes));
+    constexpr uint32_t rows = weights * outputs;
+    static_assert(rows <= 32);
+    const uint32_t end = maxOf(bytes / (rows * rowBytes), 1u);
+#pragma unroll 1
+    for (uint32_t i = 0; i < end && unit < count; ++i, unit += stride)
+      if (laneIndex() < rows) {
+        const Unit of = unitOf(unit);
+        bulkPrefetch(
+            values(of, laneIndex() / outputs, of.row(laneIndex() % outputs), 0),
+            minOf(bytes / rows / 16 * 16, rowBytes));
+      }
   }
 
   static LLAMAC_DEVICE uint32_t valueBytes(uint32_t index) {

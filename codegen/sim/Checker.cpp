@@ -138,17 +138,21 @@ Group::FoundBuffer Group::findBuffer(const void *address) {
   return last;
 }
 
+bool Group::FoundBuffer::holds(const void *address, uint64_t size) const {
+  return buffer && size <= buffer->size - (toInteger(address) - start);
+}
+
 void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
                         Access access) {
   const FoundBuffer found = findBuffer(address);
-  const uint64_t offset = toInteger(address) - found.start;
-  if (!found.buffer || size > found.buffer->size - offset) {
+  if (!found.holds(address, size)) {
     if (isRead(access) && launch.module.contains(address))
       return;
     failIn(thread, absl::StrCat("out of bounds: ", verb(access), bytes(size),
                                 " of ", launch.memory.describe(address)));
   }
   SimMemory::Buffer &buffer = *found.buffer;
+  const uint64_t offset = toInteger(address) - found.start;
   const bool early = isEarly(thread);
   if (early && !isRead(access))
     failIn(thread,
@@ -198,9 +202,7 @@ void Group::checkPrefetch(const void *address, uint64_t size) {
                       " bytes: expected a multiple of 16"));
   if (!checked())
     return;
-  const FoundBuffer found = findBuffer(address);
-  if (!found.buffer ||
-      size > found.buffer->size - (toInteger(address) - found.start))
+  if (!findBuffer(address).holds(address, size))
     fail(absl::StrCat("out of bounds: a prefetch of ", bytes(size), "at ",
                       launch.memory.describe(address)));
 }

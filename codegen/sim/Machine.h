@@ -490,6 +490,9 @@ private:
   struct FoundBuffer {
     uintptr_t start = 0;
     SimMemory::Buffer *buffer = nullptr; ///< Null: none.
+
+    /// Whether all of these bytes are in it.
+    bool holds(const void *address, uint64_t size) const;
   };
   /// The buffer that `address` is in.
   FoundBuffer findBuffer(const void *address);

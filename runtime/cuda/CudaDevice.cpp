@@ -12,7 +12,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaProgram.h"
 #include "runtime/cuda/Nvrtc.h"
-#include "runtime/io/DiskCache.h"
 #include "runtime/plan/SourceBundle.h"
 
 #include "absl/cleanup/cleanup.h"
@@ -342,15 +341,10 @@ absl::StatusOr<const Nvrtc *> KernelCompiler::open() {
 
 absl::StatusOr<std::string> KernelCompiler::image(const CudaSource &source) {
   LLAMAC_ASSIGN_OR_RETURN(const Nvrtc *compiler, open());
-  const std::string key = cubinKey(source, architecture, compiler->version());
-  const DiskCache cache(CacheKind::Cubins);
-  if (std::optional<std::string> known = cache.find(key))
-    return *std::move(known);
-  auto cubin = compiler->compile(source, architecture);
-  if (!cubin.ok())
-    return deviceError(cubin.status().message());
-  cache.keep(key, cubin->image);
-  return std::move(cubin->image);
+  auto image = compiler->image(source, architecture);
+  if (!image.ok())
+    return deviceError(image.status().message());
+  return image;
 }
 
 absl::StatusOr<std::vector<std::string>>

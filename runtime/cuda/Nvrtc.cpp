@@ -237,4 +237,15 @@ Nvrtc::compile(const CudaSource &source, const std::string &architecture,
   return cubin;
 }
 
+absl::StatusOr<std::string>
+Nvrtc::image(const CudaSource &source, const std::string &architecture) const {
+  const std::string key = cubinKey(source, architecture, version());
+  const DiskCache cache(CacheKind::Cubins);
+  if (std::optional<std::string> known = cache.find(key))
+    return *std::move(known);
+  LLAMAC_ASSIGN_OR_RETURN(Cubin cubin, compile(source, architecture));
+  cache.keep(key, cubin.image);
+  return std::move(cubin.image);
+}
+
 } // namespace llamac

@@ -67,6 +67,11 @@ public:
   compile(const CudaSource &source, const std::string &architecture,
           const std::vector<std::string> &options = {}) const;
 
+  /// The machine code that compile() makes without further options: from the
+  /// cache of cubins, or kept there. Errors: those of compile().
+  absl::StatusOr<std::string> image(const CudaSource &source,
+                                    const std::string &architecture) const;
+
 private:
   struct Library;
 

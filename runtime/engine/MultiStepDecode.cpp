@@ -24,7 +24,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 
 namespace llamac {
 
@@ -77,8 +76,8 @@ private:
   int64_t paramSteps = 0;        ///< Steps whose params are on the device.
   int64_t lastRunSteps = 0;      ///< Of the run queued last.
   size_t runs = 0;               ///< In flight.
-  /// What was fetched of the first run and not taken: tokens of steps.
-  std::deque<int32_t> fetched;
+  std::vector<int32_t> fetched;  ///< Tokens of a run, step by step.
+  size_t given = 0;              ///< Of them, taken.
   std::vector<int32_t> staging, tokens;
 };
 
@@ -187,17 +186,16 @@ absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
 }
 
 absl::StatusOr<absl::Span<const int32_t>> Engine::InFlightSteps::take() {
-  if (fetched.empty()) {
+  if (given == fetched.size()) {
     LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
                             engine.queue->take());
     --runs;
     fetched.resize(bytes.size() / sizeof(int32_t));
-    for (size_t i = 0; i < fetched.size(); ++i)
-      std::memcpy(&fetched[i], &bytes[i * sizeof(int32_t)], sizeof(int32_t));
+    std::memcpy(fetched.data(), bytes.data(), bytes.size());
+    given = 0;
   }
-  std::copy_n(fetched.begin(), tokens.size(), tokens.begin());
-  fetched.erase(fetched.begin(),
-                fetched.begin() + static_cast<ptrdiff_t>(tokens.size()));
+  std::copy_n(&fetched[given], tokens.size(), tokens.begin());
+  given += tokens.size();
   for (size_t i = 0; i < batch.size(); ++i)
     if (tokens[i] < 0)
       return notFiniteError(starts[i] + taken);

@@ -25,14 +25,25 @@
 
 namespace llamac {
 
+using Predecessors = std::vector<std::vector<size_t>>;
+
+/// What may come before each instruction.
+static Predecessors predecessorsOf(const Sass &sass) {
+  Predecessors before(sass.instructions.size());
+  for (size_t i = 0; i < before.size(); ++i)
+    for (size_t to : sass.successors(i))
+      before[to].push_back(i);
+  return before;
+}
+
 /// For each instruction the last one that every way to it passes; itself for
 /// the first, and for what is never reached.
-static std::vector<size_t> dominatorsOf(const Sass &sass) {
+static std::vector<size_t> dominatorsOf(const Sass &sass,
+                                        const Predecessors &before) {
   // Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm".
   const size_t count = sass.instructions.size();
   std::vector<size_t> postorder; // Of a walk in depth.
   std::vector<size_t> number(count, SIZE_MAX);
-  std::vector<std::vector<size_t>> before(count);
   std::vector<std::pair<size_t, size_t>> stack; // And the next successor.
   std::vector<bool> seen(count);
   if (count > 0) {
@@ -49,7 +60,6 @@ static std::vector<size_t> dominatorsOf(const Sass &sass) {
       continue;
     }
     const size_t to = next[stack.back().second++];
-    before[to].push_back(at);
     if (!seen[to]) {
       seen[to] = true;
       stack.emplace_back(to, 0);
@@ -85,16 +95,13 @@ static std::vector<size_t> dominatorsOf(const Sass &sass) {
 }
 
 static std::vector<SassLoop> loopsOf(const Sass &sass) {
-  const std::vector<size_t> dominators = dominatorsOf(sass);
+  const Predecessors before = predecessorsOf(sass);
+  const std::vector<size_t> dominators = dominatorsOf(sass, before);
   auto dominates = [&](size_t head, size_t at) {
     while (at != head && dominators[at] != at)
       at = dominators[at];
     return at == head;
   };
-  std::vector<std::vector<size_t>> before(sass.instructions.size());
-  for (size_t i = 0; i < sass.instructions.size(); ++i)
-    for (size_t to : sass.successors(i))
-      before[to].push_back(i);
   std::vector<SassLoop> loops;
   for (size_t i = 0; i < sass.instructions.size(); ++i) {
     const std::optional<size_t> head = sass.instructions[i].target;

@@ -26,17 +26,21 @@
 
 namespace llamac::golden {
 
+/// What a function that is linear over XOR makes of `bits`, of the images of
+/// its bits.
+constexpr uint32_t imageOf(uint32_t bits, const uint32_t (&images)[14]) {
+  uint32_t result = 0;
+  for (int bit = 0; bit < 14; ++bit)
+    if (bits >> bit & 1)
+      result ^= images[bit];
+  return result;
+}
+
 /// Where swizzled shared memory has a byte.
 struct ByteSwizzle {
   uint32_t images[14];
 
-  constexpr uint32_t at(uint32_t byte) const {
-    uint32_t result = 0;
-    for (int bit = 0; bit < 14; ++bit)
-      if (byte >> bit & 1)
-        result ^= images[bit];
-    return result;
-  }
+  constexpr uint32_t at(uint32_t byte) const { return imageOf(byte, images); }
 };
 
 /// A place in a matrix; of ldmatrix's, the lane that gives the row's address.
@@ -79,12 +83,7 @@ struct SharedMatrix {
 
   constexpr uint32_t bytes() const { return rows * columns * elementBytes; }
   constexpr uint32_t at(uint32_t row, uint32_t column) const {
-    uint32_t result = 0;
-    const uint32_t bits = row | column * rows;
-    for (int bit = 0; bits >> bit; ++bit)
-      if (bits >> bit & 1)
-        result ^= images[bit];
-    return result;
+    return imageOf(row | column * rows, images);
   }
 };
 

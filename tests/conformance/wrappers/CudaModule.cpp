@@ -10,7 +10,6 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cuda/Nvrtc.h"
-#include "runtime/io/DiskCache.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -27,19 +26,12 @@ CudaModule::compile(std::shared_ptr<CudaDevice> device,
   // Cached as a plan's kernels are: a suite in many processes compiles once.
   const CudaSource code{
       source.name, source.text, {std::begin(headers), std::end(headers)}};
-  const std::string architecture = kernels->gpu->architecture();
-  const std::string key = cubinKey(code, architecture, nvrtc.version());
-  const DiskCache cache(CacheKind::Cubins);
-  std::optional<std::string> image = cache.find(key);
-  if (!image) {
-    LLAMAC_ASSIGN_OR_RETURN(Cubin cubin, nvrtc.compile(code, architecture));
-    image = std::move(cubin.image);
-    cache.keep(key, *image);
-  }
+  LLAMAC_ASSIGN_OR_RETURN(const std::string image,
+                          nvrtc.image(code, kernels->gpu->architecture()));
   LLAMAC_RETURN_IF_ERROR(kernels->gpu->enter());
   const cuda::Driver &driver = kernels->gpu->driver();
   LLAMAC_RETURN_IF_ERROR(
-      driver.check(driver.cuModuleLoadData(&kernels->module, image->data()),
+      driver.check(driver.cuModuleLoadData(&kernels->module, image.data()),
                    absl::StrCat(source.name, ": cuModuleLoadData")));
   return kernels;
 }
