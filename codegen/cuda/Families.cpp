@@ -377,13 +377,20 @@ static bool isSample(Operation *op) {
   return sample && widthOf(sample.getLogits()) <= maxSampledWidth;
 }
 
+static cuda::LaunchShape sampleShape(Operation *op, const CudaTargetOptions &) {
+  return cuda::sampleShape(widthOf(cast<kernel::SampleOp>(op).getLogits()));
+}
+
 static CudaKernelText sampleText(Operation *op, const CudaTargetOptions &) {
   CudaKernelText text;
   text.parameters = {{floats, "logits"},
                      {"const SamplingParams *", "params"},
+                     {"Ranked *", "firsts"},
+                     {"unsigned *", "counters"},
                      {"int *", "out"}};
-  text.body = llvm::formatv("sample<{0}>(logits, params, out);",
-                            widthOf(cast<kernel::SampleOp>(op).getLogits()));
+  text.body =
+      llvm::formatv("sample<{0}>(logits, params, {{firsts, counters}, out);",
+                    widthOf(cast<kernel::SampleOp>(op).getLogits()));
   return text;
 }
 
@@ -503,8 +510,7 @@ ArrayRef<CudaFamily> cudaFamilies() {
       {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rowwise, rmsNormText},
       {"rope_table", "rowwise.cuh", isOp<RopeTableOp>,
        fixedShape<cuda::ropeTableShape>, ropeTableText},
-      {"sample", "sampling.cuh", isSample, fixedShape<cuda::sampleShape>,
-       sampleText},
+      {"sample", "sampling.cuh", isSample, sampleShape, sampleText},
   };
   return families;
 }

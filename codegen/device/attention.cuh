@@ -24,6 +24,7 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH
 #define LLAMAC_CODEGEN_DEVICE_ATTENTION_CUH
 
+#include "llamac/arrivals.cuh"
 #include "llamac/flash.cuh"
 
 namespace llamac::cuda {
@@ -121,24 +122,6 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
                    args.out + offsetOf(vector));
     }
   });
-}
-
-/// Whether the block is the last of `arrivals` that count themselves at
-/// `counter`: its threads then see what all of these stored before. No block
-/// waits, so they need not be resident together. The counter is 0 before the
-/// first and after the last. Called once in a kernel, by all threads.
-LLAMAC_DEVICE bool arrivesLast(uint32_t *counter, uint32_t arrivals) {
-  LLAMAC_SHARED(isLast, bool[1]);
-  // The barrier puts the block's stores before the one thread's release, and
-  // the second one its acquire before the block's loads.
-  syncThreads();
-  if (threadIdx.x == 0) {
-    isLast[0] = atomicAddAcqRel(counter, 1) == arrivals - 1;
-    if (isLast[0])
-      storeRelease(counter, 0);
-  }
-  syncThreads();
-  return isLast[0];
 }
 
 /// What the blocks of attentionSplit share; see attentionSplitShape().

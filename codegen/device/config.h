@@ -681,7 +681,21 @@ LLAMAC_CONSTEXPR LaunchShape pointwiseShape(long width) {
 LLAMAC_CONSTEXPR LaunchShape ropeTableShape() { return {1, 1, 64}; }
 
 constexpr int sampleThreads = 1024;
-LLAMAC_CONSTEXPR LaunchShape sampleShape() { return {1, 1, sampleThreads}; }
+
+/// At most one for each lane of the warp that merges what they found.
+LLAMAC_CONSTEXPR long sampleBlocks(long width) {
+  const long blocks = divideUp(width, sampleThreads);
+  return blocks < 32 ? blocks : 32;
+}
+
+/// Each block has a share of a row's logits. The workspace has the first token
+/// of each share, [rows][sampleBlocks][2 words]; a row has one counter.
+LLAMAC_CONSTEXPR LaunchShape sampleShape(long width) {
+  LaunchShape shape{sampleBlocks(width), 1, sampleThreads};
+  shape.workspaceBytes = sampleBlocks(width) * 8;
+  shape.counters = 1;
+  return shape;
+}
 
 } // namespace llamac::cuda
 

@@ -23,6 +23,10 @@
 // is left has one rank, and so one weight: the rest is a division. All three
 // steps use the first histogram.
 //
+// Several blocks look for a row's first token, each in a share of the logits.
+// The last of them to finish merges what they found, and does the rest alone:
+// nothing more for a greedy step.
+//
 // Weights are integers, so that sums do not depend on the order of the threads
 // and a row gives the same token every time.
 //
@@ -31,6 +35,7 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_SAMPLING_CUH
 #define LLAMAC_CODEGEN_DEVICE_SAMPLING_CUH
 
+#include "llamac/arrivals.cuh"
 #include "llamac/config.h"
 #include "llamac/vmath.cuh"
 
@@ -65,6 +70,15 @@ struct Place {
 struct Ranked {
   uint32_t rank;
   uint32_t id;
+};
+
+/// Behind all tokens.
+constexpr Ranked notRanked{0xffffffffu, 0xffffffffu};
+
+/// What the blocks of sample share; see sampleShape().
+struct SampleArgs {
+  Ranked *firsts;     ///< [rows][sampleBlocks(width)].
+  uint32_t *counters; ///< [rows], zero.
 };
 
 constexpr int sampleWarps = sampleThreads / 32;
@@ -108,6 +122,12 @@ LLAMAC_DEVICE float logitOf(uint32_t rank) {
   return bitCast<float>(flipped(rank));
 }
 
+/// The first of the lanes' tokens.
+LLAMAC_DEVICE Ranked firstOfLanes(Ranked own) {
+  const uint32_t rank = reduceMinUnsigned(own.rank);
+  return {rank, reduceMinUnsigned(own.rank == rank ? own.id : notRanked.id)};
+}
+
 /// What find() sums: ones or weights.
 enum class Measure { Count, Mass };
 
@@ -134,8 +154,7 @@ LLAMAC_DEVICE Tally sumOfLanes(Tally sum) {
   return sum;
 }
 
-/// Chooses the token of one row of `width` logits; all of a block's threads
-/// work on it.
+/// One row of `width` logits; all of a block's threads work on it.
 template <long width> struct SampledRow {
   static_assert(width <= 1 << 18, "sums of weights have 64 bits");
 
@@ -158,27 +177,23 @@ template <long width> struct SampledRow {
       visit(id, logits[id]);
   }
 
-  /// The first token; rank 0 when a logit is not finite.
-  LLAMAC_DEVICE Ranked first() const {
-    Ranked best{0xffffffffu, 0xffffffffu};
-    forEach([&](int id, float logit) {
+  /// The first of tokens `begin` to `end` - 1; rank 0 when a logit is not
+  /// finite.
+  LLAMAC_DEVICE Ranked first(int begin, int end) const {
+    Ranked best = notRanked;
+#pragma unroll 4
+    for (int id = begin + threadIdx.x; id < end; id += sampleThreads) {
+      const float logit = logits[id];
       const bool isFinite = (bitCast<uint32_t>(logit) >> 23 & 0xff) != 0xff;
       const uint32_t rank = isFinite ? rankOf(logit) : 0;
       if (rank < best.rank)
         best = {rank, static_cast<uint32_t>(id)};
-    });
-    auto reduce = [&] {
-      const uint32_t rank = reduceMinUnsigned(best.rank);
-      best = {rank,
-              reduceMinUnsigned(best.rank == rank ? best.id : 0xffffffffu)};
-    };
-    reduce();
+    }
+    best = firstOfLanes(best);
     if (laneIndex() == 0)
       memory.firsts[warpIndex()] = best;
     syncThreads();
-    best = memory.firsts[laneIndex()];
-    reduce();
-    return best;
+    return firstOfLanes(memory.firsts[laneIndex()]);
   }
 
   /// The histogram of a digit of those at `place` that weigh something.
@@ -311,15 +326,25 @@ LLAMAC_DEVICE uint64_t partOf(uint64_t mass, uint32_t uniform) {
 }
 
 /// out[r] = the token that params[r] chooses by logits[r, 0 .. width), or -1
-/// when one of them is not finite. A launch of sampleShape().
+/// when one of them is not finite. A launch of sampleShape(width).
 template <long width>
 LLAMAC_DEVICE void sample(const float *logits, const SamplingParams *params,
-                          int *out) {
+                          const SampleArgs &shared, int *out) {
+  constexpr int blocks = sampleBlocks(width);
+  constexpr int share = divideUp(width, blocks);
   LLAMAC_SHARED(memory, SampleMemory);
-  out += blockIdx.y;
-  const SamplingParams param = params[blockIdx.y];
   SampledRow<width> row{logits + blockIdx.y * width, memory, 0, 0};
-  const Ranked first = row.first();
+  Ranked *firsts = shared.firsts + blockIdx.y * blocks;
+  const int begin = blockIdx.x * share;
+  const Ranked own = row.first(begin, minOf<int>(begin + share, width));
+  if (threadIdx.x == 0)
+    firsts[blockIdx.x] = own;
+  if (!arrivesLast(shared.counters + blockIdx.y, blocks))
+    return;
+  const Ranked first =
+      firstOfLanes(laneIndex() < blocks ? firsts[laneIndex()] : notRanked);
+  const SamplingParams param = params[blockIdx.y];
+  out += blockIdx.y;
   if (first.rank == 0 || !(param.temperature > 0)) {
     if (threadIdx.x == 0)
       *out = first.rank == 0 ? -1 : static_cast<int>(first.id);

@@ -49,23 +49,23 @@ template <long stride> struct SiluMul {
 
 #define LLAMAC_PRODUCTS(family, Family)                                        \
   constexpr auto family##Qkv = cases::qkv##Family(model);                      \
-  LLAMAC_KERNEL(family##_qkv, launchShape(family##Qkv))                      \
+  LLAMAC_KERNEL(family##_qkv, launchShape(family##Qkv))                        \
   (const float *x, const void *wq, const void *wk, const void *wv,             \
    const float *norm, const float *table, void *pool, const int *positions,    \
    const int *sequences, const int *pageTable, float *out, int rows) {         \
     const AppendArgs to{table, pool, pageTable, positions, sequences};         \
-    qkv<family##Qkv>(rows, NormRows<model.width>{x, norm, cases::eps}, \
-                             QkvArgs{wq, wk, wv, to, out});                    \
+    qkv<family##Qkv>(rows, NormRows<model.width>{x, norm, cases::eps},         \
+                     QkvArgs{wq, wk, wv, to, out});                            \
   }                                                                            \
   constexpr auto family##Out = cases::family(model, model.width, queryWidth);  \
-  LLAMAC_KERNEL(family##_out, launchShape(family##Out))                      \
+  LLAMAC_KERNEL(family##_out, launchShape(family##Out))                        \
   (const float *x, const void *w, float *residual, int rows) {                 \
     family<family##Out>(rows, InputRows<queryWidth>{x}, {w},                   \
                         AddRows<model.width>{residual, residual});             \
   }                                                                            \
   constexpr auto family##Up =                                                  \
       cases::family(model, model.hidden, model.width, 2);                      \
-  LLAMAC_KERNEL(family##_up, launchShape(family##Up))                        \
+  LLAMAC_KERNEL(family##_up, launchShape(family##Up))                          \
   (const float *x, const float *norm, const void *w1, const void *w3,          \
    float *out, int rows) {                                                     \
     family<family##Up>(rows, NormRows<model.width>{x, norm, cases::eps},       \
@@ -73,21 +73,21 @@ template <long stride> struct SiluMul {
   }                                                                            \
   constexpr auto family##Down =                                                \
       cases::family(model, model.width, model.hidden);                         \
-  LLAMAC_KERNEL(family##_down, launchShape(family##Down))                    \
+  LLAMAC_KERNEL(family##_down, launchShape(family##Down))                      \
   (const float *x, const void *w, float *residual, int rows) {                 \
     family<family##Down>(rows, InputRows<model.hidden>{x}, {w},                \
                          AddRows<model.width>{residual, residual});            \
   }                                                                            \
   constexpr auto family##Deep =                                                \
       cases::family(model, model.width, cases::deep);                          \
-  LLAMAC_KERNEL(family##_deep, launchShape(family##Deep))                    \
+  LLAMAC_KERNEL(family##_deep, launchShape(family##Deep))                      \
   (const float *x, const float *norm, const void *w, float *out, int rows) {   \
     family<family##Deep>(rows, NormRows<cases::deep>{x, norm, cases::eps},     \
                          {w}, StoreRows<model.width>{out});                    \
   }                                                                            \
   constexpr auto family##Head =                                                \
       cases::family(model, model.vocabulary, model.width, 1);                  \
-  LLAMAC_KERNEL(family##_head, launchShape(family##Head))                    \
+  LLAMAC_KERNEL(family##_head, launchShape(family##Head))                      \
   (const float *x, const float *norm, const void *w, float *out, int rows) {   \
     family<family##Head>(rows, NormRows<model.width>{x, norm, cases::eps},     \
                          {w}, StoreRows<model.vocabulary>{out});               \
@@ -140,9 +140,10 @@ LLAMAC_KERNEL(wgmma_qkv, launchShape(wgmmaQkv))
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(qMap), LLAMAC_TENSOR_MAP(kMap),
  LLAMAC_TENSOR_MAP(vMap), int rows) {
   const AppendArgs to{table, pool, pageTable, positions, sequences};
-  wgmma<wgmmaQkv>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
-                  {{wq, &qMap}, {wk, &kMap}, {wv, &vMap}},
-                  QkvEpilogue<cache, wgmmaQkv.parts[0]>{QkvPart::Query, to, out});
+  wgmma<wgmmaQkv>(
+      rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
+      {{wq, &qMap}, {wk, &kMap}, {wv, &vMap}},
+      QkvEpilogue<cache, wgmmaQkv.parts[0]>{QkvPart::Query, to, out});
 }
 
 constexpr auto wgmmaOut = cases::wgmma(model, model.width, queryWidth);
@@ -282,8 +283,9 @@ LLAMAC_KERNEL(rope_table, ropeTableShape())
   ropeTable<model.headSize>(positions, frequencies, out);
 }
 
-LLAMAC_KERNEL(pick_token, sampleShape())
-(const float *logits, const SamplingParams *params, int *out, int rows) {
-  sample<model.vocabulary>(logits, params, out);
+LLAMAC_KERNEL(pick_token, sampleShape(model.vocabulary))
+(const float *logits, const SamplingParams *params, Ranked *firsts,
+ unsigned *counters, int *out, int rows) {
+  sample<model.vocabulary>(logits, params, {firsts, counters}, out);
 }
 #endif

@@ -11,12 +11,14 @@
 using namespace llamac::cuda;
 
 #define LLAMAC_SAMPLE(width)                                                   \
-  extern "C" __global__ void __launch_bounds__(sampleThreads) sample##width(   \
-      const float *logits, const SamplingParams *params, int *out, int rows) {            \
-    sample<width>(logits, params, out);                                         \
+  extern "C" __global__ void __launch_bounds__(sampleThreads)                  \
+      sample##width(const float *logits, const SamplingParams *params,         \
+                    Ranked *firsts, unsigned *counters, int *out, int rows) {  \
+    sample<width>(logits, params, {firsts, counters}, out);                    \
   }
 
 LLAMAC_SAMPLE(1)
 LLAMAC_SAMPLE(7)
 LLAMAC_SAMPLE(1000)
 LLAMAC_SAMPLE(4099)
+LLAMAC_SAMPLE(49152)

@@ -62,6 +62,9 @@ protected:
   std::vector<int> tokens(const Logits &logits,
                           const std::vector<SamplingParams> &draws) const {
     const size_t width = logits.size() / draws.size();
+    const LaunchShape shape = sampleShape(static_cast<long>(width));
+    std::vector<uint8_t> firsts(draws.size() * shape.workspaceBytes);
+    std::vector<uint32_t> counters(draws.size() * shape.counters);
     std::vector<int> out(draws.size(), -77);
     // The kernel reads a draw by one instruction.
     alignas(16) SamplingParams aligned[64];
@@ -73,17 +76,26 @@ protected:
     simulator.memory().add("draws", aligned,
                            draws.size() * sizeof(SamplingParams),
                            SimContents::ReadOnly);
+    simulator.memory().add("firsts", firsts.data(), firsts.size(),
+                           SimContents::Undefined);
+    simulator.memory().add("counters", counters.data(),
+                           counters.size() * sizeof(uint32_t),
+                           SimContents::Defined);
     simulator.memory().add("out", out.data(), out.size() * sizeof(int),
                            SimContents::Undefined);
     SimLaunch launch;
     launch.kernel = absl::StrCat("sample", width);
+    launch.grid.x = static_cast<uint32_t>(shape.gridSize);
     launch.grid.y = static_cast<uint32_t>(draws.size());
-    launch.block.x = static_cast<uint32_t>(sampleShape().threads);
-    launch.args = {const_cast<float *>(logits.data()), aligned, out.data()};
+    launch.block.x = static_cast<uint32_t>(shape.threads);
+    launch.args = {const_cast<float *>(logits.data()), aligned, firsts.data(),
+                   counters.data(), out.data()};
     launch.rows = static_cast<int32_t>(draws.size());
     const absl::Status status =
         simulator.run(module(GetParam().checked), launch);
     EXPECT_TRUE(status.ok()) << status;
+    for (const uint32_t counter : counters)
+      EXPECT_EQ(counter, 0u);
     return out;
   }
 
@@ -242,6 +254,18 @@ TEST_P(SamplingTest, DrawsFromTheLargestFiniteLogits) {
   // At either end of the temperatures.
   EXPECT_EQ(token({1, 2, 3, 4, 3, 2, 1}, {1e-38f, 0, 1, 0xffffffff}), 3);
   EXPECT_EQ(token({1, 2, 3, 4, 3, 2, 1}, {most, 0, 1, 0xffffffff}), 6);
+}
+
+TEST_P(SamplingTest, ABlockForEveryLaneFindsTheFirst) {
+  constexpr size_t width = 49152;
+  ASSERT_EQ(sampleBlocks(width), 32);
+  Logits logits = normal(3 * width, 1);
+  logits[100] = logits[width - 1] = 9;
+  logits[width + 20000] = logits[width + 40000] = 9;
+  logits[3 * width - 1] = NAN;
+  const SamplingParams greedy{0, 0, 1, 0};
+  EXPECT_EQ(tokens(logits, {greedy, {0.1f, 2, 1, 0xffffffff}, greedy}),
+            (std::vector<int>{100, 40000, -1}));
 }
 
 TEST_P(SamplingTest, ARowThatIsNotFiniteHasNoToken) {
