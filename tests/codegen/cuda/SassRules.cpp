@@ -28,9 +28,18 @@ struct Family {
   const char *ahead;   ///< Asks L2 for what comes later, from sm_90 on.
 };
 
+/// How a product of few rows reads and multiplies.
+enum class Walk {
+  Lanes,       ///< gemv: loads, FFMA.
+  Mma,         ///< gemv_mma: loads, HMMA.
+  Stream,      ///< Bulk copies, FFMA.
+  SplitStream, ///< Bulk copies, HMMA.
+};
+
 /// The most instructions for each weight that a lane multiplies, in products of
 /// up to `rows` rows.
 struct Bound {
+  Walk walk;
   const char *format;
   int rows;
   double most;
@@ -50,24 +59,51 @@ static constexpr Family families[] = {
     {"attention_n", "attentionWgmma<", "HGMMA", "UTMALDG", nullptr},
 };
 
-// Of f32 sums 1 + 1 / rows instructions for each weight and row multiply. What
-// else a loop has is a step's share of waits and copies.
+// An FFMA for each weight and row; what else a loop has unpacks the weights or
+// is a step's share of waits and copies. The bounds are what 1B, 8B and 70B
+// take on the six GPUs, and a twentieth.
 static constexpr Bound bounds[] = {
-    {"bf16", 1, 3.8}, {"bf16", 2, 4.8}, {"bf16", 4, 6.3}, {"bf16", 16, 5.4},
-    {"q4_0", 1, 3.3}, {"q4_0", 2, 3.5}, {"q4_0", 4, 7.9}, {"q4_0", 16, 6.7},
+    {Walk::Lanes, "bf16", 1, 2.7},       {Walk::Lanes, "bf16", 2, 4.2},
+    {Walk::Lanes, "bf16", 4, 7.6},       {Walk::Lanes, "q8_0", 1, 3.6},
+    {Walk::Lanes, "q8_0", 2, 4.8},       {Walk::Lanes, "q8_0", 4, 7.7},
+    {Walk::Lanes, "q4_0", 1, 4.8},       {Walk::Lanes, "q4_0", 2, 6.0},
+    {Walk::Lanes, "q4_0", 4, 8.6},       {Walk::Lanes, "mxfp8", 1, 5.1},
+    {Walk::Lanes, "mxfp8", 2, 6.3},      {Walk::Lanes, "mxfp8", 4, 8.7},
+    {Walk::Mma, "bf16", 16, 5.6},        {Walk::Mma, "q8_0", 16, 7.6},
+    {Walk::Mma, "q4_0", 16, 7.1},        {Walk::Mma, "mxfp8", 16, 10.1},
+    {Walk::Stream, "bf16", 1, 3.9},      {Walk::Stream, "bf16", 2, 5.5},
+    {Walk::Stream, "bf16", 4, 8.7},      {Walk::Stream, "q8_0", 2, 6.2},
+    {Walk::Stream, "q8_0", 4, 8.0},      {Walk::Stream, "q4_0", 2, 6.5},
+    {Walk::Stream, "q4_0", 4, 8.5},      {Walk::Stream, "mxfp8", 1, 5.3},
+    {Walk::Stream, "mxfp8", 2, 6.4},     {Walk::Stream, "mxfp8", 4, 8.4},
+    {Walk::SplitStream, "q8_0", 1, 3.5}, {Walk::SplitStream, "q8_0", 2, 2.8},
+    {Walk::SplitStream, "q8_0", 4, 3.0}, {Walk::SplitStream, "q4_0", 1, 3.3},
+    {Walk::SplitStream, "q4_0", 2, 3.6}, {Walk::SplitStream, "q4_0", 4, 3.8},
 };
 
-static int rowsOf(const std::string &source) {
-  static const std::regex rows(R"(\.maxRows = (\d+))");
+/// Rows of a multiple of this are whole steps of a loop; others spend as much
+/// on their ends as on weights.
+static constexpr int boundedDepth = 2048;
+
+/// The first `.name = N` of a kernel's config; 0 where there is none.
+static int sizeOf(const std::string &source, const char *name) {
+  const std::regex field(absl::StrCat(R"(\.)", name, R"( = (\d+))"));
   std::smatch match;
-  return std::regex_search(source, match, rows)
+  return std::regex_search(source, match, field)
              ? std::atoi(match[1].str().c_str())
              : 0;
 }
 
+static Walk walkOf(const std::string &source, const Sass &sass) {
+  const bool isMma = sass.count("HMMA") > 0;
+  if (absl::StrContains(source, "WeightStream<config>"))
+    return isMma ? Walk::SplitStream : Walk::Stream;
+  return isMma ? Walk::Mma : Walk::Lanes;
+}
+
 double instructionsPerWeight(const std::string &kernel,
                              const std::string &source, const Sass &sass) {
-  const int maxRows = rowsOf(source);
+  const int maxRows = sizeOf(source, "maxRows");
   if (!absl::StrContains(kernel, "gemv") || maxRows == 0)
     return 0;
   // An m16n8k16 takes 256 weights, for each 8 rows of input.
@@ -112,8 +148,10 @@ std::string brokenSassRules(const std::string &kernel,
   }
   const double perWeight = instructionsPerWeight(kernel, source, sass);
   for (const Bound &bound : bounds)
-    if (absl::StrContains(kernel, absl::StrCat("_", bound.format)) &&
-        rowsOf(source) == bound.rows && perWeight > bound.most)
+    if (bound.walk == walkOf(source, sass) &&
+        absl::StrContains(kernel, absl::StrCat("_", bound.format)) &&
+        sizeOf(source, "maxRows") == bound.rows &&
+        sizeOf(source, "depth") % boundedDepth == 0 && perWeight > bound.most)
       absl::StrAppend(&broken, perWeight,
                       " instructions a weight, expected at most ", bound.most,
                       "\n");
