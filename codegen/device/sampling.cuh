@@ -73,7 +73,7 @@ struct Ranked {
 };
 
 /// Behind all tokens.
-constexpr Ranked notRanked{0xffffffffu, 0xffffffffu};
+LLAMAC_DEVICE Ranked notRanked() { return {0xffffffffu, 0xffffffffu}; }
 
 /// What the blocks of sample share; see sampleShape().
 struct SampleArgs {
@@ -125,7 +125,7 @@ LLAMAC_DEVICE float logitOf(uint32_t rank) {
 /// The first of the lanes' tokens.
 LLAMAC_DEVICE Ranked firstOfLanes(Ranked own) {
   const uint32_t rank = reduceMinUnsigned(own.rank);
-  return {rank, reduceMinUnsigned(own.rank == rank ? own.id : notRanked.id)};
+  return {rank, reduceMinUnsigned(own.rank == rank ? own.id : notRanked().id)};
 }
 
 /// What find() sums: ones or weights.
@@ -180,7 +180,7 @@ template <long width> struct SampledRow {
   /// The first of tokens `begin` to `end` - 1; rank 0 when a logit is not
   /// finite.
   LLAMAC_DEVICE Ranked first(int begin, int end) const {
-    Ranked best = notRanked;
+    Ranked best = notRanked();
 #pragma unroll 4
     for (int id = begin + threadIdx.x; id < end; id += sampleThreads) {
       const float logit = logits[id];
@@ -342,7 +342,7 @@ LLAMAC_DEVICE void sample(const float *logits, const SamplingParams *params,
   if (!arrivesLast(shared.counters + blockIdx.y, blocks))
     return;
   const Ranked first =
-      firstOfLanes(laneIndex() < blocks ? firsts[laneIndex()] : notRanked);
+      firstOfLanes(laneIndex() < blocks ? firsts[laneIndex()] : notRanked());
   const SamplingParams param = params[blockIdx.y];
   out += blockIdx.y;
   if (first.rank == 0 || !(param.temperature > 0)) {
