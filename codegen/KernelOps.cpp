@@ -21,7 +21,8 @@ int64_t widthOf(Value value) {
 AttentionShape attentionShapeOf(kernel::AttentionOp op) {
   auto kv = cast<llama::KVType>(op.getKv().getType());
   return {kv, widthOf(op.getQuery()) / kv.getSize(),
-          static_cast<float>(op.getScale().convertToDouble())};
+          static_cast<float>(op.getScale().convertToDouble()),
+          static_cast<int64_t>(op.getWindow().value_or(0))};
 }
 
 AttentionShape attentionShapeOf(kernel::AttentionMergeOp op) {
@@ -29,7 +30,8 @@ AttentionShape attentionShapeOf(kernel::AttentionMergeOp op) {
       cast<RankedTensorType>(op.getPartials().getType()).getDimSize(1);
   return {llama::KVType::get(op.getContext(), 1, op.getKvHeadsAttr().getInt(),
                              widthOf(op.getResult()) / heads),
-          heads, static_cast<float>(op.getScale().convertToDouble())};
+          heads, static_cast<float>(op.getScale().convertToDouble()),
+          static_cast<int64_t>(op.getWindow().value_or(0))};
 }
 
 DictionaryAttr tilesAttr(MLIRContext *context, const Tiles &tiles) {

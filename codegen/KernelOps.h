@@ -35,6 +35,7 @@ struct AttentionShape {
   llama::KVType kv;
   int64_t heads; ///< Of the query.
   float scale;
+  int64_t window; ///< Keys that a row sees; 0: all up to its own.
 };
 AttentionShape attentionShapeOf(kernel::AttentionOp op);
 AttentionShape attentionShapeOf(kernel::AttentionMergeOp op);

@@ -8,6 +8,7 @@
 
 #include "codegen/SourceText.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "clang/Format/Format.h"
 #include "llvm/ADT/DenseMap.h"
@@ -15,6 +16,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <charconv>
+#include <optional>
 
 using namespace mlir;
 
@@ -79,45 +81,48 @@ std::string frequenciesText(ElementsAttr frequencies, StringRef qualifiers) {
 namespace {
 
 /// How a scalar op reads on vectors; {0}, {1} are its operands.
-struct ScalarRow {
-  StringRef op;
+struct ScalarText {
   const char *pattern;
   StringRef result; ///< What the value is called.
 };
 
 } // namespace
 
-static constexpr ScalarRow scalarRows[] = {
-    {"arith.addf", "{0} + {1}", "sum"},
-    {"arith.divf", "{0} / {1}", "quotient"},
-    {"arith.mulf", "{0} * {1}", "product"},
-    {"arith.subf", "{0} - {1}", "difference"},
-    {"kernel.silu", "silu({0})", "activated"},
-};
+static std::optional<ScalarText> textOf(Operation &op) {
+#define LLAMAC_SCALAR(Op, GraphOp, pattern, result, value)                     \
+  if (isa<Op>(op))                                                             \
+    return ScalarText{pattern, result};
+#include "ir/kernel/Scalars.def"
+  return std::nullopt;
+}
 
-static const ScalarRow *findRow(Operation &op) {
-  const auto *row = llvm::find_if(scalarRows, [&](const ScalarRow &row) {
-    return row.op == op.getName().getStringRef();
-  });
-  return row == std::end(scalarRows) ? nullptr : row;
+/// The value of `op` where it is a constant, of every lane.
+static std::optional<std::string> constantText(Operation &op) {
+  auto constant = dyn_cast<arith::ConstantOp>(op);
+  auto value =
+      constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+  if (!value)
+    return std::nullopt;
+  return "splat(" + literal(value.getValue().convertToFloat()) + "f)";
 }
 
 LogicalResult checkScalars(Operation &op, StringRef target) {
   for (Region &region : op.getRegions())
     for (Operation &scalar : region.front().without_terminator())
-      if (!findRow(scalar))
+      if (!textOf(scalar) && !constantText(scalar))
         return scalar.emitError() << "the " << target << " target has no "
                                   << "rendering of " << scalar.getName();
   return success();
 }
 
-std::string functorText(StringRef name, Region &region, size_t accumulators,
+std::string functorText(StringRef name, Region &region, ValueRange operands,
                         StringRef input, StringRef width,
                         const FunctorStyle &style) {
   std::string text;
   llvm::raw_string_ostream os(text);
   Block &block = region.front();
-  const size_t inputs = block.getNumArguments() - accumulators;
+  const size_t inputs = operands.size();
+  const size_t accumulators = block.getNumArguments() - inputs;
   auto pointer = [&](size_t i) { return (input + Twine(i)).str(); };
   llvm::DenseMap<Value, std::string> names;
   os << "struct " << name << " {\n";
@@ -135,20 +140,28 @@ std::string functorText(StringRef name, Region &region, size_t accumulators,
   for (size_t i = 0; i < inputs; ++i) {
     std::string &argument = names[block.getArgument(accumulators + i)];
     argument = "x" + std::to_string(i);
+    const bool isVector =
+        cast<ShapedType>(operands[i].getType()).getRank() == 1;
     os << "const " << style.vector << " " << argument << " = "
-       << llvm::formatv(style.load, pointer(i), width) << ";\n";
+       << llvm::formatv(isVector ? style.loadVector : style.load, pointer(i),
+                        width)
+       << ";\n";
   }
   llvm::StringMap<int> uses;
   for (Operation &op : block.without_terminator()) {
-    const ScalarRow *row = findRow(op);
-    assert(row && "checked by checkScalars");
     std::string &result = names[op.getResult(0)];
-    result = row->result.str();
-    if (const int count = ++uses[row->result]; count > 1)
+    if (const auto constant = constantText(op)) {
+      result = *constant;
+      continue;
+    }
+    const std::optional<ScalarText> scalar = textOf(op);
+    assert(scalar && "checked by checkScalars");
+    result = scalar->result.str();
+    if (const int count = ++uses[scalar->result]; count > 1)
       result += std::to_string(count);
     os << "const " << style.vector << " " << result << " = "
        << llvm::formatv(
-              row->pattern, names.lookup(op.getOperand(0)),
+              scalar->pattern, names.lookup(op.getOperand(0)),
               op.getNumOperands() == 2 ? names.lookup(op.getOperand(1)) : "")
        << ";\n";
   }

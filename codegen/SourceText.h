@@ -42,14 +42,16 @@ struct FunctorStyle {
   // Patterns: {0} is the pointer, {1} the width of its rows, {2} the value.
   const char *prologue;
   const char *load;
+  const char *loadVector; ///< Of the one row that stands for all.
   const char *store;
 };
 
-/// The functor `name` of a scalar region: `accumulators` arguments are
-/// parameters, the others are loaded from pointers called `input` and a number,
-/// and the result goes to `out`; all have rows of `width`.
+/// The functor `name` of a scalar region: its first arguments, accumulators,
+/// are parameters, the others are loaded, of `inputs`, from pointers called
+/// `input` and a number, and the result goes to `out`; all have rows of
+/// `width`.
 std::string functorText(llvm::StringRef name, mlir::Region &region,
-                        size_t accumulators, llvm::StringRef input,
+                        mlir::ValueRange inputs, llvm::StringRef input,
                         llvm::StringRef width, const FunctorStyle &style);
 
 } // namespace llamac

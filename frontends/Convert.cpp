@@ -213,6 +213,11 @@ static absl::Status writeModel(const Checkpoint &checkpoint,
                                absl::FunctionRef<absl::Status()> writeWeights,
                                absl::string_view configName,
                                const nlohmann::ordered_json &config) {
+  if (checkpoint.config.features != ModelFeatures{})
+    return unsupportedError(absl::StrCat(
+        checkpoint.path, ": architecture: expected Llama's own, got one with "
+                         "features that the other format is not written "
+                         "with; only Llama's models are converted"));
   LLAMAC_RETURN_IF_ERROR(prepareDirectory(directory));
   LLAMAC_RETURN_IF_ERROR(writeWeights());
   if (options.writeTokenizer)

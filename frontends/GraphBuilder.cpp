@@ -14,8 +14,10 @@
 #include "mlir/IR/Builders.h"
 
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace mlir;
 
@@ -62,15 +64,46 @@ private:
   Value linear(const std::string &name, Value x, int64_t rows, int64_t cols) {
     return op<llama::LinearOp>(name, x, weight(name, {rows, cols}));
   }
+  Value scale(const std::string &name, Value x, double factor) {
+    return factor == 1 ? x : op<llama::ScaleOp>(name, x, f64(factor));
+  }
+  /// x + what a part of a layer makes of it.
+  Value residual(const std::string &name, Value x, Value made) {
+    made = scale(name, made, features.residualScale);
+    return op<llama::AddOp>(name, x, made);
+  }
+  Value ropeTable(LayerAttention::Rotation rotation) {
+    static constexpr const char *names[] = {"rope_table", "local_rope_table",
+                                            "no_rope_table"};
+    const auto which = static_cast<size_t>(rotation);
+    if (!ropes[which])
+      ropes[which] = op<llama::RopeTableOp>(
+          names[which], positions,
+          ArrayRef<double>(ropeFrequencies(config, rotation)));
+    return ropes[which];
+  }
+  Value mask(int64_t window) {
+    Value &mask = masks[window];
+    if (!mask)
+      mask = op<llama::CausalMaskOp>(
+          "causal_mask", positions, sequences, index.getKeyPositions(),
+          index.getKeySequences(),
+          window ? builder.getI64IntegerAttr(window) : IntegerAttr());
+    return mask;
+  }
 
   OpBuilder builder;
   const ModelConfig &config;
+  const ModelFeatures &features = config.features;
   const WeightTypeFn &weightType;
 
   // The arguments of @step; every append replaces `kv`.
   Value tokens, positions, sequences, logitsRows, kv;
-  // Shared by all layers.
-  Value rope, mask;
+  // Shared by the layers that are alike: the angles of RoPE, by rotation, the
+  // keys of the step, and the masks, by window.
+  Value ropes[3];
+  llama::CacheIndexOp index;
+  std::map<int64_t, Value> masks;
 };
 
 } // namespace
@@ -80,22 +113,24 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
   startFunction(*module);
 
   Value table = weight("tok_embeddings", {config.vocabSize, config.dim});
-  rope = op<llama::RopeTableOp>("rope_table", positions,
-                                ArrayRef<double>(ropeFrequencies(config)));
-  auto index = op<llama::CacheIndexOp>("cache_index", kv, positions, sequences);
-  mask =
-      op<llama::CausalMaskOp>("causal_mask", positions, sequences,
-                              index.getKeyPositions(), index.getKeySequences());
+  ropeTable(features.layer(0).rotation);
+  index = op<llama::CacheIndexOp>("cache_index", kv, positions, sequences);
+  mask(features.layer(0).window);
 
   Value x = op<llama::EmbeddingOp>("tok_embeddings", tokens, table);
+  x = scale("tok_embeddings", x, features.embeddingScale);
   for (int64_t i = 0; i < config.numLayers; ++i) {
     std::string layer = "layers." + std::to_string(i) + ".";
-    Value y = norm(layer + "attention_norm", x);
+    Value y = features.preNorms ? norm(layer + "attention_norm", x) : x;
     Value o = attention(layer + "attention.", i, y);
-    x = op<llama::AddOp>(layer + "attention.residual", x, o);
-    Value z = norm(layer + "ffn_norm", x);
+    if (features.postNorms)
+      o = norm(layer + "attention_post_norm", o);
+    x = residual(layer + "attention.residual", x, o);
+    Value z = features.preNorms ? norm(layer + "ffn_norm", x) : x;
     Value f = feedForward(layer + "feed_forward.", z);
-    x = op<llama::AddOp>(layer + "feed_forward.residual", x, f);
+    if (features.postNorms)
+      f = norm(layer + "ffn_post_norm", f);
+    x = residual(layer + "feed_forward.residual", x, f);
   }
 
   x = norm("norm", x);
@@ -104,6 +139,7 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
                    ? table
                    : weight("output", {config.vocabSize, config.dim});
   Value logits = op<llama::LinearOp>("output", x, head);
+  logits = scale("output", logits, features.logitsScale);
   op<func::ReturnOp>("step", ValueRange{logits, kv});
   return module;
 }
@@ -145,26 +181,46 @@ void StepBuilder::startFunction(ModuleOp module) {
 /// y [N, d] -> attention over the cache, back in [N, d].
 Value StepBuilder::attention(const std::string &scope, int64_t layer, Value y) {
   const int64_t h = config.headSize;
-  auto project = [&](const char *name, int64_t heads) -> Value {
-    Value x = linear(scope + name, y, heads * h, config.dim);
-    return op<llama::SplitHeadsOp>(scope + name, x,
-                                   builder.getI64IntegerAttr(heads));
+  auto project = [&](const std::string &part, int64_t heads) -> Value {
+    const std::string name = scope + "w" + part;
+    Value x = linear(name, y, heads * h, config.dim);
+    if (features.qkvBias) {
+      const std::string bias = scope + "b" + part;
+      x = op<llama::BiasOp>(bias, x, weight(bias, {heads * h}));
+    }
+    if (features.rowNorms && part != "v") {
+      const std::string norm = scope + part + "_norm";
+      x = op<llama::RMSNormOp>(norm, x, weight(norm, {heads * h}),
+                               f64(config.normEps));
+    }
+    return op<llama::SplitHeadsOp>(name, x, builder.getI64IntegerAttr(heads));
   };
-  Value q = project("wq", config.numHeads);
-  Value k = project("wk", config.numKvHeads);
-  Value v = project("wv", config.numKvHeads);
-  q = op<llama::RopeOp>(scope + "rope_q", q, rope);
-  k = op<llama::RopeOp>(scope + "rope_k", k, rope);
+  const LayerAttention form = features.layer(layer);
+  const Value table = ropeTable(form.rotation);
+  auto rotate = [&](const std::string &part, Value x) -> Value {
+    if (features.headNorms) {
+      const std::string name = scope + part + "_norm";
+      x = op<llama::RMSNormOp>(name, x, weight(name, {h}), f64(config.normEps));
+    }
+    return op<llama::RopeOp>(scope + "rope_" + part, x, table);
+  };
+  Value q = project("q", config.numHeads);
+  Value k = project("k", config.numKvHeads);
+  Value v = project("v", config.numKvHeads);
+  q = rotate("q", q);
+  k = rotate("k", k);
 
   kv = op<llama::CacheAppendOp>(scope + "append", kv, k, v, positions,
                                 sequences, builder.getI64IntegerAttr(layer));
   auto cached = op<llama::CacheReadOp>(scope + "read", kv,
                                        builder.getI64IntegerAttr(layer));
 
-  double factor = 1.0 / std::sqrt(static_cast<double>(h));
+  const double factor = features.attentionScale != 0
+                            ? features.attentionScale
+                            : 1.0 / std::sqrt(static_cast<double>(h));
   Value s = op<llama::AttentionScoresOp>(scope + "scores", q, cached.getKeys());
   s = op<llama::ScaleOp>(scope + "scale", s, f64(factor));
-  s = op<llama::AddMaskOp>(scope + "mask", s, mask);
+  s = op<llama::AddMaskOp>(scope + "mask", s, mask(form.window));
   Value p = op<llama::SoftmaxOp>(scope + "softmax", s);
   Value o =
       op<llama::AttentionValuesOp>(scope + "values", p, cached.getValues());
@@ -172,11 +228,14 @@ Value StepBuilder::attention(const std::string &scope, int64_t layer, Value y) {
   return linear(scope + "wo", o, config.dim, config.numHeads * h);
 }
 
-/// y [N, d] -> (silu(y W1^T) * (y W3^T)) W2^T in [N, d].
+/// y [N, d] -> (f(y W1^T) * (y W3^T)) W2^T in [N, d], where f is SiLU or GELU.
 Value StepBuilder::feedForward(const std::string &scope, Value y) {
   Value gate = linear(scope + "w1", y, config.ffnDim, config.dim);
   Value up = linear(scope + "w3", y, config.ffnDim, config.dim);
-  gate = op<llama::SiluOp>(scope + "silu", gate);
+  if (features.activation == Activation::Silu)
+    gate = op<llama::SiluOp>(scope + "silu", gate);
+  else
+    gate = op<llama::GeluTanhOp>(scope + "gelu", gate);
   Value product = op<llama::MulOp>(scope + "mul", gate, up);
   return linear(scope + "w2", product, config.dim, config.ffnDim);
 }

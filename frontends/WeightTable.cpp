@@ -20,7 +20,7 @@ namespace llamac {
 namespace {
 
 // A size of the configuration that shapes are made of.
-enum class Size { One, Dim, QueryRows, KeyRows, Ffn, Vocab };
+enum class Size { One, Dim, QueryRows, KeyRows, Ffn, Vocab, Head };
 
 struct WeightRow {
   absl::string_view meta;
@@ -28,31 +28,87 @@ struct WeightRow {
   absl::string_view gguf;
   Size rows;
   Size cols;
-  bool isRotary = false;
+  enum Kind { Plain, Rotary, Norm, RotaryNorm } kind = Plain;
+  bool (*isIn)(const ModelFeatures &) = nullptr; ///< Null: in all models.
+  absl::string_view suffix = ".weight";
 };
 
 } // namespace
 
+static bool hasBias(const ModelFeatures &of) { return of.qkvBias; }
+static bool hasHeadNorms(const ModelFeatures &of) { return of.headNorms; }
+static bool hasRowNorms(const ModelFeatures &of) { return of.rowNorms; }
+static bool hasPreNorms(const ModelFeatures &of) { return of.preNorms; }
+static bool hasPostNorms(const ModelFeatures &of) { return of.postNorms; }
+static bool hasOnlyPreNorms(const ModelFeatures &of) { return !of.postNorms; }
+static bool hasBothNorms(const ModelFeatures &of) {
+  return of.preNorms && of.postNorms;
+}
+
 static constexpr WeightRow embeddingRow = {"tok_embeddings",
                                            "model.embed_tokens", "token_embd",
                                            Size::Vocab, Size::Dim};
+// Hugging Face calls the norm behind attention what it calls the one ahead of
+// the feed-forward in models without that.
 static constexpr WeightRow layerRows[] = {
-    {"attention_norm", "input_layernorm", "attn_norm", Size::One, Size::Dim},
+    {"attention_norm", "input_layernorm", "attn_norm", Size::One, Size::Dim,
+     WeightRow::Norm, hasPreNorms},
     {"attention.wq", "self_attn.q_proj", "attn_q", Size::QueryRows, Size::Dim,
-     true},
+     WeightRow::Rotary},
     {"attention.wk", "self_attn.k_proj", "attn_k", Size::KeyRows, Size::Dim,
-     true},
+     WeightRow::Rotary},
     {"attention.wv", "self_attn.v_proj", "attn_v", Size::KeyRows, Size::Dim},
+    {"attention.bq", "self_attn.q_proj", "attn_q", Size::One, Size::QueryRows,
+     WeightRow::Rotary, hasBias, ".bias"},
+    {"attention.bk", "self_attn.k_proj", "attn_k", Size::One, Size::KeyRows,
+     WeightRow::Rotary, hasBias, ".bias"},
+    {"attention.bv", "self_attn.v_proj", "attn_v", Size::One, Size::KeyRows,
+     WeightRow::Plain, hasBias, ".bias"},
+    {"attention.q_norm", "self_attn.q_norm", "attn_q_norm", Size::One,
+     Size::Head, WeightRow::RotaryNorm, hasHeadNorms},
+    {"attention.k_norm", "self_attn.k_norm", "attn_k_norm", Size::One,
+     Size::Head, WeightRow::RotaryNorm, hasHeadNorms},
+    {"attention.q_norm", "self_attn.q_norm", "attn_q_norm", Size::One,
+     Size::QueryRows, WeightRow::RotaryNorm, hasRowNorms},
+    {"attention.k_norm", "self_attn.k_norm", "attn_k_norm", Size::One,
+     Size::KeyRows, WeightRow::RotaryNorm, hasRowNorms},
     {"attention.wo", "self_attn.o_proj", "attn_output", Size::Dim,
      Size::QueryRows},
-    {"ffn_norm", "post_attention_layernorm", "ffn_norm", Size::One, Size::Dim},
+    {"attention_post_norm", "post_attention_layernorm", "post_attention_norm",
+     Size::One, Size::Dim, WeightRow::Norm, hasPostNorms},
+    {"ffn_norm", "post_attention_layernorm", "ffn_norm", Size::One, Size::Dim,
+     WeightRow::Norm, hasOnlyPreNorms},
+    {"ffn_norm", "pre_feedforward_layernorm", "ffn_norm", Size::One, Size::Dim,
+     WeightRow::Norm, hasBothNorms},
     {"feed_forward.w1", "mlp.gate_proj", "ffn_gate", Size::Ffn, Size::Dim},
     {"feed_forward.w3", "mlp.up_proj", "ffn_up", Size::Ffn, Size::Dim},
     {"feed_forward.w2", "mlp.down_proj", "ffn_down", Size::Dim, Size::Ffn},
+    {"ffn_post_norm", "post_feedforward_layernorm", "post_ffw_norm", Size::One,
+     Size::Dim, WeightRow::Norm, hasPostNorms},
 };
 static constexpr WeightRow headRows[] = {
-    {"norm", "model.norm", "output_norm", Size::One, Size::Dim},
+    {"norm", "model.norm", "output_norm", Size::One, Size::Dim,
+     WeightRow::Norm},
     {"output", "lm_head", "output", Size::Vocab, Size::Dim},
+};
+
+namespace {
+
+// Weights of a layer that some families have as one tensor, one behind the
+// other.
+struct FusedRow {
+  absl::string_view huggingFace;
+  absl::string_view gguf;
+  absl::string_view parts[3]; ///< Canonical names.
+};
+
+} // namespace
+
+static constexpr FusedRow fusedRows[] = {
+    {"self_attn.qkv_proj",
+     "attn_qkv",
+     {"attention.wq", "attention.wk", "attention.wv"}},
+    {"mlp.gate_up_proj", "ffn_up", {"feed_forward.w1", "feed_forward.w3"}},
 };
 
 static int64_t sizeOf(const ModelConfig &config, Size size) {
@@ -61,7 +117,8 @@ static int64_t sizeOf(const ModelConfig &config, Size size) {
                            config.numHeads * config.headSize,
                            config.numKvHeads * config.headSize,
                            config.ffnDim,
-                           config.vocabSize};
+                           config.vocabSize,
+                           config.headSize};
   return sizes[static_cast<size_t>(size)];
 }
 
@@ -69,15 +126,20 @@ std::vector<ExpectedWeight> expectedWeights(const ModelConfig &config) {
   std::vector<ExpectedWeight> weights;
   const auto add = [&](const WeightRow &row, absl::string_view meta,
                        absl::string_view huggingFace, absl::string_view gguf) {
+    if (row.isIn && !row.isIn(config.features))
+      return;
     ExpectedWeight weight;
     weight.name = absl::StrCat(meta, row.meta);
-    weight.metaName = absl::StrCat(weight.name, ".weight");
-    weight.hfName = absl::StrCat(huggingFace, row.huggingFace, ".weight");
-    weight.ggufName = absl::StrCat(gguf, row.gguf, ".weight");
+    weight.metaName = absl::StrCat(weight.name, row.suffix);
+    weight.hfName = absl::StrCat(huggingFace, row.huggingFace, row.suffix);
+    weight.ggufName = absl::StrCat(gguf, row.gguf, row.suffix);
     weight.rows = sizeOf(config, row.rows);
     weight.cols = sizeOf(config, row.cols);
     weight.isVector = row.rows == Size::One;
-    weight.isRotary = row.isRotary;
+    weight.isRotary =
+        row.kind == WeightRow::Rotary || row.kind == WeightRow::RotaryNorm;
+    weight.isNorm =
+        row.kind == WeightRow::Norm || row.kind == WeightRow::RotaryNorm;
     weights.push_back(std::move(weight));
   };
   add(embeddingRow, "", "", "");
@@ -192,18 +254,67 @@ static absl::Status addWeight(const ExpectedWeight &expected,
   return weights.add(std::move(source));
 }
 
-absl::Status addWeights(std::vector<TensorSet> &shards,
-                        std::string ExpectedWeight::*name, bool rotaryHalves,
+/// Puts the parts of each fused tensor of `shard` in its place.
+static absl::Status splitFused(TensorSet &shard, const StoredForm &form,
+                               absl::Span<const ExpectedWeight> expected) {
+  absl::flat_hash_map<absl::string_view, const ExpectedWeight *> byName;
+  for (const ExpectedWeight &weight : expected)
+    byName.emplace(weight.name, &weight);
+  const bool isGguf = form.name == &ExpectedWeight::ggufName;
+  for (int64_t layer = 0;; ++layer) {
+    if (!byName.contains(absl::StrCat("layers.", layer, ".attention.wq")))
+      return absl::OkStatus();
+    for (const FusedRow &row : fusedRows) {
+      const std::string name =
+          absl::StrCat(isGguf ? "blk." : "model.layers.", layer, ".",
+                       isGguf ? row.gguf : row.huggingFace, ".weight");
+      std::vector<const ExpectedWeight *> parts;
+      ExpectedWeight whole;
+      for (absl::string_view part : row.parts)
+        if (!part.empty()) {
+          parts.push_back(byName.at(absl::StrCat("layers.", layer, ".", part)));
+          whole.rows += parts.back()->rows;
+          whole.cols = parts.back()->cols;
+        }
+      LLAMAC_ASSIGN_OR_RETURN(const TensorParts found,
+                              findParts({&shard, 1}, name, whole));
+      const FoundTensor tensor = *found[0];
+      if (tensor.shape != std::vector{static_cast<uint64_t>(whole.rows),
+                                      static_cast<uint64_t>(whole.cols)})
+        return wrongShape(tensor, whole);
+      shard.tensors.erase(name);
+      const uint64_t rowBytes = tensor.size / tensor.shape[0];
+      uint64_t offset = tensor.offset;
+      for (const ExpectedWeight *part : parts) {
+        FoundTensor slice = tensor;
+        slice.shape[0] = static_cast<uint64_t>(part->rows);
+        slice.offset = offset;
+        slice.size = slice.shape[0] * rowBytes;
+        offset += slice.size;
+        shard.tensors.emplace(part->*form.name, std::move(slice));
+      }
+    }
+  }
+}
+
+absl::Status addWeights(std::vector<TensorSet> &shards, const StoredForm &form,
                         Checkpoint &checkpoint) {
   const ModelConfig &config = checkpoint.config;
-  for (const ExpectedWeight &expected : expectedWeights(config)) {
+  std::string ExpectedWeight::*const name = form.name;
+  const std::vector<ExpectedWeight> weights = expectedWeights(config);
+  if (form.fused)
+    for (TensorSet &shard : shards)
+      LLAMAC_RETURN_IF_ERROR(splitFused(shard, form, weights));
+  for (const ExpectedWeight &expected : weights) {
     if (expected.name != "output" || !config.tiedEmbeddings) {
       LLAMAC_ASSIGN_OR_RETURN(const TensorParts parts,
                               findParts(shards, expected.*name, expected));
       WeightSource source;
       source.tensor = expected.*name;
-      if (rotaryHalves && expected.isRotary)
+      if (form.rotaryHalves && expected.isRotary)
         source.rotaryHalves = config.headSize;
+      if (form.shiftedNorms && expected.isNorm)
+        source.addend = 1;
       LLAMAC_RETURN_IF_ERROR(
           addWeight(expected, parts, std::move(source), checkpoint.weights));
     }
@@ -216,8 +327,8 @@ absl::Status addWeights(std::vector<TensorSet> &shards,
       return unsupportedError(
           malformed(tensor.file, tensor.offset, tensor.name,
                     absl::EndsWith(tensor.name, ".bias")
-                        ? "a Llama model without biases"
-                        : "only the tensors of a Llama model",
+                        ? "a model of this architecture without biases"
+                        : "only the tensors of a model of this architecture",
                     shapeText(tensor.shape))
               .message());
   return absl::OkStatus();

@@ -37,7 +37,8 @@ struct ExpectedWeight {
   int64_t rows = 0; ///< 1 for a vector.
   int64_t cols = 0;
   bool isVector = false;
-  bool isRotary = false; ///< wq and wk: rows come in rotary pairs.
+  bool isRotary = false; ///< Rows, or elements of a vector, are rotary pairs.
+  bool isNorm = false;   ///< The gain of a norm.
 };
 
 /// All weights of a model with `config`, in the order of the mathematics; with
@@ -75,14 +76,22 @@ absl::StatusOr<TensorParts> findParts(absl::Span<const TensorSet> shards,
                                       absl::string_view name,
                                       const ExpectedWeight &expected);
 
+/// How a checkpoint has its weights.
+struct StoredForm {
+  std::string ExpectedWeight::*name;
+  bool rotaryHalves = false; ///< Rotary pairs are (i, i + h/2) of a head.
+  /// wq, wk and wv are one tensor, and so are w1 and w3.
+  bool fused = false;
+  bool shiftedNorms = false; ///< Gains of norms are stored less 1.
+};
+
 /// Makes the weights of `checkpoint`, whose configuration is known, out of
-/// `shards`, which call each by `name`; no "output" when the embeddings are
+/// `shards`, which have them in `form`; no "output" when the embeddings are
 /// tied. What parts of a matrix split follows from their shapes. Errors: a
 /// weight that is missing, has another shape or differs in type between shards;
 /// unsupported, a tensor of no known meaning, without which the results could
 /// be wrong.
-absl::Status addWeights(std::vector<TensorSet> &shards,
-                        std::string ExpectedWeight::*name, bool rotaryHalves,
+absl::Status addWeights(std::vector<TensorSet> &shards, const StoredForm &form,
                         Checkpoint &checkpoint);
 
 } // namespace llamac

@@ -35,6 +35,7 @@ static constexpr FunctorStyle functorStyle = {
     ", int lanes",
     "const long at = row * {1} + column;\n",
     "load16({0} + at, lanes)",
+    "load16({0} + column, lanes)",
     "store16({0} + at, {2}, lanes)"};
 
 //===----------------------------------------------------------------------===//
@@ -122,7 +123,8 @@ static cpu::QkvConfig configOf(kernel::QkvOp op,
   return {.query = matmulConfig(op.getQueryWeight(), 1, attr),
           .key = matmulConfig(op.getKeyWeight(), 1, attr),
           .value = matmulConfig(op.getValueWeight(), 1, attr),
-          .kv = kvConfig(cast<llama::KVType>(op.getKv().getType()), options)};
+          .kv = kvConfig(cast<llama::KVType>(op.getKv().getType()), options),
+          .biased = !op.getBiases().empty()};
 }
 
 /// Of one product, or of query, key and value.
@@ -184,7 +186,7 @@ static CpuKernelText matmulText(Operation *operation,
       "constexpr MatmulConfig config" +
           matmulConfigText(op.getWeights()[0], configOf(op, options), family) +
           ";\n" +
-          functorText("Epilogue", op.getEpilogue(), weights, "extra",
+          functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
                       "config.outputs", functorStyle),
       llvm::formatv("{0}<config>(*launch, {1}, {{{2}}, Epilogue{{{3}});",
                     kernel::stringifyMatmulFamily(family),
@@ -203,7 +205,8 @@ static cpu::AttentionConfig attentionConfig(Op op,
   const AttentionShape shape = attentionShapeOf(op);
   cpu::AttentionConfig config{.kv = kvConfig(shape.kv, options),
                               .heads = shape.heads,
-                              .scale = shape.scale};
+                              .scale = shape.scale,
+                              .window = shape.window};
   config.vectors = tileOf(op.getConfigAttr(), "vectors", config.vectors);
   return config;
 }
@@ -220,6 +223,8 @@ static std::string attentionConfigText(Op op, const CpuTargetOptions &options) {
   std::string text =
       llvm::formatv("AttentionConfig{{.kv = {0}, .heads = {1}, .scale = {2}f",
                     kvText(config.kv), config.heads, literal(config.scale));
+  if (config.window)
+    text += llvm::formatv(", .window = {0}", config.window);
   if (config.vectors != cpu::AttentionConfig{}.vectors)
     text += llvm::formatv(", .vectors = {0}", config.vectors);
   return text + "}";
@@ -278,20 +283,25 @@ static CpuKernelText qkvText(Operation *operation,
   auto op = cast<kernel::QkvOp>(operation);
   const cpu::QkvConfig config = configOf(op, options);
   const kernel::MatmulFamily family = op.getConfigAttr().getFamily();
-  const size_t table = op.getNormWeight() ? 5 : 4;
+  const size_t firstBias = op.getNormWeight() ? 5 : 4;
+  const size_t table = firstBias + op.getBiases().size();
+  std::string biases;
+  if (!op.getBiases().empty())
+    biases = llvm::formatv(", .biases = {{{0}, {1}, {2}}", floats(firstBias),
+                           floats(firstBias + 1), floats(firstBias + 2));
   return {llvm::formatv(
               "constexpr QkvConfig config{{.query = {0}, .key = {1}, .value = "
-              "{2}, .kv = {3}};\n",
+              "{2}, .kv = {3}{4}};\n",
               matmulConfigText(op.getQueryWeight(), config.query, family),
               matmulConfigText(op.getKeyWeight(), config.key, family),
               matmulConfigText(op.getValueWeight(), config.value, family),
-              kvText(config.kv)),
+              kvText(config.kv), config.biased ? ", .biased = true" : ""),
           llvm::formatv(
               "{0}<config>(*launch, {1}, QkvArgs{{.query = {2}, .key = {3}, "
-              ".value = {4}, .to = {5}, .out = {6}});",
+              ".value = {4}, .to = {5}, .out = {6}{7}});",
               family == kernel::MatmulFamily::Gemv ? "qkvGemv" : "qkvGemm",
               rowsText(op, 4), bytes(1), bytes(2), bytes(3), appendText(table),
-              floats(table + 5))};
+              floats(table + 5), biases)};
 }
 
 static cpu::LaunchShape ropeTableShape(Operation *, const CpuTargetOptions &) {
@@ -333,8 +343,9 @@ static CpuKernelText embedText(Operation *operation, const CpuTargetOptions &) {
 static CpuKernelText rmsNormText(Operation *operation,
                                  const CpuTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
-  return {"", llvm::formatv("rmsNorm<{0}>(*launch, {1}, {2}, {3}f, {4});",
-                            widthOf(op.getInput()), floats(0), floats(1),
+  return {"", llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5});",
+                            widthOf(op.getInput()), widthOf(op.getWeight()),
+                            floats(0), floats(1),
                             literal(op.getEps().convertToDouble()), floats(2))};
 }
 
@@ -357,7 +368,7 @@ static CpuKernelText pointwiseText(Operation *operation,
   std::vector<std::string> pointers;
   for (size_t i = 0; i <= op.getInputs().size(); ++i)
     pointers.push_back(floats(i));
-  return {functorText("Function", op.getBody(), 0, "input",
+  return {functorText("Function", op.getBody(), op.getInputs(), "input",
                       std::to_string(width), functorStyle),
           llvm::formatv("pointwise<{0}>(*launch, Function{{{1}});", width,
                         llvm::join(pointers, ", "))};

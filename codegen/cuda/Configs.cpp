@@ -253,6 +253,7 @@ cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
   const AttentionShape shape = attentionShapeOf(op);
   cuda::AttentionConfig config =
       attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
+  config.window = static_cast<int>(shape.window);
   // Two tiles of small heads are fewer bytes than memory delivers within its
   // latency; as many blocks as split attention has fit beside them.
   if (options.gpu.tier == KernelTier::Sm90 && config.kv.headSize <= 64)

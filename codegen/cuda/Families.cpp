@@ -36,6 +36,7 @@ static constexpr FunctorStyle functorStyle = {
     "",
     "",
     "loadPair<{1}>({0}, row, column)",
+    "loadPair<{1}>({0}, 0, column)",
     "storePair<{1}>({0}, row, column, {2})"};
 
 //===----------------------------------------------------------------------===//
@@ -230,10 +231,24 @@ static CudaKernelText matmulText(Operation *operation,
                         llvm::join(weights, ", "), epilogue);
     });
   }
-  text.parts += functorText("Epilogue", op.getEpilogue(), count, "extra",
-                            outputs, functorStyle);
+  text.parts += functorText("Epilogue", op.getEpilogue(), op.getExtras(),
+                            "extra", outputs, functorStyle);
   return text;
 }
+
+/// Where keys and values go, behind what makes them.
+static void addAppendParameters(CudaKernelText &text) {
+  llvm::append_range(text.parameters,
+                     ArrayRef<Parameter>{{floats, "cosSin"},
+                                         {"void *", "pool"},
+                                         {numbers, "positions"},
+                                         {numbers, "sequences"},
+                                         {numbers, "pageTable"},
+                                         {results, "rotated"}});
+}
+static constexpr const char *appendText =
+    "{.cosSin = cosSin, .pool = pool, .pageTable = pageTable, .positions = "
+    "positions, .sequences = sequences}";
 
 static CudaKernelText qkvText(Operation *operation,
                               const CudaTargetOptions &options) {
@@ -247,23 +262,20 @@ static CudaKernelText qkvText(Operation *operation,
                      {packed, "value", /*isWeight=*/true}};
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain", /*isWeight=*/true});
-  llvm::append_range(text.parameters,
-                     ArrayRef<Parameter>{{floats, "cosSin"},
-                                         {"void *", "pool"},
-                                         {numbers, "positions"},
-                                         {numbers, "sequences"},
-                                         {numbers, "pageTable"},
-                                         {results, "rotated"}});
-  const StringRef to = "{.cosSin = cosSin, .pool = pool, .pageTable = "
-                       "pageTable, .positions = positions, .sequences = "
-                       "sequences}";
+  const bool isBiased = !op.getBiases().empty();
+  if (isBiased)
+    for (const char *name : {"queryBias", "keyBias", "valueBias"})
+      text.parameters.push_back({floats, name, /*isWeight=*/true});
+  const StringRef biases =
+      isBiased ? ", .biases = {queryBias, keyBias, valueBias}" : "";
+  addAppendParameters(text);
   const std::string rows = rowsText(op);
   if (streams(op, options) || isWgmma(op)) {
     text.parts = "constexpr KvConfig kv" + kv + ";\n";
     setPrologue(text, op, options, {"query", "key", "value"}, rows,
-                llvm::formatv("QkvEpilogue<kv, config.parts[0]>{{.part = "
-                              "QkvPart::Query, .to = {0}, .out = rotated}",
-                              to)
+                llvm::formatv("QkvEpilogue<kv, config.parts[0]{0}>{{.part = "
+                              "QkvPart::Query, .to = {1}, .out = rotated{2}}",
+                              isBiased ? ", true" : "", appendText, biases)
                     .str());
     return text;
   }
@@ -273,14 +285,37 @@ static CudaKernelText qkvText(Operation *operation,
     };
     text.parts = llvm::formatv(
         "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
-        "{3}, .kv = {4}};\n",
+        "{3}, .kv = {4}{5}};\n",
         type, product(op.getQueryWeight()), product(op.getKeyWeight()),
-        product(op.getValueWeight()), kv);
+        product(op.getValueWeight()), kv, isBiased ? ", .biased = true" : "");
   });
   text.body = llvm::formatv(
       "qkv<config>(rows, {0}, QkvArgs{{.query = query, .key = key, .value = "
-      "value, .to = {1}, .out = rotated});",
-      rows, to);
+      "value, .to = {1}, .out = rotated{2}});",
+      rows, appendText, biases);
+  return text;
+}
+
+static cuda::LaunchShape ropeAppendShape(Operation *operation,
+                                         const CudaTargetOptions &) {
+  auto op = cast<kernel::RopeAppendOp>(operation);
+  return cuda::pointwiseShape(widthOf(op.getQuery()) +
+                              2 * widthOf(op.getKey()));
+}
+
+static CudaKernelText ropeAppendText(Operation *operation,
+                                     const CudaTargetOptions &options) {
+  auto op = cast<kernel::RopeAppendOp>(operation);
+  CudaKernelText text;
+  text.parts =
+      "constexpr KvConfig kv" +
+      textOf(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)) +
+      ";\n";
+  text.parameters = {{floats, "query"}, {floats, "key"}, {floats, "value"}};
+  addAppendParameters(text);
+  text.body =
+      llvm::formatv("ropeAppend<kv, {0}>(query, key, value, {1}, rotated);",
+                    widthOf(op.getQuery()), appendText);
   return text;
 }
 
@@ -325,9 +360,11 @@ static CudaKernelText attentionText(Operation *operation,
   }
   text.parts = llvm::formatv(
       "constexpr AttentionConfig config{{.kv = {0}, .heads = {1}, .scale = "
-      "{2}f, .splits = {3}, .minSplitTokens = {4}, .stages = {5}};\n",
-      textOf(config.kv), config.heads, literal(config.scale), config.splits,
-      config.minSplitTokens, config.stages);
+      "{2}f{3}, .splits = {4}, .minSplitTokens = {5}, .stages = {6}};\n",
+      textOf(config.kv), config.heads, literal(config.scale),
+      config.window ? llvm::formatv(", .window = {0}", config.window).str()
+                    : "",
+      config.splits, config.minSplitTokens, config.stages);
   text.parameters = {{floats, "query"},
                      {packed, "pool"},
                      {numbers, "positions"},
@@ -423,13 +460,19 @@ static CudaKernelText embedText(Operation *operation,
   return text;
 }
 
+static cuda::LaunchShape rmsNormShape(Operation *operation,
+                                      const CudaTargetOptions &) {
+  auto op = cast<kernel::RmsNormOp>(operation);
+  return cuda::rmsNormShape(widthOf(op.getInput()), widthOf(op.getWeight()));
+}
+
 static CudaKernelText rmsNormText(Operation *operation,
                                   const CudaTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
   CudaKernelText text;
   text.parameters = {{floats, "input"}, {floats, "gain"}, {results, "out"}};
   text.body = llvm::formatv("rmsNorm<{0}>(input, gain, {1}f, out);",
-                            widthOf(op.getInput()),
+                            widthOf(op.getWeight()),
                             literal(op.getEps().convertToDouble()));
   return text;
 }
@@ -466,7 +509,7 @@ static CudaKernelText pointwiseText(Operation *operation,
     args += text.parameters.back().name + ", ";
   }
   text.parameters.push_back({results, "out"});
-  text.parts = functorText("Function", op.getBody(), 0, "input",
+  text.parts = functorText("Function", op.getBody(), op.getInputs(), "input",
                            std::to_string(width), functorStyle);
   text.body = llvm::formatv("pointwise<{0}>(Function{{{1}out});", width, args);
   return text;
@@ -507,7 +550,9 @@ ArrayRef<CudaFamily> cudaFamilies() {
        productShape, qkvText},
       {"qkv_wgmma", "gemm_sm90a.cuh", isProduct<QkvOp, MatmulFamily::Wgmma>,
        productShape, qkvText, wgmmaMaps},
-      {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rowwise, rmsNormText},
+      {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rmsNormShape, rmsNormText},
+      {"rope_append", "kvcache.cuh", isOp<RopeAppendOp>, ropeAppendShape,
+       ropeAppendText},
       {"rope_table", "rowwise.cuh", isOp<RopeTableOp>,
        fixedShape<cuda::ropeTableShape>, ropeTableText},
       {"sample", "sampling.cuh", isSample, sampleShape, sampleText},

@@ -40,22 +40,30 @@ struct AttentionArgs {
   float *out;
 };
 
-/// The rows of a block that are of one sequence, and how many keys they see.
+/// The rows of a block that are of one sequence, and the keys that they see:
+/// `from` to `keys` - 1.
 struct SequenceRun {
   int begin;
   int end;
   int sequence;
   int keys;
+  int from;
+
+  /// The first key of the first tile.
+  LLAMAC_DEVICE int firstTile() const { return from / keyTile * keyTile; }
 };
 
-template <class Body>
+template <AttentionConfig config, class Body>
 LLAMAC_DEVICE void forEachRun(const AttentionArgs &args, int firstRow,
                               int endRow, const Body &body) {
   for (int row = firstRow; row < endRow;) {
-    SequenceRun run{row, row, args.sequences[row], 0};
+    SequenceRun run{row, row, args.sequences[row], 0,
+                    firstKey(config, args.positions[row])};
     for (; run.end < endRow && args.sequences[run.end] == run.sequence;
-         ++run.end)
+         ++run.end) {
       run.keys = maxOf(run.keys, args.positions[run.end] + 1);
+      run.from = minOf(run.from, firstKey(config, args.positions[run.end]));
+    }
     body(run);
     row = run.end;
   }
@@ -85,7 +93,7 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
             index % group) *
            head;
   };
-  forEachRun(args, firstRow, endRow, [&](const SequenceRun &run) {
+  forEachRun<config>(args, firstRow, endRow, [&](const SequenceRun &run) {
     auto inRun = [&](int vector) {
       return rowOf(vector) >= run.begin && rowOf(vector) < run.end;
     };
@@ -94,11 +102,13 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
     warp.loadQueries([&](int vector) {
       return inRun(vector) ? args.q + offsetOf(vector) : nullptr;
     });
-    int seen[2];
+    int from[2], seen[2];
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const int vector = warp.g + 8 * upper;
-      seen[upper] = inRun(vector) ? args.positions[rowOf(vector)] + 1 : 0;
+      const int position = inRun(vector) ? args.positions[rowOf(vector)] : -1;
+      from[upper] = firstKey(config, position) - run.firstTile();
+      seen[upper] = position + 1 - run.firstTile();
     }
     KeyLoader<config> loader{
         {static_cast<uint16_t *>(const_cast<void *>(args.pool)),
@@ -106,12 +116,14 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
         stages,
         kvHead,
         run.sequence,
-        0,
-        run.keys};
+        run.firstTile(),
+        run.keys,
+        run.from};
     loader.forEachTile([&](int tile) {
-      warp.template take<keyTile>(
-          loader.keys(tile), loader.values(tile),
-          {seen[0] - tile * keyTile, seen[1] - tile * keyTile});
+      const int first = tile * keyTile;
+      warp.template take<keyTile>(loader.keys(tile), loader.values(tile),
+                                  {from[0] - first, from[1] - first},
+                                  {seen[0] - first, seen[1] - first});
     });
     warp.finish();
 #pragma unroll
@@ -177,11 +189,13 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
   const int heads = minOf(group - headTile * warpVectors, warpVectors);
 
   const int tokens = args.positions[row] + 1;
-  const int share = splitTokens(config, tokens);
-  const int splits = ceilDiv(tokens, share);
+  const int from = firstKey(config, args.positions[row]);
+  const int firstTile = from / keyTile * keyTile;
+  const int share = splitTokens(config, tokens - firstTile);
+  const int splits = ceilDiv(tokens - firstTile, share);
   if (split >= splits)
     return;
-  const int begin = split * share;
+  const int begin = firstTile + split * share;
   const int end = minOf(begin + share, tokens);
 
   FlashWarp<config> warp;
@@ -196,13 +210,15 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
       kvHead,
       args.sequences[row],
       begin,
-      end};
+      end,
+      from};
   const int own = warpIndex() * warpKeys;
   loader.forEachTile([&](int tile) {
-    const int seen = end - begin - tile * keyTile - own;
+    const int first = begin + tile * keyTile + own;
     warp.template take<warpKeys>(loader.keys(tile) + own * loader.stride,
                                  loader.values(tile) + own * loader.stride,
-                                 {seen, seen});
+                                 {from - first, from - first},
+                                 {end - first, end - first});
   });
   warp.finish();
 

@@ -55,7 +55,7 @@ template <AttentionConfig config> struct WgmmaKeyLoader {
   RingPlace<wgmmaAttentionStages> place = {};
 
   LLAMAC_DEVICE void load(int kvHead, const SequenceRun &run) {
-    for (int first = 0; first < run.keys; first += keyTile) {
+    for (int first = run.firstTile(); first < run.keys; first += keyTile) {
       const int page =
           pageTable[run.sequence * kv.pagesPerSequence + first / kv.pageTokens];
       // Rows of the pool as a matrix: tokens of K, then of V, by kv head.
@@ -104,13 +104,13 @@ template <AttentionConfig config> struct WgmmaAttention {
            head;
   }
 
-  /// Zeroes the tokens of a stage from `count` on, keys and values.
-  LLAMAC_DEVICE void clear(unsigned char *stage, int count) const {
-    const int words = (keyTile - count) * 8;
+  /// Zeroes the tokens of a stage from `begin` to `end` - 1, keys and values.
+  LLAMAC_DEVICE void clear(unsigned char *stage, int begin, int end) const {
+    const int words = (end - begin) * 8;
 #pragma unroll
     for (int box = 0; box < 2 * boxes; ++box)
       for (int i = threadIdx.x - 128; i < words; i += 256)
-        vectorAt<Words4>(stage + box * boxBytes + count * 128 + 16 * i) =
+        vectorAt<Words4>(stage + box * boxBytes + begin * 128 + 16 * i) =
             Words4{};
     fenceProxyAsync();
     barrierSync(1, 256);
@@ -139,19 +139,23 @@ template <AttentionConfig config> struct WgmmaAttention {
     };
     warp.loadQueries(
         [&](int i) { return inRun(i) ? args.q + offsetOf(i) : nullptr; });
-    int seen[2];
+    int from[2], seen[2];
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const int i = warp.g + 8 * upper;
-      seen[upper] = inRun(i) ? args.positions[rowOf(i)] + 1 : 0;
+      const int position = inRun(i) ? args.positions[rowOf(i)] : -1;
+      from[upper] = firstKey(config, position);
+      seen[upper] = position + 1;
     }
     auto &sums = reinterpret_cast<float(&)[head / 2]>(warp.sums);
-    for (int first = 0; first < run.keys; first += keyTile) {
+    for (int first = run.firstTile(); first < run.keys; first += keyTile) {
       unsigned char *stage =
           stages + place.stage * wgmmaAttentionStageBytes(config);
       mbarrierWait(&full[place.stage], place.phase);
       if (run.keys - first < keyTile)
-        clear(stage, run.keys - first);
+        clear(stage, run.keys - first, keyTile);
+      if (config.window != 0 && first < run.from)
+        clear(stage, 0, run.from - first);
       float scores[keyTile / 8][4] = {};
       wgmmaFence();
 #pragma unroll
@@ -161,7 +165,8 @@ template <AttentionConfig config> struct WgmmaAttention {
             keysAt(stage, k), true);
       wgmmaCommit();
       wgmmaWait<0>();
-      warp.updateMaximum(scores, {seen[0] - first, seen[1] - first});
+      warp.updateMaximum(scores, {from[0] - first, from[1] - first},
+                         {seen[0] - first, seen[1] - first});
       uint32_t weights[keyTile / 16][4];
 #pragma unroll
       for (int k = 0; k < keyTile / 16; ++k)
@@ -217,14 +222,15 @@ LLAMAC_DEVICE void attentionWgmma(int rows, const TensorMap &pool,
     registersGive<40>();
     if (threadIdx.x == 0) {
       WgmmaKeyLoader<config> loader{pool, args.pageTable, stages, full, empty};
-      forEachRun(args, firstRow, endRow,
-                 [&](const SequenceRun &run) { loader.load(kvHead, run); });
+      forEachRun<config>(args, firstRow, endRow, [&](const SequenceRun &run) {
+        loader.load(kvHead, run);
+      });
     }
   } else {
     registersTake<232>();
     WgmmaAttention<config> math{args, stages, full, empty, kvHead, firstRow};
-    forEachRun(args, firstRow, endRow,
-               [&](const SequenceRun &run) { math.attend(run); });
+    forEachRun<config>(args, firstRow, endRow,
+                       [&](const SequenceRun &run) { math.attend(run); });
   }
 }
 

@@ -538,6 +538,7 @@ struct AttentionConfig {
   KvConfig kv;
   long heads;
   float scale;
+  int window = 0;  ///< Keys that a row sees, its own included; 0: all.
   int splits = 16; ///< Split attention: blocks that share a row's keys.
   int minSplitTokens = 128; ///< The fewest keys that are worth a block.
   int stages = 2;           ///< Tiles of keys and values in shared memory.
@@ -635,6 +636,13 @@ attentionSplitShape(const AttentionConfig &config) {
   return shape;
 }
 
+/// The first key that the row at `position` sees.
+LLAMAC_CONSTEXPR int firstKey(const AttentionConfig &config, int position) {
+  return config.window && position >= config.window
+             ? position + 1 - config.window
+             : 0;
+}
+
 /// Keys of one split of a row with `tokens` keys: equal shares, in whole tiles.
 LLAMAC_CONSTEXPR int splitTokens(const AttentionConfig &config, int tokens) {
   const int share = (tokens + config.splits - 1) / config.splits;
@@ -651,6 +659,7 @@ template <class Product> struct QkvConfig {
   Product key;
   Product value;
   KvConfig kv;
+  bool biased = false;
 };
 
 /// The blocks of the query, then the key's, then the value's.
@@ -666,6 +675,11 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const QkvConfig<Product> &config) {
 
 constexpr int rowThreads = 256;
 LLAMAC_CONSTEXPR LaunchShape rowwiseShape() { return {1, 1, rowThreads}; }
+
+/// Each part of `size` of a row of `width` has a block.
+LLAMAC_CONSTEXPR LaunchShape rmsNormShape(long width, long size) {
+  return {width / size, 1, rowThreads};
+}
 
 struct EmbedConfig {
   WeightFormat format;

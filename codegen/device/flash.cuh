@@ -66,10 +66,12 @@ template <AttentionConfig config> struct FlashWarp {
   }
 
   /// Takes `count` keys, a multiple of 16, and their values, rows of `stride`
-  /// bytes in shared memory. Row g + 8 * upper sees the first limit[upper].
+  /// bytes in shared memory. Row g + 8 * upper sees those from from[upper] on
+  /// before limit[upper].
   template <int count>
   LLAMAC_DEVICE void take(const unsigned char *keys,
-                          const unsigned char *values, const int (&limit)[2]) {
+                          const unsigned char *values, const int (&from)[2],
+                          const int (&limit)[2]) {
     float scores[count / 8][4] = {};
     const int lane = laneIndex();
 #pragma unroll
@@ -92,7 +94,7 @@ template <AttentionConfig config> struct FlashWarp {
         mmaKv<kv.format>(scores[n], q[head / 16], {b[0], 0});
         mmaKv<kv.format>(scores[n + 1], q[head / 16], {b[1], 0});
       }
-    updateMaximum(scores, limit);
+    updateMaximum(scores, from, limit);
 
     // The scores' fragments, as weights, are the left operand of the second
     // product just as they are.
@@ -128,6 +130,7 @@ template <AttentionConfig config> struct FlashWarp {
   /// summed under the old one.
   template <int tiles>
   LLAMAC_DEVICE void updateMaximum(float (&scores)[tiles][4],
+                                   const int (&from)[2],
                                    const int (&limit)[2]) {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
@@ -137,7 +140,8 @@ template <AttentionConfig config> struct FlashWarp {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float &score = scores[n][2 * upper + i];
-          if (8 * n + 2 * t + i >= limit[upper])
+          const int key = 8 * n + 2 * t + i;
+          if (key >= limit[upper] || (config.window != 0 && key < from[upper]))
             score = minusInfinity;
           largest = score > largest ? score : largest;
         }
@@ -190,6 +194,7 @@ template <AttentionConfig config> struct KeyLoader {
   int kvHead;
   int sequence;
   int begin, end; ///< Keys that are needed; `begin` is a multiple of keyTile.
+  int firstSeen = 0; ///< The first that is.
 
   LLAMAC_DEVICE int tiles() const { return ceilDiv(end - begin, keyTile); }
   LLAMAC_DEVICE unsigned char *keys(int tile) const {
@@ -200,7 +205,8 @@ template <AttentionConfig config> struct KeyLoader {
   }
 
   /// Starts the copies of a tile; they are one group, empty past the end.
-  /// Tokens at and after `end` are zero: the cache is uninitialised there.
+  /// Tokens at and after `end` are zero: the cache is uninitialised there. So
+  /// are those ahead of `firstSeen`, which may be NaN.
   LLAMAC_DEVICE void start(int tile) {
     constexpr int parts = config.kv.headSize / 8;
     const int first = begin + tile * keyTile;
@@ -209,7 +215,8 @@ template <AttentionConfig config> struct KeyLoader {
 #pragma unroll 4
       for (int i = threadIdx.x; i < keyTile * parts; i += attentionWarps * 32) {
         const int token = i / parts, part = i % parts;
-        const uint32_t valid = first + token < end ? 16 : 0;
+        const bool isAhead = config.window != 0 && first + token < firstSeen;
+        const uint32_t valid = first + token < end && !isAhead ? 16 : 0;
         const uint16_t *key =
             from + (valid ? token * config.kv.headSize + part * 8 : 0);
         const int at = token * stride + part * 16;

@@ -72,15 +72,19 @@ LLAMAC_DEVICE F32x2 rotated(F32x2 pair, F32x2 cosSin) {
 /// epilogue, so that products of one format share their code.
 enum class QkvPart { Query, Key, Value };
 
-/// Takes the query, key and value of a layer: the rotated query goes to `out`,
-/// rows of `width`; the rotated key and the value go to their page.
-template <KvConfig kv, long width> struct QkvEpilogue {
+/// Takes the query, key and value of a layer, adds their biases if they have
+/// some: the rotated query goes to `out`, rows of `width`; the rotated key and
+/// the value go to their page.
+template <KvConfig kv, long width, bool biased = false> struct QkvEpilogue {
   QkvPart part;
   AppendArgs to;
   float *out;
+  const float *biases[3] = {};
 
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
     const long d = column % kv.headSize;
+    if constexpr (biased)
+      acc = acc + load2(biases[static_cast<int>(part)] + column);
     if (part != QkvPart::Value)
       acc = rotated(acc, load2(to.cosSin + row * kv.headSize + d));
     if (part == QkvPart::Query) {
@@ -94,6 +98,30 @@ template <KvConfig kv, long width> struct QkvEpilogue {
     *reinterpret_cast<uint32_t *>(at) = packKv<kv.format>(acc.x, acc.y);
   }
 };
+
+/// The same of query [rows][width], key and value [rows][kvHeads * headSize] in
+/// memory. A launch of pointwiseShape() of all three.
+template <KvConfig kv, long width>
+LLAMAC_DEVICE void ropeAppend(const float *query, const float *key,
+                              const float *value, const AppendArgs &to,
+                              float *out) {
+  constexpr long kvWidth = kv.kvHeads * kv.headSize;
+  const long row = blockIdx.y;
+  long column = 2 * (blockIdx.x * long(rowThreads) + threadIdx.x);
+  QkvEpilogue<kv, width> epilogue{QkvPart::Query, to, out};
+  const float *from = query + row * width;
+  if (column >= width) {
+    column -= width;
+    const bool isValue = column >= kvWidth;
+    if (isValue)
+      column -= kvWidth;
+    if (column >= kvWidth)
+      return;
+    epilogue.part = isValue ? QkvPart::Value : QkvPart::Key;
+    from = (isValue ? value : key) + row * kvWidth;
+  }
+  epilogue(row, column, load2(from + column));
+}
 
 } // namespace llamac::cuda
 

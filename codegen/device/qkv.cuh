@@ -29,12 +29,13 @@ struct QkvArgs {
   const void *value;
   AppendArgs to;
   float *out; ///< The rotated query, f32 [rows][heads * headSize].
+  const float *biases[3] = {}; ///< Of the three, where the config has them.
 };
 
 /// The parts of a stream of all three are the query, the key and the value.
-template <KvConfig kv, long width>
-LLAMAC_DEVICE QkvEpilogue<kv, width>
-epilogueOfPart(QkvEpilogue<kv, width> epilogue, int part) {
+template <KvConfig kv, long width, bool biased>
+LLAMAC_DEVICE QkvEpilogue<kv, width, biased>
+epilogueOfPart(QkvEpilogue<kv, width, biased> epilogue, int part) {
   epilogue.part = part == 0   ? QkvPart::Query
                   : part == 1 ? QkvPart::Key
                               : QkvPart::Value;
@@ -49,8 +50,11 @@ LLAMAC_DEVICE void qkv(int rows, const Rows &input, const QkvArgs &args) {
   constexpr long queries = launchShape(query).gridSize;
   constexpr long keys = launchShape(key).gridSize;
   const long block = blockIdx.x;
-  QkvEpilogue<config.kv, query.outputs> epilogue{QkvPart::Query, args.to,
-                                                 args.out};
+  QkvEpilogue<config.kv, query.outputs, config.biased> epilogue{
+      QkvPart::Query,
+      args.to,
+      args.out,
+      {args.biases[0], args.biases[1], args.biases[2]}};
   if constexpr (query.format == key.format && key.format == value.format) {
     const bool isKey = block >= queries && block < queries + keys;
     const bool isValue = block >= queries + keys;

@@ -58,14 +58,16 @@ LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out) {
   }
 }
 
-/// out = x / sqrt(mean(x^2) + eps) * gain for every row. A launch of
-/// rowwiseShape().
-template <long width>
+/// out = x / sqrt(mean(x^2) + eps) * gain for every part of `size` of each row.
+/// A launch of rmsNormShape().
+template <long size>
 LLAMAC_DEVICE void rmsNorm(const float *x, const float *gain, float eps,
                            float *out) {
+  constexpr long width = size;
   static_assert(width % 2 == 0);
   const NormRows<width> input{x, gain, eps};
-  const float *from = input.row(blockIdx.y);
+  const long part = blockIdx.y * long(gridDim.x) + blockIdx.x;
+  const float *from = input.row(part);
   float squares = 0;
   for (int column = 2 * threadIdx.x; column < width; column += 2 * rowThreads) {
     const F32x2 value = load2(from + column);
@@ -73,7 +75,7 @@ LLAMAC_DEVICE void rmsNorm(const float *x, const float *gain, float eps,
   }
   const F32x2 scale = splat(input.scale(totalOfBlock(squares)));
   for (int column = 2 * threadIdx.x; column < width; column += 2 * rowThreads)
-    store2(out + blockIdx.y * width + column,
+    store2(out + part * width + column,
            load2(from + column) * scale * load2(gain + column));
 }
 

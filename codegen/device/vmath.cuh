@@ -76,6 +76,14 @@ LLAMAC_DEVICE float silu(float x) {
 }
 LLAMAC_DEVICE F32x2 silu(F32x2 v) { return {silu(v.x), silu(v.y)}; }
 
+/// x / 2 * (1 + tanh(u)) = x / (1 + e^-2u), u = sqrt(2 / pi) * (x + 0.044715
+/// x^3).
+LLAMAC_DEVICE float geluTanh(float x) {
+  constexpr float factor = -log2e * 2 * 0.797884561f;
+  return x * rcpApprox(1.0f + exp2Approx(factor * (x + 0.044715f * x * x * x)));
+}
+LLAMAC_DEVICE F32x2 geluTanh(F32x2 v) { return {geluTanh(v.x), geluTanh(v.y)}; }
+
 /// epilogue(row, column, acc...) with the result of each weight.
 template <int weights, class Epilogue>
 LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,

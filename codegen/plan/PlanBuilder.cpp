@@ -271,6 +271,7 @@ sourceOf(const WeightSource &weight) {
     source->parts.emplace_back(part.file, part.offset, part.size);
   source->splitDim = weight.splitDim;
   source->rotaryHalves = weight.rotaryHalves;
+  source->addend = weight.addend;
   return source;
 }
 

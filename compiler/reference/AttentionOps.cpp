@@ -180,10 +180,13 @@ static absl::Status causalMask(OpCall &call) {
                 &keySequences = call.indices(3);
   const auto rows = static_cast<int64_t>(positions.size());
   const auto keys = static_cast<int64_t>(keyPositions.size());
+  const auto window = static_cast<int64_t>(
+      cast<llama::CausalMaskOp>(call.op).getWindow().value_or(0));
   Tensor result({rows, keys});
   for (int64_t n = 0; n < rows; ++n)
     for (int64_t t = 0; t < keys; ++t)
-      if (keySequences[t] != sequences[n] || keyPositions[t] > positions[n])
+      if (keySequences[t] != sequences[n] || keyPositions[t] > positions[n] ||
+          (window && keyPositions[t] <= positions[n] - window))
         result.data[n * keys + t] = minusInfinity;
   return call.give(std::move(result));
 }
@@ -260,7 +263,7 @@ static absl::Status attentionValues(OpCall &call) {
 //===----------------------------------------------------------------------===//
 
 absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
-                              const llvm::APFloat &scale) {
+                              const llvm::APFloat &scale, uint64_t window) {
   const KvState &kv = call.kv(1);
   const Indices &positions = call.indices(2), &sequences = call.indices(3);
   const auto index = static_cast<int64_t>(layer);
@@ -285,8 +288,10 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
       [&](int64_t task) {
         const int64_t n = task / heads, j = task % heads;
         const KvRows &cached = kv.layer(index).at(sequences[n]);
-        const int64_t visible = positions[n] + int64_t{1};
-        const int64_t head = (j / group) * size;
+        const int64_t end = positions[n] + int64_t{1};
+        const int64_t visible =
+            window ? std::min(end, static_cast<int64_t>(window)) : end;
+        const int64_t head = (end - visible) * width + (j / group) * size;
         std::vector<float> scores(visible);
         std::vector<double> sums;
         productOfRows({query.data.data() + task * size, 1, size},
@@ -304,7 +309,8 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
 
 static absl::Status attention(OpCall &call) {
   auto op = cast<llama::AttentionOp>(call.op);
-  return call.give(attend(call, call.tensor(0), op.getLayer(), op.getScale()));
+  return call.give(attend(call, call.tensor(0), op.getLayer(), op.getScale(),
+                          op.getWindow().value_or(0)));
 }
 
 ArrayRef<OpEntry> attentionOps() {

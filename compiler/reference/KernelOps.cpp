@@ -22,11 +22,13 @@
 #include "runtime/engine/Sampler.h"
 
 #include "absl/strings/str_cat.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 #include <optional>
 #include <utility>
 
@@ -38,33 +40,25 @@ namespace llamac::reference {
 // Scalar regions
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// A scalar op of one or two operands; one of one operand ignores b.
-struct ScalarEntry {
-  llvm::StringRef name;
-  float (*compute)(float a, float b);
-};
-
-} // namespace
-
-static ArrayRef<ScalarEntry> scalarOps() {
-  static constexpr ScalarEntry entries[] = {
-      {"arith.addf", [](float a, float b) { return a + b; }},
-      {"arith.divf", [](float a, float b) { return a / b; }},
-      {"arith.mulf", [](float a, float b) { return a * b; }},
-      {"arith.subf", [](float a, float b) { return a - b; }},
-      {"kernel.silu", [](float a, float) { return silu(a); }},
-  };
-  return entries;
+ScalarFn scalarFunction(Operation &op) {
+#define LLAMAC_SCALAR(Op, GraphOp, pattern, result, value)                     \
+  if (isa<Op>(op) ||                                                           \
+      op.getName().getStringRef() == GraphOp::getOperationName())              \
+    return [](double a, [[maybe_unused]] double b) {                           \
+      return static_cast<float>(value);                                        \
+    };
+  using kernel::NoOp;
+#include "ir/kernel/Scalars.def"
+  return nullptr;
 }
 
 /// The element-wise function `region` of `inputs`, which have one shape.
 static absl::StatusOr<Tensor> mapScalars(OpCall &call, Region &region,
                                          ArrayRef<const Tensor *> inputs) {
   struct Step {
-    const ScalarEntry *entry;
-    size_t a, b; ///< Operands by register.
+    ScalarFn compute;
+    size_t a, b;    ///< Operands by register.
+    float constant; ///< The result, where nothing computes it.
   };
   // The inputs are the first registers; each step fills the next.
   Block &block = region.front();
@@ -73,17 +67,19 @@ static absl::StatusOr<Tensor> mapScalars(OpCall &call, Region &region,
     registers[arg] = arg.getArgNumber();
   std::vector<Step> steps;
   for (Operation &op : block.without_terminator()) {
-    const auto *entry = llvm::find_if(scalarOps(), [&](const auto &entry) {
-      return entry.name == op.getName().getStringRef();
-    });
-    if (entry == scalarOps().end())
+    registers[op.getResult(0)] = inputs.size() + steps.size();
+    if (auto constant = dyn_cast<arith::ConstantFloatOp>(op)) {
+      steps.push_back({nullptr, 0, 0, constant.value().convertToFloat()});
+      continue;
+    }
+    const ScalarFn compute = scalarFunction(op);
+    if (!compute)
       return unsupportedError(
           absl::StrCat("the reference does not know the scalar op ",
                        op.getName().getStringRef().str()));
-    registers[op.getResult(0)] = inputs.size() + steps.size();
     steps.push_back(
-        {entry, registers.at(op.getOperand(0)),
-         registers.at(op.getOperand(op.getNumOperands() > 1 ? 1 : 0))});
+        {compute, registers.at(op.getOperand(0)),
+         registers.at(op.getOperand(op.getNumOperands() > 1 ? 1 : 0)), 0});
   }
   const size_t yielded = registers.at(block.getTerminator()->getOperand(0));
 
@@ -105,9 +101,10 @@ static absl::StatusOr<Tensor> mapScalars(OpCall &call, Region &region,
         for (const Tensor *input : inputs)
           values.push_back(input->data.data() + first);
         for (auto [step, out] : llvm::zip(steps, made)) {
-          out.resize(count);
-          std::transform(values[step.a], values[step.a] + count, values[step.b],
-                         out.begin(), step.entry->compute);
+          out.assign(count, step.constant);
+          if (step.compute)
+            std::transform(values[step.a], values[step.a] + count,
+                           values[step.b], out.begin(), step.compute);
           values.push_back(out.data());
         }
         std::copy_n(values[yielded], count, result.data.data() + first);
@@ -132,6 +129,25 @@ inputRows(OpCall &call, unsigned norm, FloatAttr eps,
   return &*storage;
 }
 
+/// Adds operands `first` and on to `inputs`; `repeated`, which lasts as long,
+/// holds `rows` copies of those that are vectors.
+static absl::Status addElements(OpCall &call, unsigned first,
+                                SmallVectorImpl<const Tensor *> &inputs,
+                                std::vector<Tensor> &repeated, int64_t rows) {
+  repeated.reserve(call.operands.size());
+  for (unsigned i = first; i < call.operands.size(); ++i) {
+    if (std::holds_alternative<Tensor>(*call.operands[i])) {
+      inputs.push_back(&call.tensor(i));
+      continue;
+    }
+    LLAMAC_ASSIGN_OR_RETURN(Tensor copies,
+                            repeatRow(call, call.weight(i), rows));
+    repeated.push_back(std::move(copies));
+    inputs.push_back(&repeated.back());
+  }
+  return absl::OkStatus();
+}
+
 static absl::Status matmul(OpCall &call) {
   auto op = cast<kernel::MatmulOp>(call.op);
   const unsigned weights = op.getWeights().size();
@@ -149,16 +165,21 @@ static absl::Status matmul(OpCall &call) {
   SmallVector<const Tensor *> scalars;
   for (const Tensor &product : products)
     scalars.push_back(&product);
-  for (unsigned i = firstExtra; i < call.operands.size(); ++i)
-    scalars.push_back(&call.tensor(i));
+  std::vector<Tensor> repeated;
+  LLAMAC_RETURN_IF_ERROR(
+      addElements(call, firstExtra, scalars, repeated, products[0].shape[0]));
   return call.give(mapScalars(call, op.getEpilogue(), scalars));
 }
 
 static absl::Status pointwise(OpCall &call) {
   auto op = cast<kernel::PointwiseOp>(call.op);
   SmallVector<const Tensor *> inputs;
+  std::vector<Tensor> repeated;
+  int64_t rows = 0;
   for (unsigned i = 0; i < call.operands.size(); ++i)
-    inputs.push_back(&call.tensor(i));
+    if (const auto *tensor = std::get_if<Tensor>(&*call.operands[i]))
+      rows = tensor->shape[0];
+  LLAMAC_RETURN_IF_ERROR(addElements(call, 0, inputs, repeated, rows));
   return call.give(mapScalars(call, op.getBody(), inputs));
 }
 
@@ -209,21 +230,24 @@ static absl::Status ropeAppend(OpCall &call) {
 }
 
 static absl::Status qkv(OpCall &call) {
-  enum { Input, QueryWeight, KeyWeight, ValueWeight, NormWeight };
+  enum { Input, QueryWeight, NormWeight = QueryWeight + 3 };
   auto op = cast<kernel::QkvOp>(call.op);
-  const unsigned table = op.getNormWeight() ? NormWeight + 1 : NormWeight;
+  const unsigned firstBias = op.getNormWeight() ? NormWeight + 1 : NormWeight;
+  const unsigned table = firstBias + op.getBiases().size();
   std::optional<Tensor> normalised;
   LLAMAC_ASSIGN_OR_RETURN(
       const Tensor *input,
       inputRows(call, NormWeight, op.getEpsAttr(), normalised));
-  LLAMAC_ASSIGN_OR_RETURN(Tensor query,
-                          multiplyRows(call, *input, call.weight(QueryWeight)));
-  LLAMAC_ASSIGN_OR_RETURN(Tensor key,
-                          multiplyRows(call, *input, call.weight(KeyWeight)));
-  LLAMAC_ASSIGN_OR_RETURN(const Tensor value,
-                          multiplyRows(call, *input, call.weight(ValueWeight)));
-  return rotateAndAppend(call, std::move(query), std::move(key), value,
-                         call.tensor(table), table + 1,
+  Tensor parts[3]; // Query, key and value.
+  for (unsigned i = 0; i < 3; ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        parts[i], multiplyRows(call, *input, call.weight(QueryWeight + i)));
+    if (!op.getBiases().empty())
+      LLAMAC_RETURN_IF_ERROR(
+          addRow(call, parts[i], call.weight(firstBias + i)));
+  }
+  return rotateAndAppend(call, std::move(parts[0]), std::move(parts[1]),
+                         parts[2], call.tensor(table), table + 1,
                          static_cast<int64_t>(op.getLayer()));
 }
 
@@ -231,7 +255,8 @@ static absl::Status kernelAttention(OpCall &call) {
   auto op = cast<kernel::AttentionOp>(call.op);
   const Tensor query = withHeads(call.take<Tensor>(0), call.kv(1).headSize());
   LLAMAC_ASSIGN_OR_RETURN(Tensor result,
-                          attend(call, query, op.getLayer(), op.getScale()));
+                          attend(call, query, op.getLayer(), op.getScale(),
+                                 op.getWindow().value_or(0)));
   auto config = op.getConfig();
   if (!config || config->getFamily() != kernel::AttentionFamily::SplitKv)
     return call.give(withoutHeads(std::move(result)));

@@ -28,7 +28,6 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
-#include <cmath>
 #include <utility>
 
 namespace llamac::reference {
@@ -87,9 +86,17 @@ inline constexpr double expCost = 20;
 absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
                                  const Weight &table);
 
-/// RMSNorm of each row of x [rows, width] with gains [width].
+/// RMSNorm of the rows of x, or of each part of one that has the size of
+/// `gains`.
 absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
                                      const Weight &gains, double eps);
+
+/// `rows` copies of `vector`.
+absl::StatusOr<Tensor> repeatRow(OpCall &call, const Weight &vector,
+                                 int64_t rows);
+
+/// Adds `vector` to each row of x.
+absl::Status addRow(OpCall &call, Tensor &x, const Weight &vector);
 
 /// x [rows, k] times the transpose of weight [n, k]: [rows, n].
 absl::StatusOr<Tensor> multiplyRows(OpCall &call, const Tensor &x,
@@ -108,12 +115,17 @@ absl::Status rotateHeads(Tensor &x, const Tensor &table);
 /// state that is operand 1, which holds the step's own rows; operands 2 and 3
 /// are positions and sequences. Query head j reads key/value head j / (heads /
 /// kv heads). The result has the query's shape.
+/// `window` is 0 where a row sees all keys up to its own, else how many of
+/// them.
 absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
-                              const llvm::APFloat &scale);
+                              const llvm::APFloat &scale, uint64_t window);
 
-inline float silu(float x) {
-  return static_cast<float>(x / (1.0 + std::exp(-double{x})));
-}
+/// Of one or two elements; a function of one ignores b.
+using ScalarFn = float (*)(double a, double b);
+
+/// What a scalar op, or the element-wise op of the graph that becomes it,
+/// computes for each element; null for any other.
+ScalarFn scalarFunction(mlir::Operation &op);
 
 using OpFn = absl::Status (*)(OpCall &);
 

@@ -127,14 +127,15 @@ static absl::Status gatherRows(OpCall &call) {
 
 absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
                                      const Weight &gains, double eps) {
-  const int64_t width = x.shape[1];
+  const int64_t width = gains.cols;
   LLAMAC_RETURN_IF_ERROR(call.weights.keep(gains, call.parallel));
   std::vector<float> scratch;
   LLAMAC_ASSIGN_OR_RETURN(const float *gain,
                           call.weights.rows(gains, 0, 1, scratch));
   Tensor result(x.shape);
   call.parallel.forEach(
-      x.shape[0], 4.0 * static_cast<double>(x.data.size()), [&](int64_t n) {
+      static_cast<int64_t>(x.data.size()) / width,
+      4.0 * static_cast<double>(x.data.size()), [&](int64_t n) {
         const float *from = x.data.data() + n * width;
         float *to = result.data.data() + n * width;
         double squares = 0;
@@ -151,6 +152,31 @@ absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
 template <typename Op> static absl::Status rmsNorm(OpCall &call) {
   return call.give(normaliseRows(call, call.tensor(0), call.weight(1),
                                  cast<Op>(call.op).getEps().convertToDouble()));
+}
+
+absl::StatusOr<Tensor> repeatRow(OpCall &call, const Weight &vector,
+                                 int64_t rows) {
+  std::vector<float> scratch;
+  LLAMAC_ASSIGN_OR_RETURN(const float *row,
+                          call.weights.rows(vector, 0, 1, scratch));
+  Tensor result({rows, vector.cols});
+  for (int64_t n = 0; n < rows; ++n)
+    std::copy_n(row, vector.cols, result.data.data() + n * vector.cols);
+  return result;
+}
+
+absl::Status addRow(OpCall &call, Tensor &x, const Weight &vector) {
+  LLAMAC_ASSIGN_OR_RETURN(const Tensor rows,
+                          repeatRow(call, vector, x.shape[0]));
+  std::transform(x.data.begin(), x.data.end(), rows.data.begin(),
+                 x.data.begin(), std::plus<float>());
+  return absl::OkStatus();
+}
+
+static absl::Status bias(OpCall &call) {
+  auto x = call.take<Tensor>(0);
+  LLAMAC_RETURN_IF_ERROR(addRow(call, x, call.weight(1)));
+  return call.give(std::move(x));
 }
 
 absl::StatusOr<Tensor> multiplyRows(OpCall &call, const Tensor &x,
@@ -229,14 +255,12 @@ template <typename Fn> static absl::Status zip(OpCall &call, Fn fn) {
   return call.give(std::move(x));
 }
 
-static absl::Status add(OpCall &call) { return zip(call, std::plus<float>()); }
-
-static absl::Status mul(OpCall &call) {
-  return zip(call, std::multiplies<float>());
-}
-
-static absl::Status siluOf(OpCall &call) {
-  return map(call, expCost, [](float x) { return silu(x); });
+/// An op of the graph that is a scalar op for each element.
+static absl::Status elementwise(OpCall &call) {
+  const ScalarFn compute = scalarFunction(call.op);
+  if (call.operands.size() == 2)
+    return zip(call, compute);
+  return map(call, expCost, [compute](float x) { return compute(x, x); });
 }
 
 static absl::Status scale(OpCall &call) {
@@ -247,20 +271,22 @@ static absl::Status scale(OpCall &call) {
 }
 
 ArrayRef<OpEntry> rowOps() {
-  static constexpr OpEntry entries[] = {
+  using kernel::NoOp;
+  static const OpEntry entries[] = {
+#define LLAMAC_SCALAR(Op, GraphOp, ...)                                        \
+  {GraphOp::getOperationName(), elementwise},
+#include "ir/kernel/Scalars.def"
       {"arith.constant", constant},
       {"kernel.embed", embed},
       {"kernel.gather_rows", gatherRows},
       {"kernel.rms_norm", rmsNorm<kernel::RmsNormOp>},
-      {"llama.add", add},
+      {"llama.bias", bias},
       {"llama.embedding", embed},
       {"llama.gather_rows", gatherRows},
       {"llama.linear", linear},
       {"llama.merge_heads", mergeHeads},
-      {"llama.mul", mul},
       {"llama.rms_norm", rmsNorm<llama::RMSNormOp>},
       {"llama.scale", scale},
-      {"llama.silu", siluOf},
       {"llama.split_heads", splitHeads},
       {"llama.weight", weight},
   };

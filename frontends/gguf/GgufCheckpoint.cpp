@@ -6,15 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Hyperparameters are metadata under "llama.", the tokenizer metadata under
-// "tokenizer.ggml.". Rows of attn_q and attn_k are in Meta's order, since the
-// programs that write llama files undo Hugging Face's. Llama 3.1's scaling
+// Hyperparameters are metadata under the family's name, "llama.", the tokenizer
+// metadata under "tokenizer.ggml.". Rows of attn_q and attn_k are in Meta's
+// order, since the programs that write llama files undo Hugging Face's, or in
+// that, as the family says. Llama 3.1's scaling
 // comes as a tensor of factors, rope_freqs.weight.
 //
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ByteCursor.h"
 #include "frontends/CheckpointFormats.h"
+#include "frontends/Families.h"
 #include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/Dequantize.h"
@@ -42,67 +44,161 @@ static double asWritten(double value) {
   return result;
 }
 
-// Refuses what goes beyond a plain Llama model.
-static void checkGgufArchitecture(const GgufReader &gguf,
-                                  ConfigFields<GgufReader> &fields) {
-  const auto architecture = fields.text("general.architecture");
-  fields.require(architecture.has_value(), "general.architecture", "\"llama\"",
-                 "none");
-  fields.requireSupported(architecture == "llama", "general.architecture",
-                          "\"llama\"",
-                          quoteForMessage(architecture.value_or("")));
-  const int64_t experts = fields.integer("llama.expert_count").value_or(0);
-  fields.requireSupported(experts <= 0, "llama.expert_count", "0", experts);
+static absl::StatusOr<const ModelFamily *> readFamily(const GgufReader &gguf) {
+  constexpr absl::string_view key = "general.architecture";
+  LLAMAC_ASSIGN_OR_RETURN(const auto name, gguf.optionalString(key));
+  const std::string known = familyNames(&ModelFamily::gguf);
+  if (!name)
+    return gguf.fail(key, known, "none");
+  const ModelFamily *family = findFamily(&ModelFamily::gguf, *name);
+  if (!family)
+    return gguf.unsupported(key, known, quoteForMessage(*name));
+  return family;
+}
+
+// Refuses what goes beyond the features of `family`.
+static void checkFeatures(const GgufReader &gguf, const ModelFamily &family,
+                          ConfigFields<GgufReader> &fields) {
+  const auto keyOf = [&](absl::string_view name) {
+    return absl::StrCat(family.gguf, ".", name);
+  };
+  const int64_t experts = fields.integer(keyOf("expert_count")).value_or(0);
+  fields.requireSupported(experts <= 0, keyOf("expert_count"), "0", experts);
   const int64_t splits = fields.integer("split.count").value_or(1);
   fields.requireSupported(splits <= 1, "split.count", "a model in one file",
                           absl::StrCat(splits, " files"));
-  const auto scaling = fields.text("llama.rope.scaling.type").value_or("none");
-  fields.requireSupported(scaling == "none", "llama.rope.scaling.type",
-                          "\"none\"", quoteForMessage(scaling));
-  for (absl::string_view key :
-       {"llama.rope.scale_linear", "llama.rope.scaling.factor"}) {
-    const double factor = fields.number(key).value_or(1);
-    fields.requireSupported(factor == 1, key, "1", factor);
-  }
-  for (absl::string_view key :
-       {"llama.attention.head_count", "llama.attention.head_count_kv",
-        "llama.feed_forward_length"}) {
+  const auto scaling = fields.text(keyOf("rope.scaling.type")).value_or("none");
+  fields.requireSupported(scaling == "none" || scaling == "linear",
+                          keyOf("rope.scaling.type"), "\"none\" or \"linear\"",
+                          quoteForMessage(scaling));
+  const double factor = fields.number(keyOf("rope.scale_linear")).value_or(1);
+  fields.requireSupported(factor == 1, keyOf("rope.scale_linear"), "1", factor);
+  for (const std::string &key :
+       {keyOf("attention.head_count"), keyOf("attention.head_count_kv"),
+        keyOf("feed_forward_length")}) {
     const GgufValue *value = gguf.find(key);
     fields.requireSupported(!value || !value->isArray, key,
                             "one number for all layers", "one for each");
   }
 }
 
+// Reads which layers have a window, and of how many tokens.
+static absl::Status readWindows(const GgufReader &gguf,
+                                const ModelFamily &family,
+                                ModelConfig &config) {
+  ConfigFields fields(gguf);
+  const std::string windowKey =
+      absl::StrCat(family.gguf, ".attention.sliding_window");
+  const std::string patternKey = windowKey + "_pattern";
+  int64_t window = fields.integer(windowKey).value_or(0);
+  const bool isKnown = family.windows == WindowRule::All ||
+                       family.windows == WindowRule::AllButNth;
+  // A window that holds the longest context changes nothing.
+  if (window >= config.maxContext)
+    window = 0;
+  fields.requireSupported(window == 0 || isKnown, windowKey, "none", window);
+  const GgufValue *pattern = gguf.find(patternKey);
+  int64_t interval = family.interval;
+  if (pattern && !pattern->isArray)
+    interval = fields.integer(patternKey).value_or(interval);
+  LLAMAC_RETURN_IF_ERROR(fields.status());
+  std::vector<LayerAttention> &layers = config.features.layers;
+  layers = family.layersOf(config.numLayers, window, interval);
+  if (!pattern || !pattern->isArray || window == 0)
+    return absl::OkStatus();
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> isWindow,
+                          gguf.ints(patternKey));
+  if (isWindow.size() != static_cast<size_t>(config.numLayers))
+    return gguf.fail(patternKey,
+                     absl::StrCat(config.numLayers, ", one a layer"),
+                     absl::StrCat(isWindow.size()));
+  const LayerAttention windowed = {
+      .rotation = family.hasLocalTheta ? LayerAttention::Rotation::Local
+                                       : LayerAttention::Rotation::Global,
+      .window = window};
+  layers.resize(config.numLayers);
+  for (size_t i = 0; i < isWindow.size(); ++i)
+    layers[i] = isWindow[i] ? windowed : LayerAttention{};
+  return absl::OkStatus();
+}
+
+static absl::Status readFeatures(const GgufReader &gguf,
+                                 const ModelFamily &family,
+                                 ModelConfig &config) {
+  ConfigFields fields(gguf);
+  const auto keyOf = [&](absl::string_view name) {
+    return absl::StrCat(family.gguf, ".", name);
+  };
+  ModelFeatures &features = config.features;
+  features = family.features;
+  if (family.hasScales) {
+    double divisor = 1;
+    for (const auto &[name, scale] :
+         {std::pair("embedding_scale", &features.embeddingScale),
+          std::pair("residual_scale", &features.residualScale),
+          std::pair("attention.scale", &features.attentionScale),
+          std::pair("logit_scale", &divisor)}) {
+      fields.positive(keyOf(name), *scale, false);
+      *scale = asWritten(*scale);
+    }
+    features.logitsScale = 1 / divisor;
+  }
+  if (family.embeddingBySqrtDim)
+    features.embeddingScale = std::sqrt(static_cast<double>(config.dim));
+  if (family.hasLocalTheta) {
+    features.localTheta = 10000;
+    fields.positive(keyOf("rope.freq_base_swa"), features.localTheta, false);
+    features.localTheta = asWritten(features.localTheta);
+    // The model of 27B, whose heads are not d / H wide, is the only one that
+    // scales by that.
+    if (config.numLayers == 62)
+      features.attentionScale =
+          1 / std::sqrt(static_cast<double>(config.dim) /
+                        static_cast<double>(config.numHeads));
+  }
+  double factor = 1;
+  fields.positive(keyOf("rope.scaling.factor"), factor, false);
+  if (factor != 1)
+    config.ropeFactors.assign(static_cast<size_t>(config.headSize / 2),
+                              static_cast<float>(factor));
+  LLAMAC_RETURN_IF_ERROR(fields.status());
+  return readWindows(gguf, family, config);
+}
+
 static absl::Status readGgufConfig(const GgufReader &gguf,
+                                   const ModelFamily &family,
                                    ModelConfig &config) {
   ConfigFields fields(gguf);
-  checkGgufArchitecture(gguf, fields);
-  config.dim = fields.requiredInteger("llama.embedding_length");
-  config.numLayers = fields.requiredInteger("llama.block_count");
-  config.numHeads = fields.requiredInteger("llama.attention.head_count");
-  config.ffnDim = fields.requiredInteger("llama.feed_forward_length");
-  config.maxContext = fields.requiredInteger("llama.context_length");
-  config.numKvHeads =
-      fields.integer("llama.attention.head_count_kv").value_or(config.numHeads);
-  fields.headSize("llama.attention.key_length", "llama.attention.head_count",
+  const auto keyOf = [&](absl::string_view name) {
+    return absl::StrCat(family.gguf, ".", name);
+  };
+  checkFeatures(gguf, family, fields);
+  config.dim = fields.requiredInteger(keyOf("embedding_length"));
+  config.numLayers = fields.requiredInteger(keyOf("block_count"));
+  config.numHeads = fields.requiredInteger(keyOf("attention.head_count"));
+  config.ffnDim = fields.requiredInteger(keyOf("feed_forward_length"));
+  config.maxContext = fields.requiredInteger(keyOf("context_length"));
+  config.numKvHeads = fields.integer(keyOf("attention.head_count_kv"))
+                          .value_or(config.numHeads);
+  fields.headSize(keyOf("attention.key_length"), keyOf("attention.head_count"),
                   "embedding_length", config);
-  for (absl::string_view key :
-       {"llama.attention.value_length", "llama.rope.dimension_count"}) {
+  for (const std::string &key :
+       {keyOf("attention.value_length"), keyOf("rope.dimension_count")}) {
     const int64_t size = fields.integer(key).value_or(config.headSize);
     fields.requireSupported(size == config.headSize, key,
                             absl::StrCat("the head size, ", config.headSize),
                             size);
   }
-  constexpr absl::string_view epsKey = "llama.attention.layer_norm_rms_epsilon";
+  const std::string epsKey = keyOf("attention.layer_norm_rms_epsilon");
   const std::optional<double> eps = fields.number(epsKey);
   fields.require(eps.has_value(), epsKey, "a float", "no such key");
   config.normEps = asWritten(eps.value_or(0));
   config.ropeTheta =
-      asWritten(fields.number("llama.rope.freq_base").value_or(10000.0));
+      asWritten(fields.number(keyOf("rope.freq_base")).value_or(10000.0));
 
-  // The vocabulary is as long as the embedding; llama.vocab_size agrees or is
-  // left out.
-  constexpr absl::string_view vocabKey = "llama.vocab_size";
+  // The vocabulary is as long as the embedding; vocab_size agrees or is left
+  // out.
+  const std::string vocabKey = keyOf("vocab_size");
   const StoredTensor *embedding = gguf.findTensor("token_embd.weight");
   const std::optional<int64_t> vocab = fields.integer(vocabKey);
   fields.require(embedding || vocab, vocabKey, "an integer", "no such key");
@@ -117,11 +213,16 @@ static absl::Status readGgufConfig(const GgufReader &gguf,
 }
 
 static absl::Status readRopeFactors(const GgufReader &gguf,
+                                    const ModelFamily &family,
                                     ModelConfig &config) {
   const StoredTensor *tensor = gguf.findTensor(ropeFactorsName);
   if (!tensor)
     return absl::OkStatus();
   const std::string &path = gguf.file()->path();
+  if (!config.ropeFactors.empty())
+    return gguf.unsupported(absl::StrCat(family.gguf, ".rope.scaling.factor"),
+                            "none beside rope_freqs.weight",
+                            absl::StrCat(config.ropeFactors[0]));
   const int64_t count = config.headSize / 2;
   if (tensor->type != DataType::F32 ||
       tensor->shape != std::vector<uint64_t>{static_cast<uint64_t>(count)})
@@ -141,6 +242,7 @@ static absl::Status readRopeFactors(const GgufReader &gguf,
 }
 
 static absl::Status readGgufWeights(const GgufReader &gguf,
+                                    const ModelFamily &family,
                                     Checkpoint &checkpoint) {
   const uint32_t number = checkpoint.weights.addFile(gguf.file());
   std::vector<TensorSet> whole = {{gguf.file()->path()}};
@@ -148,7 +250,10 @@ static absl::Status readGgufWeights(const GgufReader &gguf,
     if (tensor.name != ropeFactorsName)
       whole[0].tensors.emplace(
           tensor.name, FoundTensor{tensor, gguf.file()->path(), number});
-  return addWeights(whole, &ExpectedWeight::ggufName, /*rotaryHalves=*/false,
+  return addWeights(whole,
+                    {.name = &ExpectedWeight::ggufName,
+                     .rotaryHalves = family.ggufHalves,
+                     .fused = family.fusedTensors},
                     checkpoint);
 }
 
@@ -179,12 +284,15 @@ absl::Status readGgufCheckpoint(const std::string &path, bool withWeights,
                           MappedFile::open(path));
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const GgufReader> gguf,
                           GgufReader::open(std::move(file)));
-  LLAMAC_RETURN_IF_ERROR(readGgufConfig(*gguf, checkpoint.config));
-  LLAMAC_RETURN_IF_ERROR(readRopeFactors(*gguf, checkpoint.config));
-  LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
-                                     absl::StrCat(path, ":0")));
+  LLAMAC_ASSIGN_OR_RETURN(const ModelFamily *family, readFamily(*gguf));
+  // Sizes come first: they are checked before anything is made of them.
+  for (auto *read : {readGgufConfig, readFeatures, readRopeFactors}) {
+    LLAMAC_RETURN_IF_ERROR(read(*gguf, *family, checkpoint.config));
+    LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
+                                       absl::StrCat(path, ":0")));
+  }
   if (withWeights)
-    LLAMAC_RETURN_IF_ERROR(readGgufWeights(*gguf, checkpoint));
+    LLAMAC_RETURN_IF_ERROR(readGgufWeights(*gguf, *family, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const auto name,
                           gguf->optionalString("general.name"));
   if (name && !name->empty())

@@ -450,7 +450,12 @@ GgufReader::strings(absl::string_view key) const {
 
 absl::StatusOr<std::vector<int64_t>>
 GgufReader::ints(absl::string_view key) const {
-  return array<int64_t>(key, "an array of integers", intElement);
+  return array<int64_t>(
+      key, "an array of integers", [](const GgufValue &value, uint64_t i) {
+        return value.type == GgufType::Bool
+                   ? std::optional<int64_t>(value.bytes[i] != 0)
+                   : intElement(value, i);
+      });
 }
 
 absl::StatusOr<std::vector<float>>

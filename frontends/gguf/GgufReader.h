@@ -90,6 +90,7 @@ public:
   /// of the map.
   absl::StatusOr<std::vector<absl::string_view>>
   strings(absl::string_view key) const;
+  /// Bools are 0 and 1.
   absl::StatusOr<std::vector<int64_t>> ints(absl::string_view key) const;
   absl::StatusOr<std::vector<float>> floats(absl::string_view key) const;
 

@@ -15,36 +15,67 @@
 
 #include "frontends/ByteCursor.h"
 #include "frontends/CheckpointFormats.h"
+#include "frontends/Families.h"
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/Dequantize.h"
 
 #include "absl/strings/match.h"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace llamac {
 
-// Refuses what goes beyond a plain Llama model.
-static absl::Status checkArchitecture(const JsonObject &root) {
+// The family that the file names, by its architecture or its model type.
+static absl::StatusOr<const ModelFamily *> readFamily(const JsonObject &root) {
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<std::string> architectures,
                           root.strings("architectures"));
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<std::string> type,
+                          root.optionalString("model_type"));
+  const std::string known = familyNames(&ModelFamily::architecture);
+  if (architectures.empty() && !type)
+    return root.fail("architectures", known, "none");
+  const ModelFamily *family = nullptr;
+  for (const std::string &architecture : architectures) {
+    family = findFamily(&ModelFamily::architecture, architecture);
+    if (!family)
+      return root.unsupported("architectures", known,
+                              quoteForMessage(architecture));
+  }
+  const ModelFamily *byType =
+      type ? findFamily(&ModelFamily::modelType, *type) : family;
+  if (!byType || (family && byType != family))
+    return root.unsupported("model_type",
+                            family ? quoteForMessage(family->modelType)
+                                   : familyNames(&ModelFamily::modelType),
+                            quoteForMessage(*type));
+  return byType;
+}
+
+// Refuses what goes beyond the features of `family`.
+static absl::Status checkFeatures(const JsonObject &root,
+                                  const ModelFamily &family) {
   ConfigFields fields(root);
-  for (const std::string &architecture : architectures)
-    fields.requireSupported(architecture == "LlamaForCausalLM", "architectures",
-                            "LlamaForCausalLM", quoteForMessage(architecture));
-  const std::optional<std::string> type = fields.text("model_type");
-  fields.require(!architectures.empty() || type, "architectures",
-                 "LlamaForCausalLM", "none");
-  for (const auto &[key, known] :
-       {std::pair("model_type", "llama"), std::pair("hidden_act", "silu")}) {
-    const std::string given = fields.text(key).value_or(known);
-    fields.requireSupported(given == known, key, quoteForMessage(known),
-                            quoteForMessage(given));
+  const absl::string_view known = family.features.activation == Activation::Silu
+                                      ? "silu"
+                                      : "gelu_pytorch_tanh";
+  for (absl::string_view key : {"hidden_act", "hidden_activation"}) {
+    const std::string activation =
+        fields.text(key).value_or(std::string(known));
+    fields.requireSupported(activation == known, key, quoteForMessage(known),
+                            quoteForMessage(activation));
   }
   for (absl::string_view key : {"attention_bias", "mlp_bias"})
     fields.requireSupported(!fields.flag(key).value_or(false), key, "false",
                             "true");
+  for (absl::string_view key :
+       {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    const std::optional<double> cap = fields.number(key);
+    fields.requireSupported(!cap, key, "none", cap.value_or(0));
+  }
   const double partial = fields.number("partial_rotary_factor").value_or(1);
   fields.requireSupported(partial == 1, "partial_rotary_factor", "1", partial);
   LLAMAC_RETURN_IF_ERROR(fields.status());
@@ -58,6 +89,112 @@ static absl::Status checkArchitecture(const JsonObject &root) {
                           quoteForMessage(method.value_or("quantisation")));
 }
 
+// Reads which layers have a window, and of how many tokens.
+static absl::Status readWindows(const JsonObject &root,
+                                const ModelFamily &family,
+                                ModelConfig &config) {
+  ConfigFields fields(root);
+  // null says that there is none.
+  int64_t window = root.raw().contains("sliding_window")
+                       ? fields.integer("sliding_window").value_or(0)
+                       : family.window;
+  if (!fields.flag("use_sliding_window").value_or(family.usesWindow) ||
+      window >= config.maxContext)
+    window = 0;
+  int64_t interval = family.interval;
+  if (family.windows == WindowRule::AllButNth)
+    interval = fields.integer("sliding_window_pattern").value_or(interval);
+  else if (family.windows == WindowRule::From)
+    interval = fields.integer("max_window_layers").value_or(interval);
+  else
+    interval = fields.integer("no_rope_layer_interval").value_or(interval);
+  fields.requireSupported(window == 0 || family.windows != WindowRule::None,
+                          "sliding_window", "none", window);
+  LLAMAC_RETURN_IF_ERROR(fields.status());
+  std::vector<LayerAttention> &layers = config.features.layers;
+  layers = family.layersOf(config.numLayers, window, interval);
+
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<std::string> types,
+                          root.strings("layer_types"));
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> rotates,
+                          root.intOrInts("no_rope_layers"));
+  const auto checkCount = [&](absl::string_view key, size_t count) {
+    return count == 0 || count == static_cast<size_t>(config.numLayers)
+               ? absl::OkStatus()
+               : root.fail(key, absl::StrCat(config.numLayers, ", one a layer"),
+                           absl::StrCat(count));
+  };
+  LLAMAC_RETURN_IF_ERROR(checkCount("layer_types", types.size()));
+  LLAMAC_RETURN_IF_ERROR(checkCount("no_rope_layers", rotates.size()));
+  using Rotation = LayerAttention::Rotation;
+  const Rotation local =
+      family.hasLocalTheta ? Rotation::Local : Rotation::Global;
+  layers.resize(config.numLayers);
+  for (size_t i = 0; i < types.size(); ++i) {
+    const bool isSliding = types[i] == "sliding_attention";
+    if (!isSliding && types[i] != "full_attention")
+      return root.unsupported("layer_types",
+                              "full_attention or sliding_attention",
+                              quoteForMessage(types[i]));
+    if (isSliding && family.windows == WindowRule::None)
+      return root.unsupported("layer_types", "full_attention",
+                              quoteForMessage(types[i]));
+    layers[i].window = isSliding ? window : 0;
+    if (family.windows != WindowRule::None)
+      layers[i].rotation = isSliding ? local : Rotation::Global;
+  }
+  if (family.interval > 0 && family.windows == WindowRule::None)
+    for (size_t i = 0; i < rotates.size(); ++i)
+      layers[i].rotation = rotates[i] ? Rotation::Global : Rotation::None;
+  if (std::all_of(layers.begin(), layers.end(),
+                  [](const auto &layer) { return layer == LayerAttention{}; }))
+    layers.clear();
+  return absl::OkStatus();
+}
+
+// sqrt(d) as the number that Transformers multiplies by, in the type of the
+// model.
+static double embeddingScale(int64_t dim, absl::string_view type) {
+  auto scale = static_cast<float>(std::sqrt(static_cast<double>(dim)));
+  for (const auto &[name, stored] : {std::pair("bfloat16", DataType::BF16),
+                                     std::pair("float16", DataType::F16)})
+    if (type == name) {
+      uint8_t bytes[2];
+      quantizeRow(stored, &scale, 1, bytes);
+      dequantizeRow(stored, bytes, 1, &scale);
+    }
+  return scale;
+}
+
+static absl::Status readFeatures(const JsonObject &root,
+                                 const ModelFamily &family,
+                                 ModelConfig &config) {
+  ModelFeatures &features = config.features;
+  features = family.features;
+  ConfigFields fields(root);
+  if (family.hasScales) {
+    fields.positive("embedding_multiplier", features.embeddingScale, false);
+    fields.positive("residual_multiplier", features.residualScale, false);
+    fields.positive("attention_multiplier", features.attentionScale, false);
+    double divisor = 1;
+    fields.positive("logits_scaling", divisor, false);
+    features.logitsScale = 1 / divisor;
+  }
+  if (family.embeddingBySqrtDim)
+    features.embeddingScale = embeddingScale(
+        config.dim,
+        fields.text("torch_dtype").value_or(fields.text("dtype").value_or("")));
+  if (family.hasLocalTheta) {
+    features.localTheta = 10000;
+    fields.positive("rope_local_base_freq", features.localTheta, false);
+    double size = 256;
+    fields.positive("query_pre_attn_scalar", size, false);
+    features.attentionScale = 1 / std::sqrt(size);
+  }
+  LLAMAC_RETURN_IF_ERROR(fields.status());
+  return readWindows(root, family, config);
+}
+
 // Reads the object rope_scaling, or rope_parameters as newer files have it.
 static absl::Status readScaling(const JsonObject &rope, ModelConfig &config) {
   ConfigFields fields(rope);
@@ -67,8 +204,16 @@ static absl::Status readScaling(const JsonObject &rope, ModelConfig &config) {
   const std::string type = fields.text(typeKey).value_or("default");
   if (type == "default")
     return fields.status();
+  if (type == "linear") {
+    double factor = 1;
+    fields.positive("factor", factor, true);
+    config.ropeFactors.assign(static_cast<size_t>(config.headSize / 2),
+                              static_cast<float>(factor));
+    return fields.status();
+  }
   fields.requireSupported(type == "llama3", typeKey,
-                          "\"llama3\" or \"default\"", quoteForMessage(type));
+                          "\"llama3\", \"linear\" or \"default\"",
+                          quoteForMessage(type));
   RopeScaling &scaling = config.ropeScaling.emplace();
   fields.positive("factor", scaling.factor, true);
   fields.positive("low_freq_factor", scaling.lowFreqFactor, true);
@@ -81,8 +226,10 @@ static absl::Status readScaling(const JsonObject &rope, ModelConfig &config) {
   return fields.status();
 }
 
-static absl::Status readConfig(const JsonObject &root, ModelConfig &config) {
-  LLAMAC_RETURN_IF_ERROR(checkArchitecture(root));
+// Reads the sizes, which are checked before anything is made of them.
+static absl::Status readConfig(const JsonObject &root,
+                               const ModelFamily &family, ModelConfig &config) {
+  LLAMAC_RETURN_IF_ERROR(checkFeatures(root, family));
   ConfigFields fields(root);
   config.dim = fields.requiredInteger("hidden_size");
   config.numLayers = fields.requiredInteger("num_hidden_layers");
@@ -91,19 +238,27 @@ static absl::Status readConfig(const JsonObject &root, ModelConfig &config) {
   config.vocabSize = fields.requiredInteger("vocab_size");
   config.numKvHeads =
       fields.integer("num_key_value_heads").value_or(config.numHeads);
-  fields.headSize("head_dim", "num_attention_heads", "hidden_size", config);
+  if (family.headSize > 0 && !root.has("head_dim"))
+    config.headSize = family.headSize;
+  else
+    fields.headSize("head_dim", "num_attention_heads", "hidden_size", config);
   config.maxContext = fields.integer("max_position_embeddings").value_or(2048);
   config.normEps = fields.number("rms_norm_eps").value_or(1e-6);
-  config.tiedEmbeddings = fields.flag("tie_word_embeddings").value_or(false);
+  config.tiedEmbeddings =
+      fields.flag("tie_word_embeddings").value_or(family.tied);
   config.ropeTheta = fields.number("rope_theta").value_or(10000.0);
-  LLAMAC_RETURN_IF_ERROR(fields.status());
+  return fields.status();
+}
+
+static absl::Status readRest(const JsonObject &root, const ModelFamily &family,
+                             ModelConfig &config) {
   for (absl::string_view key : {"rope_scaling", "rope_parameters"}) {
     LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> rope,
                             root.optionalObject(key));
     if (rope)
       LLAMAC_RETURN_IF_ERROR(readScaling(*rope, config));
   }
-  return absl::OkStatus();
+  return readFeatures(root, family, config);
 }
 
 // Where the index says that each tensor is, by the tensor's name.
@@ -149,6 +304,7 @@ static absl::Status checkIndex(const TensorIndex &index, const TensorSet &set) {
 }
 
 static absl::Status readHuggingFaceWeights(const std::string &directory,
+                                           const ModelFamily &family,
                                            Checkpoint &checkpoint) {
   const std::string indexPath =
       joinPath(directory, "model.safetensors.index.json");
@@ -178,7 +334,11 @@ static absl::Status readHuggingFaceWeights(const std::string &directory,
   absl::erase_if(whole[0].tensors, [](const auto &entry) {
     return absl::EndsWith(entry.first, ".rotary_emb.inv_freq");
   });
-  return addWeights(whole, &ExpectedWeight::hfName, /*rotaryHalves=*/true,
+  return addWeights(whole,
+                    {.name = &ExpectedWeight::hfName,
+                     .rotaryHalves = true,
+                     .fused = family.fusedTensors,
+                     .shiftedNorms = family.shiftedNorms},
                     checkpoint);
 }
 
@@ -189,11 +349,15 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
   LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
                           readConfigFile(configPath, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
-  LLAMAC_RETURN_IF_ERROR(readConfig(root, checkpoint.config));
-  LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
-                                     absl::StrCat(configPath, ":0")));
+  LLAMAC_ASSIGN_OR_RETURN(const ModelFamily *family, readFamily(root));
+  for (auto *read : {readConfig, readRest}) {
+    LLAMAC_RETURN_IF_ERROR(read(root, *family, checkpoint.config));
+    LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
+                                       absl::StrCat(configPath, ":0")));
+  }
   if (withWeights)
-    LLAMAC_RETURN_IF_ERROR(readHuggingFaceWeights(directory, checkpoint));
+    LLAMAC_RETURN_IF_ERROR(
+        readHuggingFaceWeights(directory, *family, checkpoint));
 
   LLAMAC_ASSIGN_OR_RETURN(checkpoint.tokenizer.stopIds,
                           root.intOrInts("eos_token_id"));

@@ -177,8 +177,7 @@ static absl::Status readMetaWeights(const std::string &directory,
   // Theta determines the rotary frequencies.
   for (TensorSet &shard : shards)
     shard.tensors.erase("rope.freqs");
-  return addWeights(shards, &ExpectedWeight::metaName, /*rotaryHalves=*/false,
-                    checkpoint);
+  return addWeights(shards, {.name = &ExpectedWeight::metaName}, checkpoint);
 }
 
 absl::Status readMetaCheckpoint(const std::string &directory,

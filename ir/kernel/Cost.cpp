@@ -48,12 +48,15 @@ static int64_t widthOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
-/// Operations on one element by a scalar region: those of arith are one each.
+/// Operations on one element by a scalar region: those of arith are one each,
+/// constants none.
 static int64_t scalarFlops(Region &region) {
   int64_t flops = 0;
   for (Operation &op : region.front().without_terminator()) {
     auto scalar = dyn_cast<ScalarOpInterface>(op);
-    flops += scalar ? scalar.flops() : 1;
+    flops += scalar                                 ? scalar.flops()
+             : op.hasTrait<OpTrait::ConstantLike>() ? 0
+                                                    : 1;
   }
   return flops;
 }
@@ -63,9 +66,14 @@ static int64_t scalarFlops(Region &region) {
 static int64_t normFlops(int64_t width) { return 4 * width + 3; }
 
 /// Keys that all rows of the step attend to together:
-/// R * context - R (R - 1) / 2.
-static int64_t keysOfAllRows(const CostStep &step) {
-  return step.rows * step.context - step.rows * (step.rows - 1) / 2;
+/// R * context - R (R - 1) / 2, or for each row no more than the window.
+static int64_t keysOfAllRows(const CostStep &step, int64_t window) {
+  if (window == 0)
+    return step.rows * step.context - step.rows * (step.rows - 1) / 2;
+  int64_t sum = 0;
+  for (int64_t row = 0; row < step.rows; ++row)
+    sum += std::min(window, step.context - row);
+  return sum;
 }
 
 /// Partial results of one head that all rows write together: a row with k keys
@@ -80,6 +88,17 @@ static int64_t splitsOfAllRows(int64_t splits, const CostStep &step) {
                     llvm::divideCeilSigned(keys * splits, step.splitContext));
   }
   return sum;
+}
+
+/// Adds operands that go in element by element: rows, and vectors, which are
+/// weights.
+static void addElementwise(Cost &cost, const CostStep &step,
+                           OperandRange operands) {
+  for (Value operand : operands)
+    if (cast<RankedTensorType>(operand.getType()).getRank() == 1)
+      cost.weightBytes += weightBytes(operand.getType());
+    else
+      cost.inputBytes += step.rows * rowBytes(operand);
 }
 
 /// Adds the norm of each row of `width`, where there is one.
@@ -133,11 +152,11 @@ Cost MatmulOp::cost(const CostStep &step) {
   const auto weights = static_cast<int64_t>(getWeights().size());
   Cost cost{.weightBytes =
                 weights * weightBytes(getWeights().front().getType()),
-            .inputBytes = step.rows * (rowBytes(getInput()) +
-                                       rowBytes(llvm::to_vector(getExtras()))),
+            .inputBytes = step.rows * rowBytes(getInput()),
             .outputBytes = step.rows * rowBytes(getResult()),
             .flops = step.rows * widthOf(getResult()) *
                      (2 * depth * weights + scalarFlops(getEpilogue()))};
+  addElementwise(cost, step, getExtras());
   addNorm(cost, step, getNormWeight(), depth);
   return cost;
 }
@@ -158,8 +177,9 @@ Cost RopeAppendOp::cost(const CostStep &step) {
                    rotationFlops(widthOf(getQuery()), widthOf(getKey()))};
 }
 
-/// Three products of 2 R n k, of which two are rotated; the norm of each row
-/// once, when there is one. Keys and values go to the cache only.
+/// Three products of 2 R n k, of which two are rotated, and R n sums with the
+/// biases; the norm of each row once, when there is one. Keys and values go to
+/// the cache only.
 Cost QkvOp::cost(const CostStep &step) {
   const int64_t depth = widthOf(getInput());
   int64_t outputs = 0, weights = 0;
@@ -177,6 +197,9 @@ Cost QkvOp::cost(const CostStep &step) {
       .kvWrittenBytes = step.rows * step.kvTokenBytes,
       .flops = step.rows *
                (2 * depth * outputs + rotationFlops(queryWidth, keyWidth))};
+  addElementwise(cost, step, getBiases());
+  if (!getBiases().empty())
+    cost.flops += step.rows * outputs;
   addNorm(cost, step, getNormWeight(), depth);
   return cost;
 }
@@ -185,14 +208,18 @@ Cost QkvOp::cost(const CostStep &step) {
 /// 2 h, scale, maximum, its subtraction, exponential and sum 5, the product
 /// with the value 2 h. Unless it leaves partial results each row's output is
 /// divided by the sum; partial results that `merged` keeps to itself are left
-/// out. The cache is read once up to the last row's position.
+/// out. The cache is read once up to the last row's position, from the first
+/// row's window on.
 Cost AttentionOp::cost(const CostStep &step) {
   const int64_t headSize = getKv().getType().getSize();
   const int64_t heads = widthOf(getQuery()) / headSize;
+  const auto window = static_cast<int64_t>(getWindow().value_or(0));
+  const int64_t tokens =
+      window ? std::min(step.context, window + step.rows - 1) : step.context;
   Cost cost{.inputBytes = step.rows * rowBytes({getQuery(), getPositions(),
                                                 getSequences()}),
-            .kvReadBytes = step.context * step.kvTokenBytes,
-            .flops = keysOfAllRows(step) * heads * (4 * headSize + 5)};
+            .kvReadBytes = tokens * step.kvTokenBytes,
+            .flops = keysOfAllRows(step, window) * heads * (4 * headSize + 5)};
   const std::optional<AttentionConfigAttr> config = getConfig();
   if (config && config->getFamily() == AttentionFamily::SplitKv) {
     cost.outputBytes = splitsOfAllRows(config->getSplits(), step) * heads *
@@ -219,9 +246,10 @@ Cost AttentionMergeOp::cost(const CostStep &step) {
 }
 
 Cost PointwiseOp::cost(const CostStep &step) {
-  return {.inputBytes = step.rows * rowBytes(llvm::to_vector(getInputs())),
-          .outputBytes = step.rows * rowBytes(getResult()),
-          .flops = step.rows * widthOf(getResult()) * scalarFlops(getBody())};
+  Cost cost{.outputBytes = step.rows * rowBytes(getResult()),
+            .flops = step.rows * widthOf(getResult()) * scalarFlops(getBody())};
+  addElementwise(cost, step, getInputs());
+  return cost;
 }
 
 /// R rows of logits and sampling params; the largest of each row. What sampling

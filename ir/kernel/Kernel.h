@@ -32,6 +32,11 @@
 
 namespace llamac::kernel {
 
+/// In Scalars.def: no op of the graph is this one for each element.
+struct NoOp {
+  static llvm::StringRef getOperationName() { return ""; }
+};
+
 /// The operands of `op` whose element [r, n] goes into element [r, n] of its
 /// result and into no other: what a pointwise op reads, and the extras of a
 /// matmul.

@@ -30,6 +30,23 @@ using namespace mlir;
 
 namespace llamac::kernel {
 
+/// Whether Scalars.def has `Op`, if it is an op on scalars.
+template <typename Op> static constexpr bool isListedIfScalar() {
+  return !Op::template hasTrait<ScalarOpInterface::Trait>()
+#define LLAMAC_SCALAR(Listed, ...) || std::is_same_v<Op, Listed>
+#include "ir/kernel/Scalars.def"
+      ;
+}
+
+template <typename... Ops> static constexpr bool areScalarsListed() {
+  return (... && isListedIfScalar<Ops>());
+}
+static_assert(areScalarsListed<
+#define GET_OP_LIST
+#include "ir/kernel/KernelOps.cpp.inc"
+                  >(),
+              "an op on scalars is not in Scalars.def");
+
 void KernelDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
@@ -117,8 +134,11 @@ LogicalResult RopeTableOp::verify() {
 }
 
 LogicalResult RmsNormOp::verify() {
-  return checkSizes(*this, {{"weight's size", sizeOf(getWeight(), 0),
-                             sizeOf(getInput(), 1)}});
+  const int64_t size = sizeOf(getWeight(), 0), width = sizeOf(getInput(), 1);
+  if (width % size == 0)
+    return success();
+  return emitOpError() << "weight's size is " << size
+                       << ", expected a divisor of " << width;
 }
 
 LogicalResult GatherRowsOp::verify() {
@@ -147,11 +167,14 @@ static LogicalResult checkScalarRegion(Operation *op, Region &region,
   return success();
 }
 
-/// Operands that go in element by element have the type of the result.
+/// Operands that go in element by element have the type of the result, or are
+/// one row of it.
 static LogicalResult checkElementwise(Operation *op, OperandRange operands,
                                       Type type) {
+  const Type row = cast<RankedTensorType>(type).clone(
+      cast<RankedTensorType>(type).getShape().take_back());
   for (Value operand : operands)
-    if (operand.getType() != type)
+    if (operand.getType() != type && operand.getType() != row)
       return op->emitOpError()
              << "element-wise operand is " << operand.getType()
              << ", expected the result's type " << type;
@@ -234,6 +257,17 @@ LogicalResult QkvOp::verify() {
   if (failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)) ||
       failed(checkQuery(*this, kv, getLayer(), queryWidth)))
     return failure();
+  if (!getBiases().empty()) {
+    if (getBiases().size() != 3)
+      return emitOpError() << "takes three biases or none, got "
+                           << getBiases().size();
+    if (failed(checkSizes(
+            *this,
+            {{"query bias's size", sizeOf(getBiases()[0], 0), queryWidth},
+             {"key bias's size", sizeOf(getBiases()[1], 0), width},
+             {"value bias's size", sizeOf(getBiases()[2], 0), width}})))
+      return failure();
+  }
   return checkSizes(
       *this, {{"table's pairs", sizeOf(getTable(), 1), kv.getSize() / 2},
               {"query weight's columns", sizeOf(getQueryWeight(), 1), depth},

@@ -104,8 +104,11 @@ def Kernel_Indices : 1DTensorOf<[I32]>;         // tokens, positions, sequences,
 def Kernel_SamplingParams : 2DTensorOf<[I32]>;  // [rows, 4]
 def Kernel_Vector : 1DTensorOf<[F32]>;
 def Kernel_Rows : 2DTensorOf<[F32]>;            // [rows, width]
+def Kernel_RowsOrVector : AnyTypeOf<[Kernel_Rows, Kernel_Vector]>;
 def Kernel_CosSin : 3DTensorOf<[F32]>;          // [rows, h/2, 2]
 def Kernel_Partials : 4DTensorOf<[F32]>;        // [rows, H, splits, partial]
+/// How many keys a row sees, its own included.
+def Kernel_Window : ConfinedAttr<I64Attr, [IntPositive]>;
 
 //===----------------------------------------------------------------------===//
 // Targets
@@ -232,6 +235,10 @@ def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
 def Kernel_RmsNormOp
     : Kernel_AnchorOp<"rms_norm", [AllTypesMatch<["input", "result"]>]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
+  let description = [{
+    A row of the input is one or more parts, heads, of the weight's size, which
+    are normalised each.
+  }];
   let arguments = (ins Kernel_Rows:$input, Kernel_Vector:$weight, F64Attr:$eps);
   let results = (outs Kernel_Rows:$result);
   let assemblyFormat = [{
@@ -253,12 +260,14 @@ def Kernel_GatherRowsOp : Kernel_AnchorOp<"gather_rows"> {
   }];
 }
 
-def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments]> {
+def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments,
+                                                 IsolatedFromAbove]> {
   let summary = "One or two products that share their input, with an epilogue";
   let description = [{
     For every row r and output column n, `acc_i = sum_k f(input)[r, k] *
     weights_i[n, k]`, and the epilogue turns the accumulators and the element
-    [r, n] of each extra operand into the result's element. f is the identity,
+    [r, n] of each extra operand, or [n] of a vector, into the result's element.
+    f is the identity,
     or RMSNorm with `normWeight` and `eps` when they are given.
 
     ```mlir
@@ -274,7 +283,7 @@ def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Kernel_Rows:$input, Variadic<Kernel_Matrix>:$weights,
                        Optional<Kernel_Vector>:$normWeight,
-                       Variadic<Kernel_Rows>:$extras,
+                       Variadic<Kernel_RowsOrVector>:$extras,
                        OptionalAttr<F64Attr>:$eps,
                        OptionalAttr<Kernel_MatmulConfigAttr>:$config);
   let results = (outs Kernel_Rows:$result);
@@ -307,14 +316,16 @@ def Kernel_RopeAppendOp
 }
 
 def Kernel_QkvOp
-    : Kernel_AnchorOp<"qkv", [AllTypesMatch<["kv", "newKv"]>]> {
+    : Kernel_AnchorOp<"qkv", [AllTypesMatch<["kv", "newKv"]>,
+                              AttrSizedOperandSegments]> {
   let summary = "Query, key and value of a layer, rotated and appended";
   let description = [{
     Three products of one input, each [rows, K] x [N_i, K]: the query is rotated
     by the angles of `table` and is the first result; the key is rotated
     likewise and goes, with the value, to layer `layer` of the cache at each
     row's sequence and position. The input is normalised first when
-    `normWeight` and `eps` are given. It is what `kernel.rope_append` does
+    `normWeight` and `eps` are given, and each product gets its bias when there
+    are three of them. It is what `kernel.rope_append` does
     behind three `kernel.matmul`; weights may differ in type.
 
     ```mlir
@@ -325,7 +336,8 @@ def Kernel_QkvOp
   }];
   let arguments = (ins Kernel_Rows:$input, Kernel_Matrix:$queryWeight,
                        Kernel_Matrix:$keyWeight, Kernel_Matrix:$valueWeight,
-                       Optional<Kernel_Vector>:$normWeight, Kernel_CosSin:$table,
+                       Optional<Kernel_Vector>:$normWeight,
+                       Variadic<Kernel_Vector>:$biases, Kernel_CosSin:$table,
                        Kernel_KV:$kv, Kernel_Indices:$positions,
                        Kernel_Indices:$sequences, I64Attr:$layer,
                        OptionalAttr<F64Attr>:$eps,
@@ -333,7 +345,8 @@ def Kernel_QkvOp
   let results = (outs Kernel_Rows:$rotated, Kernel_KV:$newKv);
   let assemblyFormat = [{
     $input `,` $queryWeight `,` $keyWeight `,` $valueWeight
-    (`norm` `(` $normWeight^ `)`)? `rotated` `by` $table `into` $kv `at`
+    (`norm` `(` $normWeight^ `)`)? (`bias` `(` $biases^ `)`)?
+    `rotated` `by` $table `into` $kv `at`
     $positions `,` $sequences attr-dict `:` functional-type(operands, results)
   }];
 }
@@ -342,7 +355,7 @@ def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
   let summary = "Causal attention of query rows over the paged cache";
   let description = [{
     Each row of `query` [rows, H * h] attends to positions 0 to its own of its
-    sequence in layer `layer`: softmax(scale * q k^T) v, query head j reading
+    sequence in layer `layer`, or to the last `window` of them: softmax(scale * q k^T) v, query head j reading
     key/value head j / (H / G). With a `split_kv` config the result holds
     partial results [rows, H, splits, partial]: the weighted sum of values and
     the maximum and sum of the exponentials, in the target's own layout.
@@ -350,6 +363,7 @@ def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
   let arguments = (ins Kernel_Rows:$query, Kernel_KV:$kv,
                        Kernel_Indices:$positions, Kernel_Indices:$sequences,
                        I64Attr:$layer, F64Attr:$scale,
+                       OptionalAttr<Kernel_Window>:$window,
                        OptionalAttr<Kernel_AttentionConfigAttr>:$config);
   let results = (outs AnyTypeOf<[Kernel_Rows, Kernel_Partials]>:$result);
   let assemblyFormat = [{
@@ -362,12 +376,14 @@ def Kernel_AttentionMergeOp : Kernel_AnchorOp<"attention_merge"> {
   let summary = "Merge the partial results of split-KV attention, in fixed order";
   let description = [{
     `partials` [rows, H, splits, partial] as `kernel.attention` leaves it
-    becomes [rows, H * h]; a row's position says how many splits it has. Splits
+    becomes [rows, H * h]; a row's position and the window say which splits it
+    has. Splits
     are merged in ascending order, so the result does not depend on which
     thread computed which.
   }];
   let arguments = (ins Kernel_Partials:$partials, Kernel_Indices:$positions,
                        F64Attr:$scale, I64Attr:$kvHeads,
+                       OptionalAttr<Kernel_Window>:$window,
                        Kernel_AttentionConfigAttr:$config);
   let results = (outs Kernel_Rows:$result);
   let assemblyFormat = [{
@@ -375,9 +391,10 @@ def Kernel_AttentionMergeOp : Kernel_AnchorOp<"attention_merge"> {
   }];
 }
 
-def Kernel_PointwiseOp : Kernel_AnchorOp<"pointwise"> {
+def Kernel_PointwiseOp : Kernel_AnchorOp<"pointwise", [IsolatedFromAbove]> {
   let summary = "An element-wise function of equally shaped operands";
-  let arguments = (ins Variadic<Kernel_Rows>:$inputs);
+  let description = "A vector among them stands for equal rows.";
+  let arguments = (ins Variadic<Kernel_RowsOrVector>:$inputs);
   let results = (outs Kernel_Rows:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -416,6 +433,15 @@ def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
 // Negation, exponential, sum and division.
 def Kernel_SiluOp : Kernel_ScalarOp<"silu", 4> {
   let summary = "x / (1 + exp(-x)) of a scalar";
+  let arguments = (ins F32:$input);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$input attr-dict";
+}
+
+// Three products and a sum inside, two products, tanh by exponential, two sums
+// and a division.
+def Kernel_GeluTanhOp : Kernel_ScalarOp<"gelu_tanh", 11> {
+  let summary = "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))";
   let arguments = (ins F32:$input);
   let results = (outs F32:$result);
   let assemblyFormat = "$input attr-dict";

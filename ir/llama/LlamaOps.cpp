@@ -127,6 +127,8 @@ SmallVector<Value> RMSNormOp::getRowOperands() { return {getX()}; }
 
 SmallVector<Value> LinearOp::getRowOperands() { return {getX()}; }
 
+SmallVector<Value> BiasOp::getRowOperands() { return {getX()}; }
+
 // The other rows that attention reads are the cache's.
 SmallVector<Value> AttentionOp::getRowOperands() {
   return {getQuery(), getPositions(), getSequences()};
@@ -162,11 +164,25 @@ void EmbeddingOp::infer(ShapeInference &shapes, Adaptor op) {
 // Row-wise ops and products
 //===----------------------------------------------------------------------===//
 
+/// Infers the shape of `x`, whose last dimension is the size of `weight`.
+static void inferByVector(ShapeInference &shapes, Value x, Value weight) {
+  auto type = dyn_cast<RankedTensorType>(x.getType());
+  shapes.failed |= !type || type.getRank() == 0;
+  if (shapes.failed)
+    return;
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() =
+      shapes.same({{"the columns of x", shape.back()},
+                   {"the size of the weight", shapes.of(weight, 1)[0]}});
+  shapes.floats(shape);
+}
+
 void RMSNormOp::infer(ShapeInference &shapes, Adaptor op) {
-  ArrayRef<int64_t> x = shapes.of(op.getX(), 2);
-  ArrayRef<int64_t> weight = shapes.of(op.getWeight(), 1);
-  shapes.floats({x[0], shapes.same({{"the columns of x", x[1]},
-                                    {"the size of the weight", weight[0]}})});
+  inferByVector(shapes, op.getX(), op.getWeight());
+}
+
+void BiasOp::infer(ShapeInference &shapes, Adaptor op) {
+  inferByVector(shapes, op.getX(), op.getWeight());
 }
 
 void LinearOp::infer(ShapeInference &shapes, Adaptor op) {
@@ -234,6 +250,10 @@ void SiluOp::infer(ShapeInference &shapes, Adaptor op) {
   shapes.give(op.getX().getType());
 }
 
+void GeluTanhOp::infer(ShapeInference &shapes, Adaptor op) {
+  shapes.give(op.getX().getType());
+}
+
 void ScaleOp::infer(ShapeInference &shapes, Adaptor op) {
   shapes.give(op.getX().getType());
 }
@@ -264,9 +284,9 @@ LogicalResult RopeTableOp::verify() {
            << getFrequencies().getType();
   for (auto [i, frequency] :
        llvm::enumerate(getFrequencies().getValues<APFloat>()))
-    if (!frequency.isFinite() || !(frequency.convertToDouble() > 0))
+    if (!frequency.isFinite() || frequency.isNegative())
       return emitOpError("expects frequency ")
-             << i << " to be positive and finite, got "
+             << i << " to be finite and not negative, got "
              << FloatAttr::get(Float64Type::get(getContext()), frequency);
   return success();
 }

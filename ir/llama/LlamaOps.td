@@ -55,6 +55,7 @@ def Llama_Scores : 3DTensorOf<[F32]>;   // [H, N, T]
 def Llama_Mask : 2DTensorOf<[F32]>;     // [N, T]
 def Llama_Table : 3DTensorOf<[F32]>;    // [N, h/2, 2]
 def Llama_Values : RankedTensorOf<[F32]>;
+def Llama_RowsOrHeads : AnyTypeOf<[Llama_Rows, Llama_Heads]>;
 def Llama_Gatherable : AnyTypeOf<[Llama_Indices, Llama_Rows, Llama_Heads]>;
 
 //===----------------------------------------------------------------------===//
@@ -114,6 +115,9 @@ def Llama_Positive
                 "&& ::llvm::cast<::mlir::FloatAttr>($_self).getValueAsDouble() "
                 "> 0">, "that is positive and finite">]>;
 
+/// How many keys a row sees, its own included.
+def Llama_Window : ConfinedAttr<I64Attr, [IntPositive]>;
+
 def Llama_NamesResults
     : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
 
@@ -160,16 +164,17 @@ def Llama_EmbeddingOp : Llama_InferredOp<"embedding", Llama_AllRows> {
 def Llama_RMSNormOp : Llama_InferredOp<"rms_norm", Llama_RowWiseOfSome> {
   let summary = "root mean square normalisation of rows";
   let description = [{
-    `result[n, i] = x[n, i] / sqrt(mean(x[n, :]^2) + eps) * weight[i]`
+    `result[n, i] = x[n, i] / sqrt(mean(x[n, :]^2) + eps) * weight[i]`; of heads
+    [N, heads, h] each head is a row of h.
 
     ```mlir
     %y = llama.rms_norm %x, %w eps = 1.000000e-05
         : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llama_Rows:$x, Llama_Vector:$weight,
+  let arguments = (ins Llama_RowsOrHeads:$x, Llama_Vector:$weight,
                        Llama_Positive:$eps);
-  let results = (outs Llama_Rows:$result);
+  let results = (outs Llama_RowsOrHeads:$result);
   let assemblyFormat = [{
     $x `,` $weight `eps` `=` $eps attr-dict `:` functional-type(operands, results)
   }];
@@ -187,6 +192,19 @@ def Llama_LinearOp : Llama_InferredOp<"linear", Llama_RowWiseOfSome> {
     ```
   }];
   let arguments = (ins Llama_Rows:$x, Llama_Matrix:$weight);
+  let results = (outs Llama_Rows:$result);
+}
+
+def Llama_BiasOp : Llama_InferredOp<"bias", Llama_RowWiseOfSome> {
+  let summary = "a vector added to every row";
+  let description = [{
+    `result[n, i] = x[n, i] + weight[i]`
+
+    ```mlir
+    %q1 = llama.bias %q, %bq : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins Llama_Rows:$x, Llama_Vector:$weight);
   let results = (outs Llama_Rows:$result);
 }
 
@@ -252,6 +270,16 @@ def Llama_SiluOp : Llama_InferredOp<"silu", Llama_RowWise> {
   let results = (outs Llama_Values:$result);
 }
 
+def Llama_GeluTanhOp : Llama_InferredOp<"gelu_tanh", Llama_RowWise> {
+  let summary = "GELU by its approximation with tanh";
+  let description = [{
+    `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`, element by
+    element.
+  }];
+  let arguments = (ins Llama_Values:$x);
+  let results = (outs Llama_Values:$result);
+}
+
 //===----------------------------------------------------------------------===//
 // Rotary embedding
 //===----------------------------------------------------------------------===//
@@ -262,7 +290,8 @@ def Llama_RopeTableOp : Llama_InferredOp<"rope_table", Llama_AllRows,
   let description = [{
     `angle = positions[n] * frequencies[i]`; `result[n, i, 0] = cos(angle)` and
     `result[n, i, 1] = sin(angle)`. The h/2 frequencies are in radians per
-    position and hold every scaling; the angle is computed in f64.
+    position and hold every scaling; the angle is computed in f64. Frequencies
+    of 0 rotate nothing: the table of layers without RoPE.
 
     ```mlir
     %rope = llama.rope_table %positions frequencies = dense<[1.0, 0.1]> : tensor<2xf64>
@@ -378,7 +407,8 @@ def Llama_CausalMaskOp : Llama_InferredOp<"causal_mask", Llama_AllRows, [Llama_N
   let summary = "which cached rows a row may see";
   let description = [{
     `result[n, t]` is 0 where `keySequences[t] == sequences[n]` and
-    `keyPositions[t] <= positions[n]`, and minus infinity elsewhere.
+    `keyPositions[t] <= positions[n]`, and minus infinity elsewhere. With a
+    window of W tokens it is so too where `keyPositions[t] <= positions[n] - W`.
 
     ```mlir
     %mask = llama.causal_mask %positions, %sequences, %keyPositions, %keySequences
@@ -386,7 +416,8 @@ def Llama_CausalMaskOp : Llama_InferredOp<"causal_mask", Llama_AllRows, [Llama_N
     ```
   }];
   let arguments = (ins Llama_Indices:$positions, Llama_Indices:$sequences,
-                       Llama_Indices:$keyPositions, Llama_Indices:$keySequences);
+                       Llama_Indices:$keyPositions, Llama_Indices:$keySequences,
+                       OptionalAttr<Llama_Window>:$window);
   let results = (outs Llama_Mask:$result);
 }
 
@@ -480,7 +511,7 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
     `llama.scale` by `scale`, `llama.add_mask` with the causal mask,
     `llama.softmax` and `llama.attention_values`: `kv` is the state after the
     append of layer `layer`, and scores are never a tensor. A scaled query
-    becomes part of `scale`.
+    becomes part of `scale`, and the mask's window is the op's.
 
     ```mlir
     %o = llama.attention %q, %kv0, %positions, %sequences layer = 0 scale = 1.250000e-01
@@ -490,7 +521,8 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
   }];
   let arguments = (ins Llama_Heads:$query, Llama_KV:$kv,
                        Llama_Indices:$positions, Llama_Indices:$sequences,
-                       I64Attr:$layer, Llama_Positive:$scale);
+                       I64Attr:$layer, Llama_Positive:$scale,
+                       OptionalAttr<Llama_Window>:$window);
   let results = (outs Llama_Heads:$result);
   let assemblyFormat = [{
     operands `layer` `=` $layer `scale` `=` $scale attr-dict `:`

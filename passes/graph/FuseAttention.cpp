@@ -178,7 +178,7 @@ struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
     auto fused = rewriter.create<llama::AttentionOp>(
         rewriter.getFusedLoc(locs), op.getType(), scores.getQuery(),
         keys.getKv(), mask.getPositions(), mask.getSequences(),
-        keys.getLayerAttr(), factor);
+        keys.getLayerAttr(), factor, mask.getWindowAttr());
     rewriter.replaceOp(op, fused);
     return success();
   }

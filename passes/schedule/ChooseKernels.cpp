@@ -73,7 +73,7 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
     builder.setInsertionPointAfter(op);
     auto merge = builder.create<kernel::AttentionMergeOp>(
         op.getLoc(), type, op.getResult(), op.getPositions(), op.getScaleAttr(),
-        builder.getI64IntegerAttr(kv.getHeads()), config);
+        builder.getI64IntegerAttr(kv.getHeads()), op.getWindowAttr(), config);
     op.getResult().replaceAllUsesExcept(merge.getResult(), merge);
   }
 };

@@ -14,6 +14,7 @@
 #include "passes/Explain.h"
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -35,20 +36,40 @@ static bool isPlain(MatmulOp product) {
          llvm::hasSingleElement(epilogue);
 }
 
+/// The vector that `product` adds to its one accumulator before it stores that;
+/// null when it does anything else.
+static Value biasOf(MatmulOp product) {
+  Block &epilogue = product.getEpilogue().front();
+  if (product.getWeights().size() != 1 || product.getExtras().size() != 1 ||
+      epilogue.getOperations().size() != 2)
+    return {};
+  Value bias = product.getExtras().front();
+  auto sum = dyn_cast<arith::AddFOp>(epilogue.front());
+  const bool isSum = sum && sum.getLhs() != sum.getRhs() &&
+                     epilogue.getTerminator()->getOperand(0) == sum;
+  return isSum && cast<RankedTensorType>(bias.getType()).getRank() == 1
+             ? bias
+             : Value();
+}
+
 struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(RopeAppendOp append,
                                 PatternRewriter &rewriter) const override {
     MatmulOp products[3];
+    SmallVector<Value> biases;
     const std::pair<StringRef, Value> parts[] = {{"query", append.getQuery()},
                                                  {"key", append.getKey()},
                                                  {"value", append.getValue()}};
     for (auto [part, product] : llvm::zip(parts, products)) {
       product = part.second.getDefiningOp<MatmulOp>();
       const char *why = nullptr;
-      if (!product || !isPlain(product))
+      Value bias = product ? biasOf(product) : Value();
+      if (!product || (!bias && !isPlain(product)))
         why = " is not a plain product";
+      else if (product != products[0] && !bias != biases.empty())
+        why = " has a bias, or the query has one, and not both";
       else if (!part.second.hasOneUse())
         why = " has another reader";
       else if (product.getInput() != products[0].getInput() ||
@@ -59,6 +80,8 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
         return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
           diagnostic << "the " << part.first << why;
         });
+      if (bias)
+        biases.push_back(bias);
     }
     auto [query, key, value] = products;
     Location loc = rewriter.getFusedLoc(
@@ -67,7 +90,7 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
         .replaceOpWithNewOp<kernel::QkvOp>(
             append, append.getResultTypes(), query.getInput(),
             query.getWeights()[0], key.getWeights()[0], value.getWeights()[0],
-            query.getNormWeight(), append.getTable(), append.getKv(),
+            query.getNormWeight(), biases, append.getTable(), append.getKv(),
             append.getPositions(), append.getSequences(), append.getLayerAttr(),
             query.getEpsAttr(), kernel::MatmulConfigAttr())
         ->setLoc(loc);

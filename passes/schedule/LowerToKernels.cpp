@@ -19,6 +19,7 @@
 
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -43,12 +44,16 @@ static Type flattened(Type type) {
       tensor.getElementType());
 }
 
-/// Element-wise ops, and the op on scalars, of as many operands, that each is.
-constexpr std::pair<StringRef, StringRef> scalarOps[] = {
-    {"llama.add", "arith.addf"},
-    {"llama.mul", "arith.mulf"},
-    {"llama.silu", "kernel.silu"},
-};
+/// The op on scalars, of as many operands, that `op` is for each element;
+/// empty where it is none.
+StringRef scalarOf(Operation *op) {
+  using kernel::NoOp;
+#define LLAMAC_SCALAR(Op, GraphOp, ...)                                        \
+  if (op->getName().getStringRef() == GraphOp::getOperationName())             \
+    return Op::getOperationName();
+#include "ir/kernel/Scalars.def"
+  return "";
+}
 
 /// Whether fuse-attention takes `op` into llama.attention.
 bool isPartOfAttention(Operation *op) {
@@ -103,16 +108,14 @@ private:
       return op->emitError("reads a result of llama.rope, which may only be an "
                            "attention's query or an appended key");
     };
-    const auto *scalar = llvm::find_if(scalarOps, [&](const auto &row) {
-      return row.first == op->getName().getStringRef();
-    });
-    if (scalar != std::end(scalarOps))
-      return checked([&] { return pointwise(op, scalar->second); });
+    if (const StringRef scalar = scalarOf(op); !scalar.empty())
+      return checked([&] { return pointwise(op, scalar); });
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<func::ReturnOp, llama::AttentionOp, llama::CacheAppendOp,
-              llama::EmbeddingOp, llama::GatherRowsOp, llama::LinearOp,
-              llama::MergeHeadsOp, llama::RMSNormOp, llama::RopeOp,
-              llama::RopeTableOp, llama::SplitHeadsOp, llama::WeightOp>(
+        .Case<func::ReturnOp, llama::AttentionOp, llama::BiasOp,
+              llama::CacheAppendOp, llama::EmbeddingOp, llama::GatherRowsOp,
+              llama::LinearOp, llama::MergeHeadsOp, llama::RMSNormOp,
+              llama::RopeOp, llama::RopeTableOp, llama::ScaleOp,
+              llama::SplitHeadsOp, llama::WeightOp>(
             [&](auto known) { return checked([&] { return convert(known); }); })
         .Default([](Operation *op) -> LogicalResult {
           InFlightDiagnostic error = op->emitError() << "no kernel implements "
@@ -173,9 +176,13 @@ private:
   }
 
   LogicalResult convert(llama::RMSNormOp op) {
-    emit<kernel::RmsNormOp>(op, op.getType(), of(op.getX()), of(op.getWeight()),
-                            op.getEpsAttr());
+    emit<kernel::RmsNormOp>(op, flattened(op.getType()), of(op.getX()),
+                            of(op.getWeight()), op.getEpsAttr());
     return success();
+  }
+
+  LogicalResult convert(llama::BiasOp op) {
+    return pointwise(op, arith::AddFOp::getOperationName());
   }
 
   LogicalResult convert(llama::GatherRowsOp op) {
@@ -206,14 +213,19 @@ private:
   LogicalResult convert(llama::AttentionOp op) {
     if (!mapping.contains(op.getQuery()))
       return op.emitError("the query is not rotated by llama.rope");
-    emit<kernel::AttentionOp>(op, flattened(op.getType()), of(op.getQuery()),
-                              of(op.getKv()), of(op.getPositions()),
-                              of(op.getSequences()), op.getLayerAttr(),
-                              op.getScaleAttr(), kernel::AttentionConfigAttr());
+    emit<kernel::AttentionOp>(
+        op, flattened(op.getType()), of(op.getQuery()), of(op.getKv()),
+        of(op.getPositions()), of(op.getSequences()), op.getLayerAttr(),
+        op.getScaleAttr(), op.getWindowAttr(), kernel::AttentionConfigAttr());
     return success();
   }
 
-  LogicalResult pointwise(Operation *op, StringRef scalarName);
+  LogicalResult convert(llama::ScaleOp op) {
+    return pointwise(op, arith::MulFOp::getOperationName(), op.getFactorAttr());
+  }
+
+  LogicalResult pointwise(Operation *op, StringRef scalarName,
+                          FloatAttr constant = {});
 
   func::FuncOp func;
   OpBuilder builder;
@@ -221,7 +233,10 @@ private:
   llvm::SmallPtrSet<Operation *, 32> met; ///< Lowered, or being lowered.
 };
 
-LogicalResult Lowering::pointwise(Operation *op, StringRef scalarName) {
+/// `scalarName` of the elements of the operands, and of `constant` behind them
+/// where there is one.
+LogicalResult Lowering::pointwise(Operation *op, StringRef scalarName,
+                                  FloatAttr constant) {
   SmallVector<Value> inputs;
   for (Value operand : op->getOperands())
     if (!llvm::is_contained(inputs, of(operand)))
@@ -237,6 +252,13 @@ LogicalResult Lowering::pointwise(Operation *op, StringRef scalarName) {
   for (Value operand : op->getOperands()) {
     auto *it = llvm::find(inputs, of(operand));
     scalar.addOperands(block->getArgument(it - inputs.begin()));
+  }
+  if (constant) {
+    const auto value = static_cast<float>(constant.getValueAsDouble());
+    scalar.addOperands(builder
+                           .create<arith::ConstantOp>(
+                               op->getLoc(), builder.getF32FloatAttr(value))
+                           .getResult());
   }
   builder.create<kernel::YieldOp>(op->getLoc(),
                                   builder.create(scalar)->getResult(0));

@@ -14,16 +14,26 @@
 
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace llamac {
 
-std::vector<double> ropeFrequencies(const ModelConfig &config) {
+std::vector<double> ropeFrequencies(const ModelConfig &config,
+                                    LayerAttention::Rotation rotation) {
+  using Rotation = LayerAttention::Rotation;
   const int64_t half = config.headSize / 2;
   std::vector<double> freqs(half);
+  if (rotation == Rotation::None)
+    return freqs;
+  const bool isLocal = rotation == Rotation::Local;
+  const double theta = isLocal ? config.features.localTheta : config.ropeTheta;
   for (int64_t i = 0; i < half; ++i) {
-    double freq =
-        std::pow(config.ropeTheta, -2.0 * static_cast<double>(i) /
-                                       static_cast<double>(config.headSize));
+    double freq = std::pow(theta, -2.0 * static_cast<double>(i) /
+                                      static_cast<double>(config.headSize));
+    if (isLocal) {
+      freqs[i] = freq;
+      continue;
+    }
     if (!config.ropeFactors.empty()) {
       freq /= config.ropeFactors[i];
     } else if (config.ropeScaling) {
@@ -70,12 +80,26 @@ absl::Status validateModelConfig(const ModelConfig &config) {
   if (config.headSize % 8 != 0)
     return unsupportedError(absl::StrCat(
         "head size: expected a multiple of 8, got ", config.headSize));
-  if (!(config.normEps > 0) || !std::isfinite(config.normEps))
-    return badFileError(absl::StrCat(
-        "norm_eps: expected a positive number, got ", config.normEps));
-  if (!(config.ropeTheta > 0) || !std::isfinite(config.ropeTheta))
-    return badFileError(absl::StrCat(
-        "rope_theta: expected a positive number, got ", config.ropeTheta));
+  const ModelFeatures &features = config.features;
+  for (const auto &[field, value] :
+       {std::pair("norm_eps", config.normEps),
+        std::pair("rope_theta", config.ropeTheta),
+        std::pair("scale of the embedding", features.embeddingScale),
+        std::pair("scale of the residual", features.residualScale),
+        std::pair("scale of the logits", features.logitsScale)})
+    if (!(value > 0) || !std::isfinite(value))
+      return badFileError(
+          absl::StrCat(field, ": expected a positive number, got ", value));
+  for (const auto &[field, value] :
+       {std::pair("scale of attention", features.attentionScale),
+        std::pair("theta of local layers", features.localTheta)})
+    if (!(value >= 0) || !std::isfinite(value))
+      return badFileError(
+          absl::StrCat(field, ": expected a positive number, got ", value));
+  for (const LayerAttention &layer : features.layers)
+    if (layer.window < 0 || layer.window >= int64_t{1} << 31)
+      return badFileError(absl::StrCat(
+          "window: expected a number of tokens, got ", layer.window));
   if (!config.ropeFactors.empty() &&
       static_cast<int64_t>(config.ropeFactors.size()) != config.headSize / 2)
     return badFileError(absl::StrCat("rope factors: expected ",

@@ -30,6 +30,46 @@ struct RopeScaling {
   friend bool operator==(const RopeScaling &, const RopeScaling &) = default;
 };
 
+/// The attention of one layer.
+struct LayerAttention {
+  /// What queries and keys are rotated by: ropeTheta and its scaling,
+  /// localTheta alone, or nothing.
+  enum class Rotation : uint8_t { Global, Local, None };
+  Rotation rotation = Rotation::Global;
+  /// Keys that a row sees, up to its own; 0: all of them.
+  int64_t window = 0;
+
+  friend bool operator==(const LayerAttention &,
+                         const LayerAttention &) = default;
+};
+
+enum class Activation : uint8_t { Silu, GeluTanh };
+
+/// What members of Llama's family add to it, or do in another way. The defaults
+/// are Llama's.
+struct ModelFeatures {
+  bool qkvBias = false;   ///< Query, key and value have biases.
+  bool headNorms = false; ///< RMSNorm of each head of query and key, then RoPE.
+  bool rowNorms = false;  ///< RMSNorm of all heads of query and key together.
+  bool preNorms = true;   ///< RMSNorm ahead of attention and feed-forward.
+  bool postNorms = false; ///< RMSNorm behind them, before they are added.
+  Activation activation = Activation::Silu; ///< Of the feed-forward's gate.
+  double embeddingScale = 1;                ///< Of the rows of the embedding.
+  double residualScale = 1; ///< Of what attention and feed-forward add.
+  double logitsScale = 1;
+  double attentionScale = 0; ///< Of the scores; 0: 1 / sqrt(h).
+  double localTheta = 0;     ///< Of layers that are rotated by it.
+  /// One for each layer; empty: all are alike, as Llama's.
+  std::vector<LayerAttention> layers = {};
+
+  LayerAttention layer(int64_t index) const {
+    return layers.empty() ? LayerAttention{} : layers[index];
+  }
+
+  friend bool operator==(const ModelFeatures &,
+                         const ModelFeatures &) = default;
+};
+
 /// The hyperparameters that decide the graph. Every frontend gives one.
 struct ModelConfig {
   int64_t dim = 0;        ///< d, width of the residual stream.
@@ -47,17 +87,21 @@ struct ModelConfig {
   /// rotary frequency is divided by the i-th factor; excludes ropeScaling.
   std::vector<float> ropeFactors;
   bool tiedEmbeddings = false; ///< lm_head is the embedding table.
+  ModelFeatures features;      ///< Only the graph has them, no plan.
 
   friend bool operator==(const ModelConfig &, const ModelConfig &) = default;
 };
 
 /// The rotary frequencies of `config` in radians per position, after scaling:
-/// headSize / 2 values, theta^(-2i/h) before scaling.
-std::vector<double> ropeFrequencies(const ModelConfig &config);
+/// headSize / 2 values, theta^(-2i/h) before scaling. Of layers with another
+/// rotation than the global one: without scaling, or zeros.
+std::vector<double> ropeFrequencies(
+    const ModelConfig &config,
+    LayerAttention::Rotation rotation = LayerAttention::Rotation::Global);
 
 /// Checks what the rest of the program takes for granted: every size positive
-/// and below 2^31, G divides H, the head size a multiple of 8, eps and theta
-/// finite and positive. An error names the field, expected and got.
+/// and below 2^31, G divides H, the head size a multiple of 8, eps, theta and
+/// scales finite and positive. An error names the field, expected and got.
 absl::Status validateModelConfig(const ModelConfig &config);
 
 } // namespace llamac

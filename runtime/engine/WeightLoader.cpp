@@ -32,6 +32,7 @@ static WeightSource sourceOf(const schema::WeightT &weight) {
     out.parts.push_back({part.file(), part.offset(), part.size()});
   out.splitDim = source.splitDim;
   out.rotaryHalves = source.rotaryHalves;
+  out.addend = source.addend;
   return out;
 }
 

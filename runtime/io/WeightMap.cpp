@@ -58,13 +58,19 @@ absl::Status WeightMap::add(WeightSource source) {
                              source.rows, ", ", source.cols, "]"));
   if (source.parts.empty() || source.splitDim < 0 || source.splitDim > 1)
     return fail("parts: expected at least one, split by rows or columns");
+  const int64_t rotated = source.rows == 1 ? source.cols : source.rows;
   if (source.rotaryHalves != 0 &&
       (source.rotaryHalves < 0 || source.rotaryHalves % 2 != 0 ||
-       source.rows % source.rotaryHalves != 0))
+       rotated % source.rotaryHalves != 0))
     return fail(absl::StrCat("rows: expected a multiple of an even head size, "
                              "got ",
-                             source.rows, " rows of heads of ",
+                             rotated, " rows of heads of ",
                              source.rotaryHalves));
+  if (source.rotaryHalves != 0 && source.rows == 1 &&
+      isBlockFormat(source.type))
+    return fail(absl::StrCat("type: expected f32, f16 or bf16 for a vector, "
+                             "got ",
+                             dataTypeName(source.type)));
 
   const DataTypeInfo &info = dataTypeInfo(source.type);
   if (source.cols % info.blockElements != 0)
@@ -111,8 +117,9 @@ const WeightSource *WeightMap::find(absl::string_view name) const {
   return found == indices.end() ? nullptr : &sources[found->second];
 }
 
-// The stored row that is seen as `row`: with rotary halves, element pair i of a
-// head is stored at rows i and i + h/2 of the head and seen at 2i and 2i + 1.
+// The stored row, or element of a vector, that is seen as `row`: with rotary
+// halves, pair i of a head is stored at rows i and i + h/2 of the head and seen
+// at 2i and 2i + 1.
 static int64_t storedRow(const WeightSource &weight, int64_t row) {
   const int64_t head = weight.rotaryHalves;
   if (head == 0)
@@ -149,6 +156,15 @@ absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
     return absl::OkStatus();
   }
 
+  if (weight.rows == 1 && weight.rotaryHalves != 0) {
+    const auto elementBytes =
+        static_cast<int64_t>(dataTypeBytes(weight.type, 1));
+    for (int64_t i = 0; i < weight.cols && numRows == 1; ++i)
+      visit(
+          RowRun{dataOf(weight.parts[0]) + storedRow(weight, i) * elementBytes,
+                 0, i, 1});
+    return absl::OkStatus();
+  }
   const auto rowBytes = static_cast<int64_t>(
       dataTypeBytes(weight.type, static_cast<uint64_t>(weight.cols)));
   for (int64_t r = 0; r < numRows;) {
@@ -170,6 +186,9 @@ absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
 
 absl::Status WeightMap::readRows(const WeightSource &weight, int64_t firstRow,
                                  int64_t numRows, uint8_t *out) const {
+  if (weight.addend != 0)
+    return internalError(
+        absl::StrCat(weight.name, ": stored less ", weight.addend));
   const uint64_t rowBytes =
       dataTypeBytes(weight.type, static_cast<uint64_t>(weight.cols));
   return visitRuns(weight, firstRow, numRows, [&](const RowRun &run) {
@@ -185,15 +204,18 @@ absl::Status WeightMap::readRowsAsF32(const WeightSource &weight,
                                       int64_t firstRow, int64_t numRows,
                                       float *out) const {
   return visitRuns(weight, firstRow, numRows, [&](const RowRun &run) {
-    dequantizeRow(weight.type, run.data, run.elements,
-                  out + run.row * weight.cols + run.col);
+    float *to = out + run.row * weight.cols + run.col;
+    dequantizeRow(weight.type, run.data, run.elements, to);
+    if (weight.addend != 0)
+      for (int64_t i = 0; i < run.elements; ++i)
+        to[i] += weight.addend;
   });
 }
 
 absl::Status WeightMap::readRowsAs(const WeightSource &weight, DataType type,
                                    int64_t firstRow, int64_t numRows,
                                    uint8_t *out) const {
-  if (type == weight.type)
+  if (type == weight.type && weight.addend == 0)
     return readRows(weight, firstRow, numRows, out);
   std::vector<float> values(numRows * weight.cols);
   LLAMAC_RETURN_IF_ERROR(

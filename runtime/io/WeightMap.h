@@ -55,9 +55,13 @@ struct WeightSource {
   std::vector<FileExtent> parts;
   /// What the parts split when there are several: rows (0) or columns (1).
   int splitDim = 0;
-  /// When not 0, each group of this many rows (a head) is stored with rotary
-  /// pairs (i, i + h/2), Hugging Face's order; readers see (2i, 2i + 1).
+  /// When not 0, each group of this many rows (a head), or elements of a
+  /// vector, is stored with rotary pairs (i, i + h/2), Hugging Face's order;
+  /// readers see (2i, 2i + 1).
   int64_t rotaryHalves = 0;
+  /// Added to every element that is read as a number: 1 for gains that are
+  /// stored less 1.
+  float addend = 0;
 };
 
 /// The weights of one checkpoint and the files that hold them.
@@ -80,7 +84,8 @@ public:
   const WeightSource *find(absl::string_view name) const;
 
   /// Copies rows [firstRow, firstRow + numRows) as they are stored, in Meta's
-  /// row order, to `out` (numRows x dataTypeBytes(type, cols) bytes).
+  /// row order, to `out` (numRows x dataTypeBytes(type, cols) bytes); of
+  /// weights without an addend.
   absl::Status readRows(const WeightSource &weight, int64_t firstRow,
                         int64_t numRows, uint8_t *out) const;
 

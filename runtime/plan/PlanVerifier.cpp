@@ -237,13 +237,16 @@ bool Verifier::checkSource(const schema::WeightT &weight,
     return at["type"].wrong("the source's or one that is written",
                             dataTypeName(fromPlan(weight.type)));
   const Place halves = at["rotary halves"];
+  const int64_t rotated = weight.rows == 1 ? weight.cols : weight.rows;
   if (!at["split dimension"].isIn(source.splitDim, 0, 1) ||
-      !halves.isIn(source.rotaryHalves, 0, weight.rows))
+      !halves.isIn(source.rotaryHalves, 0, rotated))
     return false;
   if (source.rotaryHalves != 0 &&
-      (source.rotaryHalves % 2 != 0 || weight.rows % source.rotaryHalves != 0))
-    return halves.wrong(absl::StrCat("an even divisor of ", weight.rows),
+      (source.rotaryHalves % 2 != 0 || rotated % source.rotaryHalves != 0))
+    return halves.wrong(absl::StrCat("an even divisor of ", rotated),
                         source.rotaryHalves);
+  if (!std::isfinite(source.addend))
+    return at["addend"].wrong("a finite number", source.addend);
   uint64_t total = 0;
   for (const schema::SourceExtent &part : source.parts) {
     if (!at["source file"].isBelow(part.file(), plan.sourceFiles.size()))

@@ -1,7 +1,8 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes one set of random weights as a Meta, Hugging Face or GGUF model.
+"""Writes one set of random weights as a Meta, Hugging Face or GGUF model of
+Llama, or as a Hugging Face or GGUF model of one of its relatives.
 
 Weights are rounded to the type they are stored in before they are used for
 anything, so every form holds the same numbers. No tokenizer is written but for
@@ -23,7 +24,8 @@ import numpy as np
 from gguf import GGMLQuantizationType as GgmlType
 from safetensors.numpy import save_file
 
-from llama_numpy import rope_factors
+from llama_numpy import LinearScaling, rope_factors
+from model_families import ABSENT, LLAMA, fuse, split_name
 
 # Block formats that gguf can read but not write: the bytes of a block of 256
 # elements, and where in it the fp16 fields d (and dmin) are. An element is
@@ -35,20 +37,28 @@ def weight_shapes(config):
     """Name to shape of every weight, by Meta's names."""
     d, f = config.dim, config.ffn
     q_rows, kv_rows = config.heads * config.head_size, config.kv_heads * config.head_size
+    layer_shapes = {
+        "attention.wq": (q_rows, d),
+        "attention.wk": (kv_rows, d),
+        "attention.wv": (kv_rows, d),
+        "attention.wo": (d, q_rows),
+        "feed_forward.w1": (f, d),
+        "feed_forward.w2": (d, f),
+        "feed_forward.w3": (f, d),
+    }
+    if config.norms != "after":
+        layer_shapes |= {"attention_norm": (d,), "ffn_norm": (d,)}
+    if config.norms != "before":
+        layer_shapes |= {"attention_post_norm": (d,), "ffn_post_norm": (d,)}
+    if config.qkv_bias:
+        layer_shapes |= {"attention.bq": (q_rows,), "attention.bk": (kv_rows,), "attention.bv": (kv_rows,)}
+    if config.qk_norm:
+        per_head = config.qk_norm == "head"
+        layer_shapes["attention.q_norm"] = (config.head_size if per_head else q_rows,)
+        layer_shapes["attention.k_norm"] = (config.head_size if per_head else kv_rows,)
     shapes = {"tok_embeddings": (config.vocab, d)}
     for layer in range(config.layers):
-        p = f"layers.{layer}."
-        shapes |= {
-            p + "attention.wq": (q_rows, d),
-            p + "attention.wk": (kv_rows, d),
-            p + "attention.wv": (kv_rows, d),
-            p + "attention.wo": (d, q_rows),
-            p + "feed_forward.w1": (f, d),
-            p + "feed_forward.w2": (d, f),
-            p + "feed_forward.w3": (f, d),
-            p + "attention_norm": (d,),
-            p + "ffn_norm": (d,),
-        }
+        shapes |= {f"layers.{layer}.{name}": shape for name, shape in layer_shapes.items()}
     shapes["norm"] = (d,)
     if not config.tied:
         shapes["output"] = (config.vocab, d)
@@ -72,17 +82,29 @@ def round_to(x, dtype):
     return x.astype({"f32": np.float32, "f16": np.float16}[dtype]).astype(np.float32)
 
 
-def random_weights(config, dtype="bf16", seed=0):
+BIASES = (".bq", ".bk", ".bv")
+# Weights whose rows RoPE pairs.
+ROTARY = (".wq", ".wk", ".bq", ".bk", ".q_norm", ".k_norm")
+
+
+def random_weights(config, dtype="bf16", seed=0, shifted_norms=False):
     """Weights by Meta's names, as large as a trained model's: matrices keep the
     size of activations, those that add to the residual stream are smaller so
     that it grows slowly, an embedding that is the output matrix too is between
-    both. Norms vary around 1 so that none can be left out unseen."""
+    both. Norms vary around 1 so that none can be left out unseen; with
+    `shifted_norms`, `dtype` holds what they have above 1, as Gemma stores them."""
     rng = np.random.default_rng(seed)
     weights = {}
     for name, shape in weight_shapes(config).items():
         x = rng.standard_normal(shape, dtype=np.float32)
-        if len(shape) == 1:
-            x = 1 + x / 8
+        if name.endswith(BIASES):
+            x /= 10
+        elif len(shape) == 1:
+            x /= 8
+            if shifted_norms:
+                weights[name] = 1 + round_to(x, dtype)
+                continue
+            x += 1
         elif name != "tok_embeddings":
             x /= np.sqrt(np.float32(shape[1]))
             if name.endswith((".wo", ".w2")):
@@ -279,21 +301,31 @@ HF_NAMES = {
     "feed_forward.w3": "mlp.up_proj",
     "attention_norm": "input_layernorm",
     "ffn_norm": "post_attention_layernorm",
+    "attention.bq": "self_attn.q_proj",
+    "attention.bk": "self_attn.k_proj",
+    "attention.bv": "self_attn.v_proj",
+    "attention.q_norm": "self_attn.q_norm",
+    "attention.k_norm": "self_attn.k_norm",
+    "attention.wqkv": "self_attn.qkv_proj",
+    "feed_forward.w13": "mlp.gate_up_proj",
+    "attention_post_norm": "post_attention_layernorm",
+    "ffn_post_norm": "post_feedforward_layernorm",
 }
 
 
-def hf_name(name):
+def hf_name(name, family=LLAMA):
     top = {"tok_embeddings": "model.embed_tokens", "norm": "model.norm", "output": "lm_head"}
     if name in top:
         return top[name] + ".weight"
-    _, layer, rest = name.split(".", 2)
-    return f"model.layers.{layer}.{HF_NAMES[rest]}.weight"
+    layer, rest = split_name(name)
+    kind = "bias" if name.endswith(BIASES) else "weight"
+    return f"model.{layer}{(HF_NAMES | family.hf_names)[rest]}.{kind}"
 
 
 def to_halves(x, head_size):
     """Rows of each head from pairs (2i, 2i + 1) to halves (i, i + h/2)."""
-    heads = x.reshape(-1, head_size // 2, 2, x.shape[1])
-    return np.ascontiguousarray(heads.transpose(0, 2, 1, 3).reshape(x.shape))
+    heads = x.reshape(-1, head_size // 2, 2, *x.shape[1:])
+    return np.ascontiguousarray(heads.swapaxes(1, 2).reshape(x.shape))
 
 
 def write_safetensors(path, tensors, dtype):
@@ -314,44 +346,53 @@ def write_safetensors(path, tensors, dtype):
             f.write(to_bf16_bits(x).tobytes())
 
 
-def write_huggingface(directory, config, weights, dtype="bf16", shards=1):
-    """config.json and model.safetensors, or shards with an index."""
+def hf_tensors(config, weights, family):
+    """The tensors of model.safetensors."""
+    tensors = {}
+    for name, x in weights.items():
+        if name.endswith(ROTARY):
+            x = to_halves(x, config.head_size)
+        if family.shifted_norms and name.endswith("norm"):
+            x = x - 1
+        tensors[name] = x
+    return {hf_name(name, family): x for name, x in fuse(tensors, family).items()}
+
+
+def write_huggingface(directory, config, weights, dtype="bf16", shards=1, family=LLAMA, settings=None):
+    """config.json and model.safetensors, or shards with an index. `settings`
+    is more of config.json."""
     os.makedirs(directory)
     torch_dtype = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}[dtype]
-    settings = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
+    said = {
+        "architectures": [family.architecture],
+        "model_type": family.model_type,
         "hidden_act": "silu",
         "hidden_size": config.dim,
         "intermediate_size": config.ffn,
         "num_hidden_layers": config.layers,
         "num_attention_heads": config.heads,
         "num_key_value_heads": config.kv_heads,
-        "head_dim": config.head_size,
         "vocab_size": config.vocab,
         "max_position_embeddings": 4096,
         "rms_norm_eps": config.eps,
         "rope_theta": config.theta,
         "tie_word_embeddings": config.tied,
-        "attention_bias": False,
-        "mlp_bias": False,
         "torch_dtype": torch_dtype,
     }
-    if config.scaling is not None:
-        settings["rope_scaling"] = {
+    if isinstance(config.scaling, LinearScaling):
+        said["rope_scaling"] = {"rope_type": "linear", "factor": config.scaling.factor}
+    elif config.scaling is not None:
+        said["rope_scaling"] = {
             "rope_type": "llama3",
             "factor": config.scaling.factor,
             "low_freq_factor": config.scaling.low_freq_factor,
             "high_freq_factor": config.scaling.high_freq_factor,
             "original_max_position_embeddings": int(config.scaling.old_context),
         }
+    said |= family.settings(config) | (settings or {})
     with open(os.path.join(directory, "config.json"), "w") as f:
-        json.dump(settings, f)
-    tensors = {}
-    for name, x in weights.items():
-        if name.endswith((".wq", ".wk")):
-            x = to_halves(x, config.head_size)
-        tensors[hf_name(name)] = x
+        json.dump({key: value for key, value in said.items() if value is not ABSENT}, f)
+    tensors = hf_tensors(config, weights, family)
     if shards == 1:
         write_safetensors(os.path.join(directory, "model.safetensors"), tensors, dtype)
         return directory
@@ -379,6 +420,15 @@ GGUF_NAMES = {
     "feed_forward.w3": "ffn_up",
     "attention_norm": "attn_norm",
     "ffn_norm": "ffn_norm",
+    "attention.bq": "attn_q",
+    "attention.bk": "attn_k",
+    "attention.bv": "attn_v",
+    "attention.q_norm": "attn_q_norm",
+    "attention.k_norm": "attn_k_norm",
+    "attention.wqkv": "attn_qkv",
+    "feed_forward.w13": "ffn_up",
+    "attention_post_norm": "post_attention_norm",
+    "ffn_post_norm": "post_ffw_norm",
 }
 
 
@@ -386,8 +436,9 @@ def gguf_name(name):
     top = {"tok_embeddings": "token_embd", "norm": "output_norm", "output": "output"}
     if name in top:
         return top[name] + ".weight"
-    _, layer, rest = name.split(".", 2)
-    return f"blk.{layer}.{GGUF_NAMES[rest]}.weight"
+    layer, rest = split_name(name)
+    kind = "bias" if name.endswith(BIASES) else "weight"
+    return f"{layer.replace('layers', 'blk')}{GGUF_NAMES[rest]}.{kind}"
 
 
 def random_k_blocks(rng, x, kind):
@@ -442,9 +493,26 @@ def byte_vocabulary(size):
     return tokens + [f"<|t{i}|>" for i in range(size - len(tokens))]
 
 
-def write_gguf(path, config, stored, name="random", merges=MERGES):
+def gguf_tensors(config, stored, family):
+    """`stored` in the order of rows that the family has in GGUF, with those
+    joined that it stores as one."""
+
+    def join(parts):
+        kinds = {kind for _, kind in parts}
+        assert len(kinds) == 1
+        return np.concatenate([data for data, _ in parts]), kinds.pop()
+
+    ordered = dict(stored)
+    if family.gguf_halves:
+        for name, (data, kind) in stored.items():
+            if name.endswith(ROTARY):
+                ordered[name] = to_halves(data, config.head_size), kind
+    return fuse(ordered, family, join)
+
+
+def write_gguf(path, config, stored, name="random", merges=MERGES, family=LLAMA):
     """A GGUF v3 file of `stored` (see quantise)."""
-    writer = gguf.GGUFWriter(path, "llama")
+    writer = gguf.GGUFWriter(path, family.gguf_architecture)
     writer.add_name(name)
     writer.add_block_count(config.layers)
     writer.add_context_length(4096)
@@ -452,12 +520,14 @@ def write_gguf(path, config, stored, name="random", merges=MERGES):
     writer.add_feed_forward_length(config.ffn)
     writer.add_head_count(config.heads)
     writer.add_head_count_kv(config.kv_heads)
-    writer.add_key_length(config.head_size)
-    writer.add_value_length(config.head_size)
     writer.add_layer_norm_rms_eps(config.eps)
     writer.add_rope_freq_base(config.theta)
-    writer.add_rope_dimension_count(config.head_size)
-    writer.add_vocab_size(config.vocab)
+    if isinstance(config.scaling, LinearScaling):
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(config.scaling.factor)
+    elif config.scaling is not None:
+        writer.add_tensor("rope_freqs.weight", rope_factors(config).astype(np.float32))
+    family.metadata(writer, config)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("llama-bpe")
     writer.add_token_list(byte_vocabulary(config.vocab))
@@ -465,9 +535,7 @@ def write_gguf(path, config, stored, name="random", merges=MERGES):
     writer.add_token_merges(list(merges))
     writer.add_bos_token_id(258)
     writer.add_eos_token_id(259)
-    if config.scaling is not None:
-        writer.add_tensor("rope_freqs.weight", rope_factors(config).astype(np.float32))
-    for weight, (data, kind) in stored.items():
+    for weight, (data, kind) in gguf_tensors(config, stored, family).items():
         writer.add_tensor(gguf_name(weight), data, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

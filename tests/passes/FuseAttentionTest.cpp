@@ -47,9 +47,9 @@ protected:
           sequences = body->getArgument(2), state = body->getArgument(3);
     auto index =
         builder.create<llama::CacheIndexOp>(loc, state, positions, sequences);
-    Value mask = builder.create<llama::CausalMaskOp>(loc, positions, sequences,
-                                                     index.getKeyPositions(),
-                                                     index.getKeySequences());
+    Value mask = builder.create<llama::CausalMaskOp>(
+        loc, positions, sequences, index.getKeyPositions(),
+        index.getKeySequences(), /*window=*/IntegerAttr());
     for (int64_t layer = 0; layer < appends; ++layer)
       state = builder.create<llama::CacheAppendOp>(
           loc, state, x, x, positions, sequences,

@@ -17,14 +17,6 @@ func.func @another_dialect(%x: f32) -> f32 {
 
 // -----
 
-func.func @scale_of_no_scores(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  // expected-error-re @below {{{{^}}no kernel implements llama.scale{{$}}}}
-  %0 = llama.scale %x by 2.0 : (tensor<?x8xf32>) -> tensor<?x8xf32>
-  return %0 : tensor<?x8xf32>
-}
-
-// -----
-
 // expected-error @below {{expected a body of one block}}
 func.func private @declared(tensor<?x8xf32>)
 

@@ -33,8 +33,17 @@ func.func @rows(%tokens: tensor<?xi32>, %wanted: tensor<?xi32>) -> tensor<?x8xf3
   // CHECK-NEXT: ^bb0(%[[A:.*]]: f32):
   // CHECK-NEXT: %[[R:.*]] = arith.addf %[[A]], %[[A]] : f32
   %5 = llama.add %4, %4 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
-  // CHECK: %[[G:.*]] = kernel.gather_rows %[[D]], %[[WANTED]]
-  %6 = llama.gather_rows %5, %wanted : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  // A factor is a constant of the region, a bias a vector.
+  // CHECK: %[[F:.*]] = kernel.pointwise %[[D]] body {
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: f32):
+  // CHECK-NEXT: %[[C:.*]] = arith.constant 2.500000e-01 : f32
+  // CHECK-NEXT: arith.mulf %[[A]], %[[C]] : f32
+  %f = llama.scale %5 by 0.25 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: %[[B:.*]] = kernel.pointwise %[[F]], %[[N]] body {
+  // CHECK: : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %b = llama.bias %f, %n : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  // CHECK: %[[G:.*]] = kernel.gather_rows %[[B]], %[[WANTED]]
+  %6 = llama.gather_rows %b, %wanted : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
   // CHECK-NEXT: return %[[G]]
   return %6 : tensor<?x8xf32>
 }

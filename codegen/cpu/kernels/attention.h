@@ -299,12 +299,19 @@ template <AttentionConfig config> struct AttentionTile {
   }
 
   /// Turns the scores of `count` vectors from `first` on into weights and sets
-  /// their states: keys at and after `limit` get none. Writes columns up to
-  /// `tokens`, rounded up. On the way step(n) is called with a growing n, up to
-  /// twice the limit.
+  /// their states: keys ahead of `from` and at and after `limit` get none.
+  /// Writes columns up to `tokens`, rounded up. On the way step(n) is called
+  /// with a growing n, up to twice the limit.
   template <int count, class Step>
-  LLAMAC_INLINE void softmax(long first, long limit, long tokens,
+  LLAMAC_INLINE void softmax(long first, long from, long limit, long tokens,
                              const Step &step) {
+    // Whether the lanes of keys t and on are seen.
+    auto seen = [&](I32x16 lane, long t) {
+      if constexpr (config.window != 0)
+        return (lane < int(limit - t)) & (lane >= int(from - t));
+      else
+        return lane < int(limit - t);
+    };
     I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     constexpr float lowest = -__builtin_inff();
     float *rows = scores + first * split;
@@ -315,7 +322,7 @@ template <AttentionConfig config> struct AttentionTile {
       step(t);
       for (int v = 0; v < count; ++v) {
         auto score = load<F32x16>(rows + v * split + t);
-        largest[v] = max(lane < int(limit - t) ? score : lowest, largest[v]);
+        largest[v] = max(seen(lane, t) ? score : lowest, largest[v]);
       }
     }
     float base[count];
@@ -330,7 +337,7 @@ template <AttentionConfig config> struct AttentionTile {
         F32x16 weight = 0;
         if (t < limit) {
           weight = exp(load<F32x16>(rows + v * split + t) - base[v]);
-          weight = lane < int(limit - t) ? weight : F32x16(0);
+          weight = seen(lane, t) ? weight : F32x16(0);
           sum[v] += weight;
         }
         store(rows + v * split + t, weight);
@@ -340,10 +347,16 @@ template <AttentionConfig config> struct AttentionTile {
       states[first + v].sum = sumLanes(sum[v]);
   }
 
-  /// partial[.][d ..] += weights x values for tokens of one page, `panels`
-  /// times 16 elements.
+  /// Whether a token of a page, whose token `from` is the first that is seen,
+  /// is ahead of it: its value, which weighs nothing, may be NaN.
+  static LLAMAC_INLINE bool isAhead(long token, long from) {
+    return config.window != 0 && token < from;
+  }
+
+  /// partial[.][d ..] += weights x values for tokens from `from` on of one
+  /// page, `panels` times 16 elements.
   template <int panels>
-  LLAMAC_INLINE void addValues(const KvPage<kv> &page, long tokens,
+  LLAMAC_INLINE void addValues(const KvPage<kv> &page, long from, long tokens,
                                long vectors, const float *column, long d) {
     for (long token = 0; token < tokens; token += tileDepth) {
       F32x16 w[panels][tileDepth];
@@ -353,8 +366,9 @@ template <AttentionConfig config> struct AttentionTile {
       for (int p = 0; p < panels; ++p)
         for (int j = 0; j < tileDepth; ++j)
           // Uninitialised slots may be NaN.
-          w[p][j] = token + j < tokens ? loadValue(page, token + j, d + 16 * p)
-                                       : F32x16(0);
+          w[p][j] = token + j < tokens && !isAhead(token + j, from)
+                        ? loadValue(page, token + j, d + 16 * p)
+                        : F32x16(0);
       accumulate(w, column + token, split, partial + d, padded, 16, vectors);
     }
   }
@@ -362,7 +376,7 @@ template <AttentionConfig config> struct AttentionTile {
   /// addValues() for the vectors of one row, which weigh no slot but those that
   /// were written. `used` is called as in scoreFew().
   template <int panels, class Used>
-  LLAMAC_INLINE void addFew(const KvPage<kv> &page, long tokens,
+  LLAMAC_INLINE void addFew(const KvPage<kv> &page, long from, long tokens,
                             const float *column, long d, const Used &used) {
     constexpr long element = KvPage<kv>::element, step = 16 * panels * element;
     constexpr long often = divisorUpTo(kv.pageTokens, usedBytes / step);
@@ -371,7 +385,8 @@ template <AttentionConfig config> struct AttentionTile {
           [&](int p, long token) {
             if (v == 0 && p == 0 && token % often == 0)
               used(kv.pageTokens * d * element + token * step, often * step);
-            return loadValue(page, token, d + 16 * p);
+            return isAhead(token, from) ? F32x16(0)
+                                        : loadValue(page, token, d + 16 * p);
           },
           tokens, column + v * split, split, partial + v * padded + d, padded,
           16);
@@ -401,26 +416,27 @@ template <AttentionConfig config> struct AttentionTile {
             of.kvHead};
   }
 
-  /// Calls body(page, number, tokens) for the pages of a split, of which
-  /// `tokens` tokens are taken.
+  /// Calls body(page, number, tokens) for the pages of a split that have some
+  /// of the tokens from `from` to `tokens` - 1; `tokens` of each are taken.
   template <class Body>
   static LLAMAC_INLINE void forEachPage(const AttentionArgs &args,
-                                        const Split &of, long tokens,
+                                        const Split &of, long from, long tokens,
                                         const Body &body) {
-    for (long page = 0; page * kv.pageTokens < tokens; ++page) {
+    const long begin = from > 0 ? from / kv.pageTokens : 0;
+    for (long page = begin; page * kv.pageTokens < tokens; ++page) {
       long left = tokens - page * kv.pageTokens;
       body(pageOf(args, of, page), page,
            left < kv.pageTokens ? left : kv.pageTokens);
     }
   }
 
-  /// (partial, states) of a split, whose first `tokens` keys some of the
-  /// vectors see: vector v those before limit(v).
-  template <class Limit>
+  /// (partial, states) of a split, whose keys `from` to `tokens` - 1 some of
+  /// the vectors see: vector v those from fromOf(v) on before limit(v).
+  template <class From, class Limit>
   LLAMAC_INLINE void computeSplit(const AttentionArgs &args, const Split &of,
-                                  long tokens, long vectors,
-                                  const Limit &limit) {
-    forEachPage(args, of, tokens,
+                                  long from, long tokens, long vectors,
+                                  const From &fromOf, const Limit &limit) {
+    forEachPage(args, of, from, tokens,
                 [&](const KvPage<kv> &page, long number, long count) {
                   float *column = scores + number * kv.pageTokens;
                   if constexpr (isQ8)
@@ -432,14 +448,15 @@ template <AttentionConfig config> struct AttentionTile {
                     scorePage(page, count, vectors, column);
                 });
     for (long v = 0; v < vectors; ++v)
-      softmax<1>(v, limit(v), tokens, [](long) {});
+      softmax<1>(v, fromOf(v), limit(v), tokens, [](long) {});
     clear(partial, vectors * padded);
-    forEachPage(args, of, tokens,
+    forEachPage(args, of, from, tokens,
                 [&](const KvPage<kv> &page, long number, long count) {
                   if constexpr (isQ8)
                     widenValueScales(page);
                   forEachPanels<tilePanels>([&](auto panels, long d) {
-                    addValues<panels.count>(page, count, vectors,
+                    addValues<panels.count>(page, from - number * kv.pageTokens,
+                                            count, vectors,
                                             scores + number * kv.pageTokens, d);
                   });
                 });
@@ -460,47 +477,50 @@ template <AttentionConfig config> struct AttentionTile {
     return places;
   }
 
-  /// computeSplit() for one row, which sees `tokens` keys. `prefetcher`
-  /// keeps step with the work, so that memory is never idle.
+  /// computeSplit() for one row, which sees the keys `from` to `tokens` - 1.
+  /// `prefetcher` keeps step with the work, so that memory is never idle.
   LLAMAC_INLINE void computeRow(const AttentionArgs &args, const Split &of,
-                                long tokens, Prefetcher &prefetcher) {
+                                long from, long tokens,
+                                Prefetcher &prefetcher) {
     constexpr long keyBytes = kvKeyBytes(kv);
     constexpr long valueBytes = kvHeadBytes(kv) - keyBytes;
     // The softmax takes about an eighth of the time.
     constexpr long before = Prefetcher::rows - Prefetcher::rows / 8;
     constexpr long after = Prefetcher::rows + Prefetcher::rows / 8;
-    forEachPage(
-        args, of, tokens, [&](const KvPage<kv> &page, long number, long count) {
-          float *column = scores + number * kv.pageTokens;
-          auto used = [&](long begin, long bytes) {
-            prefetcher.prefetchUntil((number * keyBytes + begin + bytes) *
-                                     before / (pages * keyBytes));
-          };
-          if constexpr (isQ8)
-            scoreBlocks(page, count, group, column, used);
-          else
-            scoreFew(page, count, column, used);
-        });
+    forEachPage(args, of, from, tokens,
+                [&](const KvPage<kv> &page, long number, long count) {
+                  float *column = scores + number * kv.pageTokens;
+                  auto used = [&](long begin, long bytes) {
+                    prefetcher.prefetchUntil(
+                        (number * keyBytes + begin + bytes) * before /
+                        (pages * keyBytes));
+                  };
+                  if constexpr (isQ8)
+                    scoreBlocks(page, count, group, column, used);
+                  else
+                    scoreFew(page, count, column, used);
+                });
     constexpr int together = divisorUpTo(group, 4);
     for (long v = 0; v < group; v += together)
-      softmax<together>(v, tokens, tokens, [&](long n) {
+      softmax<together>(v, from, tokens, tokens, [&](long n) {
         prefetcher.prefetchUntil(before + n * (after - before) / (2 * split));
       });
     clear(partial, group * padded);
-    forEachPage(
-        args, of, tokens, [&](const KvPage<kv> &page, long number, long count) {
-          auto used = [&](long begin, long bytes) {
-            prefetcher.prefetchUntil(after +
-                                     (number * valueBytes + begin + bytes) *
-                                         before / (pages * valueBytes));
-          };
-          if constexpr (isQ8)
-            widenValueScales(page);
-          forEachPanels<fewPanels>([&](auto panels, long d) {
-            addFew<panels.count>(page, count, scores + number * kv.pageTokens,
-                                 d, used);
-          });
-        });
+    forEachPage(args, of, from, tokens,
+                [&](const KvPage<kv> &page, long number, long count) {
+                  auto used = [&](long begin, long bytes) {
+                    prefetcher.prefetchUntil(
+                        after + (number * valueBytes + begin + bytes) * before /
+                                    (pages * valueBytes));
+                  };
+                  if constexpr (isQ8)
+                    widenValueScales(page);
+                  forEachPanels<fewPanels>([&](auto panels, long d) {
+                    addFew<panels.count>(page, from - number * kv.pageTokens,
+                                         count, scores + number * kv.pageTokens,
+                                         d, used);
+                  });
+                });
     prefetcher.prefetchUntil(2 * Prefetcher::rows);
   }
 
@@ -508,26 +528,31 @@ template <AttentionConfig config> struct AttentionTile {
                             long kvHead) {
     loadQueries(args.q, first, rows, kvHead);
     long vectors = rows * group;
-    long last = 0;
-    for (long r = 0; r < rows; ++r)
-      last =
-          args.positions[first + r] > last ? args.positions[first + r] : last;
+    // Rows are at ascending positions.
+    const long last = args.positions[first + rows - 1];
+    const long begin = firstKey(config, args.positions[first]);
+    const long firstSplit = begin / split;
 
-    for (long number = 0; number * split <= last; ++number) {
+    for (long number = firstSplit; number * split <= last; ++number) {
       long tokens = last + 1 - number * split;
+      auto fromOf = [&](long v) {
+        return firstKey(config, args.positions[first + v / group]) -
+               number * split;
+      };
       auto limit = [&](long v) {
         long seen = args.positions[first + v / group] + 1 - number * split;
         return seen < split ? seen : split;
       };
       computeSplit(args, {args.sequences[first], kvHead, number},
-                   tokens < split ? tokens : split, vectors, limit);
+                   begin - number * split, tokens < split ? tokens : split,
+                   vectors, fromOf, limit);
       for (long v = 0; v < vectors; ++v) {
-        if (number == 0) {
+        if (number == firstSplit) {
           totals[v] = states[v];
           for (long d = 0; d < padded; d += 16)
             store(sums + v * padded + d,
                   load<F32x16>(partial + v * padded + d));
-        } else if (limit(v) > 0) {
+        } else if (limit(v) > 0 && fromOf(v) < split) {
           mergeSplit<padded>(sums + v * padded, totals[v], partial + v * padded,
                              states[v]);
         }
@@ -570,7 +595,9 @@ template <AttentionConfig config> struct AttentionTile {
     prefetcher.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
                      placesOf(args, next, tokensOf(args, row, next.number), 0));
     loadQueries(args.q, row, 1, of.kvHead);
-    computeRow(args, of, tokens, prefetcher);
+    computeRow(args, of,
+               firstKey(config, args.positions[row]) - of.number * split,
+               tokens, prefetcher);
     for (long j = 0; j < group; ++j) {
       long queryHead = row * config.heads + of.kvHead * group + j;
       float *to = args.out + (queryHead * splits + of.number) * size;
@@ -612,8 +639,12 @@ template <AttentionConfig config>
 LLAMAC_INLINE void attentionSplit(const CpuLaunch &launch,
                                   const AttentionArgs &args) {
   constexpr LaunchShape shape = attentionSplitShape(config);
+  auto firstSplitOf = [&](long row) {
+    return firstKey(config, args.positions[row]) / config.splitTokens;
+  };
   auto unitsOf = [&](long row) {
-    return (args.positions[row] / config.splitTokens + 1) * config.kv.kvHeads;
+    return (args.positions[row] / config.splitTokens + 1 - firstSplitOf(row)) *
+           config.kv.kvHeads;
   };
   long units = 0;
   for (long row = 0; row < launch.rows; ++row)
@@ -627,9 +658,9 @@ LLAMAC_INLINE void attentionSplit(const CpuLaunch &launch,
   for (long row = 0; row < launch.rows && unit < end; ++row) {
     long next = first + unitsOf(row);
     auto splitOf = [&](long number) {
-      return typename Tile::Split{args.sequences[row],
-                                  (number - first) % config.kv.kvHeads,
-                                  (number - first) / config.kv.kvHeads};
+      return typename Tile::Split{
+          args.sequences[row], (number - first) % config.kv.kvHeads,
+          firstSplitOf(row) + (number - first) / config.kv.kvHeads};
     };
     if (unit < next) {
       const auto of = splitOf(unit);
@@ -653,8 +684,10 @@ LLAMAC_INLINE void attentionMerge(const CpuLaunch &launch,
   constexpr long splits = attentionSplits(config);
   for (long item = launch.begin; item < launch.end; ++item) {
     // Items are the heads of row 0, then those of row 1, and so on.
-    long count = positions[item / config.heads] / config.splitTokens + 1;
-    const float *from = partials + item * splits * size;
+    const long position = positions[item / config.heads];
+    const long firstSplit = firstKey(config, position) / config.splitTokens;
+    long count = position / config.splitTokens + 1 - firstSplit;
+    const float *from = partials + (item * splits + firstSplit) * size;
     float sums[Tile::padded];
     for (long d = 0; d < Tile::padded; d += 16)
       store(sums + d, load<F32x16>(from + d));

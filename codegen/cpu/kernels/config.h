@@ -195,9 +195,17 @@ struct AttentionConfig {
   KvConfig kv;
   long heads;
   float scale;
+  long window = 0;        ///< Keys that a row sees, its own included; 0: all.
   long splitTokens = 256; ///< Keys that are reduced together; see attention.h.
   long vectors = 32; ///< About as many queries go through the keys together.
 };
+
+/// The first key that the row at `position` sees.
+constexpr long firstKey(const AttentionConfig &config, long position) {
+  return config.window && position >= config.window
+             ? position + 1 - config.window
+             : 0;
+}
 
 /// Rows whose query vectors go through the keys together: a multiple of 4, as
 /// the inner loop takes them (tile.h).
@@ -255,6 +263,7 @@ struct QkvConfig {
   MatmulConfig key;
   MatmulConfig value;
   KvConfig kv;
+  bool biased = false;
 };
 
 constexpr long largest(long a, long b, long c) {

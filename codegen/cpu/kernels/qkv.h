@@ -25,15 +25,41 @@ struct QkvArgs {
   const void *value;
   AppendArgs to;
   float *out; ///< The rotated query, [rows][config.query.outputs].
+  const float *biases[3] = {}; ///< Of the three, where the config has them.
 };
+
+/// Gives `epilogue` the results with `bias` added.
+template <class Epilogue> struct WithBias {
+  const float *bias;
+  Epilogue epilogue;
+
+  LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
+                                int lanes) const {
+    epilogue(row, column, y + load16(bias + column, lanes), lanes);
+  }
+};
+
+template <bool biased, class Epilogue>
+LLAMAC_INLINE auto withBias(const float *bias, const Epilogue &epilogue) {
+  if constexpr (biased)
+    return WithBias<Epilogue>{bias, epilogue};
+  else
+    return epilogue;
+}
 
 /// Calls body(product...) with the three products of `args`.
 template <QkvConfig config, class Body>
 LLAMAC_INLINE void withQkvProducts(const QkvArgs &args, const Body &body) {
   using Queries = RotatedRows<config.kv.headSize, config.query.outputs>;
-  body(Product<config.query, Queries>{{args.query}, {args.to.cosSin, args.out}},
-       Product<config.key, AppendKeys<config.kv>>{{args.key}, {args.to}},
-       Product<config.value, AppendValues<config.kv>>{{args.value}, {args.to}});
+  auto queries = withBias<config.biased>(args.biases[0],
+                                         Queries{args.to.cosSin, args.out});
+  auto keys =
+      withBias<config.biased>(args.biases[1], AppendKeys<config.kv>{args.to});
+  auto values =
+      withBias<config.biased>(args.biases[2], AppendValues<config.kv>{args.to});
+  body(Product<config.query, decltype(queries)>{{args.query}, queries},
+       Product<config.key, decltype(keys)>{{args.key}, keys},
+       Product<config.value, decltype(values)>{{args.value}, values});
 }
 
 template <QkvConfig config, class Rows>

@@ -108,11 +108,13 @@ template <long stride> struct AddRows {
 
 // Kernels
 
-template <long width>
+/// Normalises each part of `size` of a row of `width`.
+template <long width, long size = width>
 LLAMAC_INLINE void rmsNorm(const CpuLaunch &launch, const float *x,
                            const float *weight, float eps, float *out) {
   forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
-    normalize<width>(x + row * width, weight, eps, out + row * width);
+    for (long at = row * width; at < (row + 1) * width; at += size)
+      normalize<size>(x + at, weight, eps, out + at);
   });
 }
 

@@ -62,6 +62,13 @@ LLAMAC_INLINE F32x16 exp(F32x16 x) {
 /// x / (1 + e^-x).
 LLAMAC_INLINE F32x16 silu(F32x16 x) { return x / (1.0f + exp(-x)); }
 
+/// x / 2 * (1 + tanh(u)) = x / (1 + e^-2u), u = sqrt(2 / pi) * (x + 0.044715
+/// x^3).
+LLAMAC_INLINE F32x16 geluTanh(F32x16 x) {
+  constexpr float twice = 2 * 0.797884561f;
+  return x / (1.0f + exp(-twice * (x + 0.044715f * (x * x * x))));
+}
+
 } // namespace llamac::cpu
 
 #endif // LLAMAC_CPU_VMATH_H

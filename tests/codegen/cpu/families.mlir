@@ -231,8 +231,9 @@ plan.kernel @merge family "attention_merge" roles ["layers.*.attention.softmax"]
 }
 
 //      CHECK:extern "C" void norm(const CpuLaunch *launch) {
-// CHECK-NEXT:  rmsNorm<64>(*launch, operand<float>(*launch, 0), operand<float>(*launch, 1),
-// CHECK-NEXT:              1e-06f, operand<float>(*launch, 2));
+// CHECK-NEXT:  rmsNorm<64, 64>(*launch, operand<float>(*launch, 0),
+// CHECK-NEXT:                  operand<float>(*launch, 1), 1e-06f,
+// CHECK-NEXT:                  operand<float>(*launch, 2));
 plan.kernel @norm family "rms_norm" roles ["norm"] {
 ^bb0(%x: tensor<?x64xf32>, %w: tensor<64xf32>):
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-6 : f64} : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?x64xf32>

@@ -247,7 +247,7 @@ LLAMAC_KERNEL(embed_with_cos_sin, rowwiseShape())
   ropeTable<model.headSize>(positions, frequencies, cosSin);
 }
 
-LLAMAC_KERNEL(rms_norm, rowwiseShape())
+LLAMAC_KERNEL(rms_norm, rmsNormShape(model.width, model.width))
 (const float *x, const float *gain, float *out, int rows) {
   rmsNorm<model.width>(x, gain, cases::eps, out);
 }

@@ -100,9 +100,11 @@ static std::string attentionText(const Model &model, const std::string &name) {
   const std::string rows = rowsText(model.queryWidth());
   return absl::StrFormat(
       "  %%out = kernel.attention %%q over %%newKv at %%positions, %%sequences "
-      "{layer = 0 : i64, scale = %.17e : f64} : (%s, !kv, tensor<?xi32>, "
+      "{layer = 0 : i64, scale = %.17e : f64%s} : (%s, !kv, tensor<?xi32>, "
       "tensor<?xi32>) -> %s loc(\"%s\")",
-      scaleOf(model), rows, rows, name);
+      scaleOf(model),
+      model.window ? absl::StrCat(", window = ", model.window, " : i64") : "",
+      rows, rows, name);
 }
 
 /// What follows the tensors in the type of an op that appends.
@@ -119,8 +121,10 @@ static std::string qkvText(const Program &program, const std::string &name) {
   for (const StoredWeight &weight : program.weights)
     absl::StrAppend(&types, ", ", typeText(weight));
   const bool norm = program.weights.size() > 3;
+  const bool biased = program.weights.size() > 4;
   return absl::StrCat(
       "  %q, %newKv = kernel.qkv %x, %wq, %wk, %wv", norm ? " norm(%gain)" : "",
+      biased ? " bias(%bq, %bk, %bv)" : "",
       " rotated by %table into %kv at %positions, %sequences {",
       norm ? "eps = 1.0e-5 : f64, " : "", "layer = 0 : i64} : (", types,
       appendTypes(program.model), " loc(\"", name, "\")\n");
@@ -184,9 +188,11 @@ static std::shared_ptr<Program> appendProgram(const Model &model,
 /// Products of random weights of several types, of normalised rows, rotated. In
 /// front of attention none is quantised: scores would be too large to say
 /// anything.
-static std::shared_ptr<Program> qkvProgram(const Model &model, bool attends) {
+static std::shared_ptr<Program> qkvProgram(const Model &model, bool attends,
+                                           bool biased) {
   const int64_t depth = 96;
-  const std::string name = attends ? "qkv_attention" : "qkv";
+  const std::string name =
+      absl::StrCat("qkv", biased ? "_biased" : "", attends ? "_attention" : "");
   auto program = cacheProgram(name, model);
   program->inputs = {{"x", depth}};
   program->weights = {
@@ -195,6 +201,12 @@ static std::shared_ptr<Program> qkvProgram(const Model &model, bool attends) {
       randomMatrix("wk", DataType::BF16, model.kvWidth(), depth),
       randomMatrix("wv", DataType::F16, model.kvWidth(), depth),
       vectorWeight("gain", normalFloats(depth, 51))};
+  if (biased)
+    for (const auto &[bias, width] :
+         {std::pair("bq", model.queryWidth()), std::pair("bk", model.kvWidth()),
+          std::pair("bv", model.kvWidth())})
+      program->weights.push_back(vectorWeight(
+          bias, normalFloats(width, static_cast<uint32_t>(bias[1]))));
   std::string qkv = qkvText(*program, name);
   if (!attends)
     qkv.replace(qkv.find("%q,"), 3, "%out,");
@@ -283,14 +295,24 @@ static Project projectedRows(const std::shared_ptr<const Program> &program) {
         normalised(rowOf(step.inputs.at("x"), row, program->inputs[0].width),
                    program->weight("gain").values(), normEps);
     const std::vector<double> rotation = someRotation(program->model);
-    auto product = [&](const char *name) {
-      return Matrix(program->weight(name), numerics, step.rows())
-          .times(x, Activations::Normal);
+    const bool biased = program->weights.size() > 4;
+    auto product = [&](const char *weight, const char *bias) {
+      ExpectedRow result =
+          Matrix(program->weight(weight), numerics, step.rows())
+              .times(x, Activations::Normal);
+      if (biased) {
+        const std::vector<double> added = program->weight(bias).values();
+        for (size_t i = 0; i < result.size(); ++i) {
+          result[i].value += added[i];
+          result[i].bound += roundError * std::abs(result[i].value);
+        }
+      }
+      return result;
     };
     const int32_t position = step.positions[row];
-    return Triple{rotated(product("wq"), position, rotation),
-                  rotated(product("wk"), position, rotation), product("wv"),
-                  false};
+    return Triple{rotated(product("wq", "bq"), position, rotation),
+                  rotated(product("wk", "bk"), position, rotation),
+                  product("wv", "bv"), false};
   };
 }
 
@@ -451,6 +473,35 @@ static void addNanRow(std::vector<OpCase> &cases,
   }
 }
 
+/// Windows that begin in every place of a page and of what is merged at a time,
+/// and behind a row of NaNs, which no row shows any more that has left it
+/// behind.
+static void addWindows(std::vector<OpCase> &cases,
+                       const std::shared_ptr<Program> &program) {
+  const Model &model = program->model;
+  const auto context = model.context > 500 ? 500 : 250;
+  std::vector<Step> steps = exactSteps(
+      model, {{{1, context}, {2, 3}}, {{1, 1}, {2, 1}}, {{1, 1}}, {{1, 20}}});
+  cases.push_back(cacheCase(program->name + "_long", program, steps,
+                            pickedRows(model), /*attends=*/true));
+  changeRow(steps, 1, 30, [&](float *x) {
+    std::fill_n(x, model.queryWidth() + 2 * model.kvWidth(), NAN);
+  });
+  OpCase nan = cacheCase(program->name + "_nan_behind", program, steps,
+                         pickedRows(model), /*attends=*/true);
+  nan.expected = [=, plain = nan.expected](const Numerics &numerics) {
+    std::vector<std::vector<ExpectedRow>> results = plain(numerics);
+    // A block has up to 128 rows of a sequence together.
+    for (int64_t row = 0; row < steps[0].rows(); ++row)
+      if (numerics.joinsRows && steps[0].sequences[row] == 1 &&
+          std::abs(steps[0].positions[row] - 30) < 128 + model.window)
+        for (Expected &number : results[0][row])
+          number.isOpen = true;
+    return results;
+  };
+  cases.push_back(std::move(nan));
+}
+
 //===----------------------------------------------------------------------===//
 // Products and rotations before it
 //===----------------------------------------------------------------------===//
@@ -469,9 +520,10 @@ static void addAppends(std::vector<OpCase> &cases, const Model &model) {
   }
 }
 
-static void addQkv(std::vector<OpCase> &cases, const Model &model) {
+static void addQkv(std::vector<OpCase> &cases, const Model &model,
+                   bool biased) {
   for (const bool attends : {false, true}) {
-    const auto program = qkvProgram(model, attends);
+    const auto program = qkvProgram(model, attends, biased);
     const Project project = projectedRows(program);
     auto stepsWith = [&](const std::vector<StepRows> &list) {
       std::vector<Step> steps = stepsOf(list);
@@ -507,6 +559,10 @@ void addAttentionCases(std::vector<OpCase> &cases) {
       {"gqa2_h64", 2, 1, 64, 320},
       {"mha_h128", 1, 1, 128, 320},
       {"odd_h24", 3, 1, 24, 320},
+      {"windowed_h16", 4, 2, 16, 640, CacheFormat::F16, 50},
+      {"windowed_h64", 2, 1, 64, 320, CacheFormat::BF16, 70},
+      {"windowed_h24", 3, 1, 24, 320, CacheFormat::F16, 2},
+      {"windowed_q8", 4, 2, 32, 640, CacheFormat::Q8_0, 130},
       {"q8_h32", 4, 2, 32, 640, CacheFormat::Q8_0},
   };
   std::vector<std::shared_ptr<Program>> programs;
@@ -519,7 +575,11 @@ void addAttentionCases(std::vector<OpCase> &cases) {
     addNanRow(cases, program);
   }
   addNanRow(cases, programs[1]);
-  addQkv(cases, models[0]);
+  for (const auto &program : programs)
+    if (program->model.window)
+      addWindows(cases, program);
+  for (const bool biased : {false, true})
+    addQkv(cases, models[0], biased);
   addAppends(cases, {"apart", 4, 2, 16, 320});
 }
 

@@ -182,7 +182,12 @@ void CacheOracle::append(int32_t sequence, ExpectedRow key, ExpectedRow value,
 
 ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
                                 int32_t position, double scale) const {
-  const std::vector<Entry> &entries = sequences.at(sequence);
+  const std::vector<Entry> &all = sequences.at(sequence);
+  const int64_t first = model.window && position >= model.window
+                            ? position + 1 - model.window
+                            : 0;
+  const absl::Span<const Entry> entries(all.data() + first,
+                                        position + 1 - first);
   const double softmaxError = numerics.softmaxError(model);
   const double softmaxFloor = numerics.softmaxFloor(model);
   ExpectedRow result;
@@ -194,7 +199,7 @@ ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
     for (int64_t d = 0; d < model.headSize; ++d)
       longest = std::max(longest, std::abs(q[d].value));
     const double queryError = numerics.queryError(model) * longest;
-    for (int32_t p = 0; p <= position; ++p) {
+    for (size_t p = 0; p < entries.size(); ++p) {
       const Expected *k = &entries[p].key[from];
       double score = 0, squares = 0, magnitude = 0;
       for (int64_t d = 0; d < model.headSize; ++d) {
@@ -212,7 +217,7 @@ ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
     }
     // A weight is off by the share e^error, and so is their sum.
     double total = 0, worst = 0;
-    for (int32_t p = 0; p <= position; ++p) {
+    for (size_t p = 0; p < entries.size(); ++p) {
       weights[p] = std::exp(weights[p] - largest);
       total += weights[p];
       if (weights[p] != 0)
@@ -222,7 +227,7 @@ ExpectedRow CacheOracle::attend(const ExpectedRow &query, int32_t sequence,
         std::expm1(2 * worst) + 2 * softmaxError + 4 * sumError;
     for (int64_t d = 0; d < model.headSize; ++d) {
       double sum = 0, bound = 0;
-      for (int32_t p = 0; p <= position; ++p) {
+      for (size_t p = 0; p < entries.size(); ++p) {
         const Expected &v = entries[p].value[from + d];
         sum += weights[p] * v.value;
         bound += weights[p] * (std::abs(v.value) * share + v.bound) +

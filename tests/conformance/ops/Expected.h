@@ -112,7 +112,8 @@ public:
   void append(int32_t sequence, ExpectedRow key, ExpectedRow value,
               bool isExact);
 
-  /// softmax(scale q k) v for a query row over positions 0 to `position`.
+  /// softmax(scale q k) v for a query row over positions 0 to `position`, or
+  /// those that the model's window leaves of them.
   ExpectedRow attend(const ExpectedRow &query, int32_t sequence,
                      int32_t position, double scale) const;
 

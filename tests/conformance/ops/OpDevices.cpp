@@ -72,9 +72,7 @@ OpDeviceRow cudaRow(const std::string &name, PlanRunner runner) {
            .softmaxFloor = softmaxFloor,
            .joinsRows = true},
           loadBy(std::move(runner)),
-          // Query, key and value are always made by one kernel.
-          {{"apart", "no kernel family of target cuda implements "
-                     "kernel.rope_append"}}};
+          {}};
 }
 
 } // namespace llamac::conformance

@@ -39,6 +39,7 @@ struct Model {
   int64_t headSize;
   int64_t context; ///< Tokens of a sequence.
   CacheFormat cache = CacheFormat::F16;
+  int64_t window = 0; ///< Keys that a row sees, its own included; 0: all.
 
   int64_t queryWidth() const { return heads * headSize; }
   int64_t kvWidth() const { return kvHeads * headSize; }

@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
+#include <utility>
 
 namespace llamac::conformance {
 
@@ -96,11 +98,14 @@ static void addEmbedCases(std::vector<OpCase> &cases) {
 // Norm
 //===----------------------------------------------------------------------===//
 
-static std::shared_ptr<Program> normProgram(int64_t width) {
-  const std::string name = absl::StrCat("rms_norm_w", width);
+/// Of rows, or of their parts of `size`.
+static std::shared_ptr<Program> normProgram(int64_t width, int64_t size) {
+  const std::string name =
+      absl::StrCat("rms_norm_w", width, size < width ? "_by_" : "",
+                   size < width ? absl::StrCat(size) : "");
   auto program = programOf(name, width);
   program->inputs = {{"x", width}};
-  program->weights = {vectorWeight("gain", normalFloats(width, 3))};
+  program->weights = {vectorWeight("gain", normalFloats(size, 3))};
   program->body = absl::StrCat(
       "  %out = kernel.rms_norm %x, %gain {eps = 1.0e-5 : f64} : (",
       program->outType, ", ", typeText(program->weights[0]), ") -> ",
@@ -118,9 +123,14 @@ static OpCase normCase(const std::string &name,
     const std::vector<double> gain = program->weights[0].values();
     std::vector<ExpectedRow> rows;
     rows.reserve(step.rows());
-    for (int64_t r = 0; r < step.rows(); ++r)
-      rows.push_back(
-          roundedOnce(normalised(rowOf(x, r, width), gain, normEps)));
+    const auto size = static_cast<int64_t>(gain.size());
+    for (int64_t r = 0; r < step.rows(); ++r) {
+      ExpectedRow &row = rows.emplace_back();
+      for (int64_t part = 0; part < width / size; ++part)
+        for (const Expected &number : roundedOnce(normalised(
+                 rowOf(x, r * (width / size) + part, size), gain, normEps)))
+          row.push_back(number);
+    }
     for (ExpectedRow &row : rows)
       for (Expected &number : row)
         number.bound = sumError * std::abs(number.value);
@@ -129,8 +139,11 @@ static OpCase normCase(const std::string &name,
 }
 
 static void addNormCases(std::vector<OpCase> &cases) {
-  for (const int64_t width : {int64_t{8}, int64_t{72}, int64_t{576}}) {
-    const auto program = normProgram(width);
+  static constexpr std::pair<int64_t, int64_t> sizes[] = {
+      {8, 8}, {72, 72}, {576, 576}, {72, 24}, {512, 128}};
+  for (const auto &[rowWidth, size] : sizes) {
+    const int64_t width = rowWidth;
+    const auto program = normProgram(width, size);
     for (const int64_t rows : {1, 5, 67})
       cases.push_back(normCase(absl::StrCat(program->name, "_r", rows), program,
                                normalFloats(rows * width, 5, 3)));
@@ -152,12 +165,16 @@ static void addNormCases(std::vector<OpCase> &cases) {
 // Element by element
 //===----------------------------------------------------------------------===//
 
+/// The exponent of e, which is up to 90, is rounded a few times.
+constexpr double geluError = 0x1p-14;
+
 /// A function of two operands: its region and what it computes.
 struct Pointwise {
   const char *name;
   const char *region;
   double (*compute)(double a, double b);
-  double error; ///< Of the result, by magnitude.
+  double error;          ///< Of the result, by magnitude.
+  bool isVector = false; ///< Whether the second operand is one row for all.
 };
 
 static OpCase pointwiseCase(const std::string &name,
@@ -167,11 +184,17 @@ static OpCase pointwiseCase(const std::string &name,
                             const std::vector<float> &b) {
   const int64_t width = program->outWidth;
   Step step = stepOf(static_cast<int64_t>(a.size()) / width);
-  step.inputs = {{"a", a}, {"b", b}};
+  step.inputs = {{"a", a}};
+  if (!function.isVector)
+    step.inputs["b"] = b;
   return oneStep(name, program, step, [=](const Numerics &) {
     std::vector<ExpectedRow> rows(step.rows());
+    const std::vector<double> vector = function.isVector
+                                           ? program->weights[0].values()
+                                           : std::vector<double>();
     for (size_t i = 0; i < a.size(); ++i) {
-      const double value = function.compute(a[i], b[i]);
+      const double value =
+          function.compute(a[i], function.isVector ? vector[i % width] : b[i]);
       rows[i / width].push_back({value, function.error * std::abs(value)});
     }
     return rows;
@@ -195,19 +218,40 @@ static void addPointwiseCases(std::vector<OpCase> &cases) {
        sumError},
       {"difference", "    %y = arith.subf %p, %q : f32\n",
        [](double a, double b) { return a - b; }, sumError},
+      {"gelu",
+       "    %s = kernel.gelu_tanh %p\n"
+       "    %y = arith.mulf %s, %q : f32\n",
+       [](double a, double b) {
+         // (1 + tanh u) / 2 would cancel where it is small.
+         const double u =
+             std::sqrt(2 / std::numbers::pi) * (a + 0.044715 * a * a * a);
+         return a / (1 + std::exp(-2 * u)) * b;
+       },
+       geluError},
+      {"scaled_by_vector",
+       "    %c = arith.constant -3.5 : f32\n"
+       "    %s = arith.mulf %p, %c : f32\n"
+       "    %y = arith.mulf %s, %q : f32\n",
+       [](double a, double b) { return a * -3.5 * b; }, sumError, true},
   };
   for (const Pointwise &function : functions)
     for (const int64_t width : {int64_t{8}, int64_t{202}}) {
       const std::string name =
           absl::StrCat("pointwise_", function.name, "_w", width);
       auto program = programOf(name, width);
-      program->inputs = {{"a", width}, {"b", width}};
+      program->inputs = {{"a", width}};
+      std::string typeOfB = program->outType;
+      if (function.isVector) {
+        program->weights = {vectorWeight("b", normalFloats(width, 12))};
+        typeOfB = typeText(program->weights[0]);
+      } else {
+        program->inputs.push_back({"b", width});
+      }
       program->body = absl::StrCat(
           "  %out = kernel.pointwise %a, %b body {\n  ^bb0(%p: f32, %q: "
           "f32):\n",
           function.region, "    kernel.yield %y\n  } : (", program->outType,
-          ", ", program->outType, ") -> ", program->outType, " loc(\"", name,
-          "\")");
+          ", ", typeOfB, ") -> ", program->outType, " loc(\"", name, "\")");
       for (const int64_t rows : {1, 5, 66}) {
         std::vector<float> a = normalFloats(rows * width, 11, 3);
         const std::vector<float> b = normalFloats(rows * width, 12);

@@ -115,7 +115,7 @@ func.func @norm_result(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
 // -----
 
 func.func @norm_width(%x: tensor<?x8xf32>, %w: tensor<9xf32>) {
-  // expected-error @below {{'kernel.rms_norm' op weight's size is 9, expected 8}}
+  // expected-error @below {{'kernel.rms_norm' op weight's size is 9, expected a divisor of 8}}
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<9xf32>) -> tensor<?x8xf32>
   return
 }
@@ -380,7 +380,7 @@ func.func @pointwise_operand(%x0: tensor<?x8xf32>, %x1: tensor<?x9xf32>) {
 // -----
 
 func.func @pointwise_rank(%x0: tensor<8xf32>) {
-  // expected-error @below {{'kernel.pointwise' op operand #0 must be variadic of 2D tensor of 32-bit float values, but got 'tensor<8xf32>'}}
+  // expected-error @below {{'kernel.pointwise' op result #0 must be 2D tensor of 32-bit float values, but got 'tensor<8xf32>'}}
   %0 = kernel.pointwise %x0 body {
   ^bb0(%a0: f32):
     kernel.yield %a0

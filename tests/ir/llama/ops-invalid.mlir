@@ -158,7 +158,7 @@ func.func @no_frequencies(%p: tensor<?xi32>) {
 // -----
 
 func.func @negative_frequency(%p: tensor<?xi32>) {
-  // expected-error @below {{'llama.rope_table' op expects frequency 1 to be positive and finite, got -1.000000e-01 : f64}}
+  // expected-error @below {{'llama.rope_table' op expects frequency 1 to be finite and not negative, got -1.000000e-01 : f64}}
   %0 = llama.rope_table %p frequencies = dense<[1.0, -0.1]> : tensor<2xf64> : (tensor<?xi32>) -> tensor<?x2x2xf32>
   return
 }

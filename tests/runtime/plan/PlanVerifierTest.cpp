@@ -223,7 +223,7 @@ const Nonsense all[] = {
     {"SourceSplit", [](PlanT &p) { refer(p).splitDim = 2; },
      "split dimension: expected 0 to 1, got 2"},
     {"SourceHalves", [](PlanT &p) { refer(p).rotaryHalves = 1; },
-     "rotary halves: expected an even divisor of 1, got 1"},
+     "rotary halves: expected an even divisor of 96, got 1"},
     {"SourceType",
      [](PlanT &p) { refer(p).type = static_cast<schema::DataType>(200); },
      "source type: expected a number below 12, got 200"},
