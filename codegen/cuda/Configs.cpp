@@ -258,6 +258,11 @@ cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
   // latency; as many blocks as split attention has fit beside them.
   if (options.gpu.tier == KernelTier::Sm90 && config.kv.headSize <= 64)
     config.stages = 4;
+  // One tile of large heads is all that fits into some GPUs.
+  if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged &&
+      cuda::attentionSplitShape(config).sharedBytes >
+          options.gpu.blockSharedBytes)
+    config.stages = 1;
   setTile(op.getConfigAttr(), "splits", config.splits);
   setTile(op.getConfigAttr(), "minSplitTokens", config.minSplitTokens);
   setTile(op.getConfigAttr(), "stages", config.stages);

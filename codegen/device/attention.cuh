@@ -75,6 +75,7 @@ template <AttentionConfig config>
 LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
   constexpr int group = attentionGroup(config);
   constexpr int tileRows = attentionTileRows(config);
+  constexpr int tileKeys = attentionKeys(config);
   constexpr int head = config.kv.headSize;
   static_assert(tileRows > 0, "a block has the vectors of one row at least");
   LLAMAC_SHARED_DYNAMIC(stages);
@@ -98,7 +99,11 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
       return rowOf(vector) >= run.begin && rowOf(vector) < run.end;
     };
 
-    FlashWarp<config> warp;
+    FlashWarp<config, hasSharedQueries(config)> warp;
+    warp.queries =
+        reinterpret_cast<uint32_t *>(
+            stages + config.stages * attentionStageBytes(config, tileKeys)) +
+        warpIndex() * sharedQueryWords(config);
     warp.loadQueries([&](int vector) {
       return inRun(vector) ? args.q + offsetOf(vector) : nullptr;
     });
@@ -110,7 +115,7 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
       from[upper] = firstKey(config, position) - run.firstTile();
       seen[upper] = position + 1 - run.firstTile();
     }
-    KeyLoader<config> loader{
+    KeyLoader<config, tileKeys> loader{
         {static_cast<uint16_t *>(const_cast<void *>(args.pool)),
          args.pageTable},
         stages,
@@ -120,10 +125,10 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
         run.keys,
         run.from};
     loader.forEachTile([&](int tile) {
-      const int first = tile * keyTile;
-      warp.template take<keyTile>(loader.keys(tile), loader.values(tile),
-                                  {from[0] - first, from[1] - first},
-                                  {seen[0] - first, seen[1] - first});
+      const int first = tile * tileKeys;
+      warp.template take<tileKeys>(loader.keys(tile), loader.values(tile),
+                                   {from[0] - first, from[1] - first},
+                                   {seen[0] - first, seen[1] - first});
     });
     warp.finish();
 #pragma unroll

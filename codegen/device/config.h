@@ -563,8 +563,25 @@ LLAMAC_CONSTEXPR int attentionStride(const AttentionConfig &config) {
 }
 
 /// Bytes of a tile of keys and the same of values.
-LLAMAC_CONSTEXPR int attentionStageBytes(const AttentionConfig &config) {
-  return 2 * keyTile * attentionStride(config);
+LLAMAC_CONSTEXPR int attentionStageBytes(const AttentionConfig &config,
+                                         int keys = keyTile) {
+  return 2 * keys * attentionStride(config);
+}
+
+/// Whether attention for many rows has its queries in shared memory: those of
+/// large heads would not fit into the registers beside their sums. Tiles have
+/// half the keys then.
+LLAMAC_CONSTEXPR bool hasSharedQueries(const AttentionConfig &config) {
+  return config.kv.headSize > 128;
+}
+LLAMAC_CONSTEXPR int attentionKeys(const AttentionConfig &config) {
+  return hasSharedQueries(config) ? keyTile / 2 : keyTile;
+}
+
+/// 32-bit words of a warp's queries: fragments of 16 elements, 4 for each lane.
+LLAMAC_CONSTEXPR long sharedQueryWords(const AttentionConfig &config) {
+  return hasSharedQueries(config) ? divideUp(config.kv.headSize, 16) * 4 * 32
+                                  : 0;
 }
 
 /// Rows whose query vectors fill the four warps of a block.
@@ -575,7 +592,9 @@ LLAMAC_CONSTEXPR long attentionTileRows(const AttentionConfig &config) {
 /// For any rows. A block has one kv head.
 LLAMAC_CONSTEXPR LaunchShape attentionShape(const AttentionConfig &config) {
   return {config.kv.kvHeads, attentionTileRows(config), attentionWarps * 32,
-          config.stages * attentionStageBytes(config)};
+          static_cast<int>(config.stages * attentionStageBytes(
+                                               config, attentionKeys(config)) +
+                           attentionWarps * sharedQueryWords(config) * 4)};
 }
 
 /// Whether attention for many rows can go by wgmma: boxes of 64 elements make a

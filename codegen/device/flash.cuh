@@ -33,7 +33,7 @@ LLAMAC_DEVICE float weightOf(float a, float b) {
 
 /// A running softmax of 16 query vectors. In fragments, lane 4g + t has rows g
 /// and g + 8 (index `upper`) and columns 2t, 2t + 1 of every 8.
-template <AttentionConfig config> struct FlashWarp {
+template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
   static constexpr KvConfig kv = config.kv;
   static constexpr int head = kv.headSize;
   static constexpr int stride = attentionStride(config);
@@ -42,7 +42,10 @@ template <AttentionConfig config> struct FlashWarp {
 
   int g = laneIndex() / 4;
   int t = laneIndex() % 4;
-  uint32_t q[ceilDiv(head, 16)][4] = {};
+  uint32_t q[sharedQueries ? 1 : ceilDiv(head, 16)][4] = {};
+  /// Where queries are in shared memory: [head / 16][4][lanes].
+  uint32_t *queries = nullptr;
+  static_assert(!sharedQueries || head % 16 == 0);
   float sums[head / 8][4] = {};
   float maximum[2] = {minusInfinity, minusInfinity};
   float total[2] = {}; ///< This lane's part, until finish().
@@ -60,9 +63,24 @@ template <AttentionConfig config> struct FlashWarp {
         F32x2 pair = {0, 0};
         if (from)
           pair = load2(from + 8 * i + 2 * t) * splat(scale);
-        q[i / 2][i % 2 * 2 + upper] = packKv<kv.format>(pair.x, pair.y);
+        const uint32_t packed = packKv<kv.format>(pair.x, pair.y);
+        const int word = i % 2 * 2 + upper;
+        if constexpr (sharedQueries)
+          queries[(i / 2 * 4 + word) * 32 + laneIndex()] = packed;
+        else
+          q[i / 2][word] = packed;
       }
     }
+  }
+
+  /// The queries' fragment of elements 16 k and on.
+  LLAMAC_DEVICE void loadFragment(int k, uint32_t (&fragment)[4]) const {
+#pragma unroll
+    for (int word = 0; word < 4; ++word)
+      if constexpr (sharedQueries)
+        fragment[word] = queries[(k * 4 + word) * 32 + laneIndex()];
+      else
+        fragment[word] = q[k][word];
   }
 
   /// Takes `count` keys, a multiple of 16, and their values, rows of `stride`
@@ -75,16 +93,19 @@ template <AttentionConfig config> struct FlashWarp {
     float scores[count / 8][4] = {};
     const int lane = laneIndex();
 #pragma unroll
-    for (int k = 0; k < head / 16; ++k)
+    for (int k = 0; k < head / 16; ++k) {
+      uint32_t fragment[4];
+      loadFragment(k, fragment);
 #pragma unroll
       for (int n = 0; n < count / 8; n += 2) {
         // Matrices of ldmatrix: keys 0-7 at d and d + 8, then keys 8-15.
         uint32_t b[4];
         ldmatrix<4>(b, keys + (8 * n + lane / 16 * 8 + lane % 8) * stride +
                            (16 * k + lane / 8 % 2 * 8) * 2);
-        mmaKv<kv.format>(scores[n], q[k], {b[0], b[1]});
-        mmaKv<kv.format>(scores[n + 1], q[k], {b[2], b[3]});
+        mmaKv<kv.format>(scores[n], fragment, {b[0], b[1]});
+        mmaKv<kv.format>(scores[n + 1], fragment, {b[2], b[3]});
       }
+    }
     if constexpr (head % 16 != 0)
 #pragma unroll
       for (int n = 0; n < count / 8; n += 2) {
@@ -184,7 +205,8 @@ template <AttentionConfig config> struct FlashWarp {
   }
 };
 
-template <AttentionConfig config> struct KeyLoader {
+/// Brings tiles of `tileKeys` keys and their values.
+template <AttentionConfig config, int tileKeys = keyTile> struct KeyLoader {
   static constexpr int stride = attentionStride(config);
   /// How far ahead of its copy a tile is asked for.
   static constexpr int aheadTiles = 4;
@@ -193,15 +215,16 @@ template <AttentionConfig config> struct KeyLoader {
   unsigned char *stages;
   int kvHead;
   int sequence;
-  int begin, end; ///< Keys that are needed; `begin` is a multiple of keyTile.
+  int begin, end; ///< Keys that are needed; `begin` is a multiple of tileKeys.
   int firstSeen = 0; ///< The first that is.
 
-  LLAMAC_DEVICE int tiles() const { return ceilDiv(end - begin, keyTile); }
+  LLAMAC_DEVICE int tiles() const { return ceilDiv(end - begin, tileKeys); }
   LLAMAC_DEVICE unsigned char *keys(int tile) const {
-    return stages + tile % config.stages * attentionStageBytes(config);
+    return stages +
+           tile % config.stages * attentionStageBytes(config, tileKeys);
   }
   LLAMAC_DEVICE unsigned char *values(int tile) const {
-    return keys(tile) + keyTile * stride;
+    return keys(tile) + tileKeys * stride;
   }
 
   /// Starts the copies of a tile; they are one group, empty past the end.
@@ -209,11 +232,12 @@ template <AttentionConfig config> struct KeyLoader {
   /// are those ahead of `firstSeen`, which may be NaN.
   LLAMAC_DEVICE void start(int tile) {
     constexpr int parts = config.kv.headSize / 8;
-    const int first = begin + tile * keyTile;
+    const int first = begin + tile * tileKeys;
     if (first < end) {
       const uint16_t *from = cache.key(sequence, first, kvHead);
 #pragma unroll 4
-      for (int i = threadIdx.x; i < keyTile * parts; i += attentionWarps * 32) {
+      for (int i = threadIdx.x; i < tileKeys * parts;
+           i += attentionWarps * 32) {
         const int token = i / parts, part = i % parts;
         const bool isAhead = config.window != 0 && first + token < firstSeen;
         const uint32_t valid = first + token < end && !isAhead ? 16 : 0;
@@ -231,9 +255,9 @@ template <AttentionConfig config> struct KeyLoader {
   /// Asks L2 for a tile, where a GPU can.
   LLAMAC_DEVICE void askAhead(int tile) const {
 #if LLAMAC_HAS_SM90
-    const int first = begin + tile * keyTile;
+    const int first = begin + tile * tileKeys;
     if (first < end && warpIndex() == 0 && electLane()) {
-      constexpr uint32_t bytes = keyTile * config.kv.headSize * 2;
+      constexpr uint32_t bytes = tileKeys * config.kv.headSize * 2;
       const uint16_t *keys = cache.key(sequence, first, kvHead);
       bulkPrefetch(keys, bytes);
       bulkPrefetch(keys + kvPlaneElements(config.kv), bytes);
@@ -243,19 +267,29 @@ template <AttentionConfig config> struct KeyLoader {
 
   /// Calls body(tile) for every tile, once it has come for all threads.
   template <class Body> LLAMAC_DEVICE void forEachTile(const Body &body) {
-#pragma unroll
-    for (int tile = 0; tile < config.stages - 1; ++tile)
-      start(tile);
     const int count = tiles();
-    for (int tile = 0; tile < count; ++tile) {
-      cpAsyncWait<config.stages - 2>();
+    if constexpr (config.stages == 1) {
+      for (int tile = 0; tile < count; ++tile) {
+        start(tile);
+        cpAsyncWait<0>();
+        syncThreads();
+        body(tile);
+        syncThreads();
+      }
+    } else {
+#pragma unroll
+      for (int tile = 0; tile < config.stages - 1; ++tile)
+        start(tile);
+      for (int tile = 0; tile < count; ++tile) {
+        cpAsyncWait<config.stages - 2>();
+        syncThreads();
+        start(tile + config.stages - 1);
+        body(tile);
+      }
+      // The stages may now be used again.
+      cpAsyncWait<0>();
       syncThreads();
-      start(tile + config.stages - 1);
-      body(tile);
     }
-    // The stages may now be used again.
-    cpAsyncWait<0>();
-    syncThreads();
   }
 };
 

@@ -83,8 +83,13 @@ template <KvConfig kv, long width, bool biased = false> struct QkvEpilogue {
 
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
     const long d = column % kv.headSize;
-    if constexpr (biased)
-      acc = acc + load2(biases[static_cast<int>(part)] + column);
+    if constexpr (biased) {
+      // By constant numbers, which keeps them in registers.
+      const float *bias = part == QkvPart::Query ? biases[0]
+                          : part == QkvPart::Key ? biases[1]
+                                                 : biases[2];
+      acc = acc + load2(bias + column);
+    }
     if (part != QkvPart::Value)
       acc = rotated(acc, load2(to.cosSin + row * kv.headSize + d));
     if (part == QkvPart::Query) {

@@ -20,6 +20,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include <cmath>
 #include <tuple>
@@ -43,7 +44,11 @@ static constexpr PreName preNames[] = {
     {"llama-bpe", PreTokenizerKind::Llama3, true, true},
     {"llama-v3", PreTokenizerKind::Llama3, true, true},
     {"llama3", PreTokenizerKind::Llama3, true, true},
+    {"smaug-bpe", PreTokenizerKind::Llama3, false, false},
+    {"dbrx", PreTokenizerKind::Llama3, false, false},
     {"smollm", PreTokenizerKind::SmolLM, false, false},
+    {"refact", PreTokenizerKind::SmolLM, false, false},
+    {"qwen2", PreTokenizerKind::Qwen2, false, false},
 };
 
 // By GGUF's token_type; 0 is undefined.
@@ -170,10 +175,12 @@ private:
         pre = &known;
     if (!pre)
       return unsupportedError(absl::StrCat(
-          source.file,
-          ": tokenizer.ggml.pre: expected gpt-2, llama-bpe, llama3 "
-          "or smollm, got ",
-          quoteForMessage(source.pre)));
+          source.file, ": tokenizer.ggml.pre: expected one of ",
+          absl::StrJoin(preNames, ", ",
+                        [](std::string *out, const PreName &known) {
+                          absl::StrAppend(out, known.name);
+                        }),
+          ", got ", quoteForMessage(source.pre)));
     data.kind = TokenizerKind::BytePair;
     data.preTokenizer = pre->kind;
     data.flags.wholeWordFirst = pre->wholeWordFirst;

@@ -153,7 +153,8 @@ private:
   }
 
   void readPreTokenizer(const json &value) {
-    bool split = false, digits = false, byteLevel = false, useRegex = false;
+    bool digits = false, byteLevel = false, useRegex = false;
+    std::optional<PreTokenizerKind> split;
     for (const json *step : steps(value, "pretokenizers")) {
       const json &type = member(*step, "type");
       support(!byteLevel, value, "pre_tokenizer", "ByteLevel as the last step",
@@ -161,14 +162,16 @@ private:
       if (textOf(type) == "Split") {
         const json &pattern = member(*step, "pattern");
         const json &behavior = member(*step, "behavior");
-        support(textOf(member(pattern, "Regex")) == llama3Pattern, value,
-                "pre_tokenizer.Split.pattern", "the pattern of Llama 3",
-                pattern);
+        const absl::string_view regex = textOf(member(pattern, "Regex"));
+        split = regex == llama3Pattern ? std::optional(PreTokenizerKind::Llama3)
+                : regex == qwen2Pattern ? std::optional(PreTokenizerKind::Qwen2)
+                                        : std::nullopt;
+        support(split.has_value(), value, "pre_tokenizer.Split.pattern",
+                "the pattern of Llama 3 or Qwen 2", pattern);
         support(textOf(behavior) == "Isolated" &&
                     !isTrue(member(*step, "invert")),
                 value, "pre_tokenizer.Split.behavior", "Isolated, not inverted",
                 behavior);
-        split = true;
       } else if (textOf(type) == "Digits") {
         const json &individual = member(*step, "individual_digits");
         support(isTrue(individual), value,
@@ -188,14 +191,14 @@ private:
       }
     }
     if (byteLevel && split && !digits && !useRegex)
-      data.preTokenizer = PreTokenizerKind::Llama3;
+      data.preTokenizer = *split;
     else if (byteLevel && !split && useRegex)
       data.preTokenizer =
           digits ? PreTokenizerKind::SmolLM : PreTokenizerKind::Gpt2;
     else
       error.Update(unsupportedError(
           problem(value, "pre_tokenizer",
-                  "the steps of Llama 3, GPT-2 or SmolLM",
+                  "the steps of Llama 3, Qwen 2, GPT-2 or SmolLM",
                   byteLevel ? "another sequence" : "no ByteLevel")
               .message()));
   }
@@ -481,8 +484,11 @@ static OrderedJson preTokenizerJson(PreTokenizerKind kind) {
   case PreTokenizerKind::Gpt2:
     return byteLevel(true);
   case PreTokenizerKind::Llama3:
+  case PreTokenizerKind::Qwen2:
     first = {{"type", "Split"},
-             {"pattern", {{"Regex", llama3Pattern}}},
+             {"pattern",
+              {{"Regex", kind == PreTokenizerKind::Qwen2 ? qwen2Pattern
+                                                         : llama3Pattern}}},
              {"behavior", "Isolated"},
              {"invert", false}};
     break;

@@ -39,6 +39,7 @@ class FamilyCase(test_logits.LogitsCase):
     family = None
     gguf_config = None  # Where it is not `config`.
     llama_cpp_tolerance = LLAMA_CPP_TOLERANCE
+    gpu = "sm_90a"
 
     @classmethod
     def make_weights(cls):
@@ -62,6 +63,15 @@ class FamilyCase(test_logits.LogitsCase):
 
     def test_huggingface(self):
         self.compare_huggingface(self.config, shards=2)
+
+    def test_check(self):
+        """Passes and launches, on the cpu and on the simulator; every kernel of a GPU is one that runs there."""
+        model = self.path("check")
+        write_huggingface(model, self.config, self.weights, self.dtype, family=self.family)
+        self.llamac("check", model)
+        for gpu in support.by_tier((self.gpu,), ("sm_80", "sm_89", "sm_90a")):
+            with self.subTest(gpu):
+                self.llamac("check", model, "--target", "sim", "--gpu", gpu)
 
     def test_gguf(self):
         self.compare_gguf(self.gguf_config or self.config)
@@ -195,6 +205,16 @@ class Gemma3(FamilyCase):
     def test_scaled_rope(self):
         """Which layers with a window have not."""
         self.compare_all("scaled", scaling=LinearScaling(8.0), local_theta=5000.0)
+
+
+class Gemma3Heads(FamilyCase):
+    """Heads as wide as Gemma's, of which some GPUs have room for few keys."""
+
+    family = families.GEMMA3
+    config = replace(Gemma3.config, heads=2, kv_heads=1, head_size=256)
+    gguf_config = replace(Gemma3.gguf_config, heads=2, kv_heads=1, head_size=256)
+    llama_cpp_tolerance = LLAMA_CPP_GELU_TOLERANCE
+    gpu = "sm_89"
 
 
 class Gemma3Embedding(FamilyCase):

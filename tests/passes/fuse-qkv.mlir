@@ -52,6 +52,59 @@ func.func @plain(%x: tensor<?x64xf32>, %wq: tensor<16x64xbf16>, %wk: tensor<16x6
   return %turned, %new : tensor<?x16xf32>, !kv
 }
 
+// Each product adds a bias.
+// CHECK-LABEL: func.func @biased
+// CHECK-SAME: %[[BQ:[a-z0-9]+]]: tensor<16xf32>, %[[BK:[a-z0-9]+]]: tensor<16xf32>, %[[BV:[a-z0-9]+]]: tensor<16xf32>, %{{[^:]*}}: tensor<?x4x2xf32>
+// CHECK-NEXT: kernel.qkv %{{.*}} bias(%[[BQ]], %[[BK]], %[[BV]]) rotated by
+func.func @biased(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %bq: tensor<16xf32>, %bk: tensor<16xf32>, %bv: tensor<16xf32>, %t: !table, %kv: !kv, %p: !ids, %s: !ids) -> (tensor<?x16xf32>, !kv) {
+  %q = kernel.matmul %x, %w extras(%bq) epilogue {
+  ^bb0(%acc: f32, %b: f32):
+    %0 = arith.addf %acc, %b : f32
+    kernel.yield %0
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
+  %k = kernel.matmul %x, %w extras(%bk) epilogue {
+  ^bb0(%acc: f32, %b: f32):
+    %0 = arith.addf %acc, %b : f32
+    kernel.yield %0
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
+  %v = kernel.matmul %x, %w extras(%bv) epilogue {
+  ^bb0(%acc: f32, %b: f32):
+    %0 = arith.addf %b, %acc : f32
+    kernel.yield %0
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, !table, !kv, !ids, !ids) -> (tensor<?x16xf32>, !kv)
+  return %turned, %new : tensor<?x16xf32>, !kv
+}
+
+// -----
+
+!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+
+// Only some products have a bias, or what they add is not one vector.
+// CHECK-LABEL: func.func @some_biased
+// CHECK-COUNT-3: kernel.matmul
+// CHECK: kernel.rope_append
+func.func @some_biased(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %b: tensor<16xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x16xf32>, !kv) {
+  %q = kernel.matmul %x, %w extras(%b) epilogue {
+  ^bb0(%acc: f32, %e: f32):
+    %0 = arith.addf %acc, %e : f32
+    kernel.yield %0
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
+  %k = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
+  %v = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the key has a bias, or the query has one, and not both}}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !kv)
+  return %turned, %new : tensor<?x16xf32>, !kv
+}
+
 // -----
 
 !kv = !llama.kv<layers = 2, heads = 2, size = 8>

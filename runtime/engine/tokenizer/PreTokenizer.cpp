@@ -96,10 +96,11 @@ size_t PreTokenizer::llama3WordEnd(absl::string_view text, size_t begin) const {
       second < text.size() && classAt(text, second) == CharClass::Letter)
     return skipClass(text, second, CharClass::Letter);
 
-  // \p{N}{1,3}
+  // \p{N}{1,3}, or \p{N}
   if (firstClass == CharClass::Number) {
+    const int most = kind == PreTokenizerKind::Qwen2 ? 1 : 3;
     size_t end = second;
-    for (int more = 0; more < 2 && end < text.size(); ++more) {
+    for (int count = 1; count < most && end < text.size(); ++count) {
       const DecodedChar next = decodeChar(text, end);
       if (classes[next.codepoint] != CharClass::Number)
         break;
@@ -147,8 +148,15 @@ size_t PreTokenizer::gpt2WordEnd(absl::string_view text, size_t begin) const {
 }
 
 size_t PreTokenizer::wordEnd(absl::string_view text, size_t begin) const {
-  return kind == PreTokenizerKind::Llama3 ? llama3WordEnd(text, begin)
-                                          : gpt2WordEnd(text, begin);
+  switch (kind) {
+  case PreTokenizerKind::Llama3:
+  case PreTokenizerKind::Qwen2:
+    return llama3WordEnd(text, begin);
+  case PreTokenizerKind::Gpt2:
+  case PreTokenizerKind::SmolLM:
+    break;
+  }
+  return gpt2WordEnd(text, begin);
 }
 
 } // namespace llamac

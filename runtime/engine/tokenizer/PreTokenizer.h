@@ -17,6 +17,7 @@
 // GPT-2:
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|
 //   \s+(?!\S)|\s+
+// Qwen 2: Llama 3's, with single digits: \p{N} in place of \p{N}{1,3}.
 // SmolLM: every number character is a word of its own; the text between them
 // is cut by GPT-2's expression, as if it were the whole text.
 //
@@ -29,13 +30,18 @@
 
 namespace llamac {
 
-enum class PreTokenizerKind : uint8_t { Llama3, Gpt2, SmolLM };
+enum class PreTokenizerKind : uint8_t { Llama3, Gpt2, SmolLM, Qwen2 };
+inline constexpr PreTokenizerKind lastPreTokenizer = PreTokenizerKind::Qwen2;
 
-/// Llama 3's expression as tokenizer.json spells it; what the others split by
-/// has no expression there.
+// Expressions as tokenizer.json spells them; what the others split by has none
+// there.
+#define LLAMAC_LLAMA3_PATTERN(numbers)                                         \
+  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" numbers          \
+  R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
 inline constexpr const char *llama3Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
-    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    LLAMAC_LLAMA3_PATTERN(R"(\p{N}{1,3})");
+inline constexpr const char *qwen2Pattern = LLAMAC_LLAMA3_PATTERN(R"(\p{N})");
+#undef LLAMAC_LLAMA3_PATTERN
 
 class PreTokenizer {
 public:

@@ -45,7 +45,7 @@ absl::Status TokenizerBlob::parseHeader(absl::string_view bytes) {
     return badBlob("magic", "LCTOKEN1", "something else");
   if (header.kind > static_cast<uint32_t>(TokenizerKind::SentencePiece))
     return badBlob("kind", "0, 1 or 2", header.kind);
-  if (header.preTokenizer > static_cast<uint32_t>(PreTokenizerKind::SmolLM))
+  if (header.preTokenizer > static_cast<uint32_t>(lastPreTokenizer))
     return badBlob("pre-tokenizer", "0, 1 or 2", header.preTokenizer);
   if (header.flags > allFlags)
     return badBlob("flags", absl::StrCat("at most ", allFlags), header.flags);

@@ -9,9 +9,9 @@
 // Every kernel that a published shape's configuration gives compiles without a
 // warning and without spilling, and its machine code keeps to SassRules. The
 // default tier has, for the GPU with the most kernels and for the one with the
-// fewest, each format of weights, large and odd shapes, kernels with a norm of
-// their own and launches that overlap; the exhaustive tier has all shapes for
-// all GPUs.
+// fewest, each format of weights, large and odd shapes, relatives of Llama,
+// kernels with a norm of their own and launches that overlap; the exhaustive
+// tier has all shapes for all GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,13 +80,16 @@ std::vector<GateCase> cases() {
              schema::Overlap::AfterWait},
             {"llama-3.1-8b", "q8_0", "sm_90a"},
             {"smollm2-135m", "keep", "sm_90a"},
+            {"gemma-3-1b", "keep", "sm_90a", WantsSass::Yes},
+            {"qwen2.5-1.5b", "q8_0", "sm_80"},
             {"llama-3.2-1b", "keep", "sm_80", WantsSass::Yes, "fuse-norm"},
             {"llama-3.1-8b", "q4_0", "sm_80"}};
   constexpr WantsSass sass = WantsSass::Yes;
   std::vector<GateCase> all;
   for (const GpuSpec &gpu : gpuSpecs()) {
-    for (const char *shape : {"llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b",
-                              "llama-2-7b", "smollm2-135m"})
+    for (const char *shape :
+         {"llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b", "llama-2-7b",
+          "smollm2-135m", "gemma-3-1b", "qwen2.5-1.5b", "qwen3-0.6b"})
       all.push_back({shape, "keep", gpu.name, sass});
     for (const char *weights : {"q8_0", "q4_0", "mxfp8"})
       all.push_back({"llama-3.2-1b", weights, gpu.name, sass});

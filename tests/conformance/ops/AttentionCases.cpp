@@ -559,6 +559,7 @@ void addAttentionCases(std::vector<OpCase> &cases) {
       {"gqa2_h64", 2, 1, 64, 320},
       {"mha_h128", 1, 1, 128, 320},
       {"odd_h24", 3, 1, 24, 320},
+      {"wide_h256", 1, 1, 256, 320},
       {"windowed_h16", 4, 2, 16, 640, CacheFormat::F16, 50},
       {"windowed_h64", 2, 1, 64, 320, CacheFormat::BF16, 70},
       {"windowed_h24", 3, 1, 24, 320, CacheFormat::F16, 2},

@@ -420,9 +420,9 @@ INSTANTIATE_TEST_SUITE_P(
         GgufCase{"OtherModel", [](GgufFixture &f) { f.model = "rwkv"; },
                  ExitCode::Unsupported,
                  R"(model\.gguf: tokenizer\.ggml\.model: .*, got "rwkv")"},
-        GgufCase{"OtherPreTokenizer", [](GgufFixture &f) { f.pre = "qwen2"; },
+        GgufCase{"OtherPreTokenizer", [](GgufFixture &f) { f.pre = "tekken"; },
                  ExitCode::Unsupported,
-                 R"(model\.gguf: tokenizer\.ggml\.pre: .*, got "qwen2")"}),
+                 R"(model\.gguf: tokenizer\.ggml\.pre: .*, got "tekken")"}),
     [](const auto &info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(

@@ -138,6 +138,14 @@ TEST(PreTokenizer, Llama3IsItsExpression) {
         << text;
 }
 
+TEST(PreTokenizer, Qwen2IsItsExpression) {
+  const Expression expression(qwen2Pattern);
+  for (const std::string &text : randomTexts())
+    ASSERT_THAT(words(PreTokenizerKind::Qwen2, text),
+                ElementsAreArray(expression.split(text)))
+        << text;
+}
+
 TEST(PreTokenizer, Gpt2IsItsExpression) {
   const Expression expression(gpt2Expression);
   for (const std::string &text : randomTexts())

@@ -74,7 +74,7 @@ TEST(TokenizerBlob, RefusesADamagedHeader) {
   expectBadPlan("", "size: expected at least");
   expectBadPlan(withHeader(good, [](auto &h) { h.magic[0] = 'X'; }), "magic");
   expectBadPlan(withHeader(good, [](auto &h) { h.kind = 3; }), "kind");
-  expectBadPlan(withHeader(good, [](auto &h) { h.preTokenizer = 3; }),
+  expectBadPlan(withHeader(good, [](auto &h) { h.preTokenizer = 4; }),
                 "pre-tokenizer");
   expectBadPlan(withHeader(good, [](auto &h) { h.flags = 16; }), "flags");
   expectBadPlan(withHeader(good, [](auto &h) { h.vocabSize = 0; }),

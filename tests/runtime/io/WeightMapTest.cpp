@@ -122,6 +122,54 @@ TEST(WeightMap, SeesRotaryHalvesAsPairs) {
               testing::ElementsAre(1, 3, 4));
 }
 
+TEST(WeightMap, SeesRotaryHalvesOfAVectorAsPairs) {
+  TestDirectory directory;
+  WeightMap map;
+  map.addFile(directory.map("a", counting(8)));
+  WeightSource source = {.name = "b",
+                         .tensor = "b",
+                         .rows = 1,
+                         .cols = 8,
+                         .parts = {{0, 0, 32}},
+                         .rotaryHalves = 4};
+  ASSERT_TRUE(map.add(source).ok());
+  const std::vector<float> expected = {0, 2, 1, 3, 4, 6, 5, 7};
+  EXPECT_THAT(readAll(map, *map.find("b"), 0, 1), ElementsAreArray(expected));
+  // Heads that do not make the vector; elements that share a scale.
+  source.name = "c";
+  source.rotaryHalves = 6;
+  EXPECT_EQ(exitCode(map.add(source)), ExitCode::BadFile);
+  source = {.name = "q",
+            .tensor = "q",
+            .type = DataType::Q8_0,
+            .rows = 1,
+            .cols = 32,
+            .parts = {{0, 0, 34}},
+            .rotaryHalves = 4};
+  EXPECT_EQ(exitCode(map.add(source)), ExitCode::BadFile);
+}
+
+TEST(WeightMap, AddsWhatGainsAreStoredLess) {
+  TestDirectory directory;
+  WeightMap map;
+  map.addFile(directory.map("a", counting(4)));
+  ASSERT_TRUE(map.add({.name = "g",
+                       .tensor = "g",
+                       .rows = 1,
+                       .cols = 4,
+                       .parts = {{0, 0, 16}},
+                       .addend = 1})
+                  .ok());
+  const std::vector<float> expected = {1, 2, 3, 4};
+  std::vector<float> values(4), same(4);
+  ASSERT_TRUE(map.readRowsAsF32(*map.find("g"), 0, 1, values.data()).ok());
+  EXPECT_THAT(values, ElementsAreArray(expected));
+  ASSERT_TRUE(map.readRowsAs(*map.find("g"), DataType::F32, 0, 1,
+                             reinterpret_cast<uint8_t *>(same.data()))
+                  .ok());
+  EXPECT_THAT(same, ElementsAreArray(expected));
+}
+
 TEST(WeightMap, JoinsBlocksSplitByColumns) {
   TestDirectory directory;
   // Q8_0 blocks: d = 1 and every q the row's number, or 10 more on the right.
