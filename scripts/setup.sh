@@ -33,7 +33,8 @@ build_packages=(
   clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
   libclang-cpp19-dev liblld-19-dev
   libabsl-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
-  libhwloc-dev libpcre2-dev libsentencepiece-dev libsqlite3-dev libxxhash-dev
+  libhwloc-dev libpcre2-dev libsentencepiece-dev libsqlite3-dev libutf8proc-dev
+  libxxhash-dev
   nlohmann-json3-dev zlib1g-dev
 )
 test_packages=(

@@ -82,8 +82,12 @@ public:
     expect(root.is_object(), root, "tokenizer.json", "an object",
            root.type_name());
     const json &normalizer = member(root, "normalizer");
-    support(steps(normalizer, "normalizers").empty(), normalizer, "normalizer",
-            "null", member(normalizer, "type"));
+    for (const json *step : steps(normalizer, "normalizers")) {
+      const json &type = member(*step, "type");
+      support(textOf(type) == "NFC", normalizer, "normalizer", "null or NFC",
+              type);
+      data.flags.composes = true;
+    }
     const json &decoder = member(root, "decoder");
     const json &decoderType = member(decoder, "type");
     support(decoder.is_null() || textOf(decoderType) == "ByteLevel", decoder,

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import tempfile
+import unicodedata
 import unittest
 
 import corpus
@@ -75,6 +76,22 @@ class Llama3(unittest.TestCase):
         results = support.tokenize("huggingface", JSON, [t.encode() for t in self.lines])
         self.assert_same(self.lines, results, map(reference.encode, self.lines))
 
+    def test_tokenizer_json_that_composes(self):
+        """A normalizer to NFC, as Qwen's files have: the ids of text that Python has composed."""
+        texts = [unicodedata.normalize("NFD", t) for t in self.lines[:500]]
+        texts += ["e\u0301e\u0323\u0302", "\u1112\u1161\u11ab\u1100\u116e\u11a8", "\u212b \u2126", "a\u0315\u0300\u05ae", "\u0301"]
+        composed = [unicodedata.normalize("NFC", t) for t in texts]
+        self.assertNotEqual(texts, composed)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "tokenizer.json")
+            write_variant(path, pairs=False, normalizer={"type": "NFC"})
+            results = support.tokenize("huggingface", path, [t.encode() for t in texts])
+            self.assert_same(composed, results, map(self.oracle.encode_ordinary, composed))
+            # Bytes that are no characters stay, and part what they are between.
+            broken = [b"e\xff\xcc\x81", "e\u0301".encode() + b"\xff", b"\xed\xa0\x80e\xcc\x81"]
+            results = support.tokenize("huggingface", path, broken)
+            self.assertEqual([d for _, d in results], [broken[0], "\u00e9".encode() + b"\xff", b"\xed\xa0\x80\xc3\xa9"])
+
     def test_special_tokens_where_asked(self):
         texts = [f"{a}x{b} {a}" for a, b in zip(SPECIALS, SPECIALS[1:])] + ["<|eot_id", "<<|eot_id|>>", "<|reserved_special_token_1"]
         results = support.tokenize("tiktoken", MODEL, [t.encode() for t in texts], "--special")
@@ -107,11 +124,12 @@ class Llama3(unittest.TestCase):
             self.assertEqual(ours, matched, pattern)
 
 
-def write_variant(path, pairs):
+def write_variant(path, pairs, normalizer=None):
     """tokenizer.json with ignore_merges set, its merges as pairs or as text."""
     with open(JSON, encoding="utf-8") as f:
         data = json.load(f)
     data["model"]["ignore_merges"] = True
+    data["normalizer"] = normalizer
     if pairs:
         data["model"]["merges"] = [m.split(" ") for m in data["model"]["merges"]]
     with open(path, "w", encoding="utf-8") as f:

@@ -32,6 +32,11 @@ private:
       replaced = replaceInvalidUtf8(text);
       text = replaced;
     }
+    std::string composed;
+    if (blob.flags().composes) {
+      composed = composeUtf8(text);
+      text = composed;
+    }
     ids.reserve(ids.size() + text.size() / 4);
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = words.wordEnd(text, begin);

@@ -8,6 +8,10 @@
 
 #include "runtime/engine/tokenizer/CharClasses.h"
 
+#include <utf8proc.h>
+
+#include <cstdlib>
+
 #include <algorithm>
 #include <iterator>
 
@@ -111,6 +115,43 @@ std::string replaceInvalidUtf8(absl::string_view text) {
     const bool valid = decoded.length > 0 && decoded.codepoint <= 0x10FFFF;
     appendUtf8(out, valid ? decoded.codepoint : replacementChar);
     at += valid ? decoded.length : 1;
+  }
+  return out;
+}
+
+std::string composeUtf8(absl::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    // Characters up to the next one that is none.
+    size_t end = at;
+    DecodedChar next = {};
+    while (end < text.size()) {
+      next = decodeChar(text, end);
+      const bool isSurrogate =
+          next.codepoint >= 0xD800 && next.codepoint < 0xE000;
+      if (isSurrogate ||
+          (next.codepoint == replacementChar && next.length == 1))
+        break;
+      end += next.length;
+    }
+    if (end > at) {
+      utf8proc_uint8_t *made = nullptr;
+      const utf8proc_ssize_t size = utf8proc_map(
+          reinterpret_cast<const utf8proc_uint8_t *>(text.data() + at),
+          static_cast<utf8proc_ssize_t>(end - at), &made,
+          static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+      if (size >= 0)
+        out.append(reinterpret_cast<const char *>(made),
+                   static_cast<size_t>(size));
+      else
+        out.append(text.data() + at, end - at); // No memory.
+      std::free(made);
+    }
+    if (end < text.size()) {
+      out.append(text.data() + end, next.length);
+      end += next.length;
+    }
+    at = end;
   }
   return out;
 }

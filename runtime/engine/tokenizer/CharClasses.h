@@ -51,6 +51,9 @@ void appendUtf8(std::string &out, uint32_t codepoint);
 /// shortest form.
 std::string replaceInvalidUtf8(absl::string_view text);
 
+/// `text` in Unicode's normal form C. Bytes that are no character stay.
+std::string composeUtf8(absl::string_view text);
+
 /// Looks code points up in one flat table, filled from the ranges.
 class CharClasses {
 public:

@@ -72,6 +72,7 @@ struct TokenizerFlags {
   bool wholeWordFirst = false; ///< A word that is a token is not merged.
   bool replaceInvalid = false; ///< Invalid UTF-8 is encoded as U+FFFD.
   bool addSpacePrefix = false; ///< ScoredPieces: a space goes before the text.
+  bool composes = false;       ///< BytePair: text is brought to NFC first.
 };
 
 enum class BlobSection {

@@ -46,18 +46,20 @@ struct Header {
 };
 static_assert(sizeof(Header) == 40 + 16 * sectionCount);
 
-inline constexpr uint32_t allFlags = 15;
+inline constexpr uint32_t allFlags = 31;
 
 inline uint32_t packFlags(const TokenizerFlags &flags) {
   return (flags.addBos ? 1u : 0u) | (flags.wholeWordFirst ? 2u : 0u) |
-         (flags.replaceInvalid ? 4u : 0u) | (flags.addSpacePrefix ? 8u : 0u);
+         (flags.replaceInvalid ? 4u : 0u) | (flags.addSpacePrefix ? 8u : 0u) |
+         (flags.composes ? 16u : 0u);
 }
 
 inline TokenizerFlags unpackFlags(uint32_t bits) {
   return {.addBos = (bits & 1) != 0,
           .wholeWordFirst = (bits & 2) != 0,
           .replaceInvalid = (bits & 4) != 0,
-          .addSpacePrefix = (bits & 8) != 0};
+          .addSpacePrefix = (bits & 8) != 0,
+          .composes = (bits & 16) != 0};
 }
 
 /// Marks an empty slot of the token index and, as `left`, of the merges.

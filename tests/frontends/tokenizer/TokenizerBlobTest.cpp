@@ -76,7 +76,7 @@ TEST(TokenizerBlob, RefusesADamagedHeader) {
   expectBadPlan(withHeader(good, [](auto &h) { h.kind = 3; }), "kind");
   expectBadPlan(withHeader(good, [](auto &h) { h.preTokenizer = 4; }),
                 "pre-tokenizer");
-  expectBadPlan(withHeader(good, [](auto &h) { h.flags = 16; }), "flags");
+  expectBadPlan(withHeader(good, [](auto &h) { h.flags = 32; }), "flags");
   expectBadPlan(withHeader(good, [](auto &h) { h.vocabSize = 0; }),
                 "vocabulary size: expected 1 to");
   expectBadPlan(withHeader(good, [](auto &h) { h.vocabSize += 1; }),
