@@ -90,7 +90,7 @@ std::vector<LayerAttention> ModelFamily::layersOf(int64_t numLayers,
     const bool hasWindow = windows == WindowRule::All ||
                            (windows == WindowRule::From && i >= interval) ||
                            (windows == WindowRule::AllButNth && !isNth);
-    if (hasWindow && window > 0) {
+    if (hasWindow) {
       layers[i].window = window;
       layers[i].rotation = hasLocalTheta ? Rotation::Local : Rotation::Global;
     }

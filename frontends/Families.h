@@ -33,6 +33,8 @@ enum class WindowRule : uint8_t {
   AllButNth, ///< Every layer but each n-th.
 };
 
+/// What a family's files are called, how they differ from Llama's, and what it
+/// adds.
 struct ModelFamily {
   absl::string_view modelType;    ///< model_type of config.json.
   absl::string_view architecture; ///< architectures of config.json.
@@ -53,8 +55,8 @@ struct ModelFamily {
 
   bool hasScales = false;          ///< The configuration has scales.
   bool embeddingBySqrtDim = false; ///< sqrt(d) is the scale of the embedding.
-  bool hasLocalTheta =
-      false; ///< Layers with a window have a theta of their own.
+  /// Layers with a window have a theta of their own.
+  bool hasLocalTheta = false;
   /// Which layers have a window, if there is one.
   WindowRule windows = WindowRule::None;
   /// Each of this number has none of what the rule is about: a window, or, with
@@ -62,9 +64,9 @@ struct ModelFamily {
   int64_t interval = 0;
   ModelFeatures features = {};
 
-  /// The attention of each layer, with windows of `window` tokens (0: none) and
-  /// `interval` in the place of the family's. With WindowRule::From `interval`
-  /// is the first layer that has one.
+  /// The attention of each layer, with windows of `window` tokens (0: of all)
+  /// and `interval` in the place of the family's. With WindowRule::From
+  /// `interval` is the first layer that has one.
   std::vector<LayerAttention> layersOf(int64_t numLayers, int64_t window,
                                        int64_t interval) const;
 };

@@ -250,15 +250,39 @@ static absl::Status readConfig(const JsonObject &root,
   return fields.status();
 }
 
-static absl::Status readRest(const JsonObject &root, const ModelFamily &family,
-                             ModelConfig &config) {
+// What newer files have for each kind of layer.
+static absl::Status readRopeOfKinds(const JsonObject &rope,
+                                    const ModelFamily &family,
+                                    ModelConfig &config) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> full,
+                          rope.optionalObject("full_attention"));
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> sliding,
+                          rope.optionalObject("sliding_attention"));
+  if (!full || !sliding || !family.hasLocalTheta)
+    return rope.unsupported("rope_parameters", "one theta for all layers",
+                            "one for each kind");
+  LLAMAC_RETURN_IF_ERROR(readScaling(*full, config));
+  ConfigFields fields(*sliding);
+  fields.positive("rope_theta", config.features.localTheta, true);
+  const std::string type = fields.text("rope_type").value_or("default");
+  fields.requireSupported(type == "default", "rope_type", "\"default\"",
+                          quoteForMessage(type));
+  return fields.status();
+}
+
+static absl::Status readRopeAndFeatures(const JsonObject &root,
+                                        const ModelFamily &family,
+                                        ModelConfig &config) {
+  LLAMAC_RETURN_IF_ERROR(readFeatures(root, family, config));
   for (absl::string_view key : {"rope_scaling", "rope_parameters"}) {
     LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> rope,
                             root.optionalObject(key));
-    if (rope)
+    if (rope && (rope->has("full_attention") || rope->has("sliding_attention")))
+      LLAMAC_RETURN_IF_ERROR(readRopeOfKinds(*rope, family, config));
+    else if (rope)
       LLAMAC_RETURN_IF_ERROR(readScaling(*rope, config));
   }
-  return readFeatures(root, family, config);
+  return absl::OkStatus();
 }
 
 // Where the index says that each tensor is, by the tensor's name.
@@ -350,7 +374,7 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
                           readConfigFile(configPath, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
   LLAMAC_ASSIGN_OR_RETURN(const ModelFamily *family, readFamily(root));
-  for (auto *read : {readConfig, readRest}) {
+  for (auto *read : {readConfig, readRopeAndFeatures}) {
     LLAMAC_RETURN_IF_ERROR(read(root, *family, checkpoint.config));
     LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
                                        absl::StrCat(configPath, ":0")));

@@ -202,6 +202,20 @@ class Gemma3(FamilyCase):
     def test_any_layers(self):
         self.compare_all("layers", windows=(7, 0, 0, 7, 7, 7))
 
+    def test_windows_of_all(self):
+        """Which leave those layers their theta."""
+        self.compare_all("wide", windows=(5000, 5000, 5000, 5000, 5000, 0))
+
+    def test_thetas_by_kind(self):
+        """As newer files have them."""
+        parameters = {
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+        }
+        settings = dict.fromkeys(("rope_theta", "rope_scaling", "rope_local_base_freq"), families.ABSENT)
+        config = replace(self.config, scaling=LinearScaling(8.0), local_theta=5000.0)
+        self.compare_huggingface(config, "kinds", settings=settings | {"rope_parameters": parameters})
+
     def test_scaled_rope(self):
         """Which layers with a window have not."""
         self.compare_all("scaled", scaling=LinearScaling(8.0), local_theta=5000.0)

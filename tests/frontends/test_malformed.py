@@ -172,6 +172,8 @@ class BadHuggingFace(MalformedCase):
             ("other layers", put(layer_types=["full_attention", "linear_attention"]),
              ["layer_types", "linear_attention"], 4),
             ("a layer too many", put(layer_types=["full_attention"] * 3), ["layer_types", "2, one a layer", "3"], 3),
+            ("thetas by kind", put(rope_parameters={"full_attention": {"rope_theta": 1e4}}),
+             ["rope_parameters", "one for each kind"], 4),
             ("capped scores", put(attn_logit_softcapping=50.0), ["attn_logit_softcapping", "50"], 4),
             ("capped logits", put(final_logit_softcapping=30.0), ["final_logit_softcapping", "30"], 4),
             ("no architecture", lambda p: [p.pop("architectures"), p.pop("model_type")], ["architectures"], 3),

@@ -224,6 +224,8 @@ const Nonsense all[] = {
      "split dimension: expected 0 to 1, got 2"},
     {"SourceHalves", [](PlanT &p) { refer(p).rotaryHalves = 1; },
      "rotary halves: expected an even divisor of 96, got 1"},
+    {"SourceAddend", [](PlanT &p) { refer(p).addend = NAN; },
+     "addend: expected a finite number, got nan"},
     {"SourceType",
      [](PlanT &p) { refer(p).type = static_cast<schema::DataType>(200); },
      "source type: expected a number below 12, got 200"},
