@@ -311,6 +311,8 @@ Compilation::create(const Checkpoint &checkpoint,
         optional.push_back(step.name);
     }
   LLAMAC_RETURN_IF_ERROR(compilation->reports.checkNames(passes));
+  LLAMAC_RETURN_IF_ERROR(
+      compilation->reports.checkLayer(checkpoint.config.numLayers));
   for (const std::string &name : resolved.skipPasses)
     if (!llvm::is_contained(optional, name))
       return usageError(absl::StrCat("--skip-pass: expected one of ",

@@ -10,12 +10,17 @@
 
 #include "compiler/driver/IrDiff.h"
 #include "ir/llama/OpNames.h"
+#include "ir/plan/Plan.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -38,6 +43,36 @@ std::string printIr(ModuleOp module, bool locations) {
   llvm::raw_string_ostream os(text);
   module.print(os, OpPrintingFlags().enableDebugInfo(locations));
   os << "\n";
+  return text;
+}
+
+/// Whether `op` is of layer `layer`, alone or fused with others.
+static bool isOfLayer(Operation &op, int64_t layer) {
+  return llvm::any_of(namesOf(op.getLoc()),
+                      [&](StringRef name) { return layerOf(name) == layer; });
+}
+
+/// The ops of a layer in each function and program, under its name; numbered as
+/// in the whole module.
+static std::string printLayer(ModuleOp module, bool locations, int64_t layer) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  AsmState state(module, OpPrintingFlags().enableDebugInfo(locations));
+  for (Operation &function : *module.getBody()) {
+    if (!isa<func::FuncOp, plan::ProgramOp>(function))
+      continue;
+    os << function.getName() << " @"
+       << SymbolTable::getSymbolName(&function).getValue() << ", layer "
+       << layer << ":\n";
+    for (Block &block : function.getRegion(0))
+      for (Operation &op : block)
+        if (isOfLayer(op, layer)) {
+          std::string lines;
+          llvm::raw_string_ostream lineStream(lines);
+          op.print(lineStream, state);
+          os << "  " << absl::StrReplaceAll(lines, {{"\n", "\n  "}}) << "\n";
+        }
+  }
   return text;
 }
 
@@ -96,6 +131,24 @@ absl::Status PassReports::checkNames(ArrayRef<StringRef> known) const {
   return check("--print-after", options.printAfter);
 }
 
+absl::Status PassReports::checkLayer(int64_t numLayers) const {
+  if (!options.layer)
+    return absl::OkStatus();
+  if (options.printBefore.empty() && options.printAfter.empty() &&
+      !options.printChanged)
+    return usageError("--layer: expected --print-before, --print-after or "
+                      "--print-ir-changed beside it, got none");
+  if (*options.layer >= 0 && *options.layer < numLayers)
+    return absl::OkStatus();
+  return usageError(absl::StrCat("--layer: expected 0 to ", numLayers - 1,
+                                 ", got ", *options.layer));
+}
+
+std::string PassReports::shown(ModuleOp module, bool locations) const {
+  return options.layer ? printLayer(module, locations, *options.layer)
+                       : printIr(module, locations);
+}
+
 LogicalResult PassReports::run(StringRef name, PassManager &pm,
                                ModuleOp module) {
   pm.enableVerifier();
@@ -110,18 +163,18 @@ LogicalResult PassReports::run(StringRef name, PassManager &pm,
       return printed;
     });
   if (asksFor(options.printBefore, name))
-    printTitled("before", name, print(module));
+    printTitled("before", name, shown(module, options.printLocations));
   std::string before;
   if (options.printChanged)
-    before = printIr(module, /*locations=*/false);
+    before = shown(module, /*locations=*/false);
   const Clock::time_point start = Clock::now();
   const LogicalResult result = pm.run(module);
   const double seconds = secondsSince(start);
   if (asksFor(options.printAfter, name))
-    printTitled("after", name, print(module));
+    printTitled("after", name, shown(module, options.printLocations));
   if (options.printChanged)
     if (const std::string diff =
-            diffIr(before, printIr(module, /*locations=*/false));
+            diffIr(before, shown(module, /*locations=*/false));
         !diff.empty())
       llvm::errs() << "--- before " << name << "\n+++ after " << name << "\n"
                    << diff;

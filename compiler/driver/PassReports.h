@@ -24,6 +24,8 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,12 +46,13 @@ public:
 struct PassReportOptions {
   // Names of passes, or "all". IR and diffs go to stderr.
   std::vector<std::string> printBefore, printAfter;
-  bool printChanged = false;   ///< A diff for each pass that changes the IR.
-  bool printLocations = false; ///< With all IR but that of diffs.
-  bool explainFusion = false;  ///< The remarks of passes, on stderr.
-  std::string dumpFolder;      ///< Empty: no dumps.
-  bool times = false;          ///< Of phases and passes, on stderr at the end.
-  std::string crashReproducer; ///< A file for the IR and passes of a failure.
+  bool printChanged = false;    ///< A diff for each pass that changes the IR.
+  bool printLocations = false;  ///< With all IR but that of diffs.
+  std::optional<int64_t> layer; ///< Whose ops are printed; none: all ops.
+  bool explainFusion = false;   ///< The remarks of passes, on stderr.
+  std::string dumpFolder;       ///< Empty: no dumps.
+  bool times = false;           ///< Of phases and passes, on stderr at the end.
+  std::string crashReproducer;  ///< A file for the IR and passes of a failure.
   PassObserver *observer = nullptr; ///< Outlives the compilation.
 };
 
@@ -66,6 +69,9 @@ public:
 
   /// Usage error when the options name a pass that is not `known`.
   absl::Status checkNames(llvm::ArrayRef<llvm::StringRef> known) const;
+  /// Usage error when the options ask for a layer that a model of `numLayers`
+  /// has not, or for a layer of nothing.
+  absl::Status checkLayer(int64_t numLayers) const;
 
   /// Runs `pm`, which holds the pass `name` alone, on `module` with all
   /// reports. The verifier follows.
@@ -99,6 +105,9 @@ public:
   const absl::Status &status() const { return dumpStatus; }
 
 private:
+  /// What of the IR is shown on stderr.
+  std::string shown(mlir::ModuleOp module, bool locations) const;
+
   PassReportOptions options;
   mlir::DefaultTimingManager timing;
   mlir::TimingScope total, phase;

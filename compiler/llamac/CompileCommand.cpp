@@ -134,6 +134,8 @@ void CompileFlags::addReportsTo(CLI::App &command, Help help) {
                      "Print what each pass changed, as a diff"),
       seeing.addFlag("--print-locations", reports.printLocations,
                      "Print the layer and tensor of each op"),
+      seeing.add("--layer", reports.layer, "N",
+                 "Print the ops of this layer and no others"),
       seeing.addFlag("--explain-fusion", reports.explainFusion,
                      "Say of every op that was not fused where it is and why"),
       seeing.add("--dump-dir", reports.dumpFolder, "DIR",
