@@ -39,17 +39,20 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
         absl::StrCat("target cuda: query heads of a kv head: expected at most ",
                      most, ", got ", config.numHeads / config.numKvHeads,
                      "; --target cpu takes the model"));
-  const cuda::AttentionConfig attention =
+  cuda::AttentionConfig attention =
       attentionConfig({.kvHeads = config.numKvHeads,
                        .headSize = config.headSize,
                        .pagesPerSequence = 1},
                       config.numHeads, 1);
-  const std::string excess =
-      exceededLimit(cuda::attentionShape(attention), target().options().gpu);
-  if (!excess.empty())
-    return unsupportedError(absl::StrCat(
-        "target cuda: attention of heads of ", config.headSize, " ", excess,
-        "; another --gpu, or --target cpu, takes the model"));
+  const cuda::LaunchShape manyRows = cuda::attentionShape(attention);
+  attention.stages = 1; // The fewest.
+  for (const cuda::LaunchShape &shape :
+       {manyRows, cuda::attentionSplitShape(attention)})
+    if (const std::string excess = exceededLimit(shape, target().options().gpu);
+        !excess.empty())
+      return unsupportedError(absl::StrCat(
+          "target cuda: attention of heads of ", config.headSize, " ", excess,
+          "; another --gpu, or --target cpu, takes the model"));
   return absl::OkStatus();
 }
 
