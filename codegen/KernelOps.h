@@ -40,18 +40,6 @@ struct AttentionShape {
 AttentionShape attentionShapeOf(kernel::AttentionOp op);
 AttentionShape attentionShapeOf(kernel::AttentionMergeOp op);
 
-/// The row of `rows`, a table of a target's formats, for the element type of
-/// `weight`; null when there is none.
-template <typename Row, size_t count>
-const Row *findFormat(const Row (&rows)[count], mlir::Value weight) {
-  auto type = mlir::cast<mlir::RankedTensorType>(weight.getType());
-  const llvm::StringRef name = llama::elementTypeName(type.getElementType());
-  for (const Row &row : rows)
-    if (row.element == name)
-      return &row;
-  return nullptr;
-}
-
 /// The first of `families` that implements `op`; null when none does.
 template <typename Family>
 const Family *findFamily(llvm::ArrayRef<Family> families, mlir::Operation *op) {

@@ -51,9 +51,8 @@ private:
   }
 
   Value weight(const std::string &name, ArrayRef<int64_t> shape) {
-    absl::string_view type = dataTypeName(weightType(name));
-    Type element = llama::elementTypeNamed(*builder.getContext(),
-                                           StringRef(type.data(), type.size()));
+    Type element =
+        llama::elementTypeOf(*builder.getContext(), weightType(name));
     return op<llama::WeightOp>(name, RankedTensorType::get(shape, element),
                                builder.getStringAttr(name));
   }

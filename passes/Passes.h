@@ -40,7 +40,7 @@ struct PipelineStep {
 };
 
 /// From the graph as a frontend builds it to one without duplicates whose
-/// weights have their formats; `weightFormat` is keep, bf16, mxfp8, q8_0 or
+/// weights have their formats; `weightFormat` is keep or one of
 /// q4_0.
 std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
 

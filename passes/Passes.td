@@ -53,8 +53,8 @@ def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> 
   let summary = "The element type in which each weight is kept";
   let description = [{
     Vectors (the norms) become f32. Matrices keep the checkpoint's type, or
-    take `format` (bf16, mxfp8, q8_0, q4_0); a matrix whose rows are no multiple of
-    the format's block keeps its type, with a remark. The plan's writer
+    take `format`, one of those that --weights offers; a matrix whose rows are no
+    multiple of the format's block keeps its type, with a remark. The plan's writer
     converts what differs from the checkpoint.
 
     ```mlir
@@ -68,7 +68,7 @@ def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> 
     ```
   }];
   let options = [Option<"format", "format", "std::string", /*default=*/"\"keep\"",
-                        "keep, bf16, mxfp8, q8_0 or q4_0">];
+                        "keep, or a format to round to">];
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
 }
 

@@ -58,7 +58,7 @@ static bool roundsActivations(Operation *op) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     const auto quant =
         tensor ? dyn_cast<llama::QuantType>(tensor.getElementType()) : nullptr;
-    return quant && quant.getFormat() != llama::BlockFormat::MXFP8;
+    return quant && cpu::usesInt8(panelFormat(quant.getFormat()));
   });
 }
 

@@ -19,6 +19,7 @@
 #include "codegen/cpu/Processor.h"
 #include "ir/kernel/Target.h"
 #include "ir/kernel/TargetNumerics.h"
+#include "runtime/cpu/WeightPacking.h"
 
 #include "llamac/cpu/config.h"
 
@@ -45,7 +46,9 @@ mlir::FailureOr<CpuTargetOptions> cpuTargetOptions(kernel::TargetAttr attr,
 cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options);
 
 /// What the panels of `weight` hold.
-PanelFormat panelFormatOf(mlir::Value weight);
+inline PanelFormat panelFormatOf(mlir::Value weight) {
+  return panelFormat(llama::dataTypeOf(weight));
+}
 
 /// A kernel as text: the config and functors, in a namespace of its own, and
 /// the call of its skeleton.

@@ -42,35 +42,20 @@ static constexpr FunctorStyle functorStyle = {
 // Formats
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// An enumerator of PanelFormat or KvFormat.
-template <typename Format> struct FormatRow {
-  StringRef element; ///< The name of the element type.
-  Format format;
-  StringRef enumerator;
-};
-
-} // namespace
-
-static constexpr FormatRow<PanelFormat> panelFormats[] = {
-    {"f32", PanelFormat::F32, "F32"},    {"f16", PanelFormat::F16, "F16"},
-    {"bf16", PanelFormat::BF16, "BF16"}, {"q8_0", PanelFormat::Q8_0, "Q8_0"},
-    {"q4_0", PanelFormat::Q4_0, "Q4_0"}, {"q4_1", PanelFormat::Q4_1, "Q4_1"},
-    {"q5_0", PanelFormat::Q5_0, "Q5_0"}, {"q5_1", PanelFormat::Q5_1, "Q5_1"},
-    {"q4_k", PanelFormat::Q4_K, "Q4_K"}, {"q5_k", PanelFormat::Q5_K, "Q5_K"},
-    {"q6_k", PanelFormat::Q6_K, "Q6_K"}, {"mxfp8", PanelFormat::MXFP8, "MXFP8"},
-};
-
-static const FormatRow<PanelFormat> &formatRow(Value weight) {
-  const auto *row = findFormat(panelFormats, weight);
-  assert(row && "the verifier admits no other element type");
-  return *row;
+/// The enumerator of PanelFormat for `weight`.
+static std::string panelId(Value weight) {
+  return std::string(dataTypeInfo(llama::dataTypeOf(weight)).id);
 }
 
-PanelFormat panelFormatOf(Value weight) { return formatRow(weight).format; }
+namespace {
+struct KvFormatRow {
+  StringRef element; ///< The name of the element type.
+  cpu::KvFormat format;
+  StringRef enumerator;
+};
+} // namespace
 
-static constexpr FormatRow<cpu::KvFormat> kvFormats[] = {
+static constexpr KvFormatRow kvFormats[] = {
     {"f32", cpu::KvFormat::F32, "F32"},
     {"f16", cpu::KvFormat::F16, "F16"},
     {"bf16", cpu::KvFormat::BF16, "BF16"},
@@ -145,7 +130,7 @@ static std::string matmulConfigText(Value weight,
                                     kernel::MatmulFamily family) {
   std::string text = llvm::formatv(
       "{{.format = PanelFormat::{0}, .outputs = {1}, .depth = {2}",
-      formatRow(weight).enumerator, config.outputs, config.depth);
+      panelId(weight), config.outputs, config.depth);
   if (config.weights != 1)
     text += llvm::formatv(", .weights = {0}", config.weights);
   if (family == kernel::MatmulFamily::Gemv)
@@ -333,11 +318,10 @@ static bool isEmbed(Operation *op) {
 
 static CpuKernelText embedText(Operation *operation, const CpuTargetOptions &) {
   auto op = cast<kernel::EmbedOp>(operation);
-  return {"",
-          llvm::formatv("embed<EmbedConfig{{.format = PanelFormat::{0}, "
-                        ".width = {1}}>(*launch, {2}, {3}, {4});",
-                        formatRow(op.getTable()).enumerator,
-                        widthOf(op.getTable()), ints(0), bytes(1), floats(2))};
+  return {"", llvm::formatv("embed<EmbedConfig{{.format = PanelFormat::{0}, "
+                            ".width = {1}}>(*launch, {2}, {3}, {4});",
+                            panelId(op.getTable()), widthOf(op.getTable()),
+                            ints(0), bytes(1), floats(2))};
 }
 
 static CpuKernelText rmsNormText(Operation *operation,

@@ -18,23 +18,12 @@ namespace llamac {
 // Formats
 //===----------------------------------------------------------------------===//
 
-static constexpr FormatRow formatRows[] = {
-    {"f16", cuda::WeightFormat::F16, "F16"},
-    {"bf16", cuda::WeightFormat::BF16, "BF16"},
-    {"q8_0", cuda::WeightFormat::Q8_0, "Q8_0"},
-    {"q4_0", cuda::WeightFormat::Q4_0, "Q4_0"},
-    {"q4_1", cuda::WeightFormat::Q4_1, "Q4_1"},
-    {"mxfp8", cuda::WeightFormat::MXFP8, "MXFP8"},
-};
-
-const FormatRow &formatRow(Value weight) {
-  const FormatRow *row = findFormat(formatRows, weight);
-  // Any other is uploaded as bf16.
-  return row ? *row : formatRows[1];
+cuda::WeightPlanes planesOf(Value weight) {
+  return cuda::weightPlanes(llama::dataTypeOf(weight));
 }
 
 bool isPackable(Value weight) {
-  return cuda::isPackableDepth(formatRow(weight).format, widthOf(weight));
+  return cuda::isPackableDepth(planesOf(weight).format, widthOf(weight));
 }
 
 int64_t rowsOf(Value weight) {
@@ -67,7 +56,7 @@ static std::pair<SmallVector<Value>, int> partsOf(Operation *op) {
 
 static bool areOfOneFormat(ArrayRef<Value> weights) {
   return llvm::all_equal(llvm::map_range(
-      weights, [](Value weight) { return formatRow(weight).format; }));
+      weights, [](Value weight) { return planesOf(weight).format; }));
 }
 
 /// Takes over the size of `member` where `config` says it.
@@ -80,7 +69,7 @@ static void setTile(Config config, StringRef name, int &member) {
 // loads in flight.
 cuda::GemvConfig gemvConfig(Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr) {
-  cuda::GemvConfig config{.format = formatRow(weight).format,
+  cuda::GemvConfig config{.format = planesOf(weight).format,
                           .outputs = rowsOf(weight),
                           .depth = widthOf(weight),
                           .weights = static_cast<int>(weights),
@@ -130,7 +119,7 @@ cuda::StreamConfig streamConfig(Operation *op,
 // Two weights halve the loads in flight, so as many bytes are.
 cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
                                   kernel::MatmulConfigAttr attr) {
-  cuda::GemvMmaConfig config{.format = formatRow(weight).format,
+  cuda::GemvMmaConfig config{.format = planesOf(weight).format,
                              .outputs = rowsOf(weight),
                              .depth = widthOf(weight),
                              .weights = static_cast<int>(weights),
@@ -143,7 +132,7 @@ cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
 
 cuda::GemmConfig gemmConfig(Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr) {
-  cuda::GemmConfig config{.format = formatRow(weight).format,
+  cuda::GemmConfig config{.format = planesOf(weight).format,
                           .outputs = rowsOf(weight),
                           .depth = widthOf(weight),
                           .weights = static_cast<int>(weights)};
@@ -234,7 +223,7 @@ cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {
   const auto [parts, weights] = partsOf(op);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   cuda::WgmmaConfig config = chooseWgmmaTiles(
-      formatRow(parts.front()).format,
+      planesOf(parts.front()).format,
       llvm::to_vector(llvm::map_range(parts, rowsOf)), widthOf(parts.front()),
       weights, options.maxPrefill, options.gpu);
   setTile(attr, "panels", config.panels);

@@ -18,18 +18,12 @@
 #include "codegen/KernelOps.h"
 #include "codegen/cuda/CostModel.h"
 #include "codegen/cuda/CudaTarget.h"
+#include "runtime/cuda/WeightPacking.h"
 
 namespace llamac {
 
-/// How a weight of an element type is packed; see config.h.
-struct FormatRow {
-  llvm::StringRef element;
-  cuda::WeightFormat format;
-  llvm::StringRef enumerator;
-};
-
-/// Of the element type of `weight`.
-const FormatRow &formatRow(mlir::Value weight);
+/// How `weight` is packed.
+cuda::WeightPlanes planesOf(mlir::Value weight);
 
 /// Whether the kernels take a matrix of the width of `weight`.
 bool isPackable(mlir::Value weight);

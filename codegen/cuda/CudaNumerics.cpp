@@ -50,10 +50,7 @@ static bool roundsWeights(Operation *op) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape() || tensor.getRank() != 2)
       return false;
-    const std::optional<DataType> stored =
-        parseDataType(llama::elementTypeName(tensor.getElementType()).str());
-    return stored && *stored != DataType::BF16 &&
-           cuda::weightFormat(*stored) == cuda::WeightFormat::BF16;
+    return cuda::roundsToPlanes(llama::dataTypeOf(tensor.getElementType()));
   });
 }
 

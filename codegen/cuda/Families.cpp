@@ -48,17 +48,16 @@ static std::string textOf(Value weight, const cuda::GemvConfig &config) {
       "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
       "= {3}, .maxRows = {4}, .warps = {5}, .outputsPerWarp = {6}, .unroll = "
       "{7}}",
-      formatRow(weight).enumerator, config.outputs, config.depth,
-      config.weights, config.maxRows, config.warps, config.outputsPerWarp,
-      config.unroll);
+      planesOf(weight).id, config.outputs, config.depth, config.weights,
+      config.maxRows, config.warps, config.outputsPerWarp, config.unroll);
 }
 
 static std::string textOf(Value weight, const cuda::GemvMmaConfig &config) {
   return llvm::formatv(
       "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
       "= {3}, .maxRows = {4}, .warps = {5}, .unroll = {6}}",
-      formatRow(weight).enumerator, config.outputs, config.depth,
-      config.weights, config.maxRows, config.warps, config.unroll);
+      planesOf(weight).id, config.outputs, config.depth, config.weights,
+      config.maxRows, config.warps, config.unroll);
 }
 
 static std::string textOf(Value weight, const cuda::GemmConfig &config) {
@@ -66,9 +65,9 @@ static std::string textOf(Value weight, const cuda::GemmConfig &config) {
       "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
       "= {3}, .blockRows = {4}, .blockOutputs = {5}, .warpsAlongRows = {6}, "
       ".warpsAlongOutputs = {7}, .stages = {8}}",
-      formatRow(weight).enumerator, config.outputs, config.depth,
-      config.weights, config.blockRows, config.blockOutputs,
-      config.warpsAlongRows, config.warpsAlongOutputs, config.stages);
+      planesOf(weight).id, config.outputs, config.depth, config.weights,
+      config.blockRows, config.blockOutputs, config.warpsAlongRows,
+      config.warpsAlongOutputs, config.stages);
 }
 
 static std::string textOf(Value weight, const cuda::StreamConfig &config) {
@@ -84,9 +83,9 @@ static std::string textOf(Value weight, const cuda::WgmmaConfig &config) {
       "{{.format = WeightFormat::{0}, .parts = {{{1}, {2}, {3}}, .depth = {4}, "
       ".weights = {5}, .panels = {6}, .panelOutputs = {7}, .stages = {8}, "
       ".cluster = {9}, .blocks = {10}}",
-      formatRow(weight).enumerator, config.parts[0], config.parts[1],
-      config.parts[2], config.depth, config.weights, config.panels,
-      config.panelOutputs, config.stages, config.cluster, config.blocks);
+      planesOf(weight).id, config.parts[0], config.parts[1], config.parts[2],
+      config.depth, config.weights, config.panels, config.panelOutputs,
+      config.stages, config.cluster, config.blocks);
 }
 
 static std::string textOf(const cuda::KvConfig &kv) {
@@ -443,8 +442,8 @@ static CudaKernelText embedText(Operation *operation,
   text.parts = llvm::formatv("constexpr EmbedConfig config{{.format = "
                              "WeightFormat::{0}, .tokens = {1}, .width = {2}"
                              "};\n",
-                             formatRow(op.getTable()).enumerator,
-                             rowsOf(op.getTable()), widthOf(op.getTable()));
+                             planesOf(op.getTable()).id, rowsOf(op.getTable()),
+                             widthOf(op.getTable()));
   text.parameters = {{numbers, "tokens"},
                      {packed, "table", /*isWeight=*/true},
                      {results, "out"}};

@@ -236,13 +236,9 @@ absl::StatusOr<uint32_t> PlanBuilder::weightNumber(plan::WeightOp op) {
   if (!inserted)
     return it->second;
   auto type = cast<RankedTensorType>(op.getType());
-  std::optional<DataType> element =
-      parseDataType(llama::elementTypeName(type.getElementType()).str());
-  if (!element)
-    return internalError("a weight's element type is not one of a plan's");
   auto weight = std::make_unique<schema::WeightT>();
   weight->name = op.getName().str();
-  weight->type = toPlan(*element);
+  weight->type = toPlan(llama::dataTypeOf(type.getElementType()));
   weight->rows = type.getRank() == 1 ? 1 : type.getDimSize(0);
   weight->cols = type.getShape().back();
   weight->layout = type.getRank() == 1 ? schema::WeightLayout::RowMajor

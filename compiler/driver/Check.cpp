@@ -282,16 +282,6 @@ absl::Status Checker::applyPass(const PipelineStep &pass,
       absl::StrCat("the pass ", pass.name.str(), " failed", text));
 }
 
-/// The error that rounding all matrices to `format` may cause.
-static double toleranceOfFormat(const std::string &format) {
-  static constexpr std::pair<const char *, double> table[] = {
-      {"bf16", 1e-3}, {"mxfp8", 1e-1}, {"q8_0", 1e-2}, {"q4_0", 5e-1}};
-  for (const auto &[name, tolerance] : table)
-    if (format == name)
-      return tolerance;
-  return 0;
-}
-
 absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
   LLAMAC_RETURN_IF_ERROR(resolveTokens());
   const std::unique_ptr<MLIRContext> context = createContext();
@@ -303,10 +293,10 @@ absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
     LLAMAC_RETURN_IF_ERROR(applyPass(pass, *module));
     LLAMAC_ASSIGN_OR_RETURN(CheckedStep step,
                             compareLogits(*module, pass.name));
-    if (pass.name == "assign-weight-formats" &&
-        compileOptions.weightFormat != "keep") {
-      step.tolerance = std::max(step.tolerance,
-                                toleranceOfFormat(compileOptions.weightFormat));
+    const WeightRounding *rounding =
+        findWeightRounding(compileOptions.weightFormat);
+    if (pass.name == "assign-weight-formats" && rounding) {
+      step.tolerance = std::max(step.tolerance, rounding->logitsError);
       LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, worstEntry));
     }
     report.passes.push_back(step);

@@ -227,10 +227,10 @@ std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr) {
 }
 
 absl::Status checkWeightFormat(const std::string &format) {
-  if (llvm::is_contained({"keep", "bf16", "mxfp8", "q8_0", "q4_0"}, format))
+  if (format == "keep" || findWeightRounding(format))
     return absl::OkStatus();
-  return usageError(absl::StrCat(
-      "--weights: expected keep, bf16, mxfp8, q8_0 or q4_0, got ", format));
+  return usageError(absl::StrCat("--weights: expected ", weightOptionNames(),
+                                 ", got ", format));
 }
 
 /// Usage error for an option that the target does not have.

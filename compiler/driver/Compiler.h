@@ -58,7 +58,7 @@ struct CompileOptions {
   std::string gpu;     ///< Of target cuda. Empty: GPU `gpuIndex`, or sm_90a.
   int gpuIndex = 0;    ///< Of the machine's GPUs, for target cuda.
   int64_t context = 0; ///< 0: the model's own, at most 8192.
-  std::string weightFormat = "keep"; ///< keep, bf16, mxfp8, q8_0 or q4_0.
+  std::string weightFormat = "keep"; ///< Or of weightRoundings().
   std::string kvFormat = "f16";      ///< Of the KV cache; --kv-type.
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: usableIsaLevel().
   std::string tuneCpu;   ///< Of cpu: a processorName(). Empty: the host's.

@@ -187,15 +187,12 @@ KernelTrial::makeOperand(BlockArgument argument) {
   if (!type)
     return unsupportedError("an operand that is neither tensor nor cache");
   if (type.hasStaticShape()) {
-    // Every element type of the dialect has the name of a DataType. Vectors are
-    // widened when they are loaded.
+    // Vectors are widened when they are loaded.
     const bool isMatrix = type.getRank() == 2;
-    const std::optional<DataType> stored =
-        parseDataType(llama::elementTypeName(type.getElementType()).str());
     return reference::Weight{
         std::to_string(number), isMatrix ? type.getDimSize(0) : 1,
         type.getShape().back(),
-        isMatrix ? stored.value_or(DataType::F32) : DataType::F32};
+        isMatrix ? llama::dataTypeOf(argument) : DataType::F32};
   }
 
   // Gathering takes some of more rows.

@@ -26,13 +26,15 @@
 
 using namespace mlir;
 
+// Descriptions are kept by reference.
+static const std::string weightsHelp =
+    "Format of the matrices: " + llamac::weightOptionNames();
+
 namespace {
 
 struct GraphOptions : PassPipelineOptions<GraphOptions> {
-  Option<std::string> weights{
-      *this, "weights",
-      llvm::cl::desc("Format of the matrices: keep, bf16, mxfp8, q8_0 or q4_0"),
-      llvm::cl::init("keep")};
+  Option<std::string> weights{*this, "weights", llvm::cl::desc(weightsHelp),
+                              llvm::cl::init("keep")};
 };
 
 struct FuseOptions : PassPipelineOptions<FuseOptions> {

@@ -78,8 +78,8 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                             "Sequences that the KV cache holds at a time"),
        "sequences");
   keep(compiling.add("--weights", options.weightFormat, "FORMAT",
-                     "Format of the matrices: keep, bf16, mxfp8, q8_0 or q4_0 "
-                     "(default: keep)"),
+                     "Format of the matrices: " + weightOptionNames() +
+                         " (default: keep)"),
        "weights");
   keep(compiling.addDefault("--kv-type", options.kvFormat, "FORMAT",
                             "Format of the KV cache: f16, bf16 or, on cpu, "

@@ -56,11 +56,8 @@ static absl::Status constant(OpCall &call) {
 static absl::Status weight(OpCall &call) {
   auto op = cast<llama::WeightOp>(call.op);
   ArrayRef<int64_t> shape = op.getResult().getType().getShape();
-  // Every element type of the dialect has the name of a DataType.
-  const std::optional<DataType> type = parseDataType(
-      llama::elementTypeName(op.getResult().getType().getElementType()).str());
   return call.give(Weight{op.getName().str(), shape.size() == 2 ? shape[0] : 1,
-                          shape.back(), *type});
+                          shape.back(), llama::dataTypeOf(op.getResult())});
 }
 
 //===----------------------------------------------------------------------===//

@@ -58,6 +58,19 @@ static constexpr absl::string_view ggmlTypeNames[] = {
     "F64",   "IQ1_M", "BF16",    "",       "",        "",      "TQ1_0",
     "TQ2_0", "",      "",        "",       "MXFP4"};
 
+static std::optional<DataType> ggmlType(size_t number) {
+  return parseDataType(absl::AsciiStrToLower(ggmlTypeNames[number]));
+}
+
+/// The names of those that have a DataType: "F32, F16, Q4_0".
+static std::string supportedTypes() {
+  std::vector<absl::string_view> names;
+  for (size_t i = 0; i < std::size(ggmlTypeNames); ++i)
+    if (ggmlType(i))
+      names.push_back(ggmlTypeNames[i]);
+  return absl::StrJoin(names, ", ");
+}
+
 static absl::StatusOr<absl::string_view> readString(ByteCursor &cursor,
                                                     absl::string_view field) {
   LLAMAC_ASSIGN_OR_RETURN(const uint64_t size, cursor.read<uint64_t>(field));
@@ -152,15 +165,13 @@ static absl::StatusOr<StoredTensor> readTensor(const MappedFile &file,
   if (number >= std::size(ggmlTypeNames) || ggmlTypeNames[number].empty())
     return malformed(file.path(), typeAt, absl::StrCat(field, " type"),
                      "a tensor type of GGML", number);
-  const std::optional<DataType> type =
-      parseDataType(absl::AsciiStrToLower(ggmlTypeNames[number]));
+  const std::optional<DataType> type = ggmlType(number);
   if (!type)
-    return unsupportedError(
-        malformed(file.path(), typeAt, absl::StrCat(field, " type"),
-                  "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K "
-                  "or Q6_K",
-                  ggmlTypeNames[number])
-            .message());
+    return unsupportedError(malformed(file.path(), typeAt,
+                                      absl::StrCat(field, " type"),
+                                      absl::StrCat("one of ", supportedTypes()),
+                                      ggmlTypeNames[number])
+                                .message());
   tensor.type = *type;
   const DataTypeInfo &info = dataTypeInfo(tensor.type);
   const std::optional<uint64_t> elements = checkedProduct(shape);

@@ -14,17 +14,29 @@
 #ifndef LLAMAC_IR_LLAMA_LLAMA_H
 #define LLAMAC_IR_LLAMA_LLAMA_H
 
+#include "runtime/base/DataType.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "ir/llama/LlamaDialect.h.inc"
-#include "ir/llama/LlamaEnums.h.inc"
+
+namespace llamac::llama {
+
+/// The name of `type` as the IR spells it.
+llvm::StringRef nameOf(DataType type);
+
+/// Reads the name of a block format.
+mlir::FailureOr<DataType> parseBlockFormat(mlir::AsmParser &parser);
+
+} // namespace llamac::llama
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/llama/LlamaAttrs.h.inc"
@@ -47,13 +59,22 @@ class ShapeInference;
 
 namespace llamac::llama {
 
-/// The name by which users know the element type of a weight: "f32", "f16",
-/// "bf16" or a block format such as "q4_1". `type` is one of those types.
-llvm::StringRef elementTypeName(mlir::Type type);
+/// What a weight whose elements have `type`, f32, f16, bf16 or !llama.quant, is
+/// stored as.
+DataType dataTypeOf(mlir::Type type);
 
-/// The element type with that name, or null when there is none. Loads the
-/// dialect.
-mlir::Type elementTypeNamed(mlir::MLIRContext &context, llvm::StringRef name);
+/// The same of the elements of `weight`, a tensor.
+inline DataType dataTypeOf(mlir::Value weight) {
+  return dataTypeOf(mlir::getElementTypeOrSelf(weight));
+}
+
+/// The name by which users know the element type of a weight: "f32" or "q4_1".
+inline llvm::StringRef elementTypeName(mlir::Type type) {
+  return nameOf(dataTypeOf(type));
+}
+
+/// The element type of a weight stored as `type`. Loads the dialect.
+mlir::Type elementTypeOf(mlir::MLIRContext &context, DataType type);
 
 } // namespace llamac::llama
 

@@ -18,7 +18,6 @@ using namespace llamac;
 using namespace llamac::llama;
 
 #include "ir/llama/LlamaDialect.cpp.inc"
-#include "ir/llama/LlamaEnums.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/llama/LlamaAttrs.cpp.inc"
@@ -85,28 +84,6 @@ LogicalResult LlamaDialect::verifyOperationAttribute(Operation *op,
 // Types
 //===----------------------------------------------------------------------===//
 
-/// Elements and bytes of a block, by BlockFormat.
-static constexpr std::pair<int64_t, int64_t> blocks[] = {
-    {32, 34},   // Q8_0: f16 scale, 32 bytes
-    {32, 18},   // Q4_0: f16 scale, 32 halves
-    {32, 20},   // Q4_1: the same with an f16 minimum
-    {32, 22},   // Q5_0: f16 scale, 32 fifth bits, 32 halves
-    {32, 24},   // Q5_1: the same with an f16 minimum
-    {256, 144}, // Q4_K: f16 scale and minimum, 12 of 6-bit ones, 256 halves
-    {256, 176}, // Q5_K: the same with 256 fifth bits
-    {256, 210}, // Q6_K: 256 halves, 256 pairs of bits, 16 scales, f16 scale
-    {32, 33},   // MXFP8: E8M0 scale, 32 bytes
-};
-static_assert(std::size(blocks) == getMaxEnumValForBlockFormat() + 1);
-
-int64_t QuantType::getBlockElements() const {
-  return blocks[static_cast<size_t>(getFormat())].first;
-}
-
-int64_t QuantType::getBlockBytes() const {
-  return blocks[static_cast<size_t>(getFormat())].second;
-}
-
 /// Checks that the parameters `sizes` of `what` are positive.
 static LogicalResult
 checkPositive(function_ref<InFlightDiagnostic()> emitError, StringRef what,
@@ -124,25 +101,48 @@ LogicalResult KVType::verify(function_ref<InFlightDiagnostic()> emitError,
                        {{"layers", layers}, {"heads", heads}, {"size", size}});
 }
 
-StringRef llama::elementTypeName(Type type) {
-  return llvm::TypeSwitch<Type, StringRef>(type)
-      .Case<Float32Type>([](auto) { return "f32"; })
-      .Case<Float16Type>([](auto) { return "f16"; })
-      .Case<BFloat16Type>([](auto) { return "bf16"; })
-      .Case<QuantType>(
-          [](auto quant) { return stringifyBlockFormat(quant.getFormat()); });
+StringRef llama::nameOf(DataType type) {
+  const absl::string_view name = dataTypeName(type);
+  return {name.data(), name.size()};
 }
 
-Type llama::elementTypeNamed(MLIRContext &context, StringRef name) {
+FailureOr<DataType> llama::parseBlockFormat(AsmParser &parser) {
+  const SMLoc loc = parser.getCurrentLocation();
+  std::string name;
+  if (parser.parseKeywordOrString(&name))
+    return failure();
+  const std::optional<DataType> type = parseDataType(name);
+  if (type && isBlockFormat(*type))
+    return *type;
+  auto error = parser.emitError(loc) << "expected a block format, one of ";
+  llvm::interleaveComma(
+      llvm::make_filter_range(
+          dataTypes(), [](const auto &info) { return info.blockElements > 1; }),
+      error, [&](const auto &info) { error << nameOf(info.type); });
+  return error << ", got '" << name << "'";
+}
+
+DataType llama::dataTypeOf(Type type) {
+  return llvm::TypeSwitch<Type, DataType>(type)
+      .Case<Float32Type>([](auto) { return DataType::F32; })
+      .Case<Float16Type>([](auto) { return DataType::F16; })
+      .Case<BFloat16Type>([](auto) { return DataType::BF16; })
+      .Case<QuantType>([](auto quant) { return quant.getFormat(); });
+}
+
+Type llama::elementTypeOf(MLIRContext &context, DataType type) {
   context.loadDialect<LlamaDialect>();
-  if (std::optional<BlockFormat> format = symbolizeBlockFormat(name))
-    return QuantType::get(&context, *format);
   Builder builder(&context);
-  for (Type type :
-       {builder.getF32Type(), builder.getF16Type(), builder.getBF16Type()})
-    if (elementTypeName(type) == name)
-      return type;
-  return nullptr;
+  switch (type) {
+  case DataType::F32:
+    return builder.getF32Type();
+  case DataType::F16:
+    return builder.getF16Type();
+  case DataType::BF16:
+    return builder.getBF16Type();
+  default:
+    return QuantType::get(&context, type);
+  }
 }
 
 //===----------------------------------------------------------------------===//

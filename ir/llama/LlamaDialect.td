@@ -57,15 +57,11 @@ def Llama_Dialect : Dialect {
 // Block formats
 //===----------------------------------------------------------------------===//
 
-def Llama_BlockFormat : I32EnumAttr<
-    "BlockFormat", "a block format: one of GGUF, or MXFP8 with E4M3 elements",
-    [I32EnumAttrCase<"Q8_0", 0, "q8_0">, I32EnumAttrCase<"Q4_0", 1, "q4_0">,
-     I32EnumAttrCase<"Q4_1", 2, "q4_1">, I32EnumAttrCase<"Q5_0", 3, "q5_0">,
-     I32EnumAttrCase<"Q5_1", 4, "q5_1">, I32EnumAttrCase<"Q4_K", 5, "q4_k">,
-     I32EnumAttrCase<"Q5_K", 6, "q5_k">, I32EnumAttrCase<"Q6_K", 7, "q6_k">,
-     I32EnumAttrCase<"MXFP8", 8, "mxfp8">]> {
-  let cppNamespace = "::llamac::llama";
-  let genSpecializedAttr = 0;
+def Llama_BlockFormat
+    : AttrOrTypeParameter<"::llamac::DataType",
+                          "a block format of runtime/base/ElementTypes.def"> {
+  let parser = "::llamac::llama::parseBlockFormat($_parser)";
+  let printer = "$_printer << ::llamac::llama::nameOf($_self)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,15 +84,19 @@ def Llama_Quant : Llama_Type<"Quant", "quant"> {
     tensor<576x576x!llama.quant<q4_1>>
     ```
   }];
-  let parameters = (ins EnumParameter<Llama_BlockFormat>:$format);
+  let parameters = (ins Llama_BlockFormat:$format);
   let assemblyFormat = "`<` $format `>`";
   let extraClassDeclaration = [{
     /// Consecutive elements of a row that make one block.
-    int64_t getBlockElements() const;
+    int64_t getBlockElements() const {
+      return ::llamac::dataTypeInfo(getFormat()).blockElements;
+    }
 
     /// Bytes of a block: its scales, and minima where the format has them, and
     /// the packed elements.
-    int64_t getBlockBytes() const;
+    int64_t getBlockBytes() const {
+      return ::llamac::dataTypeInfo(getFormat()).blockBytes;
+    }
   }];
 }
 

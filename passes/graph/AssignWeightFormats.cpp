@@ -25,15 +25,12 @@ struct AssignWeightFormats
 
   void runOnOperation() override {
     Type matrixElement;
-    if (format != "keep") {
-      if (llvm::is_contained({"bf16", "mxfp8", "q8_0", "q4_0"}, format))
-        matrixElement = llama::elementTypeNamed(getContext(), format);
-      if (!matrixElement) {
-        getOperation().emitError()
-            << "weight format is '" << format
-            << "', expected keep, bf16, mxfp8, q8_0 or q4_0";
-        return signalPassFailure();
-      }
+    if (const WeightRounding *rounding = findWeightRounding(format)) {
+      matrixElement = llama::elementTypeOf(getContext(), rounding->type);
+    } else if (format != "keep") {
+      getOperation().emitError() << "weight format is '" << format
+                                 << "', expected " << weightOptionNames();
+      return signalPassFailure();
     }
     Type f32 = Float32Type::get(&getContext());
     getOperation().walk([&](llama::WeightOp weight) {

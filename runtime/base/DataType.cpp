@@ -8,30 +8,48 @@
 
 #include "runtime/base/DataType.h"
 
+#include "absl/strings/str_cat.h"
+
 #include <iterator>
 
 namespace llamac {
 
-// In the order of the enumeration.
 static constexpr DataTypeInfo infos[] = {
-    {DataType::F32, "f32", 1, 4},       {DataType::F16, "f16", 1, 2},
-    {DataType::BF16, "bf16", 1, 2},     {DataType::Q8_0, "q8_0", 32, 34},
-    {DataType::Q4_0, "q4_0", 32, 18},   {DataType::Q4_1, "q4_1", 32, 20},
-    {DataType::Q5_0, "q5_0", 32, 22},   {DataType::Q5_1, "q5_1", 32, 24},
-    {DataType::Q4_K, "q4_k", 256, 144}, {DataType::Q5_K, "q5_k", 256, 176},
-    {DataType::Q6_K, "q6_k", 256, 210}, {DataType::MXFP8, "mxfp8", 32, 33},
+#define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, ...)                       \
+  {DataType::ID, NAME, #ID, BLOCK, BYTES},
+#include "runtime/base/ElementTypes.def"
 };
-static_assert(std::size(infos) == numDataTypes);
 
-const DataTypeInfo &dataTypeInfo(DataType type) {
-  return infos[static_cast<size_t>(type)];
-}
+absl::Span<const DataTypeInfo> dataTypes() { return infos; }
 
 std::optional<DataType> parseDataType(absl::string_view name) {
   for (const DataTypeInfo &info : infos)
     if (info.name == name)
       return info.type;
   return std::nullopt;
+}
+
+static constexpr WeightRounding roundings[] = {{DataType::BF16, 1e-3},
+                                               {DataType::Q8_0, 1e-2},
+                                               {DataType::MXFP8, 1e-1},
+                                               {DataType::Q4_0, 5e-1}};
+
+absl::Span<const WeightRounding> weightRoundings() { return roundings; }
+
+const WeightRounding *findWeightRounding(absl::string_view name) {
+  for (const WeightRounding &rounding : roundings)
+    if (dataTypeName(rounding.type) == name)
+      return &rounding;
+  return nullptr;
+}
+
+std::string weightOptionNames() {
+  std::string names = "keep";
+  for (const WeightRounding &rounding : roundings)
+    absl::StrAppend(&names,
+                    &rounding == std::end(roundings) - 1 ? " or " : ", ",
+                    dataTypeName(rounding.type));
+  return names;
 }
 
 } // namespace llamac

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The element types a checkpoint or a plan can hold: plain floats, GGUF's
-// block formats, and MXFP8 of the OCP Microscaling specification v1.0 with
-// elements in E4M3. A block format stores `blockElements` consecutive elements
-// of a row in `blockBytes` bytes; plain types are blocks of one element.
+// The element types a checkpoint or a plan can hold, of which ElementTypes.def
+// is the list. A block format stores `blockElements` consecutive elements of a
+// row in `blockBytes` bytes; plain types are blocks of one element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,39 +16,33 @@
 #define LLAMAC_RUNTIME_BASE_DATATYPE_H
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace llamac {
 
 enum class DataType : uint8_t {
-  F32,
-  F16,
-  BF16,
-  Q8_0,
-  Q4_0,
-  Q4_1,
-  Q5_0,
-  Q5_1,
-  Q4_K,
-  Q5_K,
-  Q6_K,
-  MXFP8,
+#define LLAMAC_ELEMENT_TYPE(ID, ...) ID,
+#include "runtime/base/ElementTypes.def"
 };
-
-/// How many there are.
-constexpr int numDataTypes = static_cast<int>(DataType::MXFP8) + 1;
 
 struct DataTypeInfo {
   DataType type;
   absl::string_view name; ///< Lower case, as users type it: "q4_1".
+  absl::string_view id;   ///< Of the enumerator: "Q4_1".
   uint32_t blockElements;
   uint32_t blockBytes;
 };
 
-/// Facts of `type`, from one table.
-const DataTypeInfo &dataTypeInfo(DataType type);
+/// All of them, in the order of DataType.
+absl::Span<const DataTypeInfo> dataTypes();
+
+inline const DataTypeInfo &dataTypeInfo(DataType type) {
+  return dataTypes()[static_cast<size_t>(type)];
+}
 
 /// The type whose lower-case name is `name`, if there is one.
 std::optional<DataType> parseDataType(absl::string_view name);
@@ -68,6 +61,21 @@ inline uint64_t dataTypeBytes(DataType type, uint64_t elements) {
   const DataTypeInfo &info = dataTypeInfo(type);
   return elements / info.blockElements * info.blockBytes;
 }
+
+/// A format that a compile may round matrices to.
+struct WeightRounding {
+  DataType type;
+  double logitsError; ///< Of the largest logit, that it is allowed to cost.
+};
+
+/// All of them, the most exact first.
+absl::Span<const WeightRounding> weightRoundings();
+
+/// The one called `name`; null when there is none.
+const WeightRounding *findWeightRounding(absl::string_view name);
+
+/// What --weights takes, for people: "keep, bf16, q8_0, mxfp8 or q4_0".
+std::string weightOptionNames();
 
 } // namespace llamac
 

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compiled by both sides: the runtime, which packs weights, and the
-// freestanding unit that holds a plan's kernels. No header may be included.
+// freestanding unit that holds a plan's kernels. No header may be included but
+// the list of element types.
 //
 // A matrix [rows, depth] is cut into panels of 16 rows; missing rows of the
 // last panel are zero. A panel starts at a multiple of 64 bytes and holds its
@@ -55,20 +56,10 @@
 
 namespace llamac {
 
-/// The formats of packed weights, in the order of DataType.
+/// The formats of packed weights: those of DataType, by the same numbers.
 enum class PanelFormat : unsigned char {
-  F32,
-  F16,
-  BF16,
-  Q8_0,
-  Q4_0,
-  Q4_1,
-  Q5_0,
-  Q5_1,
-  Q4_K,
-  Q5_K,
-  Q6_K,
-  MXFP8,
+#define LLAMAC_ELEMENT_TYPE(ID, ...) ID,
+#include "runtime/base/ElementTypes.def"
 };
 
 constexpr long panelRows = 16;
@@ -81,10 +72,25 @@ struct PanelBlock {
 
 constexpr PanelBlock panelBlock(PanelFormat format) {
   constexpr PanelBlock blocks[] = {
-      {1, 64},   {1, 32},   {2, 64},     {32, 544},   {32, 288},   {32, 320},
-      {32, 352}, {32, 384}, {256, 2304}, {256, 2816}, {256, 3360}, {32, 528},
+#define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, ...)                       \
+  {BLOCK, BYTES * panelRows},
+#include "runtime/base/ElementTypes.def"
   };
-  return blocks[static_cast<int>(format)];
+  const PanelBlock block = blocks[static_cast<int>(format)];
+  // Products of bf16 take two k at a time.
+  return format == PanelFormat::BF16 ? PanelBlock{2, 2 * block.bytes} : block;
+}
+
+/// How the kernels multiply by a format: as fp32, or in 8-bit integers.
+enum class PanelProduct : unsigned char { Float, Int8 };
+
+constexpr PanelProduct panelProduct(PanelFormat format) {
+  constexpr PanelProduct products[] = {
+#define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, PRODUCT, ...)              \
+  PanelProduct::PRODUCT,
+#include "runtime/base/ElementTypes.def"
+  };
+  return products[static_cast<int>(format)];
 }
 
 /// Bytes from one panel to the next; `depth` is a multiple of 8 and of the

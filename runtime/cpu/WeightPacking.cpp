@@ -24,6 +24,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <iterator>
 
 namespace llamac {
 
@@ -37,7 +38,6 @@ struct Field {
 };
 
 struct Layout {
-  int storedBytes; ///< Of the elements of one panel block in one row.
   Field fields[5];
   /// Of the weights of Q5_K and Q6_K, beyond four; their words of the panel's
   /// block begin at `quants`.
@@ -48,43 +48,73 @@ struct Layout {
 };
 } // namespace
 
-// In the order of DataType.
+/// Of each format.
+template <PanelFormat format> static constexpr Layout layoutOf();
+
+template <> constexpr Layout layoutOf<PanelFormat::F32>() {
+  return {.fields = {{0, 4, 1, 0}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::F16>() {
+  return {.fields = {{0, 2, 1, 0}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::BF16>() {
+  return {.fields = {{0, 4, 1, 0}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q8_0>() {
+  return {.fields = {{0, 2, 1, 0}, {2, 4, 8, 32}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q4_0>() {
+  return {.fields = {{0, 2, 1, 0}, {2, 4, 4, 32}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q4_1>() {
+  return {.fields = {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 4, 4, 64}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q5_0>() {
+  return {.fields = {{0, 2, 1, 0}, {2, 4, 1, 32, true}, {6, 4, 4, 96}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q5_1>() {
+  return {
+      .fields = {
+          {0, 2, 1, 0}, {2, 2, 1, 32}, {4, 4, 1, 64, true}, {8, 4, 4, 128}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q4_K>() {
+  return {.fields = {
+              {0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}, {16, 4, 32, 256}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q5_K>() {
+  return {.fields = {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}},
+          .extraBits = 1,
+          .quants = 256};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q6_K>() {
+  return {.fields = {{208, 2, 1, 0}, {192, 1, 16, 32}},
+          .extraBits = 2,
+          .quants = 288};
+}
+template <> constexpr Layout layoutOf<PanelFormat::MXFP8>() {
+  return {.fields = {{0, 1, 1, 0}, {1, 4, 8, 16}}};
+}
+
 static constexpr Layout layouts[] = {
-    /*F32*/ {4, {{0, 4, 1, 0}}},
-    /*F16*/ {2, {{0, 2, 1, 0}}},
-    /*BF16*/ {4, {{0, 4, 1, 0}}},
-    /*Q8_0*/ {34, {{0, 2, 1, 0}, {2, 4, 8, 32}}},
-    /*Q4_0*/ {18, {{0, 2, 1, 0}, {2, 4, 4, 32}}},
-    /*Q4_1*/ {20, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 4, 4, 64}}},
-    /*Q5_0*/ {22, {{0, 2, 1, 0}, {2, 4, 1, 32, true}, {6, 4, 4, 96}}},
-    /*Q5_1*/
-    {24, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 4, 1, 64, true}, {8, 4, 4, 128}}},
-    /*Q4_K*/
-    {144, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}, {16, 4, 32, 256}}},
-    /*Q5_K*/
-    {176, {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}}, 1, 256},
-    /*Q6_K*/
-    {210, {{208, 2, 1, 0}, {192, 1, 16, 32}}, 2, 288},
-    /*MXFP8*/ {33, {{0, 1, 1, 0}, {1, 4, 8, 16}}},
+#define LLAMAC_ELEMENT_TYPE(ID, ...) layoutOf<PanelFormat::ID>(),
+#include "runtime/base/ElementTypes.def"
 };
 
-static_assert(
-    static_cast<int>(DataType::F32) == static_cast<int>(PanelFormat::F32) &&
-    static_cast<int>(DataType::Q8_0) == static_cast<int>(PanelFormat::Q8_0) &&
-    static_cast<int>(DataType::Q4_1) == static_cast<int>(PanelFormat::Q4_1) &&
-    static_cast<int>(DataType::MXFP8) == static_cast<int>(PanelFormat::MXFP8));
+/// Stored bytes of one row that become part of a panel's block.
+static constexpr int64_t storedBytes(PanelFormat format) {
+  return panelBlock(format).bytes / panelRows;
+}
 
 // Every layout moves each stored byte once.
 static constexpr bool layoutsAreWhole() {
-  for (int format = 0; format < numDataTypes; ++format) {
+  for (size_t format = 0; format < std::size(layouts); ++format) {
     const Layout &layout = layouts[format];
     int bytes = 0;
     for (const Field &field : layout.fields)
       bytes += field.width * field.count;
     if (layout.extraBits)
       bytes += 128 + 32 * layout.extraBits;
-    if (bytes != layout.storedBytes ||
-        bytes * panelRows != panelBlock(PanelFormat(format)).bytes)
+    if (bytes != storedBytes(PanelFormat(format)))
       return false;
   }
   return true;
@@ -190,7 +220,8 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
   const Layout &layout = layouts[static_cast<int>(type)];
   PanelBlock block = panelBlock(panelFormat(type));
   int64_t panelSize = panelBytes(panelFormat(type), cols);
-  int64_t rowBytes = cols / block.depth * layout.storedBytes;
+  const int64_t stride = storedBytes(panelFormat(type));
+  int64_t rowBytes = cols / block.depth * stride;
   for (int64_t panel = 0; panel < numPanels; ++panel) {
     uint8_t *to = out + panel * panelSize;
     int64_t firstRow = (firstPanel + panel) * panelRows;
@@ -201,8 +232,8 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
       std::memset(to + panelSize - 64, 0, 64);
     for (int64_t b = 0; b < cols / block.depth; ++b)
       for (int64_t r = 0; r < present; ++r) {
-        const uint8_t *stored = source + (panel * panelRows + r) * rowBytes +
-                                b * layout.storedBytes;
+        const uint8_t *stored =
+            source + (panel * panelRows + r) * rowBytes + b * stride;
         // The lane of row r starts at r units into every field.
         for (const Field &field : layout.fields) {
           uint8_t *lane = to + b * block.bytes + r * field.width;

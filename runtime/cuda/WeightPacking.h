@@ -23,22 +23,29 @@
 
 namespace llamac::cuda {
 
-/// The format that a weight stored as `type` has on the device.
+/// The format that a weight has on the device, and its enumerator.
+struct WeightPlanes {
+  WeightFormat format;
+  const char *id;
+};
+
+/// That of a weight stored as `type`.
+constexpr WeightPlanes weightPlanes(DataType type) {
+  constexpr WeightPlanes planes[] = {
+#define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, PRODUCT, PLANES)           \
+  {WeightFormat::PLANES, #PLANES},
+#include "runtime/base/ElementTypes.def"
+  };
+  return planes[static_cast<size_t>(type)];
+}
+
 constexpr WeightFormat weightFormat(DataType type) {
-  switch (type) {
-  case DataType::F16:
-    return WeightFormat::F16;
-  case DataType::Q8_0:
-    return WeightFormat::Q8_0;
-  case DataType::Q4_0:
-    return WeightFormat::Q4_0;
-  case DataType::Q4_1:
-    return WeightFormat::Q4_1;
-  case DataType::MXFP8:
-    return WeightFormat::MXFP8;
-  default:
-    return WeightFormat::BF16;
-  }
+  return weightPlanes(type).format;
+}
+
+/// Whether its values are rounded there: to bfloat16, for want of a kernel.
+constexpr bool roundsToPlanes(DataType type) {
+  return weightFormat(type) == WeightFormat::BF16 && type != DataType::BF16;
 }
 
 /// Whether rows of `depth` elements of `type` can be packed: a multiple of 8

@@ -101,10 +101,8 @@ static std::string adviceFor(const schema::PlanT &plan,
   std::string advice;
   if (const int64_t context = contextBeside(needs.weights); context >= least)
     advice = absl::StrCat("-c ", context);
-  // The formats of --weights, the most exact first.
-  for (const auto type : {schema::DataType::BF16, schema::DataType::Q8_0,
-                          schema::DataType::MXFP8, schema::DataType::Q4_0}) {
-    const uint64_t weights = weightBytesAs(plan, type);
+  for (const WeightRounding &rounding : weightRoundings()) {
+    const uint64_t weights = weightBytesAs(plan, toPlan(rounding.type));
     const int64_t context = contextBeside(weights);
     if (weights >= needs.weights || context < least)
       continue;
@@ -112,7 +110,7 @@ static std::string adviceFor(const schema::PlanT &plan,
     if (!isWhole && !advice.empty())
       continue;
     absl::StrAppend(&advice, advice.empty() ? "" : " or ", "--weights ",
-                    dataTypeName(fromPlan(type)));
+                    dataTypeName(rounding.type));
     if (!isWhole)
       absl::StrAppend(&advice, " -c ", context);
     break;

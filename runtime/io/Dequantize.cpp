@@ -20,9 +20,11 @@
 #include "runtime/io/Mxfp8.h"
 
 #include <cstring>
-#include <iterator>
 
 namespace llamac {
+
+/// Writes the elements of the block of `type` at `in`.
+template <DataType type> void dequantizeBlock(const uint8_t *in, float *out);
 
 static float loadHalf(const uint8_t *in) {
   uint16_t bits;
@@ -31,7 +33,8 @@ static float loadHalf(const uint8_t *in) {
 }
 
 // y = d q.
-static void dequantizeQ8_0(const uint8_t *in, float *out) {
+template <>
+void dequantizeBlock<DataType::Q8_0>(const uint8_t *in, float *out) {
   const float d = loadHalf(in);
   for (int i = 0; i < 32; ++i)
     out[i] = d * static_cast<float>(static_cast<int8_t>(in[2 + i]));
@@ -59,6 +62,23 @@ static void dequantizeNibbles(const uint8_t *in, float *out) {
     out[i] = value(in[i] & 15, i);
     out[i + 16] = value(in[i] >> 4, i + 16);
   }
+}
+
+template <>
+void dequantizeBlock<DataType::Q4_0>(const uint8_t *in, float *out) {
+  dequantizeNibbles</*hasMin=*/false, /*hasFifthBit=*/false>(in, out);
+}
+template <>
+void dequantizeBlock<DataType::Q4_1>(const uint8_t *in, float *out) {
+  dequantizeNibbles<true, false>(in, out);
+}
+template <>
+void dequantizeBlock<DataType::Q5_0>(const uint8_t *in, float *out) {
+  dequantizeNibbles<false, true>(in, out);
+}
+template <>
+void dequantizeBlock<DataType::Q5_1>(const uint8_t *in, float *out) {
+  dequantizeNibbles<true, true>(in, out);
 }
 
 namespace {
@@ -108,11 +128,21 @@ static void dequantizeGroups(const uint8_t *in, float *out) {
   }
 }
 
+template <>
+void dequantizeBlock<DataType::Q4_K>(const uint8_t *in, float *out) {
+  dequantizeGroups</*hasFifthBit=*/false>(in, out);
+}
+template <>
+void dequantizeBlock<DataType::Q5_K>(const uint8_t *in, float *out) {
+  dequantizeGroups<true>(in, out);
+}
+
 // y = d scale (q - 32), a signed 8-bit scale for each 16 elements. Each half of
 // 128 elements has 64 bytes of low nibbles and 32 bytes of high bit pairs:
 // quarter k (32 elements) takes nibble k / 2 of bytes 32 (k % 2) + i and bit
 // pair k of byte i.
-static void dequantizeQ6_K(const uint8_t *in, float *out) {
+template <>
+void dequantizeBlock<DataType::Q6_K>(const uint8_t *in, float *out) {
   const uint8_t *low = in;
   const uint8_t *high = in + 128;
   const uint8_t *scales = in + 192;
@@ -134,48 +164,37 @@ static void dequantizeQ6_K(const uint8_t *in, float *out) {
   }
 }
 
-template <void (*block)(const uint8_t *, float *)>
-static void dequantizeBlocks(DataType type, const uint8_t *in, int64_t n,
-                             float *out) {
-  const DataTypeInfo &info = dataTypeInfo(type);
-  for (int64_t i = 0; i < n; i += info.blockElements) {
-    block(in, out);
-    in += info.blockBytes;
-    out += info.blockElements;
-  }
+template <>
+void dequantizeBlock<DataType::MXFP8>(const uint8_t *in, float *out) {
+  dequantizeMxfp8(in, out);
 }
 
-template <float (*convert)(uint16_t)>
-static void widen(DataType, const uint8_t *in, int64_t n, float *out) {
-  for (int64_t i = 0; i < n; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, in + 2 * i, sizeof(bits));
-    out[i] = convert(bits);
-  }
+template <> void dequantizeBlock<DataType::F32>(const uint8_t *in, float *out) {
+  std::memcpy(out, in, sizeof(float));
+}
+template <> void dequantizeBlock<DataType::F16>(const uint8_t *in, float *out) {
+  *out = loadHalf(in);
+}
+template <>
+void dequantizeBlock<DataType::BF16>(const uint8_t *in, float *out) {
+  uint16_t bits;
+  std::memcpy(&bits, in, sizeof(bits));
+  *out = bf16ToF32(bits);
 }
 
-static void copyFloats(DataType, const uint8_t *in, int64_t n, float *out) {
-  if (n > 0)
-    std::memcpy(out, in, static_cast<size_t>(n) * sizeof(float));
+template <DataType type, int64_t elements, int64_t bytes>
+static void dequantizeBlocks(const uint8_t *in, int64_t n, float *out) {
+  for (int64_t i = 0; i < n; i += elements, in += bytes, out += elements)
+    dequantizeBlock<type>(in, out);
 }
 
 void dequantizeRow(DataType type, const uint8_t *in, int64_t n, float *out) {
-  // In the order of DataType.
-  static constexpr decltype(&copyFloats) rows[] = {
-      copyFloats,
-      widen<f16ToF32>,
-      widen<bf16ToF32>,
-      dequantizeBlocks<dequantizeQ8_0>,
-      dequantizeBlocks<dequantizeNibbles</*hasMin=*/false, false>>,
-      dequantizeBlocks<dequantizeNibbles</*hasMin=*/true, false>>,
-      dequantizeBlocks<dequantizeNibbles<false, /*hasFifthBit=*/true>>,
-      dequantizeBlocks<dequantizeNibbles<true, /*hasFifthBit=*/true>>,
-      dequantizeBlocks<dequantizeGroups</*hasFifthBit=*/false>>,
-      dequantizeBlocks<dequantizeGroups</*hasFifthBit=*/true>>,
-      dequantizeBlocks<dequantizeQ6_K>,
-      dequantizeBlocks<dequantizeMxfp8>};
-  static_assert(std::size(rows) == numDataTypes);
-  rows[static_cast<size_t>(type)](type, in, n, out);
+  static constexpr void (*rows[])(const uint8_t *, int64_t, float *) = {
+#define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, ...)                       \
+  dequantizeBlocks<DataType::ID, BLOCK, BYTES>,
+#include "runtime/base/ElementTypes.def"
+  };
+  rows[static_cast<size_t>(type)](in, n, out);
 }
 
 } // namespace llamac

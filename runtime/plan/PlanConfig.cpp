@@ -13,12 +13,6 @@
 
 namespace llamac {
 
-// The two enumerations are the same list.
-static_assert(static_cast<int>(schema::DataType::MAX) ==
-              static_cast<int>(DataType::MXFP8));
-static_assert(static_cast<int>(schema::DataType::Q8_0) ==
-              static_cast<int>(DataType::Q8_0));
-
 schema::DataType toPlan(DataType type) {
   return static_cast<schema::DataType>(type);
 }

@@ -85,10 +85,9 @@ absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
                                      uint64_t seed) {
   const DataType type = fromPlan(weight.type);
   if (!canQuantizeTo(type))
-    return unsupportedError(absl::StrCat(
-        "random weights: expected f32, f16, bf16, q8_0, q4_0 or mxfp8, "
-        "got ",
-        dataTypeName(type), "; compile with --weights"));
+    return unsupportedError(
+        absl::StrCat("random weights: there are none in ", dataTypeName(type),
+                     "; compile with --weights ", weightOptionNames()));
   const bool isNorm = weight.rows == 1;
   const bool hasBlocks = type == DataType::Q8_0 || type == DataType::Q4_0;
   const int64_t cols = weight.cols;

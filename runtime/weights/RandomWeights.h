@@ -21,7 +21,7 @@ namespace llamac {
 /// uniform numbers of mean 0 and variance 1 / cols for a matrix, which preserve
 /// the size of activations, and from 0.9 to 1.1 for a norm's gain. Block
 /// formats have one scale. `weight` outlives the result. Unsupported error for
-/// a format other than f32, f16, bf16, q8_0, q4_0 and mxfp8.
+/// a format that quantizeRow does not write.
 absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
                                      uint64_t seed);
 

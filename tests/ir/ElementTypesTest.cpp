@@ -9,53 +9,44 @@
 #include "ir/llama/Llama.h"
 #include "runtime/base/DataType.h"
 
+#include "mlir/AsmParser/AsmParser.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 namespace llamac {
 namespace {
 
-/// Every DataType, to its last enumerator.
-std::vector<DataTypeInfo> allDataTypes() {
-  std::vector<DataTypeInfo> types;
-  for (int i = 0; i < numDataTypes; ++i)
-    types.push_back(dataTypeInfo(static_cast<DataType>(i)));
-  return types;
-}
-
 TEST(ElementTypesTest, EveryDataTypeHasAnElementTypeOfItsName) {
   mlir::MLIRContext context;
-  for (const DataTypeInfo &info : allDataTypes()) {
+  for (const DataTypeInfo &info : dataTypes()) {
     const std::string name(info.name);
     SCOPED_TRACE(name);
-    mlir::Type type = llama::elementTypeNamed(context, name);
+    mlir::Type type = llama::elementTypeOf(context, info.type);
     ASSERT_TRUE(type);
+    EXPECT_EQ(llama::dataTypeOf(type), info.type);
     EXPECT_EQ(llama::elementTypeName(type).str(), name);
+    // As the IR spells it.
+    const std::string text =
+        isBlockFormat(info.type) ? "!llama.quant<" + name + ">" : name;
+    EXPECT_EQ(mlir::parseType(text, &context), type);
   }
 }
 
 TEST(ElementTypesTest, BlocksAreThoseOfTheRuntime) {
   mlir::MLIRContext context;
-  for (const DataTypeInfo &info : allDataTypes()) {
+  for (const DataTypeInfo &info : dataTypes()) {
     const std::string name(info.name);
     SCOPED_TRACE(name);
     auto quant = mlir::dyn_cast<llama::QuantType>(
-        llama::elementTypeNamed(context, name));
+        llama::elementTypeOf(context, info.type));
     EXPECT_EQ(static_cast<bool>(quant), info.blockElements > 1);
     if (!quant)
       continue;
     EXPECT_EQ(quant.getBlockElements(), info.blockElements);
     EXPECT_EQ(quant.getBlockBytes(), info.blockBytes);
   }
-}
-
-TEST(ElementTypesTest, AnUnknownNameHasNoType) {
-  mlir::MLIRContext context;
-  EXPECT_FALSE(llama::elementTypeNamed(context, "q3_k"));
-  EXPECT_FALSE(llama::elementTypeNamed(context, "F32"));
-  EXPECT_FALSE(llama::elementTypeNamed(context, ""));
 }
 
 } // namespace

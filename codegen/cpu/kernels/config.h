@@ -52,10 +52,8 @@ struct MatmulConfig {
 /// The most panels, of all weights together, that one row is unrolled over.
 constexpr long mostPanels = 4;
 
-/// Whether products with `format` are taken in 8-bit integers, as those of all
-/// formats whose blocks hold integers are.
 constexpr bool usesInt8(PanelFormat format) {
-  return format >= PanelFormat::Q8_0 && format <= PanelFormat::Q6_K;
+  return panelProduct(format) == PanelProduct::Int8;
 }
 
 /// Bytes from what one row reads to what it prefetches; the default suits

@@ -92,7 +92,7 @@ TEST_P(WeightPacking, SizeIsTheFilesPlusPadding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, WeightPacking,
-                         ::testing::Range(0, numDataTypes),
+                         ::testing::Range<int>(0, dataTypes().size()),
                          [](const auto &info) {
                            return std::string(
                                dataTypeName(static_cast<DataType>(info.param)));

@@ -8,6 +8,7 @@
 
 #include "codegen/sim/SimDevice.h"
 #include "runtime/cpu/CpuDevice.h"
+#include "runtime/cpu/WeightPacking.h"
 #include "runtime/cuda/GpuSpec.h"
 #include "tests/conformance/ops/CompiledPlans.h"
 #include "tests/conformance/ops/PlanDevice.h"
@@ -39,11 +40,6 @@ static OpDeviceRow referenceRow() {
 // cpu
 //===----------------------------------------------------------------------===//
 
-/// Products with weights in these types round activations to 8 bits.
-static bool isMultipliedInInt8(DataType type) {
-  return type >= DataType::Q8_0 && type <= DataType::Q6_K;
-}
-
 static int64_t cpuCacheBlock(const Model &model) {
   return model.cache == CacheFormat::Q8_0 ? 16 : 0;
 }
@@ -66,7 +62,10 @@ static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
   return {name,
           {.weightError = exact,
            .activationError = exact,
-           .roundsToInt8 = isMultipliedInInt8,
+           .roundsToInt8 =
+               [](DataType type) {
+                 return panelProduct(panelFormat(type)) == PanelProduct::Int8;
+               },
            .cacheError = cacheRounding,
            .cacheBlock = cpuCacheBlock,
            .queryError = cpuQueryError,
