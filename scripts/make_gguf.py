@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 
 from llama_numpy import Config, RopeScaling
-from make_model import weight_shapes, write_gguf
+from make_model import RANDOM_BLOCKS, random_blocks, weight_shapes, write_gguf
 
 SHAPES = {
     "1b": Config(
@@ -33,16 +33,7 @@ SHAPES = {
     "8b": Config(4096, 32, 32, 8, vocab=128256, multiple_of=1024, ffn_dim_multiplier=1.3),
     "7b": Config(4096, 32, 32, 32, vocab=32000, multiple_of=256, theta=10000.0),
 }
-TYPES = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "BF16", "F16", "F32")
-
-# Where the K-quants, which the library cannot quantise to, have their half
-# floats: the scale, about one over the standard deviation of what it scales
-# when all other bytes are random, and what centres them.
-HALVES = {
-    "Q4_K": {0: 1 / 260, 2: 7.5 / 260},
-    "Q5_K": {0: 1 / 530, 2: 15.5 / 530},
-    "Q6_K": {208: 1 / 1370},
-}
+TYPES = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "BF16", "F16", "F32", *RANDOM_BLOCKS)
 
 # Rows are cut from one block of random numbers: making each number anew would
 # take minutes for a billion of them.
@@ -73,14 +64,10 @@ class Stored(dict):
     def pool(self, cols):
         """Weights of a standard deviation of about 1 / sqrt(cols)."""
         random = np.random.default_rng(cols)
-        if self.kind.name not in HALVES:
-            x = random.standard_normal((POOL_ROWS, cols), dtype=np.float32)
-            return gguf.quants.quantize(x / np.sqrt(np.float32(cols)), self.kind)
-        elements, size = gguf.GGML_QUANT_SIZES[self.kind]
-        blocks = random.integers(0, 256, (POOL_ROWS, cols // elements, size), np.uint8)
-        for at, value in HALVES[self.kind.name].items():
-            blocks[..., at : at + 2] = np.frombuffer(np.float16(value / np.sqrt(cols)).tobytes(), np.uint8)
-        return blocks.reshape(POOL_ROWS, -1)
+        if self.kind.name in RANDOM_BLOCKS:
+            return random_blocks(random, (POOL_ROWS, cols), self.kind, cols**-0.5)
+        x = random.standard_normal((POOL_ROWS, cols), dtype=np.float32)
+        return gguf.quants.quantize(x / np.sqrt(np.float32(cols)), self.kind)
 
 
 def main():

@@ -38,6 +38,10 @@ RATIOS = {
     "1B Q4_K": (None, 1.2),
     "1B Q5_K": (None, 1.2),
     "1B Q6_K": (None, 1.2),
+    "1B Q2_K": (None, None),
+    "1B Q3_K": (None, None),
+    "1B IQ4_NL": (None, None),
+    "1B IQ4_XS": (None, None),
 }
 READ_SHARE = 0.88  # Of read bandwidth, decode of the 1B shapes.
 PEAK_SHARE = 1.8  # Of the f32 peak, prefill of Q4_0.

@@ -44,7 +44,11 @@
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q5_1)                                         \
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q4_K)                                         \
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q5_K)                                         \
-  LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q6_K)
+  LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q6_K)                                         \
+  LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q2_K)                                         \
+  LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q3_K)                                         \
+  LLAMAC_BENCH_FEW_SHAPES(SHAPE, IQ4_NL)                                       \
+  LLAMAC_BENCH_FEW_SHAPES(SHAPE, IQ4_XS)
 
 /// ATTENTION(heads, kvHeads, headSize, format): SmolLM2 135M and Llama 3.2 1B.
 #define LLAMAC_BENCH_ATTENTION(ATTENTION)                                      \

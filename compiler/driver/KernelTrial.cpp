@@ -86,6 +86,10 @@ static constexpr BlockScales blockScales[] = {
     {DataType::Q4_K, 260, 0, 2, 7.5F},
     {DataType::Q5_K, 520, 0, 2, 15.5F},
     {DataType::Q6_K, 1370, 208},
+    {DataType::Q2_K, 13.9F, 80, 82, 1.5F},
+    {DataType::Q3_K, 43, 108},
+    {DataType::IQ4_NL, 67, 0},
+    {DataType::IQ4_XS, 1250, 0},
 };
 
 /// The stored bytes of a row of `cols` weights whose products with numbers

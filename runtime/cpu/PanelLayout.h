@@ -21,6 +21,7 @@
 //   Q4_0  32 k      f16 d[16]; u8 q[4][16][4]        q[g][r][j] has k = 4g + j
 //                                                    in its low half and k =
 //                                                    16 + 4g + j in the high
+//   IQ4_NL          as Q4_0
 //   Q4_1  32 k      f16 d[16]; f16 m[16]; u8 q[4][16][4], as Q4_0
 //   Q5_0  32 k      f16 d[16]; u8 h[16][4]; u8 q[4][16][4], as Q4_0, and bit g
 //                   of h[r][j] is the fifth of k = 4g + j
@@ -29,22 +30,30 @@
 //                   element is NaN: a block with a NaN has the scale NaN
 //
 // The others have 256 k. Their scales are GGUF's bytes, interleaved for 16
-// rows. A byte of quants holds four bits of a weight of part 2p, of 32 k, in
-// its low half and of one of part 2p + 1 in its high half, in units of four: k
-// = 4g + j of either is in byte [g][r][j].
+// rows. IQ4_XS has its eight parts of 32 k as Q4_0 has one:
 //
+//   IQ4_XS f16 d[16]; u16 high[16]; u8 low[4][16]; u8 q[8][4][16][4]
+//
+// In the K-quants a byte holds b = 4 or 2 bits of a weight of each of the parts
+// of 8 / b, the first in the lowest, in units of four: k = 4g + j of any of
+// them is in byte [g][r][j].
+//
+//   Q2_K  f16 d[16]; f16 dmin[16]; u8 scales[16][16], for 16 k each;
+//         u8 q[2][8][16][4]
+//   Q3_K  f16 d[16]; u8 scales[12][16], for 16 k each; u32 h[8][16];
+//         u8 q[2][8][16][4]
 //   Q4_K  f16 d[16]; f16 dmin[16]; u8 scales[12][16]; u8 q[4][8][16][4]
 //   Q5_K  f16 d[16]; f16 dmin[16]; u8 scales[12][16]; u32 h[8][16];
 //         u8 q[4][8][16][4]
 //   Q6_K  f16 d[16]; i8 scales[16][16], for 16 k each; u32 h[2][8][16];
 //         u8 q[4][8][16][4]
 //
-// What a weight has beyond four bits lies where one mask brings it beside them
-// (PairedParts of the kernels): a weight of part 2p has its low four bits in q,
-// one of part 2p + 1 its high four, and the rest of the two, the n = 1 or 2
-// high bits of the first at bit 4 and the n low ones of the second below them,
-// are a byte e. h has four of these bytes, rotated left by 2np in its 32 bits,
-// or'ed for all the p of a word: h[g] in Q5_K, h[p / 2][g] in Q6_K.
+// What a weight has beyond b bits lies where one mask brings it beside them
+// (PairedParts of the kernels): a weight of part 2p has its low b bits in q,
+// one of part 2p + 1 its high b, and the rest of the two, the n = 1 or 2 high
+// bits of the first at bit b and the n low ones of the second below them, are a
+// byte e. h has four of these bytes, rotated left by 2np in its 32 bits, or'ed
+// for all the p of a word: h[g] where n is 1, h[p / 2][g] where it is 2.
 //
 // So a packed weight has its format's own size but for the padding to 16 rows
 // and 64 bytes, and one layout is for all instruction sets.

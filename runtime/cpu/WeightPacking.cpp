@@ -12,8 +12,7 @@
 // hold the pairs of k that the panel layout keeps, so four of them are one unit
 // and need not be taken apart. The fifth bits of Q5_0 and Q5_1 do: bit k of
 // GGUF's word is bit k / 4 of byte k % 4 in the panel's. And so do the quants
-// of Q5_K and Q6_K, which are split into bytes of four bits and what is
-// beyond them.
+// that are stored in two places, whose bits are divided anew.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,14 +36,22 @@ struct Field {
   bool bits = false; ///< Words whose bits are spread over their bytes.
 };
 
+/// Quants that have some bits in one place and the others in another. Both
+/// places fill their bytes from the lowest bit on with one part of 32 k after
+/// another, 32 bytes at a time.
+struct SplitQuants {
+  int storedBits = 0, extraBits = 0;
+  int stored = 0, extra = 0; ///< Where the two are in the stored block.
+  int target = 0;            ///< In the panel's block: the extra bits first.
+  /// Whether the first place takes parts 0 and 2, then 1 and 3, of four.
+  bool isInterleaved = false;
+
+  constexpr int bytes() const { return 32 * (storedBits + extraBits); }
+};
+
 struct Layout {
   Field fields[5];
-  /// Of the weights of Q5_K and Q6_K, beyond four; their words of the panel's
-  /// block begin at `quants`.
-  int extraBits = 0;
-  int quants = 0;
-
-  int extraBytes() const { return 32 * extraBits * int(panelRows); }
+  SplitQuants split;
 };
 } // namespace
 
@@ -83,13 +90,35 @@ template <> constexpr Layout layoutOf<PanelFormat::Q4_K>() {
 }
 template <> constexpr Layout layoutOf<PanelFormat::Q5_K>() {
   return {.fields = {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}},
-          .extraBits = 1,
-          .quants = 256};
+          .split = {.storedBits = 4,
+                    .extraBits = 1,
+                    .stored = 48,
+                    .extra = 16,
+                    .target = 256}};
 }
 template <> constexpr Layout layoutOf<PanelFormat::Q6_K>() {
   return {.fields = {{208, 2, 1, 0}, {192, 1, 16, 32}},
-          .extraBits = 2,
-          .quants = 288};
+          .split = {.storedBits = 4,
+                    .extraBits = 2,
+                    .extra = 128,
+                    .target = 288,
+                    .isInterleaved = true}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q2_K>() {
+  return {.fields = {
+              {80, 2, 1, 0}, {82, 2, 1, 32}, {0, 1, 16, 64}, {16, 4, 16, 320}}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::Q3_K>() {
+  return {
+      .fields = {{108, 2, 1, 0}, {96, 1, 12, 32}},
+      .split = {.storedBits = 2, .extraBits = 1, .stored = 32, .target = 224}};
+}
+template <> constexpr Layout layoutOf<PanelFormat::IQ4_NL>() {
+  return layoutOf<PanelFormat::Q4_0>();
+}
+template <> constexpr Layout layoutOf<PanelFormat::IQ4_XS>() {
+  return {
+      .fields = {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 4, 64}, {8, 4, 32, 128}}};
 }
 template <> constexpr Layout layoutOf<PanelFormat::MXFP8>() {
   return {.fields = {{0, 1, 1, 0}, {1, 4, 8, 16}}};
@@ -112,8 +141,7 @@ static constexpr bool layoutsAreWhole() {
     int bytes = 0;
     for (const Field &field : layout.fields)
       bytes += field.width * field.count;
-    if (layout.extraBits)
-      bytes += 128 + 32 * layout.extraBits;
+    bytes += layout.split.bytes();
     if (bytes != storedBytes(PanelFormat(format)))
       return false;
   }
@@ -158,59 +186,42 @@ static void packField(const Field &field, const uint8_t *stored,
 
 static constexpr uint32_t everyByte(uint32_t byte) { return byte * 0x01010101; }
 
-namespace {
-/// Where a stored block of Q5_K or Q6_K has k = 4 group .. 4 group + 3 of a
-/// part: four bits and one or two, in each byte of two words.
-struct StoredQuants {
-  int nibbles, nibbleShift;
-  int extra, extraShift;
-  uint32_t extraMask;
+// k = 4 group .. 4 group + 3 of a part of a stored block, a byte each.
+static uint32_t readQuants(const SplitQuants &split, const uint8_t *stored,
+                           int part, int group) {
+  const auto bitsAt = [&](int at, int bits, int place) {
+    const int first = place * bits;
+    return loadWord(stored + at + first / 8 * 32 + 4 * group) >> first % 8 &
+           everyByte((1 << bits) - 1);
+  };
+  const int place =
+      split.isInterleaved ? part / 4 * 4 + part % 2 * 2 + part % 4 / 2 : part;
+  return bitsAt(split.stored, split.storedBits, place) |
+         bitsAt(split.extra, split.extraBits, part) << split.storedBits;
+}
 
-  StoredQuants(int extraBits, int part, int group) {
-    if (extraBits == 1) {
-      nibbles = 48 + part / 2 * 32;
-      nibbleShift = part % 2 * 4;
-      extra = 16;
-      extraShift = part;
-    } else {
-      nibbles = part / 4 * 64 + part % 2 * 32;
-      nibbleShift = part % 4 / 2 * 4;
-      extra = 128 + part / 4 * 32;
-      extraShift = part % 4 * 2;
-    }
-    nibbles += 4 * group;
-    extra += 4 * group;
-    extraMask = everyByte((1 << extraBits) - 1);
-  }
-
-  /// The four weights, a byte each.
-  uint32_t read(const uint8_t *stored) const {
-    return (loadWord(stored + nibbles) >> nibbleShift & everyByte(15)) |
-           (loadWord(stored + extra) >> extraShift & extraMask) << 4;
-  }
-};
-} // namespace
-
-// The quants of one row's block of Q5_K or Q6_K; `lane` is its first word.
-static void packQuants(const Layout &layout, const uint8_t *stored,
+// The split quants of one row's block; `lane` is its first word.
+static void packQuants(const SplitQuants &split, const uint8_t *stored,
                        uint8_t *lane) {
-  const int bits = layout.extraBits;
-  const int pairsOfWord = 4 / bits, word = 4 * panelRows;
-  const uint32_t low = everyByte((1 << bits) - 1);
+  const int extraBits = split.extraBits, storedBits = split.storedBits;
+  const uint32_t low = everyByte((1 << extraBits) - 1);
+  const uint32_t most = everyByte((1 << storedBits) - 1);
+  // Adds the bits of a pair, from `first` on, to those of the pairs before it.
+  const auto store = [&](int at, int group, int first, uint32_t bits) {
+    uint8_t *to = lane + ((at + first / 8) * 8 + group) * 4 * panelRows;
+    storeWord(to, first % 8 == 0 ? bits : loadWord(to) | bits);
+  };
   for (int group = 0; group < 8; ++group)
     for (int pair = 0; pair < 4; ++pair) {
-      const uint32_t first = StoredQuants(bits, 2 * pair, group).read(stored);
-      const uint32_t second =
-          StoredQuants(bits, 2 * pair + 1, group).read(stored);
-      storeWord(lane + layout.extraBytes() + (pair * 8 + group) * word,
-                (first & everyByte(15)) | (second >> bits & everyByte(15))
-                                              << 4);
-      const uint32_t rest = (first & ~everyByte(15)) | (second & low)
-                                                           << (4 - bits);
-      uint8_t *extra = lane + (pair / pairsOfWord * 8 + group) * word;
-      const int rotation = pair % pairsOfWord * 2 * bits;
-      storeWord(extra,
-                (rotation ? loadWord(extra) : 0) | std::rotl(rest, rotation));
+      const uint32_t first = readQuants(split, stored, 2 * pair, group);
+      const uint32_t second = readQuants(split, stored, 2 * pair + 1, group);
+      const int sharedAt = pair * 2 * storedBits, restAt = pair * 2 * extraBits;
+      const uint32_t shared = (first & most) | (second >> extraBits & most)
+                                                   << storedBits;
+      const uint32_t rest = (first & ~most) | (second & low)
+                                                  << (storedBits - extraBits);
+      store(extraBits, group, sharedAt, shared << sharedAt % 8);
+      store(0, group, restAt, std::rotl(rest, restAt % 8));
     }
 }
 
@@ -247,9 +258,9 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
           else if (field.width == 1)
             packField<1>(field, stored, lane);
         }
-        if (layout.extraBits)
-          packQuants(layout, stored,
-                     to + b * block.bytes + layout.quants + 4 * r);
+        if (layout.split.bytes() > 0)
+          packQuants(layout.split, stored,
+                     to + b * block.bytes + layout.split.target + 4 * r);
         if (type == DataType::MXFP8)
           to[b * block.bytes + r] = mxfp8ScaleWithNan(stored);
       }

@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/WeightPacking.h"
 
+#include "runtime/base/CodeBooks.h"
 #include "runtime/io/Dequantize.h"
 #include "runtime/io/Mxfp8.h"
 
@@ -47,10 +48,32 @@ static void packBlock(DataType type, const uint8_t *stored, uint8_t *values,
     return;
   }
   std::memcpy(scales, stored, bytes);
-  if (type != DataType::Q8_0)
-    return packNibbles(stored + bytes, values);
-  for (int64_t i = 0; i < scaleBlock; ++i)
-    values[i] = stored[bytes + i] ^ 0x80; // q + 128
+  stored += bytes;
+  const auto nibble = [&](int64_t i) {
+    return stored[i % 16] >> i / 16 * 4 & 15;
+  };
+  switch (type) {
+  case DataType::Q8_0:
+    for (int64_t i = 0; i < scaleBlock; ++i)
+      values[i] = stored[i] ^ 0x80; // q + 128
+    return;
+  case DataType::IQ4_NL:
+    for (int64_t i = 0; i < scaleBlock; ++i)
+      values[i] = static_cast<uint8_t>(iq4Values[nibble(i)] + 128);
+    return;
+  case DataType::Q5_0: {
+    // A word of fifth bits comes first.
+    uint32_t fifths;
+    std::memcpy(&fifths, stored, sizeof fifths);
+    stored += sizeof fifths;
+    for (int64_t i = 0; i < scaleBlock; ++i)
+      values[i] = static_cast<uint8_t>(
+          (nibble(i) | static_cast<int>(fifths >> i & 1) << 4) - 16 + 128);
+    return;
+  }
+  default:
+    packNibbles(stored, values);
+  }
 }
 
 void packWeightRows(DataType type, int64_t depth, int64_t numRows,

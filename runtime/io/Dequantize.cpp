@@ -16,6 +16,7 @@
 
 #include "runtime/io/Dequantize.h"
 
+#include "runtime/base/CodeBooks.h"
 #include "runtime/io/FloatBits.h"
 #include "runtime/io/Mxfp8.h"
 
@@ -161,6 +162,67 @@ void dequantizeBlock<DataType::Q6_K>(const uint8_t *in, float *out) {
     high += 32;
     scales += 8;
     out += 128;
+  }
+}
+
+// y = d scale q - dmin min, 4 bits of scale and 4 of min for each 16 elements.
+// Each half of 128 elements has 32 bytes: quarter k takes bit pair k of byte i.
+template <>
+void dequantizeBlock<DataType::Q2_K>(const uint8_t *in, float *out) {
+  const float d = loadHalf(in + 80);
+  const float dmin = loadHalf(in + 82);
+  for (int i = 0; i < 256; ++i) {
+    const int q = in[16 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+    const uint8_t both = in[i / 16];
+    out[i] = d * static_cast<float>(both & 15) * static_cast<float>(q) -
+             dmin * static_cast<float>(both >> 4);
+  }
+}
+
+// y = d (scale - 32) (q - 4), a 6-bit scale for each 16 elements. Bit j of byte
+// i of the first 32 is the third bit of element i of part j; the low pairs
+// follow as in Q2_K. Of scale j, the low four bits are half j / 8 of byte j %
+// 8, the high two quarter j / 4 of byte 8 + j % 4.
+template <>
+void dequantizeBlock<DataType::Q3_K>(const uint8_t *in, float *out) {
+  const uint8_t *scales = in + 96;
+  const float d = loadHalf(in + 108);
+  for (int i = 0; i < 256; ++i) {
+    const int low = in[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+    const int third = in[i % 32] >> (i / 32) & 1;
+    const int j = i / 16;
+    const int scale = (scales[j % 8] >> (j / 8 * 4) & 15) |
+                      (scales[8 + j % 4] >> (j / 4 * 2) & 3) << 4;
+    out[i] = d * static_cast<float>(scale - 32) *
+             static_cast<float>((low | third << 2) - 4);
+  }
+}
+
+// y = d values[nibble].
+static void dequantizePlaces(const signed char (&values)[16], float d,
+                             const uint8_t *nibbles, float *out) {
+  for (int i = 0; i < 16; ++i) {
+    out[i] = d * static_cast<float>(values[nibbles[i] & 15]);
+    out[i + 16] = d * static_cast<float>(values[nibbles[i] >> 4]);
+  }
+}
+
+template <>
+void dequantizeBlock<DataType::IQ4_NL>(const uint8_t *in, float *out) {
+  dequantizePlaces(iq4Values, loadHalf(in), in + 2, out);
+}
+
+// Eight such with d (scale - 32): of the 6 bits of scale j, the low four are in
+// byte 4 + j / 2, the high two from bit 2 j of the word before.
+template <>
+void dequantizeBlock<DataType::IQ4_XS>(const uint8_t *in, float *out) {
+  const float d = loadHalf(in);
+  const int highs = in[2] | in[3] << 8;
+  for (int j = 0; j < 8; ++j) {
+    const int scale =
+        (in[4 + j / 2] >> (j % 2 * 4) & 15) | (highs >> (2 * j) & 3) << 4;
+    dequantizePlaces(iq4Values, d * static_cast<float>(scale - 32),
+                     in + 8 + 16 * j, out + 32 * j);
   }
 }
 

@@ -27,10 +27,18 @@ from safetensors.numpy import save_file
 from llama_numpy import LinearScaling, rope_factors
 from model_families import ABSENT, LLAMA, fuse, split_name
 
-# Block formats that gguf can read but not write: the bytes of a block of 256
-# elements, and where in it the fp16 fields d (and dmin) are. An element is
-# d * scale * q - dmin * min.
-K_QUANTS = {"Q4_K": (144, (0, 2)), "Q5_K": (176, (0, 2)), "Q6_K": (210, (208,))}
+# Block formats that gguf can read but not write: where in a block the fp16
+# scale is, and the offset dmin, and what share of the scale makes it centre
+# elements whose other bits are random.
+RANDOM_BLOCKS = {
+    "Q2_K": (80, 82, 1.5),
+    "Q3_K": (108, None, 0),
+    "Q4_K": (0, 2, 7.5),
+    "Q5_K": (0, 2, 15.5),
+    "Q6_K": (208, None, 0),
+    "IQ4_NL": (0, None, 0),
+    "IQ4_XS": (0, None, 0),
+}
 
 
 def weight_shapes(config):
@@ -441,24 +449,23 @@ def gguf_name(name):
     return f"{layer.replace('layers', 'blk')}{GGUF_NAMES[rest]}.{kind}"
 
 
-def random_k_blocks(rng, x, kind):
-    """Blocks of a K format in the shape of x: random bytes are valid ones, and
-    the fp16 scales in each are set so that elements spread as those of x do."""
-    size, fields = K_QUANTS[kind.name]
-    blocks = rng.integers(0, 256, (x.size // 256, size), np.uint8)
+def random_blocks(rng, shape, kind, deviation):
+    """Blocks of a format of RANDOM_BLOCKS: random bytes, but for the scales,
+    which spread the elements as `deviation` says."""
+    place, offset_place, share = RANDOM_BLOCKS[kind.name]
+    elements, size = gguf.GGML_QUANT_SIZES[kind]
+    rows, cols = shape
+    blocks = rng.integers(0, 256, (rows * cols // elements, size), np.uint8)
 
-    def set_scales(values):
-        for at, value in zip(fields, values):
-            blocks[:, at : at + 2] = np.frombuffer(np.float16(value).tobytes(), np.uint8)
+    def set_scale(value):
+        for at, half in ((place, value), (offset_place, share * value)):
+            if at is not None:
+                blocks[:, at : at + 2] = np.frombuffer(np.float16(half).tobytes(), np.uint8)
 
-    # The offset of Q4_K and Q5_K centres the elements: q is about 7.5 or 15.5
-    # on average, and minima are as large as scales.
-    centre = {"Q4_K": 7.5, "Q5_K": 15.5, "Q6_K": 0}[kind.name]
-    set_scales((2.0**-8, centre * 2.0**-8))
+    set_scale(2.0**-8)
     spread = gguf.quants.dequantize(blocks[:64], kind).std()
-    scale = 2.0**-8 / spread * x.std()
-    set_scales((scale, centre * scale))
-    return blocks.reshape(len(x), -1)
+    set_scale(2.0**-8 / spread * deviation)
+    return blocks.reshape(rows, -1)
 
 
 def quantise(weights, type_name, seed=1):
@@ -471,8 +478,8 @@ def quantise(weights, type_name, seed=1):
         if x.ndim == 1:
             stored[name], values[name] = (x, GgmlType.F32), x
             continue
-        if type_name in K_QUANTS:
-            data = random_k_blocks(rng, x, kind)
+        if type_name in RANDOM_BLOCKS:
+            data = random_blocks(rng, x.shape, kind, x.std())
         else:
             data = gguf.quants.quantize(x, kind)
         stored[name] = (data, kind)

@@ -44,56 +44,56 @@
 
 namespace llamac::cpu {
 
-/// How the weights of a block format are integers.
+/// How a block format's weights are multiplied.
 template <PanelFormat format> struct Int8Format {
+  static constexpr BlockCode code = blockCode<format>();
   static constexpr PanelBlock block = panelBlock(format);
   static constexpr long parts = block.depth / 32;
   static constexpr long partBytes = block.bytes / parts;
+  static constexpr long quants = quantsOffset<format>();
 
-  static constexpr bool hasSixBitScales =
-      format == PanelFormat::Q4_K || format == PanelFormat::Q5_K;
-  static constexpr bool hasOffset = format == PanelFormat::Q4_1 ||
-                                    format == PanelFormat::Q5_1 ||
-                                    hasSixBitScales;
-  static constexpr bool hasFifthBits = format == PanelFormat::Q5_0 ||
-                                       format == PanelFormat::Q5_1 ||
-                                       format == PanelFormat::Q5_K;
-  static constexpr int most = format == PanelFormat::Q6_K ? 63
-                              : hasFifthBits              ? 31
-                                                          : 15;
-  /// Of what read() gives.
-  static constexpr int bias = hasOffset                     ? 0
-                              : format != PanelFormat::Q8_0 ? (most + 1) / 2
-                              : hasVnni                     ? 128
-                                                            : 0;
-  /// Whether a byte holds weights of two parts (PairedParts).
-  static constexpr bool hasPairedParts = parts > 1;
-  /// Bits of a weight beyond the four that it has in that byte.
-  static constexpr int extraBits = format == PanelFormat::Q6_K ? 2
-                                   : hasFifthBits              ? 1
-                                                               : 0;
-  /// Runs of k in a part, each with a scale of its own.
-  static constexpr int runs = format == PanelFormat::Q6_K ? 2 : 1;
+  /// Whether v - least fits DotUnsigned; if not, v goes to DotI8.
+  static constexpr bool isUnsigned = code.most - code.least <= 127;
+  static constexpr auto dotOf() {
+    if constexpr (isUnsigned)
+      return DotUnsigned<code.most - code.least>{};
+    else
+      return DotI8{};
+  }
+  using Dot = decltype(dotOf());
+  /// What read() adds to v.
+  static constexpr int bias = isUnsigned ? -code.least : hasVnni ? 128 : 0;
   /// Rows unrolled over: a scale for each run leaves registers for fewer.
-  static constexpr int rows = runs == 2 && dotRows > 2 ? 2 : dotRows;
+  static constexpr int rows = code.runs == 2 && dotRows > 2 ? 2 : dotRows;
 };
 
 /// 32 activations. `start` is what the integer sum of a format with a bias
-/// starts from; with two runs it is the sum of q of each, in 16 bits, and with
-/// an offset the f32 scale * sum(q).
+/// starts from, and with an offset the f32 scale * sum(q); with two runs it is
+/// the sum of q of each, in 16 bits.
 struct Int8Block {
   I8 q[32];
   float scale;
   U32 start;
 
   template <PanelFormat format> LLAMAC_INLINE int startOf(int run) const {
-    if constexpr (Int8Format<format>::hasOffset)
+    if constexpr (blockCode<format>().hasOffset)
       return 0;
-    else if constexpr (Int8Format<format>::runs == 2)
-      return -Int8Format<format>::bias * int(short(start >> 16 * run));
+    else if constexpr (blockCode<format>().runs == 2)
+      return -Int8Format<format>::bias * sumOf(run);
     else
       return int(start);
   }
+
+  /// scale * sum(q) of a run.
+  template <PanelFormat format> LLAMAC_INLINE float scaledSum(int run) const {
+    if constexpr (blockCode<format>().runs == 2)
+      return scale * float(sumOf(run));
+    else
+      return bits<float>(start);
+  }
+
+private:
+  LLAMAC_INLINE int sumOf(int run) const { return short(start >> 16 * run); }
 };
 static_assert(sizeof(Int8Block) == int8BlockBytes);
 
@@ -119,16 +119,16 @@ LLAMAC_INLINE void quantize(const float *x, float range, Int8Block &block) {
   store(block.q, __builtin_convertvector(qlo, U8x16));
   store(block.q + 16, __builtin_convertvector(qhi, U8x16));
   block.scale = range / 127.0f;
-  using Format = Int8Format<format>;
+  constexpr BlockCode code = blockCode<format>();
   I32x16 lower = bits<I32x16>(qlo) << 24 >> 24;
   I32x16 upper = bits<I32x16>(qhi) << 24 >> 24;
-  if constexpr (Format::runs == 2) {
+  if constexpr (code.runs == 2) {
     block.start = U32(__builtin_reduce_add(lower) & 0xffff) |
                   U32(__builtin_reduce_add(upper)) << 16;
   } else {
     int sum = __builtin_reduce_add(lower + upper);
-    block.start = Format::hasOffset ? bits<U32>(block.scale * float(sum))
-                                    : U32(-Format::bias * sum);
+    block.start = code.hasOffset ? bits<U32>(block.scale * float(sum))
+                                 : U32(-Int8Format<format>::bias * sum);
   }
 }
 
@@ -200,26 +200,33 @@ LLAMAC_INLINE U8xD movedBits(U8xD v, long first, int to, int mask) {
                     U32(mask) * 0x01010101u);
 }
 
-/// Four k of parts 2i and 2i + 1 of a K-quant, for `dotLanes` rows.
+/// Four k of parts 2i and 2i + 1 of a block whose parts are paired, for
+/// `dotLanes` rows.
 template <PanelFormat format> struct PairedParts {
-  using Format = Int8Format<format>;
-  static constexpr int extraBits = Format::extraBits;
+  static constexpr int storedBits = blockCode<format>().storedBits;
+  static constexpr int extraBits = blockCode<format>().extraBits;
+  static constexpr U8 firstMask = (1 << storedBits) - 1;
+  static constexpr U8 secondMask = firstMask << storedBits;
   /// By how much second() has the weights of the second part to the left.
-  static constexpr int secondShift = 4 - extraBits;
+  static constexpr int secondShift = storedBits - extraBits;
 
-  U8xD nibbles;
-  U8xD extra; ///< What first() and second() have beside them.
+  U8xD stored; ///< The first part's bits, and the second's above them.
+  U8xD extra;  ///< What first() and second() have beside them.
 
   /// Group `group` of parts 2 * pair and 2 * pair + 1.
   LLAMAC_INLINE PairedParts(const U8 *block, long pair, int group, int lane) {
-    constexpr long header = format == PanelFormat::Q6_K ? 288 : 256;
-    constexpr long extraBytes = 512 * extraBits;
-    const U8 *words = block + header + group * 64 + 4 * lane;
-    nibbles = load<U8xD>(words + extraBytes + pair * 512);
+    constexpr long pairsOfByte = 4 / storedBits;
+    const U8 *words =
+        block + Int8Format<format>::quants + group * 64 + 4 * lane;
+    stored = load<U8xD>(words + (extraBits + pair / pairsOfByte) * 512);
+    if constexpr (pairsOfByte > 1)
+      // In words: what comes in from a neighbour is not kept.
+      stored = bits<U8xD>(bits<U32xD>(stored) >>
+                          U32(pair % pairsOfByte * 2 * storedBits));
     if constexpr (extraBits > 0) {
       constexpr long pairsOfWord = 4 / extraBits;
-      constexpr U32 mask =
-          (0x01010101u << (4 + extraBits)) - (0x01010101u << (4 - extraBits));
+      constexpr U32 mask = (0x01010101u << (storedBits + extraBits)) -
+                           (0x01010101u << (storedBits - extraBits));
       const auto word = load<U32xD>(words + pair / pairsOfWord * 512);
       extra = bits<U8xD>(
           rotatedRight(word, U32(pair % pairsOfWord) * 2 * extraBits) & mask);
@@ -228,17 +235,17 @@ template <PanelFormat format> struct PairedParts {
 
   LLAMAC_INLINE U8xD first() const {
     if constexpr (extraBits == 0)
-      return nibbles & 0x0f;
+      return stored & firstMask;
     else
-      return mergedBits(nibbles, extra, 0x0f);
+      return mergedBits(stored, extra, firstMask);
   }
 
   /// Those of the second, times 2^secondShift.
   LLAMAC_INLINE U8xD second() const {
     if constexpr (extraBits == 0)
-      return nibbles & 0xf0;
+      return stored & secondMask;
     else
-      return mergedBits(nibbles, extra, 0xf0);
+      return mergedBits(stored, extra, secondMask);
   }
 };
 
@@ -250,23 +257,24 @@ LLAMAC_INLINE U8xD shiftedRight(U8xD v, int by) {
 /// `dotLanes` rows of one part of a block of weights, in registers.
 template <PanelFormat format> struct Int8Weights {
   using Format = Int8Format<format>;
+  static constexpr BlockCode code = Format::code;
 
   U8xD q[8];
-  F32xD scale[Format::runs];
-  F32xD offset;
+  GroupScales<dotLanes> scales[code.runs];
 
   /// Part `part` of `block`, lanes from `lane` on, a multiple of dotLanes.
   LLAMAC_INLINE void read(const U8 *block, long part, int lane) {
     readScales(block, part, lane);
-    if constexpr (Format::hasPairedParts) {
+    const U8 *words = block + Format::quants + 4 * lane;
+    if constexpr (code.isPaired) {
       if (part % 2)
         readSecond(block, part / 2, lane);
       else
         readFirst(block, part / 2, lane);
-    } else if constexpr (format == PanelFormat::Q8_0) {
-      readBytes(block + 32 + 4 * lane);
+    } else if constexpr (code.storedBits == 8) {
+      readBytes(words);
     } else {
-      readPairs(block + 4 * lane);
+      readPairs(words + 256 * part);
     }
   }
 
@@ -274,26 +282,17 @@ template <PanelFormat format> struct Int8Weights {
   /// sums.
   LLAMAC_INLINE F32xD extended(F32xD sum, I32xD dots, int run,
                                const Int8Block &x) const {
-    if constexpr (Format::hasOffset)
-      sum = fma(offset, F32xD(bits<float>(x.start)), sum);
-    return fma(__builtin_convertvector(dots, F32xD), scale[run] * x.scale, sum);
+    if constexpr (code.hasOffset)
+      sum = fma(scales[run].offset, F32xD(x.template scaledSum<format>(run)),
+                sum);
+    return fma(__builtin_convertvector(dots, F32xD),
+               scales[run].scale * x.scale, sum);
   }
 
   LLAMAC_INLINE void readScales(const U8 *block, long part, int lane) {
-    const F32xD d = loadF16xD(block + 2 * lane);
-    if constexpr (format == PanelFormat::Q6_K) {
-      const U8 *scales = block + 32 + part * 32 + lane;
-      for (int run = 0; run < 2; ++run)
-        scale[run] = d * bytesToFloat<I8, dotLanes>(scales + 16 * run);
-    } else if constexpr (Format::hasSixBitScales) {
-      const auto six = sixBitScales<dotLanes>(block + 64 + lane, part);
-      scale[0] = d * six.scale;
-      offset = -(loadF16xD(block + 32 + 2 * lane) * six.minimum);
-    } else {
-      scale[0] = d;
-      if constexpr (Format::hasOffset)
-        offset = loadF16xD(block + 32 + 2 * lane);
-    }
+    for (int run = 0; run < code.runs; ++run)
+      scales[run] =
+          groupScales<format, dotLanes>(block, part * code.runs + run, lane);
   }
 
 private:
@@ -305,20 +304,21 @@ private:
     }
   }
 
-  /// A whole block: k = 16 + i is in the high half of the byte of k = i.
+  /// 32 k: k = 16 + i is in the high half of the byte of k = i.
   LLAMAC_INLINE void readPairs(const U8 *words) {
-    constexpr int high = Format::hasOffset ? 64 : 32;
-    constexpr int low = high + (Format::hasFifthBits ? 64 : 0);
     for (int g = 0; g < 4; ++g) {
-      auto pair = load<U8xD>(words + low + 64 * g);
+      auto pair = load<U8xD>(words + 64 * (code.extraBits + g));
       q[g] = pair & 15;
       q[g + 4] = pair >> 4;
     }
-    if constexpr (Format::hasFifthBits) {
-      auto fifth = load<U8xD>(words + high);
+    if constexpr (code.extraBits > 0) {
+      auto fifth = load<U8xD>(words);
       for (int g = 0; g < 8; ++g)
         q[g] |= movedBits(fifth, g, 4, 16);
     }
+    if constexpr (code.values)
+      for (U8xD &v : q)
+        v = lookedUp<code.values, Format::bias>(v);
   }
 
   LLAMAC_INLINE void readFirst(const U8 *block, long pair, int lane) {
@@ -334,22 +334,15 @@ private:
   }
 };
 
-template <PanelFormat format> struct DotOf {
-  using Type = DotUnsigned<Int8Format<format>::most>;
-};
-template <> struct DotOf<PanelFormat::Q8_0> {
-  using Type = DotI8;
-};
-
 /// sums[t][p] += w[p] x[t] for one part of some panels and rows, which share
 /// what is in registers.
 template <PanelFormat format, int panels, int rows>
 LLAMAC_INLINE void extend(const Int8Weights<format> (&w)[panels],
                           const Int8Block *x, F32xD (&sums)[rows][panels]) {
   using Format = Int8Format<format>;
-  constexpr int groups = 8 / Format::runs;
-  for (int run = 0; run < Format::runs; ++run) {
-    typename DotOf<format>::Type dots[rows][panels];
+  constexpr int groups = 8 / Format::code.runs;
+  for (int run = 0; run < Format::code.runs; ++run) {
+    typename Int8Format<format>::Dot dots[rows][panels];
     for (int t = 0; t < rows; ++t)
       for (int p = 0; p < panels; ++p)
         dots[t][p].start(x[t].template startOf<format>(run));
@@ -388,7 +381,7 @@ LLAMAC_INLINE void extendPair(const U8 *const (&blocks)[panels],
                               F32xD (&sums)[dotSlices][1][panels]) {
   using Format = Int8Format<format>;
   using Pair = PairedParts<format>;
-  constexpr int runs = Format::runs, groups = 8 / runs;
+  constexpr int runs = Format::code.runs, groups = 8 / runs;
   // The second part's weights stay where they are if a product takes bytes
   // above 127.
   constexpr int secondShift = hasVnni ? Pair::secondShift : 0;
@@ -397,7 +390,7 @@ LLAMAC_INLINE void extendPair(const U8 *const (&blocks)[panels],
   I32xD totals[2][runs][terms][slices][panels];
 #pragma clang loop unroll(full)
   for (int run = 0; run < runs; ++run) {
-    typename DotOf<format>::Type dots[2][terms][slices][panels];
+    typename Int8Format<format>::Dot dots[2][terms][slices][panels];
     const auto each = [&](auto apply) {
       for (int i = 0; i < 2; ++i)
         for (int t = 0; t < terms; ++t)
@@ -473,7 +466,7 @@ LLAMAC_INLINE void extendAll(const Int8Weights<format> (&w)[panels],
 }
 
 template <PanelFormat format>
-using Int8Tiles = AmxTiles<32 / Int8Format<format>::runs>;
+using Int8Tiles = AmxTiles<32 / blockCode<format>().runs>;
 
 /// The same by tiles, for as many whole tiles of blocks as `count` blocks make;
 /// returns how many blocks those are. The integer sums are exact either way, so
@@ -485,11 +478,11 @@ LLAMAC_INLINE long extendTiles(Int8Tiles<format> &tiles,
                                long panelStride, const RowOf &rowOf) {
   static_assert(panels <= 2 && dotLanes == amxRows);
   using Format = Int8Format<format>;
-  constexpr int groups = 8 / Format::runs;
+  constexpr int groups = 8 / Format::code.runs;
   const long whole = count / amxRows * amxRows;
   if (!whole)
     return 0;
-  for (int run = 0; run < Format::runs; ++run) {
+  for (int run = 0; run < Format::code.runs; ++run) {
     alignas(64) U8 bytes[panels][groups * 64];
     for (int p = 0; p < panels; ++p)
       for (int g = 0; g < groups; ++g)
@@ -587,7 +580,7 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
   using Format = Int8Format<format>;
   using Part = PanelPart<format>;
   constexpr long size = panelBytes(format, depth);
-  constexpr long step = Format::hasPairedParts ? 2 : 1;
+  constexpr long step = Format::code.isPaired ? 2 : 1;
   const Int8Block zeros = {};
   F32xD sum[dotSlices][1][count] = {};
   for (long b = 0; b < depth / 32; b += step) {
@@ -597,7 +590,7 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
       if (next[p] >= panels[p] + size)
         next[p] += stride - size;
     }
-    if constexpr (Format::hasPairedParts) {
+    if constexpr (Format::code.isPaired) {
       const U8 *blocks[count];
       for (int p = 0; p < count; ++p)
         blocks[p] = Part(panels[p], b).block;

@@ -89,7 +89,7 @@ LLAMAC_INLINE void floatPanels(const U8 *const (&panels)[count], const float *x,
   using Reader = PanelReader<config.format>;
   clear(sums, count * rows * panelRows);
   for (long first = 0; first < config.depth; first += Reader::group) {
-    GroupScales scales[count];
+    GroupScales<> scales[count];
     for (int p = 0; p < count; ++p)
       scales[p] = Reader::scales(panels[p], first);
     for (long k = first; k < first + Reader::group; k += tileDepth) {
@@ -113,7 +113,7 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
   constexpr long distance = prefetchDistance(config);
   F32x16 sum[count] = {};
   for (long first = 0; first < config.depth; first += Reader::group) {
-    GroupScales scales[count];
+    GroupScales<> scales[count];
     for (int p = 0; p < count; ++p)
       scales[p] = Reader::scales(panels[p], first);
 #pragma clang loop unroll(disable)

@@ -162,7 +162,7 @@ LLAMAC_INLINE void embed(const CpuLaunch &launch, const int *tokens,
         token / panelRows * panelBytes(config.format, config.width);
     long lane = token % panelRows;
     for (long first = 0; first < config.width; first += Reader::group) {
-      GroupScales scales = Reader::scales(panel, first);
+      GroupScales<> scales = Reader::scales(panel, first);
 #pragma clang loop unroll(disable)
       for (long k = first; k < first + Reader::group; k += tileDepth)
         for (int j = 0; j < tileDepth; ++j) {

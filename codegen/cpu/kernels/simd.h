@@ -214,14 +214,55 @@ LLAMAC_INLINE U8xD mergedBits(U8xD a, U8xD b, U8 mask) {
 #endif
 }
 
-/// `dotLanes` half floats at any address.
-LLAMAC_INLINE F32xD loadF16xD(const U8 *from) {
-#if defined(__AVX2__) && !defined(__AVX512BW__)
-  using F16x8 = _Float16 __attribute__((ext_vector_type(8)));
-  return __builtin_convertvector(load<F16x8>(from), F32xD);
+/// `lanes` half floats at any address.
+template <int lanes> LLAMAC_INLINE auto loadF16(const U8 *from) {
+  if constexpr (lanes == 16) {
+    return fromF16(load<U16x16>(from));
+  } else {
+    using Halves = _Float16 __attribute__((ext_vector_type(lanes)));
+    using Floats = float __attribute__((ext_vector_type(lanes)));
+    return __builtin_convertvector(load<Halves>(from), Floats);
+  }
+}
+
+/// values[q] + `plus` in every byte, of which the low four bits are q and the
+/// others zero.
+template <const I8 *values, int plus = 0, class Vector>
+LLAMAC_INLINE Vector lookedUp(Vector q) {
+#if defined(__AVX512BW__)
+  constexpr int width = 64;
+#elif defined(__AVX2__)
+  constexpr int width = 32;
 #else
-  return fromF16(load<U16x16>(from));
+  constexpr int width = 16;
 #endif
+  using Vendor = char __attribute__((vector_size(width)));
+  struct Parts {
+    Vendor of[sizeof(Vector) / width];
+  };
+  auto parts = bits<Parts>(q);
+#if defined(__SSSE3__)
+  alignas(width) constexpr auto table = [] {
+    struct {
+      I8 of[width];
+    } repeated;
+    for (int i = 0; i < width; ++i)
+      repeated.of[i] = I8(values[i % 16] + plus);
+    return repeated;
+  }();
+#endif
+  for (Vendor &part : parts.of)
+#if defined(__AVX512BW__)
+    part = __builtin_ia32_pshufb512(bits<Vendor>(table), part);
+#elif defined(__AVX2__)
+    part = __builtin_ia32_pshufb256(bits<Vendor>(table), part);
+#elif defined(__SSSE3__)
+    part = __builtin_ia32_pshufb128(bits<Vendor>(table), part);
+#else
+    for (int i = 0; i < width; ++i)
+      part[i] = char(values[int(part[i])] + plus);
+#endif
+  return bits<Vector>(parts);
 }
 
 #if defined(__AVX512VNNI__)

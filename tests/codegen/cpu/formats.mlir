@@ -170,3 +170,59 @@ plan.kernel @gemv_mxfp8 family "gemv" roles [] {
     kernel.yield %acc
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<mxfp8>>) -> tensor<?x9xf32>
 }
+// CHECK: embed<EmbedConfig{.format = PanelFormat::Q2_K, .width = 256}>
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q2_K,
+plan.kernel @embed_q2_k family "embed" roles [] {
+^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q2_k>>):
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q2_k>>) -> tensor<?x256xf32>
+}
+plan.kernel @gemv_q2_k family "gemv" roles [] {
+^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q2_k>>):
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q2_k>>) -> tensor<?x9xf32>
+}
+// CHECK: embed<EmbedConfig{.format = PanelFormat::Q3_K, .width = 256}>
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::Q3_K,
+plan.kernel @embed_q3_k family "embed" roles [] {
+^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q3_k>>):
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q3_k>>) -> tensor<?x256xf32>
+}
+plan.kernel @gemv_q3_k family "gemv" roles [] {
+^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q3_k>>):
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<q3_k>>) -> tensor<?x9xf32>
+}
+// CHECK: embed<EmbedConfig{.format = PanelFormat::IQ4_NL, .width = 256}>
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::IQ4_NL,
+plan.kernel @embed_iq4_nl family "embed" roles [] {
+^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<iq4_nl>>):
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<iq4_nl>>) -> tensor<?x256xf32>
+}
+plan.kernel @gemv_iq4_nl family "gemv" roles [] {
+^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<iq4_nl>>):
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<iq4_nl>>) -> tensor<?x9xf32>
+}
+// CHECK: embed<EmbedConfig{.format = PanelFormat::IQ4_XS, .width = 256}>
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::IQ4_XS,
+plan.kernel @embed_iq4_xs family "embed" roles [] {
+^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<iq4_xs>>):
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<iq4_xs>>) -> tensor<?x256xf32>
+}
+plan.kernel @gemv_iq4_xs family "gemv" roles [] {
+^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<iq4_xs>>):
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<iq4_xs>>) -> tensor<?x9xf32>
+}

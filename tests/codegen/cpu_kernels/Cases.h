@@ -72,6 +72,10 @@
   CASE(Q4_K, 17, 256)                                                          \
   CASE(Q5_K, 17, 256)                                                          \
   CASE(Q6_K, 33, 512)                                                          \
+  CASE(Q2_K, 33, 512)                                                          \
+  CASE(Q3_K, 17, 256)                                                          \
+  CASE(IQ4_NL, 33, 96)                                                         \
+  CASE(IQ4_XS, 17, 512)                                                        \
   LLAMAC_MORE_BYTE_MATMUL_CASES(CASE)
 
 /// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,

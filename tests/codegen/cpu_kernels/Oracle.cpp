@@ -79,7 +79,15 @@ std::vector<uint8_t> randomWeights(DataType type, int64_t rows, int64_t cols,
   case DataType::Q8_0:
   case DataType::Q4_0:
   case DataType::Q5_0:
+  case DataType::IQ4_NL:
+  case DataType::IQ4_XS:
     halves = {0};
+    break;
+  case DataType::Q2_K:
+    halves = {80, 82};
+    break;
+  case DataType::Q3_K:
+    halves = {108};
     break;
   case DataType::Q6_K:
     halves = {208};
@@ -105,6 +113,13 @@ static void unpackSixBits(const uint8_t *packed, int part, int &scale,
   }
   scale = packed[part + 4] % 16 + packed[part - 4] / 64 * 16;
   minimum = packed[part + 4] / 16 + packed[part] / 64 * 16;
+}
+
+// Of element i of 32 in the four bits of IQ4_NL.
+static double iq4ValueOf(const uint8_t *nibbles, int i) {
+  static const int values[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                               1,    13,   25,  38,  53,  69,  89,  113};
+  return values[i < 16 ? nibbles[i] % 16 : nibbles[i - 16] / 16];
 }
 
 static double elementOf(DataType type, const uint8_t *block, int i) {
@@ -162,6 +177,32 @@ static double elementOf(DataType type, const uint8_t *block, int i) {
     int high = block[128 + half * 32 + within % 32] >> within / 32 * 2 & 3;
     int scale = static_cast<int8_t>(block[192 + i / 16]);
     return halfAt(block + 208) * scale * (low + 16 * high - 32);
+  }
+  case DataType::Q2_K: {
+    int q = block[16 + i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+    int scale = block[i / 16] % 16, minimum = block[i / 16] / 16;
+    return halfAt(block + 80) * scale * q - halfAt(block + 82) * minimum;
+  }
+  case DataType::Q3_K: {
+    int low = block[32 + i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+    int high = block[i % 32] >> i / 32 & 1;
+    // Scales 0..3 | 8..11, 4..7 | 12..15 by halves; then the top pairs of
+    // 0..3, 4..7, 8..11 and 12..15.
+    int group = i / 16;
+    int byte = block[96 + group % 8];
+    int scale = (group < 8 ? byte % 16 : byte / 16) +
+                (block[104 + group % 4] >> group / 4 * 2 & 3) * 16;
+    return halfAt(block + 108) * (scale - 32) * (low + 4 * high - 4);
+  }
+  case DataType::IQ4_NL:
+    return halfAt(block) * iq4ValueOf(block + 2, i);
+  case DataType::IQ4_XS: {
+    int part = i / 32;
+    int low =
+        part % 2 == 0 ? block[4 + part / 2] % 16 : block[4 + part / 2] / 16;
+    int high = block[2 + part / 4] >> part % 4 * 2 & 3;
+    return halfAt(block) * (low + 16 * high - 32) *
+           iq4ValueOf(block + 8 + 16 * part, i % 32);
   }
   case DataType::MXFP8: {
     int element = block[1 + i] % 128, exponent = element / 8;

@@ -257,6 +257,10 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   addProduct(cases, {Plain, false, Q4_K, 20, 256}, two);
   addProduct(cases, {Plain, false, Q5_K, 20, 256}, two);
   addProduct(cases, {Plain, false, Q6_K, 20, 512}, two);
+  addProduct(cases, {Plain, false, Q2_K, 20, 512}, two);
+  addProduct(cases, {Plain, false, Q3_K, 20, 256}, two);
+  addProduct(cases, {Plain, false, IQ4_NL, 20, 96}, two);
+  addProduct(cases, {Plain, false, IQ4_XS, 20, 256}, two);
   addProduct(cases, {Plain, false, MXFP8, 130, 96}, few);
   // A row of scales of a multiple of 16 bytes.
   addProduct(cases, {Plain, true, MXFP8, 34, 512, "_deep"}, two);

@@ -115,7 +115,9 @@ INSTANTIATE_TEST_SUITE_P(Types, WeightPackingTest,
                                          DataType::Q4_0, DataType::Q4_1,
                                          DataType::Q5_0, DataType::Q5_1,
                                          DataType::Q4_K, DataType::Q5_K,
-                                         DataType::Q6_K, DataType::MXFP8),
+                                         DataType::Q6_K, DataType::MXFP8,
+                                         DataType::Q2_K, DataType::Q3_K,
+                                         DataType::IQ4_NL, DataType::IQ4_XS),
                          [](const auto &info) {
                            return std::string(dataTypeName(info.param).data(),
                                               dataTypeName(info.param).size());

@@ -19,7 +19,20 @@ import numpy as np
 from gguf import GGMLQuantizationType as GgmlType
 
 TOOL = os.environ["LLAMAC_CONVERT_ROWS"]
-BLOCK_BYTES = {"Q8_0": 34, "Q4_0": 18, "Q4_1": 20, "Q5_0": 22, "Q5_1": 24, "Q4_K": 144, "Q5_K": 176, "Q6_K": 210}
+BLOCK_FORMATS = (
+    "Q8_0",
+    "Q4_0",
+    "Q4_1",
+    "Q5_0",
+    "Q5_1",
+    "Q2_K",
+    "Q3_K",
+    "Q4_K",
+    "Q5_K",
+    "Q6_K",
+    "IQ4_NL",
+    "IQ4_XS",
+)
 
 
 def convert(verb, kind, data):
@@ -38,8 +51,9 @@ class Quantization(unittest.TestCase):
     def test_dequantize_blocks_of_random_bytes(self):
         """Every bit pattern is a block, also with scales that are Inf or NaN."""
         rng = np.random.default_rng(7)
-        for kind, size in BLOCK_BYTES.items():
+        for kind in BLOCK_FORMATS:
             with self.subTest(kind), np.errstate(all="ignore"):
+                _, size = gguf.GGML_QUANT_SIZES[GgmlType[kind]]
                 blocks = rng.integers(0, 256, (5000, size), np.uint8)
                 expected = gguf.quants.dequantize(blocks, GgmlType[kind]).ravel()
                 self.check_floats(np.frombuffer(convert("dequantize", kind, blocks), np.float32), expected)

@@ -1,0 +1,25 @@
+//===- CodeBooks.h - Values that four bits stand for ------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tables of the formats whose elements are places in one. Compiled into a
+// plan's kernels too, so without any other header.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_BASE_CODEBOOKS_H
+#define LLAMAC_RUNTIME_BASE_CODEBOOKS_H
+
+namespace llamac {
+
+/// GGUF's IQ4_NL and IQ4_XS.
+constexpr signed char iq4Values[16] = {
+    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_BASE_CODEBOOKS_H
