@@ -33,7 +33,7 @@ SHAPES = {
     "8b": Config(4096, 32, 32, 8, vocab=128256, multiple_of=1024, ffn_dim_multiplier=1.3),
     "7b": Config(4096, 32, 32, 32, vocab=32000, multiple_of=256, theta=10000.0),
 }
-TYPES = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "BF16", "F16", "F32", *RANDOM_BLOCKS)
+TYPES = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "MXFP4", "BF16", "F16", "F32", *RANDOM_BLOCKS)
 
 # Rows are cut from one block of random numbers: making each number anew would
 # take minutes for a billion of them.

@@ -42,6 +42,7 @@ RATIOS = {
     "1B Q3_K": (None, None),
     "1B IQ4_NL": (None, None),
     "1B IQ4_XS": (None, None),
+    "1B MXFP4": (None, None),
 }
 READ_SHARE = 0.88  # Of read bandwidth, decode of the 1B shapes.
 PEAK_SHARE = 1.8  # Of the f32 peak, prefill of Q4_0.

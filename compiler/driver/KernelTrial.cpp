@@ -73,6 +73,7 @@ struct BlockScales {
   int scale;
   int offset = -1;
   float offsetShare = 0;
+  bool isExponent = false; ///< The scale is a byte of E8M0.
 };
 
 } // namespace
@@ -90,6 +91,7 @@ static constexpr BlockScales blockScales[] = {
     {DataType::Q3_K, 43, 108},
     {DataType::IQ4_NL, 67, 0},
     {DataType::IQ4_XS, 1250, 0},
+    {DataType::MXFP4, 2.9F, 0, -1, 0, true},
 };
 
 /// The stored bytes of a row of `cols` weights whose products with numbers
@@ -115,6 +117,11 @@ static std::vector<uint8_t> weightRow(DataType type, int64_t cols,
   const size_t blockBytes = dataTypeInfo(type).blockBytes;
   for (size_t at = 0; at < bytes.size(); at += blockBytes) {
     const float scale = (1.25F + random.uniform(0.25F)) * rms / scales->rms;
+    if (scales->isExponent) {
+      bytes[at + scales->scale] =
+          static_cast<uint8_t>(127 + std::lround(std::log2(scale)));
+      continue;
+    }
     auto store = [&](int place, float value) {
       const uint16_t half = f32ToF16(value);
       std::memcpy(&bytes[at + place], &half, sizeof half);

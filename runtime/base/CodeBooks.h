@@ -20,6 +20,11 @@ namespace llamac {
 constexpr signed char iq4Values[16] = {
     -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
+/// Twice the values of E2M1, the elements of MXFP4: a sign, two bits of
+/// exponent, one of fraction.
+constexpr signed char mxfp4Values[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                         0, -1, -2, -3, -4, -6, -8, -12};
+
 } // namespace llamac
 
 #endif // LLAMAC_RUNTIME_BASE_CODEBOOKS_H

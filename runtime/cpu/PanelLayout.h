@@ -26,6 +26,7 @@
 //   Q5_0  32 k      f16 d[16]; u8 h[16][4]; u8 q[4][16][4], as Q4_0, and bit g
 //                   of h[r][j] is the fifth of k = 4g + j
 //   Q5_1  32 k      f16 d[16]; f16 m[16]; u8 h[16][4]; u8 q[4][16][4]
+//   MXFP4 32 k      E8M0 scale[16]; u8 q[4][16][4], as Q4_0
 //   MXFP8 32 k      E8M0 scale[16]; E4M3 q[8][16][4], as Q8_0, but that no
 //                   element is NaN: a block with a NaN has the scale NaN
 //

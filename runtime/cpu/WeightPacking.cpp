@@ -120,6 +120,9 @@ template <> constexpr Layout layoutOf<PanelFormat::IQ4_XS>() {
   return {
       .fields = {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 4, 64}, {8, 4, 32, 128}}};
 }
+template <> constexpr Layout layoutOf<PanelFormat::MXFP4>() {
+  return {.fields = {{0, 1, 1, 0}, {1, 4, 4, 16}}};
+}
 template <> constexpr Layout layoutOf<PanelFormat::MXFP8>() {
   return {.fields = {{0, 1, 1, 0}, {1, 4, 8, 16}}};
 }

@@ -61,6 +61,10 @@ static void packBlock(DataType type, const uint8_t *stored, uint8_t *values,
     for (int64_t i = 0; i < scaleBlock; ++i)
       values[i] = static_cast<uint8_t>(iq4Values[nibble(i)] + 128);
     return;
+  case DataType::MXFP4:
+    for (int64_t i = 0; i < scaleBlock; ++i)
+      values[i] = f32ToE4m3(0.5F * static_cast<float>(mxfp4Values[nibble(i)]));
+    return;
   case DataType::Q5_0: {
     // A word of fifth bits comes first.
     uint32_t fifths;

@@ -226,6 +226,12 @@ void dequantizeBlock<DataType::IQ4_XS>(const uint8_t *in, float *out) {
   }
 }
 
+// y = 2^(e - 127) value[nibble] / 2.
+template <>
+void dequantizeBlock<DataType::MXFP4>(const uint8_t *in, float *out) {
+  dequantizePlaces(mxfp4Values, e8m0ToF32(in[0]) * 0.5F, in + 1, out);
+}
+
 template <>
 void dequantizeBlock<DataType::MXFP8>(const uint8_t *in, float *out) {
   dequantizeMxfp8(in, out);

@@ -214,7 +214,7 @@ def _add_quantised(type_name, tolerance):
     setattr(Quantised, f"test_{type_name.lower()}", test)
 
 
-for _name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS"):
+for _name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "MXFP4"):
     _add_quantised(_name, INT8_TOLERANCE)
 
 

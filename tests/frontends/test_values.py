@@ -31,7 +31,7 @@ DUMP = os.environ["LLAMAC_DUMP_CHECKPOINT"]
 CONFIG = Config(256, 2, 8, 2, vocab=501, multiple_of=256)
 TIED = Config(96, 2, 6, 2, vocab=333, multiple_of=32, tied=True, theta=10000.0)
 SCALED = Config(128, 1, 4, 4, vocab=300, multiple_of=32, scaling=RopeScaling())
-FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", *RANDOM_BLOCKS)
+FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "MXFP4", *RANDOM_BLOCKS)
 
 
 class BareName(str):

@@ -122,6 +122,9 @@ template <> constexpr BlockCode blockCode<PanelFormat::IQ4_NL>() {
 template <> constexpr BlockCode blockCode<PanelFormat::IQ4_XS>() {
   return {.least = -127, .most = 113, .values = iq4Values};
 }
+template <> constexpr BlockCode blockCode<PanelFormat::MXFP4>() {
+  return {.least = -12, .most = 12, .values = mxfp4Values};
+}
 
 /// Where a block's quants begin: behind the scales.
 template <PanelFormat format> constexpr long quantsOffset() {
@@ -189,6 +192,8 @@ LLAMAC_INLINE GroupScales<lanes> groupScales(const U8 *block, long group,
     const Words low = byte(64, group / 2) >> U32(group % 2 * 4) & 15;
     const Words high = highs >> U32(group * 2) & 3;
     return {half(0) * (toFloat(low | high << 4) - 32.0f)};
+  } else if constexpr (format == PanelFormat::MXFP4) {
+    return {e8m0ToFloat<lanes>(block + lane) * 0.5f};
   } else if constexpr (blockCode<format>().hasOffset) {
     return {half(0), half(32)};
   } else {

@@ -226,3 +226,17 @@ plan.kernel @gemv_iq4_xs family "gemv" roles [] {
     kernel.yield %acc
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<iq4_xs>>) -> tensor<?x9xf32>
 }
+// CHECK: embed<EmbedConfig{.format = PanelFormat::MXFP4, .width = 256}>
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::MXFP4,
+plan.kernel @embed_mxfp4 family "embed" roles [] {
+^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<mxfp4>>):
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<mxfp4>>) -> tensor<?x256xf32>
+}
+plan.kernel @gemv_mxfp4 family "gemv" roles [] {
+^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<mxfp4>>):
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<mxfp4>>) -> tensor<?x9xf32>
+}

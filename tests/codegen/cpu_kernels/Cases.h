@@ -76,6 +76,7 @@
   CASE(Q3_K, 17, 256)                                                          \
   CASE(IQ4_NL, 33, 96)                                                         \
   CASE(IQ4_XS, 17, 512)                                                        \
+  CASE(MXFP4, 33, 96)                                                          \
   LLAMAC_MORE_BYTE_MATMUL_CASES(CASE)
 
 /// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,

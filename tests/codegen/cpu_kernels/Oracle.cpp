@@ -72,6 +72,11 @@ std::vector<uint8_t> randomWeights(DataType type, int64_t rows, int64_t cols,
         bytes[i] -= 1;
     return bytes;
   }
+  if (type == DataType::MXFP4) {
+    for (size_t i = 0; i < bytes.size(); i += info.blockBytes)
+      bytes[i] = 127 - 12 + bytes[i] % 4;
+    return bytes;
+  }
   // Where the half floats of a block lie; the rest may be any bytes.
   std::vector<int> halves;
   switch (type) {
@@ -203,6 +208,16 @@ static double elementOf(DataType type, const uint8_t *block, int i) {
     int high = block[2 + part / 4] >> part % 4 * 2 & 3;
     return halfAt(block) * (low + 16 * high - 32) *
            iq4ValueOf(block + 8 + 16 * part, i % 32);
+  }
+  case DataType::MXFP4: {
+    if (block[0] == 255)
+      return NAN;
+    int nibble = i < 16 ? block[1 + i] % 16 : block[1 + i - 16] / 16;
+    int exponent = nibble / 2 % 4, fraction = nibble % 2;
+    double value =
+        exponent == 0 ? 0.5 * fraction : std::ldexp(2 + fraction, exponent - 2);
+    value = std::ldexp(value, block[0] - 127);
+    return nibble >= 8 ? -value : value;
   }
   case DataType::MXFP8: {
     int element = block[1 + i] % 128, exponent = element / 8;

@@ -261,6 +261,7 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   addProduct(cases, {Plain, false, Q3_K, 20, 256}, two);
   addProduct(cases, {Plain, false, IQ4_NL, 20, 96}, two);
   addProduct(cases, {Plain, false, IQ4_XS, 20, 256}, two);
+  addProduct(cases, {Plain, false, MXFP4, 20, 96}, two);
   addProduct(cases, {Plain, false, MXFP8, 130, 96}, few);
   // A row of scales of a multiple of 16 bytes.
   addProduct(cases, {Plain, true, MXFP8, 34, 512, "_deep"}, two);

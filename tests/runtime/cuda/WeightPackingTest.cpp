@@ -109,19 +109,18 @@ TEST_P(WeightPackingTest, EveryElementKeepsItsValue) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, WeightPackingTest,
-                         testing::Values(DataType::F32, DataType::F16,
-                                         DataType::BF16, DataType::Q8_0,
-                                         DataType::Q4_0, DataType::Q4_1,
-                                         DataType::Q5_0, DataType::Q5_1,
-                                         DataType::Q4_K, DataType::Q5_K,
-                                         DataType::Q6_K, DataType::MXFP8,
-                                         DataType::Q2_K, DataType::Q3_K,
-                                         DataType::IQ4_NL, DataType::IQ4_XS),
-                         [](const auto &info) {
-                           return std::string(dataTypeName(info.param).data(),
-                                              dataTypeName(info.param).size());
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Types, WeightPackingTest,
+    testing::Values(DataType::F32, DataType::F16, DataType::BF16,
+                    DataType::Q8_0, DataType::Q4_0, DataType::Q4_1,
+                    DataType::Q5_0, DataType::Q5_1, DataType::Q4_K,
+                    DataType::Q5_K, DataType::Q6_K, DataType::MXFP8,
+                    DataType::Q2_K, DataType::Q3_K, DataType::IQ4_NL,
+                    DataType::IQ4_XS, DataType::MXFP4),
+    [](const auto &info) {
+      return std::string(dataTypeName(info.param).data(),
+                         dataTypeName(info.param).size());
+    });
 
 TEST(WeightPackingTest, ANanElementMakesTheScaleOfItsBlockNan) {
   std::vector<uint8_t> stored(2 * 33, 0x38), values(64), scales(2);

@@ -270,6 +270,23 @@ TEST(FloatBits, E4m3RoundsToNearestEvenAndSaturates) {
   EXPECT_EQ(f32ToE4m3(-infinity), 0xfe);
 }
 
+TEST(Dequantize, MXFP4) {
+  auto out = dequantize(
+      DataType::MXFP4,
+      Bytes().u8(128).u8(0x9f).add(std::string(15, '\x71')).text, 32);
+  EXPECT_EQ(out[0], -12.0f);
+  EXPECT_EQ(out[16], -1.0f);
+  EXPECT_EQ(out[1], 1.0f);
+  EXPECT_EQ(out[31], 12.0f);
+  // The least scale makes 0.5 subnormal; the greatest is NaN.
+  out = dequantize(DataType::MXFP4,
+                   Bytes().u8(0).add(std::string(16, '\x11')).text, 32);
+  EXPECT_EQ(out[0], 0x1p-128f);
+  out = dequantize(DataType::MXFP4,
+                   Bytes().u8(255).add(std::string(16, '\x11')).text, 32);
+  EXPECT_TRUE(std::isnan(out[7]));
+}
+
 TEST(FloatBits, EveryE4m3SurvivesTheRoundTrip) {
   for (int bits = 0; bits < 256; ++bits) {
     const auto element = static_cast<uint8_t>(bits);
