@@ -8,6 +8,8 @@
 
 #include "codegen/cuda/Configs.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 #include <algorithm>
 
 using namespace mlir;
@@ -26,6 +28,12 @@ static constexpr FormatRow formatRows[] = {
     {"q4_1", cuda::WeightFormat::Q4_1, "Q4_1"},
     {"mxfp8", cuda::WeightFormat::MXFP8, "MXFP8"},
 };
+
+bool hasFormat(Type element) {
+  return llvm::is_contained(
+      llvm::map_range(formatRows, [](const auto &row) { return row.element; }),
+      llama::elementTypeName(element));
+}
 
 const FormatRow &formatRow(Value weight) {
   const FormatRow *row = findFormat(formatRows, weight);
@@ -94,13 +102,28 @@ cuda::GemvConfig gemvConfig(Value weight, size_t weights,
   return config;
 }
 
-bool streams(Operation *op, const CudaTargetOptions &options) {
+static constexpr const char *differentFormats =
+    "its matrices are of different formats";
+
+static std::string noKernels(const char *of, const GpuSpec &gpu) {
+  return llvm::formatv("there are no kernels {0} for {1}", of, gpu.name);
+}
+
+std::string whyNotStreams(Operation *op, const CudaTargetOptions &options) {
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   // Later GPUs have the instructions too; what is best there was not measured.
-  return options.gpu.tier == KernelTier::Sm90 &&
-         attr.getFamily() == kernel::MatmulFamily::Gemv &&
-         attr.getRowBlock() <= cuda::streamMaxRows &&
-         tileOf(attr, "stream", 1) != 0 && areOfOneFormat(weightsOf(op));
+  if (options.gpu.tier != KernelTier::Sm90)
+    return noKernels("that stream", options.gpu);
+  if (attr.getFamily() != kernel::MatmulFamily::Gemv ||
+      attr.getRowBlock() > cuda::streamMaxRows)
+    return "it has too many rows";
+  if (tileOf(attr, "stream", 1) == 0)
+    return "its tiles say so";
+  return areOfOneFormat(weightsOf(op)) ? "" : differentFormats;
+}
+
+bool streams(Operation *op, const CudaTargetOptions &options) {
+  return whyNotStreams(op, options).empty();
 }
 
 cuda::StreamConfig streamConfig(Operation *op,
@@ -155,10 +178,13 @@ cuda::GemmConfig gemmConfig(Value weight, size_t weights,
   return config;
 }
 
-bool takesWgmma(Operation *op, const CudaTargetOptions &options) {
+std::string whyNotWgmma(Operation *op, const CudaTargetOptions &options) {
   const SmallVector<Value> weights = weightsOf(op);
-  return options.gpu.tier == KernelTier::Sm90 &&
-         llvm::all_of(weights, isPackable) && areOfOneFormat(weights);
+  if (options.gpu.tier != KernelTier::Sm90)
+    return noKernels("by wgmma", options.gpu);
+  if (!llvm::all_of(weights, isPackable))
+    return "the depth is not a multiple of what is copied";
+  return areOfOneFormat(weights) ? "" : differentFormats;
 }
 
 /// Shared memory besides the stages: their barriers, up to the alignment of the
@@ -273,6 +299,141 @@ bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options) {
   return options.gpu.tier == KernelTier::Sm90 &&
          op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit &&
          cuda::takesWgmmaAttention(attentionConfigOf(op, options));
+}
+
+//===----------------------------------------------------------------------===//
+// What was chosen, and why nothing faster
+//===----------------------------------------------------------------------===//
+
+/// Of a product, or of query, key and value.
+static Tiles productTiles(Operation *op, const CudaTargetOptions &options) {
+  const auto [parts, weights] = partsOf(op);
+  const kernel::MatmulConfigAttr attr = matmulAttr(op);
+  switch (attr.getFamily()) {
+  case kernel::MatmulFamily::Gemv: {
+    if (streams(op, options)) {
+      const cuda::StreamConfig config = streamConfig(op, options);
+      return {{"maxRows", config.product.maxRows},
+              {"outputsPerWarp", config.product.outputsPerWarp},
+              {"stageBytes", config.stageBytes},
+              {"blocks", config.blocks}};
+    }
+    const cuda::GemvConfig config = gemvConfig(parts.front(), weights, attr);
+    return {{"maxRows", config.maxRows},
+            {"warps", config.warps},
+            {"outputsPerWarp", config.outputsPerWarp},
+            {"unroll", config.unroll}};
+  }
+  case kernel::MatmulFamily::GemvMma: {
+    const cuda::GemvMmaConfig config =
+        gemvMmaConfig(parts.front(), weights, attr);
+    return {{"maxRows", config.maxRows},
+            {"warps", config.warps},
+            {"unroll", config.unroll}};
+  }
+  case kernel::MatmulFamily::Gemm: {
+    const cuda::GemmConfig config = gemmConfig(parts.front(), weights, attr);
+    return {{"blockRows", config.blockRows},
+            {"blockOutputs", config.blockOutputs},
+            {"warpsAlongRows", config.warpsAlongRows},
+            {"warpsAlongOutputs", config.warpsAlongOutputs},
+            {"stages", config.stages}};
+  }
+  case kernel::MatmulFamily::Wgmma: {
+    const cuda::WgmmaConfig config = wgmmaConfig(op, options);
+    return {{"panels", config.panels},
+            {"panelOutputs", config.panelOutputs},
+            {"stages", config.stages},
+            {"cluster", config.cluster},
+            {"blocks", config.blocks}};
+  }
+  }
+  llvm_unreachable("no other family");
+}
+
+Tiles tilesOf(Operation *op, const CudaTargetOptions &options) {
+  if (isa<kernel::MatmulOp, kernel::QkvOp>(op))
+    return productTiles(op, options);
+  auto attention = dyn_cast<kernel::AttentionOp>(op);
+  if (!attention)
+    return {};
+  if (attendsByWgmma(attention, options))
+    return {{"stages", cuda::wgmmaAttentionStages}};
+  const cuda::AttentionConfig config = attentionConfigOf(attention, options);
+  Tiles tiles = {{"stages", config.stages}};
+  if (attention.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged)
+    tiles.insert(tiles.begin(), {{"splits", config.splits},
+                                 {"minSplitTokens", config.minSplitTokens}});
+  return tiles;
+}
+
+/// Of products on a GPU of Sm90, which has streams and wgmma.
+static std::string productSlowPath(Operation *op,
+                                   const CudaTargetOptions &options) {
+  const kernel::MatmulFamily family = matmulAttr(op).getFamily();
+  if (family == kernel::MatmulFamily::Gemm)
+    return "not by wgmma: " + whyNotWgmma(op, options);
+  if (family != kernel::MatmulFamily::Gemv)
+    return "";
+  if (const std::string why = whyNotStreams(op, options); !why.empty())
+    return "not streamed: " + why;
+  const cuda::StreamConfig config = streamConfig(op, options);
+  const cuda::GemvConfig &product = config.product;
+  if (!cuda::hasScales(product.format))
+    return "";
+  if (cuda::scaleSegmentOf(product, cuda::streamSegment(config)) == 0)
+    return llvm::formatv("scales are not streamed: {0} bytes of a row of them "
+                         "are no multiple of 16",
+                         cuda::scaleRowBytes(product.format, product.depth));
+  if (product.format != cuda::WeightFormat::MXFP8 &&
+      !cuda::streamsByMma(config))
+    return llvm::formatv("not by tensor cores: an input of {0} rows of {1} "
+                         "does not fit into shared memory beside the weights",
+                         product.maxRows, product.depth);
+  return "";
+}
+
+static std::string attentionSlowPath(kernel::AttentionOp op,
+                                     const CudaTargetOptions &options) {
+  const cuda::AttentionConfig config = attentionConfigOf(op, options);
+  const int64_t size = config.kv.headSize;
+  if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged)
+    return config.stages > 1
+               ? ""
+               : llvm::formatv("a single stage: two of heads of {0} do not fit "
+                               "into {1} bytes of shared memory",
+                               size, options.gpu.blockSharedBytes)
+                     .str();
+  if (cuda::hasSharedQueries(config))
+    return llvm::formatv("queries in shared memory: those of heads of {0} "
+                         "leave no registers for their sums",
+                         size);
+  if (options.gpu.tier == KernelTier::Sm90 && !attendsByWgmma(op, options))
+    return llvm::formatv("not by wgmma: heads are of {0}, expected 64 or 128",
+                         size);
+  return "";
+}
+
+std::vector<std::string> slowPathsOf(Operation *op,
+                                     const CudaTargetOptions &options) {
+  std::vector<std::string> all;
+  auto add = [&](std::string why) {
+    if (!why.empty() && !llvm::is_contained(all, why))
+      all.push_back(std::move(why));
+  };
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+        type && type.getRank() == 2 && type.hasStaticShape() &&
+        !hasFormat(type.getElementType()))
+      add(llvm::formatv(
+          "its matrices are read as bf16: there are no kernels for {0}",
+          llama::elementTypeName(type.getElementType())));
+  if (isa<kernel::MatmulOp, kernel::QkvOp>(op) &&
+      options.gpu.tier == KernelTier::Sm90)
+    add(productSlowPath(op, options));
+  if (auto attention = dyn_cast<kernel::AttentionOp>(op))
+    add(attentionSlowPath(attention, options));
+  return all;
 }
 
 } // namespace llamac

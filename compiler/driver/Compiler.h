@@ -140,6 +140,13 @@ public:
   /// Bytes of the KV cache, all layers, that one token takes.
   int64_t kvBytesPerToken() const;
 
+  /// The step whose costs are counted, but for its rows: the last attends to
+  /// `context` tokens; 0: to 512, or to all where the context is shorter.
+  kernel::CostStep costStep(int64_t context = 0) const;
+
+  /// Bytes of the KV cache of all sequences.
+  int64_t kvBytes() const;
+
   /// After Phase::Emit: writes the kernels' source to `folder` with the headers
   /// that it includes below it, so that -I of the folder is all that a
   /// freestanding C++20 compiler needs.

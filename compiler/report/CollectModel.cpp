@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/driver/KernelUses.h"
 #include "compiler/driver/PlanJson.h"
 #include "compiler/report/Report.h"
 #include "ir/llama/OpNames.h"
@@ -68,50 +69,30 @@ static Json costJson(const kernel::Cost &cost) {
           {"kv_written", cost.kvWrittenBytes}, {"flops", cost.flops}};
 }
 
-/// A program with its launches and `uses`: the launches of one kernel that cost
-/// the same. `step` is the step whose costs are counted, all its rows.
-static Json collectProgram(plan::ProgramOp op, kernel::CostStep step,
-                           int64_t logitsRows) {
-  const auto maxRows = static_cast<int64_t>(op.getMaxRows());
-  const auto maxLogitsRows = static_cast<int64_t>(op.getMaxLogitsRows());
+/// A program with its launches and their uses, costs in a step as `step`.
+static Json collectProgram(plan::ProgramOp op, const kernel::Target &target,
+                           const kernel::CostStep &step) {
   Json launches = Json::array(), uses = Json::array();
   std::map<std::string, size_t> kernels; // By name, in the module's order.
   for (auto kernel : op->getParentOfType<ModuleOp>().getOps<plan::KernelOp>())
     kernels.emplace(kernel.getSymName().str(), kernels.size());
-  std::map<std::pair<size_t, int64_t>, size_t> numbers;
   int64_t interval = 0;
   for (auto launch : op.getBody().front().getOps<plan::LaunchOp>()) {
     interval += launch.getBarrier();
-    const size_t kernel = kernels.at(launch.getKernel().str());
-    step.rows = std::min(maxRows, step.context);
-    if (launch.getRows() == plan::RowSymbol::LogitsRows)
-      step.rows = std::min({maxLogitsRows, step.rows, logitsRows});
-    launches.push_back({{"kernel", kernel},
+    launches.push_back({{"kernel", kernels.at(launch.getKernel().str())},
                         {"interval", interval},
                         {"label", labelOf(launch.getLoc()).str()},
                         {"offsets", Json::array()}});
-    const auto [it, isNew] =
-        numbers.try_emplace({kernel, step.rows}, uses.size());
-    if (isNew) {
-      auto symbol = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
-          launch, launch.getKernelAttr());
-      auto anchor = cast<kernel::AnchorOpInterface>(symbol.getPrototype());
-      uses.push_back({{"kernel", kernel},
-                      {"rows", step.rows},
-                      {"launches", 0},
-                      {"weight_bytes", 0},
-                      {"cost", costJson(anchor.cost(step))}});
-    }
-    Json &use = uses[it->second];
-    use["launches"] = use["launches"].get<int64_t>() + 1;
-    for (Value arg : launch.getArgs())
-      if (auto weight = arg.getDefiningOp<plan::WeightOp>())
-        use["weight_bytes"] = use["weight_bytes"].get<int64_t>() +
-                              kernel::weightBytes(weight.getType());
   }
+  for (KernelUse &use : kernelUses(op, target, step))
+    uses.push_back({{"kernel", kernels.at(use.kernel.getSymName().str())},
+                    {"rows", use.rows},
+                    {"launches", use.launches.size()},
+                    {"cost", costJson(use.cost)},
+                    {"seconds", use.seconds}});
   return {{"name", op.getSymName().str()},
-          {"max_rows", maxRows},
-          {"max_logits_rows", maxLogitsRows},
+          {"max_rows", op.getMaxRows()},
+          {"max_logits_rows", op.getMaxLogitsRows()},
           {"arena_bytes", op.getArenaBytes().value_or(0)},
           {"arena", arenaJson(op)},
           {"launches", std::move(launches)},
@@ -119,11 +100,16 @@ static Json collectProgram(plan::ProgramOp op, kernel::CostStep step,
 }
 
 /// Tensors and bytes of each element type.
-static Json collectWeights(ModuleOp module) {
+static Json collectWeights(ModuleOp module, const kernel::Target &target) {
   std::map<std::string, Type> weights;
   for (auto program : module.getOps<plan::ProgramOp>())
-    for (auto weight : program.getBody().front().getOps<plan::WeightOp>())
-      weights[weight.getName().str()] = weight.getType();
+    for (auto weight : program.getBody().front().getOps<plan::WeightOp>()) {
+      auto type = cast<RankedTensorType>(weight.getType());
+      weights[weight.getName().str()] =
+          type.getRank() == 2
+              ? type.clone(target.weightElement(type.getElementType()))
+              : type;
+    }
   std::map<std::string, std::pair<int64_t, int64_t>> formats;
   for (const auto &[name, type] : weights) {
     auto &[tensors, bytes] =
@@ -151,14 +137,8 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   recorded.reports.observer = &recorder;
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, recorded));
-  constexpr int64_t usualContext = 512, logitsRows = 1;
   const int64_t context = compilation->options().context;
-  const kernel::CostStep step{.context = options.costContext
-                                             ? options.costContext
-                                             : std::min(usualContext, context),
-                              .splitContext = context,
-                              .kvTokenBytes = compilation->kvBytesPerToken() /
-                                              checkpoint.config.numLayers};
+  const kernel::CostStep step = compilation->costStep(options.costContext);
   if (step.context < 1 || step.context > context)
     return usageError(absl::StrCat("--cost-context: expected 1 to ", context,
                                    ", the context that is compiled for, got ",
@@ -183,10 +163,11 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   report["passes"] = recorder.take();
 
   ModuleOp module = compilation->module();
+  const kernel::Target &target = compilation->target();
   report["kernels"] = collectKernels(module);
   for (auto program : module.getOps<plan::ProgramOp>())
-    report["programs"].push_back(collectProgram(program, step, logitsRows));
-  report["weights"] = collectWeights(module);
+    report["programs"].push_back(collectProgram(program, target, step));
+  report["weights"] = collectWeights(module, target);
   report["source"] = compilation->text();
   return report;
 }
