@@ -379,18 +379,33 @@ static std::string productSlowPath(Operation *op,
     return "not streamed: " + why;
   const cuda::StreamConfig config = streamConfig(op, options);
   const cuda::GemvConfig &product = config.product;
-  if (!cuda::hasScales(product.format))
-    return "";
-  if (cuda::scaleSegmentOf(product, cuda::streamSegment(config)) == 0)
-    return llvm::formatv("scales are not streamed: {0} bytes of a row of them "
-                         "are no multiple of 16",
-                         cuda::scaleRowBytes(product.format, product.depth));
-  if (product.format != cuda::WeightFormat::MXFP8 &&
-      !cuda::streamsByMma(config))
-    return llvm::formatv("not by tensor cores: an input of {0} rows of {1} "
-                         "does not fit into shared memory beside the weights",
-                         product.maxRows, product.depth);
+  if (cuda::hasScales(product.format)) {
+    if (cuda::scaleSegmentOf(product, cuda::streamSegment(config)) == 0)
+      return llvm::formatv("scales are not streamed: {0} bytes of a row of "
+                           "them are no multiple of 16",
+                           cuda::scaleRowBytes(product.format, product.depth));
+    if (product.format != cuda::WeightFormat::MXFP8 &&
+        !cuda::streamsByMma(config))
+      return llvm::formatv("not by tensor cores: an input of {0} x {1} does "
+                           "not fit into shared memory beside the weights",
+                           product.maxRows, product.depth);
+  }
+  if (!cuda::streamsByMma(config) && cuda::streamInputBytes(config) == 0)
+    return llvm::formatv("its input is not kept in shared memory: {0} x {1} "
+                         "numbers have more than {2} bytes",
+                         product.maxRows, product.depth,
+                         cuda::streamInputLimit);
   return "";
+}
+
+/// Why attention for many rows does not go by wgmma on a GPU that has it.
+static std::string whyNotWgmma(const cuda::AttentionConfig &config) {
+  const int64_t size = config.kv.headSize;
+  if (size != 64 && size != 128)
+    return llvm::formatv("heads are of {0}, expected 64 or 128", size);
+  return llvm::formatv(
+      "{0} query heads have one key head, expected at most {1}",
+      cuda::attentionGroup(config), cuda::wgmmaRows);
 }
 
 static std::string attentionSlowPath(kernel::AttentionOp op,
@@ -404,12 +419,11 @@ static std::string attentionSlowPath(kernel::AttentionOp op,
                                "into {1} bytes of shared memory",
                                size, options.gpu.blockSharedBytes)
                      .str();
+  if (options.gpu.tier == KernelTier::Sm90 && !attendsByWgmma(op, options))
+    return "not by wgmma: " + whyNotWgmma(config);
   if (cuda::hasSharedQueries(config))
     return llvm::formatv("queries in shared memory: those of heads of {0} "
                          "leave no registers for their sums",
-                         size);
-  if (options.gpu.tier == KernelTier::Sm90 && !attendsByWgmma(op, options))
-    return llvm::formatv("not by wgmma: heads are of {0}, expected 64 or 128",
                          size);
   return "";
 }
@@ -428,11 +442,18 @@ std::vector<std::string> slowPathsOf(Operation *op,
       add(llvm::formatv(
           "its matrices are read as bf16: there are no kernels for {0}",
           llama::elementTypeName(type.getElementType())));
-  if (isa<kernel::MatmulOp, kernel::QkvOp>(op) &&
-      options.gpu.tier == KernelTier::Sm90)
+  const bool isProduct = isa<kernel::MatmulOp, kernel::QkvOp>(op);
+  auto attention = dyn_cast<kernel::AttentionOp>(op);
+  if (isProduct && options.gpu.tier == KernelTier::Sm90)
     add(productSlowPath(op, options));
-  if (auto attention = dyn_cast<kernel::AttentionOp>(op))
+  if (attention)
     add(attentionSlowPath(attention, options));
+  // Hopper and later have faster instructions than those of Ampere.
+  if ((isProduct || attention) && options.gpu.tier == KernelTier::Sm80 &&
+      options.gpu.capability.major >= 9)
+    add(llvm::formatv("a kernel of sm_80: there are none by the instructions "
+                      "of {0}",
+                      options.gpu.name));
   return all;
 }
 

@@ -56,7 +56,7 @@ class Explain(support.TestCase):
             ],
         )
 
-    def explain_kernels(self, stored_as, weights=None):
+    def explain_kernels(self, stored_as):
         """The warnings and slow paths of sm_90a for a model in the formats `stored_as`, by weight."""
         config = Config(128, 2, 4, 2, vocab=501, multiple_of=64)
         weights = random_weights(config)
