@@ -351,8 +351,12 @@ absl::Status Compilation::runPhase(Phase phase) {
   case Phase::Schedule:
     LLAMAC_RETURN_IF_ERROR(runPasses(phase));
     reports.dump("plan.json", planJson(*graph).dump(2) + "\n");
-    if (compileOptions.reports.explainKernels)
-      llvm::errs() << explainKernels(*graph, target(), costStep(), reports);
+    if (compileOptions.reports.explainKernels) {
+      LLAMAC_ASSIGN_OR_RETURN(const int64_t tokens,
+                              countedContext(0, compileOptions.context));
+      llvm::errs() << explainKernels(*graph, target(), costStep(tokens),
+                                     reports);
+    }
     return absl::OkStatus();
   case Phase::Emit:
     LLAMAC_RETURN_IF_ERROR(emit());
@@ -450,9 +454,7 @@ int64_t Compilation::kvBytesPerToken() const {
 }
 
 kernel::CostStep Compilation::costStep(int64_t context) const {
-  constexpr int64_t usual = 512;
-  return {.context =
-              context ? context : std::min(usual, compileOptions.context),
+  return {.context = context,
           .splitContext = compileOptions.context,
           .kvTokenBytes = kvBytesPerToken() / checkpoint.config.numLayers};
 }

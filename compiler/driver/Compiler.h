@@ -132,6 +132,7 @@ public:
   mlir::ModuleOp module() { return *graph; }
   const CompileOptions &options() const { return compileOptions; }
   const kernel::Target &target() const { return backend->target(); }
+  const PassReports &passReports() const { return reports; }
 
   /// What the last phase that ran made, in text: IR that parses back, or, from
   /// Phase::Emit on, the kernels' source.
@@ -141,8 +142,8 @@ public:
   int64_t kvBytesPerToken() const;
 
   /// The step whose costs are counted, but for its rows: the last attends to
-  /// `context` tokens; 0: to 512, or to all where the context is shorter.
-  kernel::CostStep costStep(int64_t context = 0) const;
+  /// `context` tokens.
+  kernel::CostStep costStep(int64_t context) const;
 
   /// Bytes of the KV cache of all sequences.
   int64_t kvBytes() const;

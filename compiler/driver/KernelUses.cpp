@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/KernelUses.h"
+#include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -20,30 +22,59 @@ using namespace mlir;
 
 namespace llamac {
 
+absl::StatusOr<int64_t> countedContext(int64_t asked, int64_t context) {
+  constexpr int64_t usual = 512;
+  if (asked < 0 || asked > context)
+    return usageError(absl::StrCat("--cost-context: expected 1 to ", context,
+                                   ", the context that is compiled for, got ",
+                                   asked));
+  return asked ? asked : std::min(usual, context);
+}
+
+int64_t countedRows(int64_t maxRows, int64_t maxLogitsRows, int64_t context,
+                    bool ofLogits) {
+  const int64_t rows = std::min(maxRows, context);
+  return ofLogits ? std::min({maxLogitsRows, rows, countedLogitsRows}) : rows;
+}
+
+/// A use without launches, of `step` rows.
+static KernelUse useOf(plan::KernelOp kernel, const kernel::Target &target,
+                       const kernel::CostStep &step) {
+  Operation *op = &kernel.getPrototype();
+  std::vector<std::string> tiles;
+  for (const auto &[name, size] : target.tiles(op))
+    tiles.push_back(absl::StrCat(name.str(), "=", size));
+  return {.kernel = kernel,
+          .rows = step.rows,
+          .cost = kernel::costOf(op, step, target),
+          .seconds = target.predictedSeconds(op, step),
+          .peaks = target.peaks(op),
+          .tiles = absl::StrJoin(tiles, " "),
+          .slowPaths = target.slowPaths(op)};
+}
+
 std::vector<KernelUse> kernelUses(plan::ProgramOp program,
                                   const kernel::Target &target,
-                                  kernel::CostStep step) {
-  const auto maxRows = static_cast<int64_t>(program.getMaxRows());
-  const auto maxLogitsRows = static_cast<int64_t>(program.getMaxLogitsRows());
+                                  kernel::CostStep step,
+                                  const PassReports &reports) {
   std::vector<KernelUse> uses;
   std::map<std::pair<StringRef, int64_t>, size_t> numbers;
   for (auto launch : program.getBody().front().getOps<plan::LaunchOp>()) {
-    step.rows = std::min(maxRows, step.context);
-    if (launch.getRows() == plan::RowSymbol::LogitsRows)
-      step.rows = std::min({maxLogitsRows, step.rows, countedLogitsRows});
+    step.rows = countedRows(static_cast<int64_t>(program.getMaxRows()),
+                            static_cast<int64_t>(program.getMaxLogitsRows()),
+                            step.context,
+                            launch.getRows() == plan::RowSymbol::LogitsRows);
     const auto [it, isNew] =
         numbers.try_emplace({launch.getKernel(), step.rows}, uses.size());
-    if (isNew) {
-      auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
-          launch, launch.getKernelAttr());
-      Operation *op = &kernel.getPrototype();
-      uses.push_back({.kernel = kernel,
-                      .rows = step.rows,
-                      .cost = kernel::costOf(op, step, target),
-                      .seconds = target.predictedSeconds(op, step),
-                      .peaks = target.peaks(op)});
-    }
-    uses[it->second].launches.push_back(launch);
+    if (isNew)
+      uses.push_back(useOf(SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
+                               launch, launch.getKernelAttr()),
+                           target, step));
+    KernelUse &use = uses[it->second];
+    use.launches.push_back(launch);
+    for (const std::string &remark : reports.remarksAt(launch.getLoc()))
+      if (!llvm::is_contained(use.slowPaths, remark))
+        use.slowPaths.push_back(remark);
   }
   return uses;
 }
@@ -62,29 +93,24 @@ static std::string bytesText(double bytes) {
 
 /// What bounds `use`, and how near it should come to that.
 static std::string boundText(const KernelUse &use) {
-  const double intensity = use.cost.intensity();
   if (!use.peaks)
-    return absl::StrFormat("%.3g FLOP/byte", intensity);
-  const double least = use.peaks->seconds(use.cost);
-  const bool byMemory =
-      intensity * use.peaks->bandwidth < use.peaks->operations;
-  std::string text =
-      absl::StrFormat("bound by %s, at least %.3g us",
-                      byMemory ? "memory" : "arithmetic", 1e6 * least);
+    return absl::StrFormat("%.3g FLOP/byte", use.cost.intensity());
+  const double least = use.leastSeconds();
+  std::string text = absl::StrFormat(
+      "bound by %s, at least %.3g us",
+      use.isBoundByMemory() ? "memory" : "arithmetic", 1e6 * least);
   if (use.seconds > 0)
     absl::StrAppendFormat(&text, ", expected %.3g us: %.0f %% of the limit",
                           1e6 * use.seconds, 100 * least / use.seconds);
   return text;
 }
 
-static std::string useText(const KernelUse &use, double allBytes,
-                           const kernel::Target &target,
-                           const PassReports &reports) {
+static std::string useText(const KernelUse &use, double allBytes) {
   plan::KernelOp kernel = use.kernel;
   std::string text = absl::StrFormat("%s: family %s", kernel.getSymName().str(),
                                      kernel.getFamily().str());
-  for (const auto &[name, size] : target.tiles(&kernel.getPrototype()))
-    absl::StrAppend(&text, " ", name.str(), "=", size);
+  if (!use.tiles.empty())
+    absl::StrAppend(&text, " ", use.tiles);
   absl::StrAppendFormat(&text, "; %d %s of %d %s; %s each, %.1f %% of the step",
                         use.launches.size(),
                         use.launches.size() == 1 ? "launch" : "launches",
@@ -92,13 +118,8 @@ static std::string useText(const KernelUse &use, double allBytes,
                         bytesText(static_cast<double>(use.cost.bytes())),
                         100 * use.bytes() / std::max(allBytes, 1.0));
   absl::StrAppend(&text, "; ", boundText(use));
-  std::vector<std::string> why = target.slowPaths(&kernel.getPrototype());
-  for (plan::LaunchOp launch : use.launches)
-    for (const std::string &remark : reports.remarksAt(launch.getLoc()))
-      if (!llvm::is_contained(why, remark))
-        why.push_back(remark);
-  for (const std::string &clause : why)
-    absl::StrAppend(&text, "; slow path: ", clause);
+  for (const std::string &why : use.slowPaths)
+    absl::StrAppend(&text, "; slow path: ", why);
   return text;
 }
 
@@ -107,16 +128,15 @@ std::string explainKernels(ModuleOp module, const kernel::Target &target,
                            const PassReports &reports) {
   std::string text;
   for (auto program : module.getOps<plan::ProgramOp>()) {
-    const std::vector<KernelUse> uses = kernelUses(program, target, step);
+    const std::vector<KernelUse> uses =
+        kernelUses(program, target, step, reports);
     const std::string name = program.getSymName().str();
     size_t launches = 0;
     double bytes = 0, least = 0;
     for (const KernelUse &use : uses) {
       launches += use.launches.size();
       bytes += use.bytes();
-      if (use.peaks)
-        least += static_cast<double>(use.launches.size()) *
-                 use.peaks->seconds(use.cost);
+      least += static_cast<double>(use.launches.size()) * use.leastSeconds();
     }
     absl::StrAppendFormat(&text,
                           "%s: %d launches, %s, the last row at %d tokens; ",
@@ -128,8 +148,7 @@ std::string explainKernels(ModuleOp module, const kernel::Target &target,
       absl::StrAppend(&text, "no peaks are known: memory bounds what has fewer "
                              "FLOP/byte than the machine\n");
     for (const KernelUse &use : uses)
-      absl::StrAppend(&text, name, ": ", useText(use, bytes, target, reports),
-                      "\n");
+      absl::StrAppend(&text, name, ": ", useText(use, bytes), "\n");
   }
   return text;
 }

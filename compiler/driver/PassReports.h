@@ -59,7 +59,9 @@ struct PassReportOptions {
   PassObserver *observer = nullptr; ///< Outlives the compilation.
 
   /// Whether passes are to say what they did not do.
-  bool wantsRemarks() const { return explainFusion || explainKernels; }
+  bool wantsRemarks() const {
+    return explainFusion || explainKernels || observer;
+  }
 };
 
 /// The IR as text; with `locations`, which are for people and diagnostics

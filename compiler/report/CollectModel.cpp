@@ -14,27 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <map>
 
 using namespace mlir;
 
 namespace llamac {
-
-/// The parameters of the tile config of `op`, "family = gemv, rowBlock = 1".
-static std::string configText(Operation &op) {
-  Attribute config = op.getAttr("config");
-  if (!config)
-    return "";
-  std::string text;
-  llvm::raw_string_ostream(text) << config;
-  StringRef parameters(text);
-  parameters = parameters.drop_until([](char c) { return c == '<'; });
-  parameters.consume_front("<");
-  parameters.consume_back(">");
-  return parameters.str();
-}
 
 /// The weights that `op` reads; what it makes when it reads none.
 static std::string shapeText(Operation &op) {
@@ -57,7 +43,6 @@ static Json collectKernels(ModuleOp module) {
   Json kernels = kernelsJson(module);
   for (auto [kernel, op] :
        llvm::zip(kernels, module.getOps<plan::KernelOp>())) {
-    kernel["config"] = configText(op.getPrototype());
     kernel["shape"] = shapeText(op.getPrototype());
   }
   return kernels;
@@ -69,27 +54,47 @@ static Json costJson(const kernel::Cost &cost) {
           {"kv_written", cost.kvWrittenBytes}, {"flops", cost.flops}};
 }
 
+static Json useJson(const KernelUse &use) {
+  Json json = {{"rows", use.rows},
+               {"launches", use.launches.size()},
+               {"cost", costJson(use.cost)},
+               {"tiles", use.tiles},
+               {"slow_paths", use.slowPaths}};
+  if (use.peaks) {
+    json["peaks"] = {{"bandwidth", use.peaks->bandwidth},
+                     {"operations", use.peaks->operations}};
+    json["least"] = use.leastSeconds();
+    json["bound"] = use.isBoundByMemory() ? "memory" : "arithmetic";
+  }
+  if (use.seconds > 0)
+    json["expected"] = use.seconds;
+  return json;
+}
+
 /// A program with its launches and their uses, costs in a step as `step`.
-static Json collectProgram(plan::ProgramOp op, const kernel::Target &target,
+static Json collectProgram(plan::ProgramOp op, const Compilation &compilation,
                            const kernel::CostStep &step) {
-  Json launches = Json::array(), uses = Json::array();
   std::map<std::string, size_t> kernels; // By name, in the module's order.
   for (auto kernel : op->getParentOfType<ModuleOp>().getOps<plan::KernelOp>())
     kernels.emplace(kernel.getSymName().str(), kernels.size());
+  Json launches = Json::array(), uses = Json::array();
+  llvm::DenseMap<Operation *, size_t> useOf; // By launch.
+  for (const KernelUse &use :
+       kernelUses(op, compilation.target(), step, compilation.passReports())) {
+    for (plan::LaunchOp launch : use.launches)
+      useOf[launch] = uses.size();
+    uses.push_back(useJson(use));
+    plan::KernelOp kernel = use.kernel;
+    uses.back()["kernel"] = kernels.at(kernel.getSymName().str());
+  }
   int64_t interval = 0;
   for (auto launch : op.getBody().front().getOps<plan::LaunchOp>()) {
     interval += launch.getBarrier();
-    launches.push_back({{"kernel", kernels.at(launch.getKernel().str())},
+    launches.push_back({{"use", useOf.lookup(launch)},
                         {"interval", interval},
                         {"label", labelOf(launch.getLoc()).str()},
                         {"offsets", Json::array()}});
   }
-  for (KernelUse &use : kernelUses(op, target, step))
-    uses.push_back({{"kernel", kernels.at(use.kernel.getSymName().str())},
-                    {"rows", use.rows},
-                    {"launches", use.launches.size()},
-                    {"cost", costJson(use.cost)},
-                    {"seconds", use.seconds}});
   return {{"name", op.getSymName().str()},
           {"max_rows", op.getMaxRows()},
           {"max_logits_rows", op.getMaxLogitsRows()},
@@ -138,11 +143,9 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, recorded));
   const int64_t context = compilation->options().context;
-  const kernel::CostStep step = compilation->costStep(options.costContext);
-  if (step.context < 1 || step.context > context)
-    return usageError(absl::StrCat("--cost-context: expected 1 to ", context,
-                                   ", the context that is compiled for, got ",
-                                   step.context));
+  LLAMAC_ASSIGN_OR_RETURN(const int64_t tokens,
+                          countedContext(options.costContext, context));
+  const kernel::CostStep step = compilation->costStep(tokens);
   Json report = emptyReport("model", checkpoint.name, options);
   report["facts"] = configFacts(checkpoint.config);
   report["facts"].insert(
@@ -153,7 +156,6 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
       {"Compiled with", compilation->options().describe()});
   report["facts"].push_back({"Compiler", "llamac " LLAMAC_VERSION});
   report["basis"]["context"] = step.context;
-  report["basis"]["kv_token_bytes"] = step.kvTokenBytes;
 
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Import));
   report["imported"] = innerLayer(compilation->module(), checkpoint.config);
@@ -163,12 +165,14 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   report["passes"] = recorder.take();
 
   ModuleOp module = compilation->module();
-  const kernel::Target &target = compilation->target();
   report["kernels"] = collectKernels(module);
   for (auto program : module.getOps<plan::ProgramOp>())
-    report["programs"].push_back(collectProgram(program, target, step));
-  report["weights"] = collectWeights(module, target);
-  report["source"] = compilation->text();
+    report["programs"].push_back(collectProgram(program, *compilation, step));
+  report["weights"] = collectWeights(module, compilation->target());
+  report["kv"] = {{"bytes", compilation->kvBytes()},
+                  {"context", context},
+                  {"sequences", compilation->options().maxSequences}};
+  report["source"] = sourceJson(compilation->text());
   return report;
 }
 

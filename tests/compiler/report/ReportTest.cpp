@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/report/Report.h"
+#include "runtime/plan/SourceBundle.h"
 
 #include "mlir/Parser/Parser.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
 using testing::ElementsAre;
@@ -72,6 +74,64 @@ TEST(ReportPage, HoldsItsPartsAndForbidsAllLoading) {
   EXPECT_THAT(page, HasSubstr("content=\"default-src 'none'"));
   EXPECT_THAT(page, HasSubstr("function showPasses("));
   EXPECT_THAT(page, HasSubstr("--page: light-dark("));
+}
+
+TEST(SourceJson, HasTheFilesThatWereJoined) {
+  EXPECT_EQ(sourceJson(""), Json::array());
+  EXPECT_EQ(sourceJson("int x;\n"),
+            Json::parse(R"([{"name": "kernels.cpp", "text": "int x;\n"}])"));
+  EXPECT_EQ(
+      sourceJson(joinSources({{"a.cu", "int a;\n"}, {"b.cu", "int b;\n"}})),
+      Json::parse(R"([{"name": "a.cu", "text": "int a;\n"},
+                            {"name": "b.cu", "text": "int b;\n"}])"));
+}
+
+/// What is read of a file with `text`.
+absl::StatusOr<Json> measured(const std::string &text) {
+  const std::string path = testing::TempDir() + "measured.json";
+  std::ofstream(path) << text;
+  return readMeasured(path);
+}
+
+TEST(ReadMeasured, KeepsWhatAReportShowsOfEachLine) {
+  const absl::StatusOr<Json> works =
+      measured(R"({"work": "a", "more": 1, "kernels": [{"kernel": "k", )"
+               R"("launches": 2, "seconds": 0.5, "bytes": 8, )"
+               R"("operations": 0, "more": []}]})"
+               "\n\n"
+               R"({"work": "b", "limits": {"bandwidth": 1e9, )"
+               R"("bandwidth_of": "a read", "f32_operations": 0}, )"
+               R"("kernels": []})"
+               "\n");
+  ASSERT_TRUE(works.ok()) << works.status();
+  EXPECT_EQ(*works, Json::parse(R"([
+      {"work": "a", "kernels": [{"kernel": "k", "launches": 2.0,
+       "seconds": 0.5, "bytes": 8.0, "operations": 0.0}]},
+      {"work": "b", "limits": {"bandwidth_of": "a read", "bandwidth": 1e9,
+       "f32_operations": 0.0}, "kernels": []}])"));
+}
+
+TEST(ReadMeasured, RefusesOtherLinesByTheirNumber) {
+  const std::string good = R"({"work": "a", "kernels": []})";
+  for (const std::string &bad :
+       {std::string("no JSON"), std::string("[]"), std::string("{\"work\": 1}"),
+        std::string(R"({"work": "a"})"),
+        std::string(R"({"work": "a", "kernels": {}})"),
+        std::string(R"({"work": "a", "kernels": [1]})"),
+        std::string(R"({"work": "a", "kernels": [{"kernel": "k"}]})"),
+        std::string(R"({"work": "a", "kernels": [{"kernel": "k", )"
+                    R"("launches": 1, "seconds": -1, "bytes": 0, )"
+                    R"("operations": 0}]})"),
+        std::string(R"({"work": "a", "limits": {}, "kernels": []})"),
+        std::string(100000, '[')}) {
+    const absl::Status status = measured(good + "\n" + bad).status();
+    EXPECT_THAT(status.message(),
+                HasSubstr("measured.json:2: expected a line as llamac bench "
+                          "--kernels --json prints it"))
+        << bad.substr(0, 100);
+  }
+  EXPECT_THAT(measured("\n").status().message(),
+              HasSubstr("expected lines of llamac bench --kernels --json"));
 }
 
 class PassRecorderTest : public testing::Test {
