@@ -7,61 +7,65 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/report/Report.h"
+#include "frontends/JsonReader.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/MappedFile.h"
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include <array>
-#include <cmath>
+#include <initializer_list>
 
 namespace llamac {
 
-/// The members `texts` and `numbers` of `object`; null when one is missing, of
-/// another type, or a number that is negative or not finite.
-static Json membersOf(const Json &object,
-                      std::initializer_list<const char *> texts,
-                      std::initializer_list<const char *> numbers) {
-  if (!object.is_object())
-    return {};
+/// The members `texts` and `numbers` of `object`, all of which it must have.
+static absl::StatusOr<Json>
+membersOf(const JsonObject &object, std::initializer_list<const char *> texts,
+          std::initializer_list<const char *> numbers) {
   Json members = Json::object();
   for (const char *name : texts) {
-    if (!object.contains(name) || !object[name].is_string())
-      return {};
-    members[name] = object[name];
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<std::string> text,
+                            object.optionalString(name));
+    if (!text)
+      return object.fail(name, "text", "nothing");
+    members[name] = *text;
   }
   for (const char *name : numbers) {
-    if (!object.contains(name) || !object[name].is_number())
-      return {};
-    const double number = object[name];
-    if (!std::isfinite(number) || number < 0)
-      return {};
-    members[name] = number;
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<double> number,
+                            object.optionalNumber(name));
+    if (!number || *number < 0)
+      return object.fail(name, "a number of at least 0",
+                         number ? absl::StrCat(*number) : "nothing");
+    members[name] = *number;
   }
   return members;
 }
 
-/// A line of llamac bench --kernels --json; null for any other.
-static Json workOf(absl::string_view line) {
-  const Json parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  Json work = membersOf(parsed, {"work"}, {});
-  if (work.is_null() || !parsed.contains("kernels") ||
-      !parsed["kernels"].is_array())
-    return {};
-  if (parsed.contains("limits")) {
-    work["limits"] = membersOf(parsed["limits"], {"bandwidth_of"},
-                               {"bandwidth", "f32_operations"});
-    if (work["limits"].is_null())
-      return {};
+/// A line of llamac bench --kernels --json, which is at `place`.
+static absl::StatusOr<Json> workOf(const std::string &place,
+                                   absl::string_view line) {
+  LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document, parseJson(place, line));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
+  LLAMAC_ASSIGN_OR_RETURN(Json work, membersOf(root, {"work"}, {}));
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> limits,
+                          root.optionalObject("limits"));
+  if (limits) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        work["limits"],
+        membersOf(*limits, {"bandwidth_of"}, {"bandwidth", "f32_operations"}));
   }
+  if (!root.has("kernels"))
+    return root.fail("kernels", "those that bench --kernels measures",
+                     "nothing");
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> kernels,
+                          root.objects("kernels"));
   work["kernels"] = Json::array();
-  for (const Json &kernel : parsed["kernels"]) {
-    work["kernels"].push_back(membersOf(
-        kernel, {"kernel"}, {"launches", "seconds", "bytes", "operations"}));
-    if (work["kernels"].back().is_null())
-      return {};
+  for (const JsonObject &kernel : kernels) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        Json sums, membersOf(kernel, {"kernel"},
+                             {"launches", "seconds", "bytes", "operations"}));
+    work["kernels"].push_back(std::move(sums));
   }
   return work;
 }
@@ -75,11 +79,9 @@ absl::StatusOr<Json> readMeasured(const std::string &path) {
     ++number;
     if (absl::StripAsciiWhitespace(line).empty())
       continue;
-    works.push_back(workOf(line));
-    if (works.back().is_null())
-      return badFileError(absl::StrCat(
-          path, ":", number,
-          ": expected a line as llamac bench --kernels --json prints it"));
+    LLAMAC_ASSIGN_OR_RETURN(Json work,
+                            workOf(absl::StrCat(path, ":", number), line));
+    works.push_back(std::move(work));
   }
   if (works.empty())
     return badFileError(absl::StrCat(

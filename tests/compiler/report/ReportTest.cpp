@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/report/Report.h"
+#include "runtime/base/Status.h"
 #include "runtime/plan/SourceBundle.h"
 
 #include "mlir/Parser/Parser.h"
@@ -111,24 +112,30 @@ TEST(ReadMeasured, KeepsWhatAReportShowsOfEachLine) {
        "f32_operations": 0.0}, "kernels": []}])"));
 }
 
-TEST(ReadMeasured, RefusesOtherLinesByTheirNumber) {
-  const std::string good = R"({"work": "a", "kernels": []})";
-  for (const std::string &bad :
-       {std::string("no JSON"), std::string("[]"), std::string("{\"work\": 1}"),
-        std::string(R"({"work": "a"})"),
-        std::string(R"({"work": "a", "kernels": {}})"),
-        std::string(R"({"work": "a", "kernels": [1]})"),
-        std::string(R"({"work": "a", "kernels": [{"kernel": "k"}]})"),
-        std::string(R"({"work": "a", "kernels": [{"kernel": "k", )"
-                    R"("launches": 1, "seconds": -1, "bytes": 0, )"
-                    R"("operations": 0}]})"),
-        std::string(R"({"work": "a", "limits": {}, "kernels": []})"),
-        std::string(100000, '[')}) {
-    const absl::Status status = measured(good + "\n" + bad).status();
-    EXPECT_THAT(status.message(),
-                HasSubstr("measured.json:2: expected a line as llamac bench "
-                          "--kernels --json prints it"))
-        << bad.substr(0, 100);
+TEST(ReadMeasured, RefusesOtherLinesByTheirPlace) {
+  auto kernel = [](const std::string &seconds) {
+    return R"({"work": "a", "kernels": [{"kernel": "k", "launches": 1, )"
+           R"("seconds": )" +
+           seconds + R"(, "bytes": 0, "operations": 0}]})";
+  };
+  const std::pair<std::string, const char *> lines[] = {
+      {"prefill 9 tok/s", ":0: "},
+      {"[]", "root: expected"},
+      {R"({"prefill_tok_s": 9})", "work: expected text, got nothing"},
+      {R"({"work": "a"})", "kernels: expected those that bench --kernels"},
+      {R"({"work": "a", "kernels": [1]})", "kernels: expected"},
+      {R"({"work": "a", "kernels": [], "limits": {}})", "bandwidth_of: "},
+      {kernel("-1"), "seconds: expected a number of at least 0, got -1"},
+      {kernel("null"), "seconds: expected a number of at least 0, got nothing"},
+      {kernel("1e999"), ":2:"}};
+  for (const auto &[line, expected] : lines) {
+    const absl::Status status = measured(R"({"work": "a", "kernels": []})"
+                                         "\n" +
+                                         line)
+                                    .status();
+    EXPECT_EQ(exitCode(status), ExitCode::BadFile);
+    EXPECT_THAT(status.message(), HasSubstr("measured.json:2:"));
+    EXPECT_THAT(status.message(), HasSubstr(expected));
   }
   EXPECT_THAT(measured("\n").status().message(),
               HasSubstr("expected lines of llamac bench --kernels --json"));

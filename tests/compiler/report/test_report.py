@@ -177,7 +177,8 @@ class SmallModel(ReportCase):
 
     def test_memory_counts_the_cache(self):
         self.open_report(self.config(), "-c", "1024", "--parallel", "3", "--kv-type", "f32")
-        rows = {name: int(size.replace(",", "")) for name, _, _, size, _ in self.cells("#memory table tr:not(thead *)")[:4]}
+        table = self.cells("#memory-body > table tr:not(thead *)")
+        rows = {name: int(size.replace(",", "")) for name, _, _, size, _ in table}
         # Keys and values of 4 layers and 2 heads of 16 f32, in 3 sequences.
         self.assertEqual(rows["KV cache, when full"], 2 * 4 * 2 * 16 * 4 * 1024 * 3)
         self.assertGreater(rows["Weights"], 4 * 64 * 64 * 2)
@@ -201,9 +202,8 @@ class SmallModel(ReportCase):
                 head, *clauses = rest.split("; ")
                 tiles = " ".join(head.split(" ")[2:])
                 launches, rows = re.match(r"(\d+) launch\w* of (\d+) row", clauses[0]).groups()
-                row = next(
-                    row for row in shown if row[0].split("\n")[0] == name and row[2].startswith(f"{launches} of {int(rows):,} ")
-                )
+                place = f"{launches} of {int(rows):,} "
+                row = next(row for row in shown if row[0].split("\n")[0] == name and row[2].startswith(place))
                 shown.remove(row)
                 lines = row[0].split("\n")
                 self.assertEqual(lines[1].endswith(tiles), True, (lines, tiles))
@@ -289,7 +289,7 @@ class SmallModel(ReportCase):
         with open(times, "w") as file:
             file.write('{"work": "nothing", "kernels": []}\n{"work": "less"}\n')
         result = self.llamac("inspect", model, "--html", page, "--measured", times, expect=support.BAD_FILE)
-        self.assertIn("times.json:2: expected a line as llamac bench --kernels --json prints it", result.stderr)
+        self.assertIn("times.json:2:0: kernels: expected those that bench --kernels measures", result.stderr)
         for option in ("--measured", "--compare", "--compare-measured", "--cost-context"):
             result = self.llamac("inspect", model, option, "1", expect=support.USAGE)
             self.assertIn(f"{option} requires --html", result.stderr)
@@ -335,10 +335,15 @@ class PlanFile(ReportCase):
         if not os.path.exists(self.plan):
             self.llamac("compile", self.model, "-o", self.plan)
 
+    def check_near(self, text, value):
+        """`text` begins with `value` to three digits."""
+        self.assertAlmostEqual(float(text.split()[0].replace(",", "")) / value, 1, delta=0.006)
+
     def measure(self, plan):
         """The file of what bench measures of `plan`, and its lines."""
         times = f"{plan}.json"
-        lines = self.llamac("bench", plan, "--kernels", "--json", "--prompt-tokens", "9", "--gen-tokens", "3").stdout
+        counts = ("--prompt-tokens", "9", "--gen-tokens", "3")
+        lines = self.llamac("bench", plan, "--kernels", "--json", *counts).stdout
         with open(times, "w") as file:
             file.write(lines)
         return times, [json.loads(line) for line in lines.splitlines()]
@@ -381,7 +386,8 @@ class PlanFile(ReportCase):
         self.open_report(self.plan, "--measured", times)
         for program, work in (("decode", works[1]), ("prefill", works[0])):
             self.open_tab("kernels", program)
-            self.assertEqual(self.value("document.querySelector('.roofline select').selectedOptions[0].text"), work["work"])
+            chosen = self.value("document.querySelector('.roofline select').selectedOptions[0].text")
+            self.assertEqual(chosen, work["work"])
             kernels = {kernel["kernel"]: kernel for kernel in work["kernels"]}
             everything = kernels.pop("all")
             limits = work["limits"]
@@ -389,31 +395,30 @@ class PlanFile(ReportCase):
             self.assertEqual([row[0] for row in rows], list(kernels))
             for name, launches, time, bandwidth, rate, roof, share in rows:
                 kernel = kernels[name]
+                seconds, moved, operations = (kernel[key] for key in ("seconds", "bytes", "operations"))
                 self.assertEqual(int(launches.replace(",", "")), kernel["launches"])
-                close = {"delta": 0.06}
-                microseconds = 1e6 * kernel["seconds"] / kernel["launches"]
-                self.assertAlmostEqual(float(time.split()[0].replace(",", "")) / microseconds, 1, **close)
-                self.assertAlmostEqual(float(bandwidth.replace(",", "")) / (1e-9 * kernel["bytes"] / kernel["seconds"]), 1, **close)
-                least = max(kernel["bytes"] / limits["bandwidth"], kernel["operations"] / limits["f32_operations"])
-                self.assertAlmostEqual(float(roof.split()[0]), 100 * least / kernel["seconds"], delta=0.6)
-                self.assertAlmostEqual(float(share.split()[0]), 100 * kernel["seconds"] / everything["seconds"], delta=0.1)
-                if kernel["operations"]:
-                    self.assertAlmostEqual(float(rate.replace(",", "")) / (1e-9 * kernel["operations"] / kernel["seconds"]), 1, **close)
-            computing = [kernel for kernel in kernels.values() if kernel["operations"]]
-            self.assertEqual(self.count(".roofline .measured"), len(computing))
-            # On logarithmic axes points and the ends of the roof keep their ratios.
-            places = self.value("[...document.querySelectorAll('.roofline .measured')].map(e => [+e.getAttribute('cx'), +e.getAttribute('cy')])")
-            computing.sort(key=lambda kernel: kernel["operations"] / kernel["bytes"])
-            low, high = computing[0], computing[-1]
-            grid = self.value(
+                self.check_near(time, 1e6 * seconds / kernel["launches"])
+                self.check_near(bandwidth, 1e-9 * moved / seconds)
+                if operations:
+                    self.check_near(rate, 1e-9 * operations / seconds)
+                least = max(moved / limits["bandwidth"], operations / limits["f32_operations"])
+                self.assertAlmostEqual(float(roof.split()[0]), 100 * least / seconds, delta=0.6)
+                self.assertAlmostEqual(float(share.split()[0]), 100 * seconds / everything["seconds"], delta=0.1)
+            # On a logarithmic axis a point is between two marks as its logarithm is.
+            marks = self.value(
                 "[...document.querySelectorAll('.roofline text[text-anchor=end]')]"
                 ".map(e => [+e.textContent.replace(/,/g, ''), +e.getAttribute('y') - 4]).filter(([value]) => value > 0)"
             )
-            (first, bottom), (last, top) = grid[0], grid[-1]
-            for kernel, place in ((low, places[0]), (high, places[-1])):
-                value = 1e-9 * kernel["operations"] / kernel["seconds"]
-                at = bottom + (top - bottom) * math.log(value / first) / math.log(last / first)
-                self.assertAlmostEqual(place[1], at, delta=0.5)
+            (first, bottom), (last, top) = marks[0], marks[-1]
+            points = self.value(
+                "[...document.querySelectorAll('.roofline .measured')].map(e => +e.getAttribute('cy'))"
+            )
+            computing = [kernel for kernel in kernels.values() if kernel["operations"]]
+            computing.sort(key=lambda kernel: kernel["operations"] / kernel["bytes"])
+            self.assertEqual(len(points), len(computing))
+            for kernel, y in zip((computing[0], computing[-1]), (points[0], points[-1])):
+                rate = 1e-9 * kernel["operations"] / kernel["seconds"]
+                self.assertAlmostEqual(y, bottom + (top - bottom) * math.log(rate / first, last / first), delta=0.5)
             self.assertEqual(self.count(".roofline .roof"), 1)
             self.assertIn(f"measured, of {limits['bandwidth_of']}", self.text(".roofline"))
         # A kernel of another plan is shown, and said to be unknown.
@@ -441,9 +446,8 @@ class PlanFile(ReportCase):
             "gemv_feed_forward_w2_n64_k192_bf16\n\u2192 gemv_feed_forward_w2_n64_k192_q8_0",
         )
         self.assertEqual(rows["layers.*.feed_forward.w2"][1], "2")
-        # 64 x 192 of two bytes or of 34 / 32, 192 of the input, twice 64 of residual and result; 2 launches.
-        kept = 4 * (192 + 2 * 64)
-        sizes = [2 * (64 * 192 * each + kept) / 1024 for each in (2, 34 / 32)]
+        # Two launches: weights of two bytes or of 34 / 32, 192 of the input, 64 of residual and of result.
+        sizes = [2 * (64 * 192 * each + 4 * (192 + 2 * 64)) / 1024 for each in (2, 34 / 32)]
         self.assertEqual(
             rows["layers.*.feed_forward.w2"][2],
             f"{sizes[0]:.1f} KiB \u2192 {sizes[1]:.1f} KiB (\u2212{100 * (1 - sizes[1] / sizes[0]):.0f} %)",
