@@ -152,8 +152,7 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
       report["facts"].begin(),
       Json::array(
           {"Format", std::string(checkpointFormatName(checkpoint.format))}));
-  report["facts"].push_back(
-      {"Compiled with", compilation->options().describe()});
+  report["facts"].push_back(optionsFact(compilation->options().describe()));
   report["facts"].push_back({"Compiler", "llamac " LLAMAC_VERSION});
   report["basis"]["context"] = step.context;
 

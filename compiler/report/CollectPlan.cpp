@@ -91,7 +91,7 @@ absl::StatusOr<Json> collectPlan(absl::string_view path,
       "plan", std::filesystem::path(reader->path()).filename().string(),
       options);
   report["facts"] = configFacts(fromPlan(*plan.config));
-  report["facts"].push_back({"Compiled with", plan.options});
+  report["facts"].push_back(optionsFact(plan.options));
   report["facts"].push_back(
       {"Compiler", absl::StrCat("llamac ", plan.producer)});
   report["facts"].push_back({"Model's fingerprint", plan.modelFingerprint});

@@ -63,6 +63,10 @@ Json emptyReport(absl::string_view kind, absl::string_view name,
 /// The facts of a configuration, for the head of a report.
 Json configFacts(const ModelConfig &config);
 
+/// The fact that a plan or model was compiled with `options`, a text as
+/// CompileOptions::describe(), but for those without a value.
+Json optionsFact(absl::string_view options);
+
 /// Tensors and bytes of each element type, as a report has them.
 Json weightsJson(
     const std::map<std::string, std::pair<int64_t, int64_t>> &formats);

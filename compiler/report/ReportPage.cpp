@@ -9,8 +9,12 @@
 #include "compiler/report/Report.h"
 #include "runtime/plan/SourceBundle.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace llamac {
 
@@ -46,6 +50,14 @@ Json configFacts(const ModelConfig &config) {
                       {"Head size", absl::StrCat(config.headSize)},
                       {"Feed-forward size", absl::StrCat(config.ffnDim)},
                       {"Vocabulary size", absl::StrCat(config.vocabSize)}});
+}
+
+Json optionsFact(absl::string_view options) {
+  std::vector<absl::string_view> given = absl::StrSplit(options, ' ');
+  llvm::erase_if(given, [](absl::string_view option) {
+    return absl::EndsWith(option, "=");
+  });
+  return {"Compiled with", absl::StrJoin(given, " ")};
 }
 
 Json weightsJson(

@@ -52,7 +52,7 @@ function roofline(report, uses) {
     const origins = fields.map((input, i) => (input.value === starts[i] ? known[i][1] : "typed above"));
     const machine = bandwidth ? { bandwidth, compute: compute || Infinity, origins } : null;
     const work = works[Number(choice.value)];
-    return [rooflineText(machine, uses), rooflineChart(report, uses, machine, work, width), work ? measuredTable(report, uses, machine, work) : null].filter(Boolean);
+    return [rooflineText(machine, uses, work), rooflineChart(report, uses, machine, work, width), work ? measuredTable(report, uses, machine, work) : null].filter(Boolean);
   });
   for (const input of [...fields, choice]) input.addEventListener("input", redraw);
   return el(
@@ -70,7 +70,7 @@ function roofline(report, uses) {
   );
 }
 
-function rooflineText(machine, uses) {
+function rooflineText(machine, uses, work) {
   if (!machine)
     return el(
       "p",
@@ -83,7 +83,8 @@ function rooflineText(machine, uses) {
     "p",
     { class: "quiet" },
     `The peak of memory is ${memory}${machine.compute < Infinity ? `, that of arithmetic ${arithmetic}` : "; that of arithmetic is not known"}. ` +
-      "Rings lie on the roof, at the most that the intensity of their kernel allows; full points are measured. " +
+      (work ? "Full points are measured; rings" : "Kernels") +
+      " lie on the roof, at the most that their intensity allows. " +
       `If every byte came from memory, all launches of a step together would take at least ${milliseconds(least)}.`,
   );
 }

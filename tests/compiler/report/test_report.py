@@ -170,6 +170,9 @@ class SmallModel(ReportCase):
             ("Vocabulary size", "101"),
         ]:
             self.assertEqual(facts[name], value)
+        # Options that were not given are left out.
+        self.assertRegex(facts["Compiled with"], r"^target=cpu ")
+        self.assertNotRegex(facts["Compiled with"], r"=( |$)")
         # Every column of every table has a title.
         titles = self.value("[...document.querySelectorAll('main thead th')].map(e => e.innerText)")
         self.assertGreater(len(titles), 20)
