@@ -49,8 +49,10 @@ std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
 /// why.
 std::vector<PipelineStep> fuseSteps(bool explain);
 
-/// From kernel ops to the plan dialect, for `target`, the module's.
-std::vector<PipelineStep> scheduleSteps(const kernel::Target &target);
+/// From kernel ops to the plan dialect, for `target`, the module's; `explain`
+/// as that of fuseSteps().
+std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
+                                        bool explain = false);
 
 /// Adds the passes of `steps` to `pm` in their order.
 void addSteps(mlir::OpPassManager &pm, llvm::ArrayRef<PipelineStep> steps);

@@ -54,8 +54,9 @@ def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> 
   let description = [{
     Vectors (the norms) become f32. Matrices keep the checkpoint's type, or
     take `format`, one of those that --weights offers; a matrix whose rows are no
-    multiple of the format's block keeps its type, with a remark. The plan's writer
-    converts what differs from the checkpoint.
+    multiple of the format's block keeps its type, with a warning, and so has a type
+    that the target's kernels read as another one. The plan's writer converts what
+    differs from the checkpoint.
 
     ```mlir
     %w = llama.weight "layers.0.attention.wq" : tensor<576x576xbf16>
@@ -192,7 +193,7 @@ def FuseEpilogue : ExplainedPass<"fuse-epilogue"> {
                            "::mlir::arith::ArithDialect"];
 }
 
-def FuseEmbed : Pass<"fuse-embed", "::mlir::func::FuncOp"> {
+def FuseEmbed : ExplainedPass<"fuse-embed"> {
   let summary = "The launch that embeds tokens also computes cosines and sines";
   let description = [{
     A `kernel.rope_table` of the step's positions becomes a second result of the
@@ -209,6 +210,8 @@ def FuseEmbed : Pass<"fuse-embed", "::mlir::func::FuncOp"> {
     ```mlir
     %x, %t = kernel.embed %tokens, %table cos_sin(%positions) {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>}
     ```
+
+    With `explain`, a remark says why a table is left.
   }];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }

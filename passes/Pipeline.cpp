@@ -58,12 +58,13 @@ std::vector<PipelineStep> fuseSteps(bool explain) {
           step(createSpecialiseRows)};
 }
 
-std::vector<PipelineStep> scheduleSteps(const kernel::Target &target) {
+std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
+                                        bool explain) {
   std::vector<PipelineStep> steps;
   if (target.samples())
     steps.push_back(step(createAppendSampling, optional));
   if (target.embedsWithCosSin())
-    steps.push_back(step(createFuseEmbed, optional));
+    steps.push_back(step([=] { return createFuseEmbed({explain}); }, optional));
   for (auto *create :
        {createChooseKernels, createLowerToPlan, createPlanMemory})
     steps.push_back(step(create));

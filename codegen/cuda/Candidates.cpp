@@ -353,7 +353,7 @@ static TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
 static TileModel attentionModel(kernel::AttentionOp op,
                                 const CudaTargetOptions &options) {
   if (attendsByWgmma(op, options))
-    return {};
+    return {.usesMatrixUnits = true};
   const cuda::AttentionConfig config = attentionConfigOf(op, options);
   const cuda::LaunchShape shape =
       findFamily(cudaFamilies(), op)->shape(op, options);
@@ -361,8 +361,8 @@ static TileModel attentionModel(kernel::AttentionOp op,
       op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit;
   return {.weightRows = shape.rowBlock,
           .rowBytes = config.heads * config.kv.headSize * 4 / shape.gridSize,
-          .bytesInFlight =
-              int64_t{config.stages - 1} * cuda::attentionStageBytes(config),
+          .bytesInFlight = std::max<int64_t>(1, config.stages - 1) *
+                           cuda::attentionStageBytes(config),
           .occupancy = occupancyOf(shape, 168, options.gpu),
           .tiles = isWhole ? 0 : shape.gridSize / config.splits,
           .itemKeys = isWhole ? 0 : config.minSplitTokens,

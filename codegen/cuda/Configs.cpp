@@ -8,6 +8,8 @@
 
 #include "codegen/cuda/Configs.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 #include <algorithm>
 
 using namespace mlir;
@@ -20,6 +22,12 @@ namespace llamac {
 
 cuda::WeightPlanes planesOf(Value weight) {
   return cuda::weightPlanes(llama::dataTypeOf(weight));
+}
+
+Type readElement(Type element) {
+  return llama::elementTypeOf(
+      *element.getContext(),
+      cuda::weightPlanes(llama::dataTypeOf(element)).type);
 }
 
 bool isPackable(Value weight) {
@@ -83,13 +91,28 @@ cuda::GemvConfig gemvConfig(Value weight, size_t weights,
   return config;
 }
 
-bool streams(Operation *op, const CudaTargetOptions &options) {
+static constexpr const char *differentFormats =
+    "its matrices are of different formats";
+
+static std::string noKernels(const char *of, const GpuSpec &gpu) {
+  return llvm::formatv("there are no kernels {0} for {1}", of, gpu.name);
+}
+
+std::string whyNotStreams(Operation *op, const CudaTargetOptions &options) {
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   // Later GPUs have the instructions too; what is best there was not measured.
-  return options.gpu.tier == KernelTier::Sm90 &&
-         attr.getFamily() == kernel::MatmulFamily::Gemv &&
-         attr.getRowBlock() <= cuda::streamMaxRows &&
-         tileOf(attr, "stream", 1) != 0 && areOfOneFormat(weightsOf(op));
+  if (options.gpu.tier != KernelTier::Sm90)
+    return noKernels("that stream", options.gpu);
+  if (attr.getFamily() != kernel::MatmulFamily::Gemv ||
+      attr.getRowBlock() > cuda::streamMaxRows)
+    return "it has too many rows";
+  if (tileOf(attr, "stream", 1) == 0)
+    return "its tiles say so";
+  return areOfOneFormat(weightsOf(op)) ? "" : differentFormats;
+}
+
+bool streams(Operation *op, const CudaTargetOptions &options) {
+  return whyNotStreams(op, options).empty();
 }
 
 cuda::StreamConfig streamConfig(Operation *op,
@@ -144,10 +167,13 @@ cuda::GemmConfig gemmConfig(Value weight, size_t weights,
   return config;
 }
 
-bool takesWgmma(Operation *op, const CudaTargetOptions &options) {
+std::string whyNotWgmma(Operation *op, const CudaTargetOptions &options) {
   const SmallVector<Value> weights = weightsOf(op);
-  return options.gpu.tier == KernelTier::Sm90 &&
-         llvm::all_of(weights, isPackable) && areOfOneFormat(weights);
+  if (options.gpu.tier != KernelTier::Sm90)
+    return noKernels("by wgmma", options.gpu);
+  if (!llvm::all_of(weights, isPackable))
+    return "the depth is not a multiple of what is copied";
+  return areOfOneFormat(weights) ? "" : differentFormats;
 }
 
 /// Shared memory besides the stages: their barriers, up to the alignment of the
@@ -262,6 +288,164 @@ bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options) {
   return options.gpu.tier == KernelTier::Sm90 &&
          op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit &&
          cuda::takesWgmmaAttention(attentionConfigOf(op, options));
+}
+
+//===----------------------------------------------------------------------===//
+// What was chosen, and why nothing faster
+//===----------------------------------------------------------------------===//
+
+/// Of a product, or of query, key and value.
+static Tiles productTiles(Operation *op, const CudaTargetOptions &options) {
+  const auto [parts, weights] = partsOf(op);
+  const kernel::MatmulConfigAttr attr = matmulAttr(op);
+  switch (attr.getFamily()) {
+  case kernel::MatmulFamily::Gemv: {
+    if (streams(op, options)) {
+      const cuda::StreamConfig config = streamConfig(op, options);
+      return {{"maxRows", config.product.maxRows},
+              {"outputsPerWarp", config.product.outputsPerWarp},
+              {"stageBytes", config.stageBytes},
+              {"blocks", config.blocks}};
+    }
+    const cuda::GemvConfig config = gemvConfig(parts.front(), weights, attr);
+    return {{"maxRows", config.maxRows},
+            {"warps", config.warps},
+            {"outputsPerWarp", config.outputsPerWarp},
+            {"unroll", config.unroll}};
+  }
+  case kernel::MatmulFamily::GemvMma: {
+    const cuda::GemvMmaConfig config =
+        gemvMmaConfig(parts.front(), weights, attr);
+    return {{"maxRows", config.maxRows},
+            {"warps", config.warps},
+            {"unroll", config.unroll}};
+  }
+  case kernel::MatmulFamily::Gemm: {
+    const cuda::GemmConfig config = gemmConfig(parts.front(), weights, attr);
+    return {{"blockRows", config.blockRows},
+            {"blockOutputs", config.blockOutputs},
+            {"warpsAlongRows", config.warpsAlongRows},
+            {"warpsAlongOutputs", config.warpsAlongOutputs},
+            {"stages", config.stages}};
+  }
+  case kernel::MatmulFamily::Wgmma: {
+    const cuda::WgmmaConfig config = wgmmaConfig(op, options);
+    return {{"panels", config.panels},
+            {"panelOutputs", config.panelOutputs},
+            {"stages", config.stages},
+            {"cluster", config.cluster},
+            {"blocks", config.blocks}};
+  }
+  }
+  llvm_unreachable("no other family");
+}
+
+Tiles tilesOf(Operation *op, const CudaTargetOptions &options) {
+  if (isa<kernel::MatmulOp, kernel::QkvOp>(op))
+    return productTiles(op, options);
+  auto attention = dyn_cast<kernel::AttentionOp>(op);
+  if (!attention)
+    return {};
+  if (attendsByWgmma(attention, options))
+    return {{"stages", cuda::wgmmaAttentionStages}};
+  const cuda::AttentionConfig config = attentionConfigOf(attention, options);
+  Tiles tiles = {{"stages", config.stages}};
+  if (attention.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged)
+    tiles.insert(tiles.begin(), {{"splits", config.splits},
+                                 {"minSplitTokens", config.minSplitTokens}});
+  return tiles;
+}
+
+/// Of products on a GPU of Sm90, which has streams and wgmma.
+static std::string productSlowPath(Operation *op,
+                                   const CudaTargetOptions &options) {
+  const kernel::MatmulFamily family = matmulAttr(op).getFamily();
+  if (family == kernel::MatmulFamily::Gemm)
+    return "not by wgmma: " + whyNotWgmma(op, options);
+  if (family != kernel::MatmulFamily::Gemv)
+    return "";
+  if (const std::string why = whyNotStreams(op, options); !why.empty())
+    return "not streamed: " + why;
+  const cuda::StreamConfig config = streamConfig(op, options);
+  const cuda::GemvConfig &product = config.product;
+  if (cuda::hasScales(product.format)) {
+    if (cuda::scaleSegmentOf(product, cuda::streamSegment(config)) == 0)
+      return llvm::formatv("scales are not streamed: {0} bytes of a row of "
+                           "them are no multiple of 16",
+                           cuda::scaleRowBytes(product.format, product.depth));
+    if (product.format != cuda::WeightFormat::MXFP8 &&
+        !cuda::streamsByMma(config))
+      return llvm::formatv("not by tensor cores: an input of {0} x {1} does "
+                           "not fit into shared memory beside the weights",
+                           product.maxRows, product.depth);
+  }
+  if (!cuda::streamsByMma(config) && cuda::streamInputBytes(config) == 0)
+    return llvm::formatv("its input is not kept in shared memory: {0} x {1} "
+                         "numbers have more than {2} bytes",
+                         product.maxRows, product.depth,
+                         cuda::streamInputLimit);
+  return "";
+}
+
+/// Why attention for many rows does not go by wgmma on a GPU that has it.
+static std::string whyNotWgmma(const cuda::AttentionConfig &config) {
+  const int64_t size = config.kv.headSize;
+  if (size != 64 && size != 128)
+    return llvm::formatv("heads are of {0}, expected 64 or 128", size);
+  return llvm::formatv(
+      "{0} query heads have one key head, expected at most {1}",
+      cuda::attentionGroup(config), cuda::wgmmaRows);
+}
+
+static std::string attentionSlowPath(kernel::AttentionOp op,
+                                     const CudaTargetOptions &options) {
+  const cuda::AttentionConfig config = attentionConfigOf(op, options);
+  const int64_t size = config.kv.headSize;
+  if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged)
+    return config.stages > 1
+               ? ""
+               : llvm::formatv("a single stage: two of heads of {0} do not fit "
+                               "into {1} bytes of shared memory",
+                               size, options.gpu.blockSharedBytes)
+                     .str();
+  if (options.gpu.tier == KernelTier::Sm90 && !attendsByWgmma(op, options))
+    return "not by wgmma: " + whyNotWgmma(config);
+  if (cuda::hasSharedQueries(config))
+    return llvm::formatv("queries in shared memory: those of heads of {0} "
+                         "leave no registers for their sums",
+                         size);
+  return "";
+}
+
+std::vector<std::string> slowPathsOf(Operation *op,
+                                     const CudaTargetOptions &options) {
+  std::vector<std::string> all;
+  auto add = [&](std::string why) {
+    if (!why.empty() && !llvm::is_contained(all, why))
+      all.push_back(std::move(why));
+  };
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+        type && type.getRank() == 2 && type.hasStaticShape())
+      if (const Type element = type.getElementType(),
+          read = readElement(element);
+          read != element)
+        add(llvm::formatv(
+            "its matrices are read as {0}: there are no kernels for {1}",
+            llama::elementTypeName(read), llama::elementTypeName(element)));
+  const bool isProduct = isa<kernel::MatmulOp, kernel::QkvOp>(op);
+  auto attention = dyn_cast<kernel::AttentionOp>(op);
+  if (isProduct && options.gpu.tier == KernelTier::Sm90)
+    add(productSlowPath(op, options));
+  if (attention)
+    add(attentionSlowPath(attention, options));
+  // Hopper and later have faster instructions than those of Ampere.
+  if ((isProduct || attention) && options.gpu.tier == KernelTier::Sm80 &&
+      options.gpu.capability.major >= 9)
+    add(llvm::formatv("a kernel of sm_80: there are none by the instructions "
+                      "of {0}",
+                      options.gpu.name));
+  return all;
 }
 
 } // namespace llamac

@@ -25,6 +25,9 @@ namespace llamac {
 /// How `weight` is packed.
 cuda::WeightPlanes planesOf(mlir::Value weight);
 
+/// The element type in which the kernels read matrices of `element`.
+mlir::Type readElement(mlir::Type element);
+
 /// Whether the kernels take a matrix of the width of `weight`.
 bool isPackable(mlir::Value weight);
 
@@ -49,9 +52,16 @@ cuda::GemvMmaConfig gemvMmaConfig(mlir::Value weight, size_t weights,
 cuda::GemmConfig gemmConfig(mlir::Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr);
 
-/// Whether the gemv of `op` streams its weights through shared memory: on
-/// sm_90a, those of query, key and value when they are of one format, unless
-/// the tiles have `stream` 0.
+/// Why products of many rows with the weights of `op`, a product or those of
+/// query, key and value, are not for wgmma; empty when they are: weights of one
+/// format on a GPU that has it.
+std::string whyNotWgmma(mlir::Operation *op, const CudaTargetOptions &options);
+
+/// Why the gemv of `op` does not stream its weights through shared memory;
+/// empty when it does: on sm_90a, those of query, key and value when they are
+/// of one format, unless the tiles have `stream` 0.
+std::string whyNotStreams(mlir::Operation *op,
+                          const CudaTargetOptions &options);
 bool streams(mlir::Operation *op, const CudaTargetOptions &options);
 cuda::StreamConfig streamConfig(mlir::Operation *op,
                                 const CudaTargetOptions &options);
@@ -83,6 +93,14 @@ bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options);
 /// without a config.
 std::vector<Tiles> candidatesOf(mlir::Operation *op,
                                 const CudaTargetOptions &options);
+
+/// The sizes that the kernel of `op` is made with, by the members of the
+/// structs of config.h.
+Tiles tilesOf(mlir::Operation *op, const CudaTargetOptions &options);
+
+/// kernel::Target::slowPaths().
+std::vector<std::string> slowPathsOf(mlir::Operation *op,
+                                     const CudaTargetOptions &options);
 
 /// What decides the time of `op` with the tiles that it has.
 TileModel tileModelOf(mlir::Operation *op, const CudaTargetOptions &options);

@@ -37,13 +37,28 @@ static constexpr Machine machines[] = {
     {"sm_120a", 1.79e12, 6e12, 52e12, 104e12, 209e12, 600e-9, 170},
 };
 
-double predictedSeconds(const TileModel &tiles, int64_t blocks,
-                        const kernel::Cost &cost, const kernel::CostStep &step,
-                        llvm::StringRef gpu) {
+static const Machine *findMachine(llvm::StringRef gpu) {
   const auto *known =
       std::find_if(std::begin(machines), std::end(machines),
                    [&](const Machine &machine) { return machine.gpu == gpu; });
-  const Machine &machine = known == std::end(machines) ? machines[3] : *known;
+  return known == std::end(machines) ? nullptr : known;
+}
+
+std::optional<kernel::Peaks> peaksOf(llvm::StringRef gpu,
+                                     bool usesMatrixUnits) {
+  const Machine *machine = findMachine(gpu);
+  if (!machine)
+    return std::nullopt;
+  return kernel::Peaks{machine->bandwidth, usesMatrixUnits
+                                               ? machine->matrixOperations
+                                               : machine->operations};
+}
+
+double predictedSeconds(const TileModel &tiles, int64_t blocks,
+                        const kernel::Cost &cost, const kernel::CostStep &step,
+                        llvm::StringRef gpu) {
+  const Machine *known = findMachine(gpu);
+  const Machine &machine = known ? *known : machines[3];
   const auto rows = static_cast<double>(step.rows);
   const double madeFor =
       tiles.weightRows ? static_cast<double>(tiles.weightRows) : rows;

@@ -18,7 +18,7 @@
 #ifndef LLAMAC_CODEGEN_CUDA_COSTMODEL_H
 #define LLAMAC_CODEGEN_CUDA_COSTMODEL_H
 
-#include "ir/kernel/Cost.h"
+#include "ir/kernel/Target.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -45,6 +45,10 @@ struct TileModel {
 double predictedSeconds(const TileModel &tiles, int64_t blocks,
                         const kernel::Cost &cost, const kernel::CostStep &step,
                         llvm::StringRef gpu);
+
+/// The peaks of the data sheet of a GPU of the architecture `gpu`, for a kernel
+/// on tensor cores or without; nothing for an unknown one.
+std::optional<kernel::Peaks> peaksOf(llvm::StringRef gpu, bool usesMatrixUnits);
 
 } // namespace llamac
 

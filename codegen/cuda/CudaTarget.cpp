@@ -104,10 +104,10 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     const bool few = maxRows <= maxGemvMmaRows;
     return kernel::MatmulConfigAttr::get(
         context,
-        maxRows <= maxGemvRows          ? kernel::MatmulFamily::Gemv
-        : few                           ? kernel::MatmulFamily::GemvMma
-        : takesWgmma(op, targetOptions) ? kernel::MatmulFamily::Wgmma
-                                        : kernel::MatmulFamily::Gemm,
+        maxRows <= maxGemvRows                   ? kernel::MatmulFamily::Gemv
+        : few                                    ? kernel::MatmulFamily::GemvMma
+        : whyNotWgmma(op, targetOptions).empty() ? kernel::MatmulFamily::Wgmma
+                                                 : kernel::MatmulFamily::Gemm,
         few ? maxRows : 0, /*tiles=*/{});
   }
   auto attention = dyn_cast<kernel::AttentionOp>(op);
@@ -138,10 +138,26 @@ double CudaTarget::predictedSeconds(Operation *op,
   const TileModel tiles = tileModelOf(op, targetOptions);
   return tiles.occupancy == 0
              ? 0
-             : llamac::predictedSeconds(
-                   tiles, geometry(op).items,
-                   cast<kernel::AnchorOpInterface>(op).cost(step), step,
-                   targetOptions.gpu.name);
+             : llamac::predictedSeconds(tiles, geometry(op).items,
+                                        kernel::costOf(op, step, *this), step,
+                                        targetOptions.gpu.name);
+}
+
+std::optional<kernel::Peaks> CudaTarget::peaks(Operation *op) const {
+  return peaksOf(targetOptions.gpu.name,
+                 tileModelOf(op, targetOptions).usesMatrixUnits);
+}
+
+Type CudaTarget::weightElement(Type element) const {
+  return readElement(element);
+}
+
+Tiles CudaTarget::tiles(Operation *op) const {
+  return tilesOf(op, targetOptions);
+}
+
+std::vector<std::string> CudaTarget::slowPaths(Operation *op) const {
+  return slowPathsOf(op, targetOptions);
 }
 
 StringRef CudaTarget::familyName(Operation *op) const {

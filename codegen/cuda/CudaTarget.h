@@ -15,7 +15,7 @@
 #ifndef LLAMAC_CODEGEN_CUDA_CUDATARGET_H
 #define LLAMAC_CODEGEN_CUDA_CUDATARGET_H
 
-#include "ir/kernel/Kernel.h"
+#include "codegen/KernelOps.h"
 #include "ir/kernel/Target.h"
 #include "ir/kernel/TargetNumerics.h"
 #include "runtime/cuda/GpuSpec.h"
@@ -95,11 +95,6 @@ struct CudaFamily {
 
 llvm::ArrayRef<CudaFamily> cudaFamilies();
 
-/// Whether products of many rows with the weights of `op`, a product or those
-/// of query, key and value, are for wgmma: weights of one format on a GPU that
-/// has it.
-bool takesWgmma(mlir::Operation *op, const CudaTargetOptions &options);
-
 /// The cuda target as the passes see it; sim, which runs the same source, has
 /// the same numerics.
 class CudaTarget : public kernel::Target, public kernel::TargetNumerics {
@@ -116,6 +111,10 @@ public:
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
   double predictedSeconds(mlir::Operation *op,
                           const kernel::CostStep &step) const override;
+  std::optional<kernel::Peaks> peaks(mlir::Operation *op) const override;
+  mlir::Type weightElement(mlir::Type element) const override;
+  Tiles tiles(mlir::Operation *op) const override;
+  std::vector<std::string> slowPaths(mlir::Operation *op) const override;
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
 

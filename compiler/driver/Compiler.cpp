@@ -13,6 +13,7 @@
 #include "codegen/cpu/Processor.h"
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimBackend.h"
+#include "compiler/driver/KernelUses.h"
 #include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanJson.h"
 #include "frontends/GraphBuilder.h"
@@ -81,9 +82,9 @@ static std::vector<PipelineStep> allPassesOf(Phase phase,
   case Phase::Graph:
     return graphSteps(options.weightFormat);
   case Phase::Fuse:
-    return fuseSteps(options.reports.explainFusion);
+    return fuseSteps(options.reports.wantsRemarks());
   case Phase::Schedule:
-    return scheduleSteps(target);
+    return scheduleSteps(target, options.reports.wantsRemarks());
   default:
     return {};
   }
@@ -350,6 +351,12 @@ absl::Status Compilation::runPhase(Phase phase) {
   case Phase::Schedule:
     LLAMAC_RETURN_IF_ERROR(runPasses(phase));
     reports.dump("plan.json", planJson(*graph).dump(2) + "\n");
+    if (compileOptions.reports.explainKernels) {
+      LLAMAC_ASSIGN_OR_RETURN(const int64_t tokens,
+                              countedContext(0, compileOptions.context));
+      llvm::errs() << explainKernels(*graph, target(), costStep(tokens),
+                                     reports);
+    }
     return absl::OkStatus();
   case Phase::Emit:
     LLAMAC_RETURN_IF_ERROR(emit());
@@ -444,6 +451,18 @@ int64_t Compilation::kvBytesPerToken() const {
   const schema::KvLayoutT layout = kvLayout();
   return checkpoint.config.numLayers * static_cast<int64_t>(layout.pageBytes) /
          layout.pageTokens;
+}
+
+kernel::CostStep Compilation::costStep(int64_t context) const {
+  return {.context = context,
+          .splitContext = compileOptions.context,
+          .kvTokenBytes = kvBytesPerToken() / checkpoint.config.numLayers};
+}
+
+int64_t Compilation::kvBytes() const {
+  const schema::KvLayoutT layout = kvLayout();
+  return kvBytesPerToken() * layout.pageTokens * layout.pagesPerSequence *
+         layout.maxSequences;
 }
 
 std::optional<schema::SamplingT>

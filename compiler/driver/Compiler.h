@@ -132,6 +132,7 @@ public:
   mlir::ModuleOp module() { return *graph; }
   const CompileOptions &options() const { return compileOptions; }
   const kernel::Target &target() const { return backend->target(); }
+  const PassReports &passReports() const { return reports; }
 
   /// What the last phase that ran made, in text: IR that parses back, or, from
   /// Phase::Emit on, the kernels' source.
@@ -139,6 +140,13 @@ public:
 
   /// Bytes of the KV cache, all layers, that one token takes.
   int64_t kvBytesPerToken() const;
+
+  /// The step whose costs are counted, but for its rows: the last attends to
+  /// `context` tokens.
+  kernel::CostStep costStep(int64_t context) const;
+
+  /// Bytes of the KV cache of all sequences.
+  int64_t kvBytes() const;
 
   /// After Phase::Emit: writes the kernels' source to `folder` with the headers
   /// that it includes below it, so that -I of the folder is all that a

@@ -12,6 +12,7 @@
 #include "ir/llama/OpNames.h"
 #include "ir/plan/Plan.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +27,6 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <filesystem>
-#include <optional>
 
 using namespace mlir;
 
@@ -89,19 +89,6 @@ static double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Prints a remark of the pass `name` on one line with its notes. Failure for
-/// any other diagnostic.
-static LogicalResult printRemark(StringRef name, Diagnostic &diagnostic) {
-  if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
-    return failure();
-  llvm::errs() << describe(diagnostic.getLocation()) << ": " << name << ": "
-               << diagnostic;
-  for (Diagnostic &note : diagnostic.getNotes())
-    llvm::errs() << "; " << describe(note.getLocation()) << ": " << note;
-  llvm::errs() << "\n";
-  return success();
-}
-
 static void printTitled(StringRef when, StringRef name, StringRef ir) {
   llvm::errs() << "// -----// IR " << when << " " << name << " //----- //\n"
                << ir;
@@ -149,19 +136,39 @@ std::string PassReports::shown(ModuleOp module, bool locations) const {
                        : printIr(module, locations);
 }
 
+LogicalResult PassReports::take(StringRef name, Diagnostic &diagnostic) {
+  const Location location = diagnostic.getLocation();
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+    const std::string text = describe(location) + ": " + diagnostic.str();
+    if (warnings.insert(text).second)
+      printWarning(text);
+    return success();
+  }
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
+    return failure();
+  const std::string text = name.str() + ": " + diagnostic.str();
+  if (!isa<UnknownLoc>(location))
+    remarksOf[location].push_back(text);
+  ++remarks;
+  if (!options.explainFusion)
+    return success();
+  // On one line with its notes.
+  llvm::errs() << describe(location) << ": " << text;
+  for (Diagnostic &note : diagnostic.getNotes())
+    llvm::errs() << "; " << describe(note.getLocation()) << ": " << note;
+  llvm::errs() << "\n";
+  return success();
+}
+
 LogicalResult PassReports::run(StringRef name, PassManager &pm,
                                ModuleOp module) {
   pm.enableVerifier();
   if (!options.crashReproducer.empty())
     pm.enableCrashReproducerGeneration(options.crashReproducer);
   pm.enableTiming(phase);
-  std::optional<ScopedDiagnosticHandler> handler;
-  if (options.explainFusion)
-    handler.emplace(module.getContext(), [&](Diagnostic &diagnostic) {
-      const LogicalResult printed = printRemark(name, diagnostic);
-      remarks += succeeded(printed);
-      return printed;
-    });
+  const ScopedDiagnosticHandler handler(
+      module.getContext(),
+      [&](Diagnostic &diagnostic) { return take(name, diagnostic); });
   if (asksFor(options.printBefore, name))
     printTitled("before", name, shown(module, options.printLocations));
   std::string before;

@@ -21,11 +21,13 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,10 +52,16 @@ struct PassReportOptions {
   bool printLocations = false;  ///< With all IR but that of diffs.
   std::optional<int64_t> layer; ///< Whose ops are printed; none: all ops.
   bool explainFusion = false;   ///< The remarks of passes, on stderr.
+  bool explainKernels = false;  ///< What each kernel is, likewise.
   std::string dumpFolder;       ///< Empty: no dumps.
   bool times = false;           ///< Of phases and passes, on stderr at the end.
   std::string crashReproducer;  ///< A file for the IR and passes of a failure.
   PassObserver *observer = nullptr; ///< Outlives the compilation.
+
+  /// Whether passes are to say what they did not do.
+  bool wantsRemarks() const {
+    return explainFusion || explainKernels || observer;
+  }
 };
 
 /// The IR as text; with `locations`, which are for people and diagnostics
@@ -74,13 +82,18 @@ public:
   absl::Status checkLayer(int64_t numLayers) const;
 
   /// Runs `pm`, which holds the pass `name` alone, on `module` with all
-  /// reports. The verifier follows.
+  /// reports. The verifier follows. Warnings go to stderr, each text once.
   llvm::LogicalResult run(llvm::StringRef name, mlir::PassManager &pm,
                           mlir::ModuleOp module);
 
   /// Ends the phase of fusions: says so when they are to be explained and no
   /// pass had a remark.
   void endFusion() const;
+
+  /// The remarks of passes on ops at `location`: "fuse-qkv: not fused: ...".
+  std::vector<std::string> remarksAt(mlir::Location location) const {
+    return remarksOf.lookup(location);
+  }
 
   /// What runs until endPhase is timed as the phase `name`.
   void startPhase(llvm::StringRef name);
@@ -105,6 +118,9 @@ public:
   const absl::Status &status() const { return dumpStatus; }
 
 private:
+  /// Takes a remark or a warning of the pass `name`; failure for an error.
+  llvm::LogicalResult take(llvm::StringRef name, mlir::Diagnostic &diagnostic);
+
   /// What of the IR is shown on stderr.
   std::string shown(mlir::ModuleOp module, bool locations) const;
 
@@ -114,7 +130,9 @@ private:
   std::string phaseName;
   std::chrono::steady_clock::time_point phaseStart;
   int steps = 0;
-  int remarks = 0; ///< Of the phase, where fusions are explained.
+  int remarks = 0; ///< Of the phase.
+  llvm::DenseMap<mlir::Location, std::vector<std::string>> remarksOf;
+  std::set<std::string> warnings;
   absl::Status dumpStatus;
 };
 

@@ -138,6 +138,9 @@ void CompileFlags::addReportsTo(CLI::App &command, Help help) {
                  "Print the ops of this layer and no others"),
       seeing.addFlag("--explain-fusion", reports.explainFusion,
                      "Say of every op that was not fused where it is and why"),
+      seeing.addFlag("--explain-kernels", reports.explainKernels,
+                     "Say of every kernel what it is made with, what bounds it "
+                     "and why it takes a slow path"),
       seeing.add("--dump-dir", reports.dumpFolder, "DIR",
                  "Write the IR after each pass, kernels.cpp and plan.json"),
       seeing.addFlag("--time-passes", reports.times,
@@ -235,9 +238,11 @@ struct CompileCommand {
     const PassReportOptions &reports = flags.options.reports;
     if (output.empty() && sourceFolder.empty() && reports.dumpFolder.empty() &&
         reports.printBefore.empty() && reports.printAfter.empty() &&
-        !reports.printChanged && !reports.explainFusion && !reports.times)
-      return usageError("compile: expected -o, --emit-source, --dump-dir, "
-                        "--time-passes, --explain-fusion or a --print flag");
+        !reports.printChanged && !reports.wantsRemarks() && !reports.times)
+      return usageError(
+          "compile: expected -o, --emit-source, --dump-dir, "
+          "--time-passes, --explain-fusion, --explain-kernels or a "
+          "--print flag");
     Phase last = output.empty() ? Phase::Emit : Phase::Plan;
     if (!stopAfter.empty()) {
       LLAMAC_ASSIGN_OR_RETURN(last, parsePhase(stopAfter));
@@ -251,6 +256,10 @@ struct CompileCommand {
     if (last < Phase::Emit && !sourceFolder.empty())
       return usageError(absl::StrCat("--emit-source: expected --stop-after "
                                      "emit or plan, got ",
+                                     stopAfter));
+    if (last < Phase::Schedule && reports.explainKernels)
+      return usageError(absl::StrCat("--explain-kernels: expected --stop-after "
+                                     "schedule or later, got ",
                                      stopAfter));
     return last;
   }

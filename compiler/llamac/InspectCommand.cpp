@@ -303,6 +303,8 @@ struct InspectCommand {
   bool asJson = false;
   bool memory = false;
   std::string html; ///< The report to write, if any.
+  std::string measured;
+  std::string before, beforeMeasured; ///< To compare with, if any.
   ReportOptions report;
 
   absl::Status run() const {
@@ -314,19 +316,34 @@ struct InspectCommand {
   absl::Status writeReport() const {
     if (asJson || memory)
       return usageError("--html: expected neither --json nor --memory");
-    Json data;
-    if (namesPlan(path)) {
-      if (report.costContext)
-        return usageError(absl::StrCat("--cost-context: ", path,
-                                       " is a plan, which has no kernel ops to "
-                                       "take costs from; expected a model"));
-      LLAMAC_ASSIGN_OR_RETURN(data, collectPlan(path, report));
-    } else {
-      LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
-      LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openModel(path));
-      LLAMAC_ASSIGN_OR_RETURN(data, collectModel(checkpoint, options, report));
+    if (before.empty() && !beforeMeasured.empty())
+      return usageError("--compare-measured: expected --compare as well");
+    LLAMAC_ASSIGN_OR_RETURN(Json data, collect(path, measured));
+    if (!before.empty()) {
+      LLAMAC_ASSIGN_OR_RETURN(data["before"], collect(before, beforeMeasured));
+      // What is not compared would double the page.
+      for (const char *part : {"passes", "imported", "fused", "source"})
+        data["before"].erase(part);
     }
     return writeFileAtomically(html, reportPage(data));
+  }
+
+  /// The report of the model or plan `name`, with the times in the file
+  /// `times`, if any.
+  absl::StatusOr<Json> collect(const std::string &name,
+                               const std::string &times) const {
+    Json data;
+    if (namesPlan(name)) {
+      LLAMAC_ASSIGN_OR_RETURN(data, collectPlan(name, report));
+    } else {
+      LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
+      LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openModel(name));
+      LLAMAC_ASSIGN_OR_RETURN(data, collectModel(checkpoint, options, report));
+    }
+    if (!times.empty()) {
+      LLAMAC_ASSIGN_OR_RETURN(data["measured"], readMeasured(times));
+    }
+    return data;
   }
 
   absl::Status print() const {
@@ -364,24 +381,37 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
                 "Also the map of each program's arena: who makes each buffer "
                 "and when it is live");
   const OptionGroup page{*verb, "A report to look at in a browser"};
-  page.add("--html", command->html, "FILE",
-           "Write one HTML file: passes, graphs, kernels, memory");
-  page.add("--cost-context", command->report.costContext, "N",
-           "Tokens in the cache at the step whose bytes and FLOPs are counted "
-           "(default: 512, or the context if that is less)")
-      ->check(CLI::PositiveNumber);
-  page.add("--peak-gbs", command->report.gigabytes, "GB/S",
-           "The machine's memory bandwidth, for the roofline")
-      ->check(CLI::PositiveNumber);
-  page.add("--peak-gflops", command->report.gigaflops, "GFLOP/S",
-           "Its peak rate, likewise")
-      ->check(CLI::PositiveNumber);
+  CLI::Option *html =
+      page.add("--html", command->html, "FILE",
+               "Write one HTML file: passes, graphs, kernels, memory");
+  for (CLI::Option *option :
+       {page.add("--measured", command->measured, "FILE",
+                 "Show the times that llamac bench --kernels --json printed to "
+                 "FILE"),
+        page.add("--compare", command->before, "MODEL",
+                 "Also show what changed from this model or plan; of a model, "
+                 "with the same options"),
+        page.add("--compare-measured", command->beforeMeasured, "FILE",
+                 "Its times, as --measured"),
+        page.add("--cost-context", command->report.costContext, "N",
+                 "Tokens in the cache at the step whose bytes and FLOPs are "
+                 "counted (default: 512, or the context if that is less)")
+            ->check(CLI::PositiveNumber),
+        page.add("--peak-gbs", command->report.gigabytes, "GB/S",
+                 "The machine's memory bandwidth, for the roofline")
+            ->check(CLI::PositiveNumber),
+        page.add("--peak-gflops", command->report.gigaflops, "GFLOP/S",
+                 "Its peak rate, likewise")
+            ->check(CLI::PositiveNumber)})
+    option->needs(html);
   command->flags.addTo(*verb);
   command->flags.addReportsTo(*verb);
-  verb->footer("Examples:\n"
-               "  llamac inspect model.plan\n"
-               "  llamac inspect model.gguf --html report.html" +
-               command->flags.footer());
+  verb->footer(
+      "Examples:\n"
+      "  llamac inspect model.plan\n"
+      "  llamac inspect model.gguf --html report.html\n"
+      "  llamac inspect new.plan --html report.html --compare old.plan" +
+      command->flags.footer());
   verb->callback([command, &status] { status = command->run(); });
 }
 

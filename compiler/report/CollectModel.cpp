@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/driver/KernelUses.h"
 #include "compiler/driver/PlanJson.h"
 #include "compiler/report/Report.h"
 #include "ir/llama/OpNames.h"
@@ -13,27 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <map>
 
 using namespace mlir;
 
 namespace llamac {
-
-/// The parameters of the tile config of `op`, "family = gemv, rowBlock = 1".
-static std::string configText(Operation &op) {
-  Attribute config = op.getAttr("config");
-  if (!config)
-    return "";
-  std::string text;
-  llvm::raw_string_ostream(text) << config;
-  StringRef parameters(text);
-  parameters = parameters.drop_until([](char c) { return c == '<'; });
-  parameters.consume_front("<");
-  parameters.consume_back(">");
-  return parameters.str();
-}
 
 /// The weights that `op` reads; what it makes when it reads none.
 static std::string shapeText(Operation &op) {
@@ -56,7 +43,6 @@ static Json collectKernels(ModuleOp module) {
   Json kernels = kernelsJson(module);
   for (auto [kernel, op] :
        llvm::zip(kernels, module.getOps<plan::KernelOp>())) {
-    kernel["config"] = configText(op.getPrototype());
     kernel["shape"] = shapeText(op.getPrototype());
   }
   return kernels;
@@ -68,50 +54,50 @@ static Json costJson(const kernel::Cost &cost) {
           {"kv_written", cost.kvWrittenBytes}, {"flops", cost.flops}};
 }
 
-/// A program with its launches and `uses`: the launches of one kernel that cost
-/// the same. `step` is the step whose costs are counted, all its rows.
-static Json collectProgram(plan::ProgramOp op, kernel::CostStep step,
-                           int64_t logitsRows) {
-  const auto maxRows = static_cast<int64_t>(op.getMaxRows());
-  const auto maxLogitsRows = static_cast<int64_t>(op.getMaxLogitsRows());
-  Json launches = Json::array(), uses = Json::array();
+static Json useJson(const KernelUse &use) {
+  Json json = {{"rows", use.rows},
+               {"launches", use.launches.size()},
+               {"cost", costJson(use.cost)},
+               {"tiles", use.tiles},
+               {"slow_paths", use.slowPaths}};
+  if (use.peaks) {
+    json["peaks"] = {{"bandwidth", use.peaks->bandwidth},
+                     {"operations", use.peaks->operations}};
+    json["least"] = use.leastSeconds();
+    json["bound"] = use.isBoundByMemory() ? "memory" : "arithmetic";
+  }
+  if (use.seconds > 0)
+    json["expected"] = use.seconds;
+  return json;
+}
+
+/// A program with its launches and their uses, costs in a step as `step`.
+static Json collectProgram(plan::ProgramOp op, const Compilation &compilation,
+                           const kernel::CostStep &step) {
   std::map<std::string, size_t> kernels; // By name, in the module's order.
   for (auto kernel : op->getParentOfType<ModuleOp>().getOps<plan::KernelOp>())
     kernels.emplace(kernel.getSymName().str(), kernels.size());
-  std::map<std::pair<size_t, int64_t>, size_t> numbers;
+  Json launches = Json::array(), uses = Json::array();
+  llvm::DenseMap<Operation *, size_t> useOf; // By launch.
+  for (const KernelUse &use :
+       kernelUses(op, compilation.target(), step, compilation.passReports())) {
+    for (plan::LaunchOp launch : use.launches)
+      useOf[launch] = uses.size();
+    uses.push_back(useJson(use));
+    plan::KernelOp kernel = use.kernel;
+    uses.back()["kernel"] = kernels.at(kernel.getSymName().str());
+  }
   int64_t interval = 0;
   for (auto launch : op.getBody().front().getOps<plan::LaunchOp>()) {
     interval += launch.getBarrier();
-    const size_t kernel = kernels.at(launch.getKernel().str());
-    step.rows = std::min(maxRows, step.context);
-    if (launch.getRows() == plan::RowSymbol::LogitsRows)
-      step.rows = std::min({maxLogitsRows, step.rows, logitsRows});
-    launches.push_back({{"kernel", kernel},
+    launches.push_back({{"use", useOf.lookup(launch)},
                         {"interval", interval},
                         {"label", labelOf(launch.getLoc()).str()},
                         {"offsets", Json::array()}});
-    const auto [it, isNew] =
-        numbers.try_emplace({kernel, step.rows}, uses.size());
-    if (isNew) {
-      auto symbol = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
-          launch, launch.getKernelAttr());
-      auto anchor = cast<kernel::AnchorOpInterface>(symbol.getPrototype());
-      uses.push_back({{"kernel", kernel},
-                      {"rows", step.rows},
-                      {"launches", 0},
-                      {"weight_bytes", 0},
-                      {"cost", costJson(anchor.cost(step))}});
-    }
-    Json &use = uses[it->second];
-    use["launches"] = use["launches"].get<int64_t>() + 1;
-    for (Value arg : launch.getArgs())
-      if (auto weight = arg.getDefiningOp<plan::WeightOp>())
-        use["weight_bytes"] = use["weight_bytes"].get<int64_t>() +
-                              kernel::weightBytes(weight.getType());
   }
   return {{"name", op.getSymName().str()},
-          {"max_rows", maxRows},
-          {"max_logits_rows", maxLogitsRows},
+          {"max_rows", op.getMaxRows()},
+          {"max_logits_rows", op.getMaxLogitsRows()},
           {"arena_bytes", op.getArenaBytes().value_or(0)},
           {"arena", arenaJson(op)},
           {"launches", std::move(launches)},
@@ -119,11 +105,16 @@ static Json collectProgram(plan::ProgramOp op, kernel::CostStep step,
 }
 
 /// Tensors and bytes of each element type.
-static Json collectWeights(ModuleOp module) {
+static Json collectWeights(ModuleOp module, const kernel::Target &target) {
   std::map<std::string, Type> weights;
   for (auto program : module.getOps<plan::ProgramOp>())
-    for (auto weight : program.getBody().front().getOps<plan::WeightOp>())
-      weights[weight.getName().str()] = weight.getType();
+    for (auto weight : program.getBody().front().getOps<plan::WeightOp>()) {
+      auto type = cast<RankedTensorType>(weight.getType());
+      weights[weight.getName().str()] =
+          type.getRank() == 2
+              ? type.clone(target.weightElement(type.getElementType()))
+              : type;
+    }
   std::map<std::string, std::pair<int64_t, int64_t>> formats;
   for (const auto &[name, type] : weights) {
     auto &[tensors, bytes] =
@@ -151,29 +142,19 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   recorded.reports.observer = &recorder;
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, recorded));
-  constexpr int64_t usualContext = 512, logitsRows = 1;
   const int64_t context = compilation->options().context;
-  const kernel::CostStep step{.context = options.costContext
-                                             ? options.costContext
-                                             : std::min(usualContext, context),
-                              .splitContext = context,
-                              .kvTokenBytes = compilation->kvBytesPerToken() /
-                                              checkpoint.config.numLayers};
-  if (step.context < 1 || step.context > context)
-    return usageError(absl::StrCat("--cost-context: expected 1 to ", context,
-                                   ", the context that is compiled for, got ",
-                                   step.context));
+  LLAMAC_ASSIGN_OR_RETURN(const int64_t tokens,
+                          countedContext(options.costContext, context));
+  const kernel::CostStep step = compilation->costStep(tokens);
   Json report = emptyReport("model", checkpoint.name, options);
   report["facts"] = configFacts(checkpoint.config);
   report["facts"].insert(
       report["facts"].begin(),
       Json::array(
           {"Format", std::string(checkpointFormatName(checkpoint.format))}));
-  report["facts"].push_back(
-      {"Compiled with", compilation->options().describe()});
+  report["facts"].push_back(optionsFact(compilation->options().describe()));
   report["facts"].push_back({"Compiler", "llamac " LLAMAC_VERSION});
   report["basis"]["context"] = step.context;
-  report["basis"]["kv_token_bytes"] = step.kvTokenBytes;
 
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Import));
   report["imported"] = innerLayer(compilation->module(), checkpoint.config);
@@ -185,9 +166,12 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   ModuleOp module = compilation->module();
   report["kernels"] = collectKernels(module);
   for (auto program : module.getOps<plan::ProgramOp>())
-    report["programs"].push_back(collectProgram(program, step, logitsRows));
-  report["weights"] = collectWeights(module);
-  report["source"] = compilation->text();
+    report["programs"].push_back(collectProgram(program, *compilation, step));
+  report["weights"] = collectWeights(module, compilation->target());
+  report["kv"] = {{"bytes", compilation->kvBytes()},
+                  {"context", context},
+                  {"sequences", compilation->options().maxSequences}};
+  report["source"] = sourceJson(compilation->text());
   return report;
 }
 

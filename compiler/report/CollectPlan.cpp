@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/driver/KernelUses.h"
 #include "compiler/report/Report.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/MemoryNeeds.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
 
@@ -23,30 +25,50 @@ static int64_t bytesOf(const schema::WeightT &weight) {
       fromPlan(weight.type), static_cast<uint64_t>(weight.rows * weight.cols)));
 }
 
-/// A plan knows no costs, so that the launches of a kernel are one use.
-static Json collectPlanProgram(const schema::PlanT &plan,
-                               const schema::ProgramT &program) {
+/// What `launch` of `rows` rows moves and computes in a step whose last row
+/// attends to `context` tokens. Activations that are written count as read.
+static Json launchCost(const schema::LaunchT &launch, int64_t rows,
+                       int64_t context) {
+  const schema::LaunchCost cost =
+      launch.cost ? *launch.cost : schema::LaunchCost();
+  const auto count = static_cast<double>(rows);
+  const auto last = static_cast<double>(context);
+  const double keys = count * last - count * (count - 1) / 2;
+  return {{"weights", cost.weightBytes()},
+          {"inputs", static_cast<double>(cost.rowBytes()) * count},
+          {"outputs", 0},
+          {"kv_read", static_cast<double>(cost.keyBytes()) * last},
+          {"kv_written", 0},
+          {"flops", static_cast<double>(cost.rowFlops()) * count +
+                        static_cast<double>(cost.keyFlops()) * keys}};
+}
+
+static Json collectPlanProgram(const schema::ProgramT &program,
+                               int64_t context) {
   Json launches = Json::array(), uses = Json::array();
-  std::map<uint32_t, size_t> numbers;
+  std::map<std::pair<uint32_t, int64_t>, size_t> numbers;
   int64_t interval = 0;
   for (const auto &launch : program.launches) {
     interval += launch->barrier;
-    const auto [it, isNew] = numbers.try_emplace(launch->kernel, uses.size());
+    const int64_t rows =
+        countedRows(program.maxRows, program.maxOutputRows, context,
+                    launch->rows == schema::RowSymbol::Outputs);
+    const auto [it, isNew] =
+        numbers.try_emplace({launch->kernel, rows}, uses.size());
     if (isNew)
       uses.push_back({{"kernel", launch->kernel},
-                      {"rows", 0},
+                      {"rows", rows},
                       {"launches", 0},
-                      {"weight_bytes", 0}});
+                      {"cost", launchCost(*launch, rows, context)},
+                      {"tiles", ""},
+                      {"slow_paths", Json::array()}});
     Json &use = uses[it->second];
     use["launches"] = use["launches"].get<int64_t>() + 1;
     Json offsets = Json::array();
     for (const schema::Operand &operand : launch->operands)
-      if (operand.kind() == schema::OperandKind::Weight)
-        use["weight_bytes"] = use["weight_bytes"].get<int64_t>() +
-                              bytesOf(*plan.weights[operand.index()]);
-      else if (operand.kind() == schema::OperandKind::Arena)
+      if (operand.kind() == schema::OperandKind::Arena)
         offsets.push_back(operand.offset());
-    launches.push_back({{"kernel", launch->kernel},
+    launches.push_back({{"use", it->second},
                         {"interval", interval},
                         {"label", launch->label},
                         {"offsets", std::move(offsets)}});
@@ -69,7 +91,7 @@ absl::StatusOr<Json> collectPlan(absl::string_view path,
       "plan", std::filesystem::path(reader->path()).filename().string(),
       options);
   report["facts"] = configFacts(fromPlan(*plan.config));
-  report["facts"].push_back({"Compiled with", plan.options});
+  report["facts"].push_back(optionsFact(plan.options));
   report["facts"].push_back(
       {"Compiler", absl::StrCat("llamac ", plan.producer)});
   report["facts"].push_back({"Model's fingerprint", plan.modelFingerprint});
@@ -77,10 +99,12 @@ absl::StatusOr<Json> collectPlan(absl::string_view path,
     report["kernels"].push_back({{"name", kernel->symbol},
                                  {"family", kernel->family},
                                  {"roles", Json::array()},
-                                 {"config", ""},
                                  {"shape", ""}});
+  LLAMAC_ASSIGN_OR_RETURN(const int64_t context,
+                          countedContext(options.costContext, plan.context));
+  report["basis"]["context"] = context;
   for (const auto &program : plan.programs)
-    report["programs"].push_back(collectPlanProgram(plan, *program));
+    report["programs"].push_back(collectPlanProgram(*program, context));
   std::map<std::string, std::pair<int64_t, int64_t>> formats;
   for (const auto &weight : plan.weights) {
     auto &[tensors, bytes] =
@@ -89,9 +113,12 @@ absl::StatusOr<Json> collectPlan(absl::string_view path,
     bytes += bytesOf(*weight);
   }
   report["weights"] = weightsJson(formats);
+  report["kv"] = {{"bytes", memoryNeeds(*reader).kv},
+                  {"context", plan.context},
+                  {"sequences", plan.kv->maxSequences}};
   if (plan.sourceSection >= 0) {
     const auto bytes = reader->bytes(static_cast<uint32_t>(plan.sourceSection));
-    report["source"] = std::string(bytes.begin(), bytes.end());
+    report["source"] = sourceJson({bytes.begin(), bytes.end()});
   }
   return report;
 }

@@ -47,9 +47,14 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
                                   const CompileOptions &compile,
                                   const ReportOptions &options);
 
-/// Reports what the plan file at `path` knows: no passes, graphs or costs.
+/// Reports what the plan file at `path` knows: no passes, graphs, slow paths or
+/// expected times. Usage error likewise.
 absl::StatusOr<Json> collectPlan(absl::string_view path,
                                  const ReportOptions &options);
+
+/// The works that the file at `path` holds, a line of llamac bench --kernels
+/// --json each. Bad file error for any other line, or none.
+absl::StatusOr<Json> readMeasured(const std::string &path);
 
 /// A report of kind "model" or "plan" with nothing in it.
 Json emptyReport(absl::string_view kind, absl::string_view name,
@@ -58,9 +63,16 @@ Json emptyReport(absl::string_view kind, absl::string_view name,
 /// The facts of a configuration, for the head of a report.
 Json configFacts(const ModelConfig &config);
 
+/// The fact that a plan or model was compiled with `options`, a text as
+/// CompileOptions::describe(), but for those without a value.
+Json optionsFact(absl::string_view options);
+
 /// Tensors and bytes of each element type, as a report has them.
 Json weightsJson(
     const std::map<std::string, std::pair<int64_t, int64_t>> &formats);
+
+/// The files that joinSources() made `text` of.
+Json sourceJson(const std::string &text);
 
 /// Keeps the IR after every step, and the diff that the step made. Texts of the
 /// IR share their lines; diffs are run lengths: [signs, lengths] with one of

@@ -7,9 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/report/Report.h"
+#include "runtime/plan/SourceBundle.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace llamac {
 
@@ -26,22 +31,33 @@ Json emptyReport(absl::string_view kind, absl::string_view name,
           {"fused", Json()},
           {"kernels", Json::array()},
           {"programs", Json::array()},
+          {"kv", {{"bytes", 0}, {"context", 0}, {"sequences", 0}}},
           {"basis", {{"context", 0}, {"logits_rows", 1}}},
           {"peaks",
            {{"gigabytes", numberOrNull(options.gigabytes)},
             {"gigaflops", numberOrNull(options.gigaflops)}}},
           {"weights", Json::array()},
-          {"source", ""}};
+          {"source", Json::array()},
+          {"measured", Json::array()},
+          {"before", Json()}};
 }
 
 Json configFacts(const ModelConfig &config) {
-  return Json::array(
-      {{"Layers", absl::StrCat(config.numLayers)},
-       {"Width", absl::StrCat(config.dim)},
-       {"Heads", absl::StrCat(config.numHeads, " of ", config.headSize)},
-       {"Key/value heads", absl::StrCat(config.numKvHeads)},
-       {"Feed-forward", absl::StrCat(config.ffnDim)},
-       {"Vocabulary", absl::StrCat(config.vocabSize)}});
+  return Json::array({{"Layers", absl::StrCat(config.numLayers)},
+                      {"Hidden size", absl::StrCat(config.dim)},
+                      {"Query heads", absl::StrCat(config.numHeads)},
+                      {"Key/value heads", absl::StrCat(config.numKvHeads)},
+                      {"Head size", absl::StrCat(config.headSize)},
+                      {"Feed-forward size", absl::StrCat(config.ffnDim)},
+                      {"Vocabulary size", absl::StrCat(config.vocabSize)}});
+}
+
+Json optionsFact(absl::string_view options) {
+  std::vector<absl::string_view> given = absl::StrSplit(options, ' ');
+  llvm::erase_if(given, [](absl::string_view option) {
+    return absl::EndsWith(option, "=");
+  });
+  return {"Compiled with", absl::StrJoin(given, " ")};
 }
 
 Json weightsJson(
@@ -50,6 +66,16 @@ Json weightsJson(
   for (const auto &[type, size] : formats)
     json.push_back(
         {{"type", type}, {"tensors", size.first}, {"bytes", size.second}});
+  return json;
+}
+
+Json sourceJson(const std::string &text) {
+  std::vector<SourceFile> files = splitSources(text);
+  if (files.empty() && !text.empty())
+    files.push_back({"kernels.cpp", text});
+  Json json = Json::array();
+  for (const SourceFile &file : files)
+    json.push_back({{"name", file.name}, {"text", file.text}});
   return json;
 }
 
@@ -73,8 +99,9 @@ static absl::string_view pageFile(absl::string_view name) {
 
 std::string reportPage(const Json &report) {
   std::string script = "\"use strict\";\n";
-  for (absl::string_view part : {"dom.js", "passes.js", "graph.js",
-                                 "kernels.js", "memory.js", "report.js"})
+  for (absl::string_view part :
+       {"dom.js", "passes.js", "graph.js", "kernels.js", "roofline.js",
+        "memory.js", "comparison.js", "report.js"})
     absl::StrAppend(&script, pageFile(part));
   return absl::StrReplaceAll(pageFile("report.html"),
                              {{"{{style}}", pageFile("report.css")},

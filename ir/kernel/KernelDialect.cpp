@@ -12,6 +12,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -324,6 +325,43 @@ LogicalResult AttentionMergeOp::verify() {
 //===----------------------------------------------------------------------===//
 // Targets
 //===----------------------------------------------------------------------===//
+
+std::vector<std::pair<StringRef, int64_t>> Target::tiles(Operation *op) const {
+  std::vector<std::pair<StringRef, int64_t>> sizes;
+  auto add = [&](StringRef name, int64_t size) {
+    if (size)
+      sizes.emplace_back(name, size);
+  };
+  DictionaryAttr named;
+  if (auto product = op->getAttrOfType<MatmulConfigAttr>("config")) {
+    add("rowBlock", product.getRowBlock());
+    named = product.getTiles();
+  } else if (auto attention =
+                 op->getAttrOfType<AttentionConfigAttr>("config")) {
+    add("splits", attention.getSplits());
+    named = attention.getTiles();
+  }
+  if (named)
+    for (const NamedAttribute &size : named)
+      add(size.getName(), cast<IntegerAttr>(size.getValue()).getInt());
+  return sizes;
+}
+
+Cost costOf(Operation *op, const CostStep &step, const Target &target) {
+  // A copy whose operands are of the types that the kernel reads.
+  Block block;
+  IRMapping mapping;
+  for (Value operand : op->getOperands()) {
+    Type type = operand.getType();
+    if (auto tensor = dyn_cast<RankedTensorType>(type);
+        tensor && tensor.getRank() == 2 && tensor.hasStaticShape())
+      type = tensor.clone(target.weightElement(tensor.getElementType()));
+    mapping.map(operand, block.addArgument(type, op->getLoc()));
+  }
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointToEnd(&block);
+  return cast<AnchorOpInterface>(builder.clone(*op, mapping)).cost(step);
+}
 
 std::unique_ptr<Target> targetOf(Operation *op) {
   auto module = dyn_cast<ModuleOp>(op);

@@ -22,8 +22,12 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace llamac::kernel {
@@ -65,6 +69,17 @@ struct RowBucket {
   int64_t maxLogitsRows = 0; ///< Rows that may reach lm_head.
 };
 
+/// The most bytes from memory and operations that a machine does in a second.
+struct Peaks {
+  double bandwidth = 0, operations = 0;
+
+  /// The least seconds that `cost` takes.
+  double seconds(const Cost &cost) const {
+    return std::max(static_cast<double>(cost.bytes()) / bandwidth,
+                    static_cast<double>(cost.flops) / operations);
+  }
+};
+
 class Target {
 public:
   virtual ~Target() = default;
@@ -102,6 +117,25 @@ public:
     return 0;
   }
 
+  /// The peaks that limit `op`; nothing where the target knows no machine.
+  virtual std::optional<Peaks> peaks(mlir::Operation *op) const {
+    return std::nullopt;
+  }
+
+  /// The element type in which kernels read matrices of `element`: another one
+  /// where there are no kernels for it.
+  virtual mlir::Type weightElement(mlir::Type element) const { return element; }
+
+  /// The sizes that the kernel of `op` is made with, by name.
+  virtual std::vector<std::pair<llvm::StringRef, int64_t>>
+  tiles(mlir::Operation *op) const;
+
+  /// What keeps `op`, with the config it has, from the fastest kernels that the
+  /// target has for its kind: one clause each.
+  virtual std::vector<std::string> slowPaths(mlir::Operation *op) const {
+    return {};
+  }
+
   /// The family that implements `op` with the config it has, by name; empty
   /// when none does.
   virtual llvm::StringRef familyName(mlir::Operation *op) const = 0;
@@ -123,6 +157,9 @@ public:
   virtual std::unique_ptr<Target> create(TargetAttr attr,
                                          EmitError emitError) const = 0;
 };
+
+/// What `op` costs with its matrices in the types in which `target` reads them.
+Cost costOf(mlir::Operation *op, const CostStep &step, const Target &target);
 
 /// The target of the module that is `op` or holds it; null, with an error, for
 /// a module without one.

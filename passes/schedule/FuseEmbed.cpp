@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Explain.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -25,7 +26,19 @@ namespace llamac {
 namespace {
 
 struct FuseEmbed : impl::FuseEmbedBase<FuseEmbed> {
+  using FuseEmbedBase::FuseEmbedBase;
+
   void runOnOperation() override {
+    fuse();
+    if (explain)
+      getOperation().walk([](kernel::RopeTableOp table) {
+        remarkNotFused(table.getLoc())
+            << "no embedding of the same rows is without a table";
+      });
+  }
+
+private:
+  void fuse() {
     kernel::EmbedOp embed;
     kernel::RopeTableOp table;
     for (Operation &op : getOperation().getBody().front()) {

@@ -23,9 +23,11 @@
 
 namespace llamac::cuda {
 
-/// The format that a weight has on the device, and its enumerator.
+/// The format that a weight has on the device, the element type of that, and
+/// the enumerator of either.
 struct WeightPlanes {
   WeightFormat format;
+  DataType type;
   const char *id;
 };
 
@@ -33,7 +35,7 @@ struct WeightPlanes {
 constexpr WeightPlanes weightPlanes(DataType type) {
   constexpr WeightPlanes planes[] = {
 #define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, PRODUCT, PLANES)           \
-  {WeightFormat::PLANES, #PLANES},
+  {WeightFormat::PLANES, DataType::PLANES, #PLANES},
 #include "runtime/base/ElementTypes.def"
   };
   return planes[static_cast<size_t>(type)];

@@ -367,8 +367,9 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
           absl::StrFormat("prefill of %d x %d tokens", batch, promptTokens),
           limits, options, out);
       printKernels(decode,
-                   absl::StrFormat("%d steps of %d sequences after %d tokens",
-                                   options.genTokens, batch, promptTokens),
+                   absl::StrFormat("%d steps of %d sequence%s after %d tokens",
+                                   options.genTokens, batch,
+                                   batch == 1 ? "" : "s", promptTokens),
                    limits, options, out);
     }
   return absl::OkStatus();

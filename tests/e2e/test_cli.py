@@ -423,7 +423,7 @@ class RealModel(support.TestCase):
         lines = self.llamac("bench", self.plan, *args).stdout.splitlines()
         prefill, decode = map(json.loads, lines)
         self.assertEqual(prefill["work"], "prefill of 1 x 20 tokens")
-        self.assertEqual(decode["work"], "3 steps of 1 sequences after 20 tokens")
+        self.assertEqual(decode["work"], "3 steps of 1 sequence after 20 tokens")
         for work in (prefill, decode):
             self.assertGreater(work["limits"]["bandwidth"], 0)
             self.assertGreater(work["limits"]["f32_operations"], 0)

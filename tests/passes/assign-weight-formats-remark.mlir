@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @step
 func.func @step(%x: tensor<?x48xf32>, %y: tensor<?x96xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
   // CHECK: llama.weight "narrow" : tensor<8x48xbf16>
-  // expected-remark @below {{keeps bf16: its rows of 48 elements are not whole blocks of 32}}
+  // expected-warning @below {{keeps bf16: its rows of 48 elements are not whole blocks of 32}}
   %0 = llama.weight "narrow" : tensor<8x48xbf16>
   // CHECK: llama.weight "wide" : tensor<8x96x!llama.quant<q8_0>>
   %1 = llama.weight "wide" : tensor<8x96xbf16>

@@ -1,6 +1,6 @@
 // With explain, what is left unfused is remarked on where it stands, with the
 // reason and the other ops of it.
-// RUN: llamac-opt %s --split-input-file --verify-diagnostics --fuse-attention=explain --fuse-epilogue=explain --fuse-norm=explain
+// RUN: llamac-opt %s --split-input-file --verify-diagnostics --fuse-attention=explain --fuse-epilogue=explain --fuse-norm=explain --fuse-embed=explain
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
@@ -619,4 +619,14 @@ func.func @fused(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<8x8xbf16>) -
     kernel.yield %s
   } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %7 : tensor<?x8xf32>
+}
+
+// -----
+
+func.func @cosines_of_other_rows(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %w: tensor<9x8xbf16>, %rows: tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>) {
+  %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
+  %p = kernel.gather_rows %pos, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+  // expected-remark @below {{not fused: no embedding of the same rows is without a table}}
+  %t = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
+  return %x, %t : tensor<?x8xf32>, tensor<?x2x2xf32>
 }

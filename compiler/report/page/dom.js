@@ -50,6 +50,20 @@ function flops(number) {
   return scaled(number, 1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"]);
 }
 
+// 1234, "row" as "1,234 rows".
+function count(number, what) {
+  return `${whole(number)} ${what}${number === 1 ? "" : "s"}`;
+}
+
+function percent(share) {
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+}
+
+function microseconds(seconds) {
+  const us = seconds * 1e6;
+  return `${us >= 100 ? whole(us) : us.toPrecision(3)} \u00b5s`;
+}
+
 function milliseconds(seconds) {
   const ms = seconds * 1000;
   return `${ms.toFixed(ms < 10 ? 2 : 1)} ms`;
@@ -129,6 +143,21 @@ function tabs(names, label, show) {
   return el("div", {}, list, panel);
 }
 
+// Fills `place` with what `draw` makes for the width that the page has, and again
+// when that changes. Gives a function that draws again.
+function drawToFit(place, draw) {
+  let width = 0; // Of the page, when it was drawn last.
+  const redraw = () => {
+    width = byId("main").clientWidth;
+    place.replaceChildren(...draw(Math.max(400, Math.min(1200, width - 60))));
+  };
+  redraw();
+  new ResizeObserver(() => {
+    if (place.isConnected && byId("main").clientWidth !== width) redraw();
+  }).observe(place);
+  return redraw;
+}
+
 // Tabs of the report's programs; `show` gives the panel of one.
 function programTabs(report, show) {
   return tabs(report.programs.map((program) => program.name), "Programs", (index) => show(report, report.programs[index]));
@@ -136,16 +165,18 @@ function programTabs(report, show) {
 
 // A table; columns are [title, class], rows lists of cells, each text or a node.
 function table(caption, columns, rows, foot) {
+  // Roles are said because narrow windows show cells as blocks, with the titles.
   const cell = (content, index, tag) =>
-    el(tag, { class: columns[index][1] || null, scope: tag === "th" ? "row" : null }, content);
-  const line = (cells) => el("tr", {}, ...cells.map((content, i) => cell(content, i, i ? "td" : "th")));
+    el(tag, { class: `${columns[index][1] || ""} ${content === "\u2013" ? "nothing" : ""}`.trim() || null, scope: tag === "th" ? "row" : null, role: tag === "th" ? "rowheader" : "cell", "data-title": columns[index][0] }, content);
+  const line = (cells) => el("tr", { role: "row" }, ...cells.map((content, i) => cell(content, i, i ? "td" : "th")));
+  const part = (tag, ...lines) => el(tag, { role: "rowgroup" }, ...lines);
   return el(
     "table",
-    {},
+    { class: "reflow", role: "table" },
     caption ? el("caption", {}, caption) : null,
-    el("thead", {}, el("tr", {}, ...columns.map(([title, kind]) => el("th", { scope: "col", class: kind || null }, title)))),
-    el("tbody", {}, ...rows.map(line)),
-    foot ? el("tfoot", {}, line(foot)) : null,
+    part("thead", el("tr", { role: "row" }, ...columns.map(([title, kind]) => el("th", { scope: "col", role: "columnheader", class: kind || null }, title)))),
+    part("tbody", ...rows.map(line)),
+    foot ? part("tfoot", line(foot)) : null,
   );
 }
 

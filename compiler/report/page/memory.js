@@ -1,8 +1,31 @@
-// What lies where in each program's arena, launch by launch.
+// What a run takes, and what lies where in each program's arena, launch by
+// launch.
 
 const intervalsInWindow = 40;
 
+// [what, bytes, more about it] of all that a run takes.
+function memoryParts(report) {
+  const { kv } = report;
+  const largest = report.programs.reduce((best, program) => (!best || program.arena_bytes > best.arena_bytes ? program : best), null);
+  return [
+    ["Weights", sum(report.weights, (format) => format.bytes), "as the kernels read them"],
+    ["KV cache, when full", kv.bytes, `${count(kv.sequences, "sequence")} of ${count(kv.context, "token")}${kv.sequences === 1 ? "" : " each"}`],
+    ["Workspace", largest ? largest.arena_bytes : 0, largest ? `the largest arena, of ${largest.name}` : ""],
+  ];
+}
+
 function showMemory(report, body) {
+  const parts = memoryParts(report);
+  const total = sum(parts, ([, size]) => size);
+  body.append(
+    table(
+      "A run takes, besides code and inputs",
+      [["Part"], ["Details"], ["Size", "number"], ["Bytes", "number"], ["Share of all"]],
+      parts.map(([what, size, more]) => [what, more, bytes(size), whole(size), shareBar(size / Math.max(1, total), 100)]),
+      ["All", "", bytes(total), whole(total), ""],
+    ),
+    el("h3", {}, "Arenas"),
+  );
   const hasLives = report.programs.some((program) => program.arena);
   body.append(
     el(
@@ -24,8 +47,8 @@ function programMemory(report, program) {
       ["Arena, as planned", arena],
       ["Most live in one interval: no arena can be smaller", lower_bound],
       ["All buffers, without reuse", without_reuse],
-    ].map(([what, size]) => [what, bytes(size), `${whole(size)} B`, shareBar(size / without_reuse, 320)]);
-    panel.append(table(null, [["Workspace"], ["", "number"], ["", "number"], ["Of no reuse"]], rows));
+    ].map(([what, size]) => [what, bytes(size), whole(size), shareBar(size / Math.max(1, without_reuse), 100)]);
+    panel.append(table(null, [["Workspace"], ["Size", "number"], ["Bytes", "number"], ["Share of the size without reuse"]], rows));
   } else {
     panel.append(el("p", {}, `The arena has ${bytes(program.arena_bytes)} (${whole(program.arena_bytes)} B).`));
   }
@@ -34,16 +57,16 @@ function programMemory(report, program) {
   const ranges = [[0, intervals]];
   if (intervals > intervalsInWindow * 1.5) for (let at = 0; at < intervals; at += intervalsInWindow) ranges.push([at, Math.min(intervals, at + intervalsInWindow)]);
   const choice = el("select", {}, ...ranges.map(([first, last], i) => el("option", { value: i }, i ? `intervals ${first} to ${last - 1}` : `all ${whole(intervals)} intervals`)));
-  const draw = () => place.replaceChildren(memoryChart(report, program, ...ranges[Number(choice.value)]));
-  choice.addEventListener("change", draw);
   choice.value = "0";
-  draw();
+  choice.addEventListener(
+    "change",
+    drawToFit(place, (width) => [memoryChart(report, program, ...ranges[Number(choice.value)], width)]),
+  );
   panel.append(el("div", { class: "inputs" }, el("label", {}, "Show ", choice)), place);
   return panel;
 }
 
-function memoryChart(report, program, first, last) {
-  const width = 1200;
+function memoryChart(report, program, first, last, width) {
   const height = 400;
   const box = { left: 90, right: width - 20, top: 30, bottom: height - 46 };
   const xOf = (interval) => box.left + ((box.right - box.left) * (interval - first)) / (last - first);
@@ -52,7 +75,7 @@ function memoryChart(report, program, first, last) {
   for (const offset of byteMarks(program.arena_bytes)) {
     chart.append(svg("line", { class: "grid", x1: box.left, x2: box.right, y1: yOf(offset), y2: yOf(offset) }), svg("text", { x: box.left - 8, y: yOf(offset) + 4, "text-anchor": "end", class: "quiet-text" }, bytes(offset)));
   }
-  const apart = Math.max(1, Math.ceil((last - first) / 12));
+  const apart = Math.max(1, Math.ceil((last - first) / (width / 100)));
   for (let interval = first; interval < last; interval += apart)
     chart.append(svg("line", { class: "grid", x1: xOf(interval), x2: xOf(interval), y1: box.bottom, y2: box.bottom + 5 }), svg("text", { x: xOf(interval), y: box.bottom + 19, class: "quiet-text" }, String(interval)));
   chart.append(
@@ -93,7 +116,7 @@ function touchMarks(report, program, first, last, xOf, yOf) {
     .filter((launch) => launch.interval >= first && launch.interval < last)
     .flatMap((launch) =>
       launch.offsets.map((offset) => {
-        const kernel = report.kernels[launch.kernel];
+        const kernel = report.kernels[program.uses[launch.use].kernel];
         const text = `${launch.label} by ${kernel.name} touches the arena at ${whole(offset)}, interval ${launch.interval}`;
         const x = xOf(launch.interval);
         const mark = svg("rect", { class: "buffer", x, y: yOf(offset) - 5, width: xOf(launch.interval + 1) - x, height: 5, style: `fill:${familyColor(kernel.family)}` }, svg("title", {}, text));

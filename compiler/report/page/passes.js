@@ -157,10 +157,13 @@ function diffTable(before, after, step) {
   const rows = diffRows(before, after, diffParts(step.runs));
   const body = el("tbody", {});
   const lineRow = (row) => {
-    const side = (number, lines, changed, kind) => [
-      el("td", { class: `no ${kind === "added" ? "right-no" : ""} ${number === null ? "none" : changed ? kind : ""}` }, number === null ? "" : whole(number + 1)),
-      el("td", { class: number === null ? "none" : changed ? kind : null }, number === null ? "" : shownLine(lines[number])),
-    ];
+    const side = (number, lines, changed, kind) => {
+      const state = number === null ? "none" : changed ? kind : kind === "added" ? "same" : "";
+      return [
+        el("td", { class: `no ${kind === "added" ? "right-no" : ""} ${state}` }, number === null ? "" : whole(number + 1)),
+        el("td", { class: state || null }, number === null ? "" : shownLine(lines[number])),
+      ];
+    };
     return el("tr", {}, ...side(row.left, before, row.changed, "removed"), ...side(row.right, after, row.changed, "added"));
   };
   // `reveal` gives the rows that stand in the place of the button.

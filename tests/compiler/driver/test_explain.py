@@ -1,7 +1,8 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""--explain-fusion: that all is fused, or one line for each op that is not."""
+"""--explain-fusion: that all is fused, or one line for each op that is not.
+--explain-kernels: the reasons of models in mixed formats."""
 
 import json
 import os
@@ -54,6 +55,43 @@ class Explain(support.TestCase):
                 "layers.1.feed_forward.w3: the other product"
             ],
         )
+
+    def explain_kernels(self, stored_as):
+        """The warnings and slow paths of sm_90a for a model in the formats `stored_as`, by weight."""
+        config = Config(128, 2, 4, 2, vocab=501, multiple_of=64)
+        weights = random_weights(config)
+        stored, _ = quantise(weights, "Q8_0")
+        for format, names in stored_as.items():
+            others, _ = quantise(weights, format)
+            stored |= {name: value for name, value in others.items() if name.endswith(names)}
+        model = write_gguf(self.path("mixed.gguf"), config, stored)
+        options = ("--target", "cuda", "--gpu", "sm_90a", "--stop-after", "schedule")
+        lines = self.llamac("compile", model, *options, "--explain-kernels").stderr.splitlines()
+        warnings = [line for line in lines if line.startswith("warning: ")]
+        self.assertEqual(self.llamac("compile", model, *options, "-o", os.devnull).stderr.splitlines(), warnings)
+        return warnings, [line for line in lines if line not in warnings]
+
+    def test_a_format_without_kernels_is_said_even_without_the_flag(self):
+        warnings, lines = self.explain_kernels({"Q5_1": "feed_forward.w2"})
+        self.assertEqual(
+            warnings,
+            [
+                "warning: layers.0.feed_forward.w2: q5_1 is read as bf16: target cuda has no kernels for q5_1; "
+                "1 more matrix likewise"
+            ],
+        )
+        down = next(line for line in lines if line.startswith("decode: gemv_feed_forward_w2_"))
+        self.assertIn("; slow path: its matrices are read as bf16: there are no kernels for q5_1", down)
+        # Bytes are those of bf16: 128 x 384 of the weight, 384 of the input, twice 128 of residual and result.
+        depth = int(down.split("_k")[1].split("_")[0])
+        self.assertIn(f"; {(2 * 128 * depth + 4 * (depth + 2 * 128)) / 1000:.0f} kB each", down)
+
+    def test_matrices_of_different_formats_do_not_stream(self):
+        warnings, lines = self.explain_kernels({"Q4_1": "attention.wv"})
+        self.assertEqual(warnings, [])
+        for program, why in (("decode", "not streamed"), ("prefill", "not by wgmma")):
+            line = next(line for line in lines if line.startswith(f"{program}: qkv_"))
+            self.assertIn(f"; slow path: {why}: its matrices are of different formats", line)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/report/Report.h"
+#include "runtime/base/Status.h"
+#include "runtime/plan/SourceBundle.h"
 
 #include "mlir/Parser/Parser.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
 using testing::ElementsAre;
@@ -72,6 +75,70 @@ TEST(ReportPage, HoldsItsPartsAndForbidsAllLoading) {
   EXPECT_THAT(page, HasSubstr("content=\"default-src 'none'"));
   EXPECT_THAT(page, HasSubstr("function showPasses("));
   EXPECT_THAT(page, HasSubstr("--page: light-dark("));
+}
+
+TEST(SourceJson, HasTheFilesThatWereJoined) {
+  EXPECT_EQ(sourceJson(""), Json::array());
+  EXPECT_EQ(sourceJson("int x;\n"),
+            Json::parse(R"([{"name": "kernels.cpp", "text": "int x;\n"}])"));
+  EXPECT_EQ(
+      sourceJson(joinSources({{"a.cu", "int a;\n"}, {"b.cu", "int b;\n"}})),
+      Json::parse(R"([{"name": "a.cu", "text": "int a;\n"},
+                            {"name": "b.cu", "text": "int b;\n"}])"));
+}
+
+/// What is read of a file with `text`.
+absl::StatusOr<Json> measured(const std::string &text) {
+  const std::string path = testing::TempDir() + "measured.json";
+  std::ofstream(path) << text;
+  return readMeasured(path);
+}
+
+TEST(ReadMeasured, KeepsWhatAReportShowsOfEachLine) {
+  const absl::StatusOr<Json> works =
+      measured(R"({"work": "a", "more": 1, "kernels": [{"kernel": "k", )"
+               R"("launches": 2, "seconds": 0.5, "bytes": 8, )"
+               R"("operations": 0, "more": []}]})"
+               "\n\n"
+               R"({"work": "b", "limits": {"bandwidth": 1e9, )"
+               R"("bandwidth_of": "a read", "f32_operations": 0}, )"
+               R"("kernels": []})"
+               "\n");
+  ASSERT_TRUE(works.ok()) << works.status();
+  EXPECT_EQ(*works, Json::parse(R"([
+      {"work": "a", "kernels": [{"kernel": "k", "launches": 2.0,
+       "seconds": 0.5, "bytes": 8.0, "operations": 0.0}]},
+      {"work": "b", "limits": {"bandwidth_of": "a read", "bandwidth": 1e9,
+       "f32_operations": 0.0}, "kernels": []}])"));
+}
+
+TEST(ReadMeasured, RefusesOtherLinesByTheirPlace) {
+  auto kernel = [](const std::string &seconds) {
+    return R"({"work": "a", "kernels": [{"kernel": "k", "launches": 1, )"
+           R"("seconds": )" +
+           seconds + R"(, "bytes": 0, "operations": 0}]})";
+  };
+  const std::pair<std::string, const char *> lines[] = {
+      {"prefill 9 tok/s", ":0: "},
+      {"[]", "root: expected"},
+      {R"({"prefill_tok_s": 9})", "work: expected text, got nothing"},
+      {R"({"work": "a"})", "kernels: expected those that bench --kernels"},
+      {R"({"work": "a", "kernels": [1]})", "kernels: expected"},
+      {R"({"work": "a", "kernels": [], "limits": {}})", "bandwidth_of: "},
+      {kernel("-1"), "seconds: expected a number of at least 0, got -1"},
+      {kernel("null"), "seconds: expected a number of at least 0, got nothing"},
+      {kernel("1e999"), ":2:"}};
+  for (const auto &[line, expected] : lines) {
+    const absl::Status status = measured(R"({"work": "a", "kernels": []})"
+                                         "\n" +
+                                         line)
+                                    .status();
+    EXPECT_EQ(exitCode(status), ExitCode::BadFile);
+    EXPECT_THAT(status.message(), HasSubstr("measured.json:2:"));
+    EXPECT_THAT(status.message(), HasSubstr(expected));
+  }
+  EXPECT_THAT(measured("\n").status().message(),
+              HasSubstr("expected lines of llamac bench --kernels --json"));
 }
 
 class PassRecorderTest : public testing::Test {

@@ -82,13 +82,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        self.resize(width, height)
 
     def close(self):
         try:
@@ -171,6 +165,21 @@ class Browser:
             details = answer["exceptionDetails"]
             raise BrowserError(f"{expression}: {details.get('exception', {}).get('description', details['text'])}")
         return answer["result"].get("value")
+
+    def resize(self, width, height=900):
+        """Gives the window a size; the page has been drawn for it then."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self.call(
+            "Runtime.evaluate",
+            expression="new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))",
+            awaitPromise=True,
+        )
 
     def press(self, key, code=None, text=None, shift=False):
         """A key as the keyboard gives it: "Tab", "ArrowDown", "Enter"."""
