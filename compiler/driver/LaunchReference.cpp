@@ -8,6 +8,7 @@
 
 #include "compiler/driver/LaunchReference.h"
 
+#include "compiler/reference/Ops.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "mlir/IR/IRMapping.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -204,6 +206,13 @@ static std::string placeOf(const reference::Value &value, Operation *op,
   llvm_unreachable("no element of the value");
 }
 
+/// The attention that has its result in that of `op`, itself or a merge.
+static kernel::AttentionOp attentionOf(Operation *op) {
+  if (auto merge = dyn_cast<kernel::AttentionMergeOp>(op))
+    return merge.getPartials().getDefiningOp<kernel::AttentionOp>();
+  return dyn_cast<kernel::AttentionOp>(op);
+}
+
 CheckedKernel
 compareResult(OpResult result, absl::Span<const float> got,
               const kernel::TargetNumerics &numerics,
@@ -211,10 +220,30 @@ compareResult(OpResult result, absl::Span<const float> got,
   Operation *op = result.getOwner();
   const reference::Value &expected = valueOf(result);
   const Value added = result.getResultNumber() == 0 ? residualOf(op) : Value();
+  const std::vector<float> numbers = numbersOf(expected, op);
   CheckedKernel launch;
-  launch.difference = compareTiles(
-      got, numbersOf(expected, op), widthOf(expected),
-      added ? numbersOf(valueOf(added), op) : std::vector<float>());
+  reference::ApproximationBound approximation;
+  if (auto attention = attentionOf(op);
+      attention && attention.getApproximationAttr()) {
+    auto indices = [&](Value value) -> const auto & {
+      return std::get<reference::Indices>(valueOf(value));
+    };
+    approximation = reference::approximationBound(
+        attention, std::get<reference::Tensor>(valueOf(attention.getQuery())),
+        std::get<reference::KvState>(valueOf(attention.getKv())),
+        indices(attention.getPositions()), indices(attention.getSequences()));
+    ApproximationUse &use = launch.approximation.emplace();
+    use.dropped = approximation.dropped;
+    for (auto [value, correct, bound] :
+         llvm::zip(got, numbers, approximation.bounds))
+      if (bound > 0)
+        use.error = std::max(use.error,
+                             std::abs(double{value} - double{correct}) / bound);
+  }
+  launch.difference =
+      compareTiles(got, numbers, widthOf(expected),
+                   added ? numbersOf(valueOf(added), op) : std::vector<float>(),
+                   approximation.bounds);
   launch.where = placeOf(expected, op, launch.difference.worst);
   launch.tolerance = numerics.tolerance(op, result.getResultNumber());
   return launch;

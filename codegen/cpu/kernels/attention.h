@@ -28,6 +28,10 @@
 // block of a key gives an exact sum in 32 bits, and the sum times the block's
 // scale is added in fp32. Values are widened as those of other formats are.
 //
+// With `topK` a split of attentionSplit keeps its topK largest scores of each
+// query vector and few others, and reads only the values of the tokens that a
+// vector keeps.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CPU_ATTENTION_H
@@ -298,6 +302,22 @@ template <AttentionConfig config> struct AttentionTile {
       }
   }
 
+  /// A threshold that at least topK of the scores at `row` of keys that are
+  /// seen reach, and few others, unless they weigh nothing beside `maximum`.
+  template <class Seen>
+  static LLAMAC_INLINE float thresholdOf(const float *row, float maximum,
+                                         long limit, const Seen &seen) {
+    float reached = maximum - 88, missed = maximum; // e^-88 is 0.
+    for (int step = 0; step < 12; ++step) {
+      const float middle = 0.5f * (reached + missed);
+      I32x16 count = 0;
+      for (long t = 0; t < limit; t += 16)
+        count -= seen(t) & (load<F32x16>(row + t) >= middle);
+      (__builtin_reduce_add(count) < config.topK ? missed : reached) = middle;
+    }
+    return reached;
+  }
+
   /// Turns the scores of `count` vectors from `first` on into weights and sets
   /// their states: keys ahead of `from` and at and after `limit` get none.
   /// Writes columns up to `tokens`, rounded up. On the way step(n) is called
@@ -331,13 +351,21 @@ template <AttentionConfig config> struct AttentionTile {
       states[first + v].maximum = maxLanes(largest[v]);
       base[v] = baseOf(states[first + v].maximum);
     }
+    float threshold[count] = {};
+    if constexpr (config.topK != 0)
+      for (int v = 0; v < count; ++v)
+        threshold[v] = thresholdOf(rows + v * split, base[v], limit,
+                                   [&](long t) { return seen(lane, t); });
     for (long t = 0; t < tokens; t += 16) {
       step(limit + t);
       for (int v = 0; v < count; ++v) {
         F32x16 weight = 0;
         if (t < limit) {
-          weight = exp(load<F32x16>(rows + v * split + t) - base[v]);
+          const auto score = load<F32x16>(rows + v * split + t);
+          weight = expOfScore<config.exp>(score - base[v]);
           weight = seen(lane, t) ? weight : F32x16(0);
+          if constexpr (config.topK != 0) // A NaN is kept.
+            weight = score < threshold[v] ? F32x16(0) : weight;
           sum[v] += weight;
         }
         store(rows + v * split + t, weight);
@@ -430,6 +458,61 @@ template <AttentionConfig config> struct AttentionTile {
     }
   }
 
+  /// [split], tokens of a split, behind the other scratch where there is topK.
+  LLAMAC_INLINE int *keptTokens() const {
+    return reinterpret_cast<int *>(valueScales) + kvScaleBytes(kv) / 2;
+  }
+
+  /// Moves the weights of the tokens that weigh something for a vector of one
+  /// row to the front, lists them in keptTokens(), and gives how many they are.
+  LLAMAC_INLINE long keepTokens(long tokens) {
+    int *kept = keptTokens();
+    long count = 0;
+    for (long t = 0; t < tokens; t += 16) {
+      I32x16 weighs = 0;
+      for (long v = 0; v < group; ++v)
+        weighs |= load<F32x16>(scores + v * split + t) != 0.0f;
+      for (U32 left = laneBits(weighs); left; left &= left - 1) {
+        const long token = t + __builtin_ctz(left);
+        for (long v = 0; v < group; ++v)
+          scores[v * split + count] = scores[v * split + token];
+        kept[count++] = static_cast<int>(token);
+      }
+    }
+    return count;
+  }
+
+  /// addFew() for the tokens that keepTokens() kept, of all pages of a split.
+  LLAMAC_INLINE void addKept(const AttentionArgs &args, const Split &of,
+                             long count) {
+    const int *kept = keptTokens();
+    auto valueOf = [&](long i) {
+      return pageOf(args, of, kept[i] / kv.pageTokens)
+          .value(kept[i] % kv.pageTokens, 0);
+    };
+    for (long i = 0; i < count; ++i)
+      for (long byte = 0; byte < padded * KvPage<kv>::element; byte += 64)
+        prefetch(valueOf(i) + byte);
+    for (long first = 0, end; first < count; first = end) {
+      const long number = kept[first] / kv.pageTokens;
+      for (end = first + 1; end < count && kept[end] / kv.pageTokens == number;)
+        ++end;
+      const KvPage<kv> page = pageOf(args, of, number);
+      if constexpr (isQ8)
+        widenValueScales(page);
+      forEachPanels<fewPanels>([&](auto panels, long d) {
+        for (long v = 0; v < group; v += few)
+          accumulateFew<few, panels.count>(
+              [&](int p, long i) {
+                return loadValue(page, kept[first + i] % kv.pageTokens,
+                                 d + 16 * p);
+              },
+              end - first, scores + v * split + first, split,
+              partial + v * padded + d, padded, 16);
+      });
+    }
+  }
+
   /// (partial, states) of a split, whose keys `from` to `tokens` - 1 some of
   /// the vectors see: vector v those from fromOf(v) on before limit(v).
   template <class From, class Limit>
@@ -506,6 +589,11 @@ template <AttentionConfig config> struct AttentionTile {
         prefetcher.prefetchUntil(before + n * (after - before) / (2 * split));
       });
     clear(partial, group * padded);
+    if constexpr (config.topK != 0) {
+      addKept(args, of, keepTokens(tokens));
+      prefetcher.prefetchUntil(2 * Prefetcher::rows);
+      return;
+    }
     forEachPage(args, of, from, tokens,
                 [&](const KvPage<kv> &page, long number, long count) {
                   auto used = [&](long begin, long bytes) {
@@ -592,8 +680,14 @@ template <AttentionConfig config> struct AttentionTile {
       next = {of.sequence, 0, of.number + 1};
     if (tokensOf(args, row, next.number) <= 0)
       next = of;
-    prefetcher.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
-                     placesOf(args, next, tokensOf(args, row, next.number), 0));
+    auto placesOfKeys = [&] {
+      return placesOf(args, next, tokensOf(args, row, next.number), 0);
+    };
+    if constexpr (config.topK != 0) // Which values is not known yet.
+      prefetcher.start(placesOfKeys(), placesOfKeys());
+    else
+      prefetcher.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
+                       placesOfKeys());
     loadQueries(args.q, row, 1, of.kvHead);
     computeRow(args, of,
                firstKey(config, args.positions[row]) - of.number * split,
