@@ -133,7 +133,10 @@ def ApproximateExp : Pass<"approximate-exp", "::mlir::func::FuncOp"> {
     | `table=256` | 2^(i/256) (1 + r ln 2), i = round(256 x), r = x - i/256 | 8e-6 |
 
     Attention is off by at most 2e / (1 - e) of the largest value. The errors
-    are of fp32 down to e^-87; those of the formulas are 8.8e-5 and 9.2e-7.
+    are of fp32 down to e^-87; those of the formulas are 8.8e-5 and 9.2e-7. A
+    kind that the target has no kernels for is an error. The polynomial is worth
+    a few percent of attention in prefill, the table nothing
+    ([decision 24](decisions/0024-approximations-with-bounds.md)).
   }];
   let options = [
     Option<"poly", "poly", "int64_t", /*default=*/"0",
@@ -345,7 +348,9 @@ def SparsifyAttention : Pass<"sparsify-attention", "::mlir::func::FuncOp"> {
 
     Where the other scores have the share d of the softmax, attention is off by
     at most 2d of the largest value; `llamac check` gives the largest d it sees.
-    A target that drops no scores is an error.
+    A target that drops no scores is an error. It is slower than exact attention
+    where query heads share keys and values
+    ([decision 24](decisions/0024-approximations-with-bounds.md)).
   }];
   let options = [Option<"topK", "top-k", "int64_t", /*default=*/"0",
                         "Scores of a row that are sure to count">];

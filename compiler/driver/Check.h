@@ -75,7 +75,7 @@ TiledDifference compareTiles(absl::Span<const float> got,
 
 /// What was seen of an approximation.
 struct ApproximationUse {
-  double error = 0;   ///< The largest, as a share of its bound.
+  double error = 0;   ///< The largest, as a share of what is allowed.
   double dropped = 0; ///< The largest share of a softmax outside top_k.
 };
 

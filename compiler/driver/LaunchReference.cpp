@@ -213,6 +213,22 @@ static kernel::AttentionOp attentionOf(Operation *op) {
   return dyn_cast<kernel::AttentionOp>(op);
 }
 
+/// The largest difference as a share of its bound and of what rounding may add,
+/// whose square is `rounding` times the mean square.
+static double largestShare(absl::Span<const float> got,
+                           absl::Span<const float> expected,
+                           absl::Span<const float> bounds, double rounding) {
+  double power = 0, largest = 0;
+  for (const float value : expected)
+    power += double{value} * double{value};
+  const double slack =
+      std::sqrt(rounding * power / static_cast<double>(expected.size()));
+  for (auto [value, correct, bound] : llvm::zip(got, expected, bounds))
+    largest = std::max(largest, std::abs(double{value} - double{correct}) /
+                                    (double{bound} + slack));
+  return largest;
+}
+
 CheckedKernel
 compareResult(OpResult result, absl::Span<const float> got,
               const kernel::TargetNumerics &numerics,
@@ -222,6 +238,7 @@ compareResult(OpResult result, absl::Span<const float> got,
   const Value added = result.getResultNumber() == 0 ? residualOf(op) : Value();
   const std::vector<float> numbers = numbersOf(expected, op);
   CheckedKernel launch;
+  launch.tolerance = numerics.tolerance(op, result.getResultNumber());
   reference::ApproximationBound approximation;
   if (auto attention = attentionOf(op);
       attention && attention.getApproximationAttr()) {
@@ -232,20 +249,16 @@ compareResult(OpResult result, absl::Span<const float> got,
         attention, std::get<reference::Tensor>(valueOf(attention.getQuery())),
         std::get<reference::KvState>(valueOf(attention.getKv())),
         indices(attention.getPositions()), indices(attention.getSequences()));
-    ApproximationUse &use = launch.approximation.emplace();
-    use.dropped = approximation.dropped;
-    for (auto [value, correct, bound] :
-         llvm::zip(got, numbers, approximation.bounds))
-      if (bound > 0)
-        use.error = std::max(use.error,
-                             std::abs(double{value} - double{correct}) / bound);
+    launch.approximation = {
+        largestShare(got, numbers, approximation.bounds,
+                     CheckedKernel::tileShare * launch.tolerance),
+        approximation.dropped};
   }
   launch.difference =
       compareTiles(got, numbers, widthOf(expected),
                    added ? numbersOf(valueOf(added), op) : std::vector<float>(),
                    approximation.bounds);
   launch.where = placeOf(expected, op, launch.difference.worst);
-  launch.tolerance = numerics.tolerance(op, result.getResultNumber());
   return launch;
 }
 

@@ -84,8 +84,8 @@ struct CheckCommand {
                   kernel.where.c_str());
     for (const CheckedKernel &kernel : kernels)
       if (kernel.approximation)
-        std::printf("%s: off by at most %.2g of the approximation's bound, "
-                    "rounding included; dropped at most %.2g of a softmax\n",
+        std::printf("%s: off by at most %.2g of what the approximation's bound "
+                    "and rounding allow; dropped at most %.2g of a softmax\n",
                     kernel.kernel.c_str(), kernel.approximation->error,
                     kernel.approximation->dropped);
   }

@@ -1,4 +1,4 @@
-//===- ApproximateExp.cpp - Approximate exponentials in attention --------===//
+//===- ApproximateExp.cpp - Approximate exponentials in attention ---------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- SparsifyAttention.cpp - Attention over the largest scores ---------===//
+//===- SparsifyAttention.cpp - Attention over the largest scores ----------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -42,6 +42,7 @@
 #include "llamac/cpu/rowwise.h"
 #include "llamac/cpu/simd.h"
 #include "llamac/cpu/tile.h"
+#include "llamac/cpu/topk.h"
 #include "llamac/cpu/vmath.h"
 
 namespace llamac::cpu {
@@ -302,22 +303,6 @@ template <AttentionConfig config> struct AttentionTile {
       }
   }
 
-  /// A threshold that at least topK of the scores at `row` of keys that are
-  /// seen reach, and few others, unless they weigh nothing beside `maximum`.
-  template <class Seen>
-  static LLAMAC_INLINE float thresholdOf(const float *row, float maximum,
-                                         long limit, const Seen &seen) {
-    float reached = maximum - 88, missed = maximum; // e^-88 is 0.
-    for (int step = 0; step < 12; ++step) {
-      const float middle = 0.5f * (reached + missed);
-      I32x16 count = 0;
-      for (long t = 0; t < limit; t += 16)
-        count -= seen(t) & (load<F32x16>(row + t) >= middle);
-      (__builtin_reduce_add(count) < config.topK ? missed : reached) = middle;
-    }
-    return reached;
-  }
-
   /// Turns the scores of `count` vectors from `first` on into weights and sets
   /// their states: keys ahead of `from` and at and after `limit` get none.
   /// Writes columns up to `tokens`, rounded up. On the way step(n) is called
@@ -351,21 +336,14 @@ template <AttentionConfig config> struct AttentionTile {
       states[first + v].maximum = maxLanes(largest[v]);
       base[v] = baseOf(states[first + v].maximum);
     }
-    float threshold[count] = {};
-    if constexpr (config.topK != 0)
-      for (int v = 0; v < count; ++v)
-        threshold[v] = thresholdOf(rows + v * split, base[v], limit,
-                                   [&](long t) { return seen(lane, t); });
     for (long t = 0; t < tokens; t += 16) {
       step(limit + t);
       for (int v = 0; v < count; ++v) {
         F32x16 weight = 0;
         if (t < limit) {
-          const auto score = load<F32x16>(rows + v * split + t);
-          weight = expOfScore<config.exp>(score - base[v]);
+          weight = expOfScore<config.exp>(load<F32x16>(rows + v * split + t) -
+                                          base[v]);
           weight = seen(lane, t) ? weight : F32x16(0);
-          if constexpr (config.topK != 0) // A NaN is kept.
-            weight = score < threshold[v] ? F32x16(0) : weight;
           sum[v] += weight;
         }
         store(rows + v * split + t, weight);
@@ -458,41 +436,50 @@ template <AttentionConfig config> struct AttentionTile {
     }
   }
 
-  /// [split], tokens of a split, behind the other scratch where there is topK.
+  // The largest scores alone
+
+  /// [split], tokens of a split, behind the other scratch.
   LLAMAC_INLINE int *keptTokens() const {
     return reinterpret_cast<int *>(valueScales) + kvScaleBytes(kv) / 2;
   }
 
-  /// Moves the weights of the tokens that weigh something for a vector of one
-  /// row to the front, lists them in keptTokens(), and gives how many they are.
-  LLAMAC_INLINE long keepTokens(long tokens) {
+  /// Lists the tokens that a vector of a row keeps in keptTokens(), prefetches
+  /// their values, moves their scores to the front, as minus infinity where
+  /// another vector keeps them, and gives how many they are.
+  LLAMAC_INLINE long keepTokens(const AttentionArgs &args, const Split &of,
+                                long from, long tokens) {
+    float thresholds[group];
+    for (long v = 0; v < group; ++v)
+      thresholds[v] =
+          thresholdOf<config.topK>(scores + v * split, from, tokens);
     int *kept = keptTokens();
     long count = 0;
     for (long t = 0; t < tokens; t += 16) {
-      I32x16 weighs = 0;
-      for (long v = 0; v < group; ++v)
-        weighs |= load<F32x16>(scores + v * split + t) != 0.0f;
-      for (U32 left = laneBits(weighs); left; left &= left - 1) {
+      I32x16 isKept = 0;
+      for (long v = 0; v < group; ++v) // A NaN is kept.
+        isKept |= ~(load<F32x16>(scores + v * split + t) < thresholds[v]);
+      const KvPage<kv> page = pageOf(args, of, t / kv.pageTokens);
+      for (U32 left = laneBits(isKept & areSeen(t, from, tokens)); left;
+           left &= left - 1) {
         const long token = t + __builtin_ctz(left);
-        for (long v = 0; v < group; ++v)
-          scores[v * split + count] = scores[v * split + token];
+        const U8 *value = page.value(token % kv.pageTokens, 0);
+        for (long byte = 0; byte < padded * KvPage<kv>::element; byte += 64)
+          prefetch(value + byte);
+        for (long v = 0; v < group; ++v) {
+          const float score = scores[v * split + token];
+          scores[v * split + count] =
+              score < thresholds[v] ? -__builtin_inff() : score;
+        }
         kept[count++] = static_cast<int>(token);
       }
     }
     return count;
   }
 
-  /// addFew() for the tokens that keepTokens() kept, of all pages of a split.
+  /// addFew() for the `count` tokens that keepTokens() kept.
   LLAMAC_INLINE void addKept(const AttentionArgs &args, const Split &of,
                              long count) {
     const int *kept = keptTokens();
-    auto valueOf = [&](long i) {
-      return pageOf(args, of, kept[i] / kv.pageTokens)
-          .value(kept[i] % kv.pageTokens, 0);
-    };
-    for (long i = 0; i < count; ++i)
-      for (long byte = 0; byte < padded * KvPage<kv>::element; byte += 64)
-        prefetch(valueOf(i) + byte);
     for (long first = 0, end; first < count; first = end) {
       const long number = kept[first] / kv.pageTokens;
       for (end = first + 1; end < count && kept[end] / kv.pageTokens == number;)
@@ -584,16 +571,20 @@ template <AttentionConfig config> struct AttentionTile {
                     scoreFew(page, count, column, used);
                 });
     constexpr int together = divisorUpTo(group, 4);
+    if constexpr (config.topK != 0) {
+      const long count = keepTokens(args, of, from, tokens);
+      prefetcher.prefetchUntil(Prefetcher::rows);
+      for (long v = 0; v < group; v += together)
+        softmax<together>(v, 0, count, count, [](long) {});
+      clear(partial, group * padded);
+      addKept(args, of, count);
+      return;
+    }
     for (long v = 0; v < group; v += together)
       softmax<together>(v, from, tokens, tokens, [&](long n) {
         prefetcher.prefetchUntil(before + n * (after - before) / (2 * split));
       });
     clear(partial, group * padded);
-    if constexpr (config.topK != 0) {
-      addKept(args, of, keepTokens(tokens));
-      prefetcher.prefetchUntil(2 * Prefetcher::rows);
-      return;
-    }
     forEachPage(args, of, from, tokens,
                 [&](const KvPage<kv> &page, long number, long count) {
                   auto used = [&](long begin, long bytes) {
@@ -684,7 +675,7 @@ template <AttentionConfig config> struct AttentionTile {
       return placesOf(args, next, tokensOf(args, row, next.number), 0);
     };
     if constexpr (config.topK != 0) // Which values is not known yet.
-      prefetcher.start(placesOfKeys(), placesOfKeys());
+      prefetcher.start(placesOfKeys());
     else
       prefetcher.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
                        placesOfKeys());
