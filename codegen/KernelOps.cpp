@@ -20,9 +20,24 @@ int64_t widthOf(Value value) {
 
 AttentionShape attentionShapeOf(kernel::AttentionOp op) {
   auto kv = cast<llama::KVType>(op.getKv().getType());
-  return {kv, widthOf(op.getQuery()) / kv.getSize(),
-          static_cast<float>(op.getScale().convertToDouble()),
-          static_cast<int64_t>(op.getWindow().value_or(0))};
+  AttentionShape shape{kv, widthOf(op.getQuery()) / kv.getSize(),
+                       static_cast<float>(op.getScale().convertToDouble()),
+                       static_cast<int64_t>(op.getWindow().value_or(0))};
+  if (const llama::ApproximationAttr approximation =
+          op.getApproximationAttr()) {
+    shape.exp = static_cast<ExpKind>(approximation.getExp());
+    shape.topK = approximation.getTopK();
+  }
+  return shape;
+}
+
+static_assert(static_cast<int>(llama::ExpKind::Table256) ==
+              static_cast<int>(ExpKind::Table256));
+
+std::string expText(ExpKind kind) {
+  static constexpr const char *names[] = {"", "Poly3", "Table256"};
+  const std::string name = names[static_cast<size_t>(kind)];
+  return name.empty() ? "" : ", .exp = ExpKind::" + name;
 }
 
 AttentionShape attentionShapeOf(kernel::AttentionMergeOp op) {

@@ -9,8 +9,10 @@
 #ifndef LLAMAC_CODEGEN_KERNELOPS_H
 #define LLAMAC_CODEGEN_KERNELOPS_H
 
+#include "codegen/ExpKind.h"
 #include "ir/kernel/Kernel.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,9 +38,14 @@ struct AttentionShape {
   int64_t heads; ///< Of the query.
   float scale;
   int64_t window; ///< Keys that a row sees; 0: all up to its own.
+  ExpKind exp = ExpKind::Exact;
+  int64_t topK = 0; ///< Scores that are kept; 0: all.
 };
 AttentionShape attentionShapeOf(kernel::AttentionOp op);
 AttentionShape attentionShapeOf(kernel::AttentionMergeOp op);
+
+/// ", .exp = ExpKind::Poly3", a member of a config; empty for exact ones.
+std::string expText(ExpKind kind);
 
 /// The first of `families` that implements `op`; null when none does.
 template <typename Family>

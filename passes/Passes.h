@@ -46,13 +46,16 @@ std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
 
 /// From there to a short list of kernel ops for each range of row counts of the
 /// module's target; with `explain`, remarks say which ops were not fused and
-/// why.
-std::vector<PipelineStep> fuseSteps(bool explain);
+/// why. Attention takes exponentials by `exp`.
+std::vector<PipelineStep> fuseSteps(bool explain,
+                                    llama::ExpKind exp = llama::ExpKind::Exact);
 
 /// From kernel ops to the plan dialect, for `target`, the module's; `explain`
-/// as that of fuseSteps().
+/// as that of fuseSteps(). `topK`, unless it is 0, is that of
+/// sparsify-attention.
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
-                                        bool explain = false);
+                                        bool explain = false,
+                                        int64_t topK = 0);
 
 /// Adds the passes of `steps` to `pm` in their order.
 void addSteps(mlir::OpPassManager &pm, llvm::ArrayRef<PipelineStep> steps);

@@ -112,6 +112,41 @@ def FuseAttention : ExplainedPass<"fuse-attention"> {
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
 }
 
+def ApproximateExp : Pass<"approximate-exp", "::mlir::func::FuncOp"> {
+  let summary = "Attention takes exponentials by a polynomial or a table";
+  let description = [{
+    Runs only where it is asked for, with `poly=3` or `table=256`.
+
+    ```mlir
+    %o = llama.attention %q, %kv, %positions, %sequences layer = 0 scale = 0.125
+    ```
+
+    becomes, with `poly=3`,
+
+    ```mlir
+    %o = llama.attention %q, %kv, %positions, %sequences layer = 0 scale = 0.125
+           {approximation = #llama.approximation<exp = poly3>}
+    ```
+
+    | option | 2^x of x in [0, 1) | e, the largest relative error |
+    |---|---|---|
+    | `poly=3` | 1 + 0.695146 x + 0.227564 x^2 + 0.0771191 x^3 | 9.5e-5 |
+    | `table=256` | 2^(i/256) (1 + r ln 2), i = round(256 x), r = x - i/256 | 8e-6 |
+
+    Attention is off by at most 2e / (1 - e) of the largest value. The errors
+    are of fp32 down to e^-87; those of the formulas are 8.8e-5 and 9.2e-7. A
+    kind that the target has no kernels for is an error. The polynomial is worth
+    a few percent of attention in prefill, the table nothing
+    ([decision 24](decisions/0024-approximations-with-bounds.md)).
+  }];
+  let options = [
+    Option<"poly", "poly", "int64_t", /*default=*/"0",
+           "Degree of the polynomial: 3">,
+    Option<"table", "table", "int64_t", /*default=*/"0",
+           "Entries of the table: 256">];
+  let dependentDialects = ["::llamac::llama::LlamaDialect"];
+}
+
 def PruneRows : Pass<"prune-rows", "::mlir::func::FuncOp"> {
   let summary = "Only the logits rows are computed";
   let description = [{
@@ -290,6 +325,40 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 // Schedule
 //===----------------------------------------------------------------------===//
+
+def SparsifyAttention : Pass<"sparsify-attention", "::mlir::func::FuncOp"> {
+  let summary = "Attention of one row keeps the largest scores";
+  let description = [{
+    Runs only where it is asked for. In functions of one row, the softmax of
+    attention is over the `top-k` largest scores and whatever else the target
+    does not drop: cpu keeps the `top-k` largest of each 256 keys, so that it
+    reads the values of those alone. Functions of several rows stay exact.
+
+    ```mlir
+    func.func @decode(...) attributes {llamac.max_rows = 1 : i64, ...} {
+      %o = kernel.attention %q over %kv at %positions, %sequences
+             {layer = 0 : i64, scale = 0.125 : f64}
+    ```
+
+    becomes, with `top-k=64`,
+
+    ```mlir
+    func.func @decode(...) attributes {llamac.max_rows = 1 : i64, ...} {
+      %o = kernel.attention %q over %kv at %positions, %sequences
+             {approximation = #llama.approximation<top_k = 64>, layer = 0 : i64,
+              scale = 0.125 : f64}
+    ```
+
+    Where the other scores have the share d of the softmax, attention is off by
+    at most 2d of the largest value; `llamac check` gives the largest d it sees.
+    A target that drops no scores is an error. It is slower than exact attention
+    where query heads share keys and values
+    ([decision 24](decisions/0024-approximations-with-bounds.md)).
+  }];
+  let options = [Option<"topK", "top-k", "int64_t", /*default=*/"0",
+                        "Scores of a row that are sure to count">];
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
 
 def AppendSampling : Pass<"append-sampling", "::mlir::func::FuncOp"> {
   let summary = "Steps sample the tokens that follow";

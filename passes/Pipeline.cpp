@@ -47,20 +47,30 @@ std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
           step([formats] { return createAssignWeightFormats(formats); })};
 }
 
-std::vector<PipelineStep> fuseSteps(bool explain) {
-  return {step([=] { return createFuseAttention({explain}); }),
-          step(createPruneRows, optional),
-          step(canonicalizer),
-          step(createLowerToKernels),
-          step([=] { return createFuseEpilogue({explain}); }, optional),
-          step([=] { return createFuseNorm({explain}); }, optional),
-          step([=] { return createFuseQkv({explain}); }, optional),
-          step(createSpecialiseRows)};
+std::vector<PipelineStep> fuseSteps(bool explain, llama::ExpKind exp) {
+  std::vector<PipelineStep> steps = {
+      step([=] { return createFuseAttention({explain}); }),
+      step(createPruneRows, optional),
+      step(canonicalizer),
+      step(createLowerToKernels),
+      step([=] { return createFuseEpilogue({explain}); }, optional),
+      step([=] { return createFuseNorm({explain}); }, optional),
+      step([=] { return createFuseQkv({explain}); }, optional),
+      step(createSpecialiseRows)};
+  if (exp != llama::ExpKind::Exact)
+    steps.insert(steps.begin() + 1, step([=] {
+                   return createApproximateExp(
+                       {exp == llama::ExpKind::Poly3 ? 3 : 0,
+                        exp == llama::ExpKind::Table256 ? 256 : 0});
+                 }));
+  return steps;
 }
 
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
-                                        bool explain) {
+                                        bool explain, int64_t topK) {
   std::vector<PipelineStep> steps;
+  if (topK)
+    steps.push_back(step([=] { return createSparsifyAttention({topK}); }));
   if (target.samples())
     steps.push_back(step(createAppendSampling, optional));
   if (target.embedsWithCosSin())

@@ -47,6 +47,11 @@ std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
           {"prefill", targetOptions.maxPrefill, targetOptions.maxLogitsRows}};
 }
 
+// As many as a split has, and none is dropped.
+int64_t CpuTarget::mostTopK() const {
+  return cpu::AttentionConfig{}.splitTokens - 1;
+}
+
 /// The tiles of a product of one row by `weights` matrices at a time, each of
 /// panels of `format` and `depth`: how many panels to unroll over and the
 /// prefetch distance. docs/performance.md has the figures that decide.

@@ -83,6 +83,7 @@ public:
                                int64_t maxRows) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
   bool otherConfigsAreExact() const override { return true; }
+  int64_t mostTopK() const override;
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
 

@@ -193,6 +193,9 @@ static cpu::AttentionConfig attentionConfig(Op op,
                               .scale = shape.scale,
                               .window = shape.window};
   config.vectors = tileOf(op.getConfigAttr(), "vectors", config.vectors);
+  config.exp = shape.exp;
+  if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::SplitKv)
+    config.topK = shape.topK;
   return config;
 }
 
@@ -212,6 +215,9 @@ static std::string attentionConfigText(Op op, const CpuTargetOptions &options) {
     text += llvm::formatv(", .window = {0}", config.window);
   if (config.vectors != cpu::AttentionConfig{}.vectors)
     text += llvm::formatv(", .vectors = {0}", config.vectors);
+  text += expText(config.exp);
+  if (config.topK)
+    text += llvm::formatv(", .topK = {0}", config.topK);
   return text + "}";
 }
 

@@ -269,6 +269,7 @@ cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
   cuda::AttentionConfig config =
       attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
   config.window = static_cast<int>(shape.window);
+  config.exp = shape.exp;
   // Two tiles of small heads are fewer bytes than memory delivers within its
   // latency; as many blocks as split attention has fit beside them.
   if (options.gpu.tier == KernelTier::Sm90 && config.kv.headSize <= 64)

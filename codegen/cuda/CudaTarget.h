@@ -105,6 +105,9 @@ public:
   llvm::StringRef name() const override { return "cuda"; }
   bool samples() const override { return true; }
   bool embedsWithCosSin() const override { return true; }
+  bool takesExp(llama::ExpKind kind) const override {
+    return kind != llama::ExpKind::Table256; // exp2 is one in hardware.
+  }
   std::vector<kernel::RowBucket> rowBuckets() const override;
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;

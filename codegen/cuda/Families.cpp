@@ -359,11 +359,11 @@ static CudaKernelText attentionText(Operation *operation,
   }
   text.parts = llvm::formatv(
       "constexpr AttentionConfig config{{.kv = {0}, .heads = {1}, .scale = "
-      "{2}f{3}, .splits = {4}, .minSplitTokens = {5}, .stages = {6}};\n",
+      "{2}f{3}, .splits = {4}, .minSplitTokens = {5}, .stages = {6}{7}};\n",
       textOf(config.kv), config.heads, literal(config.scale),
       config.window ? llvm::formatv(", .window = {0}", config.window).str()
                     : "",
-      config.splits, config.minSplitTokens, config.stages);
+      config.splits, config.minSplitTokens, config.stages, expText(config.exp));
   text.parameters = {{floats, "query"},
                      {packed, "pool"},
                      {numbers, "positions"},

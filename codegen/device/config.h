@@ -16,9 +16,12 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_CONFIG_H
 #define LLAMAC_CODEGEN_DEVICE_CONFIG_H
 
+#include "llamac/ExpKind.h"
 #include "llamac/WeightLayout.h"
 
 namespace llamac::cuda {
+
+using llamac::ExpKind;
 
 /// Geometry of a launch: gridDim.x is `gridSize`, gridDim.y is 1 or, with a row
 /// block, ceil(rows / rowBlock); a block has `threads` threads and
@@ -540,8 +543,9 @@ struct AttentionConfig {
   float scale;
   int window = 0;  ///< Keys that a row sees, its own included; 0: all.
   int splits = 16; ///< Split attention: blocks that share a row's keys.
-  int minSplitTokens = 128; ///< The fewest keys that are worth a block.
-  int stages = 2;           ///< Tiles of keys and values in shared memory.
+  int minSplitTokens = 128;     ///< The fewest keys that are worth a block.
+  int stages = 2;               ///< Tiles of keys and values in shared memory.
+  ExpKind exp = ExpKind::Exact; ///< Of the scores: Exact or Poly3.
 };
 
 /// Keys that go through the registers together.

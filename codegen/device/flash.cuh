@@ -31,6 +31,26 @@ LLAMAC_DEVICE float weightOf(float a, float b) {
   return a == minusInfinity ? 0.0f : exp2Approx(a - b);
 }
 
+/// The same as `kind` says.
+template <ExpKind kind> LLAMAC_DEVICE float weightAs(float a, float b) {
+  if constexpr (kind == ExpKind::Exact) {
+    return weightOf(a, b);
+  } else {
+    static_assert(kind == ExpKind::Poly3, "exp2 of a GPU is a table itself");
+    if (a == minusInfinity)
+      return 0.0f;
+    float x = a - b;
+    x = x < -126.0f ? -126.0f : x; // A NaN passes.
+    // Adding it rounds to an integer, which lies in the low bits.
+    constexpr float magic = 12582912.0f;
+    const float shifted = (x - 0.5f) + magic;
+    const float f = x - (shifted - magic); // In [0, 1].
+    const float p = 1.0f + f * (exp2PolyA + f * (exp2PolyB + f * exp2PolyC));
+    // The low bits are n + 127 after the sum, and those above move out.
+    return p * bitCast<float>((bitCast<uint32_t>(shifted) + 127) << 23);
+  }
+}
+
 /// A running softmax of 16 query vectors. In fragments, lane 4g + t has rows g
 /// and g + 8 (index `upper`) and columns 2t, 2t + 1 of every 8.
 template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
@@ -181,7 +201,7 @@ template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float &score = scores[n][2 * upper + i];
-          score = weightOf(score, largest);
+          score = weightAs<config.exp>(score, largest);
           total[upper] += score;
         }
     }

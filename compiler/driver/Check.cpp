@@ -75,7 +75,8 @@ Difference compareValues(absl::Span<const float> got,
 
 TiledDifference compareTiles(absl::Span<const float> got,
                              absl::Span<const float> expected, int64_t width,
-                             absl::Span<const float> residual) {
+                             absl::Span<const float> residual,
+                             absl::Span<const float> bounds) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
   constexpr int64_t tileSize = 16;
   const auto count = static_cast<int64_t>(expected.size());
@@ -93,7 +94,8 @@ TiledDifference compareTiles(absl::Span<const float> got,
         double{expected[i]} - (residual.empty() ? 0.0 : double{residual[i]});
     const double lastBit = 0x1p-23 * std::abs(double{expected[i]});
     const double difference =
-        std::max(0.0, std::abs(double{got[i]} - double{expected[i]}) - lastBit);
+        std::max(0.0, std::abs(double{got[i]} - double{expected[i]}) - lastBit -
+                          (bounds.empty() ? 0.0 : double{bounds[i]}));
     errors[i] = difference * difference;
     powers[i] = own * own;
     error += errors[i];

@@ -66,10 +66,18 @@ struct TiledDifference : Difference {
 
 /// Compares [rows, width] values. `residual`, empty or as many, is what the
 /// launch added to: errors are measured against the rest, which may be much
-/// smaller. A difference in the last bit of an expected float does not count.
+/// smaller. A difference in the last bit of an expected float does not count,
+/// nor does one within `bounds`, empty or as many, which an approximation has.
 TiledDifference compareTiles(absl::Span<const float> got,
                              absl::Span<const float> expected, int64_t width,
-                             absl::Span<const float> residual = {});
+                             absl::Span<const float> residual = {},
+                             absl::Span<const float> bounds = {});
+
+/// What was seen of an approximation.
+struct ApproximationUse {
+  double error = 0;   ///< The largest, as a share of what is allowed.
+  double dropped = 0; ///< The largest share of a softmax outside top_k.
+};
 
 /// What one pass, or one run of a target, did to the logits.
 struct CheckedStep {
@@ -91,7 +99,8 @@ struct CheckedKernel {
   std::string where; ///< Result, row and column of the worst element.
   TiledDifference difference;
   double tolerance = 0;
-  int64_t launches = 0; ///< That were compared.
+  std::optional<ApproximationUse> approximation; ///< Of all launches.
+  int64_t launches = 0;                          ///< That were compared.
 
   /// 16 elements may have this many times the average error: their errors do
   /// not even out, and some columns have larger weights.

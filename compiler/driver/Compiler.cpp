@@ -27,6 +27,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <filesystem>
 #include <xxhash.h>
@@ -45,19 +46,60 @@ static std::string isaText(const CompileOptions &options) {
                        });
 }
 
+/// What --approximate-exp asks for; nothing when there is no such thing.
+static std::optional<llama::ExpKind> expKindOf(const CompileOptions &options) {
+  return llvm::StringSwitch<std::optional<llama::ExpKind>>(
+             options.approximateExp)
+      .Case("", llama::ExpKind::Exact)
+      .Case("poly=3", llama::ExpKind::Poly3)
+      .Case("table=256", llama::ExpKind::Table256)
+      .Default(std::nullopt);
+}
+
+static double expBound(const CompileOptions &options) {
+  return llama::attentionBound(*expKindOf(options), /*dropped=*/0);
+}
+
+/// Fields of describe(), with their bounds; none of exact plans.
+static std::string approximationText(const CompileOptions &options) {
+  std::string text;
+  if (!options.approximateExp.empty())
+    text = absl::StrCat(" approximate-exp=", options.approximateExp,
+                        ",bound=", expBound(options));
+  if (options.sparsifyTopK)
+    absl::StrAppend(&text, " sparsify-attention=", options.sparsifyTopK,
+                    ",bound=2d");
+  return text;
+}
+
+std::vector<std::string> CompileOptions::describeBounds() const {
+  std::vector<std::string> lines;
+  if (!approximateExp.empty())
+    lines.push_back(absl::StrCat("approximate-exp ", approximateExp,
+                                 ": attention is off by at most ",
+                                 expBound(*this), " of the largest value"));
+  if (sparsifyTopK)
+    lines.push_back(absl::StrCat(
+        "sparsify-attention ", sparsifyTopK,
+        ": attention of one row is off by at most 2 d of the largest value, d "
+        "the share of the softmax outside the ",
+        sparsifyTopK, " largest scores; steps of several rows are exact"));
+  return lines;
+}
+
 std::string CompileOptions::describe() const {
   std::vector<std::string> edited;
   for (const KernelOverride &kernel : overrides)
     edited.push_back(absl::StrCat(
         kernel.kernel, ":",
         absl::Hex(XXH3_64bits(kernel.text.data(), kernel.text.size()))));
-  return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
-                      " weights=", weightFormat, " kv=", kvFormat,
-                      " isa=", isaText(*this), " tune=", tuneCpu,
-                      simCheck ? " checked" : "", " embed=", embedWeights,
-                      hasWeights ? "" : " bare", " sequences=", maxSequences,
-                      " skip=", absl::StrJoin(skipPasses, ","),
-                      " override=", absl::StrJoin(edited, ","));
+  return absl::StrCat(
+      "target=", target, " gpu=", gpu, " context=", context,
+      " weights=", weightFormat, " kv=", kvFormat, " isa=", isaText(*this),
+      " tune=", tuneCpu, simCheck ? " checked" : "", approximationText(*this),
+      " embed=", embedWeights, hasWeights ? "" : " bare",
+      " sequences=", maxSequences, " skip=", absl::StrJoin(skipPasses, ","),
+      " override=", absl::StrJoin(edited, ","));
 }
 
 ArrayRef<llvm::StringLiteral> phaseNames() {
@@ -82,9 +124,10 @@ static std::vector<PipelineStep> allPassesOf(Phase phase,
   case Phase::Graph:
     return graphSteps(options.weightFormat);
   case Phase::Fuse:
-    return fuseSteps(options.reports.wantsRemarks());
+    return fuseSteps(options.reports.wantsRemarks(), *expKindOf(options));
   case Phase::Schedule:
-    return scheduleSteps(target, options.reports.wantsRemarks());
+    return scheduleSteps(target, options.reports.wantsRemarks(),
+                         options.sparsifyTopK);
   default:
     return {};
   }
@@ -272,6 +315,10 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
   LLAMAC_RETURN_IF_ERROR(checkTargetOptions(options));
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
   LLAMAC_RETURN_IF_ERROR(checkKvFormat(options));
+  if (!expKindOf(options))
+    return usageError(
+        absl::StrCat("--approximate-exp: expected poly=3 or table=256, got ",
+                     options.approximateExp));
   LLAMAC_RETURN_IF_ERROR(
       checkRange("--ctx-size", options.context, 0, int64_t{1} << 20, "tokens"));
   LLAMAC_RETURN_IF_ERROR(
@@ -288,6 +335,26 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
   return resolved;
 }
 
+/// Usage error for an approximation that the target has no kernels for.
+static absl::Status checkApproximations(const CompileOptions &options,
+                                        const kernel::Target &target) {
+  const absl::string_view name = options.target;
+  if (!target.takesExp(*expKindOf(options)))
+    return usageError(absl::StrCat("--approximate-exp: expected poly=3 for "
+                                   "target ",
+                                   name, ", got ", options.approximateExp));
+  const int64_t most = target.mostTopK();
+  if (options.sparsifyTopK == 0 ||
+      (options.sparsifyTopK > 0 && options.sparsifyTopK <= most))
+    return absl::OkStatus();
+  return usageError(
+      most == 0
+          ? absl::StrCat("--sparsify-attention: expected --target cpu, got ",
+                         name, ", whose kernels drop no scores")
+          : absl::StrCat("--sparsify-attention: expected 1 to ", most,
+                         " for target ", name, ", got ", options.sparsifyTopK));
+}
+
 Compilation::Compilation(const Checkpoint &checkpoint,
                          const CompileOptions &options)
     : checkpoint(checkpoint), compileOptions(options), reports(options.reports),
@@ -302,6 +369,8 @@ Compilation::create(const Checkpoint &checkpoint,
   std::unique_ptr<Compilation> compilation(
       new Compilation(checkpoint, resolved));
   LLAMAC_RETURN_IF_ERROR(compilation->backend->checkModel(checkpoint.config));
+  LLAMAC_RETURN_IF_ERROR(
+      checkApproximations(resolved, compilation->backend->target()));
   std::vector<StringRef> passes, optional;
   for (Phase phase : {Phase::Graph, Phase::Fuse, Phase::Schedule})
     for (const PipelineStep &step :

@@ -61,8 +61,10 @@ struct CompileOptions {
   std::string weightFormat = "keep"; ///< Or of weightRoundings().
   std::string kvFormat = "f16";      ///< Of the KV cache; --kv-type.
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: usableIsaLevel().
-  std::string tuneCpu;   ///< Of cpu: a processorName(). Empty: the host's.
-  bool simCheck = false; ///< Of sim: whether accesses are checked.
+  std::string tuneCpu;        ///< Of cpu: a processorName(). Empty: the host's.
+  bool simCheck = false;      ///< Of sim: whether accesses are checked.
+  std::string approximateExp; ///< poly=3 or table=256; empty: exact.
+  int64_t sparsifyTopK = 0;   ///< Of cpu, in decode; 0: all scores.
   bool embedWeights = true;
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.
   int64_t maxSequences = 8; ///< That a runtime may keep at a time.
@@ -72,6 +74,9 @@ struct CompileOptions {
 
   /// The options that decide what is in a plan, in one line.
   std::string describe() const;
+
+  /// What the approximations may change in a plan, one line each.
+  std::vector<std::string> describeBounds() const;
 };
 
 /// The sampling that a checkpoint advises, if it does.

@@ -431,8 +431,14 @@ void LaunchChecker::note(const CheckedKernel &launch) {
     result.kernels.push_back(launch);
   CheckedKernel &known = result.kernels[it->second];
   const int64_t launches = known.launches + 1;
+  std::optional<ApproximationUse> approximation = launch.approximation;
+  if (approximation && known.approximation)
+    approximation = {
+        std::max(approximation->error, known.approximation->error),
+        std::max(approximation->dropped, known.approximation->dropped)};
   if (launch.errorRatio() > known.errorRatio())
     known = launch;
+  known.approximation = approximation;
   known.launches = launches;
 }
 

@@ -8,6 +8,7 @@
 
 #include "compiler/driver/LaunchReference.h"
 
+#include "compiler/reference/Ops.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "mlir/IR/IRMapping.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -204,6 +206,29 @@ static std::string placeOf(const reference::Value &value, Operation *op,
   llvm_unreachable("no element of the value");
 }
 
+/// The attention that has its result in that of `op`, itself or a merge.
+static kernel::AttentionOp attentionOf(Operation *op) {
+  if (auto merge = dyn_cast<kernel::AttentionMergeOp>(op))
+    return merge.getPartials().getDefiningOp<kernel::AttentionOp>();
+  return dyn_cast<kernel::AttentionOp>(op);
+}
+
+/// The largest difference as a share of its bound and of what rounding may add,
+/// whose square is `rounding` times the mean square.
+static double largestShare(absl::Span<const float> got,
+                           absl::Span<const float> expected,
+                           absl::Span<const float> bounds, double rounding) {
+  double power = 0, largest = 0;
+  for (const float value : expected)
+    power += double{value} * double{value};
+  const double slack =
+      std::sqrt(rounding * power / static_cast<double>(expected.size()));
+  for (auto [value, correct, bound] : llvm::zip(got, expected, bounds))
+    largest = std::max(largest, std::abs(double{value} - double{correct}) /
+                                    (double{bound} + slack));
+  return largest;
+}
+
 CheckedKernel
 compareResult(OpResult result, absl::Span<const float> got,
               const kernel::TargetNumerics &numerics,
@@ -211,12 +236,29 @@ compareResult(OpResult result, absl::Span<const float> got,
   Operation *op = result.getOwner();
   const reference::Value &expected = valueOf(result);
   const Value added = result.getResultNumber() == 0 ? residualOf(op) : Value();
+  const std::vector<float> numbers = numbersOf(expected, op);
   CheckedKernel launch;
-  launch.difference = compareTiles(
-      got, numbersOf(expected, op), widthOf(expected),
-      added ? numbersOf(valueOf(added), op) : std::vector<float>());
-  launch.where = placeOf(expected, op, launch.difference.worst);
   launch.tolerance = numerics.tolerance(op, result.getResultNumber());
+  reference::ApproximationBound approximation;
+  if (auto attention = attentionOf(op);
+      attention && attention.getApproximationAttr()) {
+    auto indices = [&](Value value) -> const auto & {
+      return std::get<reference::Indices>(valueOf(value));
+    };
+    approximation = reference::approximationBound(
+        attention, std::get<reference::Tensor>(valueOf(attention.getQuery())),
+        std::get<reference::KvState>(valueOf(attention.getKv())),
+        indices(attention.getPositions()), indices(attention.getSequences()));
+    launch.approximation = {
+        largestShare(got, numbers, approximation.bounds,
+                     CheckedKernel::tileShare * launch.tolerance),
+        approximation.dropped};
+  }
+  launch.difference =
+      compareTiles(got, numbers, widthOf(expected),
+                   added ? numbersOf(valueOf(added), op) : std::vector<float>(),
+                   approximation.bounds);
+  launch.where = placeOf(expected, op, launch.difference.worst);
   return launch;
 }
 

@@ -82,6 +82,12 @@ struct CheckCommand {
                   kernel.difference.maximum, kernel.passed() ? "ok" : "WRONG",
                   kernel.program.c_str(), firstName(kernel).c_str(),
                   kernel.where.c_str());
+    for (const CheckedKernel &kernel : kernels)
+      if (kernel.approximation)
+        std::printf("%s: off by at most %.2g of what the approximation's bound "
+                    "and rounding allow; dropped at most %.2g of a softmax\n",
+                    kernel.kernel.c_str(), kernel.approximation->error,
+                    kernel.approximation->dropped);
   }
 
   /// A fused op has the names of all that it stands for.

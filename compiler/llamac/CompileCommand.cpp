@@ -98,6 +98,15 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                          "Leave the weights in the checkpoint and pack them "
                          "at load"),
        "embed");
+  keep(compiling.add("--approximate-exp", options.approximateExp, "KIND",
+                     "Exponentials of attention by a polynomial, poly=3, or on "
+                     "cpu by a table, table=256 (default: exact)"),
+       "approximate-exp");
+  keep(compiling.add("--sparsify-attention", options.sparsifyTopK, "K",
+                     "On cpu, in decode: keep the K largest scores of each 256 "
+                     "keys (default: all)"),
+       "sparsify-attention")
+      ->check(wholeNumber(1, mostTokens));
   keep(compiling.add("--skip-pass", options.skipPasses, "PASSES",
                      "Optimising passes to leave out, comma separated"),
        "skip")
@@ -296,6 +305,8 @@ struct CompileCommand {
         stderr, "%s: %s; graph %.2f s, kernels %.2f s, weights %.2f s\n",
         printable(output).c_str(), formatBytes(error ? 0 : bytes).c_str(),
         times.graph, times.kernels, times.plan);
+    for (const std::string &line : compilation.options().describeBounds())
+      std::fprintf(stderr, "%s\n", line.c_str());
     return absl::OkStatus();
   }
 };

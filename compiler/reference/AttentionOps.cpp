@@ -262,6 +262,36 @@ static absl::Status attentionValues(OpCall &call) {
 // Attention, fused
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// The softmax of one row and head, over the keys that it sees.
+struct RowSoftmax {
+  std::vector<float> probabilities;
+  RowsView values;
+};
+
+} // namespace
+
+/// Of `query`, one head of a row at `position` that reads kv head `kvHead`.
+static RowSoftmax softmaxOf(const float *query, const KvState &kv,
+                            const KvRows &cached, int32_t position,
+                            int64_t kvHead, double scale, uint64_t window) {
+  const int64_t size = kv.headSize(), width = kv.rowSize();
+  const int64_t end = position + int64_t{1};
+  const int64_t visible =
+      window ? std::min(end, static_cast<int64_t>(window)) : end;
+  const int64_t head = (end - visible) * width + kvHead * size;
+  RowSoftmax result{std::vector<float>(visible),
+                    {cached.values.data() + head, visible, width}};
+  float *scores = result.probabilities.data();
+  productOfRows({query, 1, size}, {cached.keys.data() + head, visible, width},
+                size, scores, visible);
+  for (int64_t t = 0; t < visible; ++t)
+    scores[t] = static_cast<float>(scores[t] * scale);
+  softmaxRow(scores, visible);
+  return result;
+}
+
 absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
                               const llvm::APFloat &scale, uint64_t window) {
   const KvState &kv = call.kv(1);
@@ -269,7 +299,7 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
   const auto index = static_cast<int64_t>(layer);
   const double factor = scale.convertToDouble();
   const int64_t rows = query.shape[0], heads = query.shape[1];
-  const int64_t size = query.shape[2], width = kv.rowSize();
+  const int64_t size = query.shape[2];
   const int64_t group = heads / kv.numHeads();
 
   double pairs = 0;
@@ -287,23 +317,52 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
           (4.0 * static_cast<double>(size) + expCost),
       [&](int64_t task) {
         const int64_t n = task / heads, j = task % heads;
-        const KvRows &cached = kv.layer(index).at(sequences[n]);
-        const int64_t end = positions[n] + int64_t{1};
-        const int64_t visible =
-            window ? std::min(end, static_cast<int64_t>(window)) : end;
-        const int64_t head = (end - visible) * width + (j / group) * size;
-        std::vector<float> scores(visible);
+        const RowSoftmax row =
+            softmaxOf(query.data.data() + task * size, kv,
+                      kv.layer(index).at(sequences[n]), positions[n], j / group,
+                      factor, window);
         std::vector<double> sums;
-        productOfRows({query.data.data() + task * size, 1, size},
-                      {cached.keys.data() + head, visible, width}, size,
-                      scores.data(), visible);
-        for (float &score : scores)
-          score = static_cast<float>(score * factor);
-        softmaxRow(scores.data(), visible);
-        weightedSum(scores.data(),
-                    {cached.values.data() + head, visible, width}, size, sums,
+        weightedSum(row.probabilities.data(), row.values, size, sums,
                     result.data.data() + task * size);
       });
+  return result;
+}
+
+ApproximationBound approximationBound(kernel::AttentionOp op,
+                                      const Tensor &query, const KvState &kv,
+                                      const Indices &positions,
+                                      const Indices &sequences) {
+  const llama::ApproximationAttr approximation = op.getApproximationAttr();
+  const int64_t rows = query.shape[0], size = kv.headSize();
+  const int64_t heads = query.shape[1] / size, group = heads / kv.numHeads();
+  ApproximationBound result;
+  result.bounds.resize(query.data.size());
+  for (int64_t task = 0; task < rows * heads; ++task) {
+    const int64_t n = task / heads, j = task % heads;
+    RowSoftmax row = softmaxOf(
+        query.data.data() + task * size, kv,
+        kv.layer(static_cast<int64_t>(op.getLayer())).at(sequences[n]),
+        positions[n], j / group, op.getScale().convertToDouble(),
+        op.getWindow().value_or(0));
+    double dropped = 0;
+    std::vector<float> &shares = row.probabilities;
+    if (const int64_t topK = approximation.getTopK();
+        topK != 0 && topK < row.values.count) {
+      std::nth_element(shares.begin(), shares.begin() + topK, shares.end(),
+                       std::greater<>());
+      dropped = std::accumulate(shares.begin() + topK, shares.end(), 0.0);
+    }
+    result.dropped = std::max(result.dropped, dropped);
+    const double bound = llama::attentionBound(approximation.getExp(), dropped);
+    for (int64_t t = 0; t < row.values.count; ++t)
+      for (int64_t i = 0; i < size; ++i) {
+        float &element = result.bounds[task * size + i];
+        element = std::max(
+            element,
+            static_cast<float>(
+                bound * std::abs(row.values.data[t * row.values.stride + i])));
+      }
+  }
   return result;
 }
 

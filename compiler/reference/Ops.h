@@ -19,6 +19,7 @@
 #include "compiler/reference/Parallel.h"
 #include "compiler/reference/Value.h"
 #include "compiler/reference/WeightStore.h"
+#include "ir/kernel/Kernel.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -119,6 +120,18 @@ absl::Status rotateHeads(Tensor &x, const Tensor &table);
 /// them.
 absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
                               const llvm::APFloat &scale, uint64_t window);
+
+/// By how much an approximation may change attention.
+struct ApproximationBound {
+  std::vector<float> bounds; ///< Of each element of the result.
+  double dropped = 0;        ///< The largest share of a softmax outside top_k.
+};
+
+/// Of `op`, which has an approximation, with these operands.
+ApproximationBound approximationBound(kernel::AttentionOp op,
+                                      const Tensor &query, const KvState &kv,
+                                      const Indices &positions,
+                                      const Indices &sequences);
 
 /// Of one or two elements; a function of one ignores b.
 using ScalarFn = float (*)(double a, double b);

@@ -109,6 +109,13 @@ def Kernel_CosSin : 3DTensorOf<[F32]>;          // [rows, h/2, 2]
 def Kernel_Partials : 4DTensorOf<[F32]>;        // [rows, H, splits, partial]
 /// How many keys a row sees, its own included.
 def Kernel_Window : ConfinedAttr<I64Attr, [IntPositive]>;
+def Kernel_Approximation
+    : Attr<CPred<"::llvm::isa<::llamac::llama::ApproximationAttr>($_self)">,
+           "a #llama.approximation"> {
+  let storageType = "::llamac::llama::ApproximationAttr";
+  let returnType = "::llamac::llama::ApproximationAttr";
+  let convertFromStorage = "$_self";
+}
 
 //===----------------------------------------------------------------------===//
 // Targets
@@ -358,13 +365,15 @@ def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
     sequence in layer `layer`, or to the last `window` of them: softmax(scale * q k^T) v, query head j reading
     key/value head j / (H / G). With a `split_kv` config the result holds
     partial results [rows, H, splits, partial]: the weighted sum of values and
-    the maximum and sum of the exponentials, in the target's own layout.
+    the maximum and sum of the exponentials, in the target's own layout. With
+    `approximation`, the result may be as far off as that says.
   }];
   let arguments = (ins Kernel_Rows:$query, Kernel_KV:$kv,
                        Kernel_Indices:$positions, Kernel_Indices:$sequences,
                        I64Attr:$layer, F64Attr:$scale,
                        OptionalAttr<Kernel_Window>:$window,
-                       OptionalAttr<Kernel_AttentionConfigAttr>:$config);
+                       OptionalAttr<Kernel_AttentionConfigAttr>:$config,
+                       OptionalAttr<Kernel_Approximation>:$approximation);
   let results = (outs AnyTypeOf<[Kernel_Rows, Kernel_Partials]>:$result);
   let assemblyFormat = [{
     $query `over` $kv `at` $positions `,` $sequences attr-dict `:`

@@ -93,6 +93,13 @@ public:
   /// and sines: worth it where a launch takes longer than they do.
   virtual bool embedsWithCosSin() const { return false; }
 
+  /// The most scores that attention of one row may be told to keep by
+  /// sparsify-attention, since kernels drop some of more; 0: none do.
+  virtual int64_t mostTopK() const { return 0; }
+
+  /// Whether attention has kernels that take exponentials so.
+  virtual bool takesExp(llama::ExpKind kind) const { return true; }
+
   /// The row counts to make programs for, ascending.
   virtual std::vector<RowBucket> rowBuckets() const = 0;
 

@@ -76,6 +76,11 @@ inline llvm::StringRef elementTypeName(mlir::Type type) {
 /// The element type of a weight stored as `type`. Loads the dialect.
 mlir::Type elementTypeOf(mlir::MLIRContext &context, DataType type);
 
+/// By how much an element of attention may be off, as a multiple of its largest
+/// value, with exponentials by `exp` of fp32 down to e^-87 and without the
+/// share `dropped` of the softmax.
+double attentionBound(ExpKind exp, double dropped);
+
 } // namespace llamac::llama
 
 #endif // LLAMAC_IR_LLAMA_LLAMA_H

@@ -149,6 +149,38 @@ Type llama::elementTypeOf(MLIRContext &context, DataType type) {
 // Attributes
 //===----------------------------------------------------------------------===//
 
+LogicalResult
+ApproximationAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                          ExpKind exp, int64_t topK) {
+  if (topK < 0 || (exp == ExpKind::Exact && topK == 0))
+    return emitError() << "#llama.approximation expects exp or a positive "
+                          "top_k, got exp = "
+                       << stringifyExpKind(exp) << ", top_k = " << topK;
+  return success();
+}
+
+// Of the polynomial 8.8e-5; of the table (ln 2 / 512)^2 / 2 = 9.2e-7. The rest
+// is the exponent's rounding in fp32 where there is no fused multiply-add.
+static double expError(ExpKind exp) {
+  switch (exp) {
+  case ExpKind::Exact:
+    return 0;
+  case ExpKind::Poly3:
+    return 9.5e-5;
+  case ExpKind::Table256:
+    return 8e-6;
+  }
+  llvm_unreachable("no other kind");
+}
+
+// Shares p without those dropped, made to sum to 1, differ from p by 2 d in
+// all: d is missing, and the others grow by as much. Shares q (1 + r) with
+// |r| <= e over their sum differ from q by at most 2 e / (1 - e) of q.
+double llama::attentionBound(ExpKind exp, double dropped) {
+  const double e = expError(exp);
+  return 2 * e / (1 - e) + 2 * dropped;
+}
+
 LogicalResult ModelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t dim, int64_t layers, int64_t heads,
                                 int64_t kvHeads, int64_t headSize, int64_t ffn,

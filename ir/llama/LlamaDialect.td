@@ -134,4 +134,39 @@ def Llama_Model : AttrDef<Llama_Dialect, "Model"> {
   let genVerifyDecl = 1;
 }
 
+def Llama_ExpKind : I32EnumAttr<"ExpKind", "how attention takes exponentials", [
+    I32EnumAttrCase<"Exact", 0, "exact">, I32EnumAttrCase<"Poly3", 1, "poly3">,
+    I32EnumAttrCase<"Table256", 2, "table256">]> {
+  let cppNamespace = "::llamac::llama";
+  let genSpecializedAttr = 0;
+}
+
+class Llama_DefaultExpKind : EnumParameter<Llama_ExpKind> {
+  let defaultValue = "::llamac::llama::ExpKind::Exact";
+}
+
+def Llama_Approximation : AttrDef<Llama_Dialect, "Approximation"> {
+  let mnemonic = "approximation";
+  let summary = "how far attention may be from its formula";
+  let description = [{
+    `exp` is what takes the exponentials of the softmax, all off by a share of
+    at most e: `poly3` is a polynomial of degree 3 for 2^x on [0, 1), `table256`
+    a table of 2^(i / 256) with a linear correction. `top_k`, unless it is 0,
+    says how many of a row's largest scores are sure to take part; kernels may
+    drop the others, whose share of the softmax is d.
+
+    An element of the result is off by at most 2 e / (1 - e) + 2 d of the
+    largest magnitude that it has among the values that the row sees. The
+    reference computes the exact formula.
+
+    ```mlir
+    #llama.approximation<exp = poly3, top_k = 64>
+    ```
+  }];
+  let parameters = (ins Llama_DefaultExpKind<>:$exp,
+                        DefaultValuedParameter<"int64_t", "0">:$top_k);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // LLAMAC_IR_LLAMA_LLAMADIALECT_TD

@@ -511,7 +511,8 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
     `llama.scale` by `scale`, `llama.add_mask` with the causal mask,
     `llama.softmax` and `llama.attention_values`: `kv` is the state after the
     append of layer `layer`, and scores are never a tensor. A scaled query
-    becomes part of `scale`, and the mask's window is the op's.
+    becomes part of `scale`, and the mask's window is the op's. With
+    `approximation`, the result may be as far off as that says.
 
     ```mlir
     %o = llama.attention %q, %kv0, %positions, %sequences layer = 0 scale = 1.250000e-01
@@ -522,7 +523,8 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
   let arguments = (ins Llama_Heads:$query, Llama_KV:$kv,
                        Llama_Indices:$positions, Llama_Indices:$sequences,
                        I64Attr:$layer, Llama_Positive:$scale,
-                       OptionalAttr<Llama_Window>:$window);
+                       OptionalAttr<Llama_Window>:$window,
+                       OptionalAttr<Llama_Approximation>:$approximation);
   let results = (outs Llama_Heads:$result);
   let assemblyFormat = [{
     operands `layer` `=` $layer `scale` `=` $scale attr-dict `:`

@@ -178,7 +178,8 @@ struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
     auto fused = rewriter.create<llama::AttentionOp>(
         rewriter.getFusedLoc(locs), op.getType(), scores.getQuery(),
         keys.getKv(), mask.getPositions(), mask.getSequences(),
-        keys.getLayerAttr(), factor, mask.getWindowAttr());
+        keys.getLayerAttr(), factor, mask.getWindowAttr(),
+        llama::ApproximationAttr());
     rewriter.replaceOp(op, fused);
     return success();
   }

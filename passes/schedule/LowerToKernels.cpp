@@ -216,7 +216,8 @@ private:
     emit<kernel::AttentionOp>(
         op, flattened(op.getType()), of(op.getQuery()), of(op.getKv()),
         of(op.getPositions()), of(op.getSequences()), op.getLayerAttr(),
-        op.getScaleAttr(), op.getWindowAttr(), kernel::AttentionConfigAttr());
+        op.getScaleAttr(), op.getWindowAttr(), kernel::AttentionConfigAttr(),
+        op.getApproximationAttr());
     return success();
   }
 

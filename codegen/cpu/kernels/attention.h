@@ -28,6 +28,10 @@
 // block of a key gives an exact sum in 32 bits, and the sum times the block's
 // scale is added in fp32. Values are widened as those of other formats are.
 //
+// With `topK` a split of attentionSplit keeps its topK largest scores of each
+// query vector and few others, and reads only the values of the tokens that a
+// vector keeps.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CPU_ATTENTION_H
@@ -38,6 +42,7 @@
 #include "llamac/cpu/rowwise.h"
 #include "llamac/cpu/simd.h"
 #include "llamac/cpu/tile.h"
+#include "llamac/cpu/topk.h"
 #include "llamac/cpu/vmath.h"
 
 namespace llamac::cpu {
@@ -336,7 +341,8 @@ template <AttentionConfig config> struct AttentionTile {
       for (int v = 0; v < count; ++v) {
         F32x16 weight = 0;
         if (t < limit) {
-          weight = exp(load<F32x16>(rows + v * split + t) - base[v]);
+          weight = expOfScore<config.exp>(load<F32x16>(rows + v * split + t) -
+                                          base[v]);
           weight = seen(lane, t) ? weight : F32x16(0);
           sum[v] += weight;
         }
@@ -430,6 +436,70 @@ template <AttentionConfig config> struct AttentionTile {
     }
   }
 
+  // The largest scores alone
+
+  /// [split], tokens of a split, behind the other scratch.
+  LLAMAC_INLINE int *keptTokens() const {
+    return reinterpret_cast<int *>(valueScales) + kvScaleBytes(kv) / 2;
+  }
+
+  /// Lists the tokens that a vector of a row keeps in keptTokens(), prefetches
+  /// their values, moves their scores to the front, as minus infinity where
+  /// another vector keeps them, and gives how many they are.
+  LLAMAC_INLINE long keepTokens(const AttentionArgs &args, const Split &of,
+                                long from, long tokens) {
+    float thresholds[group];
+    for (long v = 0; v < group; ++v)
+      thresholds[v] =
+          thresholdOf<config.topK>(scores + v * split, from, tokens);
+    int *kept = keptTokens();
+    long count = 0;
+    for (long t = 0; t < tokens; t += 16) {
+      I32x16 isKept = 0;
+      for (long v = 0; v < group; ++v) // A NaN is kept.
+        isKept |= ~(load<F32x16>(scores + v * split + t) < thresholds[v]);
+      const KvPage<kv> page = pageOf(args, of, t / kv.pageTokens);
+      for (U32 left = laneBits(isKept & areSeen(t, from, tokens)); left;
+           left &= left - 1) {
+        const long token = t + __builtin_ctz(left);
+        const U8 *value = page.value(token % kv.pageTokens, 0);
+        for (long byte = 0; byte < padded * KvPage<kv>::element; byte += 64)
+          prefetch(value + byte);
+        for (long v = 0; v < group; ++v) {
+          const float score = scores[v * split + token];
+          scores[v * split + count] =
+              score < thresholds[v] ? -__builtin_inff() : score;
+        }
+        kept[count++] = static_cast<int>(token);
+      }
+    }
+    return count;
+  }
+
+  /// addFew() for the `count` tokens that keepTokens() kept.
+  LLAMAC_INLINE void addKept(const AttentionArgs &args, const Split &of,
+                             long count) {
+    const int *kept = keptTokens();
+    for (long first = 0, end; first < count; first = end) {
+      const long number = kept[first] / kv.pageTokens;
+      for (end = first + 1; end < count && kept[end] / kv.pageTokens == number;)
+        ++end;
+      const KvPage<kv> page = pageOf(args, of, number);
+      if constexpr (isQ8)
+        widenValueScales(page);
+      forEachPanels<fewPanels>([&](auto panels, long d) {
+        for (long v = 0; v < group; v += few)
+          accumulateFew<few, panels.count>(
+              [&](int p, long i) {
+                return loadValue(page, kept[first + i] % kv.pageTokens,
+                                 d + 16 * p);
+              },
+              end - first, scores + v * split + first, split,
+              partial + v * padded + d, padded, 16);
+      });
+    }
+  }
+
   /// (partial, states) of a split, whose keys `from` to `tokens` - 1 some of
   /// the vectors see: vector v those from fromOf(v) on before limit(v).
   template <class From, class Limit>
@@ -501,6 +571,15 @@ template <AttentionConfig config> struct AttentionTile {
                     scoreFew(page, count, column, used);
                 });
     constexpr int together = divisorUpTo(group, 4);
+    if constexpr (config.topK != 0) {
+      const long count = keepTokens(args, of, from, tokens);
+      prefetcher.prefetchUntil(Prefetcher::rows);
+      for (long v = 0; v < group; v += together)
+        softmax<together>(v, 0, count, count, [](long) {});
+      clear(partial, group * padded);
+      addKept(args, of, count);
+      return;
+    }
     for (long v = 0; v < group; v += together)
       softmax<together>(v, from, tokens, tokens, [&](long n) {
         prefetcher.prefetchUntil(before + n * (after - before) / (2 * split));
@@ -592,8 +671,14 @@ template <AttentionConfig config> struct AttentionTile {
       next = {of.sequence, 0, of.number + 1};
     if (tokensOf(args, row, next.number) <= 0)
       next = of;
-    prefetcher.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
-                     placesOf(args, next, tokensOf(args, row, next.number), 0));
+    auto placesOfKeys = [&] {
+      return placesOf(args, next, tokensOf(args, row, next.number), 0);
+    };
+    if constexpr (config.topK != 0) // Which values is not known yet.
+      prefetcher.start(placesOfKeys());
+    else
+      prefetcher.start(placesOf(args, of, tokens, kvKeyBytes(kv)),
+                       placesOfKeys());
     loadQueries(args.q, row, 1, of.kvHead);
     computeRow(args, of,
                firstKey(config, args.positions[row]) - of.number * split,

@@ -17,9 +17,12 @@
 #ifndef LLAMAC_CPU_CONFIG_H
 #define LLAMAC_CPU_CONFIG_H
 
+#include "llamac/ExpKind.h"
 #include "llamac/PanelLayout.h"
 
 namespace llamac::cpu {
+
+using llamac::ExpKind;
 
 /// Geometry of a launch. Work item `i` of row block `b` has the number
 /// b * items + i; with `rowBlock` 0 there is one block, whatever the rows.
@@ -196,6 +199,8 @@ struct AttentionConfig {
   long window = 0;        ///< Keys that a row sees, its own included; 0: all.
   long splitTokens = 256; ///< Keys that are reduced together; see attention.h.
   long vectors = 32; ///< About as many queries go through the keys together.
+  ExpKind exp = ExpKind::Exact; ///< Of the scores.
+  long topK = 0; ///< attentionSplit: scores of a split that are kept; 0: all.
 };
 
 /// The first key that the row at `position` sees.
@@ -218,13 +223,15 @@ constexpr long attentionSplits(const AttentionConfig &config) {
 }
 
 /// Scratch: queries, scores, the output of a split, the running output, the
-/// maximum and sum of both and, in Q8_0, a page's scales of V in fp32.
+/// maximum and sum of both, in Q8_0 a page's scales of V in fp32, and the
+/// tokens that topK keeps.
 constexpr long attentionScratchBytes(const AttentionConfig &config) {
   long group = config.heads / config.kv.kvHeads;
   long vectors = attentionTileRows(config) * group;
   long head = paddedHead(config.kv.headSize);
   return vectors * (3 * head + config.splitTokens + 2 * 16) * 4 +
-         2 * kvScaleBytes(config.kv);
+         2 * kvScaleBytes(config.kv) +
+         (config.topK ? config.splitTokens * 4 : 0);
 }
 
 /// For any rows. A work item is one kv head.

@@ -152,6 +152,15 @@ public:
     done = 0;
   }
 
+  /// Goes on to a split without its values; then there are `rows` rows.
+  LLAMAC_INLINE void start(const Places &keys) {
+    for (long stream = 0; stream < streams; ++stream) {
+      starts[0][stream] = partOf(keys, keyBytes, stream);
+      from[stream] += rows * 64;
+    }
+    done = 0;
+  }
+
   /// Prefetches the rows before `row` that are not done, of 2 * rows.
   LLAMAC_INLINE void prefetchUntil(unsigned long row) {
 #pragma clang loop unroll(disable)

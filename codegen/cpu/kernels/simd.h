@@ -87,6 +87,12 @@ LLAMAC_INLINE void store16(float *to, F32x16 v, int lanes = 16) {
     to[i] = v[i];
 }
 
+/// A bit for each lane of a comparison's result.
+LLAMAC_INLINE U32 laneBits(I32x16 mask) {
+  using Bool16 = bool __attribute__((ext_vector_type(16)));
+  return bits<U16>(__builtin_convertvector(mask, Bool16));
+}
+
 /// a * b + c, rounded once where the machine can.
 template <class V> LLAMAC_INLINE V fma(V a, V b, V c) {
 #if defined(__FMA__) || defined(__aarch64__)

@@ -14,6 +14,7 @@
 #ifndef LLAMAC_CPU_VMATH_H
 #define LLAMAC_CPU_VMATH_H
 
+#include "llamac/ExpKind.h"
 #include "llamac/cpu/simd.h"
 
 namespace llamac::cpu {
@@ -57,6 +58,49 @@ LLAMAC_INLINE F32x16 exp(F32x16 x) {
   p = fma(p, r, splat(1.0f));
   p = fma(p, r, splat(1.0f));
   return scaleByPowerOfTwo(p, n);
+}
+
+/// 2^(i / 256) of i in 0 .. 255.
+struct Exp2Table {
+  float values[256];
+
+  constexpr Exp2Table() : values() {
+    for (int i = 0; i < 256; ++i) {
+      double sum = 1, term = 1; // The Taylor series of e^(i ln 2 / 256).
+      for (int n = 1; n < 20; ++n)
+        sum += term *= i * (0.69314718055994531 / 256) / n;
+      values[i] = static_cast<float>(sum);
+    }
+  }
+};
+alignas(64) constexpr Exp2Table exp2Table;
+
+/// e^x for x of at most 0 as `kind` says.
+template <ExpKind kind> LLAMAC_INLINE F32x16 expOfScore(F32x16 x) {
+  if constexpr (kind == ExpKind::Exact) {
+    return exp(x);
+  } else {
+    x = x < -104.0f ? F32x16(-104.0f) : x; // A NaN passes.
+    constexpr float log2e = 0x1.715476p+0f;
+    constexpr float magic = 0x1.8p23f; // Adding it rounds to an integer.
+    if constexpr (kind == ExpKind::Poly3) {
+      F32x16 n = (fma(x, splat(log2e), splat(-0.5f)) + magic) - magic;
+      F32x16 f = fma(x, splat(log2e), -n); // In [0, 1].
+      F32x16 p = fma(splat(exp2PolyC), f, splat(exp2PolyB));
+      p = fma(p, f, splat(exp2PolyA));
+      return scaleByPowerOfTwo(fma(p, f, splat(1.0f)), n);
+    } else {
+      F32x16 rounded = fma(x, splat(256 * log2e), splat(magic));
+      F32x16 r = fma(x, splat(256 * log2e), -(rounded - magic));
+      I32x16 index = bits<I32x16>(rounded) & 255;
+      F32x16 p;
+      for (int lane = 0; lane < 16; ++lane)
+        p[lane] = exp2Table.values[index[lane]];
+      F32x16 n = (rounded - magic) - __builtin_convertvector(index, F32x16);
+      return scaleByPowerOfTwo(fma(p * r, splat(0x1.62e430p-1f / 256), p),
+                               n * (1.0f / 256));
+    }
+  }
 }
 
 /// x / (1 + e^-x).

@@ -19,8 +19,10 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 using namespace llamac;
 using namespace llamac::testing;
@@ -47,8 +49,10 @@ void PrintTo(const AttentionCase &c, std::ostream *out) {
 // A cache of some sequences, written as config.h describes it.
 class Cache {
 public:
+  // With `steppedKeys`, the first element of keys is a multiple of 1/8 that all
+  // formats hold, beside a second one that is larger than any.
   Cache(cpu::KvConfig kv, const std::vector<long> &lengths,
-        std::mt19937 &random)
+        std::mt19937 &random, bool steppedKeys = false)
       : kv(kv), sequences(static_cast<long>(lengths.size())), pool(poolBytes()),
         keys(sequences), values(sequences) {
     long pages = sequences * kv.pagesPerSequence;
@@ -58,6 +62,11 @@ public:
       size_t count = lengths[s] * kv.kvHeads * kv.headSize;
       keys[s] = oracle::randomFloats(count, 1, random);
       values[s] = oracle::randomFloats(count, 1, random);
+      for (long key = 0; steppedKeys && key < lengths[s] * kv.kvHeads; ++key) {
+        keys[s][key * kv.headSize] =
+            float(key / kv.kvHeads * 37 % 251 - 125) / 8;
+        keys[s][key * kv.headSize + 1] = 127.0f / 8;
+      }
       size_t i = 0;
       for (long token = 0; token < lengths[s]; ++token)
         for (long g = 0; g < kv.kvHeads; ++g)
@@ -200,8 +209,10 @@ protected:
   cpu::AttentionConfig config = cpu::cases::attention(c.heads, kv);
   long width = c.heads * c.headSize;
 
+  // Over the `topK` largest scores of each split; 0: over all.
   std::vector<double> expected(const Cache &cache, const float *q,
-                               long sequence, long position) const {
+                               long sequence, long position,
+                               long topK = 0) const {
     std::vector<double> out(width);
     for (long h = 0; h < c.heads; ++h) {
       long g = h / (c.heads / c.kvHeads);
@@ -218,13 +229,31 @@ protected:
         largest = std::max(largest, scores[t]);
       }
       for (double &score : scores)
-        sum += score = std::exp(score - largest);
+        score = std::exp(score - largest);
+      for (long first = 0; topK && first <= position;
+           first += config.splitTokens)
+        keepLargest(scores, first, topK);
+      for (double score : scores)
+        sum += score;
       for (long t = 0; t <= position; ++t)
         for (long d = 0; d < c.headSize; ++d)
           out[h * c.headSize + d] +=
               scores[t] / sum * cache.values[sequence][slot(t) + d];
     }
     return out;
+  }
+
+  // Sets all but the `count` largest numbers of a split to 0.
+  void keepLargest(std::vector<double> &numbers, long first, long count) const {
+    const auto begin = numbers.begin() + first;
+    const auto end = std::min(begin + config.splitTokens, numbers.end());
+    if (end - begin <= count)
+      return;
+    std::vector<double> sorted(begin, end);
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    std::replace_if(
+        begin, end, [&](double number) { return number < sorted[count - 1]; },
+        0.0);
   }
 
   std::vector<const void *> args(const Cache &cache,
@@ -317,6 +346,35 @@ TEST_P(Attention, RowsDoNotDependOnFormBatchOrRanges) {
       EXPECT_EQ(expected, merged) << "from row " << first;
     }
   }
+}
+
+class TopAttention : public Attention {};
+
+// Scores differ by more than the kernel's threshold is off, so that it keeps
+// exactly as many as it has to: most of the softmax, and yet not all.
+TEST_P(TopAttention, KeepsTheLargestScoresOfEachSplit) {
+  constexpr long topK = cpu::cases::topK;
+  constexpr int position = 318;
+  Cache cache(kv, {position + 1}, random, /*steppedKeys=*/true);
+  std::vector<float> q(width), merged(width, NAN);
+  for (long head = 0; head < c.heads; ++head)
+    q[head * c.headSize] = 4.0f + float(head) / 4;
+  const std::vector<int> positions = {position}, sequences = {0};
+  AlignedBytes partials(attentionPartialRowBytes(config));
+  unit.run("attentionTop" + c.suffix(),
+           attentionSplitShape(cpu::cases::topAttention(c.heads, kv)), 1,
+           args(cache, q, positions, sequences, partials.as<float>()));
+  unit.run("attentionMerge" + c.suffix(), attentionMergeShape(config), 1,
+           {partials.data(), positions.data(), merged.data()});
+  const std::vector<double> top = expected(cache, q.data(), 0, position, topK);
+  const std::vector<double> all = expected(cache, q.data(), 0, position);
+  const double tolerance = c.format == cpu::KvFormat::Q8_0 ? 3e-4 : 1e-5;
+  double dropped = 0;
+  for (long i = 0; i < width; ++i) {
+    ASSERT_NEAR(merged[i], top[i], tolerance) << "element " << i;
+    dropped = std::max(dropped, std::abs(top[i] - all[i]));
+  }
+  EXPECT_GT(dropped, 100 * tolerance);
 }
 
 TEST_P(Attention, LargeScoresDoNotOverflow) {
@@ -492,6 +550,19 @@ TEST_P(Attention, QkvIsThreeProductsThenRopeAndAppend) {
   }
 }
 
+static std::vector<AttentionCase> topCases() {
+  std::vector<AttentionCase> all;
+  for (const std::string &level : hostLevels())
+    if (level != amxModel) {
+#define LLAMAC_CASE(heads, kvHeads, headSize, format, pageTokens)              \
+  all.push_back(                                                               \
+      {level, heads, kvHeads, headSize, cpu::KvFormat::format, pageTokens});
+      LLAMAC_TOP_ATTENTION_CASES(LLAMAC_CASE)
+#undef LLAMAC_CASE
+    }
+  return all;
+}
+
 static std::vector<AttentionCase> attentionCases() {
   std::vector<AttentionCase> all;
   for (const std::string &level : hostLevels()) {
@@ -509,6 +580,11 @@ static std::vector<AttentionCase> attentionCases() {
 
 INSTANTIATE_TEST_SUITE_P(Levels, Attention,
                          ::testing::ValuesIn(attentionCases()),
+                         [](const auto &info) {
+                           return info.param.level + info.param.suffix();
+                         });
+
+INSTANTIATE_TEST_SUITE_P(Levels, TopAttention, ::testing::ValuesIn(topCases()),
                          [](const auto &info) {
                            return info.param.level + info.param.suffix();
                          });

@@ -92,6 +92,15 @@
   CASE(12, 4, 64, Q8_0, 64)                                                    \
   LLAMAC_MORE_ATTENTION_CASES(CASE)
 
+/// CASE(heads, kvHeads, headSize, format, pageTokens), of those above:
+/// attentionTop_*, an attentionSplit_* that keeps topK scores.
+#define LLAMAC_TOP_ATTENTION_CASES(CASE)                                       \
+  CASE(9, 3, 64, F16, 64)                                                      \
+  CASE(12, 4, 64, Q8_0, 64)
+
+/// CASE(kind): expAs_*, of one row of expWidth.
+#define LLAMAC_EXP_CASES(CASE) CASE(Poly3) CASE(Table256)
+
 /// CASE(width): rmsNorm_*, gatherRows_*, silu_* and exp_*.
 #define LLAMAC_ROWWISE_CASES(CASE)                                             \
   CASE(8) CASE(24) CASE(64) CASE(576) CASE(1000)
@@ -124,6 +133,15 @@ constexpr KvConfig kv(long kvHeads, long headSize, KvFormat format,
 
 constexpr AttentionConfig attention(long heads, KvConfig kv) {
   return {.kv = kv, .heads = heads, .scale = 0.17f};
+}
+
+constexpr long topK = 16;
+constexpr long expWidth = 100'000;
+
+constexpr AttentionConfig topAttention(long heads, KvConfig kv) {
+  AttentionConfig config = attention(heads, kv);
+  config.topK = topK;
+  return config;
 }
 
 /// Query and key share a format and so the prepared rows; the value does not.

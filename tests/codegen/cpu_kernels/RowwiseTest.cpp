@@ -106,6 +106,43 @@ TEST_P(Rowwise, ExpAndSiluAreNearTheLastPlace) {
   }
 }
 
+// The bounds are those of #llama.approximation; the polynomial's own error is
+// 8.8e-5, and at least a good part of it shows.
+TEST_P(Rowwise, ApproximateExpStaysWithinItsErrorAndReachesIt) {
+  struct Kind {
+    const char *name;
+    double bound, reached;
+  };
+  const auto count = static_cast<size_t>(cpu::cases::expWidth);
+  std::vector<float> x(count), e(count);
+  for (size_t i = 0; i < count; ++i)
+    x[i] = -87.0f * float(i) / float(count);
+  for (const Kind &kind :
+       {Kind{"Poly3", 9.5e-5, 8.6e-5}, Kind{"Table256", 8e-6, 5e-7}}) {
+    unit.run(std::string("expAs_") + kind.name, cpu::rowwiseShape(), 1,
+             {x.data(), e.data()});
+    double largest = 0;
+    for (size_t i = 0; i < count; ++i)
+      largest = std::max(largest,
+                         std::abs(double(e[i]) / std::exp(double(x[i])) - 1));
+    EXPECT_LT(largest, kind.bound) << kind.name;
+    EXPECT_GT(largest, kind.reached) << kind.name;
+
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    x[0] = -infinity;
+    x[1] = NAN;
+    x[2] = -200;
+    x[3] = -0.0f;
+    unit.run(std::string("expAs_") + kind.name, cpu::rowwiseShape(), 1,
+             {x.data(), e.data()});
+    EXPECT_LT(e[0], 1e-44) << kind.name;
+    EXPECT_TRUE(std::isnan(e[1])) << kind.name;
+    EXPECT_LT(e[2], 1e-44) << kind.name;
+    EXPECT_NEAR(e[3], 1, kind.bound) << kind.name;
+    std::fill_n(x.begin(), 4, 0.0f);
+  }
+}
+
 TEST_P(Rowwise, ExpAndSiluKeepTheirLimits) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   std::vector<float> x = {infinity, -infinity, NAN, 200, -200, 0, -0.0f, 88.9f};

@@ -56,6 +56,15 @@ template <long width> struct Exp {
     store16(out + at, exp(load16(x + at, lanes)), lanes);
   }
 };
+
+template <ExpKind kind> struct ExpAs {
+  const float *x;
+  float *out;
+
+  void operator()(long, long column, int lanes) const {
+    store16(out + column, expOfScore<kind>(load16(x + column, lanes)), lanes);
+  }
+};
 } // namespace
 
 // Operands: x, weight, out (also the residual).
@@ -166,6 +175,23 @@ LLAMAC_SOME_ATTENTION_CASES(ATTENTION)
 #ifndef LLAMAC_AMX_MODEL
 LLAMAC_OTHER_ATTENTION_CASES(ATTENTION)
 #endif
+
+#define TOP_ATTENTION(h, g, s, f, p)                                           \
+  LLAMAC_KERNEL(attentionTop_##h##_##g##_##s) {                                \
+    attentionSplit<cases::topAttention(h, cases::kv(g, s, KvFormat::f, p))>(   \
+        *launch, attentionArgs(*launch));                                      \
+  }
+#ifndef LLAMAC_AMX_MODEL
+LLAMAC_TOP_ATTENTION_CASES(TOP_ATTENTION)
+#endif
+
+#define EXP(kind)                                                              \
+  LLAMAC_KERNEL(expAs_##kind) {                                                \
+    pointwise<cases::expWidth>(                                                \
+        *launch, ExpAs<ExpKind::kind>{operand<float>(*launch, 0),              \
+                                      operand<float>(*launch, 1)});            \
+  }
+LLAMAC_EXP_CASES(EXP)
 
 #define ROWWISE(w)                                                             \
   LLAMAC_KERNEL(rmsNorm_##w) {                                                 \

@@ -89,6 +89,19 @@ TEST(CompareTiles, TheLastBitIsNoDifference) {
       0);
 }
 
+TEST(CompareTiles, OnlyWhatExceedsABoundIsADifference) {
+  const std::vector<float> expected(16, 1), bounds(16, 0.25F);
+  std::vector<float> got(16, 1.25F);
+  EXPECT_EQ(compareTiles(got, expected, 16, {}, bounds).nmse, 0);
+  got[3] = 0.25F;
+  const TiledDifference difference =
+      compareTiles(got, expected, 16, {}, bounds);
+  EXPECT_NEAR(difference.nmse, 0.5 * 0.5 / 16, 1e-7);
+  EXPECT_EQ(difference.worst, 3U);
+  got[3] = NAN;
+  EXPECT_TRUE(std::isinf(compareTiles(got, expected, 16, {}, bounds).nmse));
+}
+
 TEST(CompareTiles, NothingIsCloseToNoNumberOrToOtherSizes) {
   const std::vector<float> expected = {1, 2};
   for (const std::vector<float> &got :

@@ -52,6 +52,8 @@ public:
 struct Fault {
   std::string name;
   void (*plant)(Source &);
+  std::string approximateExp = ""; ///< Of the plan.
+  int64_t sparsifyTopK = 0;
 };
 
 } // namespace
@@ -97,6 +99,19 @@ static void dropSilu(Source &source) {
                  "launches += launch->begin == 0;\ngemv<");
 }
 
+/// Exponentials of the polynomial are off by more than the plan says.
+static void coarsenExp(Source &source) {
+  source.replace("attention_split", ".heads",
+                 ".scale = ", ".scale = 1.004f * ");
+}
+
+/// Decode keeps fewer scores than the plan says.
+static void keepFewer(Source &source) {
+  source.replace("attention_split", ".heads", ".topK = 192", ".topK = 8");
+}
+
+static void seedNothing(Source &source) { source.wasChanged = true; }
+
 /// In prefill the values that go to the cache are made with the keys' weights.
 static void appendKey(Source &source) {
   source.replace("qkv_gemm", ".value = ", "operand<void>(*launch, 3)",
@@ -106,13 +121,17 @@ static void appendKey(Source &source) {
 static absl::Status run(const std::string &model, const std::string &name,
                         const std::string &folder) {
   const Fault faults[] = {
-      {"none", [](Source &source) { source.wasChanged = true; }},
+      {"none", seedNothing},
       {"skipped-panel", skipPanel},
       {"missed-key", missKeyInPrefill},
       {"missed-key-in-decode", missKeyInDecode},
       {"swapped-sine", swapSine},
       {"dropped-silu", dropSilu},
       {"appended-key", appendKey},
+      {"poly", seedNothing, "poly=3"},
+      {"coarse-poly", coarsenExp, "poly=3"},
+      {"top", seedNothing, "table=256", 192},
+      {"fewer-than-top", keepFewer, "table=256", 192},
   };
   const Fault *fault = llvm::find_if(
       faults, [&](const Fault &known) { return known.name == name; });
@@ -122,6 +141,8 @@ static absl::Status run(const std::string &model, const std::string &name,
   LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openCheckpoint(model));
   CompileOptions compileOptions;
   compileOptions.context = 256;
+  compileOptions.approximateExp = fault->approximateExp;
+  compileOptions.sparsifyTopK = fault->sparsifyTopK;
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, compileOptions));
   bool isSeeded = false;

@@ -13,6 +13,7 @@ value head, and each fault, with one model.
 """
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -198,6 +199,31 @@ class Kernels(support.TestCase):
                 self.assertRegex(found[4], place)
                 # It and no other.
                 self.assertEqual(found[5:], [found[0]])
+
+    def test_an_approximation_within_its_bound_is_clean_and_one_beyond_it_is_found(self):
+        for clean, fault in (("poly", "coarse-poly"), ("top", "fewer-than-top")):
+            with self.subTest(fault=fault):
+                self.assertEqual(self.seeded((1, 64), clean)[0], ["nothing"])
+                found, _ = self.seeded((1, 64), fault)
+                self.assertTrue(found[0].startswith("attention_split"), found)
+                self.assertTrue(found[1].startswith("kernel.attention"), found)
+                self.assertIn("decode", found[4])
+                self.assertEqual(found[5:], [found[0]])
+
+    def test_a_check_shows_how_much_of_a_bound_was_used(self):
+        # Random weights have flat softmaxes, so that much is dropped.
+        flags = ("--approximate-exp", "poly=3", "--sparsify-attention", "8", "--target-tolerance", "0.05")
+        output = self.llamac("check", self.models[3, 64], *flags).stdout
+        self.assertIn("approximate-exp", output)
+        self.assertIn("sparsify-attention", output)
+        uses = dict(re.findall(r"(attention\S+): off by at most (\S+) of what the approximation's bound and rounding allow", output))
+        drops = dict(re.findall(r"(attention\S+): .* dropped at most (\S+) of a softmax", output))
+        for kernel in uses:
+            self.assertLess(float(uses[kernel]), 1, kernel)
+            # 24 tokens; steps of several rows drop nothing.
+            few = kernel.startswith("attention_merge")
+            self.assertTrue(0.01 < float(drops[kernel]) < 0.9 if few else float(drops[kernel]) == 0, drops)
+        self.assertEqual(len(uses), 2)
 
     def test_the_reproducer_is_the_op_its_numbers_and_its_source(self):
         found, folder = self.seeded((3, 16), "skipped-panel")

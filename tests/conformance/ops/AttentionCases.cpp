@@ -96,13 +96,14 @@ static std::string tableText(const Model &model, const std::string &name,
                       "x2xf32> loc(\"", name, "_table\")\n");
 }
 
-static std::string attentionText(const Model &model, const std::string &name) {
+static std::string attentionText(const Model &model, const std::string &name,
+                                 const std::string &approximation = "") {
   const std::string rows = rowsText(model.queryWidth());
   return absl::StrFormat(
       "  %%out = kernel.attention %%q over %%newKv at %%positions, %%sequences "
-      "{layer = 0 : i64, scale = %.17e : f64%s} : (%s, !kv, tensor<?xi32>, "
+      "{%slayer = 0 : i64, scale = %.17e : f64%s} : (%s, !kv, tensor<?xi32>, "
       "tensor<?xi32>) -> %s loc(\"%s\")",
-      scaleOf(model),
+      approximation, scaleOf(model),
       model.window ? absl::StrCat(", window = ", model.window, " : i64") : "",
       rows, rows, name);
 }
@@ -152,9 +153,12 @@ static StoredWeight picker(const std::string &name, int64_t first,
   return weight;
 }
 
-/// Attention of the queries that rows (query | key | value) hold.
-static std::shared_ptr<Program> exactProgram(const Model &model) {
-  const std::string name = "attention_" + model.name;
+/// Attention of the queries that rows (query | key | value) hold, exact or with
+/// exponentials by the polynomial.
+static std::shared_ptr<Program> exactProgram(const Model &model,
+                                             bool hasPolynomial = false) {
+  const std::string name =
+      absl::StrCat("attention_", model.name, hasPolynomial ? "_poly3" : "");
   auto program = cacheProgram(name, model);
   const int64_t query = model.queryWidth(), kv = model.kvWidth();
   const int64_t width = query + 2 * kv;
@@ -162,8 +166,13 @@ static std::shared_ptr<Program> exactProgram(const Model &model) {
   program->weights = {picker("wq", 0, query, width),
                       picker("wk", query, kv, width),
                       picker("wv", query + kv, kv, width)};
-  program->body = tableText(model, name, noRotation(model)) +
-                  qkvText(*program, name + "_qkv") + attentionText(model, name);
+  program->body =
+      tableText(model, name, noRotation(model)) +
+      qkvText(*program, name + "_qkv") +
+      attentionText(model, name,
+                    hasPolynomial
+                        ? "approximation = #llama.approximation<exp = poly3>, "
+                        : "");
   return program;
 }
 
@@ -416,6 +425,30 @@ static void addExactAttention(std::vector<OpCase> &cases,
   cases.back().isVariant = true;
 }
 
+/// Exponentials that are off by up to 9.5e-5 of themselves: the result by twice
+/// that of the largest value at most.
+static void addPolynomial(std::vector<OpCase> &cases, const Model &model) {
+  const auto program = exactProgram(model, /*hasPolynomial=*/true);
+  const std::vector<Step> steps =
+      exactSteps(model, {{{3, 300}, {1, 70}}, {{3, 1}}, {{1, 1}, {3, 1}}});
+  float largest = 0;
+  for (const Step &step : steps)
+    for (const float x : step.inputs.at("x"))
+      largest = std::max(largest, std::abs(x));
+  OpCase polynomial = cacheCase(program->name, program, steps,
+                                pickedRows(model), /*attends=*/true);
+  polynomial.expected = [=, exact =
+                                polynomial.expected](const Numerics &numerics) {
+    std::vector<std::vector<ExpectedRow>> results = exact(numerics);
+    for (std::vector<ExpectedRow> &rows : results)
+      for (ExpectedRow &row : rows)
+        for (Expected &number : row)
+          number.bound += 2 * 9.5e-5 / (1 - 9.5e-5) * largest;
+    return results;
+  };
+  cases.push_back(std::move(polynomial));
+}
+
 /// Contexts of more keys than are merged at a time.
 static void addLongAttention(std::vector<OpCase> &cases,
                              const std::shared_ptr<Program> &program) {
@@ -576,6 +609,7 @@ void addAttentionCases(std::vector<OpCase> &cases) {
     addNanRow(cases, program);
   }
   addNanRow(cases, programs[1]);
+  addPolynomial(cases, models[0]);
   for (const auto &program : programs)
     if (program->model.window)
       addWindows(cases, program);

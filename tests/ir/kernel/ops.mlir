@@ -111,6 +111,9 @@ func.func @attention(%q: tensor<?x576xf32>, %kv: !kv, %positions: tensor<?xi32>,
   // CHECK: config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>
   %1 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.125 : f64}
     : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
+  // CHECK: {approximation = #llama.approximation<exp = poly3>, layer = 0 : i64, scale = 1.250000e-01 : f64}
+  %4 = kernel.attention %q over %kv at %positions, %sequences {approximation = #llama.approximation<exp = poly3>, layer = 0 : i64, scale = 0.125 : f64}
+    : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
   // CHECK: config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>
   // CHECK-SAME: -> tensor<?x9x8x80xf32>
   %2 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>, layer = 0 : i64, scale = 0.125 : f64}

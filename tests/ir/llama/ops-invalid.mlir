@@ -455,3 +455,17 @@ func.func @gather_rows(%x: tensor<?x8xf32>, %rows: tensor<2xi32>) {
   %0 = llama.gather_rows %x, %rows : (tensor<?x8xf32>, tensor<2xi32>) -> tensor<3x8xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{#llama.approximation expects exp or a positive top_k, got exp = exact, top_k = 0}}
+func.func @approximation_of_nothing() attributes {llama.approximation = #llama.approximation<top_k = 0>} {
+  return
+}
+
+// -----
+
+// expected-error @below {{#llama.approximation expects exp or a positive top_k, got exp = poly3, top_k = -1}}
+func.func @negative_top_k() attributes {llama.approximation = #llama.approximation<exp = poly3, top_k = -1>} {
+  return
+}

@@ -119,7 +119,9 @@ func.func @attention(%q: tensor<?x9x64xf32>, %k: tensor<?x3x64xf32>, %v: tensor<
 func.func @fused_attention(%q: tensor<?x9x64xf32>, %state: !kv, %positions: tensor<?xi32>, %sequences: tensor<?xi32>) -> tensor<?x9x64xf32> {
   // CHECK: llama.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} layer = 0 scale = 1.250000e-01 : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
   %0 = llama.attention %q, %state, %positions, %sequences layer = 0 scale = 0.125 : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
-  return %0 : tensor<?x9x64xf32>
+  // CHECK: {approximation = #llama.approximation<exp = table256, top_k = 64>}
+  %1 = llama.attention %0, %state, %positions, %sequences layer = 0 scale = 0.125 {approximation = #llama.approximation<exp = table256, top_k = 64>} : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
+  return %1 : tensor<?x9x64xf32>
 }
 
 }
