@@ -162,13 +162,14 @@ def LowerToKernels : Pass<"lower-to-kernels", "::mlir::func::FuncOp"> {
 }
 
 def FuseEpilogue : ExplainedPass<"fuse-epilogue"> {
-  let summary = "Element-wise work moves into the product before it";
+  let summary = "Element-wise work moves into the product or norm before it";
   let description = [{
-    A pointwise op joins the pointwise op or product that makes one of its
-    operands, when nothing else uses that value; its other operands become
+    A pointwise op joins the pointwise op, product or norm that makes one of
+    its operands, when nothing else uses that value; its other operands become
     extras. Two products of one input under one pointwise op become one
-    product with two accumulators. So a residual is added where the product is
-    stored, and SiLU-multiply happens where gate and up are.
+    product with two accumulators. So a residual is added where the product, or
+    the norm behind it, is stored, and SiLU-multiply happens where gate and up
+    are.
 
     ```mlir
     %a = kernel.matmul %x, %w epilogue { yields the accumulator }

@@ -343,10 +343,21 @@ static CpuKernelText embedText(Operation *operation, const CpuTargetOptions &) {
 static CpuKernelText rmsNormText(Operation *operation,
                                  const CpuTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
-  return {"", llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5});",
-                            widthOf(op.getInput()), widthOf(op.getWeight()),
-                            floats(0), floats(1),
-                            literal(op.getEps().convertToDouble()), floats(2))};
+  const int64_t width = widthOf(op.getInput());
+  std::vector<std::string> pointers;
+  for (size_t i = 0; i <= op.getExtras().size(); ++i)
+    pointers.push_back(floats(2 + i));
+  const bool isPlain = op.getEpilogue().empty();
+  const std::string epilogue =
+      isPlain ? llvm::formatv("StoreRows<{0}>", width).str() : "Epilogue";
+  return {
+      isPlain ? ""
+              : functorText("Epilogue", op.getEpilogue(), op.getExtras(),
+                            "extra", std::to_string(width), functorStyle),
+      llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5}{{{6}});",
+                    width, widthOf(op.getWeight()), floats(0), floats(1),
+                    literal(op.getEps().convertToDouble()), epilogue,
+                    llvm::join(pointers, ", "))};
 }
 
 static CpuKernelText gatherRowsText(Operation *operation,

@@ -193,6 +193,18 @@ static void setPrologue(CudaKernelText &text, Operation *op,
   text.body = llvm::formatv("product.run({0}, inputMap, {1});", rows, epilogue);
 }
 
+/// Adds the extra operands of an epilogue; gives the arguments of its functor
+/// that they are.
+static std::string addExtras(CudaKernelText &text, ValueRange extras) {
+  std::string args;
+  for (size_t i = 0; i < extras.size(); ++i) {
+    const std::string name = "extra" + std::to_string(i);
+    text.parameters.push_back({floats, name});
+    args += name + ", ";
+  }
+  return args;
+}
+
 static CudaKernelText matmulText(Operation *operation,
                                  const CudaTargetOptions &options) {
   auto op = cast<kernel::MatmulOp>(operation);
@@ -206,12 +218,7 @@ static CudaKernelText matmulText(Operation *operation,
   }
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain", /*isWeight=*/true});
-  std::string extras;
-  for (size_t i = 0; i < op.getExtras().size(); ++i) {
-    const std::string name = "extra" + std::to_string(i);
-    text.parameters.push_back({floats, name});
-    extras += name + ", ";
-  }
+  const std::string extras = addExtras(text, op.getExtras());
   text.parameters.push_back({results, "out"});
   const std::string rows = rowsText(op),
                     epilogue = "Epilogue{" + extras + "out}";
@@ -470,10 +477,19 @@ static CudaKernelText rmsNormText(Operation *operation,
                                   const CudaTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
   CudaKernelText text;
-  text.parameters = {{floats, "input"}, {floats, "gain"}, {results, "out"}};
-  text.body = llvm::formatv("rmsNorm<{0}>(input, gain, {1}f, out);",
-                            widthOf(op.getWeight()),
-                            literal(op.getEps().convertToDouble()));
+  const int64_t width = widthOf(op.getInput());
+  const bool isPlain = op.getEpilogue().empty();
+  text.parameters = {{floats, "input"}, {floats, "gain"}};
+  const std::string extras = addExtras(text, op.getExtras());
+  text.parameters.push_back({results, "out"});
+  if (!isPlain)
+    text.parts = functorText("Epilogue", op.getEpilogue(), op.getExtras(),
+                             "extra", std::to_string(width), functorStyle);
+  text.body = llvm::formatv(
+      "rmsNorm<{0}>(input, gain, {1}f, {2}{{{3}out});", widthOf(op.getWeight()),
+      literal(op.getEps().convertToDouble()),
+      isPlain ? llvm::formatv("StoreRows<{0}>", width).str() : "Epilogue",
+      extras);
   return text;
 }
 

@@ -171,6 +171,22 @@ static absl::Status matmul(OpCall &call) {
   return call.give(mapScalars(call, op.getEpilogue(), scalars));
 }
 
+static absl::Status kernelRmsNorm(OpCall &call) {
+  enum { Input, Weight, FirstExtra };
+  auto op = cast<kernel::RmsNormOp>(call.op);
+  LLAMAC_ASSIGN_OR_RETURN(Tensor normalised,
+                          normaliseRows(call, call.tensor(Input),
+                                        call.weight(Weight),
+                                        op.getEps().convertToDouble()));
+  if (op.getEpilogue().empty())
+    return call.give(std::move(normalised));
+  SmallVector<const Tensor *> scalars = {&normalised};
+  std::vector<Tensor> repeated;
+  LLAMAC_RETURN_IF_ERROR(
+      addElements(call, FirstExtra, scalars, repeated, normalised.shape[0]));
+  return call.give(mapScalars(call, op.getEpilogue(), scalars));
+}
+
 static absl::Status pointwise(OpCall &call) {
   auto op = cast<kernel::PointwiseOp>(call.op);
   SmallVector<const Tensor *> inputs;
@@ -331,6 +347,7 @@ ArrayRef<OpEntry> kernelOps() {
       {"kernel.matmul", matmul},
       {"kernel.pointwise", pointwise},
       {"kernel.qkv", qkv},
+      {"kernel.rms_norm", kernelRmsNorm},
       {"kernel.rope_append", ropeAppend},
       {"kernel.sample", sample},
   };

@@ -52,6 +52,8 @@ static int64_t widthOf(Value value) {
 /// constants none.
 static int64_t scalarFlops(Region &region) {
   int64_t flops = 0;
+  if (region.empty())
+    return 0;
   for (Operation &op : region.front().without_terminator()) {
     auto scalar = dyn_cast<ScalarOpInterface>(op);
     flops += scalar                                 ? scalar.flops()
@@ -132,11 +134,16 @@ Cost RopeTableOp::cost(const CostStep &step) {
           .flops = step.rows * 3 * getFrequencies().getNumElements()};
 }
 
+/// The norm of each row, and the epilogue of each element.
 Cost RmsNormOp::cost(const CostStep &step) {
-  return {.weightBytes = weightBytes(getWeight().getType()),
-          .inputBytes = step.rows * rowBytes(getInput()),
-          .outputBytes = step.rows * rowBytes(getResult()),
-          .flops = step.rows * normFlops(widthOf(getInput()))};
+  const int64_t width = widthOf(getInput());
+  Cost cost{.weightBytes = weightBytes(getWeight().getType()),
+            .inputBytes = step.rows * rowBytes(getInput()),
+            .outputBytes = step.rows * rowBytes(getResult()),
+            .flops = step.rows *
+                     (normFlops(width) + width * scalarFlops(getEpilogue()))};
+  addElementwise(cost, step, getExtras());
+  return cost;
 }
 
 /// R indices and R rows, which are copied.

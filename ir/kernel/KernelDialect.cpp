@@ -74,6 +74,8 @@ llvm::MutableArrayRef<OpOperand> elementwiseOperands(Operation *op) {
     return op->getOpOperands();
   if (auto product = dyn_cast<MatmulOp>(op))
     return op->getOpOperands().take_back(product.getExtras().size());
+  if (auto norm = dyn_cast<RmsNormOp>(op))
+    return op->getOpOperands().take_back(norm.getExtras().size());
   return {};
 }
 
@@ -133,14 +135,6 @@ LogicalResult RopeTableOp::verify() {
   return checkCosSin(*this, getFrequencies(), getResult());
 }
 
-LogicalResult RmsNormOp::verify() {
-  const int64_t size = sizeOf(getWeight(), 0), width = sizeOf(getInput(), 1);
-  if (width % size == 0)
-    return success();
-  return emitOpError() << "weight's size is " << size
-                       << ", expected a divisor of " << width;
-}
-
 LogicalResult GatherRowsOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
@@ -179,6 +173,22 @@ static LogicalResult checkElementwise(Operation *op, OperandRange operands,
              << "element-wise operand is " << operand.getType()
              << ", expected the result's type " << type;
   return success();
+}
+
+LogicalResult RmsNormOp::verify() {
+  const int64_t size = sizeOf(getWeight(), 0), width = sizeOf(getInput(), 1);
+  if (width % size != 0)
+    return emitOpError() << "weight's size is " << size
+                         << ", expected a divisor of " << width;
+  if (getEpilogue().empty())
+    return getExtras().empty()
+               ? success()
+               : emitOpError("has extra operands and no epilogue");
+  if (!llvm::hasSingleElement(getEpilogue()))
+    return emitOpError("epilogue has more than one block");
+  if (failed(checkElementwise(*this, getExtras(), getType())))
+    return failure();
+  return checkScalarRegion(*this, getEpilogue(), 1 + getExtras().size());
 }
 
 /// A norm weight and eps go together; the weight is [width].

@@ -233,16 +233,31 @@ def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
 }
 
 def Kernel_RmsNormOp
-    : Kernel_AnchorOp<"rms_norm", [AllTypesMatch<["input", "result"]>]> {
+    : Kernel_AnchorOp<"rms_norm", [AllTypesMatch<["input", "result"]>,
+                                   IsolatedFromAbove]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
   let description = [{
     A row of the input is one or more parts, heads, of the weight's size, which
-    are normalised each.
+    are normalised each. The epilogue, where there is one, turns the normalised
+    element and those of the extra operands into the result's, as that of
+    `kernel.matmul` does.
+
+    ```mlir
+    %x1 = kernel.rms_norm %y, %w extras(%x) epilogue {
+    ^bb0(%normed: f32, %residual: f32):
+      %0 = arith.addf %residual, %normed : f32
+      kernel.yield %0
+    } {eps = 1.0e-5 : f64}
+      : (tensor<?x576xf32>, tensor<576xf32>, tensor<?x576xf32>) -> tensor<?x576xf32>
+    ```
   }];
-  let arguments = (ins Kernel_Rows:$input, Kernel_Vector:$weight, F64Attr:$eps);
+  let arguments = (ins Kernel_Rows:$input, Kernel_Vector:$weight,
+                       Variadic<Kernel_RowsOrVector>:$extras, F64Attr:$eps);
   let results = (outs Kernel_Rows:$result);
+  let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
-    $input `,` $weight attr-dict `:` functional-type(operands, results)
+    $input `,` $weight (`extras` `(` $extras^ `)`)?
+    (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -448,7 +463,8 @@ def Kernel_GeluTanhOp : Kernel_ScalarOp<"gelu_tanh", 11> {
 }
 
 def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator,
-                                         ParentOneOf<["MatmulOp", "PointwiseOp"]>]> {
+                                         ParentOneOf<["MatmulOp", "PointwiseOp",
+                                                      "RmsNormOp"]>]> {
   let summary = "The value of one output element";
   let arguments = (ins F32:$value);
   let assemblyFormat = "$value attr-dict";

@@ -37,6 +37,9 @@ struct FuseNorm : impl::FuseNormBase<FuseNorm> {
   void runOnOperation() override {
     SmallVector<kernel::RmsNormOp> norms;
     getOperation().walk([&](kernel::RmsNormOp norm) {
+      // What has an epilogue is no norm alone: its result is stored.
+      if (!norm.getEpilogue().empty())
+        return;
       auto apart = llvm::find_if(norm->getUses(), whyNotPrologue);
       if (apart == norm->use_end())
         norms.push_back(norm);

@@ -177,7 +177,7 @@ private:
 
   LogicalResult convert(llama::RMSNormOp op) {
     emit<kernel::RmsNormOp>(op, flattened(op.getType()), of(op.getX()),
-                            of(op.getWeight()), op.getEpsAttr());
+                            of(op.getWeight()), ValueRange(), op.getEpsAttr());
     return success();
   }
 

@@ -121,6 +121,17 @@ TEST_F(CostTest, RowWiseOps) {
                   .inputBytes = 5L * 256,
                   .outputBytes = 5L * 256,
                   .flops = 5L * (4L * 64 + 3)}));
+  EXPECT_EQ(cost("%x: tensor<?x64xf32>, %w: tensor<64xf32>",
+                 "%0 = kernel.rms_norm %x, %w extras(%x) epilogue {\n"
+                 "^bb0(%a: f32, %b: f32):\n"
+                 "  %s = arith.addf %a, %b : f32\n  kernel.yield %s\n"
+                 "} {eps = 1.0e-5 : f64} : (tensor<?x64xf32>, tensor<64xf32>, "
+                 "tensor<?x64xf32>) -> tensor<?x64xf32>",
+                 {.rows = 5}),
+            (Cost{.weightBytes = 256,
+                  .inputBytes = 2L * 5 * 256,
+                  .outputBytes = 5L * 256,
+                  .flops = 5L * (4L * 64 + 3 + 64)}));
   EXPECT_EQ(cost("%x: tensor<?x64xf32>, %r: tensor<?xi32>",
                  "%0 = kernel.gather_rows %x, %r : (tensor<?x64xf32>, "
                  "tensor<?xi32>) -> tensor<?x64xf32>",

@@ -417,7 +417,7 @@ func.func @product_returned(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>) -> (tenso
 // -----
 
 func.func @pointwise_read_twice(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>, %n: tensor<8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
-  // expected-remark @below {{not fused: no operand is made by a product}}
+  // expected-remark @below {{not fused: no operand is made by a product or a norm}}
   %0 = kernel.pointwise %x body {
   ^bb0(%a: f32):
     %s = kernel.silu %a

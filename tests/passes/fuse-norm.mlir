@@ -92,3 +92,20 @@ func.func @norm_as_an_extra(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<8
   } : (tensor<?x8xf32>, tensor<8x8xbf16>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %1 : tensor<?x8xf32>
 }
+
+// A norm with an epilogue is more than the norm that its readers would make.
+// CHECK-LABEL: func.func @with_an_epilogue
+// CHECK: %[[Y:.*]] = kernel.rms_norm
+// CHECK: kernel.matmul %[[Y]], %{{[a-z0-9]*}} epilogue {
+func.func @with_an_epilogue(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> {
+  %0 = kernel.rms_norm %x, %n extras(%x) epilogue {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %1 = kernel.matmul %0, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}

@@ -233,10 +233,25 @@ plan.kernel @merge family "attention_merge" roles ["layers.*.attention.softmax"]
 //      CHECK:extern "C" void norm(const CpuLaunch *launch) {
 // CHECK-NEXT:  rmsNorm<64, 64>(*launch, operand<float>(*launch, 0),
 // CHECK-NEXT:                  operand<float>(*launch, 1), 1e-06f,
-// CHECK-NEXT:                  operand<float>(*launch, 2));
+// CHECK-NEXT:                  StoreRows<64>{operand<float>(*launch, 2)});
 plan.kernel @norm family "rms_norm" roles ["norm"] {
 ^bb0(%x: tensor<?x64xf32>, %w: tensor<64xf32>):
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-6 : f64} : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?x64xf32>
+}
+
+//      CHECK:namespace post_norm {
+// CHECK-NEXT:struct Epilogue {
+//      CHECK:  const F32x16 sum = x0 + acc;
+//      CHECK:  rmsNorm<64, 64>(
+// CHECK-NEXT:      *launch, operand<float>(*launch, 0), operand<float>(*launch, 1), 1e-06f,
+// CHECK-NEXT:      Epilogue{operand<float>(*launch, 2), operand<float>(*launch, 3)});
+plan.kernel @post_norm family "rms_norm" roles ["post_norm"] {
+^bb0(%x: tensor<?x64xf32>, %w: tensor<64xf32>, %r: tensor<?x64xf32>):
+  %0 = kernel.rms_norm %x, %w extras(%r) epilogue {
+  ^bb0(%normed: f32, %residual: f32):
+    %s = arith.addf %residual, %normed : f32
+    kernel.yield %s
+  } {eps = 1.0e-6 : f64} : (tensor<?x64xf32>, tensor<64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
 }
 
 //      CHECK:extern "C" void gather(const CpuLaunch *launch) {

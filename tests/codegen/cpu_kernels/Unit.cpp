@@ -171,7 +171,7 @@ LLAMAC_OTHER_ATTENTION_CASES(ATTENTION)
   LLAMAC_KERNEL(rmsNorm_##w) {                                                 \
     rmsNorm<w>(*launch, operand<float>(*launch, 0),                            \
                operand<float>(*launch, 1), cases::eps,                         \
-               operand<float>(*launch, 2));                                    \
+               StoreRows<w>{operand<float>(*launch, 2)});                      \
   }                                                                            \
   LLAMAC_KERNEL(gatherRows_##w) {                                              \
     gatherRows<w>(*launch, operand<float>(*launch, 0),                         \

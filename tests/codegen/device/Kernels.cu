@@ -249,7 +249,7 @@ LLAMAC_KERNEL(embed_with_cos_sin, rowwiseShape())
 
 LLAMAC_KERNEL(rms_norm, rmsNormShape(model.width, model.width))
 (const float *x, const float *gain, float *out, int rows) {
-  rmsNorm<model.width>(x, gain, cases::eps, out);
+  rmsNorm<model.width>(x, gain, cases::eps, StoreRows<model.width>{out});
 }
 
 LLAMAC_KERNEL(gather_rows, rowwiseShape())

@@ -122,6 +122,49 @@ func.func @norm_width(%x: tensor<?x8xf32>, %w: tensor<9xf32>) {
 
 // -----
 
+func.func @norm_extras(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op has extra operands and no epilogue}}
+  %0 = kernel.rms_norm %x, %w extras(%x) {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_extras_width(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %r: tensor<?x4xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op element-wise operand is 'tensor<?x4xf32>', expected the result's type 'tensor<?x8xf32>'}}
+  %0 = kernel.rms_norm %x, %w extras(%r) epilogue {
+  ^bb0(%a: f32, %b: f32):
+    kernel.yield %a
+  } {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>, tensor<?x4xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_epilogue(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op region takes 2 scalars, expected 1}}
+  %0 = kernel.rms_norm %x, %w epilogue {
+  ^bb0(%a: f32, %b: f32):
+    kernel.yield %a
+  } {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_epilogue_blocks(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op epilogue has more than one block}}
+  %0 = kernel.rms_norm %x, %w epilogue {
+  ^bb0(%a: f32):
+    kernel.yield %a
+  ^bb1(%b: f32):
+    kernel.yield %b
+  } {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
 func.func @gather_rows_rank(%x: tensor<?x8xf32>, %i: tensor<?x1xi32>) {
   // expected-error @below {{'kernel.gather_rows' op operand #1 must be 1D tensor of 32-bit signless integer values, but got 'tensor<?x1xi32>'}}
   %0 = kernel.gather_rows %x, %i : (tensor<?x8xf32>, tensor<?x1xi32>) -> tensor<?x8xf32>
@@ -770,7 +813,7 @@ func.func @silu_type(%x: tensor<?x8xf32>) {
 // -----
 
 func.func @yield_outside(%x: f32) {
-  // expected-error @below {{'kernel.yield' op expects parent op to be one of 'kernel.matmul, kernel.pointwise'}}
+  // expected-error @below {{'kernel.yield' op expects parent op to be one of 'kernel.matmul, kernel.pointwise, kernel.rms_norm'}}
   kernel.yield %x
 }
 

@@ -32,6 +32,14 @@ func.func @rope_table(%positions: tensor<?xi32>) {
 func.func @rms_norm(%x: tensor<?x576xf32>, %w: tensor<576xf32>) {
   // CHECK: kernel.rms_norm %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64} : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
+  // CHECK: kernel.rms_norm %{{.*}}, %{{.*}} extras(%{{.*}}) epilogue {
+  // CHECK: kernel.yield
+  // CHECK: } {eps = 1.000000e-05 : f64} : (tensor<?x576xf32>, tensor<576xf32>, tensor<?x576xf32>) -> tensor<?x576xf32>
+  %1 = kernel.rms_norm %x, %w extras(%x) epilogue {
+  ^bb0(%normed: f32, %residual: f32):
+    %s = arith.addf %residual, %normed : f32
+    kernel.yield %s
+  } {eps = 1.0e-5 : f64} : (tensor<?x576xf32>, tensor<576xf32>, tensor<?x576xf32>) -> tensor<?x576xf32>
   return
 }
 
