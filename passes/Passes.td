@@ -215,10 +215,11 @@ def FuseEmbed : Pass<"fuse-embed", "::mlir::func::FuncOp"> {
 }
 
 def FuseNorm : ExplainedPass<"fuse-norm"> {
-  let summary = "RMSNorm moves into the products that read it";
+  let summary = "RMSNorm moves into the launches that read it";
   let description = [{
     A `kernel.rms_norm` whose users are all products becomes their prologue:
-    each computes the norm of the rows it works on.
+    each computes the norm of the rows it works on. Norms of query and key that
+    only a `kernel.rope_append` reads become its `norms`.
 
     ```mlir
     %y = kernel.rms_norm %x, %norm {eps = 1.0e-5 : f64}
@@ -241,7 +242,8 @@ def FuseQkv : ExplainedPass<"fuse-qkv"> {
   let description = [{
     Three plain products of one input that only a `kernel.rope_append` reads
     become, with it, one `kernel.qkv`: RoPE and the append are the epilogue.
-    The weights may differ in type.
+    The weights may differ in type. Where the append has norms of heads, it
+    stays, and the products become one `kernel.qkv_products`.
 
     ```mlir
     %q = kernel.matmul %x, %wq norm(%w) epilogue { yields the accumulator }

@@ -253,6 +253,14 @@ LogicalResult RopeAppendOp::verify() {
   const int64_t width = kv.getHeads() * kv.getSize();
   if (failed(checkQuery(*this, kv, getLayer(), sizeOf(getQuery(), 1))))
     return failure();
+  if (getNorms().size() != (getEps() ? 2 : 0))
+    return emitOpError("needs two norms and eps, or neither");
+  for (auto [norm, normalised] : llvm::zip(getNorms(), getOperands()))
+    if (const int64_t size = sizeOf(norm, 0);
+        size % kv.getSize() != 0 || sizeOf(normalised, 1) % size != 0)
+      return emitOpError() << "norm's size is " << size
+                           << ", expected heads of " << kv.getSize()
+                           << " that divide " << sizeOf(normalised, 1);
   return checkSizes(*this,
                     {{"table's pairs", sizeOf(getTable(), 1), kv.getSize() / 2},
                      {"key's width", sizeOf(getKey(), 1), width},
@@ -286,6 +294,20 @@ LogicalResult QkvOp::verify() {
               {"key weight's rows", sizeOf(getKeyWeight(), 0), width},
               {"value weight's rows", sizeOf(getValueWeight(), 0), width},
               {"rotated query's width", sizeOf(getRotated(), 1), queryWidth}});
+}
+
+LogicalResult QkvProductsOp::verify() {
+  const int64_t depth = sizeOf(getInput(), 1);
+  if (failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)))
+    return failure();
+  return checkSizes(
+      *this,
+      {{"query weight's columns", sizeOf(getQueryWeight(), 1), depth},
+       {"key weight's columns", sizeOf(getKeyWeight(), 1), depth},
+       {"value weight's columns", sizeOf(getValueWeight(), 1), depth},
+       {"query's width", sizeOf(getQuery(), 1), sizeOf(getQueryWeight(), 0)},
+       {"key's width", sizeOf(getKey(), 1), sizeOf(getKeyWeight(), 0)},
+       {"value's width", sizeOf(getValue(), 1), sizeOf(getValueWeight(), 0)}});
 }
 
 /// Partial results [rows, heads, splits, partial] have the sizes of `config`.

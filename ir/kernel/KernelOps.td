@@ -317,16 +317,20 @@ def Kernel_RopeAppendOp
   let description = [{
     q is [rows, H * h], k and v are [rows, G * h]; pairs are (2i, 2i + 1) of
     each head. The rotated q is the first result; the rotated k and v go to
-    layer `layer` of the cache at each row's sequence and position.
+    layer `layer` of the cache at each row's sequence and position. With two
+    `norms`, weights of q and of k, and `eps`, q and k are normalised first as
+    `kernel.rms_norm` does it; the weights are those of one or more heads.
   }];
   let arguments = (ins Kernel_Rows:$query, Kernel_Rows:$key, Kernel_Rows:$value,
                        Kernel_CosSin:$table, Kernel_KV:$kv,
                        Kernel_Indices:$positions, Kernel_Indices:$sequences,
-                       I64Attr:$layer);
+                       Variadic<Kernel_Vector>:$norms, I64Attr:$layer,
+                       OptionalAttr<F64Attr>:$eps);
   let results = (outs Kernel_Rows:$rotated, Kernel_KV:$newKv);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $table `into` $kv `at` $positions `,`
-    $sequences attr-dict `:` functional-type(operands, results)
+    $sequences (`norms` `(` $norms^ `)`)? attr-dict `:`
+    functional-type(operands, results)
   }];
 }
 
@@ -363,6 +367,31 @@ def Kernel_QkvOp
     (`norm` `(` $normWeight^ `)`)? (`bias` `(` $biases^ `)`)?
     `rotated` `by` $table `into` $kv `at`
     $positions `,` $sequences attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Kernel_QkvProductsOp : Kernel_AnchorOp<"qkv_products"> {
+  let summary = "Query, key and value of a layer as they are";
+  let description = [{
+    Three products of one input, as `kernel.qkv` makes them, without what it
+    does with the results: norms of whole heads, say, stand between them and
+    the append. The results are [rows, N_i].
+
+    ```mlir
+    %q, %k, %v = kernel.qkv_products %x, %wq, %wk, %wv norm(%w) {eps = 1.0e-5 : f64}
+      : (...) -> (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>)
+    ```
+  }];
+  let arguments = (ins Kernel_Rows:$input, Kernel_Matrix:$queryWeight,
+                       Kernel_Matrix:$keyWeight, Kernel_Matrix:$valueWeight,
+                       Optional<Kernel_Vector>:$normWeight,
+                       OptionalAttr<F64Attr>:$eps,
+                       OptionalAttr<Kernel_MatmulConfigAttr>:$config);
+  let results = (outs Kernel_Rows:$query, Kernel_Rows:$key, Kernel_Rows:$value);
+  let assemblyFormat = [{
+    $input `,` $queryWeight `,` $keyWeight `,` $valueWeight
+    (`norm` `(` $normWeight^ `)`)? attr-dict `:`
+    functional-type(operands, results)
   }];
 }
 

@@ -292,7 +292,8 @@ LogicalResult Lowering::convert(llama::CacheAppendOp op) {
       builder.getFusedLoc({queryRope.getLoc(), keyRope.getLoc(), op.getLoc()}),
       TypeRange{query.getType(), op.getType()}, query, of(keyRope.getX()),
       of(op.getValue()), of(keyRope.getTable()), of(op.getKv()),
-      of(op.getPositions()), of(op.getSequences()), op.getLayerAttr());
+      of(op.getPositions()), of(op.getSequences()), ValueRange(),
+      op.getLayerAttr(), FloatAttr());
   mapping.map(queryRope.getResult(), lowered.getRotated());
   mapping.map(op.getResult(), lowered.getNewKv());
   return success();

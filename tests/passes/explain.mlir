@@ -620,3 +620,66 @@ func.func @fused(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<8x8xbf16>) -
   } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %7 : tensor<?x8xf32>
 }
+
+// -----
+
+!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+
+func.func @key_not_normalised(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  // expected-remark @below {{not fused: a reader is no product}}
+  %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
+  // expected-remark @below {{not fused: query and key are not both normalised}}
+  // expected-note @below {{read by kernel.rope_append}}
+  %2:2 = kernel.rope_append %0, %k, %k, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
+  return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+
+func.func @norm_read_twice(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  // expected-remark @below {{not fused: a reader is no product}}
+  %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
+  // expected-remark @below {{not fused: a reader is no product}}
+  %1 = kernel.rms_norm %k, %n {eps = 1.0e-5 : f64} : (tensor<?x16xf32>, tensor<8xf32>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the norm of query or key has another reader}}
+  // expected-note @below {{read by kernel.rope_append}}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
+  // expected-note @below {{read by func.return}}
+  return %2#0, %0 : tensor<?x32xf32>, tensor<?x32xf32>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+
+func.func @norms_of_another_eps(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  // expected-remark @below {{not fused: a reader is no product}}
+  %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
+  // expected-remark @below {{not fused: a reader is no product}}
+  %1 = kernel.rms_norm %k, %n {eps = 1.0e-6 : f64} : (tensor<?x16xf32>, tensor<8xf32>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the norms of query and key differ in eps}}
+  // expected-note @below {{read by kernel.rope_append}}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
+  return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+
+func.func @norms_of_half_heads(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  // expected-remark @below {{not fused: a reader is no product}}
+  %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
+  // expected-remark @below {{not fused: a reader is no product}}
+  %1 = kernel.rms_norm %k, %m {eps = 1.0e-5 : f64} : (tensor<?x16xf32>, tensor<4xf32>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the norm of query or key is not one of whole heads alone}}
+  // expected-note @below {{read by kernel.rope_append}}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
+  return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
+}
