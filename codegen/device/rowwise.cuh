@@ -58,25 +58,32 @@ LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out) {
   }
 }
 
-/// out = x / sqrt(mean(x^2) + eps) * gain for every part of `size` of each row.
-/// A launch of rmsNormShape().
-template <long size>
-LLAMAC_DEVICE void rmsNorm(const float *x, const float *gain, float eps,
-                           float *out) {
-  constexpr long width = size;
-  static_assert(width % 2 == 0);
-  const NormRows<width> input{x, gain, eps};
-  const long part = blockIdx.y * long(gridDim.x) + blockIdx.x;
-  const float *from = input.row(part);
+/// Calls epilogue(row, column, y) for y = x / sqrt(mean(x^2) + eps) * gain of
+/// part `part` of `size` of row `row`, by all threads of a block. To be called
+/// once in a kernel.
+template <long size, class Epilogue>
+LLAMAC_DEVICE void normalizePart(const NormRows<size> &input, long row,
+                                 long parts, long part,
+                                 const Epilogue &epilogue) {
+  static_assert(size % 2 == 0);
+  const float *from = input.row(row * parts + part);
   float squares = 0;
-  for (int column = 2 * threadIdx.x; column < width; column += 2 * rowThreads) {
+  for (int column = 2 * threadIdx.x; column < size; column += 2 * rowThreads) {
     const F32x2 value = load2(from + column);
     squares += value.x * value.x + value.y * value.y;
   }
   const F32x2 scale = splat(input.scale(totalOfBlock(squares)));
-  for (int column = 2 * threadIdx.x; column < width; column += 2 * rowThreads)
-    store2(out + part * width + column,
-           load2(from + column) * scale * load2(gain + column));
+  for (int column = 2 * threadIdx.x; column < size; column += 2 * rowThreads)
+    epilogue(row, part * size + column,
+             load2(from + column) * scale * load2(input.gain + column));
+}
+
+/// The norm of every part of `size` of each row. A launch of rmsNormShape().
+template <long size, class Epilogue>
+LLAMAC_DEVICE void rmsNorm(const float *x, const float *gain, float eps,
+                           const Epilogue &epilogue) {
+  normalizePart(NormRows<size>{x, gain, eps}, blockIdx.y, gridDim.x, blockIdx.x,
+                epilogue);
 }
 
 /// out[r, :] = x[index[r], :] for elements of 4 bytes. A launch of

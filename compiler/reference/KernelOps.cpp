@@ -171,6 +171,22 @@ static absl::Status matmul(OpCall &call) {
   return call.give(mapScalars(call, op.getEpilogue(), scalars));
 }
 
+static absl::Status kernelRmsNorm(OpCall &call) {
+  enum { Input, Weight, FirstExtra };
+  auto op = cast<kernel::RmsNormOp>(call.op);
+  LLAMAC_ASSIGN_OR_RETURN(Tensor normalised,
+                          normaliseRows(call, call.tensor(Input),
+                                        call.weight(Weight),
+                                        op.getEps().convertToDouble()));
+  if (op.getEpilogue().empty())
+    return call.give(std::move(normalised));
+  SmallVector<const Tensor *> scalars = {&normalised};
+  std::vector<Tensor> repeated;
+  LLAMAC_RETURN_IF_ERROR(
+      addElements(call, FirstExtra, scalars, repeated, normalised.shape[0]));
+  return call.give(mapScalars(call, op.getEpilogue(), scalars));
+}
+
 static absl::Status pointwise(OpCall &call) {
   auto op = cast<kernel::PointwiseOp>(call.op);
   SmallVector<const Tensor *> inputs;
@@ -220,13 +236,19 @@ static absl::Status rotateAndAppend(OpCall &call, Tensor query, Tensor key,
 }
 
 static absl::Status ropeAppend(OpCall &call) {
-  enum { Query, Key, RowValue, Table, Kv };
+  enum { Query, Key, RowValue, Table, Kv, QueryNorm = Kv + 3, KeyNorm };
+  auto op = cast<kernel::RopeAppendOp>(call.op);
   auto query = call.take<Tensor>(Query);
   auto key = call.take<Tensor>(Key);
-  return rotateAndAppend(
-      call, std::move(query), std::move(key), call.tensor(RowValue),
-      call.tensor(Table), Kv,
-      static_cast<int64_t>(cast<kernel::RopeAppendOp>(call.op).getLayer()));
+  if (FloatAttr eps = op.getEpsAttr())
+    for (auto [x, norm] :
+         {std::pair(&query, QueryNorm), std::pair(&key, KeyNorm)}) {
+      LLAMAC_ASSIGN_OR_RETURN(*x, normaliseRows(call, *x, call.weight(norm),
+                                                eps.getValueAsDouble()));
+    }
+  return rotateAndAppend(call, std::move(query), std::move(key),
+                         call.tensor(RowValue), call.tensor(Table), Kv,
+                         static_cast<int64_t>(op.getLayer()));
 }
 
 static absl::Status qkv(OpCall &call) {
@@ -249,6 +271,19 @@ static absl::Status qkv(OpCall &call) {
   return rotateAndAppend(call, std::move(parts[0]), std::move(parts[1]),
                          parts[2], call.tensor(table), table + 1,
                          static_cast<int64_t>(op.getLayer()));
+}
+
+static absl::Status qkvProducts(OpCall &call) {
+  enum { Input, QueryWeight, NormWeight = QueryWeight + 3 };
+  std::optional<Tensor> normalised;
+  LLAMAC_ASSIGN_OR_RETURN(
+      const Tensor *input,
+      inputRows(call, NormWeight,
+                cast<kernel::QkvProductsOp>(call.op).getEpsAttr(), normalised));
+  for (unsigned i = 0; i < 3; ++i)
+    LLAMAC_RETURN_IF_ERROR(
+        call.give(multiplyRows(call, *input, call.weight(QueryWeight + i))));
+  return absl::OkStatus();
 }
 
 static absl::Status kernelAttention(OpCall &call) {
@@ -331,6 +366,8 @@ ArrayRef<OpEntry> kernelOps() {
       {"kernel.matmul", matmul},
       {"kernel.pointwise", pointwise},
       {"kernel.qkv", qkv},
+      {"kernel.qkv_products", qkvProducts},
+      {"kernel.rms_norm", kernelRmsNorm},
       {"kernel.rope_append", ropeAppend},
       {"kernel.sample", sample},
   };

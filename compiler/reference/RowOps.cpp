@@ -146,9 +146,9 @@ absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
   return result;
 }
 
-template <typename Op> static absl::Status rmsNorm(OpCall &call) {
-  return call.give(normaliseRows(call, call.tensor(0), call.weight(1),
-                                 cast<Op>(call.op).getEps().convertToDouble()));
+static absl::Status rmsNorm(OpCall &call) {
+  const double eps = cast<llama::RMSNormOp>(call.op).getEps().convertToDouble();
+  return call.give(normaliseRows(call, call.tensor(0), call.weight(1), eps));
 }
 
 absl::StatusOr<Tensor> repeatRow(OpCall &call, const Weight &vector,
@@ -273,19 +273,12 @@ ArrayRef<OpEntry> rowOps() {
 #define LLAMAC_SCALAR(Op, GraphOp, ...)                                        \
   {GraphOp::getOperationName(), elementwise},
 #include "ir/kernel/Scalars.def"
-      {"arith.constant", constant},
-      {"kernel.embed", embed},
-      {"kernel.gather_rows", gatherRows},
-      {"kernel.rms_norm", rmsNorm<kernel::RmsNormOp>},
-      {"llama.bias", bias},
-      {"llama.embedding", embed},
-      {"llama.gather_rows", gatherRows},
-      {"llama.linear", linear},
-      {"llama.merge_heads", mergeHeads},
-      {"llama.rms_norm", rmsNorm<llama::RMSNormOp>},
-      {"llama.scale", scale},
-      {"llama.split_heads", splitHeads},
-      {"llama.weight", weight},
+      {"arith.constant", constant},       {"kernel.embed", embed},
+      {"kernel.gather_rows", gatherRows}, {"llama.bias", bias},
+      {"llama.embedding", embed},         {"llama.gather_rows", gatherRows},
+      {"llama.linear", linear},           {"llama.merge_heads", mergeHeads},
+      {"llama.rms_norm", rmsNorm},        {"llama.scale", scale},
+      {"llama.split_heads", splitHeads},  {"llama.weight", weight},
   };
   return entries;
 }

@@ -49,6 +49,9 @@ static constexpr PreName preNames[] = {
     {"smollm", PreTokenizerKind::SmolLM, false, false},
     {"refact", PreTokenizerKind::SmolLM, false, false},
     {"qwen2", PreTokenizerKind::Qwen2, false, false},
+    {"gpt-4o", PreTokenizerKind::Gpt4o, false, false},
+    {"llama4", PreTokenizerKind::Gpt4o, false, false},
+    {"tekken", PreTokenizerKind::Tekken, true, true},
 };
 
 // By GGUF's token_type; 0 is undefined.

@@ -26,7 +26,9 @@
 #include "runtime/io/AtomicFile.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include <nlohmann/json.hpp>
 
 namespace llamac {
@@ -81,21 +83,13 @@ public:
   absl::Status read() {
     expect(root.is_object(), root, "tokenizer.json", "an object",
            root.type_name());
-    const json &normalizer = member(root, "normalizer");
-    for (const json *step : steps(normalizer, "normalizers")) {
-      const json &type = member(*step, "type");
-      support(textOf(type) == "NFC", normalizer, "normalizer", "null or NFC",
-              type);
-      data.flags.composes = true;
-    }
-    const json &decoder = member(root, "decoder");
-    const json &decoderType = member(decoder, "type");
-    support(decoder.is_null() || textOf(decoderType) == "ByteLevel", decoder,
-            "decoder.type", "ByteLevel", decoderType);
     const json &model = member(root, "model");
     expect(model.is_object(), root, "model", "an object", kindOf(model));
     readModelOptions(model);
-    readPreTokenizer(member(root, "pre_tokenizer"));
+    if (ofPieces())
+      readStepsOfPieces();
+    else
+      readStepsOfBytes();
     readVocabulary(model);
     readAddedTokens(member(root, "added_tokens"));
     LLAMAC_RETURN_IF_ERROR(error);
@@ -156,6 +150,51 @@ private:
     return std::nullopt;
   }
 
+  // Whether words start as characters, which fall back to bytes.
+  bool ofPieces() const { return data.kind == TokenizerKind::RankedPieces; }
+
+  void readStepsOfBytes() {
+    const json &normalizer = member(root, "normalizer");
+    for (const json *step : steps(normalizer, "normalizers")) {
+      const json &type = member(*step, "type");
+      support(textOf(type) == "NFC", normalizer, "normalizer", "null or NFC",
+              type);
+      data.flags.composes = true;
+    }
+    const json &decoder = member(root, "decoder");
+    const json &decoderType = member(decoder, "type");
+    support(decoder.is_null() || textOf(decoderType) == "ByteLevel", decoder,
+            "decoder.type", "ByteLevel", decoderType);
+    readPreTokenizer(member(root, "pre_tokenizer"));
+  }
+
+  // Spaces become U+2581, and back. What splits at spaces then splits nothing.
+  void readStepsOfPieces() {
+    const auto replace = [](const char *from, const char *to) {
+      return json{{"type", "Replace"},
+                  {"pattern", {{"String", from}}},
+                  {"content", to}};
+    };
+    const json &normalizer = member(root, "normalizer");
+    const std::vector<const json *> normalizers =
+        steps(normalizer, "normalizers");
+    support(normalizers.size() == 1 && *normalizers[0] == replace(" ", mark),
+            normalizer, "normalizer", "a space replaced by U+2581", normalizer);
+    const json &split = member(root, "pre_tokenizer");
+    support(split.is_null() ||
+                (textOf(member(split, "type")) == "Split" &&
+                 member(split, "pattern") == json{{"String", " "}} &&
+                 !isTrue(member(split, "invert"))),
+            split, "pre_tokenizer", "null or a Split at spaces", split);
+    const json &decoder = member(root, "decoder");
+    const std::vector<const json *> decoders = steps(decoder, "decoders");
+    support(decoders.size() == 3 && *decoders[0] == replace(mark, " ") &&
+                *decoders[1] == json{{"type", "ByteFallback"}} &&
+                *decoders[2] == json{{"type", "Fuse"}},
+            decoder, "decoder",
+            "U+2581 replaced by a space, ByteFallback and Fuse", decoder);
+  }
+
   void readPreTokenizer(const json &value) {
     bool digits = false, byteLevel = false, useRegex = false;
     std::optional<PreTokenizerKind> split;
@@ -167,11 +206,11 @@ private:
         const json &pattern = member(*step, "pattern");
         const json &behavior = member(*step, "behavior");
         const absl::string_view regex = textOf(member(pattern, "Regex"));
-        split = regex == llama3Pattern ? std::optional(PreTokenizerKind::Llama3)
-                : regex == qwen2Pattern ? std::optional(PreTokenizerKind::Qwen2)
-                                        : std::nullopt;
+        for (const SplitPattern &known : splitPatterns)
+          if (regex == known.regex)
+            split = known.kind;
         support(split.has_value(), value, "pre_tokenizer.Split.pattern",
-                "the pattern of Llama 3 or Qwen 2", pattern);
+                "the pattern of Llama 3, Qwen 2, GPT-4o or Tekken", pattern);
         support(textOf(behavior) == "Isolated" &&
                     !isTrue(member(*step, "invert")),
                 value, "pre_tokenizer.Split.behavior", "Isolated, not inverted",
@@ -202,7 +241,8 @@ private:
     else
       error.Update(unsupportedError(
           problem(value, "pre_tokenizer",
-                  "the steps of Llama 3, Qwen 2, GPT-2 or SmolLM",
+                  "the steps of Llama 3, Qwen 2, GPT-4o, Tekken, GPT-2 or "
+                  "SmolLM",
                   byteLevel ? "another sequence" : "no ByteLevel")
               .message()));
   }
@@ -219,13 +259,14 @@ private:
                   (value.is_number() && value.get<double>() == 0.0),
               value, absl::StrCat("model.", key), "null", value);
     }
-    for (const char *key : {"byte_fallback", "fuse_unk"}) {
-      const json &value = member(model, key);
-      support(!isTrue(value), value, absl::StrCat("model.", key), "false",
-              value);
-    }
-    data.kind = TokenizerKind::BytePair;
     data.flags.wholeWordFirst = isTrue(member(model, "ignore_merges"));
+    data.kind = isTrue(member(model, "byte_fallback"))
+                    ? TokenizerKind::RankedPieces
+                    : TokenizerKind::BytePair;
+    // Where every byte has a token, nothing is unknown, fused or not.
+    const char *key = ofPieces() ? "ignore_merges" : "fuse_unk";
+    support(!isTrue(member(model, key)), member(model, key),
+            absl::StrCat("model.", key), "false", member(model, key));
   }
 
   struct Token {
@@ -259,6 +300,11 @@ private:
       addToken(readId(value, value, field), text, TokenType::Normal, value,
                field);
     }
+    for (int byte = 0; ofPieces() && byte < 256; ++byte)
+      if (const std::string text = absl::StrFormat("<0x%02X>", byte);
+          !byText.contains(text))
+        support(false, model, "model.vocab",
+                absl::StrCat(text, ", as byte_fallback is set"), json());
   }
 
   void readAddedTokens(const json &added) {
@@ -274,11 +320,41 @@ private:
       for (const char *key : {"single_word", "lstrip", "rstrip"})
         support(!isTrue(member(entry, key)), added,
                 absl::StrCat(field, ".", key), "false", member(entry, key));
+      if (ofPieces())
+        checkSpaces(entry, textOf(content), added, field);
       addToken(id, std::string(textOf(content)),
                isTrue(member(entry, "special")) ? TokenType::Control
                                                 : TokenType::User,
                added, field + ".id");
     }
+  }
+
+  // Added tokens are found before spaces become U+2581.
+  void checkSpaces(const json &entry, absl::string_view text, const json &near,
+                   const std::string &field) {
+    support(!absl::StrContains(text, ' ') && text != mark, near,
+            field + ".content", "no space and more than U+2581",
+            member(entry, "content"));
+    support(!absl::StrContains(text, mark) ||
+                !isTrue(member(entry, "normalized")),
+            near, field + ".normalized", "false where U+2581 is in the text",
+            member(entry, "normalized"));
+  }
+
+  // Sets the bytes of an ordinary token, or of one that text spells.
+  void fillPiece(uint32_t id, const std::string &text) {
+    if (data.types[id] == TokenType::Normal) {
+      if (absl::StrContains(text, ' ')) { // Which no text has any more.
+        data.types[id] = TokenType::Unused;
+        return;
+      }
+      if (std::optional<std::string> byte = pieceBytes(text, TokenType::Byte)) {
+        data.types[id] = TokenType::Byte;
+        data.tokens[id] = *std::move(byte);
+        return;
+      }
+    }
+    data.tokens[id] = *pieceBytes(text, TokenType::Normal);
   }
 
   // Ids may have gaps, which are tokens that never occur. A single huge id must
@@ -298,7 +374,9 @@ private:
     for (const auto &[id, token] : tokens) {
       data.types[id] = token.type;
       data.tokens[id] = token.text;
-      if (token.type != TokenType::Normal)
+      if (ofPieces())
+        fillPiece(id, token.text);
+      if (ofPieces() || token.type != TokenType::Normal)
         continue;
       // A token that is not spelled in bytes stands for its text, and merging
       // bytes never makes it.
@@ -374,6 +452,8 @@ private:
                 "ByteLevel or TemplateProcessing", type);
     }
   }
+
+  static constexpr const char *mark = "\xE2\x96\x81"; // U+2581
 
   const JsonDocument &document;
   const json &root;
@@ -489,12 +569,14 @@ static OrderedJson preTokenizerJson(PreTokenizerKind kind) {
     return byteLevel(true);
   case PreTokenizerKind::Llama3:
   case PreTokenizerKind::Qwen2:
-    first = {{"type", "Split"},
-             {"pattern",
-              {{"Regex", kind == PreTokenizerKind::Qwen2 ? qwen2Pattern
-                                                         : llama3Pattern}}},
-             {"behavior", "Isolated"},
-             {"invert", false}};
+  case PreTokenizerKind::Gpt4o:
+  case PreTokenizerKind::Tekken:
+    for (const SplitPattern &known : splitPatterns)
+      if (known.kind == kind)
+        first = {{"type", "Split"},
+                 {"pattern", {{"Regex", known.regex}}},
+                 {"behavior", "Isolated"},
+                 {"invert", false}};
     break;
   case PreTokenizerKind::SmolLM:
     first = {{"type", "Digits"}, {"individual_digits", true}};

@@ -52,6 +52,8 @@ static int64_t widthOf(Value value) {
 /// constants none.
 static int64_t scalarFlops(Region &region) {
   int64_t flops = 0;
+  if (region.empty())
+    return 0;
   for (Operation &op : region.front().without_terminator()) {
     auto scalar = dyn_cast<ScalarOpInterface>(op);
     flops += scalar                                 ? scalar.flops()
@@ -132,11 +134,16 @@ Cost RopeTableOp::cost(const CostStep &step) {
           .flops = step.rows * 3 * getFrequencies().getNumElements()};
 }
 
+/// The norm of each row, and the epilogue of each element.
 Cost RmsNormOp::cost(const CostStep &step) {
-  return {.weightBytes = weightBytes(getWeight().getType()),
-          .inputBytes = step.rows * rowBytes(getInput()),
-          .outputBytes = step.rows * rowBytes(getResult()),
-          .flops = step.rows * normFlops(widthOf(getInput()))};
+  const int64_t width = widthOf(getInput());
+  Cost cost{.weightBytes = weightBytes(getWeight().getType()),
+            .inputBytes = step.rows * rowBytes(getInput()),
+            .outputBytes = step.rows * rowBytes(getResult()),
+            .flops = step.rows *
+                     (normFlops(width) + width * scalarFlops(getEpilogue()))};
+  addElementwise(cost, step, getExtras());
+  return cost;
 }
 
 /// R indices and R rows, which are copied.
@@ -166,15 +173,20 @@ static int64_t rotationFlops(int64_t queryWidth, int64_t keyWidth) {
   return 6 * (queryWidth + keyWidth) / 2;
 }
 
-/// k and v go to the cache.
+/// k and v go to the cache; q and k are normalised first, where they have
+/// norms.
 Cost RopeAppendOp::cost(const CostStep &step) {
-  return {.inputBytes = step.rows *
-                        rowBytes({getQuery(), getKey(), getValue(), getTable(),
-                                  getPositions(), getSequences()}),
-          .outputBytes = step.rows * rowBytes(getRotated()),
-          .kvWrittenBytes = step.rows * step.kvTokenBytes,
-          .flops = step.rows *
-                   rotationFlops(widthOf(getQuery()), widthOf(getKey()))};
+  Cost cost{
+      .inputBytes =
+          step.rows * rowBytes({getQuery(), getKey(), getValue(), getTable(),
+                                getPositions(), getSequences()}),
+      .outputBytes = step.rows * rowBytes(getRotated()),
+      .kvWrittenBytes = step.rows * step.kvTokenBytes,
+      .flops =
+          step.rows * rotationFlops(widthOf(getQuery()), widthOf(getKey()))};
+  for (auto [norm, normalised] : llvm::zip(getNorms(), getOperands()))
+    addNorm(cost, step, norm, widthOf(normalised));
+  return cost;
 }
 
 /// Three products of 2 R n k, of which two are rotated, and R n sums with the
@@ -200,6 +212,20 @@ Cost QkvOp::cost(const CostStep &step) {
   addElementwise(cost, step, getBiases());
   if (!getBiases().empty())
     cost.flops += step.rows * outputs;
+  addNorm(cost, step, getNormWeight(), depth);
+  return cost;
+}
+
+/// Three products of 2 R n k; the norm of each row once, when there is one.
+Cost QkvProductsOp::cost(const CostStep &step) {
+  const int64_t depth = widthOf(getInput());
+  Cost cost{.inputBytes = step.rows * rowBytes(getInput()),
+            .outputBytes =
+                step.rows * rowBytes({getQuery(), getKey(), getValue()})};
+  for (Value weight : {getQueryWeight(), getKeyWeight(), getValueWeight()})
+    cost.weightBytes += weightBytes(weight.getType());
+  for (Value result : getResults())
+    cost.flops += step.rows * 2 * depth * widthOf(result);
   addNorm(cost, step, getNormWeight(), depth);
   return cost;
 }

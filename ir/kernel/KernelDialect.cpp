@@ -75,6 +75,8 @@ llvm::MutableArrayRef<OpOperand> elementwiseOperands(Operation *op) {
     return op->getOpOperands();
   if (auto product = dyn_cast<MatmulOp>(op))
     return op->getOpOperands().take_back(product.getExtras().size());
+  if (auto norm = dyn_cast<RmsNormOp>(op))
+    return op->getOpOperands().take_back(norm.getExtras().size());
   return {};
 }
 
@@ -134,14 +136,6 @@ LogicalResult RopeTableOp::verify() {
   return checkCosSin(*this, getFrequencies(), getResult());
 }
 
-LogicalResult RmsNormOp::verify() {
-  const int64_t size = sizeOf(getWeight(), 0), width = sizeOf(getInput(), 1);
-  if (width % size == 0)
-    return success();
-  return emitOpError() << "weight's size is " << size
-                       << ", expected a divisor of " << width;
-}
-
 LogicalResult GatherRowsOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
@@ -180,6 +174,22 @@ static LogicalResult checkElementwise(Operation *op, OperandRange operands,
              << "element-wise operand is " << operand.getType()
              << ", expected the result's type " << type;
   return success();
+}
+
+LogicalResult RmsNormOp::verify() {
+  const int64_t size = sizeOf(getWeight(), 0), width = sizeOf(getInput(), 1);
+  if (width % size != 0)
+    return emitOpError() << "weight's size is " << size
+                         << ", expected a divisor of " << width;
+  if (getEpilogue().empty())
+    return getExtras().empty()
+               ? success()
+               : emitOpError("has extra operands and no epilogue");
+  if (!llvm::hasSingleElement(getEpilogue()))
+    return emitOpError("epilogue has more than one block");
+  if (failed(checkElementwise(*this, getExtras(), getType())))
+    return failure();
+  return checkScalarRegion(*this, getEpilogue(), 1 + getExtras().size());
 }
 
 /// A norm weight and eps go together; the weight is [width].
@@ -244,6 +254,14 @@ LogicalResult RopeAppendOp::verify() {
   const int64_t width = kv.getHeads() * kv.getSize();
   if (failed(checkQuery(*this, kv, getLayer(), sizeOf(getQuery(), 1))))
     return failure();
+  if (getNorms().size() != (getEps() ? 2 : 0))
+    return emitOpError("needs two norms and eps, or neither");
+  for (auto [norm, normalised] : llvm::zip(getNorms(), getOperands()))
+    if (const int64_t size = sizeOf(norm, 0);
+        size % kv.getSize() != 0 || sizeOf(normalised, 1) % size != 0)
+      return emitOpError() << "norm's size is " << size
+                           << ", expected heads of " << kv.getSize()
+                           << " that divide " << sizeOf(normalised, 1);
   return checkSizes(*this,
                     {{"table's pairs", sizeOf(getTable(), 1), kv.getSize() / 2},
                      {"key's width", sizeOf(getKey(), 1), width},
@@ -277,6 +295,20 @@ LogicalResult QkvOp::verify() {
               {"key weight's rows", sizeOf(getKeyWeight(), 0), width},
               {"value weight's rows", sizeOf(getValueWeight(), 0), width},
               {"rotated query's width", sizeOf(getRotated(), 1), queryWidth}});
+}
+
+LogicalResult QkvProductsOp::verify() {
+  const int64_t depth = sizeOf(getInput(), 1);
+  if (failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)))
+    return failure();
+  return checkSizes(
+      *this,
+      {{"query weight's columns", sizeOf(getQueryWeight(), 1), depth},
+       {"key weight's columns", sizeOf(getKeyWeight(), 1), depth},
+       {"value weight's columns", sizeOf(getValueWeight(), 1), depth},
+       {"query's width", sizeOf(getQuery(), 1), sizeOf(getQueryWeight(), 0)},
+       {"key's width", sizeOf(getKey(), 1), sizeOf(getKeyWeight(), 0)},
+       {"value's width", sizeOf(getValue(), 1), sizeOf(getValueWeight(), 0)}});
 }
 
 /// Partial results [rows, heads, splits, partial] have the sizes of `config`.

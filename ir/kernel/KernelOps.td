@@ -240,16 +240,31 @@ def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
 }
 
 def Kernel_RmsNormOp
-    : Kernel_AnchorOp<"rms_norm", [AllTypesMatch<["input", "result"]>]> {
+    : Kernel_AnchorOp<"rms_norm", [AllTypesMatch<["input", "result"]>,
+                                   IsolatedFromAbove]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
   let description = [{
     A row of the input is one or more parts, heads, of the weight's size, which
-    are normalised each.
+    are normalised each. The epilogue, where there is one, turns the normalised
+    element and those of the extra operands into the result's, as that of
+    `kernel.matmul` does.
+
+    ```mlir
+    %x1 = kernel.rms_norm %y, %w extras(%x) epilogue {
+    ^bb0(%normed: f32, %residual: f32):
+      %0 = arith.addf %residual, %normed : f32
+      kernel.yield %0
+    } {eps = 1.0e-5 : f64}
+      : (tensor<?x576xf32>, tensor<576xf32>, tensor<?x576xf32>) -> tensor<?x576xf32>
+    ```
   }];
-  let arguments = (ins Kernel_Rows:$input, Kernel_Vector:$weight, F64Attr:$eps);
+  let arguments = (ins Kernel_Rows:$input, Kernel_Vector:$weight,
+                       Variadic<Kernel_RowsOrVector>:$extras, F64Attr:$eps);
   let results = (outs Kernel_Rows:$result);
+  let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
-    $input `,` $weight attr-dict `:` functional-type(operands, results)
+    $input `,` $weight (`extras` `(` $extras^ `)`)?
+    (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -309,16 +324,20 @@ def Kernel_RopeAppendOp
   let description = [{
     q is [rows, H * h], k and v are [rows, G * h]; pairs are (2i, 2i + 1) of
     each head. The rotated q is the first result; the rotated k and v go to
-    layer `layer` of the cache at each row's sequence and position.
+    layer `layer` of the cache at each row's sequence and position. With two
+    `norms`, weights of q and of k, and `eps`, q and k are normalised first as
+    `kernel.rms_norm` does it; the weights are those of one or more heads.
   }];
   let arguments = (ins Kernel_Rows:$query, Kernel_Rows:$key, Kernel_Rows:$value,
                        Kernel_CosSin:$table, Kernel_KV:$kv,
                        Kernel_Indices:$positions, Kernel_Indices:$sequences,
-                       I64Attr:$layer);
+                       Variadic<Kernel_Vector>:$norms, I64Attr:$layer,
+                       OptionalAttr<F64Attr>:$eps);
   let results = (outs Kernel_Rows:$rotated, Kernel_KV:$newKv);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $table `into` $kv `at` $positions `,`
-    $sequences attr-dict `:` functional-type(operands, results)
+    $sequences (`norms` `(` $norms^ `)`)? attr-dict `:`
+    functional-type(operands, results)
   }];
 }
 
@@ -355,6 +374,31 @@ def Kernel_QkvOp
     (`norm` `(` $normWeight^ `)`)? (`bias` `(` $biases^ `)`)?
     `rotated` `by` $table `into` $kv `at`
     $positions `,` $sequences attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Kernel_QkvProductsOp : Kernel_AnchorOp<"qkv_products"> {
+  let summary = "Query, key and value of a layer as they are";
+  let description = [{
+    Three products of one input, as `kernel.qkv` makes them, without what it
+    does with the results: norms of whole heads, say, stand between them and
+    the append. The results are [rows, N_i].
+
+    ```mlir
+    %q, %k, %v = kernel.qkv_products %x, %wq, %wk, %wv norm(%w) {eps = 1.0e-5 : f64}
+      : (...) -> (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>)
+    ```
+  }];
+  let arguments = (ins Kernel_Rows:$input, Kernel_Matrix:$queryWeight,
+                       Kernel_Matrix:$keyWeight, Kernel_Matrix:$valueWeight,
+                       Optional<Kernel_Vector>:$normWeight,
+                       OptionalAttr<F64Attr>:$eps,
+                       OptionalAttr<Kernel_MatmulConfigAttr>:$config);
+  let results = (outs Kernel_Rows:$query, Kernel_Rows:$key, Kernel_Rows:$value);
+  let assemblyFormat = [{
+    $input `,` $queryWeight `,` $keyWeight `,` $valueWeight
+    (`norm` `(` $normWeight^ `)`)? attr-dict `:`
+    functional-type(operands, results)
   }];
 }
 
@@ -457,7 +501,8 @@ def Kernel_GeluTanhOp : Kernel_ScalarOp<"gelu_tanh", 11> {
 }
 
 def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator,
-                                         ParentOneOf<["MatmulOp", "PointwiseOp"]>]> {
+                                         ParentOneOf<["MatmulOp", "PointwiseOp",
+                                                      "RmsNormOp"]>]> {
   let summary = "The value of one output element";
   let arguments = (ins F32:$value);
   let assemblyFormat = "$value attr-dict";

@@ -1,4 +1,4 @@
-//===- FuseEpilogue.cpp - Element-wise work into the product before -------===//
+//===- FuseEpilogue.cpp - Element-wise work into the launch before --------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -34,6 +34,7 @@ namespace {
 
 using kernel::MatmulOp;
 using kernel::PointwiseOp;
+using kernel::RmsNormOp;
 using kernel::YieldOp;
 
 /// The operation that makes `value` when nothing but `reader` reads it.
@@ -82,8 +83,8 @@ static SmallVector<MatmulOp, 2> productsFor(PointwiseOp op) {
   return products;
 }
 
-/// The scalar region of a product or pointwise op, which takes accumulators and
-/// then the elements of `inputs`.
+/// The scalar region of a product, norm or pointwise op, which takes
+/// accumulators and then the elements of `inputs`. That of a norm may be empty.
 struct ScalarRegion {
   Operation *op;
   Region &region;
@@ -94,6 +95,9 @@ struct ScalarRegion {
 ScalarRegion regionOf(MatmulOp op) {
   return {op, op.getEpilogue(), op.getWeights().size(), op.getExtras()};
 }
+ScalarRegion regionOf(RmsNormOp op) {
+  return {op, op.getEpilogue(), 1, op.getExtras()};
+}
 ScalarRegion regionOf(PointwiseOp op) {
   return {op, op.getBody(), 0, op.getInputs()};
 }
@@ -101,6 +105,8 @@ ScalarRegion regionOf(PointwiseOp op) {
 /// Copies the ops of a scalar region with its arguments replaced by `args`;
 /// gives the value it yields.
 Value inlineScalars(OpBuilder &builder, Region &region, ValueRange args) {
+  if (region.empty())
+    return args.front();
   IRMapping mapping;
   mapping.map(region.front().getArguments(), args);
   for (Operation &op : region.front().without_terminator())
@@ -206,15 +212,36 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
   }
 };
 
+/// pointwise(…, rms_norm(…), …) becomes a norm with an epilogue: what is added
+/// behind a norm needs no launch.
+struct FuseIntoNorm : OpRewritePattern<PointwiseOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(PointwiseOp op,
+                                PatternRewriter &rewriter) const override {
+    for (Value input : op.getInputs())
+      if (auto norm = producerOnlyFor<RmsNormOp>(input, op)) {
+        const llvm::SetVector<Value> extras = inputsOf(regionOf(norm), op);
+        auto fused = rewriter.create<RmsNormOp>(
+            rewriter.getFusedLoc({norm.getLoc(), op.getLoc()}), op.getType(),
+            norm.getInput(), norm.getWeight(), extras.getArrayRef(),
+            norm.getEpsAttr());
+        replace(rewriter, op, regionOf(norm), regionOf(fused), extras);
+        return success();
+      }
+    return failure();
+  }
+};
+
 /// Says why `op` is left.
 static void explainLeft(PointwiseOp op) {
   auto *shared = llvm::find_if(op->getOpOperands(), [](OpOperand &operand) {
-    return isa_and_nonnull<MatmulOp, PointwiseOp>(
+    return isa_and_nonnull<MatmulOp, PointwiseOp, RmsNormOp>(
         operand.get().getDefiningOp());
   });
   InFlightDiagnostic remark = remarkNotFused(op.getLoc());
   if (shared == op->getOpOperands().end()) {
-    remark << "no operand is made by a product";
+    remark << "no operand is made by a product or a norm";
     return;
   }
   remark << "the " << shared->get().getDefiningOp()->getName()
@@ -240,7 +267,9 @@ struct FuseEpilogue : impl::FuseEpilogueBase<FuseEpilogue> {
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<FusePointwiseChain, FuseIntoMatmul>(&getContext());
+    patterns.add<FusePointwiseChain, FuseIntoMatmul>(&getContext(),
+                                                     /*benefit=*/2);
+    patterns.add<FuseIntoNorm>(&getContext());
     GreedyRewriteConfig config;
     config.useTopDownTraversal = true;
     if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns),

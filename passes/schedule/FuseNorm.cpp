@@ -1,4 +1,4 @@
-//===- FuseNorm.cpp - RMSNorm into the products that read it --------------===//
+//===- FuseNorm.cpp - RMSNorm into the launches that read it --------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -29,14 +29,57 @@ static const char *whyNotPrologue(OpOperand &use) {
   return nullptr;
 }
 
+/// Why the norms of query and key that `append` reads cannot be its own; null
+/// when they can.
+static const char *whyNotOfAppend(kernel::RopeAppendOp append,
+                                  kernel::RmsNormOp query,
+                                  kernel::RmsNormOp key) {
+  const int64_t headSize = append.getKv().getType().getSize();
+  if (!query || !key)
+    return "query and key are not both normalised";
+  if (!query->hasOneUse() || !key->hasOneUse())
+    return "the norm of query or key has another reader";
+  if (query.getEps() != key.getEps())
+    return "the norms of query and key differ in eps";
+  for (kernel::RmsNormOp norm : {query, key})
+    if (!norm.getEpilogue().empty() ||
+        norm.getWeight().getType().getDimSize(0) % headSize != 0)
+      return "the norm of query or key is not one of whole heads alone";
+  return nullptr;
+}
+
+/// Moves the norms of query and key into `append`.
+static void fuseIntoAppend(kernel::RopeAppendOp append, bool explain) {
+  auto query = append.getQuery().getDefiningOp<kernel::RmsNormOp>();
+  auto key = append.getKey().getDefiningOp<kernel::RmsNormOp>();
+  if (!query && !key)
+    return;
+  if (const char *why = whyNotOfAppend(append, query, key)) {
+    if (explain)
+      remarkNotFused(append.getLoc()) << why;
+    return;
+  }
+  append.getQueryMutable().assign(query.getInput());
+  append.getKeyMutable().assign(key.getInput());
+  append.getNormsMutable().assign({query.getWeight(), key.getWeight()});
+  append.setEpsAttr(query.getEpsAttr());
+  query->erase();
+  key->erase();
+}
+
 namespace {
 
 struct FuseNorm : impl::FuseNormBase<FuseNorm> {
   using FuseNormBase::FuseNormBase;
 
   void runOnOperation() override {
+    getOperation().walk(
+        [&](kernel::RopeAppendOp append) { fuseIntoAppend(append, explain); });
     SmallVector<kernel::RmsNormOp> norms;
     getOperation().walk([&](kernel::RmsNormOp norm) {
+      // What has an epilogue is no norm alone: its result is stored.
+      if (!norm.getEpilogue().empty())
+        return;
       auto apart = llvm::find_if(norm->getUses(), whyNotPrologue);
       if (apart == norm->use_end())
         norms.push_back(norm);

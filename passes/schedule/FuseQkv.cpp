@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Starts at the append: what it rotates and stores must be made for it alone,
-// by three plain products of one input.
+// by three plain products of one input. An append that normalises whole heads
+// stays a launch behind the products, which have no head as a whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +58,8 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
 
   LogicalResult matchAndRewrite(RopeAppendOp append,
                                 PatternRewriter &rewriter) const override {
+    if (append.getQuery().getDefiningOp<kernel::QkvProductsOp>())
+      return failure(); // Fused before.
     MatmulOp products[3];
     SmallVector<Value> biases;
     const std::pair<StringRef, Value> parts[] = {{"query", append.getQuery()},
@@ -76,6 +79,8 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
                product.getNormWeight() != products[0].getNormWeight() ||
                product.getEps() != products[0].getEps())
         why = " is a product of another input than the query";
+      else if (bias && !append.getNorms().empty())
+        why = " has a bias and a norm of heads";
       if (why)
         return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
           diagnostic << "the " << part.first << why;
@@ -84,6 +89,18 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
         biases.push_back(bias);
     }
     auto [query, key, value] = products;
+    if (!append.getNorms().empty()) {
+      Location loc =
+          rewriter.getFusedLoc({query.getLoc(), key.getLoc(), value.getLoc()});
+      auto fused = rewriter.create<kernel::QkvProductsOp>(
+          loc, TypeRange{query.getType(), key.getType(), value.getType()},
+          query.getInput(), query.getWeights()[0], key.getWeights()[0],
+          value.getWeights()[0], query.getNormWeight(), query.getEpsAttr(),
+          kernel::MatmulConfigAttr());
+      for (auto [product, result] : llvm::zip(products, fused.getResults()))
+        rewriter.replaceOp(product, result);
+      return success();
+    }
     Location loc = rewriter.getFusedLoc(
         {query.getLoc(), key.getLoc(), value.getLoc(), append.getLoc()});
     rewriter

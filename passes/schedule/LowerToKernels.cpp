@@ -177,7 +177,7 @@ private:
 
   LogicalResult convert(llama::RMSNormOp op) {
     emit<kernel::RmsNormOp>(op, flattened(op.getType()), of(op.getX()),
-                            of(op.getWeight()), op.getEpsAttr());
+                            of(op.getWeight()), ValueRange(), op.getEpsAttr());
     return success();
   }
 
@@ -293,7 +293,8 @@ LogicalResult Lowering::convert(llama::CacheAppendOp op) {
       builder.getFusedLoc({queryRope.getLoc(), keyRope.getLoc(), op.getLoc()}),
       TypeRange{query.getType(), op.getType()}, query, of(keyRope.getX()),
       of(op.getValue()), of(keyRope.getTable()), of(op.getKv()),
-      of(op.getPositions()), of(op.getSequences()), op.getLayerAttr());
+      of(op.getPositions()), of(op.getSequences()), ValueRange(),
+      op.getLayerAttr(), FloatAttr());
   mapping.map(queryRope.getResult(), lowered.getRotated());
   mapping.map(op.getResult(), lowered.getNewKv());
   return success();

@@ -332,12 +332,38 @@ class BadHuggingFace(BadModelCase):
             ("gelu", {"hidden_act": "gelu"}),
             ("yarn", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}),
             ("attention_bias", {"attention_bias": True}),
-            ("gptq", {"quantization_config": {"quant_method": "gptq", "bits": 4}}),
         ]:
             with self.subTest(named):
                 self.setUp()
                 self.change_json("config.json", **values)
                 self.assertIn(named, self.refuse(UNSUPPORTED).lower())
+
+    def test_quantised_weights_are_refused_by_name(self):
+        gptq = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True, "sym": True}
+        packed = {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {}}
+        for named, config in [
+            ("got GPTQ with 4 bits, groups of 128, act-order", gptq),
+            ("got GPTQ with 8 bits", {"quant_method": "gptq", "bits": 8, "group_size": -1, "desc_act": False}),
+            ("got AWQ with 4 bits, groups of 64", {"quant_method": "awq", "w_bit": 4, "q_group_size": 64}),
+            ('got compressed-tensors with format "pack-quantized"', packed),
+            ("got bitsandbytes with 4 bits", {"quant_method": "bitsandbytes", "load_in_4bit": True}),
+            ("got FP8", {"quant_method": "fp8", "weight_block_size": [128, 128]}),
+            ('got the method "new"', {"quant_method": "new"}),
+            ("got a method without a name", {}),
+        ]:
+            with self.subTest(named):
+                self.setUp()
+                self.change_json("config.json", quantization_config=config)
+                message = self.refuse(UNSUPPORTED, ("config.json", "the checkpoint before quantisation", "q4_k"))
+                self.assertTrue(message.endswith(named), message)
+
+    def test_malformed_quantisation(self):
+        for config in ([], "gptq", 4, {"quant_method": 4}, {"quant_method": "gptq", "bits": "four"},
+                       {"quant_method": "gptq", "bits": 2**70}, {"quant_method": "gptq", "desc_act": 1}):  # fmt: skip
+            with self.subTest(config=config):
+                self.setUp()
+                self.change_json("config.json", quantization_config=config)
+                self.refuse_at()
 
 
 class BadGguf(BadModelCase):

@@ -272,12 +272,16 @@ Seeds tokenizerJsons() {
   const std::string json = test::huggingFaceJson().dump();
   const std::string bos =
       R"({"bos_token": "<|start|>", "add_bos_token": true})";
-  return {json, json + '\0' + bos + '\0' + R"({"eos_token_id": [266]})"};
+  return {json, json + '\0' + bos + '\0' + R"({"eos_token_id": [266]})",
+          test::piecesJson().dump()};
 }
 
 Seeds tokenizerBlobs() {
   Seeds seeds = {*buildGgufBlob(test::GgufFixture().vocabulary()),
                  *buildGgufBlob(test::scoredPieces().vocabulary())};
+  const std::string pieces = test::piecesJson().dump();
+  seeds.push_back(*buildHuggingFaceBlob(
+      {{"tokenizer.json", pieces}, std::nullopt, std::nullopt, std::nullopt}));
   for (const std::string &model : tokenizerModels())
     seeds.push_back(*buildTokenizerModelBlob({"tokenizer.model", model}));
   return seeds;

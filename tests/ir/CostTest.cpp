@@ -121,6 +121,17 @@ TEST_F(CostTest, RowWiseOps) {
                   .inputBytes = 5L * 256,
                   .outputBytes = 5L * 256,
                   .flops = 5L * (4L * 64 + 3)}));
+  EXPECT_EQ(cost("%x: tensor<?x64xf32>, %w: tensor<64xf32>",
+                 "%0 = kernel.rms_norm %x, %w extras(%x) epilogue {\n"
+                 "^bb0(%a: f32, %b: f32):\n"
+                 "  %s = arith.addf %a, %b : f32\n  kernel.yield %s\n"
+                 "} {eps = 1.0e-5 : f64} : (tensor<?x64xf32>, tensor<64xf32>, "
+                 "tensor<?x64xf32>) -> tensor<?x64xf32>",
+                 {.rows = 5}),
+            (Cost{.weightBytes = 256,
+                  .inputBytes = 2L * 5 * 256,
+                  .outputBytes = 5L * 256,
+                  .flops = 5L * (4L * 64 + 3 + 64)}));
   EXPECT_EQ(cost("%x: tensor<?x64xf32>, %r: tensor<?xi32>",
                  "%0 = kernel.gather_rows %x, %r : (tensor<?x64xf32>, "
                  "tensor<?xi32>) -> tensor<?x64xf32>",
@@ -164,6 +175,39 @@ TEST_F(CostTest, RopeTurnsQueriesAndKeysAndAppends) {
                   .outputBytes = 3L * 128,
                   .kvWrittenBytes = 3L * 64,
                   .flops = 3L * 6 * (16 + 8)})); // pairs of q and of k
+}
+
+TEST_F(CostTest, NormsOfHeadsCostWhatNormsOfRowsDo) {
+  EXPECT_EQ(cost(cacheArguments + ", %n: tensor<8xf32>",
+                 "%0, %1 = kernel.rope_append %q, %k, %k, %t into %kv at %p, "
+                 "%s norms(%n, %n) {eps = 1.0e-5 : f64, layer = 0 : i64} : "
+                 "(tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, "
+                 "tensor<?x4x2xf32>, " +
+                     kv +
+                     ", tensor<?xi32>, tensor<?xi32>, tensor<8xf32>, "
+                     "tensor<8xf32>) -> (tensor<?x32xf32>, " +
+                     kv + ")",
+                 {.rows = 3, .context = 3, .kvTokenBytes = 64}),
+            (Cost{.weightBytes = 2L * 32,
+                  .inputBytes = 3L * (128 + 64 + 64 + 32 + 8),
+                  .outputBytes = 3L * 128,
+                  .kvWrittenBytes = 3L * 64,
+                  .flops = 3L * (6 * (16 + 8) + (4 * 32 + 3) + (4 * 16 + 3))}));
+}
+
+TEST_F(CostTest, QkvProductsAreThreeProducts) {
+  EXPECT_EQ(cost("%x: tensor<?x64xf32>, %wq: tensor<32x64xbf16>, "
+                 "%wk: tensor<16x64x!llama.quant<q8_0>>, %n: tensor<64xf32>",
+                 "%0:3 = kernel.qkv_products %x, %wq, %wk, %wk norm(%n) {eps = "
+                 "1.0e-5 : f64} : (tensor<?x64xf32>, tensor<32x64xbf16>, "
+                 "tensor<16x64x!llama.quant<q8_0>>, "
+                 "tensor<16x64x!llama.quant<q8_0>>, tensor<64xf32>) -> "
+                 "(tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>)",
+                 {.rows = 3}),
+            (Cost{.weightBytes = 32L * 128 + 2L * 16 * 68 + 256,
+                  .inputBytes = 3L * 256,
+                  .outputBytes = 3L * (128 + 64 + 64),
+                  .flops = 3L * (2 * 64 * 64 + (4 * 64 + 3))}));
 }
 
 TEST_F(CostTest, QkvIsThreeProductsTurnedAndAppended) {

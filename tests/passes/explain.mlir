@@ -417,7 +417,7 @@ func.func @product_returned(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>) -> (tenso
 // -----
 
 func.func @pointwise_read_twice(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>, %n: tensor<8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
-  // expected-remark @below {{not fused: no operand is made by a product}}
+  // expected-remark @below {{not fused: no operand is made by a product or a norm}}
   %0 = kernel.pointwise %x body {
   ^bb0(%a: f32):
     %s = kernel.silu %a
@@ -629,4 +629,67 @@ func.func @cosines_of_other_rows(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %w
   // expected-remark @below {{not fused: no embedding of the same rows is without a table}}
   %t = kernel.rope_table %p {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
   return %x, %t : tensor<?x8xf32>, tensor<?x2x2xf32>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+
+func.func @key_not_normalised(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  // expected-remark @below {{not fused: a reader is no product}}
+  %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
+  // expected-remark @below {{not fused: query and key are not both normalised}}
+  // expected-note @below {{read by kernel.rope_append}}
+  %2:2 = kernel.rope_append %0, %k, %k, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
+  return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+
+func.func @norm_read_twice(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  // expected-remark @below {{not fused: a reader is no product}}
+  %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
+  // expected-remark @below {{not fused: a reader is no product}}
+  %1 = kernel.rms_norm %k, %n {eps = 1.0e-5 : f64} : (tensor<?x16xf32>, tensor<8xf32>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the norm of query or key has another reader}}
+  // expected-note @below {{read by kernel.rope_append}}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
+  // expected-note @below {{read by func.return}}
+  return %2#0, %0 : tensor<?x32xf32>, tensor<?x32xf32>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+
+func.func @norms_of_another_eps(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  // expected-remark @below {{not fused: a reader is no product}}
+  %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
+  // expected-remark @below {{not fused: a reader is no product}}
+  %1 = kernel.rms_norm %k, %n {eps = 1.0e-6 : f64} : (tensor<?x16xf32>, tensor<8xf32>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the norms of query and key differ in eps}}
+  // expected-note @below {{read by kernel.rope_append}}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
+  return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
+}
+
+// -----
+
+!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+
+func.func @norms_of_half_heads(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  // expected-remark @below {{not fused: a reader is no product}}
+  %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
+  // expected-remark @below {{not fused: a reader is no product}}
+  %1 = kernel.rms_norm %k, %m {eps = 1.0e-5 : f64} : (tensor<?x16xf32>, tensor<4xf32>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the norm of query or key is not one of whole heads alone}}
+  // expected-note @below {{read by kernel.rope_append}}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
+  return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
 }

@@ -445,3 +445,36 @@ func.func @gate_with_an_operand_of_its_own(%x: tensor<?x8xf32>, %w1: tensor<4x8x
   } : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
   return %3 : tensor<?x4xf32>
 }
+
+// What is added behind a norm is the norm's epilogue; its weight stays its own.
+// CHECK-LABEL: func.func @behind_a_norm
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[N:.*]]: tensor<8xf32>, %[[R:.*]]: tensor<?x8xf32>)
+// CHECK-NEXT: %[[Y:.*]] = kernel.rms_norm %[[X]], %[[N]] extras(%[[R]]) epilogue {
+// CHECK-NEXT: ^bb0(%[[ACC:.*]]: f32, %[[E:.*]]: f32):
+// CHECK-NEXT: %[[S:.*]] = arith.addf %[[E]], %[[ACC]] : f32
+// CHECK-NEXT: kernel.yield %[[S]]
+// CHECK-NEXT: } {eps = 1.000000e-05 : f64}
+// CHECK-NEXT: return %[[Y]]
+func.func @behind_a_norm(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %r: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = kernel.pointwise %r, %0 body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
+}
+
+// A norm that another op reads stays as it is.
+// CHECK-LABEL: func.func @norm_read_twice
+// CHECK: %[[Y:.*]] = kernel.rms_norm %{{[a-z0-9]*}}, %{{[a-z0-9]*}} {eps
+// CHECK: kernel.pointwise %{{[a-z0-9]*}}, %[[Y]]
+func.func @norm_read_twice(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %r: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = kernel.pointwise %r, %0 body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %0, %1 : tensor<?x8xf32>, tensor<?x8xf32>
+}

@@ -180,3 +180,61 @@ func.func @query_with_epilogue(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %b:
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }
+
+// -----
+
+!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+
+// Norms of heads stand between the products and RoPE: the append keeps them,
+// and the products become one.
+// CHECK-LABEL: func.func @norms_of_heads
+// CHECK-SAME: (%[[X:.*]]: tensor<?x64xf32>, %[[W:.*]]: tensor<16x64xbf16>, %[[QN:.*]]: tensor<8xf32>, %[[KN:.*]]: tensor<16xf32>, %[[T:.*]]: tensor<?x4x2xf32>
+// CHECK-NEXT: %[[Q:.*]], %[[K:.*]], %[[V:.*]] = kernel.qkv_products %[[X]], %[[W]], %[[W]], %[[W]] : (
+// CHECK-NEXT: kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %{{.*}} norms(%[[QN]], %[[KN]]) {eps = 1.000000e-05 : f64, layer = 0 : i64}
+func.func @norms_of_heads(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %qn: tensor<8xf32>, %kn: tensor<16xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x16xf32>, !kv) {
+  %q = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
+  %k = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
+  %v = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s norms(%qn, %kn) {eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<?x16xf32>, !kv)
+  return %turned, %new : tensor<?x16xf32>, !kv
+}
+
+// -----
+
+!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+
+// No family has both.
+// CHECK-LABEL: func.func @biases_and_norms
+// CHECK-COUNT-3: kernel.matmul
+// CHECK: kernel.rope_append
+func.func @biases_and_norms(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %b: tensor<16xf32>, %n: tensor<8xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x16xf32>, !kv) {
+  %q = kernel.matmul %x, %w extras(%b) epilogue {
+  ^bb0(%acc: f32, %e: f32):
+    %sum = arith.addf %acc, %e : f32
+    kernel.yield %sum
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
+  %k = kernel.matmul %x, %w extras(%b) epilogue {
+  ^bb0(%acc: f32, %e: f32):
+    %sum = arith.addf %acc, %e : f32
+    kernel.yield %sum
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
+  %v = kernel.matmul %x, %w extras(%b) epilogue {
+  ^bb0(%acc: f32, %e: f32):
+    %sum = arith.addf %acc, %e : f32
+    kernel.yield %sum
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the query has a bias and a norm of heads}}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s norms(%n, %n) {eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<?x16xf32>, !kv)
+  return %turned, %new : tensor<?x16xf32>, !kv
+}

@@ -92,6 +92,16 @@ class Llama3(unittest.TestCase):
             results = support.tokenize("huggingface", path, broken)
             self.assertEqual([d for _, d in results], [broken[0], "\u00e9".encode() + b"\xff", b"\xed\xa0\x80\xc3\xa9"])
 
+    def test_patterns_that_tell_case_apart(self):
+        ranks = read_ranks(MODEL)
+        for pattern in (support.GPT4O_PATTERN, support.TEKKEN_PATTERN):
+            oracle = tiktoken.Encoding("cased", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+            with self.subTest(pattern), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "tokenizer.json")
+                write_variant(path, pairs=False, pattern=pattern)
+                results = support.tokenize("huggingface", path, [t.encode() for t in self.lines])
+                self.assert_same(self.lines, results, map(oracle.encode_ordinary, self.lines))
+
     def test_special_tokens_where_asked(self):
         texts = [f"{a}x{b} {a}" for a, b in zip(SPECIALS, SPECIALS[1:])] + ["<|eot_id", "<<|eot_id|>>", "<|reserved_special_token_1"]
         results = support.tokenize("tiktoken", MODEL, [t.encode() for t in texts], "--special")
@@ -114,7 +124,7 @@ class Llama3(unittest.TestCase):
             self.assertEqual(decoded, text)
 
     def test_character_classes(self):
-        table = support.char_classes()
+        table, uppers, lowers = support.char_classes()
         ranks = {bytes([i]): i for i in range(256)}
         text = "".join(chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000)
         for number, pattern in enumerate((r"[^\p{L}\p{N}\s]", r"\p{L}", r"\p{N}", r"\s")):
@@ -122,14 +132,21 @@ class Llama3(unittest.TestCase):
             matched = bytes(oracle.encode_ordinary(text)).decode()
             ours = "".join(c for c in text if table[ord(c)] == number)
             self.assertEqual(ours, matched, pattern)
+        for flags, pattern in ((uppers, support.UPPER), (lowers, support.LOWER)):
+            oracle = tiktoken.Encoding("bytes", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+            matched = bytes(oracle.encode_ordinary(text)).decode()
+            self.assertEqual("".join(c for c in text if flags[ord(c)]), matched, pattern)
 
 
-def write_variant(path, pairs, normalizer=None):
-    """tokenizer.json with ignore_merges set, its merges as pairs or as text."""
+def write_variant(path, pairs, normalizer=None, pattern=None):
+    """tokenizer.json with ignore_merges set, its merges as pairs or as text; `pattern` splits instead of its own."""
     with open(JSON, encoding="utf-8") as f:
         data = json.load(f)
     data["model"]["ignore_merges"] = True
     data["normalizer"] = normalizer
+    if pattern:
+        split = data["pre_tokenizer"]["pretokenizers"][0]
+        split["pattern"] = {"Regex": pattern}
     if pairs:
         data["model"]["merges"] = [m.split(" ") for m in data["model"]["merges"]]
     with open(path, "w", encoding="utf-8") as f:

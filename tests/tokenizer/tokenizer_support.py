@@ -28,6 +28,19 @@ GPT2_PATTERN = (
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 )
 
+LETTERS = r"[^\r\n\p{L}\p{N}]?"
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+
+
+def cased_pattern(contraction, numbers):
+    words = rf"{LETTERS}{UPPER}*{LOWER}+{contraction}|{LETTERS}{UPPER}+{LOWER}*{contraction}"
+    return words + "|" + numbers + r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+GPT4O_PATTERN = cased_pattern(CONTRACTION, r"\p{N}{1,3}")
+TEKKEN_PATTERN = cased_pattern("", r"\p{N}")
+
 
 def require(name):
     support.require(name)
@@ -68,6 +81,7 @@ def byte_spelling():
 
 
 def char_classes():
-    """Every code point's class: 0 other, 1 letter, 2 number, 3 space."""
+    """Of every code point its class (0 other, 1 letter, 2 number, 3 space), and
+    whether it may stand among upper-case and among lower-case letters."""
     run = subprocess.run([TOOL, "classes"], capture_output=True, check=True)
-    return run.stdout
+    return [[byte & mask for byte in run.stdout] for mask in (3, 4, 8)]

@@ -267,7 +267,7 @@ struct QkvConfig {
   MatmulConfig query;
   MatmulConfig key;
   MatmulConfig value;
-  KvConfig kv;
+  KvConfig kv = {}; ///< Where key and value go to the cache.
   bool biased = false;
 };
 
@@ -311,6 +311,10 @@ constexpr LaunchShape gemmShape(const QkvConfig &config) {
 struct RopeConfig {
   KvConfig kv;
   long heads;
+  /// Sizes of the parts, whole heads, by which q and k are normalised first; 0:
+  /// not at all.
+  long queryNorm = 0;
+  long keyNorm = 0;
 };
 
 constexpr LaunchShape ropeTableShape() { return {1, 16, 0}; }

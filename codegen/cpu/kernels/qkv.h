@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Three products of one input; their epilogues apply RoPE and append while the
-// results are in registers.
+// results are in registers, or store them as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,18 +62,38 @@ LLAMAC_INLINE void withQkvProducts(const QkvArgs &args, const Body &body) {
        Product<config.value, decltype(values)>{{args.value}, values});
 }
 
-template <QkvConfig config, class Rows>
+/// Of a layer whose query, key and value go to memory.
+struct QkvProductsArgs {
+  const void *query; ///< Packed weights.
+  const void *key;
+  const void *value;
+  float *outs[3]; ///< [rows][outputs] of each.
+};
+
+template <QkvConfig config, class Body>
+LLAMAC_INLINE void withQkvProducts(const QkvProductsArgs &args,
+                                   const Body &body) {
+  using Queries = StoreRows<config.query.outputs>;
+  using Keys = StoreRows<config.key.outputs>;
+  using Values = StoreRows<config.value.outputs>;
+  body(Product<config.query, Queries>{{args.query}, {args.outs[0]}},
+       Product<config.key, Keys>{{args.key}, {args.outs[1]}},
+       Product<config.value, Values>{{args.value}, {args.outs[2]}});
+}
+
+/// `Args` is QkvArgs or QkvProductsArgs.
+template <QkvConfig config, class Rows, class Args>
 LLAMAC_INLINE void qkvGemm(const CpuLaunch &launch, const Rows &rows,
-                           const QkvArgs &args) {
+                           const Args &args) {
   withQkvProducts<config>(args, [&](const auto &...products) {
     gemmProducts<gemmShape(config)>(launch, rows, products...);
   });
 }
 
 /// At most config.query.maxRows rows.
-template <QkvConfig config, class Rows>
+template <QkvConfig config, class Rows, class Args>
 LLAMAC_INLINE void qkvGemv(const CpuLaunch &launch, const Rows &rows,
-                           const QkvArgs &args) {
+                           const Args &args) {
   withQkvProducts<config>(args, [&](const auto &...products) {
     gemvProducts<config.query.maxRows>(launch, rows, products...);
   });

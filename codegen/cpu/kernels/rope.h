@@ -214,8 +214,25 @@ struct RopeArgs {
   const float *k; ///< [rows][kvHeads][headSize].
   const float *v; ///< [rows][kvHeads][headSize].
   AppendArgs to;
-  float *out; ///< The rotated q; may be q.
+  float *out;                       ///< The rotated q; may be q.
+  const float *queryGain = nullptr; ///< [config.queryNorm].
+  const float *keyGain = nullptr;   ///< [config.keyNorm].
+  float eps = 0;
 };
+
+/// Gives `epilogue` row `row`, `x`, normalised by parts of `norm` if it is not
+/// 0.
+template <long width, long norm, class Epilogue>
+LLAMAC_INLINE void takeRow(const float *x, long row, const float *gain,
+                           float eps, const Epilogue &epilogue) {
+  if constexpr (norm != 0)
+    for (long at = 0; at < width; at += norm)
+      normalize<norm>(x + at, gain, eps, row, at, epilogue);
+  else
+    forEachGroup<width>([&](long column, int lanes) {
+      epilogue(row, column, load16(x + column, lanes), lanes);
+    });
+}
 
 template <RopeConfig config>
 LLAMAC_INLINE void ropeAppend(const CpuLaunch &launch, const RopeArgs &args) {
@@ -225,18 +242,12 @@ LLAMAC_INLINE void ropeAppend(const CpuLaunch &launch, const RopeArgs &args) {
   const RotatedRows<kv.headSize, width> queries{args.to.cosSin, args.out};
   const AppendKeys<kv> keys{args.to};
   const AppendValues<kv> values{args.to};
-  auto take = [](const auto &epilogue, const float *x, long row, long column,
-                 long stride, int lanes) {
-    epilogue(row, column, load16(x + row * stride + column, lanes), lanes);
-  };
   forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
-    forEachGroup<width>([&](long column, int lanes) {
-      take(queries, args.q, row, column, width, lanes);
-    });
-    forEachGroup<kvWidth>([&](long column, int lanes) {
-      take(keys, args.k, row, column, kvWidth, lanes);
-      take(values, args.v, row, column, kvWidth, lanes);
-    });
+    takeRow<width, config.queryNorm>(args.q + row * width, row, args.queryGain,
+                                     args.eps, queries);
+    takeRow<kvWidth, config.keyNorm>(args.k + row * kvWidth, row, args.keyGain,
+                                     args.eps, keys);
+    takeRow<kvWidth, 0>(args.v + row * kvWidth, row, nullptr, 0, values);
   });
 }
 

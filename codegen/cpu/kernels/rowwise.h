@@ -40,10 +40,9 @@ LLAMAC_INLINE void forEachRow(const CpuLaunch &launch, long rowBlock,
     body(row);
 }
 
-/// out = x * rsqrt(mean(x^2) + eps) * weight.
+/// rsqrt(mean(x^2) + eps).
 template <long width>
-LLAMAC_INLINE void normalize(const float *x, const float *weight, float eps,
-                             float *out) {
+LLAMAC_INLINE float normFactor(const float *x, float eps) {
   // Four sums, for ILP.
   F32x16 squares[4] = {};
   for (long column = 0; column < width / 64 * 64; column += 64)
@@ -56,10 +55,18 @@ LLAMAC_INLINE void normalize(const float *x, const float *weight, float eps,
     squares[0] = fma(v, v, squares[0]);
   });
   float sum = sumLanes((squares[0] + squares[1]) + (squares[2] + squares[3]));
-  float factor = 1.0f / __builtin_elementwise_sqrt(sum / float(width) + eps);
+  return 1.0f / __builtin_elementwise_sqrt(sum / float(width) + eps);
+}
+
+/// Calls epilogue(row, column, y, lanes) for y = x * rsqrt(mean(x^2) + eps) *
+/// weight, where x is columns `first` to `first` + width of row `row`.
+template <long width, class Epilogue>
+LLAMAC_INLINE void normalize(const float *x, const float *weight, float eps,
+                             long row, long first, const Epilogue &epilogue) {
+  float factor = normFactor<width>(x, eps);
   forEachGroup<width>([&](long column, int lanes) {
     F32x16 v = load16(x + column, lanes) * factor;
-    store16(out + column, v * load16(weight + column, lanes), lanes);
+    epilogue(row, first + column, v * load16(weight + column, lanes), lanes);
   });
 }
 
@@ -73,17 +80,6 @@ template <long width, long stride = width> struct InputRows {
   }
 };
 
-template <long width, long stride = width> struct NormRows {
-  const float *input;
-  const float *weight;
-  float eps;
-
-  LLAMAC_INLINE const float *operator()(long row, float *scratch) const {
-    normalize<width>(input + row * stride, weight, eps, scratch);
-    return scratch;
-  }
-};
-
 /// out = y.
 template <long stride> struct StoreRows {
   float *out;
@@ -91,6 +87,18 @@ template <long stride> struct StoreRows {
   LLAMAC_INLINE void operator()(long row, long column, F32x16 y,
                                 int lanes) const {
     store16(out + row * stride + column, y, lanes);
+  }
+};
+
+template <long width, long stride = width> struct NormRows {
+  const float *input;
+  const float *weight;
+  float eps;
+
+  LLAMAC_INLINE const float *operator()(long row, float *scratch) const {
+    normalize<width>(input + row * stride, weight, eps, 0, 0,
+                     StoreRows<width>{scratch});
+    return scratch;
   }
 };
 
@@ -109,12 +117,13 @@ template <long stride> struct AddRows {
 // Kernels
 
 /// Normalises each part of `size` of a row of `width`.
-template <long width, long size = width>
+template <long width, long size = width, class Epilogue>
 LLAMAC_INLINE void rmsNorm(const CpuLaunch &launch, const float *x,
-                           const float *weight, float eps, float *out) {
+                           const float *weight, float eps,
+                           const Epilogue &epilogue) {
   forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
-    for (long at = row * width; at < (row + 1) * width; at += size)
-      normalize<size>(x + at, weight, eps, out + at);
+    for (long at = 0; at < width; at += size)
+      normalize<size>(x + row * width + at, weight, eps, row, at, epilogue);
   });
 }
 

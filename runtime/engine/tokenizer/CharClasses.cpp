@@ -12,7 +12,6 @@
 
 #include <cstdlib>
 
-#include <algorithm>
 #include <iterator>
 
 namespace llamac {
@@ -23,26 +22,41 @@ struct ClassRange {
   uint32_t first;
   uint32_t last;
   CharClass charClass;
+  bool upper, lower;
+  bool turns = false; ///< Upper and lower case by turns.
 };
 
 } // namespace
 
 // Sorted, without overlaps.
 static constexpr ClassRange ranges[] = {
-#define L(first, last) {first, last, CharClass::Letter},
-#define N(first, last) {first, last, CharClass::Number},
-#define S(first, last) {first, last, CharClass::Space},
+#define L(first, last) {first, last, CharClass::Letter, true, true},
+#define U(first, last) {first, last, CharClass::Letter, true, false},
+#define W(first, last) {first, last, CharClass::Letter, false, true},
+#define A(first, last) {first, last, CharClass::Letter, true, true, true},
+#define M(first, last) {first, last, CharClass::Other, true, true},
+#define N(first, last) {first, last, CharClass::Number, false, false},
+#define S(first, last) {first, last, CharClass::Space, false, false},
 #include "runtime/engine/tokenizer/CharClasses.inc"
 #undef L
+#undef U
+#undef W
+#undef A
+#undef M
 #undef N
 #undef S
 };
 
-CharClasses::CharClasses()
-    : table(std::rbegin(ranges)->last + 1, CharClass::Other) {
+CharClasses::CharClasses() : table(std::rbegin(ranges)->last + 1, 0) {
   for (const ClassRange &range : ranges)
-    std::fill(table.begin() + range.first, table.begin() + range.last + 1,
-              range.charClass);
+    for (uint32_t at = range.first; at <= range.last; ++at) {
+      const bool odd = (at - range.first) % 2 != 0;
+      table[at] = static_cast<uint8_t>(range.charClass);
+      if (range.upper && !(range.turns && odd))
+        table[at] |= upperBit;
+      if (range.lower && !(range.turns && !odd))
+        table[at] |= lowerBit;
+    }
 }
 
 static constexpr uint32_t replacementChar = 0xFFFD;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The four classes of characters the pre-tokenizers tell apart, by Unicode
-// 16.0, the version of the regular expressions tiktoken runs. llama.cpp's
-// tables are of 15.1: they differ only in characters 16.0 added.
+// The classes of characters the pre-tokenizers tell apart, and their case, by
+// Unicode 16.0, the version of the regular expressions tiktoken runs.
+// llama.cpp's tables are of 15.1: they differ only in characters 16.0 added.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,11 +60,26 @@ public:
   CharClasses();
 
   CharClass operator[](uint32_t codepoint) const {
-    return codepoint < table.size() ? table[codepoint] : CharClass::Other;
+    return static_cast<CharClass>(entry(codepoint) & 3);
+  }
+  /// What may stand in the upper-case part of a word, and in the lower-case
+  /// part: letters without case and marks in both.
+  bool isUpper(uint32_t codepoint) const { ///< [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
+    return (entry(codepoint) & upperBit) != 0;
+  }
+  bool isLower(uint32_t codepoint) const { ///< [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+    return (entry(codepoint) & lowerBit) != 0;
   }
 
 private:
-  std::vector<CharClass> table; ///< Ends with the last letter there is.
+  static constexpr uint8_t upperBit = 4;
+  static constexpr uint8_t lowerBit = 8;
+
+  uint8_t entry(uint32_t codepoint) const {
+    return codepoint < table.size() ? table[codepoint] : 0;
+  }
+
+  std::vector<uint8_t> table; ///< Ends with the last letter or mark there is.
 };
 
 } // namespace llamac

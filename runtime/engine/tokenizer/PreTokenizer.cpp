@@ -81,24 +81,84 @@ size_t PreTokenizer::spacesEnd(absl::string_view text, size_t begin) const {
   return !textEnds && last > begin ? last : end;
 }
 
+// `[^\r\n\p{L}\p{N}]?\p{L}+`, or `begin` where it does not match.
+size_t PreTokenizer::lettersEnd(absl::string_view text, size_t begin) const {
+  const DecodedChar first = decodeChar(text, begin);
+  const CharClass firstClass = classes[first.codepoint];
+  const size_t second = begin + first.length;
+  const bool isPrefix = firstClass != CharClass::Number &&
+                        !isLineBreak(text[begin]) && second < text.size() &&
+                        classAt(text, second) == CharClass::Letter;
+  return firstClass == CharClass::Letter || isPrefix
+             ? skipClass(text, second, CharClass::Letter)
+             : begin;
+}
+
+// `[^\r\n\p{L}\p{N}]?U*L+|[^\r\n\p{L}\p{N}]?U+L*`, or `begin`. What has no
+// case is in U and in L: `U*L+` gives back such a character where nothing of L
+// is behind the run of U, and all behind the last one.
+size_t PreTokenizer::casedLettersEnd(absl::string_view text,
+                                     size_t begin) const {
+  const DecodedChar first = decodeChar(text, begin);
+  const CharClass firstClass = classes[first.codepoint];
+  const bool isPrefix = firstClass != CharClass::Letter &&
+                        firstClass != CharClass::Number &&
+                        !isLineBreak(text[begin]);
+  size_t upperEnds = begin; // Of `U+` where `U*L+` does not match.
+  for (size_t start : {begin + (isPrefix ? first.length : 0), begin}) {
+    size_t end = start;
+    size_t withoutCaseEnd = start;
+    bool isLower = false;
+    while (end < text.size()) {
+      const DecodedChar next = decodeChar(text, end);
+      isLower = classes.isLower(next.codepoint);
+      if (!classes.isUpper(next.codepoint))
+        break;
+      end += next.length;
+      if (isLower)
+        withoutCaseEnd = end;
+    }
+    if (end < text.size() && isLower) {
+      while (end < text.size()) {
+        const DecodedChar next = decodeChar(text, end);
+        if (!classes.isLower(next.codepoint))
+          break;
+        end += next.length;
+      }
+      return end;
+    }
+    if (withoutCaseEnd > start)
+      return withoutCaseEnd;
+    if (end > start && upperEnds == begin)
+      upperEnds = end;
+    if (!isPrefix)
+      break;
+  }
+  return upperEnds;
+}
+
 size_t PreTokenizer::llama3WordEnd(absl::string_view text, size_t begin) const {
-  if (const size_t length = contractionLength(text, begin, true))
-    return begin + length;
+  const bool isCased =
+      kind == PreTokenizerKind::Gpt4o || kind == PreTokenizerKind::Tekken;
+  if (!isCased)
+    if (const size_t length = contractionLength(text, begin, true))
+      return begin + length;
+  const size_t letters =
+      isCased ? casedLettersEnd(text, begin) : lettersEnd(text, begin);
+  if (letters > begin)
+    return letters + (kind == PreTokenizerKind::Gpt4o
+                          ? contractionLength(text, letters, true)
+                          : 0);
 
   const DecodedChar first = decodeChar(text, begin);
   const CharClass firstClass = classes[first.codepoint];
   const size_t second = begin + first.length;
 
-  // [^\r\n\p{L}\p{N}]?\p{L}+
-  if (firstClass == CharClass::Letter)
-    return skipClass(text, second, CharClass::Letter);
-  if (firstClass != CharClass::Number && !isLineBreak(text[begin]) &&
-      second < text.size() && classAt(text, second) == CharClass::Letter)
-    return skipClass(text, second, CharClass::Letter);
-
   // \p{N}{1,3}, or \p{N}
   if (firstClass == CharClass::Number) {
-    const int most = kind == PreTokenizerKind::Qwen2 ? 1 : 3;
+    const bool isSingle =
+        kind == PreTokenizerKind::Qwen2 || kind == PreTokenizerKind::Tekken;
+    const int most = isSingle ? 1 : 3;
     size_t end = second;
     for (int count = 1; count < most && end < text.size(); ++count) {
       const DecodedChar next = decodeChar(text, end);
@@ -109,12 +169,13 @@ size_t PreTokenizer::llama3WordEnd(absl::string_view text, size_t begin) const {
     return end;
   }
 
-  // ` ?[^\s\p{L}\p{N}]+[\r\n]*`
+  // ` ?[^\s\p{L}\p{N}]+[\r\n]*`, or `[\r\n/]*`
   if (firstClass == CharClass::Other ||
       (text[begin] == ' ' && second < text.size() &&
        classAt(text, second) == CharClass::Other)) {
     size_t end = skipClass(text, second, CharClass::Other);
-    while (end < text.size() && isLineBreak(text[end]))
+    while (end < text.size() &&
+           (isLineBreak(text[end]) || (isCased && text[end] == '/')))
       ++end;
     return end;
   }
@@ -151,6 +212,8 @@ size_t PreTokenizer::wordEnd(absl::string_view text, size_t begin) const {
   switch (kind) {
   case PreTokenizerKind::Llama3:
   case PreTokenizerKind::Qwen2:
+  case PreTokenizerKind::Gpt4o:
+  case PreTokenizerKind::Tekken:
     return llama3WordEnd(text, begin);
   case PreTokenizerKind::Gpt2:
   case PreTokenizerKind::SmolLM:

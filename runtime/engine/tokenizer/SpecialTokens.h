@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace llamac {
@@ -23,7 +24,7 @@ namespace llamac {
 class SpecialTokens {
 public:
   struct Entry {
-    absl::string_view text; ///< Not empty.
+    std::string text; ///< Not empty.
     int32_t id;
   };
   struct Match {
@@ -32,7 +33,7 @@ public:
     int32_t id;
   };
 
-  /// `entries` are sorted by their text, each once; the texts outlive this.
+  /// `entries` are sorted by their text, each once.
   explicit SpecialTokens(std::vector<Entry> entries);
 
   /// The first match at or after `from`.

@@ -17,7 +17,9 @@
 #include "runtime/engine/tokenizer/TokenizerKinds.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace llamac {
@@ -29,10 +31,15 @@ specialEntries(const TokenizerBlob &blob, bool onlyUser) {
   std::vector<SpecialTokens::Entry> entries;
   for (int32_t id : blob.specialIds()) {
     const TokenType type = blob.tokenType(static_cast<uint32_t>(id));
-    const absl::string_view text = blob.tokenBytes(static_cast<uint32_t>(id));
+    std::string text(blob.tokenBytes(static_cast<uint32_t>(id)));
+    // tokenizer.json finds them in text that spells U+2581.
+    if (blob.kind() == TokenizerKind::RankedPieces)
+      text = absl::StrReplaceAll(text, {{" ", "\xE2\x96\x81"}});
     if (!text.empty() && (!onlyUser || type == TokenType::User))
-      entries.push_back({text, id});
+      entries.push_back({std::move(text), id});
   }
+  std::sort(entries.begin(), entries.end(),
+            [](const auto &a, const auto &b) { return a.text < b.text; });
   return entries;
 }
 
@@ -114,7 +121,8 @@ loadTokenizer(absl::string_view blobBytes) {
   case TokenizerKind::BytePair:
     return makeBytePairTokenizer(blob);
   case TokenizerKind::ScoredPieces:
-    return makeScoredPiecesTokenizer(blob);
+  case TokenizerKind::RankedPieces:
+    return makePiecesTokenizer(blob);
   case TokenizerKind::SentencePiece:
     return makeSentencePieceTokenizer(blob);
   }

@@ -43,10 +43,13 @@ absl::Status TokenizerBlob::parseHeader(absl::string_view bytes) {
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, magic, sizeof(magic)) != 0)
     return badBlob("magic", "LCTOKEN1", "something else");
-  if (header.kind > static_cast<uint32_t>(TokenizerKind::SentencePiece))
-    return badBlob("kind", "0, 1 or 2", header.kind);
+  if (header.kind > static_cast<uint32_t>(TokenizerKind::RankedPieces))
+    return badBlob("kind", "0 to 3", header.kind);
   if (header.preTokenizer > static_cast<uint32_t>(lastPreTokenizer))
-    return badBlob("pre-tokenizer", "0, 1 or 2", header.preTokenizer);
+    return badBlob(
+        "pre-tokenizer",
+        absl::StrCat("at most ", static_cast<uint32_t>(lastPreTokenizer)),
+        header.preTokenizer);
   if (header.flags > allFlags)
     return badBlob("flags", absl::StrCat("at most ", allFlags), header.flags);
   if (header.vocabSize == 0 || header.vocabSize > maxVocabularySize)

@@ -43,6 +43,7 @@ enum class TokenizerKind : uint8_t {
   BytePair,      ///< Bytes of a word merged pair by pair in order of rank.
   ScoredPieces,  ///< Characters of the text merged by score (GGUF's "llama").
   SentencePiece, ///< A SentencePiece model, run by its library.
+  RankedPieces,  ///< Characters of the text merged pair by pair, as BytePair.
 };
 
 enum class TokenType : uint8_t {

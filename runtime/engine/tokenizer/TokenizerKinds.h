@@ -21,8 +21,9 @@ namespace llamac {
 absl::StatusOr<std::unique_ptr<Tokenizer>>
 makeBytePairTokenizer(const TokenizerBlob &blob);
 
+/// Of ScoredPieces and of RankedPieces.
 absl::StatusOr<std::unique_ptr<Tokenizer>>
-makeScoredPiecesTokenizer(const TokenizerBlob &blob);
+makePiecesTokenizer(const TokenizerBlob &blob);
 
 /// Error: the library does not accept the model.
 absl::StatusOr<std::unique_ptr<Tokenizer>>

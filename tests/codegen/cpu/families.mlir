@@ -150,6 +150,37 @@ plan.kernel @append family "rope_append" roles ["layers.*.attention.rope_q"] {
     : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
 }
 
+//      CHECK:extern "C" void append_behind_norms(const CpuLaunch *launch) {
+//      CHECK:                        .queryNorm = 16,
+// CHECK-NEXT:                        .keyNorm = 32}>(
+//      CHECK:                               .pageTable = operand<int>(*launch, 9),
+//      CHECK:                        .out = operand<float>(*launch, 10),
+// CHECK-NEXT:                        .queryGain = operand<float>(*launch, 7),
+// CHECK-NEXT:                        .keyGain = operand<float>(*launch, 8),
+// CHECK-NEXT:                        .eps = 1e-05f});
+plan.kernel @append_behind_norms family "rope_append" roles ["layers.*.attention.q_norm"] {
+^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %qn: tensor<16xf32>, %kn: tensor<32xf32>):
+  %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq norms(%qn, %kn) {eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>, tensor<16xf32>, tensor<32xf32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
+}
+
+//      CHECK:namespace products_of_a_layer {
+// CHECK-NEXT:constexpr QkvConfig config{
+// CHECK-NEXT:    .query = {.format = PanelFormat::BF16,
+//      CHECK:extern "C" void products_of_a_layer(const CpuLaunch *launch) {
+// CHECK-NEXT:  qkvGemv<config>(*launch, InputRows<256>{operand<float>(*launch, 0)},
+// CHECK-NEXT:                  QkvProductsArgs{.query = operand<void>(*launch, 1),
+// CHECK-NEXT:                                  .key = operand<void>(*launch, 2),
+// CHECK-NEXT:                                  .value = operand<void>(*launch, 3),
+// CHECK-NEXT:                                  .outs = {operand<float>(*launch, 4),
+// CHECK-NEXT:                                           operand<float>(*launch, 5),
+// CHECK-NEXT:                                           operand<float>(*launch, 6)}});
+plan.kernel @products_of_a_layer family "qkv_products_gemv" roles ["layers.*.attention.wq"] {
+^bb0(%x: tensor<?x256xf32>, %q: tensor<64x256xbf16>, %k: tensor<32x256xbf16>, %v: tensor<32x256xf16>):
+  %0, %1, %2 = kernel.qkv_products %x, %q, %k, %v {config = #kernel.matmul_config<family = gemv, rowBlock = 1>}
+    : (tensor<?x256xf32>, tensor<64x256xbf16>, tensor<32x256xbf16>, tensor<32x256xf16>) -> (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>)
+}
+
 // Three products of one input, each in the format of its weight.
 //      CHECK:// kernel.qkv for layers.*.attention.wq
 // CHECK-NEXT:namespace qkv_of_a_layer {
@@ -233,10 +264,25 @@ plan.kernel @merge family "attention_merge" roles ["layers.*.attention.softmax"]
 //      CHECK:extern "C" void norm(const CpuLaunch *launch) {
 // CHECK-NEXT:  rmsNorm<64, 64>(*launch, operand<float>(*launch, 0),
 // CHECK-NEXT:                  operand<float>(*launch, 1), 1e-06f,
-// CHECK-NEXT:                  operand<float>(*launch, 2));
+// CHECK-NEXT:                  StoreRows<64>{operand<float>(*launch, 2)});
 plan.kernel @norm family "rms_norm" roles ["norm"] {
 ^bb0(%x: tensor<?x64xf32>, %w: tensor<64xf32>):
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-6 : f64} : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?x64xf32>
+}
+
+//      CHECK:namespace post_norm {
+// CHECK-NEXT:struct Epilogue {
+//      CHECK:  const F32x16 sum = x0 + acc;
+//      CHECK:  rmsNorm<64, 64>(
+// CHECK-NEXT:      *launch, operand<float>(*launch, 0), operand<float>(*launch, 1), 1e-06f,
+// CHECK-NEXT:      Epilogue{operand<float>(*launch, 2), operand<float>(*launch, 3)});
+plan.kernel @post_norm family "rms_norm" roles ["post_norm"] {
+^bb0(%x: tensor<?x64xf32>, %w: tensor<64xf32>, %r: tensor<?x64xf32>):
+  %0 = kernel.rms_norm %x, %w extras(%r) epilogue {
+  ^bb0(%normed: f32, %residual: f32):
+    %s = arith.addf %residual, %normed : f32
+    kernel.yield %s
+  } {eps = 1.0e-6 : f64} : (tensor<?x64xf32>, tensor<64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
 }
 
 //      CHECK:extern "C" void gather(const CpuLaunch *launch) {

@@ -197,7 +197,7 @@ LLAMAC_EXP_CASES(EXP)
   LLAMAC_KERNEL(rmsNorm_##w) {                                                 \
     rmsNorm<w>(*launch, operand<float>(*launch, 0),                            \
                operand<float>(*launch, 1), cases::eps,                         \
-               operand<float>(*launch, 2));                                    \
+               StoreRows<w>{operand<float>(*launch, 2)});                      \
   }                                                                            \
   LLAMAC_KERNEL(gatherRows_##w) {                                              \
     gatherRows<w>(*launch, operand<float>(*launch, 0),                         \

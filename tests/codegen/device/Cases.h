@@ -145,8 +145,7 @@ constexpr QkvConfig<Product> qkv(const ModelCase &model, const Make &make) {
   const long kvWidth = model.kvHeads * model.headSize;
   return {.query = make(model, model.heads * model.headSize, model.width),
           .key = make(model, kvWidth, model.width),
-          .value = make(model, kvWidth, model.width),
-          .kv = kv(model)};
+          .value = make(model, kvWidth, model.width)};
 }
 
 constexpr QkvConfig<GemvConfig> qkvGemv(const ModelCase &model) {

@@ -47,6 +47,8 @@ template <long stride> struct SiluMul {
 // Products, for decode and prefill
 //===----------------------------------------------------------------------===//
 
+constexpr KvConfig cache = cases::kv(model);
+
 #define LLAMAC_PRODUCTS(family, Family)                                        \
   constexpr auto family##Qkv = cases::qkv##Family(model);                      \
   LLAMAC_KERNEL(family##_qkv, launchShape(family##Qkv))                        \
@@ -55,7 +57,8 @@ template <long stride> struct SiluMul {
    const int *sequences, const int *pageTable, float *out, int rows) {         \
     const AppendArgs to{table, pool, pageTable, positions, sequences};         \
     qkv<family##Qkv>(rows, NormRows<model.width>{x, norm, cases::eps},         \
-                     QkvArgs{wq, wk, wv, to, out});                            \
+                     {wq, wk, wv},                                             \
+                     QkvEpilogue<cache, queryWidth>{QkvPart::Query, to, out}); \
   }                                                                            \
   constexpr auto family##Out = cases::family(model, model.width, queryWidth);  \
   LLAMAC_KERNEL(family##_out, launchShape(family##Out))                        \
@@ -105,13 +108,11 @@ LLAMAC_DEVICE void stream(int rows, const Rows &input,
   stream.run(rows, input, epilogue);
 }
 
-constexpr KvConfig cache = cases::kv(model);
-
-template <StreamConfig config, class Rows>
-LLAMAC_DEVICE void qkv(int rows, const Rows &input, const QkvArgs &args) {
-  stream<config>(
-      rows, input, {args.query, args.key, args.value},
-      QkvEpilogue<cache, config.parts[0]>{QkvPart::Query, args.to, args.out});
+template <StreamConfig config, class Rows, class Epilogue>
+LLAMAC_DEVICE void qkv(int rows, const Rows &input,
+                       const void *const (&weights)[3],
+                       const Epilogue &epilogue) {
+  stream<config>(rows, input, weights, epilogue);
 }
 
 LLAMAC_PRODUCTS(stream, Stream)
@@ -249,7 +250,7 @@ LLAMAC_KERNEL(embed_with_cos_sin, rowwiseShape())
 
 LLAMAC_KERNEL(rms_norm, rmsNormShape(model.width, model.width))
 (const float *x, const float *gain, float *out, int rows) {
-  rmsNorm<model.width>(x, gain, cases::eps, out);
+  rmsNorm<model.width>(x, gain, cases::eps, StoreRows<model.width>{out});
 }
 
 LLAMAC_KERNEL(gather_rows, rowwiseShape())

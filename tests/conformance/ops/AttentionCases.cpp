@@ -22,6 +22,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -176,21 +178,37 @@ static std::shared_ptr<Program> exactProgram(const Model &model,
   return program;
 }
 
-/// The same with rope_append and no products.
-static std::shared_ptr<Program> appendProgram(const Model &model,
-                                              bool attends) {
-  const std::string name = attends ? "rope_append_attention" : "rope_append";
+/// The same with rope_append and no products; where `norm` is not 0, query and
+/// key are normalised by parts of `norm` heads.
+static std::shared_ptr<Program> appendProgram(const Model &model, bool attends,
+                                              int64_t norm) {
+  const std::string name = absl::StrCat(
+      "rope_append", norm ? absl::StrCat("_", model.name, "_norm", norm) : "",
+      attends ? "_attention" : "");
   auto program = cacheProgram(name, model);
   program->inputs = {{"query", model.queryWidth()},
                      {"key", model.kvWidth()},
                      {"value", model.kvWidth()}};
   const std::string kvRows = rowsText(model.kvWidth());
+  std::string types = appendTypes(model);
+  if (norm) {
+    // Of the key at most all of it.
+    const int64_t query = norm * model.headSize;
+    const int64_t key = std::min(query, model.kvWidth());
+    program->weights = {vectorWeight("queryGain", normalFloats(query, 31)),
+                        vectorWeight("keyGain", normalFloats(key, 32))};
+    types.replace(types.find(") ->"), 1,
+                  absl::StrCat(", ", typeText(program->weights[0]), ", ",
+                               typeText(program->weights[1]), ")"));
+  }
   program->body = absl::StrCat(
       tableText(model, name, someRotation(model)), "  %", attends ? "q" : "out",
       ", %newKv = kernel.rope_append %query, %key, %value, %table into %kv at "
-      "%positions, %sequences {layer = 0 : i64} : (",
-      program->outType, ", ", kvRows, ", ", kvRows, appendTypes(model),
-      " loc(\"", name, "\")\n", attends ? attentionText(model, name) : "");
+      "%positions, %sequences ",
+      norm ? "norms(%queryGain, %keyGain) {eps = 1.0e-5 : f64, " : "{",
+      "layer = 0 : i64} : (", program->outType, ", ", kvRows, ", ", kvRows,
+      types, " loc(\"", name, "\")\n",
+      attends ? attentionText(model, name) : "");
   return program;
 }
 
@@ -285,16 +303,34 @@ static Project pickedRows(const Model &model) {
   };
 }
 
-static Project appendedRows(const Model &model) {
+/// Row `row` of `x`, rows of `width`, each part of it under RMSNorm.
+static ExpectedRow normalisedRow(const std::vector<float> &x, int64_t row,
+                                 int64_t width, const StoredWeight &gain) {
+  ExpectedRow result;
+  const int64_t parts = width / gain.cols;
+  for (int64_t part = row * parts; part < (row + 1) * parts; ++part)
+    for (const double value :
+         normalised(rowOf(x, part, gain.cols), gain.values(), normEps))
+      result.push_back({value, sumError * std::abs(value)});
+  return result;
+}
+
+static Project appendedRows(const std::shared_ptr<const Program> &program) {
   return [=](const Numerics &, const Step &step, int64_t row) {
+    const Model &model = program->model;
     const int32_t position = step.positions[row];
     const std::vector<double> rotation = someRotation(model);
-    auto of = [&](const char *name, int64_t width) {
-      return exactRow(step.inputs.at(name), row, width, 0, width);
+    auto of = [&](const char *name, int64_t width, const char *gain) {
+      const std::vector<float> &x = step.inputs.at(name);
+      return program->weights.empty() || !*gain
+                 ? exactRow(x, row, width, 0, width)
+                 : normalisedRow(x, row, width, program->weight(gain));
     };
-    return Triple{rotated(of("query", model.queryWidth()), position, rotation),
-                  rotated(of("key", model.kvWidth()), position, rotation),
-                  of("value", model.kvWidth()), false};
+    return Triple{
+        rotated(of("query", model.queryWidth(), "queryGain"), position,
+                rotation),
+        rotated(of("key", model.kvWidth(), "keyGain"), position, rotation),
+        of("value", model.kvWidth(), ""), false};
   };
 }
 
@@ -539,9 +575,10 @@ static void addWindows(std::vector<OpCase> &cases,
 // Products and rotations before it
 //===----------------------------------------------------------------------===//
 
-static void addAppends(std::vector<OpCase> &cases, const Model &model) {
+static void addAppends(std::vector<OpCase> &cases, const Model &model,
+                       int64_t norm = 0) {
   for (const bool attends : {false, true}) {
-    const auto program = appendProgram(model, attends);
+    const auto program = appendProgram(model, attends, norm);
     std::vector<Step> steps = stepsOf(mixedSteps());
     uint32_t seed = 71;
     for (Step &step : steps)
@@ -549,8 +586,68 @@ static void addAppends(std::vector<OpCase> &cases, const Model &model) {
         step.inputs[input.name] =
             normalFloats(step.rows() * input.width, ++seed);
     cases.push_back(cacheCase(program->name + "_mixed", program, steps,
-                              appendedRows(model), attends));
+                              appendedRows(program), attends));
   }
+}
+
+/// The query, key and value, `part` 0 to 2, of rows of `width` under RMSNorm.
+static std::shared_ptr<Program>
+qkvProductsProgram(const std::array<DataType, 3> &types, int part,
+                   int64_t width) {
+  static constexpr const char *parts[] = {"query", "key", "value"};
+  const std::string name = absl::StrCat("qkv_products_", parts[part], "_",
+                                        dataTypeName(types[0]).data());
+  auto program = std::make_shared<Program>();
+  program->name = name;
+  program->model = plainModel();
+  program->inputs = {{"x", width}};
+  program->weights = {randomMatrix("wq", types[0], 64, width),
+                      randomMatrix("wk", types[1], 32, width),
+                      randomMatrix("wv", types[2], 40, width),
+                      vectorWeight("gain", normalFloats(width, 52))};
+  program->outWidth = program->weights[part].rows;
+  program->outType = rowsText(program->outWidth);
+  std::string results, inputTypes = rowsText(width), resultTypes;
+  for (int i = 0; i < 3; ++i) {
+    absl::StrAppend(&results, i ? ", %" : "%", i == part ? "out" : parts[i]);
+    absl::StrAppend(&resultTypes, i ? ", " : "",
+                    rowsText(program->weights[i].rows));
+  }
+  for (const StoredWeight &weight : program->weights)
+    absl::StrAppend(&inputTypes, ", ", typeText(weight));
+  program->body = absl::StrCat(
+      "  ", results,
+      " = kernel.qkv_products %x, %wq, %wk, %wv norm(%gain) {eps = 1.0e-5 : "
+      "f64} : (",
+      inputTypes, ") -> (", resultTypes, ") loc(\"", name, "\")");
+  return program;
+}
+
+static void addQkvProducts(std::vector<OpCase> &cases) {
+  constexpr int64_t width = 96;
+  // Of one type GPUs make them as one stream.
+  for (const std::array<DataType, 3> &types :
+       {std::array{DataType::BF16, DataType::BF16, DataType::BF16},
+        std::array{DataType::Q8_0, DataType::BF16, DataType::F16}})
+    for (int part = 0; part < 3; ++part) {
+      const auto program = qkvProductsProgram(types, part, width);
+      for (const int64_t rows : {1, 4, 12, 67}) {
+        Step step = stepOf(rows);
+        step.inputs["x"] = normalFloats(rows * width, 91, 3);
+        cases.push_back(oneStep(
+            absl::StrCat(program->name, "_r", rows), program, step,
+            [=](const Numerics &numerics) {
+              const Matrix weight(program->weights[part], numerics, rows);
+              std::vector<ExpectedRow> expected;
+              for (int64_t row = 0; row < rows; ++row)
+                expected.push_back(weight.times(
+                    normalised(rowOf(step.inputs.at("x"), row, width),
+                               program->weight("gain").values(), normEps),
+                    Activations::Normal));
+              return expected;
+            }));
+      }
+    }
 }
 
 static void addQkv(std::vector<OpCase> &cases, const Model &model,
@@ -615,7 +712,14 @@ void addAttentionCases(std::vector<OpCase> &cases) {
       addWindows(cases, program);
   for (const bool biased : {false, true})
     addQkv(cases, models[0], biased);
-  addAppends(cases, {"apart", 4, 2, 16, 320});
+  const Model apart = {"apart", 4, 2, 16, 320};
+  addAppends(cases, apart);
+  addAppends(cases, apart, /*norm=*/1);
+  addAppends(cases, apart, /*norm=*/4);
+  // Heads that are no whole vectors, and blocks of a cache in 8 bits.
+  addAppends(cases, models[5], /*norm=*/1);
+  addAppends(cases, models[11], /*norm=*/1);
+  addQkvProducts(cases);
 }
 
 } // namespace llamac::conformance

@@ -100,17 +100,25 @@ static void addEmbedCases(std::vector<OpCase> &cases) {
 // Norm
 //===----------------------------------------------------------------------===//
 
-/// Of rows, or of their parts of `size`.
-static std::shared_ptr<Program> normProgram(int64_t width, int64_t size) {
-  const std::string name =
-      absl::StrCat("rms_norm_w", width, size < width ? "_by_" : "",
-                   size < width ? absl::StrCat(size) : "");
+/// Of rows, or of their parts of `size`; `adds`: to a residual.
+static std::shared_ptr<Program> normProgram(int64_t width, int64_t size,
+                                            bool adds) {
+  const std::string name = absl::StrCat(
+      "rms_norm_w", width, size < width ? "_by_" : "",
+      size < width ? absl::StrCat(size) : "", adds ? "_added" : "");
   auto program = programOf(name, width);
   program->inputs = {{"x", width}};
   program->weights = {vectorWeight("gain", normalFloats(size, 3))};
+  std::string extras, types;
+  if (adds) {
+    program->inputs.push_back({"residual", width});
+    extras = " extras(%residual) epilogue {\n  ^bb0(%p: f32, %q: f32):\n"
+             "    %y = arith.addf %q, %p : f32\n    kernel.yield %y\n  }";
+    types = ", " + program->outType;
+  }
   program->body = absl::StrCat(
-      "  %out = kernel.rms_norm %x, %gain {eps = 1.0e-5 : f64} : (",
-      program->outType, ", ", typeText(program->weights[0]), ") -> ",
+      "  %out = kernel.rms_norm %x, %gain", extras, " {eps = 1.0e-5 : f64} : (",
+      program->outType, ", ", typeText(program->weights[0]), types, ") -> ",
       program->outType, " loc(\"", name, "\")");
   return program;
 }
@@ -121,6 +129,11 @@ static OpCase normCase(const std::string &name,
   const int64_t width = program->outWidth;
   Step step = stepOf(static_cast<int64_t>(x.size()) / width);
   step.inputs["x"] = x;
+  const bool adds = program->inputs.size() > 1;
+  const std::vector<float> residual =
+      normalFloats(static_cast<int64_t>(x.size()), 8, 2);
+  if (adds)
+    step.inputs["residual"] = residual;
   return oneStep(name, program, step, [=](const Numerics &) {
     const std::vector<double> gain = program->weights[0].values();
     std::vector<ExpectedRow> rows;
@@ -133,19 +146,27 @@ static OpCase normCase(const std::string &name,
                  rowOf(x, r * (width / size) + part, size), gain, normEps)))
           row.push_back(number);
     }
-    for (ExpectedRow &row : rows)
-      for (Expected &number : row)
-        number.bound = sumError * std::abs(number.value);
+    for (size_t i = 0; i < x.size(); ++i) {
+      Expected &number = rows[i / width][i % width];
+      number.bound = sumError * std::abs(number.value);
+      if (adds) {
+        number.value += residual[i];
+        number.bound += roundError * std::abs(number.value);
+      }
+    }
     return rows;
   });
 }
 
 static void addNormCases(std::vector<OpCase> &cases) {
-  static constexpr std::pair<int64_t, int64_t> sizes[] = {
-      {8, 8}, {72, 72}, {576, 576}, {72, 24}, {512, 128}};
-  for (const auto &[rowWidth, size] : sizes) {
-    const int64_t width = rowWidth;
-    const auto program = normProgram(width, size);
+  static constexpr struct {
+    int64_t width, size;
+    bool adds;
+  } sizes[] = {{8, 8, false},   {72, 72, false},   {576, 576, false},
+               {72, 24, false}, {512, 128, false}, {576, 576, true},
+               {72, 24, true}};
+  for (const auto &[width, size, adds] : sizes) {
+    const auto program = normProgram(width, size, adds);
     for (const int64_t rows : {1, 5, 67})
       cases.push_back(normCase(absl::StrCat(program->name, "_r", rows), program,
                                normalFloats(rows * width, 5, 3)));

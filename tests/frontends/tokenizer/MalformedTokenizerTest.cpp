@@ -260,10 +260,10 @@ INSTANTIATE_TEST_SUITE_P(
         JsonCase{"OtherModel", [](Json &j) { j["model"]["type"] = "Unigram"; },
                  ExitCode::Unsupported,
                  R"(t\.json:[0-9]+: model\.type: expected BPE, got "Unigram")"},
-        JsonCase{"ByteFallback",
-                 [](Json &j) { j["model"]["byte_fallback"] = true; },
+        JsonCase{"FusedUnknownTokens",
+                 [](Json &j) { j["model"]["fuse_unk"] = true; },
                  ExitCode::Unsupported,
-                 R"(t\.json:[0-9]+: model\.byte_fallback: expected false.*)"},
+                 R"(t\.json:[0-9]+: model\.fuse_unk: expected false.*)"},
         JsonCase{"Dropout", [](Json &j) { j["model"]["dropout"] = 0.1; },
                  ExitCode::Unsupported,
                  R"(t\.json:[0-9]+: model\.dropout: expected null.*)"},
@@ -302,6 +302,71 @@ INSTANTIATE_TEST_SUITE_P(
                  [](Json &j) { j["decoder"] = {{"type", "WordPiece"}}; },
                  ExitCode::Unsupported,
                  R"(t\.json:[0-9]+: decoder\.type: .*, got "WordPiece")"}),
+    [](const auto &info) { return std::string(info.param.name); });
+
+class MalformedPiecesJson : public testing::TestWithParam<JsonCase> {};
+
+TEST_P(MalformedPiecesJson, IsRefused) {
+  nlohmann::json json = piecesJson();
+  GetParam().damage(json);
+  expectError(buildJson(json.dump()), GetParam().kind, GetParam().error);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , MalformedPiecesJson,
+    testing::Values(
+        JsonCase{"NoNormalizer", [](Json &j) { j["normalizer"] = nullptr; },
+                 ExitCode::Unsupported,
+                 R"(t\.json:[0-9]+: normalizer: expected a space replaced.*)"},
+        JsonCase{"SpaceAhead",
+                 [](Json &j) {
+                   const Json prepend = {{"type", "Prepend"},
+                                         {"prepend", "\xE2\x96\x81"}};
+                   j["normalizer"] = {
+                       {"type", "Sequence"},
+                       {"normalizers",
+                        Json::array({prepend, j["normalizer"]})}};
+                 },
+                 ExitCode::Unsupported,
+                 R"(t\.json:[0-9]+: normalizer: expected a space replaced.*)"},
+        JsonCase{
+            "OtherSplit",
+            [](Json &j) {
+              j["pre_tokenizer"] = {{"type", "Split"},
+                                    {"pattern", {{"String", "a"}}}};
+            },
+            ExitCode::Unsupported,
+            R"(t\.json:[0-9]+: pre_tokenizer: expected null or a Split.*)"},
+        JsonCase{"NoFuse", [](Json &j) { j["decoder"]["decoders"].erase(2); },
+                 ExitCode::Unsupported,
+                 R"(t\.json:[0-9]+: decoder: expected U\+2581 replaced.*)"},
+        JsonCase{"WholeWords",
+                 [](Json &j) { j["model"]["ignore_merges"] = true; },
+                 ExitCode::Unsupported,
+                 R"(t\.json:[0-9]+: model\.ignore_merges: expected false.*)"},
+        JsonCase{
+            "ByteWithoutToken",
+            [](Json &j) { j["model"]["vocab"].erase("<0x41>"); },
+            ExitCode::Unsupported,
+            R"(t\.json:[0-9]+: model\.vocab: expected <0x41>, as byte_fallback.*)"},
+        JsonCase{"AddedTokenWithASpace",
+                 [](Json &j) {
+                   j["added_tokens"][0]["id"] = 262;
+                   j["added_tokens"][0]["content"] = "a b";
+                 },
+                 ExitCode::Unsupported,
+                 R"(t\.json:[0-9]+: added_tokens\[0\]\.content: .*)"},
+        JsonCase{"AddedMark",
+                 [](Json &j) {
+                   j["added_tokens"][1]["id"] = 257;
+                   j["added_tokens"][1]["content"] = "\xE2\x96\x81";
+                 },
+                 ExitCode::Unsupported,
+                 R"(t\.json:[0-9]+: added_tokens\[1\]\.content: .*)"},
+        JsonCase{"NormalizedMark",
+                 [](Json &j) { j["added_tokens"][1]["normalized"] = true; },
+                 ExitCode::Unsupported,
+                 R"(t\.json:[0-9]+: added_tokens\[1\]\.normalized: .*)"}),
     [](const auto &info) { return std::string(info.param.name); });
 
 TEST(TokenizerJson, DeepNestingIsRefused) {
@@ -420,9 +485,9 @@ INSTANTIATE_TEST_SUITE_P(
         GgufCase{"OtherModel", [](GgufFixture &f) { f.model = "rwkv"; },
                  ExitCode::Unsupported,
                  R"(model\.gguf: tokenizer\.ggml\.model: .*, got "rwkv")"},
-        GgufCase{"OtherPreTokenizer", [](GgufFixture &f) { f.pre = "tekken"; },
+        GgufCase{"OtherPreTokenizer", [](GgufFixture &f) { f.pre = "viking"; },
                  ExitCode::Unsupported,
-                 R"(model\.gguf: tokenizer\.ggml\.pre: .*, got "tekken")"}),
+                 R"(model\.gguf: tokenizer\.ggml\.pre: .*, got "viking")"}),
     [](const auto &info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(

@@ -118,7 +118,11 @@ static std::vector<std::string> randomTexts() {
                           "\xC5\xBF",
                           "\xF0\x9F\x98\x80",
                           "\xE2\x80\x8D",
-                          "\xD9\xA3"};
+                          "\xD9\xA3",
+                          "/",
+                          "\xC7\x85",
+                          "\xCA\xB0",
+                          "\xCE\xA3"};
   std::mt19937 random(7);
   std::vector<std::string> texts;
   for (int i = 0; i < 20000; ++i) {
@@ -144,6 +148,17 @@ TEST(PreTokenizer, Qwen2IsItsExpression) {
     ASSERT_THAT(words(PreTokenizerKind::Qwen2, text),
                 ElementsAreArray(expression.split(text)))
         << text;
+}
+
+TEST(PreTokenizer, ThoseThatTellCaseApartAreTheirExpressions) {
+  for (const auto &[kind, regex] :
+       {std::pair(PreTokenizerKind::Gpt4o, gpt4oPattern),
+        std::pair(PreTokenizerKind::Tekken, tekkenPattern)}) {
+    const Expression expression(regex);
+    for (const std::string &text : randomTexts())
+      ASSERT_THAT(words(kind, text), ElementsAreArray(expression.split(text)))
+          << text;
+  }
 }
 
 TEST(PreTokenizer, Gpt2IsItsExpression) {

@@ -19,7 +19,8 @@
 //
 //   tokenize_tool classes
 //
-// writes the CharClass of every code point as a byte.
+// writes the CharClass of every code point as a byte; 4 is added where it
+// counts as upper case, 8 where it counts as lower case.
 //
 //===----------------------------------------------------------------------===//
 
@@ -106,7 +107,9 @@ static absl::Status run(const std::vector<std::string> &args) {
   if (args.size() == 1 && args[0] == "classes") {
     const CharClasses classes;
     for (uint32_t codepoint = 0; codepoint < 0x110000; ++codepoint)
-      std::cout.put(static_cast<char>(classes[codepoint]));
+      std::cout.put(static_cast<char>(static_cast<int>(classes[codepoint]) +
+                                      (classes.isUpper(codepoint) ? 4 : 0) +
+                                      (classes.isLower(codepoint) ? 8 : 0)));
     return absl::OkStatus();
   }
   if (args.size() < 2)

@@ -73,8 +73,8 @@ TEST(TokenizerBlob, RefusesADamagedHeader) {
   const std::string good = goodBlob();
   expectBadPlan("", "size: expected at least");
   expectBadPlan(withHeader(good, [](auto &h) { h.magic[0] = 'X'; }), "magic");
-  expectBadPlan(withHeader(good, [](auto &h) { h.kind = 3; }), "kind");
-  expectBadPlan(withHeader(good, [](auto &h) { h.preTokenizer = 4; }),
+  expectBadPlan(withHeader(good, [](auto &h) { h.kind = 4; }), "kind");
+  expectBadPlan(withHeader(good, [](auto &h) { h.preTokenizer = 6; }),
                 "pre-tokenizer");
   expectBadPlan(withHeader(good, [](auto &h) { h.flags = 32; }), "flags");
   expectBadPlan(withHeader(good, [](auto &h) { h.vocabSize = 0; }),

@@ -115,6 +115,40 @@ nlohmann::json huggingFaceJson() {
   };
 }
 
+nlohmann::json piecesJson() {
+  const std::string mark = "\xE2\x96\x81";
+  nlohmann::json vocabulary = {{"<eos>", 0}};
+  for (int byte = 0; byte < 256; ++byte)
+    vocabulary[absl::StrFormat("<0x%02X>", byte)] = 1 + byte;
+  for (const std::string &piece : {mark, std::string("a"), std::string("b"),
+                                   std::string("ab"), mark + mark})
+    vocabulary[piece] = vocabulary.size();
+  const auto replace = [](const std::string &from, const std::string &to) {
+    return nlohmann::json{
+        {"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+  };
+  const nlohmann::json fallback = {{"type", "ByteFallback"}};
+  const nlohmann::json fuse = {{"type", "Fuse"}};
+  const std::vector<std::string> merges = {"a b", mark + " " + mark};
+  return {
+      {"normalizer", replace(" ", mark)},
+      {"pre_tokenizer", nullptr},
+      {"added_tokens",
+       {{{"id", 0}, {"content", "<eos>"}, {"special", true}},
+        {{"id", 261}, {"content", mark + mark}, {"special", false}}}},
+      {"decoder",
+       {{"type", "Sequence"},
+        {"decoders",
+         nlohmann::json::array({replace(mark, " "), fallback, fuse})}}},
+      {"model",
+       {{"type", "BPE"},
+        {"byte_fallback", true},
+        {"fuse_unk", true},
+        {"vocab", vocabulary},
+        {"merges", merges}}},
+  };
+}
+
 GgufFixture::GgufFixture() : tokens(spelledTokens()), merges(spelledMerges()) {
   types.assign(tokens.size(), 1);
   for (const char *special : {"<|start|>", "<|eot_id|>"}) {

@@ -35,6 +35,10 @@ inline constexpr const char *extraTokens[] = {"ab", "abc", " t", "he",  " the",
 /// special. Its pre-tokenizer is Llama 3's.
 nlohmann::json huggingFaceJson();
 
+/// One of the pieces <eos>, <0x00> to <0xFF>, "▁", "a", "b", "ab" (260) and
+/// "▁▁" (261), which is also an added word; spaces become U+2581.
+nlohmann::json piecesJson();
+
 /// GPT-2's spelling of `bytes`, as tokenizer.json and GGUF write tokens.
 std::string spell(const std::string &bytes);
 

@@ -159,6 +159,17 @@ TEST(ScoredPieces, TextNeverSpellsAControlToken) {
   EXPECT_THAT(encode(*tokenizer, "<s>", {.special = true}), ElementsAre(1));
 }
 
+TEST(RankedPieces, AreMergedByRankAndFallBackToBytes) {
+  const std::unique_ptr<Tokenizer> tokenizer = huggingFace(piecesJson());
+  EXPECT_THAT(encode(*tokenizer, "ab a"), ElementsAre(260, 257, 258));
+  EXPECT_THAT(encode(*tokenizer, "c\xFF"), ElementsAre(1 + 'c', 1 + 0xFF));
+  // Two spaces are merged; their spelling is the added word of the same id.
+  EXPECT_THAT(encode(*tokenizer, "   "), ElementsAre(261, 257));
+  EXPECT_THAT(encode(*tokenizer, "a\xE2\x96\x81\xE2\x96\x81"),
+              ElementsAre(258, 261));
+  EXPECT_EQ(decode(*tokenizer, {261, 260, 1 + 'c'}), "  abc");
+}
+
 //===----------------------------------------------------------------------===//
 // Special tokens
 //===----------------------------------------------------------------------===//

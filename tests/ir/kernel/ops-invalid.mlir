@@ -122,6 +122,49 @@ func.func @norm_width(%x: tensor<?x8xf32>, %w: tensor<9xf32>) {
 
 // -----
 
+func.func @norm_extras(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op has extra operands and no epilogue}}
+  %0 = kernel.rms_norm %x, %w extras(%x) {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_extras_width(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %r: tensor<?x4xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op element-wise operand is 'tensor<?x4xf32>', expected the result's type 'tensor<?x8xf32>'}}
+  %0 = kernel.rms_norm %x, %w extras(%r) epilogue {
+  ^bb0(%a: f32, %b: f32):
+    kernel.yield %a
+  } {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>, tensor<?x4xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_epilogue(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op region takes 2 scalars, expected 1}}
+  %0 = kernel.rms_norm %x, %w epilogue {
+  ^bb0(%a: f32, %b: f32):
+    kernel.yield %a
+  } {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_epilogue_blocks(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op epilogue has more than one block}}
+  %0 = kernel.rms_norm %x, %w epilogue {
+  ^bb0(%a: f32):
+    kernel.yield %a
+  ^bb1(%b: f32):
+    kernel.yield %b
+  } {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
 func.func @gather_rows_rank(%x: tensor<?x8xf32>, %i: tensor<?x1xi32>) {
   // expected-error @below {{'kernel.gather_rows' op operand #1 must be 1D tensor of 32-bit signless integer values, but got 'tensor<?x1xi32>'}}
   %0 = kernel.gather_rows %x, %i : (tensor<?x8xf32>, tensor<?x1xi32>) -> tensor<?x8xf32>
@@ -770,7 +813,7 @@ func.func @silu_type(%x: tensor<?x8xf32>) {
 // -----
 
 func.func @yield_outside(%x: f32) {
-  // expected-error @below {{'kernel.yield' op expects parent op to be one of 'kernel.matmul, kernel.pointwise'}}
+  // expected-error @below {{'kernel.yield' op expects parent op to be one of 'kernel.matmul, kernel.pointwise, kernel.rms_norm'}}
   kernel.yield %x
 }
 
@@ -1014,3 +1057,95 @@ module attributes {kernel.targets = #kernel.target<name = "cpu", context_size = 
 
 // expected-error @below {{a #kernel.target on a module}}
 func.func private @target_of_a_function() attributes {kernel.target = #kernel.target<name = "cpu", context_size = 64>}
+
+// -----
+
+func.func @append_one_norm(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op needs two norms and eps, or neither}}
+  %0:2 = kernel.rope_append %q, %k, %k, %t into %kv at %p, %s norms(%n) {eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>, tensor<8xf32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_norms_without_eps(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op needs two norms and eps, or neither}}
+  %0:2 = kernel.rope_append %q, %k, %k, %t into %kv at %p, %s norms(%n, %n) {layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_norm_of_half_heads(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op norm's size is 4, expected heads of 8 that divide 32}}
+  %0:2 = kernel.rope_append %q, %k, %k, %t into %kv at %p, %s norms(%n, %n) {eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @append_norm_of_more_than_the_key(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<32xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'kernel.rope_append' op norm's size is 32, expected heads of 8 that divide 16}}
+  %0:2 = kernel.rope_append %q, %k, %k, %t into %kv at %p, %s norms(%n, %n) {eps = 1.0e-5 : f64, layer = 0 : i64}
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 2, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>, tensor<32xf32>, tensor<32xf32>) -> (tensor<?x32xf32>, !llama.kv<layers = 2, heads = 2, size = 8>)
+  return
+}
+
+// -----
+
+func.func @products_norm(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>) {
+  // expected-error @below {{'kernel.qkv_products' op needs both a norm weight and eps, or neither}}
+  %0:3 = kernel.qkv_products %x, %q, %k, %v norm(%n) : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<64xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>)
+  return
+}
+
+// -----
+
+func.func @products_query_columns(%x: tensor<?x64xf32>, %q: tensor<32x32xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>) {
+  // expected-error @below {{'kernel.qkv_products' op query weight's columns is 32, expected 64}}
+  %0:3 = kernel.qkv_products %x, %q, %k, %v : (tensor<?x64xf32>, tensor<32x32xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>)
+  return
+}
+
+// -----
+
+func.func @products_key_columns(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x32xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>) {
+  // expected-error @below {{'kernel.qkv_products' op key weight's columns is 32, expected 64}}
+  %0:3 = kernel.qkv_products %x, %q, %k, %v : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x32xbf16>, tensor<16x64xbf16>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>)
+  return
+}
+
+// -----
+
+func.func @products_value_columns(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x32xbf16>, %n: tensor<64xf32>) {
+  // expected-error @below {{'kernel.qkv_products' op value weight's columns is 32, expected 64}}
+  %0:3 = kernel.qkv_products %x, %q, %k, %v : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x32xbf16>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>)
+  return
+}
+
+// -----
+
+func.func @products_query_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>) {
+  // expected-error @below {{'kernel.qkv_products' op query's width is 16, expected 32}}
+  %0:3 = kernel.qkv_products %x, %q, %k, %v : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>)
+  return
+}
+
+// -----
+
+func.func @products_key_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>) {
+  // expected-error @below {{'kernel.qkv_products' op key's width is 32, expected 16}}
+  %0:3 = kernel.qkv_products %x, %q, %k, %v : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>) -> (tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x16xf32>)
+  return
+}
+
+// -----
+
+func.func @products_value_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>) {
+  // expected-error @below {{'kernel.qkv_products' op value's width is 8, expected 16}}
+  %0:3 = kernel.qkv_products %x, %q, %k, %v : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x8xf32>)
+  return
+}

@@ -32,6 +32,14 @@ func.func @rope_table(%positions: tensor<?xi32>) {
 func.func @rms_norm(%x: tensor<?x576xf32>, %w: tensor<576xf32>) {
   // CHECK: kernel.rms_norm %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64} : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x576xf32>, tensor<576xf32>) -> tensor<?x576xf32>
+  // CHECK: kernel.rms_norm %{{.*}}, %{{.*}} extras(%{{.*}}) epilogue {
+  // CHECK: kernel.yield
+  // CHECK: } {eps = 1.000000e-05 : f64} : (tensor<?x576xf32>, tensor<576xf32>, tensor<?x576xf32>) -> tensor<?x576xf32>
+  %1 = kernel.rms_norm %x, %w extras(%x) epilogue {
+  ^bb0(%normed: f32, %residual: f32):
+    %s = arith.addf %residual, %normed : f32
+    kernel.yield %s
+  } {eps = 1.0e-5 : f64} : (tensor<?x576xf32>, tensor<576xf32>, tensor<?x576xf32>) -> tensor<?x576xf32>
   return
 }
 
@@ -91,7 +99,24 @@ func.func @rope_append(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: ten
   return
 }
 
-// CHECK-LABEL: func.func @qkv
+// CHECK-LABEL: func.func @rope_append_behind_norms
+func.func @rope_append_behind_norms(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
+                                    %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %n: tensor<64xf32>) {
+  // CHECK: %{{.*}}, %{{.*}} = kernel.rope_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} norms(%{{.*}}, %{{.*}}) {eps = 1.000000e-05 : f64, layer = 29 : i64}
+  %rotated, %new = kernel.rope_append %q, %k, %k, %table into %kv at %positions, %sequences norms(%n, %n) {eps = 1.0e-5 : f64, layer = 29 : i64}
+    : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<?x576xf32>, !kv)
+  return
+}
+
+// CHECK-LABEL: func.func @qkv_products
+func.func @qkv_products(%x: tensor<?x576xf32>, %wq: tensor<576x576xbf16>, %wk: tensor<192x576xf16>, %norm: tensor<576xf32>) {
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = kernel.qkv_products %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} norm(%{{.*}}) {eps = 1.000000e-05 : f64} : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>) -> (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>)
+  %q, %k, %v = kernel.qkv_products %x, %wq, %wk, %wk norm(%norm) {eps = 1.0e-5 : f64}
+    : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>) -> (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func @qkv(
 func.func @qkv(%x: tensor<?x576xf32>, %wq: tensor<576x576xbf16>, %wk: tensor<192x576xf16>, %norm: tensor<576xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
                %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
   // CHECK: %{{.*}}, %{{.*}} = kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} norm(%{{.*}}) rotated by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64, layer = 29 : i64} : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)

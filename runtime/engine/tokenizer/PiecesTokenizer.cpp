@@ -1,4 +1,4 @@
-//===- ScoredPiecesTokenizer.cpp - Pieces merged by score -----------------===//
+//===- PiecesTokenizer.cpp - Pieces merged by score or rank ---------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,6 +15,10 @@
 // SentencePiece writes a space as U+2581. Here tokens hold plain spaces and a
 // U+2581 of the text counts as a space, as it does there.
 //
+// tokenizer.json's byte pairs with bytes as a fallback (Gemma) are the same but
+// for the order of merges: a list of them ranks them, and a character that is
+// no token is its bytes before any merge.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/engine/tokenizer/MergeQueue.h"
@@ -28,10 +32,9 @@ namespace llamac {
 
 namespace {
 
-class ScoredPiecesTokenizer final : public Tokenizer {
+class PiecesTokenizer final : public Tokenizer {
 public:
-  explicit ScoredPiecesTokenizer(const TokenizerBlob &checked)
-      : Tokenizer(checked) {
+  explicit PiecesTokenizer(const TokenizerBlob &checked) : Tokenizer(checked) {
     for (uint32_t id = 0; id < blob.vocabSize(); ++id) {
       const absl::string_view bytes = blob.tokenBytes(id);
       if (blob.tokenType(id) == TokenType::Byte && bytes.size() == 1)
@@ -42,6 +45,9 @@ public:
 private:
   absl::Status encodeText(absl::string_view text, bool afterSpecial,
                           std::vector<int32_t> &ids) const override;
+  void encodeScored(absl::string_view text, std::vector<int32_t> &ids) const;
+  void encodeRanked(absl::string_view text, std::vector<int32_t> &ids) const;
+  void appendBytes(absl::string_view piece, std::vector<int32_t> &ids) const;
   void append(absl::string_view piece, std::vector<int32_t> &ids) const;
 
   std::array<std::optional<uint32_t>, 256> byteTokens;
@@ -49,12 +55,17 @@ private:
 
 } // namespace
 
-void ScoredPiecesTokenizer::append(absl::string_view piece,
-                                   std::vector<int32_t> &ids) const {
+void PiecesTokenizer::append(absl::string_view piece,
+                             std::vector<int32_t> &ids) const {
   if (const std::optional<uint32_t> id = blob.findToken(piece)) {
     ids.push_back(static_cast<int32_t>(*id));
     return;
   }
+  appendBytes(piece, ids);
+}
+
+void PiecesTokenizer::appendBytes(absl::string_view piece,
+                                  std::vector<int32_t> &ids) const {
   for (char c : piece) {
     const std::optional<uint32_t> id = byteTokens[static_cast<uint8_t>(c)];
     if (id)
@@ -64,15 +75,56 @@ void ScoredPiecesTokenizer::append(absl::string_view piece,
   }
 }
 
-absl::Status
-ScoredPiecesTokenizer::encodeText(absl::string_view original, bool afterSpecial,
-                                  std::vector<int32_t> &ids) const {
+absl::Status PiecesTokenizer::encodeText(absl::string_view original,
+                                         bool afterSpecial,
+                                         std::vector<int32_t> &ids) const {
   std::string text = absl::StrReplaceAll(original, {{"\xE2\x96\x81", " "}});
   if (afterSpecial && blob.flags().addSpacePrefix)
     text.insert(text.begin(), ' ');
+  if (blob.kind() == TokenizerKind::RankedPieces)
+    encodeRanked(text, ids);
+  else
+    encodeScored(text, ids);
+  return absl::OkStatus();
+}
 
+void PiecesTokenizer::encodeRanked(absl::string_view text,
+                                   std::vector<int32_t> &ids) const {
+  // Merges with nothing.
+  constexpr uint32_t noToken = 0xFFFFFFFF;
+  const auto merge =
+      [&](const MergeNode &left,
+          const MergeNode &right) -> std::optional<MergeCandidate<uint32_t>> {
+    const std::optional<Merge> found = blob.findMerge(left.token, right.token);
+    if (!found)
+      return std::nullopt;
+    return MergeCandidate<uint32_t>{found->rank, found->result};
+  };
+  MergeQueue<uint32_t> queue;
+  queue.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = decodeChar(text, at).length;
+    if (const auto id = blob.findToken(text.substr(at, length)))
+      queue.addNode(at, length, *id);
+    else
+      for (size_t i = at; i < at + length; ++i)
+        queue.addNode(
+            i, 1, byteTokens[static_cast<uint8_t>(text[i])].value_or(noToken));
+    at += length;
+  }
+  queue.run(merge);
+  queue.forEach([&](const MergeNode &node) {
+    if (node.token != noToken)
+      ids.push_back(static_cast<int32_t>(node.token));
+    else
+      appendBytes(text.substr(node.begin, 1), ids); // The unknown token.
+  });
+}
+
+void PiecesTokenizer::encodeScored(absl::string_view text,
+                                   std::vector<int32_t> &ids) const {
   const auto spelling = [&](size_t begin, size_t length) {
-    return absl::string_view(text).substr(begin, length);
+    return text.substr(begin, length);
   };
   // The key of a merge is its negated score: the highest goes first.
   const auto merge =
@@ -99,12 +151,11 @@ ScoredPiecesTokenizer::encodeText(absl::string_view original, bool afterSpecial,
   queue.forEach([&](const MergeNode &node) {
     append(spelling(node.begin, node.length), ids);
   });
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>>
-makeScoredPiecesTokenizer(const TokenizerBlob &blob) {
-  return std::make_unique<ScoredPiecesTokenizer>(blob);
+makePiecesTokenizer(const TokenizerBlob &blob) {
+  return std::make_unique<PiecesTokenizer>(blob);
 }
 
 } // namespace llamac
