@@ -437,13 +437,8 @@ schema::KvLayoutT Compilation::kvLayout() const {
   schema::KvLayoutT layout = backend->kvLayout(llama::KVType::get(
       context.get(), config.numLayers, config.numKvHeads, config.headSize));
   layout.maxSequences = compileOptions.maxSequences;
+  addKvGroups(*graph, config.numLayers, layout);
   return layout;
-}
-
-int64_t Compilation::kvBytesPerToken() const {
-  const schema::KvLayoutT layout = kvLayout();
-  return checkpoint.config.numLayers * static_cast<int64_t>(layout.pageBytes) /
-         layout.pageTokens;
 }
 
 std::optional<schema::SamplingT>

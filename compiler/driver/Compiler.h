@@ -137,8 +137,8 @@ public:
   /// Phase::Emit on, the kernels' source.
   std::string text() const;
 
-  /// Bytes of the KV cache, all layers, that one token takes.
-  int64_t kvBytesPerToken() const;
+  /// The KV cache; from Phase::Schedule on with the groups of its layers.
+  schema::KvLayoutT kvLayout() const;
 
   /// After Phase::Emit: writes the kernels' source to `folder` with the headers
   /// that it includes below it, so that -I of the folder is all that a
@@ -161,7 +161,6 @@ private:
   absl::Status runPasses(Phase phase);
   absl::Status emit();
   absl::Status compile();
-  schema::KvLayoutT kvLayout() const;
 
   const Checkpoint &checkpoint;
   CompileOptions compileOptions;

@@ -10,6 +10,7 @@
 #include "compiler/report/Report.h"
 #include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -153,12 +154,11 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
                           Compilation::create(checkpoint, recorded));
   constexpr int64_t usualContext = 512, logitsRows = 1;
   const int64_t context = compilation->options().context;
-  const kernel::CostStep step{.context = options.costContext
-                                             ? options.costContext
-                                             : std::min(usualContext, context),
-                              .splitContext = context,
-                              .kvTokenBytes = compilation->kvBytesPerToken() /
-                                              checkpoint.config.numLayers};
+  const kernel::CostStep step{
+      .context = options.costContext ? options.costContext
+                                     : std::min(usualContext, context),
+      .splitContext = context,
+      .kvTokenBytes = kvTokenBytes(compilation->kvLayout())};
   if (step.context < 1 || step.context > context)
     return usageError(absl::StrCat("--cost-context: expected 1 to ", context,
                                    ", the context that is compiled for, got ",

@@ -170,17 +170,18 @@ private:
     return result;
   }
 
-  Value input(InputRole role) {
-    Value &value = inputs[static_cast<int64_t>(role)];
+  Value input(InputRole role, IntegerAttr window = {}) {
+    Value &value = inputs[{static_cast<int64_t>(role), window}];
     if (!value)
-      value = builder.create<plan::InputOp>(func.getLoc(), role);
+      value = builder.create<plan::InputOp>(func.getLoc(), role, window);
     return value;
   }
 
-  Value kvOf(int64_t layer) {
+  Value kvOf(IntegerAttr layer) {
     Value &value = layers[layer];
     if (!value)
-      value = builder.create<plan::KvOp>(func.getLoc(), layer);
+      value = builder.create<plan::KvOp>(func.getLoc(), layer,
+                                         windows.lookup(layer));
     return value;
   }
 
@@ -246,8 +247,10 @@ private:
   plan::CountersOp counters; ///< As many as the launch that needs most.
   llvm::DenseMap<Value, Value> memory;
   llvm::DenseMap<Value, RowSymbol> rows;
-  llvm::DenseMap<int64_t, Value> inputs, layers;
-  llvm::DenseSet<Value> read, written; ///< Since the last barrier.
+  llvm::DenseMap<std::pair<int64_t, Attribute>, Value> inputs;
+  llvm::DenseMap<Attribute, Value> layers;
+  llvm::DenseMap<Attribute, IntegerAttr> windows; ///< By layer.
+  llvm::DenseSet<Value> read, written;            ///< Since the last barrier.
 };
 
 LogicalResult ProgramBuilder::run(ModuleOp module) {
@@ -281,6 +284,9 @@ LogicalResult ProgramBuilder::run(ModuleOp module) {
   if (samples)
     bind(func.getArguments().back(), InputRole::SamplingParams,
          RowSymbol::LogitsRows);
+  func.walk([&](kernel::AttentionOp op) {
+    windows[op.getLayerAttr()] = op.getWindowAttr();
+  });
   for (Operation &op : func.getBody().front())
     if (failed(lower(&op)))
       return failure();
@@ -320,18 +326,14 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   };
   const bool appends =
       llvm::any_of(op->getResultTypes(), llvm::IsaPred<llama::KVType>);
-  bool touchesCache = false;
-  for (Value operand : op->getOperands()) {
-    if (isa<llama::KVType>(operand.getType())) {
-      const int64_t layer = op->getAttrOfType<IntegerAttr>("layer").getInt();
+  const auto layer = op->getAttrOfType<IntegerAttr>("layer");
+  for (Value operand : op->getOperands())
+    if (isa<llama::KVType>(operand.getType()))
       add(kvOf(layer), appends ? Access::Update : Access::Read);
-      touchesCache = true;
-    } else {
+    else
       add(memoryOf(operand), Access::Read);
-    }
-  }
-  if (touchesCache)
-    add(input(InputRole::PageTable), Access::Read);
+  if (layer)
+    add(input(InputRole::PageTable, windows.lookup(layer)), Access::Read);
   const kernel::LaunchGeometry geometry = target.geometry(op);
   if (geometry.workspace)
     add(buffer(op->getLoc(), geometry.workspace * maxRowsOf(symbol)),
