@@ -20,6 +20,7 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -54,6 +55,10 @@ llvm::StringRef elementTypeName(mlir::Type type);
 /// The element type with that name, or null when there is none. Loads the
 /// dialect.
 mlir::Type elementTypeNamed(mlir::MLIRContext &context, llvm::StringRef name);
+
+/// What an argument of a step is; none where nothing says so.
+std::optional<StepRole> roleOf(mlir::FunctionOpInterface step,
+                               unsigned argument);
 
 } // namespace llamac::llama
 

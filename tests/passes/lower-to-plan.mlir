@@ -27,7 +27,7 @@
 // CHECK: plan.logits %[[L]]
 // CHECK: } {max_logits_rows = 2 : i64, max_rows = 4 : i64}
 // CHECK: plan.kernel @[[EMBED]] family "embed" roles ["tok_embeddings"] {
-func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+func.func @independent(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
     -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
@@ -60,7 +60,7 @@ func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor
 // CHECK-NOT: plan.buffer
 // CHECK: plan.launch @{{.*}}(read %[[X]], read %[[Y]], write %[[X]])
 // CHECK: plan.logits %[[X]]
-func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
     -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %w = llama.weight "w" : tensor<8x8xbf16>
@@ -108,7 +108,7 @@ func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?x
 // CHECK: kernel.rope_append {{.*}} {layer = 0 : i64}
 // CHECK: plan.kernel @[[ATTENTION]] family "attention"
 // CHECK: layer = 0 : i64
-func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !kv)
+func.func @cache(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv>})
     -> (tensor<?x8xf32>, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
@@ -141,7 +141,7 @@ func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32
 // CHECK-DAG: plan.launch @{{.*}}(read %[[Q1]], read %[[KV1]], read %{{.*}}, read %{{.*}}, read %[[RING]], write %{{.*}})
 // CHECK: plan.kernel
 !kv = !llama.kv<layers = 2, heads = 1, size = 8>
-func.func @windows(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !kv)
+func.func @windows(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv>})
     -> (tensor<?x8xf32>, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
@@ -173,7 +173,7 @@ func.func @windows(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi
 // CHECK: plan.kernel @[[C]] family "gemv" roles ["layers.*.wq"]
 // CHECK: plan.kernel @[[D]] family "pointwise" roles []
 // CHECK-NOT: plan.kernel
-func.func @sharing(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+func.func @sharing(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %q = llama.weight "layers.0.wq" : tensor<8x8xbf16>
   %k = llama.weight "layers.11.wk" : tensor<8x8xbf16>
