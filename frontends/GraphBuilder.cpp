@@ -167,14 +167,17 @@ void StepBuilder::startFunction(ModuleOp module) {
                               {logits, state}));
 
   Block *body = builder.createBlock(&step.getBody());
-  auto argument = [&](const char *name, Type type) {
-    return body->addArgument(type, loc(name));
+  auto argument = [&](llama::StepRole role, Type type) {
+    const unsigned number = body->getNumArguments();
+    step.setArgAttr(number, llama::LlamaDialect::getRoleAttrName(),
+                    llama::StepRoleAttr::get(context, role));
+    return body->addArgument(type, loc(stringifyStepRole(role).str()));
   };
-  tokens = argument("tokens", indices);
-  positions = argument("positions", indices);
-  sequences = argument("sequences", indices);
-  logitsRows = argument("logits_rows", indices);
-  kv = argument("kv", state);
+  tokens = argument(llama::StepRole::Tokens, indices);
+  positions = argument(llama::StepRole::Positions, indices);
+  sequences = argument(llama::StepRole::Sequences, indices);
+  logitsRows = argument(llama::StepRole::LogitsRows, indices);
+  kv = argument(llama::StepRole::KV, state);
 }
 
 /// y [N, d] -> attention over the cache, back in [N, d].

@@ -67,6 +67,46 @@ static absl::Span<const uint8_t> bytesOf(const std::string &text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
 }
 
+static int64_t maxRowsOf(ModuleOp module) {
+  int64_t rows = 0;
+  for (auto program : module.getOps<plan::ProgramOp>())
+    rows = std::max(rows, program.getMaxRowsAttr().getInt());
+  return rows;
+}
+
+/// The group of layers that see `window` keys, none for all. A ring as long as
+/// the context is none.
+static schema::KvGroup kvGroup(const schema::KvLayoutT &kv,
+                               std::optional<uint64_t> window,
+                               int64_t maxRows) {
+  const schema::KvGroup all(0, kv.pagesPerSequence);
+  if (!window)
+    return all;
+  const auto keys = static_cast<int64_t>(*window);
+  const int64_t pages = ringPages(keys, maxRows, kv.pageTokens);
+  return pages < kv.pagesPerSequence ? schema::KvGroup(keys, pages) : all;
+}
+
+static uint32_t numberOf(const schema::KvGroup &group,
+                         const schema::KvLayoutT &kv) {
+  const auto known =
+      std::ranges::find(kv.groups, group.window(), &schema::KvGroup::window);
+  return static_cast<uint32_t>(known - kv.groups.begin());
+}
+
+void addKvGroups(ModuleOp module, int64_t layers, schema::KvLayoutT &kv) {
+  const int64_t maxRows = maxRowsOf(module);
+  std::vector<std::optional<uint64_t>> windows(layers);
+  module.walk([&](plan::KvOp op) { windows[op.getLayer()] = op.getWindow(); });
+  for (const std::optional<uint64_t> window : windows) {
+    const schema::KvGroup group = kvGroup(kv, window, maxRows);
+    const uint32_t number = numberOf(group, kv);
+    if (number == kv.groups.size())
+      kv.groups.push_back(group);
+    kv.layerGroups.push_back(number);
+  }
+}
+
 absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   plan.producer = LLAMAC_VERSION;
   plan.target = contents.target;
@@ -104,8 +144,7 @@ schema::LaunchCost launchCost(Operation *op, const schema::KvLayoutT &kv,
     return anchor.cost({.rows = rows,
                         .context = context,
                         .splitContext = longest,
-                        .kvTokenBytes = static_cast<int64_t>(kv.pageBytes) /
-                                        std::max<int64_t>(kv.pageTokens, 1)});
+                        .kvTokenBytes = kvTokenBytes(kv)});
   };
   const kernel::Cost one = at(1, 1), longer = at(1, 2), two = at(2, 2);
   const int64_t keyBytes =
@@ -195,11 +234,12 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
     for (auto map : maps.getAsRange<plan::TensorMapAttr>()) {
       const uint64_t rowBytes = map.getColumns() * map.getElementBytes();
       // All of the pool, which only the plan knows.
-      const uint64_t rows = map.getRows() < 0
-                                ? plan.kv->pagesPerSequence *
-                                      plan.kv->maxSequences *
-                                      plan.kv->pageBytes / rowBytes
-                                : map.getRows();
+      const uint64_t rows =
+          map.getRows() < 0
+              ? kvPoolBytes(*plan.kv,
+                            launch->operands[map.getOperand()].index()) /
+                    rowBytes
+              : map.getRows();
       launch->maps.emplace_back(map.getOperand(), map.getElementBytes(),
                                 map.getColumns(), rows, rowBytes,
                                 map.getBoxColumns(), map.getBoxRows(),
@@ -212,9 +252,15 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
 absl::StatusOr<schema::Operand> PlanBuilder::operandOf(Value memory) {
   using schema::Operand, schema::OperandKind;
   Operation *op = memory.getDefiningOp();
-  if (auto input = dyn_cast<plan::InputOp>(op))
+  if (auto input = dyn_cast<plan::InputOp>(op)) {
+    uint64_t offset = 0;
+    if (input.getRole() == plan::InputRole::PageTable)
+      offset = pageTableBytes(*plan.kv) *
+               numberOf(kvGroup(*plan.kv, input.getWindow(), maxRowsOf(module)),
+                        *plan.kv);
     return Operand(OperandKind::Input, static_cast<uint32_t>(input.getRole()),
-                   0);
+                   offset);
+  }
   if (auto kv = dyn_cast<plan::KvOp>(op))
     return Operand(OperandKind::Kv, static_cast<uint32_t>(kv.getLayer()), 0);
   if (auto weight = dyn_cast<plan::WeightOp>(op)) {

@@ -48,7 +48,7 @@ struct PlanContents {
   int64_t context = 0;
   std::string fingerprint; ///< Of the model.
   std::string options;     ///< What the plan was compiled with, readable.
-  schema::KvLayoutT kv;
+  schema::KvLayoutT kv;    ///< With its groups.
   schema::WeightLayout matrixLayout = schema::WeightLayout::Panel16;
   std::vector<PlanCode> code;           ///< Best level first.
   std::string source;                   ///< The emitted unit.
@@ -65,6 +65,10 @@ struct PlanContents {
   /// When all is written: an error keeps the plan from getting its name.
   std::function<absl::Status()> checkModel;
 };
+
+/// Adds to `kv` the groups of the `layers` layers that the programs of `module`
+/// have; one group of all where there is no program yet.
+void addKvGroups(mlir::ModuleOp module, int64_t layers, schema::KvLayoutT &kv);
 
 /// The coefficients of what a launch of `op` costs in a plan for `context`
 /// tokens with a cache of `kv`.

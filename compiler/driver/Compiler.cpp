@@ -513,25 +513,14 @@ schema::KvLayoutT Compilation::kvLayout() const {
   schema::KvLayoutT layout = backend->kvLayout(llama::KVType::get(
       context.get(), config.numLayers, config.numKvHeads, config.headSize));
   layout.maxSequences = compileOptions.maxSequences;
+  addKvGroups(*graph, config.numLayers, layout);
   return layout;
-}
-
-int64_t Compilation::kvBytesPerToken() const {
-  const schema::KvLayoutT layout = kvLayout();
-  return checkpoint.config.numLayers * static_cast<int64_t>(layout.pageBytes) /
-         layout.pageTokens;
 }
 
 kernel::CostStep Compilation::costStep(int64_t context) const {
   return {.context = context,
           .splitContext = compileOptions.context,
-          .kvTokenBytes = kvBytesPerToken() / checkpoint.config.numLayers};
-}
-
-int64_t Compilation::kvBytes() const {
-  const schema::KvLayoutT layout = kvLayout();
-  return kvBytesPerToken() * layout.pageTokens * layout.pagesPerSequence *
-         layout.maxSequences;
+          .kvTokenBytes = kvTokenBytes(kvLayout())};
 }
 
 std::optional<schema::SamplingT>

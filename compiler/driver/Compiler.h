@@ -143,15 +143,12 @@ public:
   /// Phase::Emit on, the kernels' source.
   std::string text() const;
 
-  /// Bytes of the KV cache, all layers, that one token takes.
-  int64_t kvBytesPerToken() const;
+  /// The KV cache; from Phase::Schedule on with the groups of its layers.
+  schema::KvLayoutT kvLayout() const;
 
   /// The step whose costs are counted, but for its rows: the last attends to
   /// `context` tokens.
   kernel::CostStep costStep(int64_t context) const;
-
-  /// Bytes of the KV cache of all sequences.
-  int64_t kvBytes() const;
 
   /// After Phase::Emit: writes the kernels' source to `folder` with the headers
   /// that it includes below it, so that -I of the folder is all that a
@@ -174,7 +171,6 @@ private:
   absl::Status runPasses(Phase phase);
   absl::Status emit();
   absl::Status compile();
-  schema::KvLayoutT kvLayout() const;
 
   const Checkpoint &checkpoint;
   CompileOptions compileOptions;

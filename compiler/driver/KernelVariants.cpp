@@ -13,6 +13,7 @@
 #include "codegen/sim/SimCode.h"
 #include "codegen/sim/SimCompiler.h"
 #include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -127,12 +128,10 @@ llvm::StringMap<KernelTuning> listVariants(ModuleOp plan,
     if (configs.empty() || llvm::is_contained(fixed, kernel.getSymName()))
       continue;
     const int64_t rows = kernel.getMaxRows();
-    const kernel::CostStep step{
-        .rows = rows,
-        .context = std::max(rows, contents.context / 8),
-        .splitContext = contents.context,
-        .kvTokenBytes = static_cast<int64_t>(contents.kv.pageBytes) /
-                        std::max<int64_t>(contents.kv.pageTokens, 1)};
+    const kernel::CostStep step{.rows = rows,
+                                .context = std::max(rows, contents.context / 8),
+                                .splitContext = contents.context,
+                                .kvTokenBytes = kvTokenBytes(contents.kv)};
     OwningOpRef<ModuleOp> scratch = ModuleOp::create(kernel.getLoc());
     KernelTuning tuning;
     for (auto [i, config] : llvm::enumerate(configs)) {

@@ -14,6 +14,7 @@
 #include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -271,29 +272,35 @@ static absl::Span<const uint8_t> bytesOf(const std::vector<T> &values) {
           values.size() * sizeof(T)};
 }
 
-/// Visits the first `count` positions of the step's sequence with their page in
-/// `pool` and their number in it; pages are written back where asked for.
+/// Visits those of the first `count` positions of the step's sequence that the
+/// cache keeps with their page in `pool` and their number in it; pages are
+/// written back where asked for.
 absl::Status LaunchChecker::forEachCached(
     const Operand &pool, int64_t count, StepMemory &memory,
     absl::FunctionRef<void(int64_t, int64_t, uint8_t *)> visit,
     bool writesBack) {
   const schema::KvLayoutT &layout = *model->plan().kv;
-  auto readNumber = [&](schema::InputRole role,
+  const uint32_t group = layout.layerGroups[pool.index()];
+  auto readNumber = [&](schema::InputRole role, uint64_t offset,
                         int64_t index) -> absl::StatusOr<int32_t> {
     LLAMAC_ASSIGN_OR_RETURN(
         const absl::Span<const uint8_t> bytes,
-        memory.read(Operand(OperandKind::Input, static_cast<uint32_t>(role), 0),
-                    index * sizeof(int32_t), sizeof(int32_t), staging));
+        memory.read(
+            Operand(OperandKind::Input, static_cast<uint32_t>(role), offset),
+            index * sizeof(int32_t), sizeof(int32_t), staging));
     int32_t number = 0;
     std::memcpy(&number, bytes.data(), sizeof number);
     return number;
   };
   LLAMAC_ASSIGN_OR_RETURN(const int32_t slot,
-                          readNumber(schema::InputRole::Sequences, 0));
-  for (int64_t first = 0; first < count; first += layout.pageTokens) {
+                          readNumber(schema::InputRole::Sequences, 0, 0));
+  const int64_t begin = std::max<int64_t>(
+      count - layout.groups[group].pages() * layout.pageTokens, 0);
+  for (int64_t first = begin / layout.pageTokens * layout.pageTokens;
+       first < count; first += layout.pageTokens) {
     LLAMAC_ASSIGN_OR_RETURN(
         const int32_t number,
-        readNumber(schema::InputRole::PageTable,
+        readNumber(schema::InputRole::PageTable, group * pageTableBytes(layout),
                    slot * layout.pagesPerSequence + first / layout.pageTokens));
     const uint64_t offset = number * layout.pageBytes;
     LLAMAC_ASSIGN_OR_RETURN(
@@ -301,7 +308,7 @@ absl::Status LaunchChecker::forEachCached(
         memory.read(pool, offset, layout.pageBytes, staging));
     std::vector<uint8_t> page(bytes.begin(), bytes.end());
     const int64_t end = std::min(count, first + layout.pageTokens);
-    for (int64_t position = first; position < end; ++position)
+    for (int64_t position = std::max(begin, first); position < end; ++position)
       visit(position, position - first, page.data());
     if (writesBack)
       LLAMAC_RETURN_IF_ERROR(memory.write(pool, offset, page));
@@ -334,7 +341,7 @@ absl::Status LaunchChecker::feedCache(const Operand &pool, Operation *op,
 }
 
 /// The rows that `state`, the cache after `op`, should hold, as the target has
-/// them.
+/// them; those that it does not keep as they should be.
 absl::StatusOr<std::vector<float>>
 LaunchChecker::readCache(const Operand &pool, Operation *op, Value state,
                          StepMemory &memory) {
@@ -342,7 +349,7 @@ LaunchChecker::readCache(const Operand &pool, Operation *op, Value state,
   const int64_t width = expected.rowSize();
   const int64_t length = expected.length(layerAttr(op), 0);
   const auto kv = cast<llama::KVType>(state.getType());
-  std::vector<float> rows(2 * length * width);
+  std::vector<float> rows = expected.numbers(layerAttr(op));
   LLAMAC_RETURN_IF_ERROR(forEachCached(
       pool, length, memory,
       [&](int64_t position, int64_t token, uint8_t *page) {

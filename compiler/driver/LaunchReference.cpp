@@ -25,9 +25,6 @@ using namespace mlir;
 
 namespace llamac {
 
-/// Of a step's function; after tokens, positions, sequences and logits rows.
-static constexpr size_t cacheArgument = 4;
-
 absl::StatusOr<std::unique_ptr<LaunchReference>>
 LaunchReference::create(ModuleOp module, reference::WeightReader reader,
                         const kernel::TargetNumerics &numerics,
@@ -37,17 +34,14 @@ LaunchReference::create(ModuleOp module, reference::WeightReader reader,
   for (auto function : module.getOps<func::FuncOp>()) {
     LLAMAC_ASSIGN_OR_RETURN(reference::Interpreter interpreter,
                             reference::Interpreter::create(function));
-    Program program{function.getName().str(), std::move(interpreter), {}};
+    LLAMAC_ASSIGN_OR_RETURN(std::vector<llama::StepRole> roles,
+                            reference::stepRoles(function));
+    Program program{
+        function.getName().str(), std::move(interpreter), std::move(roles), {}};
     for (Operation &op : function.getBody().front())
       if (isa<kernel::KernelDialect>(op.getDialect()))
         program.launches.push_back(&op);
-    auto kv = function.getNumArguments() > cacheArgument
-                  ? dyn_cast<llama::KVType>(
-                        function.getArgumentTypes()[cacheArgument])
-                  : llama::KVType();
-    if (!kv)
-      return internalError(absl::StrCat(
-          "@", program.name, ": expected the cache as fifth argument"));
+    const llama::KVType kv = reference::cacheOf(function);
     if (!result->state)
       result->state = std::make_shared<reference::Value>(
           reference::KvState(kv.getLayers(), kv.getHeads(), kv.getSize()));
@@ -100,18 +94,10 @@ absl::Status LaunchReference::step(StringRef function,
         absl::StrCat("no function @", function.str(), " has launches"));
   std::vector<int32_t> positions(tokens.size());
   std::iota(positions.begin(), positions.end(), length);
-  std::vector<reference::ValuePtr> arguments;
   const std::vector<int32_t> sequences(tokens.size(), 0);
-  for (absl::Span<const int32_t> indices :
-       {tokens, absl::MakeConstSpan(positions), absl::MakeConstSpan(sequences),
-        logitsRows})
-    arguments.push_back(std::make_shared<reference::Value>(
-        reference::Indices(indices.begin(), indices.end())));
-  arguments.push_back(state);
   // The engine passes zero sampling params for a step that is not sampled.
-  if (program->interpreter.numArguments() > arguments.size())
-    arguments.push_back(std::make_shared<reference::Value>(
-        reference::Indices(tokens.size() * reference::samplingParamWords)));
+  std::vector<reference::ValuePtr> arguments = reference::stepArguments(
+      program->roles, {tokens, positions, sequences, logitsRows}, state);
 
   values.clear();
   auto parent = cast<func::FuncOp>(program->launches.front()->getParentOp());

@@ -17,6 +17,7 @@
 
 #include "compiler/driver/Check.h"
 #include "compiler/reference/Interpreter.h"
+#include "compiler/reference/StepArguments.h"
 #include "ir/kernel/Kernel.h"
 #include "ir/kernel/TargetNumerics.h"
 
@@ -60,6 +61,7 @@ private:
   struct Program {
     std::string name;
     reference::Interpreter interpreter;
+    std::vector<llama::StepRole> roles; ///< Of the arguments.
     std::vector<mlir::Operation *> launches;
   };
 

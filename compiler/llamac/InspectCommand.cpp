@@ -82,11 +82,12 @@ static Json graphJson(mlir::ModuleOp module) {
   return counts;
 }
 
-static Json memoryJson(int64_t weights, int64_t kvPerToken, int64_t context,
-                       int64_t workspace) {
+static Json memoryJson(int64_t weights, const schema::KvLayoutT &kv,
+                       int64_t context, int64_t workspace) {
+  const auto layers = static_cast<int64_t>(kv.layerGroups.size());
   return {{"weights", weights},
-          {"kv_per_token", kvPerToken},
-          {"kv_per_sequence", kvPerToken * context},
+          {"kv_per_token", layers * kvTokenBytes(kv)},
+          {"kv_per_sequence", kvPoolBytes(kv) / kv.maxSequences},
           {"context", context},
           {"workspace", workspace}};
 }
@@ -143,7 +144,7 @@ static absl::StatusOr<Json> inspectModel(const std::string &path,
         bytes));
     workspace = std::max(workspace, bytes);
   }
-  json["memory"] = memoryJson(weightBytes, compilation->kvBytesPerToken(),
+  json["memory"] = memoryJson(weightBytes, compilation->kvLayout(),
                               compilation->options().context, workspace);
   if (arenas)
     for (auto program : compilation->module().getOps<plan::ProgramOp>())
@@ -183,11 +184,8 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
   for (const auto &code : plan.code)
     json["code"].push_back(
         {{"isa", code->isa}, {"bytes", reader->bytes(code->section).size()}});
-  json["memory"] = memoryJson(weightBytes,
-                              plan.config->numLayers *
-                                  static_cast<int64_t>(plan.kv->pageBytes) /
-                                  plan.kv->pageTokens,
-                              plan.context, static_cast<int64_t>(workspace));
+  json["memory"] = memoryJson(weightBytes, *plan.kv, plan.context,
+                              static_cast<int64_t>(workspace));
   return json;
 }
 

@@ -33,8 +33,6 @@ public:
   /// blocks, or an op that the table does not hold.
   static absl::StatusOr<Interpreter> create(mlir::func::FuncOp function);
 
-  size_t numArguments() const { return body->getNumArguments(); }
-
   /// Runs the function. `arguments` are consumed: what they hold is modified
   /// in place where nothing else refers to it. An error names the op at which
   /// it happened by its location.

@@ -18,41 +18,31 @@ using namespace mlir;
 
 namespace llamac::reference {
 
-/// Whether `type` is that of @step: four index tensors and a KV state in,
-/// logits and the state out; perhaps also sampling params in and tokens out.
-static bool isStep(FunctionType type) {
-  auto isIndices = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 1 &&
-           tensor.getElementType().isInteger(32);
-  };
-  auto isLogits = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 2 && !tensor.isDynamicDim(1) &&
-           tensor.getElementType().isF32();
-  };
-  const unsigned extra = type.getNumResults() == 3 ? 1 : 0;
-  return type.getNumInputs() == 5 + extra && type.getNumResults() >= 2 &&
-         llvm::all_of(type.getInputs().take_front(4), isIndices) &&
-         isa<llama::KVType>(type.getInput(4)) && isLogits(type.getResult(0)) &&
-         type.getResult(1) == type.getInput(4);
+/// Whether `type` gives logits and the KV state, and perhaps tokens.
+static bool givesLogits(FunctionType type) {
+  if (type.getNumResults() < 2 || !isa<llama::KVType>(type.getResult(1)))
+    return false;
+  auto logits = dyn_cast<RankedTensorType>(type.getResult(0));
+  return logits && logits.getRank() == 2 && !logits.isDynamicDim(1) &&
+         logits.getElementType().isF32();
 }
 
 absl::StatusOr<std::unique_ptr<ReferenceModel>>
 ReferenceModel::create(ModuleOp module, WeightReader reader,
                        const ReferenceOptions &options) {
   auto step = module.lookupSymbol<func::FuncOp>(options.function);
-  if (!step || !isStep(step.getFunctionType()))
-    return internalError(absl::StrCat(
-        "the reference expects a function @", options.function,
-        "(tokens, positions, sequences, logits rows, KV state) -> (logits, "
-        "KV state)"));
+  if (!step || !givesLogits(step.getFunctionType()))
+    return internalError(absl::StrCat("the reference expects a function @",
+                                      options.function,
+                                      " that gives logits and a KV state"));
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<llama::StepRole> roles, stepRoles(step));
   LLAMAC_ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::create(step));
   auto logits = cast<RankedTensorType>(step.getFunctionType().getResult(0));
-  auto state = cast<llama::KVType>(step.getFunctionType().getInput(4));
+  const llama::KVType state = cacheOf(step);
   // The constructor is private, hence no make_unique.
   return std::unique_ptr<ReferenceModel>(new ReferenceModel(
-      std::move(interpreter), std::move(reader), options, logits.getDimSize(1),
+      std::move(interpreter), std::move(roles), std::move(reader), options,
+      logits.getDimSize(1),
       KvState(state.getLayers(), state.getHeads(), state.getSize())));
 }
 
@@ -84,17 +74,10 @@ absl::StatusOr<std::vector<float>> ReferenceModel::step(
     absl::Span<const int32_t> tokens, absl::Span<const int32_t> positions,
     absl::Span<const int32_t> sequences, absl::Span<const int32_t> logitsRows) {
   LLAMAC_RETURN_IF_ERROR(checkStep(tokens, positions, sequences, logitsRows));
-  std::vector<ValuePtr> arguments;
-  for (absl::Span<const int32_t> indices :
-       {tokens, positions, sequences, logitsRows})
-    arguments.push_back(
-        std::make_shared<Value>(Indices(indices.begin(), indices.end())));
   // The state moves through the step, so that appends change it in place.
-  arguments.push_back(std::make_shared<Value>(std::move(kv)));
-  // The tokens are not read: zero sampling params stand for argmax.
-  if (interpreter.numArguments() > arguments.size())
-    arguments.push_back(
-        std::make_shared<Value>(Indices(tokens.size() * samplingParamWords)));
+  std::vector<ValuePtr> arguments =
+      stepArguments(roles, {tokens, positions, sequences, logitsRows},
+                    std::make_shared<Value>(std::move(kv)));
   reset();
 
   LLAMAC_ASSIGN_OR_RETURN(

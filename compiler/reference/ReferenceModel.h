@@ -15,6 +15,7 @@
 #define LLAMAC_COMPILER_REFERENCE_REFERENCEMODEL_H
 
 #include "compiler/reference/Interpreter.h"
+#include "compiler/reference/StepArguments.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -70,9 +71,10 @@ public:
   void setHook(OpHook opHook) { hook = std::move(opHook); }
 
 private:
-  ReferenceModel(Interpreter interpreter, WeightReader reader,
-                 const ReferenceOptions &options, int64_t vocab, KvState empty)
-      : interpreter(std::move(interpreter)),
+  ReferenceModel(Interpreter interpreter, std::vector<llama::StepRole> roles,
+                 WeightReader reader, const ReferenceOptions &options,
+                 int64_t vocab, KvState empty)
+      : interpreter(std::move(interpreter)), roles(std::move(roles)),
         weights(std::move(reader), options.weightLimitBytes),
         parallel(options.threads), vocab(vocab), kv(empty),
         empty(std::move(empty)) {}
@@ -83,6 +85,7 @@ private:
                          absl::Span<const int32_t> logitsRows) const;
 
   Interpreter interpreter;
+  std::vector<llama::StepRole> roles;
   WeightStore weights;
   Parallel parallel;
   OpHook hook;

@@ -11,6 +11,7 @@
 #include "compiler/report/Report.h"
 #include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -168,7 +169,7 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   for (auto program : module.getOps<plan::ProgramOp>())
     report["programs"].push_back(collectProgram(program, *compilation, step));
   report["weights"] = collectWeights(module, compilation->target());
-  report["kv"] = {{"bytes", compilation->kvBytes()},
+  report["kv"] = {{"bytes", kvPoolBytes(compilation->kvLayout())},
                   {"context", context},
                   {"sequences", compilation->options().maxSequences}};
   report["source"] = sourceJson(compilation->text());

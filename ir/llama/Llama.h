@@ -23,6 +23,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -80,6 +81,10 @@ mlir::Type elementTypeOf(mlir::MLIRContext &context, DataType type);
 /// value, with exponentials by `exp` of fp32 down to e^-87 and without the
 /// share `dropped` of the softmax.
 double attentionBound(ExpKind exp, double dropped);
+
+/// What an argument of a step is; none where nothing says so.
+std::optional<StepRole> roleOf(mlir::FunctionOpInterface step,
+                               unsigned argument);
 
 } // namespace llamac::llama
 

@@ -80,6 +80,43 @@ LogicalResult LlamaDialect::verifyOperationAttribute(Operation *op,
          << "', a #llama.model on a module";
 }
 
+/// Whether the argument of a step with that role may be of `type`.
+static bool fits(StepRole role, Type type) {
+  if (role == StepRole::KV)
+    return isa<KVType>(type);
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getElementType().isInteger(32) &&
+         tensor.getRank() == (role == StepRole::SamplingParams ? 2 : 1);
+}
+
+LogicalResult LlamaDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                     unsigned index,
+                                                     NamedAttribute attribute) {
+  auto func = dyn_cast<FunctionOpInterface>(op);
+  auto role = dyn_cast<StepRoleAttr>(attribute.getValue());
+  if (attribute.getName() != getRoleAttrName() || !func || !role)
+    return op->emitError("argument ")
+           << index << " has '" << attribute.getName().getValue()
+           << "' = " << attribute.getValue() << "; the llama dialect knows '"
+           << getRoleAttrName() << "', a #llama.role on a function's argument";
+  const Type type = func.getArgumentTypes()[index];
+  if (!fits(role.getValue(), type))
+    return op->emitError("argument ")
+           << index << " is " << role << " and cannot be of type " << type;
+  for (unsigned other = 0; other < index; ++other)
+    if (func.getArgAttr(other, getRoleAttrName()) == role)
+      return op->emitError("arguments ")
+             << other << " and " << index << " are both " << role;
+  return success();
+}
+
+std::optional<StepRole> llama::roleOf(FunctionOpInterface step,
+                                      unsigned argument) {
+  auto role = step.getArgAttrOfType<StepRoleAttr>(
+      argument, LlamaDialect::getRoleAttrName());
+  return role ? std::optional(role.getValue()) : std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//

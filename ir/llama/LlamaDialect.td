@@ -27,6 +27,9 @@ def Llama_Dialect : Dialect {
         -> (tensor<?x49152xf32>, !llama.kv<layers = 30, heads = 3, size = 64>)
     ```
 
+    Each argument has its role as attribute, such as
+    `{llama.role = #llama.role<tokens>}`: what it is does not depend on its place.
+
     Row `i` is token `tokens[i]` at absolute position `positions[i]` of sequence
     `sequences[i]`; `logits_rows` holds the rows to compute logits of. The same
     function runs prefill (many rows of one sequence) and decode (one row of
@@ -45,10 +48,15 @@ def Llama_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
     /// The name of the module attribute that holds the ModelAttr.
     static constexpr ::llvm::StringLiteral getModelAttrName() {
       return ::llvm::StringLiteral("llama.model");
+    }
+    /// The name of the attribute of a step's argument that holds its role.
+    static constexpr ::llvm::StringLiteral getRoleAttrName() {
+      return ::llvm::StringLiteral("llama.role");
     }
   }];
 }
@@ -116,6 +124,27 @@ def Llama_KV : Llama_Type<"KV", "kv"> {
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//
+
+def Llama_StepRole : I32EnumAttr<
+    "StepRole", "what an argument of a step is",
+    [I32EnumAttrCase<"Tokens", 0, "tokens">,
+     I32EnumAttrCase<"Positions", 1, "positions">,
+     I32EnumAttrCase<"Sequences", 2, "sequences">,
+     I32EnumAttrCase<"LogitsRows", 3, "logits_rows">,
+     I32EnumAttrCase<"KV", 4, "kv">,
+     I32EnumAttrCase<"SamplingParams", 5, "sampling_params">]> {
+  let cppNamespace = "::llamac::llama";
+  let genSpecializedAttr = 0;
+}
+
+def Llama_Role : EnumAttr<Llama_Dialect, Llama_StepRole, "role"> {
+  let summary = "what an argument of a step is";
+  let description = [{
+    Stands on the arguments of a step's function as `llama.role`; no two of them
+    have the same.
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def Llama_Model : AttrDef<Llama_Dialect, "Model"> {
   let mnemonic = "model";

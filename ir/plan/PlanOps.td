@@ -156,9 +156,12 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 
 def Plan_InputOp : Plan_Op<"input", [Pure]> {
   let summary = "An input of the step, filled by the runtime";
-  let arguments = (ins Plan_InputRole:$role);
+  let description = [{
+    A page table is that of the layers that see all keys or a `window` of them.
+  }];
+  let arguments = (ins Plan_InputRole:$role, OptionalAttr<I64Attr>:$window);
   let results = (outs Plan_Memory:$memory);
-  let assemblyFormat = "$role attr-dict";
+  let assemblyFormat = "$role (`window` $window^)? attr-dict";
 }
 
 def Plan_WeightOp : Plan_Op<"weight", [Pure]> {
@@ -170,9 +173,13 @@ def Plan_WeightOp : Plan_Op<"weight", [Pure]> {
 
 def Plan_KvOp : Plan_Op<"kv", [Pure]> {
   let summary = "The pages of one layer of the KV cache";
-  let arguments = (ins I64Attr:$layer);
+  let description = [{
+    With a `window` no row sees more keys than that, so that newer tokens may
+    take the place of older ones.
+  }];
+  let arguments = (ins I64Attr:$layer, OptionalAttr<I64Attr>:$window);
   let results = (outs Plan_Memory:$memory);
-  let assemblyFormat = "`layer` $layer attr-dict";
+  let assemblyFormat = "`layer` $layer (`window` $window^)? attr-dict";
 }
 
 def Plan_BufferOp : Plan_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {

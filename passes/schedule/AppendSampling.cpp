@@ -23,10 +23,9 @@ struct AppendSampling : impl::AppendSamplingBase<AppendSampling> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     const FunctionType type = func.getFunctionType();
-    if (type.getNumInputs() != 5 || type.getNumResults() != 2) {
-      func.emitError() << "expected a step of five arguments that gives logits "
-                          "and the cache, got "
-                       << type;
+    if (type.getNumResults() != 2 || !isa<llama::KVType>(type.getResult(1))) {
+      func.emitError()
+          << "expected a step that gives logits and the cache, got " << type;
       return signalPassFailure();
     }
     Operation *end = func.getBody().front().getTerminator();
@@ -35,7 +34,12 @@ struct AppendSampling : impl::AppendSamplingBase<AppendSampling> {
     const Type i32 = builder.getI32Type();
     auto paramsType = RankedTensorType::get({ShapedType::kDynamic, 4}, i32);
     auto tokensType = RankedTensorType::get({ShapedType::kDynamic}, i32);
-    func.insertArgument(type.getNumInputs(), paramsType, {}, loc);
+    const auto role = llama::StepRoleAttr::get(func.getContext(),
+                                               llama::StepRole::SamplingParams);
+    func.insertArgument(type.getNumInputs(), paramsType,
+                        builder.getDictionaryAttr(builder.getNamedAttr(
+                            llama::LlamaDialect::getRoleAttrName(), role)),
+                        loc);
     func.insertResult(type.getNumResults(), tokensType, {});
     auto sample = builder.create<kernel::SampleOp>(
         loc, tokensType, end->getOperand(0), func.getArguments().back());

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/schedule/StepRows.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -36,22 +37,15 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
     const std::unique_ptr<kernel::Target> target = kernel::targetOf(func);
     if (!target)
       return signalPassFailure();
-    // Rows after gather_rows are the logits rows.
-    llvm::DenseSet<Value> gathered;
-    func.walk([&](Operation *op) {
-      if (!isa_and_nonnull<kernel::KernelDialect>(op->getDialect()) ||
-          !isa<func::FuncOp>(op->getParentOp()))
-        return;
-      const bool ofLogits = isa<kernel::GatherRowsOp>(op) ||
-                            llvm::any_of(op->getOperands(), [&](Value operand) {
-                              return gathered.contains(operand);
-                            });
-      if (ofLogits)
-        gathered.insert(op->result_begin(), op->result_end());
-      const int64_t rows = ofLogits ? maxLogitsRows.getInt() : maxRows.getInt();
-      if (Attribute config = target->chooseConfig(op, rows))
-        op->setAttr("config", config);
-    });
+    const StepRows rows(func);
+    for (Operation &op : func.getBody().front()) {
+      if (!isa_and_nonnull<kernel::KernelDialect>(op.getDialect()))
+        continue;
+      const bool isOfLogits = rows.of(&op) == plan::RowSymbol::LogitsRows;
+      if (Attribute config = target->chooseConfig(
+              &op, (isOfLogits ? maxLogitsRows : maxRows).getInt()))
+        op.setAttr("config", config);
+    }
     func.walk([](AttentionOp op) {
       auto config = op.getConfigAttr();
       const bool isSplit = op.getType() != op.getQuery().getType();

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/schedule/StepRows.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -150,12 +151,30 @@ private:
   llvm::StringSet<> names;
 };
 
+static InputRole inputOf(llama::StepRole role) {
+  switch (role) {
+  case llama::StepRole::Tokens:
+    return InputRole::Tokens;
+  case llama::StepRole::Positions:
+    return InputRole::Positions;
+  case llama::StepRole::Sequences:
+    return InputRole::Sequences;
+  case llama::StepRole::LogitsRows:
+    return InputRole::LogitsRows;
+  case llama::StepRole::SamplingParams:
+    return InputRole::SamplingParams;
+  case llama::StepRole::KV:
+    break;
+  }
+  llvm_unreachable("the cache is no input");
+}
+
 /// Turns one function into one program.
 class ProgramBuilder {
 public:
   ProgramBuilder(func::FuncOp func, const kernel::Target &target,
                  KernelTable &kernels)
-      : func(func), target(target), kernels(kernels),
+      : func(func), target(target), kernels(kernels), rows(func),
         builder(func.getContext()) {}
 
   LogicalResult run(ModuleOp module);
@@ -170,17 +189,18 @@ private:
     return result;
   }
 
-  Value input(InputRole role) {
-    Value &value = inputs[static_cast<int64_t>(role)];
+  Value input(InputRole role, IntegerAttr window = {}) {
+    Value &value = inputs[{static_cast<int64_t>(role), window}];
     if (!value)
-      value = builder.create<plan::InputOp>(func.getLoc(), role);
+      value = builder.create<plan::InputOp>(func.getLoc(), role, window);
     return value;
   }
 
-  Value kvOf(int64_t layer) {
+  Value kvOf(IntegerAttr layer) {
     Value &value = layers[layer];
     if (!value)
-      value = builder.create<plan::KvOp>(func.getLoc(), layer);
+      value = builder.create<plan::KvOp>(func.getLoc(), layer,
+                                         windows.lookup(layer));
     return value;
   }
 
@@ -212,12 +232,6 @@ private:
     return buffer(value.getLoc(), bytes);
   }
 
-  RowSymbol rowsOf(Operation *op) {
-    if (auto gather = dyn_cast<kernel::GatherRowsOp>(op))
-      return rows.lookup(gather.getRows());
-    return rows.lookup(op->getOperand(0));
-  }
-
   /// An operand whose memory `result` may take: read for the last time, only
   /// where the same element is stored, and by no other launch since the last
   /// barrier.
@@ -240,14 +254,16 @@ private:
   func::FuncOp func;
   const kernel::Target &target;
   KernelTable &kernels;
+  const StepRows rows;
   OpBuilder builder;
   int64_t maxRows = 0;
   int64_t maxLogitsRows = 0;
   plan::CountersOp counters; ///< As many as the launch that needs most.
   llvm::DenseMap<Value, Value> memory;
-  llvm::DenseMap<Value, RowSymbol> rows;
-  llvm::DenseMap<int64_t, Value> inputs, layers;
-  llvm::DenseSet<Value> read, written; ///< Since the last barrier.
+  llvm::DenseMap<std::pair<int64_t, Attribute>, Value> inputs;
+  llvm::DenseMap<Attribute, Value> layers;
+  llvm::DenseMap<Attribute, IntegerAttr> windows; ///< By layer.
+  llvm::DenseSet<Value> read, written;            ///< Since the last barrier.
 };
 
 LogicalResult ProgramBuilder::run(ModuleOp module) {
@@ -257,30 +273,24 @@ LogicalResult ProgramBuilder::run(ModuleOp module) {
     return func.emitError("has no row bounds: run specialise-rows first");
   maxRows = rowsAttr.getInt();
   maxLogitsRows = logitsAttr.getInt();
-  constexpr InputRole roles[] = {InputRole::Tokens, InputRole::Positions,
-                                 InputRole::Sequences, InputRole::LogitsRows};
-  constexpr unsigned stepArguments = std::size(roles) + 1;
-  const bool samples = func.getNumArguments() == stepArguments + 1;
-  if (func.getNumArguments() != stepArguments && !samples)
-    return func.emitError("expected @step's five arguments: tokens, positions, "
-                          "sequences, logits rows, kv, and perhaps "
-                          "sampling params");
 
   builder.setInsertionPointToEnd(module.getBody());
   auto program = builder.create<plan::ProgramOp>(
       func.getLoc(), func.getName(), maxRows, maxLogitsRows, IntegerAttr());
   builder.setInsertionPointToEnd(&program.getBody().emplaceBlock());
-  auto bind = [&](Value argument, InputRole role, RowSymbol symbol) {
-    memory[argument] = input(role);
-    rows[argument] = symbol;
-  };
-  for (auto [argument, role] : llvm::zip(func.getArguments(), roles))
-    bind(argument, role,
-         role == InputRole::LogitsRows ? RowSymbol::LogitsRows
-                                       : RowSymbol::Tokens);
-  if (samples)
-    bind(func.getArguments().back(), InputRole::SamplingParams,
-         RowSymbol::LogitsRows);
+  for (BlockArgument argument : func.getArguments()) {
+    const auto role = llama::roleOf(func, argument.getArgNumber());
+    if (!role)
+      return func.emitError("argument ")
+             << argument.getArgNumber()
+             << ": expected a llama.role, which says what it is";
+    // The pages of a layer are bound where it is first used.
+    if (*role != llama::StepRole::KV)
+      memory[argument] = input(inputOf(*role));
+  }
+  func.walk([&](kernel::AttentionOp op) {
+    windows[op.getLayerAttr()] = op.getWindowAttr();
+  });
   for (Operation &op : func.getBody().front())
     if (failed(lower(&op)))
       return failure();
@@ -311,7 +321,7 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
     return op->emitError() << "no kernel family of target " << target.name()
                            << " implements " << op->getName()
                            << " as it is: choose-kernels must come first";
-  const RowSymbol symbol = rowsOf(op);
+  const RowSymbol symbol = rows.of(op);
   SmallVector<Value> args;
   SmallVector<int32_t> accesses;
   auto add = [&](Value value, Access access) {
@@ -320,18 +330,14 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   };
   const bool appends =
       llvm::any_of(op->getResultTypes(), llvm::IsaPred<llama::KVType>);
-  bool touchesCache = false;
-  for (Value operand : op->getOperands()) {
-    if (isa<llama::KVType>(operand.getType())) {
-      const int64_t layer = op->getAttrOfType<IntegerAttr>("layer").getInt();
+  const auto layer = op->getAttrOfType<IntegerAttr>("layer");
+  for (Value operand : op->getOperands())
+    if (isa<llama::KVType>(operand.getType()))
       add(kvOf(layer), appends ? Access::Update : Access::Read);
-      touchesCache = true;
-    } else {
+    else
       add(memoryOf(operand), Access::Read);
-    }
-  }
-  if (touchesCache)
-    add(input(InputRole::PageTable), Access::Read);
+  if (layer)
+    add(input(InputRole::PageTable, windows.lookup(layer)), Access::Read);
   const kernel::LaunchGeometry geometry = target.geometry(op);
   if (geometry.workspace)
     add(buffer(op->getLoc(), geometry.workspace * maxRowsOf(symbol)),
@@ -348,7 +354,6 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
     written.clear();
   }
   for (Value result : op->getResults()) {
-    rows[result] = symbol;
     if (isa<llama::KVType>(result.getType()))
       continue;
     Value taken = operandToOverwrite(op, result);

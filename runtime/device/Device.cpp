@@ -31,7 +31,7 @@ void *addressOf(const schema::Operand &operand,
   case schema::OperandKind::Kv:
     return bindings.kv[operand.index()];
   case schema::OperandKind::Input:
-    return bindings.inputs[operand.index()];
+    return at(bindings.inputs[operand.index()], operand.offset());
   case schema::OperandKind::Constant:
     return at(bindings.constants[operand.index()], operand.offset());
   case schema::OperandKind::Counters:

@@ -63,7 +63,7 @@ private:
     case schema::OperandKind::Kv:
       return Place{engine.kvPools[operand.index()].get(), 0};
     case schema::OperandKind::Input:
-      return Place{engine.inputs[operand.index()].get(), 0};
+      return Place{engine.inputs[operand.index()].get(), operand.offset()};
     case schema::OperandKind::Weight:
     case schema::OperandKind::Constant:
     case schema::OperandKind::Counters:
@@ -108,10 +108,10 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
 
-  const uint64_t poolBytes =
-      static_cast<uint64_t>(cache->pages()) * plan.kv->pageBytes;
   for (int64_t layer = 0; layer < shared->config().numLayers; ++layer) {
-    auto pool = device.allocate(poolBytes);
+    const int64_t pages = cache->pages(plan.kv->layerGroups[layer]);
+    auto pool =
+        device.allocate(static_cast<uint64_t>(pages) * plan.kv->pageBytes);
     if (!pool.ok())
       return withContext(pool.status(),
                          absl::StrCat("KV cache of layer ", layer, " of ",
@@ -188,17 +188,21 @@ absl::Status Engine::reserve(const Sequence &sequence, int64_t tokens) {
                           cache->reserve(sequence.slot, tokens));
   if (!changed)
     return absl::OkStatus();
-  const absl::Span<const int32_t> row = cache->row(sequence.slot);
-  Buffer &table = *inputs[static_cast<size_t>(schema::InputRole::PageTable)];
-  return shared->device().write(table,
-                                sequence.slot * row.size() * sizeof(int32_t),
-                                {reinterpret_cast<const uint8_t *>(row.data()),
-                                 row.size() * sizeof(int32_t)});
+  return cache->writeRows(sequence.slot, [&](uint64_t offset, auto bytes) {
+    return shared->device().write(
+        *inputs[static_cast<size_t>(schema::InputRole::PageTable)], offset,
+        bytes);
+  });
 }
 
-void Engine::truncate(Sequence &sequence, int64_t tokens) {
+int64_t Engine::truncate(Sequence &sequence, int64_t tokens) {
+  if (!cache->holds(tokens, sequence.written))
+    tokens = 0;
+  if (tokens == 0)
+    sequence.written = 0;
   sequence.tokens = tokens;
   cache->trim(sequence.slot, tokens);
+  return tokens;
 }
 
 size_t Engine::programFor(const StepShape &shape) const {
@@ -287,6 +291,9 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
   const StepShape shape{static_cast<int64_t>(rows.size()), outputs, samples};
   const size_t program = programFor(shape);
   LLAMAC_RETURN_IF_ERROR(writeInputs(rows, samples));
+  for (const Row &row : rows)
+    row.sequence->written =
+        std::max<int64_t>(row.sequence->written, row.position + 1);
   LLAMAC_RETURN_IF_ERROR(observer  ? runObserved(program, shape)
                          : profile ? runTimed(rows, program, shape)
                                    : programs[program]->run(shape));

@@ -41,7 +41,7 @@ class Sequence {
 public:
   Sequence(Sequence &&other) noexcept
       : cache(std::exchange(other.cache, nullptr)), slot(other.slot),
-        tokens(other.tokens) {}
+        tokens(other.tokens), written(other.written) {}
   Sequence &operator=(Sequence &&) = delete;
   ~Sequence() {
     if (cache)
@@ -58,6 +58,7 @@ private:
   KvCache *cache;
   int32_t slot;
   int64_t tokens = 0;
+  int64_t written = 0; ///< Tokens that the cache has or had, all in all.
 };
 
 /// The tokens given to a step whose logits are computed.
@@ -108,8 +109,8 @@ public:
 
   const Model &model() const { return *shared; }
 
-  /// Bytes of the pool of one layer's cache.
-  uint64_t poolBytes() const { return kvPools.front()->size(); }
+  /// Bytes of the pool of a layer's cache.
+  uint64_t poolBytes(size_t layer) const { return kvPools[layer]->size(); }
 
   /// What the programs are bound to.
   const ProgramBindings &bindings() const { return bound; }
@@ -130,8 +131,10 @@ public:
                     LogitsCallback callback);
 
   /// Drops all but the first `tokens` tokens of `sequence`, which has at least
-  /// as many, and what a failed step left.
-  void truncate(Sequence &sequence, int64_t tokens);
+  /// as many, and what a failed step left. Gives how many are left: none where
+  /// newer tokens took the place of keys in a window, which never happens when
+  /// fewer are dropped than the plan's largest step has rows.
+  int64_t truncate(Sequence &sequence, int64_t tokens);
 
   /// As step(); gives the token that follows each item. The device samples
   /// where the plan does, else the host: one seed gives the same tokens, unless

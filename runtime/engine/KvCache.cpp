@@ -12,27 +12,31 @@
 
 #include "absl/strings/str_cat.h"
 
-#include <algorithm>
-
 namespace llamac {
 
 KvCache::KvCache(const schema::KvLayoutT &layout, int64_t pages)
     : pageTokens(layout.pageTokens), pagesPerSequence(layout.pagesPerSequence),
-      pageCount(layout.pagesPerSequence * layout.maxSequences),
-      table(static_cast<size_t>(pageCount), -1),
-      used(static_cast<size_t>(layout.maxSequences), 0) {
-  if (pages != 0)
-    pageCount = std::min(pageCount, pages);
-  // Taken from the back: low numbers first.
-  for (int64_t page = pageCount - 1; page >= 0; --page)
-    freeList.push_back(static_cast<int32_t>(page));
-  for (int64_t slot = layout.maxSequences - 1; slot >= 0; --slot)
+      slotCount(layout.maxSequences) {
+  for (const schema::KvGroup &of : layout.groups) {
+    Group &group = groups.emplace_back();
+    group.window = of.window();
+    group.most = of.pages();
+    group.pageCount = of.pages() * slotCount;
+    if (pages != 0)
+      group.pageCount = std::min(group.pageCount, pages);
+    group.table.assign(pagesPerSequence * slotCount, -1);
+    group.used.assign(slotCount, 0);
+    // Taken from the back: low numbers first.
+    for (int64_t page = group.pageCount - 1; page >= 0; --page)
+      group.freeList.push_back(static_cast<int32_t>(page));
+  }
+  for (int64_t slot = slotCount - 1; slot >= 0; --slot)
     freeSlots.push_back(static_cast<int32_t>(slot));
 }
 
 absl::StatusOr<int32_t> KvCache::open() {
   if (freeSlots.empty())
-    return memoryError(absl::StrCat("sequences: expected at most ", used.size(),
+    return memoryError(absl::StrCat("sequences: expected at most ", slotCount,
                                     " at once, as the plan was compiled for, "
                                     "got one more"));
   const int32_t slot = freeSlots.back();
@@ -45,37 +49,69 @@ void KvCache::close(int32_t slot) {
   freeSlots.push_back(slot);
 }
 
+bool KvCache::holds(int64_t tokens, int64_t written) const {
+  return std::ranges::all_of(groups, [&](const Group &group) {
+    // Only the keys before the next token that it sees with itself.
+    const int64_t first =
+        group.window == 0 ? 0 : std::max<int64_t>(tokens + 1 - group.window, 0);
+    return first >= tokens || written - first <= group.most * pageTokens;
+  });
+}
+
+void KvCache::setPage(Group &group, int32_t slot, int64_t number,
+                      int32_t page) const {
+  int32_t *pages = group.table.data() + slot * pagesPerSequence;
+  for (int64_t i = number; i < pagesPerSequence; i += group.most)
+    pages[i] = page;
+}
+
 void KvCache::trim(int32_t slot, int64_t tokens) {
-  const int64_t needed = pagesOf(tokens);
-  int32_t *pages = table.data() + slot * pagesPerSequence;
-  for (; used[slot] > needed; --used[slot]) {
-    int32_t &page = pages[used[slot] - 1];
-    freeList.push_back(page);
-    page = -1;
+  for (Group &group : groups) {
+    const int64_t needed = pagesOf(group, tokens);
+    for (int64_t &used = group.used[slot]; used > needed; --used) {
+      group.freeList.push_back(group.table[slot * pagesPerSequence + used - 1]);
+      setPage(group, slot, used - 1, -1);
+    }
   }
 }
 
 absl::StatusOr<bool> KvCache::reserve(int32_t slot, int64_t tokens) {
-  const int64_t needed = pagesOf(tokens);
-  const int64_t more = needed - used[slot];
-  if (more <= 0)
-    return false;
-  if (more > freePages())
-    return memoryError(absl::StrCat(
-        "KV cache: ", tokens, " tokens need ", more, " more pages of ",
-        pageTokens, " tokens, ", freePages(), " of ", pageCount, " are free"));
-  int32_t *pages = table.data() + slot * pagesPerSequence;
-  for (int64_t i = used[slot]; i < needed; ++i) {
-    pages[i] = freeList.back();
-    freeList.pop_back();
+  bool changed = false;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const int64_t more = pagesOf(groups[i], tokens) - groups[i].used[slot];
+    changed |= more > 0;
+    if (more > freePages(i))
+      return memoryError(absl::StrCat("KV cache: ", tokens, " tokens need ",
+                                      more, " more pages of ", pageTokens,
+                                      " tokens, ", freePages(i), " of ",
+                                      pages(i), " are free"));
   }
-  used[slot] = needed;
-  return true;
+  for (Group &group : groups)
+    for (int64_t &used = group.used[slot]; used < pagesOf(group, tokens);
+         ++used) {
+      setPage(group, slot, used, group.freeList.back());
+      group.freeList.pop_back();
+    }
+  return changed;
 }
 
-absl::Span<const int32_t> KvCache::row(int32_t slot) const {
-  return absl::MakeConstSpan(table).subspan(slot * pagesPerSequence,
-                                            pagesPerSequence);
+absl::Span<const int32_t> KvCache::row(size_t group, int32_t slot) const {
+  return absl::MakeConstSpan(groups[group].table)
+      .subspan(slot * pagesPerSequence, pagesPerSequence);
+}
+
+absl::Status KvCache::writeRows(
+    int32_t slot,
+    absl::FunctionRef<absl::Status(uint64_t, absl::Span<const uint8_t>)> write)
+    const {
+  for (size_t group = 0; group < groups.size(); ++group) {
+    const uint64_t size = pagesPerSequence * sizeof(int32_t);
+    const absl::Span<const int32_t> values = row(group, slot);
+    LLAMAC_RETURN_IF_ERROR(
+        write((group * slotCount + slot) * size,
+              {reinterpret_cast<const uint8_t *>(values.data()), size}));
+  }
+  return absl::OkStatus();
 }
 
 } // namespace llamac

@@ -28,19 +28,21 @@ uint64_t arenaBytes(const schema::PlanT &plan) {
 
 uint64_t inputBytes(const schema::PlanT &plan, schema::InputRole role) {
   if (role == schema::InputRole::PageTable)
-    return static_cast<uint64_t>(plan.kv->pagesPerSequence *
-                                 plan.kv->maxSequences) *
-           sizeof(int32_t);
+    return plan.kv->groups.size() * pageTableBytes(*plan.kv);
   // The last program holds the most rows.
   const auto rows = static_cast<uint64_t>(plan.programs.back()->maxRows);
   return rows * inputRowBytes(role);
 }
 
-/// Of the cache with `pages` pages a sequence.
+/// Of the cache for a context of `pages` pages.
 static uint64_t kvBytes(const schema::PlanT &plan, int64_t pages) {
-  return static_cast<uint64_t>(plan.config->numLayers) *
-         reservedBytes(static_cast<uint64_t>(pages * plan.kv->maxSequences) *
-                       plan.kv->pageBytes);
+  schema::KvLayoutT kv = *plan.kv;
+  for (schema::KvGroup &group : kv.groups)
+    group = schema::KvGroup(group.window(), std::min(group.pages(), pages));
+  uint64_t bytes = 0;
+  for (int64_t layer = 0; layer < plan.config->numLayers; ++layer)
+    bytes += reservedBytes(kvPoolBytes(kv, layer));
+  return bytes;
 }
 
 MemoryNeeds memoryNeeds(const PlanReader &reader) {

@@ -57,8 +57,7 @@ private:
   /// For `count` more steps.
   absl::Status reservePages(int64_t count);
   absl::Status enqueue(int64_t count);
-  absl::Status write(schema::InputRole role, absl::Span<const int32_t> values,
-                     uint64_t offset = 0);
+  absl::Status write(schema::InputRole role, absl::Span<const int32_t> values);
 
   Buffer &input(schema::InputRole role) const {
     return *engine.inputs[static_cast<size_t>(role)];
@@ -95,11 +94,15 @@ Engine::InFlightSteps::InFlightSteps(Engine &engine,
 }
 
 absl::Status Engine::InFlightSteps::fill(int64_t steps) {
-  // The inputs hold the rows of a run and of the tokens behind it.
-  const bool fits = (stepsOfRun + 1) * shape.rows <=
-                    engine.shared->plan().programs.back()->maxRows;
+  // The inputs hold the rows of a run and of the tokens behind it, and the ring
+  // of a window holds the keys that the next token sees and as many tokens as
+  // the largest step has rows.
+  const int64_t maxRows = engine.shared->plan().programs.back()->maxRows;
+  const bool fits = (stepsOfRun + 1) * shape.rows <= maxRows;
   while (queued < steps && runs < maxRunsInFlight) {
     int64_t count = fits && steps - queued >= stepsOfRun ? stepsOfRun : 1;
+    if (queued - taken + count > maxRows)
+      return absl::OkStatus();
     absl::Status status = reservePages(count);
     if (exitCode(status) == ExitCode::Memory && count > 1)
       status = reservePages(count = 1);
@@ -120,17 +123,18 @@ absl::Status Engine::InFlightSteps::reservePages(int64_t count) {
         engine.cache->reserve(slot, starts[i] + queued + count));
     if (!changed)
       continue;
-    const absl::Span<const int32_t> row = engine.cache->row(slot);
-    LLAMAC_RETURN_IF_ERROR(write(schema::InputRole::PageTable, row,
-                                 slot * row.size() * sizeof(int32_t)));
+    LLAMAC_RETURN_IF_ERROR(
+        engine.cache->writeRows(slot, [&](uint64_t offset, auto bytes) {
+          return engine.queue->write(input(schema::InputRole::PageTable),
+                                     offset, bytes);
+        }));
   }
   return absl::OkStatus();
 }
 
 absl::Status Engine::InFlightSteps::write(schema::InputRole role,
-                                          absl::Span<const int32_t> values,
-                                          uint64_t offset) {
-  return engine.queue->write(input(role), offset,
+                                          absl::Span<const int32_t> values) {
+  return engine.queue->write(input(role), 0,
                              {reinterpret_cast<const uint8_t *>(values.data()),
                               values.size() * sizeof(int32_t)});
 }
@@ -180,6 +184,9 @@ absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
   LLAMAC_RETURN_IF_ERROR(
       queue.fetch(inputTokens, stepBytes, count * stepBytes));
   queued += count;
+  for (size_t i = 0; i < batch.size(); ++i)
+    batch[i].sequence->written =
+        std::max(batch[i].sequence->written, starts[i] + queued);
   lastRunSteps = count;
   ++runs;
   return absl::OkStatus();
@@ -279,7 +286,9 @@ absl::StatusOr<bool> Engine::canQueue(size_t rows) {
     const uint64_t bytes =
         static_cast<uint64_t>(plan.kv->maxSequences) *
         (3 * sizeof(int32_t) +
-         static_cast<uint64_t>(plan.kv->pagesPerSequence) * sizeof(int32_t) +
+         cache->groupCount() *
+             static_cast<uint64_t>(plan.kv->pagesPerSequence) *
+             sizeof(int32_t) +
          stepsOfRun * (2 * sizeof(int32_t) + sizeof(SamplingParams)));
     LLAMAC_ASSIGN_OR_RETURN(
         queue, shared->device().newStepQueue(maxRunsInFlight, bytes));

@@ -36,6 +36,33 @@ uint64_t packedBytes(const schema::WeightT &weight) {
   return 0; // The verifier lets no other layout pass.
 }
 
+int64_t ringPages(int64_t window, int64_t maxRows, int64_t pageTokens) {
+  return (window + maxRows - 2) / pageTokens + 1;
+}
+
+int64_t kvTokenBytes(const schema::KvLayoutT &kv) {
+  return static_cast<int64_t>(kv.pageBytes) /
+         std::max<int64_t>(kv.pageTokens, 1);
+}
+
+uint64_t kvPoolBytes(const schema::KvLayoutT &kv, int64_t layer) {
+  const schema::KvGroup &group = kv.groups[kv.layerGroups[layer]];
+  return static_cast<uint64_t>(group.pages()) *
+         static_cast<uint64_t>(kv.maxSequences) * kv.pageBytes;
+}
+
+uint64_t kvPoolBytes(const schema::KvLayoutT &kv) {
+  uint64_t bytes = 0;
+  for (size_t layer = 0; layer < kv.layerGroups.size(); ++layer)
+    bytes += kvPoolBytes(kv, static_cast<int64_t>(layer));
+  return bytes;
+}
+
+uint64_t pageTableBytes(const schema::KvLayoutT &kv) {
+  return static_cast<uint64_t>(kv.pagesPerSequence) *
+         static_cast<uint64_t>(kv.maxSequences) * sizeof(int32_t);
+}
+
 std::unique_ptr<schema::ModelConfigT> toPlan(const ModelConfig &config) {
   auto out = std::make_unique<schema::ModelConfigT>();
   out->dim = config.dim;

@@ -32,6 +32,22 @@ DataType fromPlan(schema::DataType type);
 /// its row-major size has been checked.
 uint64_t packedBytes(const schema::WeightT &weight);
 
+/// Pages of a sequence whose rows see `window` keys, in steps of at most
+/// `maxRows` rows, all of which are in the cache before the first is read for.
+int64_t ringPages(int64_t window, int64_t maxRows, int64_t pageTokens);
+
+/// Bytes of a token's key and value in one layer.
+int64_t kvTokenBytes(const schema::KvLayoutT &kv);
+
+/// Bytes of the pool of `layer`, with all pages that its sequences can use.
+uint64_t kvPoolBytes(const schema::KvLayoutT &kv, int64_t layer);
+
+/// The same of all layers.
+uint64_t kvPoolBytes(const schema::KvLayoutT &kv);
+
+/// Bytes of the page table of one group.
+uint64_t pageTableBytes(const schema::KvLayoutT &kv);
+
 } // namespace llamac
 
 #endif // LLAMAC_RUNTIME_PLAN_PLANCONFIG_H

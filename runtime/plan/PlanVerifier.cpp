@@ -106,6 +106,8 @@ private:
   bool checkSource(const schema::WeightT &weight, const Place &at) const;
   bool checkWeightShape(const schema::WeightT &weight, const Place &at) const;
   bool checkKv() const;
+  bool checkKvGroups() const;
+  bool checkRings() const;
   bool checkKernels() const;
   bool checkPrograms() const;
   bool checkProgram(const schema::ProgramT &program, const Place &at) const;
@@ -115,6 +117,7 @@ private:
                    const schema::LaunchT &launch, const Place &at) const;
   bool checkOperand(const schema::ProgramT &program,
                     const schema::Operand &operand, const Place &at) const;
+  bool checkPageTable(const schema::LaunchT &launch, const Place &at) const;
   bool checkCode() const;
   bool checkTokenizer() const;
   bool checkSampling() const;
@@ -128,6 +131,11 @@ private:
 };
 
 } // namespace
+
+static bool isPageTable(const schema::Operand &operand) {
+  return operand.kind() == schema::OperandKind::Input &&
+         operand.index() == static_cast<uint32_t>(schema::InputRole::PageTable);
+}
 
 bool Verifier::checkSection(const Place &at, int64_t number,
                             SectionKind kind) const {
@@ -345,10 +353,56 @@ bool Verifier::checkKv() const {
                              absl::StrCat(pages, " x ", kv.maxSequences));
   const std::optional<uint64_t> bytes = checkedProduct(
       {*poolPages, kv.pageBytes, static_cast<uint64_t>(config.numLayers)});
-  return (bytes && *bytes <= maxBytes) ||
-         at["bytes of the pool"].wrong(absl::StrCat("at most ", maxBytes),
-                                       bytes ? absl::StrCat(*bytes)
-                                             : "more than 64 bits hold");
+  return ((bytes && *bytes <= maxBytes) ||
+          at["bytes of the pool"].wrong(absl::StrCat("at most ", maxBytes),
+                                        bytes ? absl::StrCat(*bytes)
+                                              : "more than 64 bits hold")) &&
+         checkKvGroups();
+}
+
+bool Verifier::checkKvGroups() const {
+  const schema::KvLayoutT &kv = *plan.kv;
+  const Place at = root["kv"];
+  const auto layers = static_cast<uint64_t>(config.numLayers);
+  if (!at["groups"].isIn(static_cast<int64_t>(kv.groups.size()), 1, layers))
+    return false;
+  for (size_t i = 0; i < kv.groups.size(); ++i) {
+    const schema::KvGroup &group = kv.groups[i];
+    const Place of = at[absl::StrCat("group ", i)];
+    if (!of["window"].isIn(group.window(), 0, maxSize) ||
+        !of["pages"].isIn(group.pages(), 1,
+                          static_cast<uint64_t>(kv.pagesPerSequence)))
+      return false;
+    if (group.window() == 0 && group.pages() != kv.pagesPerSequence)
+      return of["pages"].wrong(
+          absl::StrCat("the context's ", kv.pagesPerSequence), group.pages());
+  }
+  if (kv.layerGroups.size() != layers)
+    return at["groups of layers"].wrong(absl::StrCat(layers),
+                                        kv.layerGroups.size());
+  for (size_t i = 0; i < layers; ++i)
+    if (!at[absl::StrCat("group of layer ", i)].isBelow(kv.layerGroups[i],
+                                                        kv.groups.size()))
+      return false;
+  return true;
+}
+
+/// A ring holds what the largest step reads and writes.
+bool Verifier::checkRings() const {
+  const schema::KvLayoutT &kv = *plan.kv;
+  const int64_t rows = plan.programs.back()->maxRows;
+  for (size_t i = 0; i < kv.groups.size(); ++i) {
+    const schema::KvGroup &group = kv.groups[i];
+    if (group.pages() == kv.pagesPerSequence)
+      continue;
+    const int64_t least = ringPages(group.window(), rows, kv.pageTokens);
+    if (group.pages() < least)
+      return root[absl::StrCat("kv: group ", i, ": pages")].wrong(
+          absl::StrCat("at least ", least, " for a window of ", group.window(),
+                       " and steps of ", rows, " rows"),
+          group.pages());
+  }
+  return true;
 }
 
 bool Verifier::checkKernels() const {
@@ -383,9 +437,21 @@ bool Verifier::checkOperand(const schema::ProgramT &program,
   case schema::OperandKind::Kv:
     return at["kv layer"].isBelow(operand.index(),
                                   static_cast<uint64_t>(config.numLayers));
-  case schema::OperandKind::Input:
-    return at["input"].isBelow(
-        operand.index(), static_cast<uint64_t>(schema::InputRole::MAX) + 1);
+  case schema::OperandKind::Input: {
+    if (!at["input"].isBelow(operand.index(),
+                             static_cast<uint64_t>(schema::InputRole::MAX) + 1))
+      return false;
+    const bool isTable = isPageTable(operand);
+    const uint64_t tables = isTable ? plan.kv->groups.size() : 1;
+    const uint64_t bytes = pageTableBytes(*plan.kv);
+    return (operand.offset() % bytes == 0 &&
+            operand.offset() / bytes < tables) ||
+           at["offset in the input"].wrong(
+               isTable ? absl::StrCat("that of one of ", tables,
+                                      " page tables of ", bytes, " bytes")
+                       : "0",
+               operand.offset());
+  }
   case schema::OperandKind::Constant:
     return checkSection(at["constants"], operand.index(),
                         SectionKind::Constants) &&
@@ -398,6 +464,24 @@ bool Verifier::checkOperand(const schema::ProgramT &program,
   return at["kind"].wrong(
       absl::StrCat("0 to ", static_cast<int>(schema::OperandKind::MAX)),
       static_cast<int>(operand.kind()));
+}
+
+/// The pools of a launch and the page table are of one group.
+bool Verifier::checkPageTable(const schema::LaunchT &launch,
+                              const Place &at) const {
+  for (const schema::Operand &table : launch.operands) {
+    if (!isPageTable(table))
+      continue;
+    const uint64_t group = table.offset() / pageTableBytes(*plan.kv);
+    for (const schema::Operand &pool : launch.operands)
+      if (pool.kind() == schema::OperandKind::Kv &&
+          plan.kv->layerGroups[pool.index()] != group)
+        return at["page table"].wrong(
+            absl::StrCat("that of group ", plan.kv->layerGroups[pool.index()],
+                         ", as layer ", pool.index(), " has"),
+            absl::StrCat("that of group ", group));
+  }
+  return true;
 }
 
 bool Verifier::checkLaunch(const schema::ProgramT &program,
@@ -430,6 +514,8 @@ bool Verifier::checkLaunch(const schema::ProgramT &program,
     if (!checkOperand(program, launch.operands[i],
                       at[absl::StrCat("operand ", i)]))
       return false;
+  if (!checkPageTable(launch, at))
+    return false;
   if (!at["workspace"].isInArena(program, launch.workspaceOffset,
                                  launch.workspaceBytes, /*alignment=*/1,
                                  "a place"))
@@ -463,8 +549,7 @@ bool Verifier::checkMap(const schema::ProgramT &program,
     size = packedBytes(*plan.weights[operand.index()]);
     break;
   case schema::OperandKind::Kv:
-    size = static_cast<uint64_t>(plan.kv->pagesPerSequence) *
-           static_cast<uint64_t>(plan.kv->maxSequences) * plan.kv->pageBytes;
+    size = kvPoolBytes(*plan.kv, operand.index());
     break;
   default:
     return at["operand"].wrong("in the arena, a weight or the KV cache",
@@ -530,7 +615,7 @@ bool Verifier::checkPrograms() const {
                                         : "none, as in the first program",
                                 program.tokensOffset);
   }
-  return true;
+  return checkRings();
 }
 
 bool Verifier::checkCode() const {

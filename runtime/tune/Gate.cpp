@@ -40,7 +40,7 @@ readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size) {
 }
 
 absl::Status readLaunch(const schema::ProgramT &program,
-                        const schema::LaunchT &launch, size_t poolBytes,
+                        const schema::LaunchT &launch, const Engine &engine,
                         StepMemory &memory, LaunchMemory &copy) {
   LLAMAC_ASSIGN_OR_RETURN(copy.arena,
                           readMemory(memory, arenaStart(), program.arenaBytes));
@@ -49,7 +49,8 @@ absl::Status readLaunch(const schema::ProgramT &program,
               launch.workspaceBytes, uint8_t{0});
   copy.pool.clear();
   if (const schema::Operand *pool = poolOf(launch)) {
-    LLAMAC_ASSIGN_OR_RETURN(copy.pool, readMemory(memory, *pool, poolBytes));
+    LLAMAC_ASSIGN_OR_RETURN(
+        copy.pool, readMemory(memory, *pool, engine.poolBytes(pool->index())));
   }
   return absl::OkStatus();
 }

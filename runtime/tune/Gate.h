@@ -9,6 +9,7 @@
 #ifndef LLAMAC_RUNTIME_TUNE_GATE_H
 #define LLAMAC_RUNTIME_TUNE_GATE_H
 
+#include "runtime/engine/Engine.h"
 #include "runtime/engine/LaunchObserver.h"
 #include "runtime/plan/plan_generated.h"
 
@@ -30,9 +31,9 @@ absl::StatusOr<std::vector<uint8_t>>
 readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size);
 
 /// Reads what `launch` of `program` may write into `copy`, but for its
-/// workspace, which blocks leave each other; pools are of `poolBytes`.
+/// workspace, which blocks leave each other.
 absl::Status readLaunch(const schema::ProgramT &program,
-                        const schema::LaunchT &launch, size_t poolBytes,
+                        const schema::LaunchT &launch, const Engine &engine,
                         StepMemory &memory, LaunchMemory &copy);
 
 /// Puts back what readLaunch() has read.

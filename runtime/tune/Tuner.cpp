@@ -400,8 +400,7 @@ absl::Status ProgramTuner::gateCandidates() {
 absl::Status ProgramTuner::gateStep(const StepShape &shape,
                                     StepMemory &memory) {
   const auto read = [&](size_t launch, LaunchMemory &copy) {
-    return readLaunch(program, *launches[launch], steps.of().poolBytes(),
-                      memory, copy);
+    return readLaunch(program, *launches[launch], steps.of(), memory, copy);
   };
   std::map<uint32_t, std::pair<size_t, size_t>> ends; // By kernel.
   for (size_t i = 0; i < launches.size(); ++i)

@@ -8,6 +8,7 @@ simulator.
     test_cuda.py Answers    tokens, logits and checks
     test_cuda.py Faults     every call of the driver failing in turn
     test_cuda.py Flight     steps in flight, and what is left of many runs
+    test_cuda.py FlightPastARing  steps in flight, where layers have a window
     test_cuda.py Profiles   the time of launches
     test_cuda.py Cache      compiled kernels on disk
 """
@@ -18,15 +19,17 @@ import os
 import re
 import shutil
 import unittest
+from dataclasses import replace
 
 import support
 
 support.require("numpy", "gguf", "safetensors")
 
+import model_families as families
 import numpy as np
 
 from llama_numpy import Config
-from make_model import random_weights, write_meta
+from make_model import random_weights, write_huggingface, write_meta
 
 FAKE_DRIVER = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "fake-cuda")
 DEVICE = 7
@@ -44,7 +47,7 @@ class CudaCase(support.TestCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.model = cls.path("model")
-        write_meta(cls.model, cls.CONFIG, random_weights(cls.CONFIG, "bf16", 4), "bf16")
+        cls.write_model(random_weights(cls.CONFIG, "bf16", 4))
         cls.sim_plan, cls.plan = cls.path("sim.plan"), cls.path("cuda.plan")
         for target, plan in (("sim", cls.sim_plan), ("cuda", cls.plan)):
             result = support.run(
@@ -53,6 +56,10 @@ class CudaCase(support.TestCase):
             )
             assert result.returncode == support.OK, result.stderr
         cls.leaks = cls.path("leaks")
+
+    @classmethod
+    def write_model(cls, weights):
+        write_meta(cls.model, cls.CONFIG, weights, "bf16")
 
     def environment(self, **more):
         env = dict(
@@ -264,6 +271,25 @@ class Flight(CudaCase):
         result = self.run_plan(plan, "-n", 12, *self.PROMPT, expect=8, LLAMAC_FAKE_PLAN=sim_plan)
         self.assertEqual(result.stdout.split(), expected[: new + 1])
         self.assertIn(f"logits of position {8 + new}: expected finite numbers", result.stderr)
+
+
+class FlightPastARing(Flight):
+    """Where the cache has a ring for the keys of a window, which the prompt fills."""
+
+    CONFIG = replace(Flight.CONFIG, windows=(30,))
+    CONTEXT = 640
+
+    @classmethod
+    def write_model(cls, weights):
+        write_huggingface(cls.model, cls.CONFIG, weights, "bf16", family=families.MISTRAL)
+
+    test_a_thousand_runs_leave_nothing = None
+    test_a_step_that_fails_gives_no_token_whatever_is_ahead = None
+    test_a_token_without_logits_ends_the_answer_whatever_is_ahead = None
+
+    def test_steps_in_flight_are_as_one_after_the_other(self):
+        self.assertIn("[  PASSED  ] 1 test.", self.run_tests("StepsInFlightTest.TheContextIsFilled*"))
+        self.assert_nothing_leaked()
 
 
 class Faults(CudaCase):

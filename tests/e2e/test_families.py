@@ -12,6 +12,7 @@ a thing in several ways, a test has a Config of its own.
     test_families.py Qwen2 one of them
 """
 
+import json
 import unittest
 from dataclasses import replace
 
@@ -88,6 +89,43 @@ class Qwen2(FamilyCase):
 
     def test_window(self):
         self.compare_huggingface(replace(self.config, windows=(0, 11)), "window")
+
+
+class KeysOfWindows(test_logits.LogitsCase):
+    """The cache has a ring of keys for layers with a window, as long for every context."""
+
+    family = families.QWEN2
+    config = replace(Qwen2.config, windows=(0, 11))
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model = cls.path("model")
+        write_huggingface(cls.model, cls.config, cls.weights, cls.dtype, family=cls.family)
+
+    def test_prompts_far_longer_than_the_ring(self):
+        tokens = np.random.default_rng(8).integers(0, self.config.vocab, 1300).tolist()
+        expected = forward(self.config, self.weights, tokens)
+        for chunk in (len(tokens), 77, 1):
+            with self.subTest(chunk):
+                got = self.logits(self.model, tokens, "cpu", "--chunk", chunk)
+                self.check(got, expected, test_logits.CPU_TOLERANCE)
+
+    def test_check_past_the_ring(self):
+        tokens = ",".join(str(i % self.config.vocab) for i in range(700))
+        self.llamac("check", self.model, "--tokens", tokens)
+
+    def test_memory(self):
+        token = 2 * 2 * 32 * 2  # Key and value of two heads of 32, in fp16.
+        ring = (11 + 512 - 1 + 63) // 64 * 64  # A window and the largest step, in pages of 64.
+        for context in (512, 4096):
+            plan = self.path("memory.plan")
+            self.llamac("compile", self.model, "-o", plan, "-c", context)
+            for what in ((plan,), (self.model, "-c", context)):
+                with self.subTest(context, what=what):
+                    memory = json.loads(self.llamac("inspect", *what, "--json").stdout)["memory"]
+                    self.assertEqual(memory["kv_per_token"], 2 * token)
+                    self.assertEqual(memory["kv_per_sequence"], (context + min(context, ring)) * token)
 
 
 class Qwen3(FamilyCase):

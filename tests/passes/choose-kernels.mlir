@@ -31,7 +31,7 @@ func.func @products_of_eight_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> 
 // CHECK: kernel.gather_rows
 // CHECK: kernel.rms_norm
 // CHECK: config = #kernel.matmul_config<family = gemv, rowBlock = 4>
-func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf32>, %wanted: tensor<?xi32>) -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 512 : i64} {
+func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf32>, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}) -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 512 : i64} {
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc

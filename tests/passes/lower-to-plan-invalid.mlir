@@ -2,20 +2,20 @@
 // RUN: llamac-opt %s --split-input-file --attach-target --lower-to-plan --verify-diagnostics
 
 // expected-error @below {{has no row bounds: run specialise-rows first}}
-func.func @step(%tokens: tensor<?xi32>) {
+func.func @step(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}) {
   return
 }
 
 // -----
 
-// expected-error @below {{expected @step's five arguments: tokens, positions, sequences, logits rows, kv}}
-func.func @four(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
+// expected-error @below {{argument 1: expected a llama.role, which says what it is}}
+func.func @nameless(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   return
 }
 
 // -----
 
-func.func @graph_op(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+func.func @graph_op(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   // expected-error @below {{cannot become a launch: lower-to-kernels must come first}}
@@ -25,7 +25,7 @@ func.func @graph_op(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?x
 
 // -----
 
-func.func @product_without_config(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+func.func @product_without_config(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
@@ -41,7 +41,7 @@ func.func @product_without_config(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %
 
 !kv = !llama.kv<layers = 1, heads = 1, size = 8>
 
-func.func @attention_without_config(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !kv)
+func.func @attention_without_config(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>

@@ -27,7 +27,7 @@
 // CHECK: plan.logits %[[L]]
 // CHECK: } {max_logits_rows = 2 : i64, max_rows = 4 : i64}
 // CHECK: plan.kernel @[[EMBED]] family "embed" roles ["tok_embeddings"] {
-func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+func.func @independent(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
     -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
@@ -60,7 +60,7 @@ func.func @independent(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor
 // CHECK-NOT: plan.buffer
 // CHECK: plan.launch @{{.*}}(read %[[X]], read %[[Y]], write %[[X]])
 // CHECK: plan.logits %[[X]]
-func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
     -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %w = llama.weight "w" : tensor<8x8xbf16>
@@ -108,7 +108,7 @@ func.func @in_place(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?x
 // CHECK: kernel.rope_append {{.*}} {layer = 0 : i64}
 // CHECK: plan.kernel @[[ATTENTION]] family "attention"
 // CHECK: layer = 0 : i64
-func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !kv)
+func.func @cache(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv>})
     -> (tensor<?x8xf32>, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
@@ -128,6 +128,37 @@ func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32
 
 // -----
 
+// The pages of layers with a window, and their page table, are those of that
+// window; without one, those of all keys.
+// CHECK-LABEL: plan.program @windows
+// CHECK-DAG: %[[KV0:.*]] = plan.kv layer 0{{ *$}}
+// CHECK-DAG: %[[KV1:.*]] = plan.kv layer 1 window 64{{ *$}}
+// CHECK-DAG: %[[ALL:.*]] = plan.input page_table{{ *$}}
+// CHECK-DAG: %[[RING:.*]] = plan.input page_table window 64{{ *$}}
+// CHECK-DAG: plan.launch @{{.*}}(read %{{.*}}, read %{{.*}}, read %{{.*}}, read %{{.*}}, update %[[KV0]], read %{{.*}}, read %{{.*}}, read %[[ALL]], write %[[Q0:.*]])
+// CHECK-DAG: plan.launch @{{.*}}(read %{{.*}}, read %{{.*}}, read %{{.*}}, read %{{.*}}, update %[[KV1]], read %{{.*}}, read %{{.*}}, read %[[RING]], write %[[Q1:.*]])
+// CHECK-DAG: plan.launch @{{.*}}(read %[[Q0]], read %[[KV0]], read %{{.*}}, read %{{.*}}, read %[[ALL]], write %{{.*}})
+// CHECK-DAG: plan.launch @{{.*}}(read %[[Q1]], read %[[KV1]], read %{{.*}}, read %{{.*}}, read %[[RING]], write %{{.*}})
+// CHECK: plan.kernel
+!kv = !llama.kv<layers = 2, heads = 1, size = 8>
+func.func @windows(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv>})
+    -> (tensor<?x8xf32>, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
+  %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
+  %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
+  %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1, 0.01, 0.001]> : tensor<4xf64>} : (tensor<?xi32>) -> tensor<?x4x2xf32>
+  %q0, %kv0 = kernel.rope_append %x, %x, %x, %t into %kv at %pos, %seq {layer = 0 : i64}
+    : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
+  %o0 = kernel.attention %q0 over %kv0 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
+    : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
+  %q1, %kv1 = kernel.rope_append %o0, %x, %x, %t into %kv0 at %pos, %seq {layer = 1 : i64}
+    : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
+  %o1 = kernel.attention %q1 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 1 : i64, scale = 0.25 : f64, window = 64 : i64}
+    : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %o1, %kv1 : tensor<?x8xf32>, !kv
+}
+
+// -----
+
 // Products that differ in nothing but the weight share a kernel, which serves
 // both and is called after the first; one of another type, shape or epilogue
 // has its own. Locations do not count.
@@ -142,7 +173,7 @@ func.func @cache(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32
 // CHECK: plan.kernel @[[C]] family "gemv" roles ["layers.*.wq"]
 // CHECK: plan.kernel @[[D]] family "pointwise" roles []
 // CHECK-NOT: plan.kernel
-func.func @sharing(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %wanted: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 8>)
+func.func @sharing(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %q = llama.weight "layers.0.wq" : tensor<8x8xbf16>
   %k = llama.weight "layers.11.wk" : tensor<8x8xbf16>

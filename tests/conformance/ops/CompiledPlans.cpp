@@ -278,6 +278,7 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
   contents.kv = backend->kvLayout(
       llama::KVType::get(context.get(), 1, model.kvHeads, model.headSize));
   contents.kv.maxSequences = maxSequences;
+  addKvGroups(*module, /*layers=*/1, contents.kv);
   LLAMAC_ASSIGN_OR_RETURN(const WeightMap weights, writeWeights());
   LLAMAC_RETURN_IF_ERROR(writePlan(*module, contents, weights, made->path, {}));
   return std::move(made);

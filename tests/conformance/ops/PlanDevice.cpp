@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/engine/WeightLoader.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -78,8 +79,9 @@ static std::vector<uint8_t> noNumbers(uint64_t bytes) {
 absl::Status PlanPrograms::reset() {
   oneByOne = false;
   const schema::PlanT &plan = reader->plan();
-  const int64_t pages = plan.kv->pagesPerSequence * maxSequences;
-  const uint64_t poolBytes = static_cast<uint64_t>(pages) * plan.kv->pageBytes;
+  const int64_t ring = plan.kv->groups.front().pages();
+  const int64_t pages = ring * maxSequences;
+  const uint64_t poolBytes = kvPoolBytes(*plan.kv, /*layer=*/0);
   LLAMAC_ASSIGN_OR_RETURN(pool, device->allocate(poolBytes));
   if (!runner.seesUndefined)
     LLAMAC_RETURN_IF_ERROR(device->write(*pool, 0, noNumbers(poolBytes)));
@@ -91,17 +93,19 @@ absl::Status PlanPrograms::reset() {
   for (int role = 0; role <= static_cast<int>(schema::InputRole::MAX); ++role) {
     uint64_t bytes = static_cast<uint64_t>(maxRows) * sizeof(int32_t);
     if (role == static_cast<int>(schema::InputRole::PageTable))
-      bytes = static_cast<uint64_t>(pages) * sizeof(int32_t);
+      bytes = pageTableBytes(*plan.kv);
     if (role == static_cast<int>(schema::InputRole::SamplingParams))
       bytes = static_cast<uint64_t>(maxRows) * sizeof(SamplingParams);
     LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), device->allocate(bytes));
   }
   // Every sequence has all its pages, which lie in disorder.
-  std::vector<int32_t> table(pages);
-  for (int64_t i = 0; i < pages; ++i)
-    table[i] = static_cast<int32_t>(
-        pages - 1 - (i % maxSequences) * plan.kv->pagesPerSequence -
-        i / maxSequences);
+  std::vector<int32_t> table;
+  for (int64_t sequence = 0; sequence < maxSequences; ++sequence)
+    for (int64_t page = 0; page < plan.kv->pagesPerSequence; ++page) {
+      const int64_t i = sequence * ring + page % ring;
+      table.push_back(static_cast<int32_t>(pages - 1 - i % maxSequences * ring -
+                                           i / maxSequences));
+    }
   return writeIndices(schema::InputRole::PageTable, table);
 }
 

@@ -81,19 +81,28 @@ std::string rowsText(int64_t width) {
   return absl::StrCat("tensor<?x", width, "xf32>");
 }
 
+/// An argument with its role in a step.
+static std::string roleText(const char *name, const std::string &type,
+                            const char *role) {
+  return absl::StrCat("%", name, ": ", type, " {llama.role = #llama.role<",
+                      role, ">}");
+}
+
 std::string functionText(const Program &program, const std::string &function,
                          int64_t maxRows, int64_t maxWanted, InputsAs inputs) {
   const Model &model = program.model;
   const std::string kv =
       absl::StrCat("!llama.kv<layers = 1, heads = ", model.kvHeads,
                    ", size = ", model.headSize, ">");
-  std::string text = absl::StrCat(
-      "func.func @", function,
-      "(%tokens: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: "
-      "tensor<?xi32>, %wanted: tensor<?xi32>, %kv: ",
-      kv);
+  std::string text =
+      absl::StrCat("func.func @", function, "(",
+                   roleText("tokens", "tensor<?xi32>", "tokens"), ", ",
+                   roleText("positions", "tensor<?xi32>", "positions"), ", ",
+                   roleText("sequences", "tensor<?xi32>", "sequences"), ", ",
+                   roleText("wanted", "tensor<?xi32>", "logits_rows"), ", ",
+                   roleText("kv", kv, "kv"));
   if (program.samples)
-    text += ", %draws: tensor<?x4xi32>";
+    text += ", " + roleText("draws", "tensor<?x4xi32>", "sampling_params");
   if (inputs == InputsAs::Arguments)
     for (const ProgramInput &input : program.inputs)
       absl::StrAppend(&text, ", %", input.name, ": ", rowsText(input.width));

@@ -102,3 +102,31 @@ func.func @integer_weight() {
   %0 = llama.weight "w" : tensor<4x32xi8>
   return
 }
+
+// -----
+
+// expected-error @below {{argument 0 is #llama.role<tokens> and cannot be of type 'tensor<?xf32>'}}
+func.func @tokens_of_floats(%x: tensor<?xf32> {llama.role = #llama.role<tokens>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 is #llama.role<kv> and cannot be of type 'tensor<?xi32>'}}
+func.func @cache_of_indices(%x: tensor<?xi32> {llama.role = #llama.role<kv>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{arguments 0 and 2 are both #llama.role<positions>}}
+func.func @role_twice(%x: tensor<?xi32> {llama.role = #llama.role<positions>}, %y: tensor<?xi32>, %z: tensor<?xi32> {llama.role = #llama.role<positions>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 has 'llama.part' = "tokens"; the llama dialect knows 'llama.role', a #llama.role on a function's argument}}
+func.func @unknown(%x: tensor<?xi32> {llama.part = "tokens"}) {
+  return
+}

@@ -29,12 +29,16 @@ plan.program @decode {
   %wanted = plan.input logits_rows
   // CHECK-NEXT: plan.input page_table
   %pages = plan.input page_table
+  // CHECK-NEXT: plan.input page_table window 512
+  %ring = plan.input page_table window 512
   // CHECK-NEXT: plan.input sampling_params
   %draws = plan.input sampling_params
   // CHECK-NEXT: plan.weight "tok_embeddings" : tensor<100x64xbf16>
   %table = plan.weight "tok_embeddings" : tensor<100x64xbf16>
   // CHECK-NEXT: plan.kv layer 29
   %kv = plan.kv layer 29
+  // CHECK-NEXT: plan.kv layer 30 window 512
+  %windowed = plan.kv layer 30 window 512
   // CHECK-NEXT: %[[X:.*]] = plan.buffer 256{{ *$}}
   %x = plan.buffer 256
   // CHECK-NEXT: %[[Y:.*]] = plan.buffer 256 at 64{{ *$}}

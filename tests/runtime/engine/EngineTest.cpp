@@ -244,6 +244,79 @@ TEST_P(EngineTest, ATruncatedSequenceGoesOnAsIfTheRestHadNotBeen) {
   expectLogits(given.at(0), firstOf(other, 8), 2);
 }
 
+/// Tokens whose beginnings all have logits that are numbers where the second
+/// layer has a window.
+static std::vector<int> cleanWindowTokens(size_t size, int first) {
+  std::vector<int> tokens;
+  while (tokens.size() < size) {
+    tokens.push_back(first);
+    while (toy::windowHashOf(tokens) % toy::poison == 0)
+      ++tokens.back();
+    first = 2 + (tokens.back() + 5) % 80;
+  }
+  return tokens;
+}
+
+class WindowTest : public EngineTest {
+protected:
+  void SetUp() override { start(plan, GetParam()); }
+
+  /// Runs `tokens` in steps of these sizes and checks the logits after each.
+  void run(Sequence &sequence, const std::vector<int> &tokens,
+           std::initializer_list<size_t> sizes) {
+    for (const size_t size : sizes) {
+      const auto first = static_cast<size_t>(sequence.length());
+      ASSERT_TRUE(step({{&sequence, {&tokens[first], size}}}).ok());
+      const unsigned hash = toy::windowHashOf(firstOf(tokens, first + size));
+      for (int id = 0; id < toy::vocab - 1; ++id)
+        ASSERT_EQ(given.at(0).logits[id], toy::logitOf(hash, id, 0))
+            << "id " << id << " after " << first + size << " tokens";
+    }
+  }
+
+  ToyPlanFile plan{toy::addWindow};
+};
+
+TEST_P(WindowTest, TheMemoryOfALayerWithAWindowIsThatOfItsRing) {
+  const uint64_t sequences = toy::maxSequences * toy::pageBytes;
+  EXPECT_EQ(engine->poolBytes(0), toy::pagesPerSequence * sequences);
+  EXPECT_EQ(engine->poolBytes(1), toy::ringPages * sequences);
+}
+
+TEST_P(WindowTest, StepsFarPastTheRingSeeTheKeysOfTheirWindow) {
+  const std::vector<int> tokens = cleanWindowTokens(30, 7);
+  Sequence chunks = sequence(), single = sequence(), mixed = sequence();
+  run(chunks, tokens, {30});
+  run(single, tokens, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                       1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  run(mixed, tokens, {3, 8, 1, 8, 2, 8});
+}
+
+TEST_P(WindowTest, PagesOfARingComeBackWhenASequenceGoes) {
+  const std::vector<int> tokens = cleanWindowTokens(30, 11);
+  for (int round = 0; round < 4; ++round) {
+    Sequence one = sequence(), two = sequence(), three = sequence();
+    run(one, tokens, {30});
+    run(three, tokens, {14});
+    run(two, tokens, {8, 8});
+    run(three, tokens, {16});
+  }
+}
+
+TEST_P(WindowTest, ASequenceGoesOnFromWhatTheRingStillHas) {
+  const std::vector<int> tokens = cleanWindowTokens(30, 5);
+  Sequence one = sequence();
+  run(one, tokens, {22});
+  // As many are dropped as the largest step has rows.
+  EXPECT_EQ(engine->truncate(one, 14), 14);
+  EXPECT_EQ(one.length(), 14);
+  run(one, tokens, {8, 2});
+  // What was written first took the place of keys that these tokens see.
+  EXPECT_EQ(engine->truncate(one, 12), 0);
+  EXPECT_EQ(one.length(), 0);
+  run(one, tokens, {9, 1, 8});
+}
+
 /// Notes what it sees, and calls `change` after each launch.
 class Watcher : public LaunchObserver {
 public:
@@ -308,6 +381,7 @@ TEST_P(EngineTest, AnObserverChangesWhatLaunchesRead) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, EngineTest, testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Threads, WindowTest, testing::Values(2));
 
 /// Errors do not depend on the threads.
 class EngineErrors : public EngineTest {};

@@ -13,6 +13,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <map>
 #include <random>
 #include <set>
 
@@ -27,21 +29,30 @@ static schema::KvLayoutT layout() {
   kv.pageBytes = 64;
   kv.pagesPerSequence = 5;
   kv.maxSequences = 3;
+  kv.groups = {schema::KvGroup(0, 5)};
+  return kv;
+}
+
+/// With a second group, whose rings hold 8 tokens: a window of 5 keys and steps
+/// of 4 rows.
+static schema::KvLayoutT layoutWithRing() {
+  schema::KvLayoutT kv = layout();
+  kv.groups.emplace_back(5, 2);
   return kv;
 }
 
 TEST(KvCacheTest, PagesAreTakenAsASequenceGrows) {
   KvCache cache(layout());
-  EXPECT_EQ(cache.pages(), 15);
+  EXPECT_EQ(cache.pages(0), 15);
   const int32_t slot = *cache.open();
   EXPECT_TRUE(*cache.reserve(slot, 1));
   EXPECT_FALSE(*cache.reserve(slot, 4));
   EXPECT_TRUE(*cache.reserve(slot, 9));
-  EXPECT_THAT(cache.row(slot), ElementsAre(0, 1, 2, -1, -1));
-  EXPECT_EQ(cache.freePages(), 12);
+  EXPECT_THAT(cache.row(0, slot), ElementsAre(0, 1, 2, -1, -1));
+  EXPECT_EQ(cache.freePages(0), 12);
   cache.close(slot);
-  EXPECT_EQ(cache.freePages(), 15);
-  EXPECT_THAT(cache.row(slot), ElementsAre(-1, -1, -1, -1, -1));
+  EXPECT_EQ(cache.freePages(0), 15);
+  EXPECT_THAT(cache.row(0, slot), ElementsAre(-1, -1, -1, -1, -1));
 }
 
 TEST(KvCacheTest, NothingIsTakenWhenTooFewAreFree) {
@@ -51,8 +62,74 @@ TEST(KvCacheTest, NothingIsTakenWhenTooFewAreFree) {
   ASSERT_TRUE(cache.reserve(one, 12).ok());
   const auto refused = cache.reserve(two, 5);
   EXPECT_EQ(exitCode(refused.status()), ExitCode::Memory);
-  EXPECT_EQ(cache.freePages(), 1);
+  EXPECT_EQ(cache.freePages(0), 1);
   EXPECT_TRUE(*cache.reserve(two, 4));
+}
+
+TEST(KvCacheTest, TheTableOfARingRepeatsItsPages) {
+  KvCache cache(layoutWithRing());
+  EXPECT_EQ(cache.pages(1), 6);
+  const int32_t slot = *cache.open();
+  EXPECT_TRUE(*cache.reserve(slot, 3));
+  EXPECT_THAT(cache.row(1, slot), ElementsAre(0, -1, 0, -1, 0));
+  EXPECT_TRUE(*cache.reserve(slot, 20));
+  EXPECT_THAT(cache.row(0, slot), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(cache.row(1, slot), ElementsAre(0, 1, 0, 1, 0));
+  EXPECT_EQ(cache.freePages(1), 4);
+  cache.trim(slot, 7);
+  EXPECT_THAT(cache.row(1, slot), ElementsAre(0, 1, 0, 1, 0));
+  cache.trim(slot, 4);
+  EXPECT_THAT(cache.row(1, slot), ElementsAre(0, -1, 0, -1, 0));
+  cache.close(slot);
+  EXPECT_EQ(cache.freePages(1), 6);
+}
+
+TEST(KvCacheTest, ARowOfEachTableIsWrittenWhereTheInputHasIt) {
+  KvCache cache(layoutWithRing());
+  ASSERT_EQ(*cache.open(), 0);
+  const int32_t slot = *cache.open();
+  ASSERT_TRUE(cache.reserve(slot, 8).ok());
+  std::map<uint64_t, std::vector<uint8_t>> written;
+  ASSERT_TRUE(cache
+                  .writeRows(slot,
+                             [&](uint64_t offset, auto bytes) {
+                               written[offset] = {bytes.begin(), bytes.end()};
+                               return absl::OkStatus();
+                             })
+                  .ok());
+  ASSERT_EQ(written.size(), 2u);
+  for (size_t group = 0; group < 2; ++group) {
+    // Tables of 3 rows of 5 numbers.
+    const auto row = cache.row(group, slot);
+    const std::vector<uint8_t> &bytes = written[group * 60 + 20];
+    ASSERT_EQ(bytes.size(), 20u);
+    EXPECT_EQ(std::memcmp(bytes.data(), row.data(), 20), 0);
+  }
+}
+
+TEST(KvCacheTest, NothingIsTakenWhenOneGroupHasTooFewFree) {
+  KvCache cache(layoutWithRing(), 3);
+  const int32_t one = *cache.open();
+  const int32_t two = *cache.open();
+  ASSERT_TRUE(cache.reserve(one, 8).ok());
+  EXPECT_EQ(exitCode(cache.reserve(one, 16).status()), ExitCode::Memory);
+  EXPECT_EQ(exitCode(cache.reserve(two, 8).status()), ExitCode::Memory);
+  EXPECT_EQ(cache.freePages(0), 1);
+  EXPECT_EQ(cache.freePages(1), 1);
+  ASSERT_TRUE(cache.reserve(one, 12).ok());
+  EXPECT_EQ(cache.freePages(1), 1);
+}
+
+TEST(KvCacheTest, ARingHoldsTheWindowOfATokenUntilNewOnesTakeItsPlace) {
+  KvCache cache(layoutWithRing());
+  // The token at 10 sees keys 6 to 9 and itself; key 6 lies where 14 does.
+  EXPECT_TRUE(cache.holds(10, 14));
+  EXPECT_FALSE(cache.holds(10, 15));
+  // The first token sees none before it, the second one.
+  EXPECT_TRUE(cache.holds(0, 20));
+  EXPECT_TRUE(cache.holds(1, 8));
+  EXPECT_FALSE(cache.holds(1, 9));
+  EXPECT_TRUE(KvCache(layout()).holds(1, 20));
 }
 
 TEST(KvCacheTest, NoPageIsEverInTwoHands) {
@@ -78,7 +155,7 @@ TEST(KvCacheTest, NoPageIsEverInTwoHands) {
     std::set<int32_t> used;
     int64_t count = 0;
     for (size_t i = 0; i < open.size(); ++i) {
-      const auto row = cache.row(open[i]);
+      const auto row = cache.row(0, open[i]);
       const int64_t needed = (lengths[i] + 3) / 4;
       for (int64_t page = 0; page < 5; ++page) {
         ASSERT_EQ(row[page] >= 0, page < needed);
@@ -89,7 +166,7 @@ TEST(KvCacheTest, NoPageIsEverInTwoHands) {
       }
     }
     ASSERT_EQ(static_cast<int64_t>(used.size()), count);
-    ASSERT_EQ(cache.freePages(), 15 - count);
+    ASSERT_EQ(cache.freePages(0), 15 - count);
   }
 }
 

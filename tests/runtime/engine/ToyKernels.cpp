@@ -60,6 +60,22 @@ extern "C" void toyHash(const CpuLaunch *launch) {
   }
 }
 
+// Adds to the hashes what one layer keeps of a row's window. One item a row.
+// Operands: positions, sequences, page table, the layer's pool, and the hashes.
+extern "C" void toyHashWindow(const CpuLaunch *launch) {
+  const auto *positions = static_cast<const int *>(launch->args[0]);
+  const auto *sequences = static_cast<const int *>(launch->args[1]);
+  const auto *pageTable = static_cast<const int *>(launch->args[2]);
+  auto *hashes = static_cast<unsigned *>(launch->args[4]);
+  for (long row = launch->begin; row < launch->end; ++row) {
+    const int end = positions[row] + 1;
+    for (int position = end > window ? end - window : 0; position < end;
+         ++position)
+      hashes[row] = mixHash(hashes[row], *slotOf(launch->args[3], pageTable,
+                                                 sequences[row], position));
+  }
+}
+
 // Variants of toyHash, for the tuner: one that takes long, and one that is
 // wrong but for eight rows.
 extern "C" void toyHashSlow(const CpuLaunch *launch) {

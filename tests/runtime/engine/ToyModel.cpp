@@ -179,6 +179,8 @@ ToyPlan makeToyPlan() {
   plan.kv->pageBytes = pageBytes;
   plan.kv->pagesPerSequence = pagesPerSequence;
   plan.kv->maxSequences = maxSequences;
+  plan.kv->groups = {schema::KvGroup(0, pagesPerSequence)};
+  plan.kv->layerGroups = {0, 0};
   for (const char *symbol : {"toyRemember", "toyHash", "toyLogits"}) {
     auto kernel = std::make_unique<schema::KernelT>();
     kernel->symbol = symbol;
@@ -202,18 +204,47 @@ ToyPlan makeToyPlan() {
   return toy;
 }
 
-void addSampling(ToyPlan &toy) {
-  using schema::OperandKind;
+/// Adds a kernel; gives its number.
+static uint32_t addKernel(ToyPlan &toy, const char *symbol) {
   auto kernel = std::make_unique<schema::KernelT>();
-  kernel->symbol = "toySample";
+  kernel->symbol = symbol;
   kernel->family = "toy";
   toy.plan.kernels.push_back(std::move(kernel));
+  return static_cast<uint32_t>(toy.plan.kernels.size() - 1);
+}
+
+void addWindow(ToyPlan &toy) {
+  using schema::InputRole;
+  using schema::OperandKind;
+  schema::KvLayoutT &kv = *toy.plan.kv;
+  kv.groups.push_back(schema::KvGroup(window, ringPages));
+  kv.layerGroups[1] = 1;
+  const schema::Operand table =
+      operand(OperandKind::Input, static_cast<uint32_t>(InputRole::PageTable),
+              maxSequences * pagesPerSequence * sizeof(int32_t));
+  const uint32_t kernel = addKernel(toy, "toyHashWindow");
+  for (auto &program : toy.plan.programs) {
+    program->launches[1]->operands[3] = table;
+    // The hash of the first layer alone, then that of the window.
+    program->launches[2]->operands[4] = operand(OperandKind::Kv, 0);
+    program->launches.insert(
+        program->launches.begin() + 3,
+        launch(kernel, "hash window", schema::RowSymbol::Tokens, 1, true,
+               {input(InputRole::Positions), input(InputRole::Sequences), table,
+                operand(OperandKind::Kv, 1),
+                operand(OperandKind::Arena, 0, 0)}));
+  }
+}
+
+void addSampling(ToyPlan &toy) {
+  using schema::OperandKind;
+  const uint32_t kernel = addKernel(toy, "toySample");
   for (auto &program : toy.plan.programs) {
     const uint64_t place = program->arenaBytes;
     program->tokensOffset = static_cast<int64_t>(place);
     program->arenaBytes += static_cast<uint64_t>(program->maxOutputRows) * 4;
     program->launches.push_back(
-        launch(3, "sample", schema::RowSymbol::Outputs, 1, true,
+        launch(kernel, "sample", schema::RowSymbol::Outputs, 1, true,
                {operand(OperandKind::Arena, 0, program->logitsOffset),
                 input(schema::InputRole::SamplingParams),
                 operand(OperandKind::Arena, 0, place)}));
@@ -253,6 +284,17 @@ unsigned hashOf(const std::vector<int> &tokens) {
   for (int token : tokens)
     for (int layer = 0; layer < 2; ++layer)
       hash = mixHash(hash, embed(layer, token));
+  return hash;
+}
+
+unsigned windowHashOf(const std::vector<int> &tokens) {
+  unsigned hash = hashStart;
+  for (int token : tokens)
+    for (int twice = 0; twice < 2; ++twice)
+      hash = mixHash(hash, embed(0, token));
+  for (size_t i = tokens.size() > window ? tokens.size() - window : 0;
+       i < tokens.size(); ++i)
+    hash = mixHash(hash, embed(1, tokens[i]));
   return hash;
 }
 

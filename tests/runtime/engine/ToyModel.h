@@ -39,6 +39,9 @@ struct ToyPlan {
 /// asked for, and a tokenizer.
 ToyPlan makeToyPlan();
 
+/// Gives the second layer a window, and the cache a ring for it.
+void addWindow(ToyPlan &toy);
+
 /// Makes the plan choose tokens: greedily, or by drawnToken().
 void addSampling(ToyPlan &toy);
 
@@ -63,6 +66,9 @@ private:
 /// The hash of a sequence, and its argmax in the toy model.
 unsigned hashOf(const std::vector<int> &tokens);
 int argmaxAfter(const std::vector<int> &tokens);
+
+/// The hash where the second layer has a window.
+unsigned windowHashOf(const std::vector<int> &tokens);
 
 /// What greedy generation gives after `prompt`: `count` ids.
 std::vector<int> greedyAfter(std::vector<int> prompt, int count);

@@ -47,6 +47,11 @@ static void setOperand(PlanT &p, schema::OperandKind kind, uint32_t index,
   firstLaunch(p).operands[2] = schema::Operand(kind, index, offset);
 }
 
+static void setPageTable(PlanT &p, uint64_t offset) {
+  setOperand(p, schema::OperandKind::Input,
+             static_cast<uint32_t>(schema::InputRole::PageTable), offset);
+}
+
 namespace {
 /// A map of operand 2 that is sound: two rows of eight floats.
 struct MapParts {
@@ -262,6 +267,31 @@ const Nonsense all[] = {
        p.kv->pageBytes = uint64_t{1} << 40;
      },
      "kv: bytes of the pool: expected at most"},
+    {"KvNoGroups", [](PlanT &p) { p.kv->groups.clear(); },
+     "kv: groups: expected 1 to 2, got 0"},
+    {"KvMoreGroupsThanLayers",
+     [](PlanT &p) { p.kv->groups.resize(3, schema::KvGroup(0, 8)); },
+     "kv: groups: expected 1 to 2, got 3"},
+    {"KvWindowNegative",
+     [](PlanT &p) { p.kv->groups[0] = schema::KvGroup(-1, 8); },
+     "kv: group 0: window: expected 0 to 2147483648, got -1"},
+    {"KvGroupWithoutPages",
+     [](PlanT &p) { p.kv->groups[0] = schema::KvGroup(5, 0); },
+     "kv: group 0: pages: expected 1 to 8, got 0"},
+    {"KvRingLongerThanTheContext",
+     [](PlanT &p) { p.kv->groups[0] = schema::KvGroup(5, 9); },
+     "kv: group 0: pages: expected 1 to 8, got 9"},
+    {"KvAllKeysInARing",
+     [](PlanT &p) { p.kv->groups[0] = schema::KvGroup(0, 7); },
+     "kv: group 0: pages: expected the context's 8, got 7"},
+    {"KvRingThatAStepFills",
+     [](PlanT &p) { p.kv->groups[0] = schema::KvGroup(6, 3); },
+     "kv: group 0: pages: expected at least 4 for a window of 6 and steps of 8 "
+     "rows, got 3"},
+    {"KvLayersWithoutAGroup", [](PlanT &p) { p.kv->layerGroups.pop_back(); },
+     "kv: groups of layers: expected 2, got 1"},
+    {"KvLayerGroupOutside", [](PlanT &p) { p.kv->layerGroups[1] = 1; },
+     "kv: group of layer 1: expected a number below 1, got 1"},
     // Kernels and programs.
     {"KernelNoSymbol", [](PlanT &p) { p.kernels[0]->symbol = ""; },
      "kernel 0: symbol: expected a text"},
@@ -400,6 +430,22 @@ const Nonsense all[] = {
     {"OperandInput",
      [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 6, 0); },
      "operand 2: input: expected a number below 6, got 6"},
+    {"OperandInputOffset",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 0, 96); },
+     "operand 2: offset in the input: expected 0, got 96"},
+    {"OperandPageTableOffset", [](PlanT &p) { setPageTable(p, 8); },
+     "operand 2: offset in the input: expected that of one of 1 page tables of "
+     "96 bytes, got 8"},
+    {"OperandPageTableOutside", [](PlanT &p) { setPageTable(p, 96); },
+     "operand 2: offset in the input: expected that of one of 1 page tables of "
+     "96 bytes, got 96"},
+    {"OperandPageTableOfAnotherGroup",
+     [](PlanT &p) {
+       p.kv->groups.emplace_back(5, 3);
+       setPageTable(p, 96);
+     },
+     "page table: expected that of group 0, as layer 0 has, got that of group "
+     "1"},
     {"OperandConstantSection",
      [](PlanT &p) { setOperand(p, schema::OperandKind::Constant, 77, 0); },
      "operand 2: constants: expected 0 to 5, got 77"},

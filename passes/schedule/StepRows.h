@@ -1,0 +1,39 @@
+//===- StepRows.h - What the rows of a step's values are --------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The first dimension of a step's value counts the step's tokens or its logits
+// rows. The roles of the arguments say which it is for them; a gather of rows
+// has those that it takes, and every other op those of its first operand.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_PASSES_SCHEDULE_STEPROWS_H
+#define LLAMAC_PASSES_SCHEDULE_STEPROWS_H
+
+#include "ir/plan/Plan.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace llamac {
+
+class StepRows {
+public:
+  /// Of `step`, whose ops are those of the kernel dialect and weights.
+  explicit StepRows(mlir::func::FuncOp step);
+
+  /// What the rows of the results of `op` are.
+  plan::RowSymbol of(mlir::Operation *op) const;
+
+private:
+  llvm::DenseMap<mlir::Value, plan::RowSymbol> rows;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_PASSES_SCHEDULE_STEPROWS_H
