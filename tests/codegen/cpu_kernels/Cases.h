@@ -93,7 +93,8 @@
   LLAMAC_MORE_ATTENTION_CASES(CASE)
 
 /// CASE(heads, kvHeads, headSize, format, pageTokens), of those above:
-/// attentionTop_*, an attentionSplit_* that keeps topK scores.
+/// attentionTop_*, an attentionSplit_* that keeps topK scores, and of Q8_0 has
+/// a window.
 #define LLAMAC_TOP_ATTENTION_CASES(CASE)                                       \
   CASE(9, 3, 64, F16, 64)                                                      \
   CASE(12, 4, 64, Q8_0, 64)
@@ -141,6 +142,7 @@ constexpr long expWidth = 100'000;
 constexpr AttentionConfig topAttention(long heads, KvConfig kv) {
   AttentionConfig config = attention(heads, kv);
   config.topK = topK;
+  config.window = kv.format == KvFormat::Q8_0 ? 150 : 0;
   return config;
 }
 
