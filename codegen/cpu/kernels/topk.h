@@ -22,7 +22,7 @@ LLAMAC_INLINE I32x16 areSeen(long t, long from, long tokens) {
 }
 
 /// What at least `topK` of the scores at `row` of keys that are seen reach, and
-/// few others: all but those that weigh less than e^-88 of the largest.
+/// few others. Those that weigh less than e^-88 of the largest do not count.
 template <long topK>
 LLAMAC_INLINE float thresholdOf(const float *row, long from, long tokens) {
   constexpr float lowest = -__builtin_inff();
