@@ -22,6 +22,7 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
+#include <optional>
 
 using namespace mlir;
 

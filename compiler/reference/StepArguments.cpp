@@ -13,6 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <memory>
+#include <utility>
+
 using namespace mlir;
 
 namespace llamac::reference {

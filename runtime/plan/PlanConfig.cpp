@@ -11,6 +11,8 @@
 #include "runtime/cpu/PanelLayout.h"
 #include "runtime/cuda/WeightPacking.h"
 
+#include <algorithm>
+
 namespace llamac {
 
 schema::DataType toPlan(DataType type) {
