@@ -20,6 +20,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -28,6 +28,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "ir/llama/LlamaDialect.h.inc"
+#include "ir/llama/LlamaEnums.h.inc"
 
 namespace llamac::llama {
 

@@ -18,6 +18,7 @@ using namespace llamac;
 using namespace llamac::llama;
 
 #include "ir/llama/LlamaDialect.cpp.inc"
+#include "ir/llama/LlamaEnums.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/llama/LlamaAttrs.cpp.inc"
