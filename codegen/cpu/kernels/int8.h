@@ -581,46 +581,52 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
   using Part = PanelPart<format>;
   constexpr long size = panelBytes(format, depth);
   constexpr long step = Format::code.isPaired ? 2 : 1;
+  // So many that shifts in the bytes that parts share are constants.
+  constexpr long unrolled =
+      Format::code.isPaired ? 8 / Format::code.storedBits : 1;
   const Int8Block zeros = {};
   F32xD sum[dotSlices][1][count] = {};
-  for (long b = 0; b < depth / 32; b += step) {
-    const U8 *next[count];
-    for (int p = 0; p < count; ++p) {
-      next[p] = Part(panels[p], b).bytes() + distance;
-      if (next[p] >= panels[p] + size)
-        next[p] += stride - size;
-    }
-    if constexpr (Format::code.isPaired) {
-      const U8 *blocks[count];
-      for (int p = 0; p < count; ++p)
-        blocks[p] = Part(panels[p], b).block;
-      const long part = b % Format::parts;
-      const Int8Block *at = x.blocks + b, *residuals = x.residuals + b;
-      // What is multiplied by the same activations, as much as the registers
-      // have room for.
-      constexpr int together = count == 1 ? dotSlices : 1;
+  for (long start = 0; start < depth / 32; start += unrolled) {
 #pragma clang loop unroll(full)
-      for (int i = 0; i < dotSlices; i += together) {
-        if (x.counts[b] || x.counts[b + 1])
-          extendPair<2, together, format>(
-              blocks, next, part, i,
-              {{at, x.counts[b] ? residuals : &zeros},
-               {at + 1, x.counts[b + 1] ? residuals + 1 : &zeros}},
-              sum);
-        else
-          extendPair<1, together, format>(blocks, next, part, i,
-                                          {{at}, {at + 1}}, sum);
+    for (long b = start; b < start + unrolled; b += step) {
+      const U8 *next[count];
+      for (int p = 0; p < count; ++p) {
+        next[p] = Part(panels[p], b).bytes() + distance;
+        if (next[p] >= panels[p] + size)
+          next[p] += stride - size;
       }
-    } else {
-      for (int i = 0; i < dotSlices; ++i) {
-        Int8Weights<format> weights[count];
-        for (int p = 0; p < count; ++p) {
-          prefetchShare<Format::partBytes, dotSlices>(next[p], i);
-          Part(panels[p], b).read(weights[p], i * dotLanes);
+      if constexpr (Format::code.isPaired) {
+        const U8 *blocks[count];
+        for (int p = 0; p < count; ++p)
+          blocks[p] = Part(panels[p], b).block;
+        const long part = b % Format::parts;
+        const Int8Block *at = x.blocks + b, *residuals = x.residuals + b;
+        // What is multiplied by the same activations, as much as the registers
+        // have room for.
+        constexpr int together = count == 1 ? dotSlices : 1;
+#pragma clang loop unroll(full)
+        for (int i = 0; i < dotSlices; i += together) {
+          if (x.counts[b] || x.counts[b + 1])
+            extendPair<2, together, format>(
+                blocks, next, part, i,
+                {{at, x.counts[b] ? residuals : &zeros},
+                 {at + 1, x.counts[b + 1] ? residuals + 1 : &zeros}},
+                sum);
+          else
+            extendPair<1, together, format>(blocks, next, part, i,
+                                            {{at}, {at + 1}}, sum);
         }
-        extend(weights, x.blocks + b, sum[i]);
-        if (x.counts[b])
-          extend(weights, x.residuals + b, sum[i]);
+      } else {
+        for (int i = 0; i < dotSlices; ++i) {
+          Int8Weights<format> weights[count];
+          for (int p = 0; p < count; ++p) {
+            prefetchShare<Format::partBytes, dotSlices>(next[p], i);
+            Part(panels[p], b).read(weights[p], i * dotLanes);
+          }
+          extend(weights, x.blocks + b, sum[i]);
+          if (x.counts[b])
+            extend(weights, x.residuals + b, sum[i]);
+        }
       }
     }
   }
