@@ -54,8 +54,7 @@ std::vector<PipelineStep> fuseSteps(bool explain,
 /// as that of fuseSteps(). `topK`, unless it is 0, is that of
 /// sparsify-attention.
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
-                                        bool explain = false,
-                                        int64_t topK = 0);
+                                        bool explain = false, int64_t topK = 0);
 
 /// Adds the passes of `steps` to `pm` in their order.
 void addSteps(mlir::OpPassManager &pm, llvm::ArrayRef<PipelineStep> steps);

@@ -2,7 +2,8 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes a GGUF of random weights in the shapes of a published Llama model.
+"""Writes a GGUF of random weights in the shapes of a published Llama model, or
+of a toy.
 
 For measuring speed, which does not depend on the values. The vocabulary is
 invented: use token ids.
@@ -24,6 +25,7 @@ from llama_numpy import Config, RopeScaling
 from make_model import RANDOM_BLOCKS, random_blocks, weight_shapes, write_gguf
 
 SHAPES = {
+    "toy": Config(256, 2, 8, 2, vocab=501, multiple_of=256),
     "1b": Config(
         2048, 16, 32, 8, vocab=128256, multiple_of=256, ffn_dim_multiplier=1.5, tied=True, scaling=RopeScaling(32)
     ),

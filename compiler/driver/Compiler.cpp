@@ -514,7 +514,8 @@ schema::KvLayoutT Compilation::kvLayout() const {
   schema::KvLayoutT layout = backend->kvLayout(
       llama::KVType::get(context.get(), config.numKvHeads, config.headSize));
   layout.maxSequences = compileOptions.maxSequences;
-  addKvGroups(*graph, config.numLayers, layout);
+  if (graph)
+    addKvGroups(*graph, config.numLayers, layout);
   return layout;
 }
 

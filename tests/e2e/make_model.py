@@ -509,7 +509,7 @@ def gguf_tensors(config, stored, family):
         assert len(kinds) == 1
         return np.concatenate([data for data, _ in parts]), kinds.pop()
 
-    ordered = dict(stored)
+    ordered = dict(stored.items())
     if family.gguf_halves:
         for name, (data, kind) in stored.items():
             if name.endswith(ROTARY):

@@ -182,7 +182,7 @@ class BadHuggingFace(MalformedCase):
             ("attention bias", put(attention_bias=True), ["attention_bias"], 4),
             ("mlp bias", put(mlp_bias=True), ["mlp_bias"], 4),
             ("partial rotary", put(partial_rotary_factor=0.5), ["partial_rotary_factor", "0.5"], 4),
-            ("quantised", put(quantization_config={"quant_method": "gptq"}), ["quantization_config", "gptq"], 4),
+            ("quantised", put(quantization_config={"quant_method": "gptq"}), ["quantization_config", "GPTQ"], 4),
             ("yarn", put(rope_scaling={"rope_type": "yarn", "factor": 4}), ["rope_type", "yarn"], 4),
             ("dynamic, the old way", put(rope_scaling={"type": "dynamic", "factor": 4}), ["type", "dynamic"], 4),
             ("linear without a factor", put(rope_scaling={"type": "linear"}), ["factor", "none"], 3),

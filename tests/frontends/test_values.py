@@ -239,6 +239,17 @@ class Gguf(ValuesCase):
         factors = rope_factors(SCALED).astype(np.float32).tolist()
         self.check(model, values, SCALED, factors=factors)
 
+    def test_models_of_the_benchmarks(self):
+        script = os.path.join(support.ROOT, "scripts", "make_gguf.py")
+        for kind in ("Q8_0", "Q4_K"):
+            with self.subTest(kind):
+                model = self.path("made.gguf")
+                result = support.run([sys.executable, script, model, "--shape", "toy", "--type", kind])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.check_config(self.open(model, self.path(kind)), CONFIG)
+                matrix = np.fromfile(self.path(kind, "layers.1.attention.wq.f32"), np.float32)
+                self.assertAlmostEqual(matrix.std() * CONFIG.dim**0.5, 1, delta=0.05)
+
     def test_a_directory_with_one_file(self):
         stored, values = quantise(random_weights(TIED), "F16")
         os.makedirs(self.path("dir"))

@@ -154,8 +154,8 @@ const Nonsense all[] = {
     {"WeightTwice", [](PlanT &p) { rename(p, "toy.embedding.1"); },
      "weight 1 (toy.embedding.1): expected a name of its own"},
     {"WeightType",
-     [](PlanT &p) { p.weights[0]->type = static_cast<schema::DataType>(12); },
-     "weight 0 (toy.embedding.0): type: expected a number below 12, got 12"},
+     [](PlanT &p) { p.weights[0]->type = static_cast<schema::DataType>(200); },
+     "weight 0 (toy.embedding.0): type: expected a number below "},
     {"WeightLayout",
      [](PlanT &p) {
        p.weights[0]->layout = static_cast<schema::WeightLayout>(3);
@@ -233,7 +233,7 @@ const Nonsense all[] = {
      "addend: expected a finite number, got nan"},
     {"SourceType",
      [](PlanT &p) { refer(p).type = static_cast<schema::DataType>(200); },
-     "source type: expected a number below 12, got 200"},
+     "source type: expected a number below "},
     {"SourceConversion",
      [](PlanT &p) {
        refer(p);
