@@ -43,7 +43,7 @@ std::string expText(ExpKind kind) {
 AttentionShape attentionShapeOf(kernel::AttentionMergeOp op) {
   const int64_t heads =
       cast<RankedTensorType>(op.getPartials().getType()).getDimSize(1);
-  return {llama::KVType::get(op.getContext(), 1, op.getKvHeadsAttr().getInt(),
+  return {llama::KVType::get(op.getContext(), op.getKvHeadsAttr().getInt(),
                              widthOf(op.getResult()) / heads),
           heads, static_cast<float>(op.getScale().convertToDouble()),
           static_cast<int64_t>(op.getWindow().value_or(0))};

@@ -31,8 +31,7 @@ template <typename Op, auto family> bool hasFamily(mlir::Operation *op) {
          typed.getConfigAttr().getFamily() == family;
 }
 
-/// The numbers of an attention: of the op, or of the merge behind a split one,
-/// whose cache has one layer here.
+/// The numbers of an attention: of the op, or of the merge behind a split one.
 struct AttentionShape {
   llama::KVType kv;
   int64_t heads; ///< Of the query.

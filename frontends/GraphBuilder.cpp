@@ -12,9 +12,11 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,8 +98,9 @@ private:
   const ModelFeatures &features = config.features;
   const WeightTypeFn &weightType;
 
-  // The arguments of @step; every append replaces `kv`.
-  Value tokens, positions, sequences, logitsRows, kv;
+  // The arguments of @step; every append replaces its layer's cache.
+  Value tokens, positions, sequences, logitsRows;
+  SmallVector<Value> caches;
   // Shared by the layers that are alike: the angles of RoPE, by rotation, the
   // keys of the step, and the masks, by window.
   Value ropes[3];
@@ -113,7 +116,8 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
 
   Value table = weight("tok_embeddings", {config.vocabSize, config.dim});
   ropeTable(features.layer(0).rotation);
-  index = op<llama::CacheIndexOp>("cache_index", kv, positions, sequences);
+  index =
+      op<llama::CacheIndexOp>("cache_index", caches[0], positions, sequences);
   mask(features.layer(0).window);
 
   Value x = op<llama::EmbeddingOp>("tok_embeddings", tokens, table);
@@ -139,7 +143,9 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
                    : weight("output", {config.vocabSize, config.dim});
   Value logits = op<llama::LinearOp>("output", x, head);
   logits = scale("output", logits, features.logitsScale);
-  op<func::ReturnOp>("step", ValueRange{logits, kv});
+  SmallVector<Value> results = {logits};
+  llvm::append_range(results, caches);
+  op<func::ReturnOp>("step", results);
   return module;
 }
 
@@ -156,28 +162,30 @@ void StepBuilder::startFunction(ModuleOp module) {
 
   Type indices =
       RankedTensorType::get(ShapedType::kDynamic, builder.getI32Type());
-  Type state = llama::KVType::get(context, config.numLayers, config.numKvHeads,
-                                  config.headSize);
+  Type cache = llama::KVType::get(context, config.numKvHeads, config.headSize);
   Type logits = RankedTensorType::get({ShapedType::kDynamic, config.vocabSize},
                                       builder.getF32Type());
   builder.setInsertionPointToEnd(module.getBody());
-  auto step = op<func::FuncOp>(
-      "step", "step",
-      builder.getFunctionType({indices, indices, indices, indices, state},
-                              {logits, state}));
+  SmallVector<Type> inputs(4, indices), results = {logits};
+  inputs.append(config.numLayers, cache);
+  results.append(config.numLayers, cache);
+  auto step = op<func::FuncOp>("step", "step",
+                               builder.getFunctionType(inputs, results));
 
   Block *body = builder.createBlock(&step.getBody());
-  auto argument = [&](llama::StepRole role, Type type) {
+  auto argument = [&](llama::StepRole role, Type type,
+                      std::optional<int64_t> layer = std::nullopt) {
     const unsigned number = body->getNumArguments();
     step.setArgAttr(number, llama::LlamaDialect::getRoleAttrName(),
-                    llama::StepRoleAttr::get(context, role));
+                    llama::StepRoleAttr::get(context, role, layer));
     return body->addArgument(type, loc(stringifyStepRole(role).str()));
   };
   tokens = argument(llama::StepRole::Tokens, indices);
   positions = argument(llama::StepRole::Positions, indices);
   sequences = argument(llama::StepRole::Sequences, indices);
   logitsRows = argument(llama::StepRole::LogitsRows, indices);
-  kv = argument(llama::StepRole::KV, state);
+  for (int64_t layer = 0; layer < config.numLayers; ++layer)
+    caches.push_back(argument(llama::StepRole::KV, cache, layer));
 }
 
 /// y [N, d] -> attention over the cache, back in [N, d].
@@ -212,10 +220,10 @@ Value StepBuilder::attention(const std::string &scope, int64_t layer, Value y) {
   q = rotate("q", q);
   k = rotate("k", k);
 
-  kv = op<llama::CacheAppendOp>(scope + "append", kv, k, v, positions,
-                                sequences, builder.getI64IntegerAttr(layer));
-  auto cached = op<llama::CacheReadOp>(scope + "read", kv,
-                                       builder.getI64IntegerAttr(layer));
+  Value &cache = caches[layer];
+  cache = op<llama::CacheAppendOp>(scope + "append", cache, k, v, positions,
+                                   sequences);
+  auto cached = op<llama::CacheReadOp>(scope + "read", cache);
 
   const double factor = features.attentionScale != 0
                             ? features.attentionScale

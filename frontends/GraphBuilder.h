@@ -32,8 +32,9 @@ using WeightTypeFn = std::function<DataType(absl::string_view)>;
 /// Builds the module whose function @step is one step of the model, unfused,
 /// op for op as in the mathematics:
 ///
-///   @step(tokens, positions, sequences, logits_rows: tensor<?xi32>, KV state)
-///     -> (logits tensor<?xVxf32> of `logits_rows`, KV state)
+///   @step(tokens, positions, sequences, logits_rows: tensor<?xi32>, the KV
+///         cache of each layer)
+///     -> (logits tensor<?xVxf32> of `logits_rows`, the KV cache of each layer)
 ///
 /// Every weight is one llama.weight before its first use; a tied model uses the
 /// embedding table for its head too. Locations name the layer and the

@@ -88,7 +88,7 @@ def FuseAttention : ExplainedPass<"fuse-attention"> {
     Before, with the scores [heads, rows, keys] as a value:
 
     ```mlir
-    %k, %v = llama.cache_read %kv layer = 0
+    %k, %v = llama.cache_read %kv
     %s0 = llama.attention_scores %q, %k
     %s1 = llama.scale %s0 by 0.125
     %s2 = llama.add_mask %s1, %mask
@@ -99,12 +99,12 @@ def FuseAttention : ExplainedPass<"fuse-attention"> {
     After:
 
     ```mlir
-    %o = llama.attention %q, %kv, %positions, %sequences layer = 0 scale = 0.125
+    %o = llama.attention %q, %kv, %positions, %sequences scale = 0.125
     ```
 
     Fires only when every value between is used once, the mask is the causal
-    mask of rows of this step, and keys and values are read from one layer of
-    one state of the cache; without a scale, `scale` is 1. It relies on
+    mask of rows of this step, and keys and values are read from the cache that
+    the layer's append gives; without a scale, `scale` is 1. It relies on
     canonicalize, which brings scales of the query, the keys or masked scores
     to the scores. With `explain`, a remark says of every product of
     probabilities and values that is left which of these is not so.
@@ -118,13 +118,13 @@ def ApproximateExp : Pass<"approximate-exp", "::mlir::func::FuncOp"> {
     Runs only where it is asked for, with `poly=3` or `table=256`.
 
     ```mlir
-    %o = llama.attention %q, %kv, %positions, %sequences layer = 0 scale = 0.125
+    %o = llama.attention %q, %kv, %positions, %sequences scale = 0.125
     ```
 
     becomes, with `poly=3`,
 
     ```mlir
-    %o = llama.attention %q, %kv, %positions, %sequences layer = 0 scale = 0.125
+    %o = llama.attention %q, %kv, %positions, %sequences scale = 0.125
            {approximation = #llama.approximation<exp = poly3>}
     ```
 
@@ -157,7 +157,7 @@ def PruneRows : Pass<"prune-rows", "::mlir::func::FuncOp"> {
 
     ```mlir
     %q1 = llama.rope %q0, %table
-    %o = llama.attention %q1, %kv, %positions, %sequences layer = 29 scale = 0.125
+    %o = llama.attention %q1, %kv, %positions, %sequences scale = 0.125
     %a = llama.linear %o, %wo
     %x1 = llama.add %x0, %a
     %y = llama.rms_norm %x1, %norm eps = 1.0e-5
@@ -171,7 +171,7 @@ def PruneRows : Pass<"prune-rows", "::mlir::func::FuncOp"> {
     %p = llama.gather_rows %positions, %rows
     %s = llama.gather_rows %sequences, %rows
     %q2 = llama.gather_rows %q1, %rows
-    %o = llama.attention %q2, %kv, %p, %s layer = 29 scale = 0.125
+    %o = llama.attention %q2, %kv, %p, %s scale = 0.125
     %a = llama.linear %o, %wo
     %x2 = llama.gather_rows %x0, %rows
     %x1 = llama.add %x2, %a
@@ -287,14 +287,14 @@ def FuseQkv : ExplainedPass<"fuse-qkv"> {
     %q = kernel.matmul %x, %wq norm(%w) epilogue { yields the accumulator }
     %k = kernel.matmul %x, %wk norm(%w) epilogue { yields the accumulator }
     %v = kernel.matmul %x, %wv norm(%w) epilogue { yields the accumulator }
-    %t, %kv1 = kernel.rope_append %q, %k, %v, %table into %kv at %p, %s {layer = 0 : i64}
+    %t, %kv1 = kernel.rope_append %q, %k, %v, %table into %kv at %p, %s
     ```
 
     becomes
 
     ```mlir
     %t, %kv1 = kernel.qkv %x, %wq, %wk, %wv norm(%w) rotated by %table into %kv at %p, %s
-                 {eps = 1.0e-5 : f64, layer = 0 : i64}
+                 {eps = 1.0e-5 : f64}
     ```
 
     With `explain`, a remark says why an append is left.
@@ -340,7 +340,7 @@ def SparsifyAttention : Pass<"sparsify-attention", "::mlir::func::FuncOp"> {
     ```mlir
     func.func @decode(...) attributes {llamac.max_rows = 1 : i64, ...} {
       %o = kernel.attention %q over %kv at %positions, %sequences
-             {layer = 0 : i64, scale = 0.125 : f64}
+             {scale = 0.125 : f64}
     ```
 
     becomes, with `top-k=64`,
@@ -348,7 +348,7 @@ def SparsifyAttention : Pass<"sparsify-attention", "::mlir::func::FuncOp"> {
     ```mlir
     func.func @decode(...) attributes {llamac.max_rows = 1 : i64, ...} {
       %o = kernel.attention %q over %kv at %positions, %sequences
-             {approximation = #llama.approximation<top_k = 64>, layer = 0 : i64,
+             {approximation = #llama.approximation<top_k = 64>,
               scale = 0.125 : f64}
     ```
 
@@ -396,14 +396,14 @@ def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
 
     ```mlir
     %o = kernel.attention %q over %kv at %positions, %sequences
-           {layer = 0 : i64, scale = 0.125 : f64} : ... -> tensor<?x576xf32>
+           {scale = 0.125 : f64} : ... -> tensor<?x576xf32>
     ```
 
     becomes, where rows are few,
 
     ```mlir
     %p = kernel.attention %q over %kv at %positions, %sequences
-           {config = #split_kv, layer = 0 : i64, scale = 0.125 : f64} : ... -> tensor<?x9x32x80xf32>
+           {config = #split_kv, scale = 0.125 : f64} : ... -> tensor<?x9x32x80xf32>
     %o = kernel.attention_merge %p at %positions
            {config = #split_kv, kvHeads = 3 : i64, scale = 0.125 : f64} : ... -> tensor<?x576xf32>
     ```
@@ -415,8 +415,8 @@ def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
   let summary = "Launches get memory and kernels become symbols";
   let description = [{
     Each function becomes a `plan.program`; each op a `plan.launch` of a
-    `plan.kernel` that is shared by all ops that differ only in their operands
-    and layer. A launch gets a barrier when it depends on one since the last
+    `plan.kernel` that is shared by all ops that differ only in their operands;
+    each cache becomes the pages of its layer. A launch gets a barrier when it depends on one since the last
     barrier. A residual that is read for the last time is overwritten in place:
     the sum takes its buffer.
 

@@ -511,8 +511,8 @@ absl::Status Compilation::writeSourceFiles(const std::string &folder) const {
 
 schema::KvLayoutT Compilation::kvLayout() const {
   const ModelConfig &config = checkpoint.config;
-  schema::KvLayoutT layout = backend->kvLayout(llama::KVType::get(
-      context.get(), config.numLayers, config.numKvHeads, config.headSize));
+  schema::KvLayoutT layout = backend->kvLayout(
+      llama::KVType::get(context.get(), config.numKvHeads, config.headSize));
   layout.maxSequences = compileOptions.maxSequences;
   if (graph)
     addKvGroups(*graph, config.numLayers, layout);

@@ -250,7 +250,7 @@ KernelTrial::makeOperand(BlockArgument argument) {
 /// and, `withRows`, of its own.
 reference::KvState KernelTrial::makeCache(llama::KVType kv,
                                           bool withRows) const {
-  reference::KvState state(kv.getLayers(), kv.getHeads(), kv.getSize());
+  reference::KvState state(kv.getHeads(), kv.getSize());
   const int64_t width = state.rowSize();
   std::vector<uint8_t> page(layout.pageBytes);
   Numbers random(77);
@@ -267,9 +267,8 @@ reference::KvState KernelTrial::makeCache(llama::KVType kv,
       backend.numerics().writeKv(kv, key, value, /*token=*/0, page.data());
       backend.numerics().readKv(kv, page.data(), /*token=*/0, key, value);
     }
-    for (int64_t layer = 0; layer < kv.getLayers(); ++layer)
-      state.append(layer, keys.data(), cached.data(), tokens,
-                   std::vector<int32_t>(count, sequence));
+    state.append(keys.data(), cached.data(), tokens,
+                 std::vector<int32_t>(count, sequence));
   }
   return state;
 }
@@ -331,7 +330,7 @@ std::vector<uint8_t> KernelTrial::memoryOf(Value operand) const {
   const int64_t used = 1 + *llvm::max_element(pages);
   std::vector<uint8_t> pool(used * layout.pageBytes, 0xff);
   const int64_t width = state.rowSize();
-  for (const auto &[sequence, cached] : state.layer(layerAttr(op)))
+  for (const auto &[sequence, cached] : state.rows())
     for (int64_t token = 0;
          token * width < static_cast<int64_t>(cached.keys.size()); ++token)
       backend.numerics().writeKv(

@@ -140,10 +140,9 @@ private:
   }
   size_t programFor(const PlannedStep &step) const;
 
-  absl::Status feedCache(const Operand &pool, Operation *op, Value before,
-                         int64_t poisoned, StepMemory &memory);
-  absl::StatusOr<std::vector<float>> readCache(const Operand &pool,
-                                               Operation *op, Value state,
+  absl::Status feedCache(const Operand &pool, Value before, int64_t poisoned,
+                         StepMemory &memory);
+  absl::StatusOr<std::vector<float>> readCache(const Operand &pool, Value state,
                                                StepMemory &memory);
   absl::Status forEachCached(
       const Operand &pool, int64_t count, StepMemory &memory,
@@ -316,15 +315,14 @@ absl::Status LaunchChecker::forEachCached(
   return absl::OkStatus();
 }
 
-/// Writes what `op` reads of the cache, and NaN behind it, up to `length` rows
+/// Writes the cache that a launch reads, and NaN behind it, up to `length` rows
 /// in all.
-absl::Status LaunchChecker::feedCache(const Operand &pool, Operation *op,
-                                      Value before, int64_t length,
-                                      StepMemory &memory) {
+absl::Status LaunchChecker::feedCache(const Operand &pool, Value before,
+                                      int64_t length, StepMemory &memory) {
   const auto &state = std::get<reference::KvState>(reference.value(before));
-  const std::vector<float> rows = state.numbers(layerAttr(op));
+  const std::vector<float> rows = state.numbers();
   const int64_t width = state.rowSize();
-  const int64_t known = state.length(layerAttr(op), 0);
+  const int64_t known = state.length(0);
   const std::vector<float> unset(width, std::nanf(""));
   const auto kv = cast<llama::KVType>(before.getType());
   return forEachCached(
@@ -340,16 +338,15 @@ absl::Status LaunchChecker::feedCache(const Operand &pool, Operation *op,
       /*writesBack=*/true);
 }
 
-/// The rows that `state`, the cache after `op`, should hold, as the target has
-/// them; those that it does not keep as they should be.
+/// The rows that `state`, the cache after a launch, should hold, as the target
+/// has them; those that it does not keep as they should be.
 absl::StatusOr<std::vector<float>>
-LaunchChecker::readCache(const Operand &pool, Operation *op, Value state,
-                         StepMemory &memory) {
+LaunchChecker::readCache(const Operand &pool, Value state, StepMemory &memory) {
   const auto &expected = std::get<reference::KvState>(reference.value(state));
   const int64_t width = expected.rowSize();
-  const int64_t length = expected.length(layerAttr(op), 0);
+  const int64_t length = expected.length(0);
   const auto kv = cast<llama::KVType>(state.getType());
-  std::vector<float> rows = expected.numbers(layerAttr(op));
+  std::vector<float> rows = expected.numbers();
   LLAMAC_RETURN_IF_ERROR(forEachCached(
       pool, length, memory,
       [&](int64_t position, int64_t token, uint8_t *page) {
@@ -368,13 +365,12 @@ absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
   for (OpResult value : pair.op->getResults()) {
     const reference::Value &expected = reference.value(value);
     if (const auto *state = std::get_if<reference::KvState>(&expected)) {
-      cacheLength = state->length(layerAttr(pair.op), 0);
+      cacheLength = state->length(0);
       continue;
     }
     if (numerics.isPrivate(value))
       continue;
-    const std::vector<float> unset(numbersOf(expected, pair.op).size(),
-                                   std::nanf(""));
+    const std::vector<float> unset(numbersOf(expected).size(), std::nanf(""));
     LLAMAC_RETURN_IF_ERROR(memory.write(
         pair.resultOperand(value.getResultNumber()), 0, bytesOf(unset)));
   }
@@ -382,8 +378,7 @@ absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
     const Operand &place = pair.launch.operands[operand.getOperandNumber()];
     const Value value = operand.get();
     if (isCache(value)) {
-      LLAMAC_RETURN_IF_ERROR(
-          feedCache(place, pair.op, value, cacheLength, memory));
+      LLAMAC_RETURN_IF_ERROR(feedCache(place, value, cacheLength, memory));
       continue;
     }
     // Weights and inputs are there; what is private, a launch just made.
@@ -408,8 +403,8 @@ LaunchChecker::readResult(const Pair &pair, unsigned i, StepMemory &memory) {
   const Value value = pair.op->getResult(i);
   const reference::Value &expected = reference.value(value);
   if (isCache(value))
-    return readCache(pair.cache(), pair.op, value, memory);
-  const size_t count = numbersOf(expected, pair.op).size();
+    return readCache(pair.cache(), value, memory);
+  const size_t count = numbersOf(expected).size();
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
       memory.read(pair.resultOperand(i), 0, count * sizeof(float), staging));
@@ -525,13 +520,13 @@ absl::Status LaunchChecker::reproduce(const Pair &pair, unsigned number,
         !numerics.isPrivate(operand.get()))
       LLAMAC_RETURN_IF_ERROR(
           write(absl::StrCat("operand", operand.getOperandNumber()), value,
-                numbersOf(value, pair.op)));
+                numbersOf(value)));
   }
   const reference::Value &expected =
       reference.value(pair.op->getResult(number));
   const std::string stem = absl::StrCat("result", number);
   LLAMAC_RETURN_IF_ERROR(
-      write(stem + ".expected", expected, numbersOf(expected, pair.op)));
+      write(stem + ".expected", expected, numbersOf(expected)));
   LLAMAC_RETURN_IF_ERROR(write(stem + ".got", expected, got));
   const SourceFile source = backend.kernelSource(model->source(), symbol);
   LLAMAC_RETURN_IF_ERROR(files.writeText(

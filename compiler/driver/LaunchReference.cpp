@@ -34,17 +34,12 @@ LaunchReference::create(ModuleOp module, reference::WeightReader reader,
   for (auto function : module.getOps<func::FuncOp>()) {
     LLAMAC_ASSIGN_OR_RETURN(reference::Interpreter interpreter,
                             reference::Interpreter::create(function));
-    LLAMAC_ASSIGN_OR_RETURN(std::vector<llama::StepRole> roles,
-                            reference::stepRoles(function));
-    Program program{
-        function.getName().str(), std::move(interpreter), std::move(roles), {}};
+    LLAMAC_RETURN_IF_ERROR(reference::checkRoles(function));
+    Program program{function, std::move(interpreter), {}};
     for (Operation &op : function.getBody().front())
       if (isa<kernel::KernelDialect>(op.getDialect()))
         program.launches.push_back(&op);
-    const llama::KVType kv = reference::cacheOf(function);
-    if (!result->state)
-      result->state = std::make_shared<reference::Value>(
-          reference::KvState(kv.getLayers(), kv.getHeads(), kv.getSize()));
+    result->caches = reference::emptyCaches(function);
     result->programs.push_back(std::move(program));
   }
   return result;
@@ -52,8 +47,9 @@ LaunchReference::create(ModuleOp module, reference::WeightReader reader,
 
 const LaunchReference::Program *
 LaunchReference::find(StringRef function) const {
-  const auto it = llvm::find_if(
-      programs, [&](const Program &known) { return known.name == function; });
+  const auto it = llvm::find_if(programs, [&](Program known) {
+    return known.function.getName() == function;
+  });
   return it == programs.end() ? nullptr : &*it;
 }
 
@@ -67,8 +63,7 @@ ArrayRef<Operation *> LaunchReference::launches(StringRef function) const {
 /// that the target's cache can hold.
 void LaunchReference::roundAppended(Operation &op, reference::KvState &state,
                                     absl::Span<const int32_t> positions) {
-  const int64_t layer = layerAttr(&op);
-  const reference::KvRows &rows = state.layer(layer).at(0);
+  const reference::KvRows &rows = state.rows().at(0);
   const int64_t width = state.rowSize();
   const auto kv = cast<llama::KVType>(
       *llvm::find_if(op.getResultTypes(), llvm::IsaPred<llama::KVType>));
@@ -81,7 +76,7 @@ void LaunchReference::roundAppended(Operation &op, reference::KvState &state,
     numerics.readKv(kv, page.data(), /*token=*/0, keys.data() + to,
                     values.data() + to);
   }
-  state.append(layer, keys.data(), values.data(), positions,
+  state.append(keys.data(), values.data(), positions,
                std::vector<int32_t>(positions.size(), 0));
 }
 
@@ -95,13 +90,13 @@ absl::Status LaunchReference::step(StringRef function,
   std::vector<int32_t> positions(tokens.size());
   std::iota(positions.begin(), positions.end(), length);
   const std::vector<int32_t> sequences(tokens.size(), 0);
+  func::FuncOp callee = program->function;
   // The engine passes zero sampling params for a step that is not sampled.
   std::vector<reference::ValuePtr> arguments = reference::stepArguments(
-      program->roles, {tokens, positions, sequences, logitsRows}, state);
+      callee, {tokens, positions, sequences, logitsRows}, caches);
 
   values.clear();
-  auto parent = cast<func::FuncOp>(program->launches.front()->getParentOp());
-  for (auto [parameter, argument] : llvm::zip(parent.getArguments(), arguments))
+  for (auto [parameter, argument] : llvm::zip(callee.getArguments(), arguments))
     values[parameter] = argument;
   auto record = [&](Operation &op, ArrayRef<reference::ValuePtr> results) {
     for (auto [result, value] : llvm::zip(op.getResults(), results)) {
@@ -113,24 +108,20 @@ absl::Status LaunchReference::step(StringRef function,
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<reference::ValuePtr> results,
                           program->interpreter.run(std::move(arguments),
                                                    weights, parallel, record));
-  state = results[1]; // After the logits.
+  caches = reference::cachesOf(results);
   length += static_cast<int32_t>(tokens.size());
   return absl::OkStatus();
 }
 
 bool isCache(Value value) { return isa<llama::KVType>(value.getType()); }
 
-int64_t layerAttr(Operation *op) {
-  return op->getAttrOfType<IntegerAttr>("layer").getInt();
-}
-
-std::vector<float> numbersOf(const reference::Value &value, Operation *op) {
+std::vector<float> numbersOf(const reference::Value &value) {
   if (const auto *tensor = std::get_if<reference::Tensor>(&value))
     return tensor->data;
   if (const auto *indices = std::get_if<reference::Indices>(&value))
     return {indices->begin(), indices->end()};
   if (const auto *state = std::get_if<reference::KvState>(&value))
-    return state->numbers(layerAttr(op));
+    return state->numbers();
   return {};
 }
 
@@ -174,14 +165,13 @@ static Value residualOf(Operation *op) {
 }
 
 /// Where `element` of the numbers of `value` is.
-static std::string placeOf(const reference::Value &value, Operation *op,
-                           size_t element) {
+static std::string placeOf(const reference::Value &value, size_t element) {
   const auto width = static_cast<size_t>(widthOf(value));
   size_t row = element / width;
   const auto *state = std::get_if<reference::KvState>(&value);
   if (!state)
     return absl::StrCat("row ", row, ", column ", element % width);
-  for (const auto &[sequence, cached] : state->layer(layerAttr(op))) {
+  for (const auto &[sequence, cached] : state->rows()) {
     const size_t count = cached.keys.size() / width;
     if (row < 2 * count)
       return absl::StrCat(row < count ? "key" : "value", " of position ",
@@ -222,7 +212,7 @@ compareResult(OpResult result, absl::Span<const float> got,
   Operation *op = result.getOwner();
   const reference::Value &expected = valueOf(result);
   const Value added = result.getResultNumber() == 0 ? residualOf(op) : Value();
-  const std::vector<float> numbers = numbersOf(expected, op);
+  const std::vector<float> numbers = numbersOf(expected);
   CheckedKernel launch;
   launch.tolerance = numerics.tolerance(op, result.getResultNumber());
   reference::ApproximationBound approximation;
@@ -242,9 +232,9 @@ compareResult(OpResult result, absl::Span<const float> got,
   }
   launch.difference =
       compareTiles(got, numbers, widthOf(expected),
-                   added ? numbersOf(valueOf(added), op) : std::vector<float>(),
+                   added ? numbersOf(valueOf(added)) : std::vector<float>(),
                    approximation.bounds);
-  launch.where = placeOf(expected, op, launch.difference.worst);
+  launch.where = placeOf(expected, launch.difference.worst);
   return launch;
 }
 

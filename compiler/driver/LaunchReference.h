@@ -59,9 +59,8 @@ public:
 
 private:
   struct Program {
-    std::string name;
+    mlir::func::FuncOp function;
     reference::Interpreter interpreter;
-    std::vector<llama::StepRole> roles; ///< Of the arguments.
     std::vector<mlir::Operation *> launches;
   };
 
@@ -80,19 +79,14 @@ private:
   std::vector<uint8_t> page; ///< To round rows in.
   std::vector<Program> programs;
   llvm::DenseMap<mlir::Value, reference::ValuePtr> values;
-  reference::ValuePtr state; ///< The cache after the last step.
-  int32_t length = 0;        ///< Tokens in it.
+  std::vector<reference::ValuePtr> caches; ///< After the last step.
+  int32_t length = 0;                      ///< Tokens in each.
 };
 
 bool isCache(mlir::Value value);
 
-/// The layer of the cache that `op` reads or appends to.
-int64_t layerAttr(mlir::Operation *op);
-
-/// The numbers of `value` as result or operand of `op`, row after row; of a
-/// cache those of the op's layer.
-std::vector<float> numbersOf(const reference::Value &value,
-                             mlir::Operation *op);
+/// The numbers of `value`, row after row.
+std::vector<float> numbersOf(const reference::Value &value);
 
 /// `bytes` of a device as the numbers that `kind`, a tensor or indices, has.
 std::vector<float> numbersIn(absl::Span<const uint8_t> bytes,

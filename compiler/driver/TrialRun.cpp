@@ -62,7 +62,7 @@ void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
   for (Value result : op->getResults()) {
     places[result] = isCache(result) ? *cache : buffers.size();
     if (!isCache(result))
-      add(numbersOf(*values.at(result), op).size() * sizeof(float),
+      add(numbersOf(*values.at(result)).size() * sizeof(float),
           SimContents::Undefined);
   }
 }
@@ -142,7 +142,7 @@ absl::Status KernelTrial::compare() const {
   for (OpResult result : op->getResults()) {
     const reference::Value &known = *values.at(result);
     const Buffer &buffer = buffers[places.at(result)];
-    const std::vector<float> expected = numbersOf(known, op);
+    const std::vector<float> expected = numbersOf(known);
     const std::vector<float> got =
         isCache(result)
             ? readCache(cast<llama::KVType>(result.getType()),

@@ -19,13 +19,12 @@ using namespace mlir;
 
 namespace llamac {
 
-/// The numbers of a result of `op`; none for tokens and weights.
+/// The numbers of a result of an op; none for tokens and weights.
 static std::optional<std::vector<float>>
-tracedNumbers(Operation &op, const reference::Value &value) {
+tracedNumbers(const reference::Value &value) {
   if (std::holds_alternative<reference::Tensor>(value) ||
-      (std::holds_alternative<reference::KvState>(value) &&
-       op.hasAttr("layer")))
-    return numbersOf(value, &op);
+      std::holds_alternative<reference::KvState>(value))
+    return numbersOf(value);
   return std::nullopt;
 }
 
@@ -34,14 +33,13 @@ ValueTrace::Callback ValueTrace::recorder() {
                 ArrayRef<reference::ValuePtr> results) {
     const SmallVector<StringRef> names = namesOf(op.getLoc());
     for (const reference::ValuePtr &result : results) {
-      auto numbers = tracedNumbers(op, *result);
+      auto numbers = tracedNumbers(*result);
       if (names.empty() || !numbers)
         continue;
       for (StringRef name : names)
         byName[{step, name.str()}].push_back(recorded.size());
       const bool isState = std::holds_alternative<reference::KvState>(*result);
-      recorded.push_back({names.back().str(), isState,
-                          isState ? layerAttr(&op) : 0, *std::move(numbers)});
+      recorded.push_back({names.back().str(), isState, *std::move(numbers)});
     }
   };
 }
@@ -66,13 +64,12 @@ void ValueTrace::compare(int64_t step, Operation &op,
   llvm::sort(known);
 
   for (const reference::ValuePtr &result : results) {
-    const auto numbers = tracedNumbers(op, *result);
+    const auto numbers = tracedNumbers(*result);
     if (!numbers)
       continue;
     // The last that it may stand for, or any where there are several results;
     // the nearest where several ops of before have that name.
     const bool isState = std::holds_alternative<reference::KvState>(*result);
-    const int64_t layer = isState ? layerAttr(&op) : 0;
     const Recorded *best = nullptr;
     Difference difference;
     for (size_t number : llvm::reverse(known)) {
@@ -81,10 +78,7 @@ void ValueTrace::compare(int64_t step, Operation &op,
           candidate.values.size() != numbers->size() ||
           (best && results.size() == 1 && candidate.name != best->name))
         continue;
-      // The right rows in the wrong layer do not count.
-      const Difference here = candidate.layer == layer
-                                  ? compareValues(*numbers, candidate.values)
-                                  : compareValues({}, candidate.values);
+      const Difference here = compareValues(*numbers, candidate.values);
       if (!best || here.nmse < difference.nmse) {
         best = &candidate;
         difference = here;

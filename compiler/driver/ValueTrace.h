@@ -10,7 +10,7 @@
 // it came from as its location, and one that a pass fused has several; it
 // should give what the last of them gave before. An op with several results,
 // such as kernel.rope_append, stands for several ops: each result should be
-// that of one of them. Of a KV state, the layer that the op appends to counts.
+// that of one of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,6 @@ private:
   struct Recorded {
     std::string name;
     bool isState;
-    int64_t layer; ///< Of a state, else 0.
     std::vector<float> values;
   };
 

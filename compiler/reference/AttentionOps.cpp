@@ -1,4 +1,4 @@
-//===- AttentionOps.cpp - Rotary embedding, KV state, attention -----------===//
+//===- AttentionOps.cpp - Rotary embedding, KV cache, attention -----------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -118,26 +118,22 @@ static absl::Status rope(OpCall &call) {
 }
 
 //===----------------------------------------------------------------------===//
-// KV state
+// KV cache
 //===----------------------------------------------------------------------===//
 
 static absl::Status cacheAppend(OpCall &call) {
-  const auto layer =
-      static_cast<int64_t>(cast<llama::CacheAppendOp>(call.op).getLayer());
   LLAMAC_RETURN_IF_ERROR(
-      call.kv(0).checkAppend(layer, call.indices(3), call.indices(4)));
+      call.kv(0).checkAppend(call.indices(3), call.indices(4)));
   auto kv = call.take<KvState>(0);
-  kv.append(layer, call.tensor(1).data.data(), call.tensor(2).data.data(),
+  kv.append(call.tensor(1).data.data(), call.tensor(2).data.data(),
             call.indices(3), call.indices(4));
   return call.give(std::move(kv));
 }
 
 static absl::Status cacheRead(OpCall &call) {
-  const auto layer =
-      static_cast<int64_t>(cast<llama::CacheReadOp>(call.op).getLayer());
   const KvState &kv = call.kv(0);
   Tensor keys, values;
-  for (const auto &[sequence, rows] : kv.layer(layer)) {
+  for (const auto &[sequence, rows] : kv.rows()) {
     keys.data.insert(keys.data.end(), rows.keys.begin(), rows.keys.end());
     values.data.insert(values.data.end(), rows.values.begin(),
                        rows.values.end());
@@ -152,10 +148,10 @@ static absl::Status cacheRead(OpCall &call) {
 static absl::Status cacheIndex(OpCall &call) {
   const KvState &kv = call.kv(0);
   const Indices &positions = call.indices(1), &sequences = call.indices(2);
-  LLAMAC_RETURN_IF_ERROR(kv.checkAppend(0, positions, sequences));
+  LLAMAC_RETURN_IF_ERROR(kv.checkAppend(positions, sequences));
   std::map<int32_t, int64_t> lengths;
-  for (const auto &[sequence, rows] : kv.layer(0))
-    lengths[sequence] = kv.length(0, sequence);
+  for (const auto &[sequence, rows] : kv.rows())
+    lengths[sequence] = kv.length(sequence);
   for (auto [position, sequence] : llvm::zip(positions, sequences)) {
     int64_t &length = lengths[sequence];
     length = std::max<int64_t>(length, position + int64_t{1});
@@ -292,11 +288,10 @@ static RowSoftmax softmaxOf(const float *query, const KvState &kv,
   return result;
 }
 
-absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
+absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query,
                               const llvm::APFloat &scale, uint64_t window) {
   const KvState &kv = call.kv(1);
   const Indices &positions = call.indices(2), &sequences = call.indices(3);
-  const auto index = static_cast<int64_t>(layer);
   const double factor = scale.convertToDouble();
   const int64_t rows = query.shape[0], heads = query.shape[1];
   const int64_t size = query.shape[2];
@@ -304,7 +299,7 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
 
   double pairs = 0;
   for (int64_t n = 0; n < rows; ++n) {
-    if (positions[n] < 0 || positions[n] >= kv.length(index, sequences[n]))
+    if (positions[n] < 0 || positions[n] >= kv.length(sequences[n]))
       return internalError(
           "attention reads a state without the step's own rows");
     pairs += positions[n] + 1.0;
@@ -317,10 +312,9 @@ absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
           (4.0 * static_cast<double>(size) + expCost),
       [&](int64_t task) {
         const int64_t n = task / heads, j = task % heads;
-        const RowSoftmax row =
-            softmaxOf(query.data.data() + task * size, kv,
-                      kv.layer(index).at(sequences[n]), positions[n], j / group,
-                      factor, window);
+        const RowSoftmax row = softmaxOf(
+            query.data.data() + task * size, kv, kv.rows().at(sequences[n]),
+            positions[n], j / group, factor, window);
         std::vector<double> sums;
         weightedSum(row.probabilities.data(), row.values, size, sums,
                     result.data.data() + task * size);
@@ -339,11 +333,10 @@ ApproximationBound approximationBound(kernel::AttentionOp op,
   result.bounds.resize(query.data.size());
   for (int64_t task = 0; task < rows * heads; ++task) {
     const int64_t n = task / heads, j = task % heads;
-    RowSoftmax row = softmaxOf(
-        query.data.data() + task * size, kv,
-        kv.layer(static_cast<int64_t>(op.getLayer())).at(sequences[n]),
-        positions[n], j / group, op.getScale().convertToDouble(),
-        op.getWindow().value_or(0));
+    RowSoftmax row =
+        softmaxOf(query.data.data() + task * size, kv,
+                  kv.rows().at(sequences[n]), positions[n], j / group,
+                  op.getScale().convertToDouble(), op.getWindow().value_or(0));
     double dropped = 0;
     std::vector<float> &shares = row.probabilities;
     if (const int64_t topK = approximation.getTopK();
@@ -368,8 +361,8 @@ ApproximationBound approximationBound(kernel::AttentionOp op,
 
 static absl::Status attention(OpCall &call) {
   auto op = cast<llama::AttentionOp>(call.op);
-  return call.give(attend(call, call.tensor(0), op.getLayer(), op.getScale(),
-                          op.getWindow().value_or(0)));
+  return call.give(
+      attend(call, call.tensor(0), op.getScale(), op.getWindow().value_or(0)));
 }
 
 ArrayRef<OpEntry> attentionOps() {

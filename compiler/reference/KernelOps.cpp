@@ -216,21 +216,20 @@ static Tensor withoutHeads(Tensor x) {
 }
 
 /// Rotates `query` and `key` [rows, width] by `table` and appends `key` and
-/// `value` to layer `layer` of operand `kvOperand`, which positions and
-/// sequences follow. Results: the rotated query, the new cache.
+/// `value` to operand `kvOperand`, which positions and sequences follow.
+/// Results: the rotated query, the new cache.
 static absl::Status rotateAndAppend(OpCall &call, Tensor query, Tensor key,
                                     const Tensor &value, const Tensor &table,
-                                    unsigned kvOperand, int64_t layer) {
+                                    unsigned kvOperand) {
   const Indices &positions = call.indices(kvOperand + 1);
   const Indices &sequences = call.indices(kvOperand + 2);
-  LLAMAC_RETURN_IF_ERROR(
-      call.kv(kvOperand).checkAppend(layer, positions, sequences));
+  LLAMAC_RETURN_IF_ERROR(call.kv(kvOperand).checkAppend(positions, sequences));
   auto kv = call.take<KvState>(kvOperand);
   query = withHeads(std::move(query), kv.headSize());
   key = withHeads(std::move(key), kv.headSize());
   LLAMAC_RETURN_IF_ERROR(rotateHeads(query, table));
   LLAMAC_RETURN_IF_ERROR(rotateHeads(key, table));
-  kv.append(layer, key.data.data(), value.data.data(), positions, sequences);
+  kv.append(key.data.data(), value.data.data(), positions, sequences);
   (void)call.give(withoutHeads(std::move(query)));
   return call.give(std::move(kv));
 }
@@ -247,8 +246,7 @@ static absl::Status ropeAppend(OpCall &call) {
                                                 eps.getValueAsDouble()));
     }
   return rotateAndAppend(call, std::move(query), std::move(key),
-                         call.tensor(RowValue), call.tensor(Table), Kv,
-                         static_cast<int64_t>(op.getLayer()));
+                         call.tensor(RowValue), call.tensor(Table), Kv);
 }
 
 static absl::Status qkv(OpCall &call) {
@@ -269,8 +267,7 @@ static absl::Status qkv(OpCall &call) {
           addRow(call, parts[i], call.weight(firstBias + i)));
   }
   return rotateAndAppend(call, std::move(parts[0]), std::move(parts[1]),
-                         parts[2], call.tensor(table), table + 1,
-                         static_cast<int64_t>(op.getLayer()));
+                         parts[2], call.tensor(table), table + 1);
 }
 
 static absl::Status qkvProducts(OpCall &call) {
@@ -289,9 +286,8 @@ static absl::Status qkvProducts(OpCall &call) {
 static absl::Status kernelAttention(OpCall &call) {
   auto op = cast<kernel::AttentionOp>(call.op);
   const Tensor query = withHeads(call.take<Tensor>(0), call.kv(1).headSize());
-  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
-                          attend(call, query, op.getLayer(), op.getScale(),
-                                 op.getWindow().value_or(0)));
+  LLAMAC_ASSIGN_OR_RETURN(Tensor result, attend(call, query, op.getScale(),
+                                                op.getWindow().value_or(0)));
   auto config = op.getConfig();
   if (!config || config->getFamily() != kernel::AttentionFamily::SplitKv)
     return call.give(withoutHeads(std::move(result)));

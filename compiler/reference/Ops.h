@@ -112,13 +112,13 @@ Tensor cosSinTable(const Indices &positions,
 /// `table`, cosines and sines, in place.
 absl::Status rotateHeads(Tensor &x, const Tensor &table);
 
-/// Causal attention of query [rows, heads, size] over layer `layer` of the KV
-/// state that is operand 1, which holds the step's own rows; operands 2 and 3
-/// are positions and sequences. Query head j reads key/value head j / (heads /
-/// kv heads). The result has the query's shape.
+/// Causal attention of query [rows, heads, size] over the cache that is operand
+/// 1, which holds the step's own rows; operands 2 and 3 are positions and
+/// sequences. Query head j reads key/value head j / (heads / kv heads). The
+/// result has the query's shape.
 /// `window` is 0 where a row sees all keys up to its own, else how many of
 /// them.
-absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query, uint64_t layer,
+absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query,
                               const llvm::APFloat &scale, uint64_t window);
 
 /// By how much an approximation may change attention.
@@ -150,7 +150,7 @@ struct OpEntry {
 
 /// Weights, rows and element-wise ops.
 llvm::ArrayRef<OpEntry> rowOps();
-/// Rotary embedding, KV state and attention.
+/// Rotary embedding, KV cache and attention.
 llvm::ArrayRef<OpEntry> attentionOps();
 /// Launches.
 llvm::ArrayRef<OpEntry> kernelOps();

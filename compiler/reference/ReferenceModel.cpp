@@ -18,7 +18,7 @@ using namespace mlir;
 
 namespace llamac::reference {
 
-/// Whether `type` gives logits and the KV state, and perhaps tokens.
+/// Whether `type` gives logits and caches, and perhaps tokens.
 static bool givesLogits(FunctionType type) {
   if (type.getNumResults() < 2 || !isa<llama::KVType>(type.getResult(1)))
     return false;
@@ -34,16 +34,19 @@ ReferenceModel::create(ModuleOp module, WeightReader reader,
   if (!step || !givesLogits(step.getFunctionType()))
     return internalError(absl::StrCat("the reference expects a function @",
                                       options.function,
-                                      " that gives logits and a KV state"));
-  LLAMAC_ASSIGN_OR_RETURN(std::vector<llama::StepRole> roles, stepRoles(step));
+                                      " that gives logits and caches"));
+  LLAMAC_RETURN_IF_ERROR(checkRoles(step));
   LLAMAC_ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::create(step));
   auto logits = cast<RankedTensorType>(step.getFunctionType().getResult(0));
-  const llama::KVType state = cacheOf(step);
   // The constructor is private, hence no make_unique.
-  return std::unique_ptr<ReferenceModel>(new ReferenceModel(
-      std::move(interpreter), std::move(roles), std::move(reader), options,
-      logits.getDimSize(1),
-      KvState(state.getLayers(), state.getHeads(), state.getSize())));
+  return std::unique_ptr<ReferenceModel>(
+      new ReferenceModel(step, std::move(interpreter), std::move(reader),
+                         options, logits.getDimSize(1)));
+}
+
+void ReferenceModel::drop(int32_t sequence) {
+  for (const ValuePtr &cache : caches)
+    std::get<KvState>(*cache).drop(sequence);
 }
 
 absl::Status
@@ -67,23 +70,22 @@ ReferenceModel::checkStep(absl::Span<const int32_t> tokens,
       return usageError(absl::StrCat("logits row ", i,
                                      ": expected a row in [0, ", rows,
                                      "), got ", logitsRows[i]));
-  return kv.checkAppend(0, positions, sequences);
+  return std::get<KvState>(*caches.front()).checkAppend(positions, sequences);
 }
 
 absl::StatusOr<std::vector<float>> ReferenceModel::step(
     absl::Span<const int32_t> tokens, absl::Span<const int32_t> positions,
     absl::Span<const int32_t> sequences, absl::Span<const int32_t> logitsRows) {
   LLAMAC_RETURN_IF_ERROR(checkStep(tokens, positions, sequences, logitsRows));
-  // The state moves through the step, so that appends change it in place.
-  std::vector<ValuePtr> arguments =
-      stepArguments(roles, {tokens, positions, sequences, logitsRows},
-                    std::make_shared<Value>(std::move(kv)));
+  // The caches move through the step, so that appends change them in place.
+  std::vector<ValuePtr> arguments = stepArguments(
+      function, {tokens, positions, sequences, logitsRows}, std::move(caches));
   reset();
 
   LLAMAC_ASSIGN_OR_RETURN(
       std::vector<ValuePtr> results,
       interpreter.run(std::move(arguments), weights, parallel, hook));
-  kv = std::get<KvState>(std::move(*results[1]));
+  caches = cachesOf(results);
   return std::get<Tensor>(std::move(*results[0])).data;
 }
 

@@ -40,7 +40,7 @@ struct ReferenceOptions {
   unsigned threads = 0;
 };
 
-/// A model and the KV state of its sequences.
+/// A model and the KV caches of its layers.
 class ReferenceModel {
 public:
   /// Prepares a function of `module`, which must outlive the model. `reader`
@@ -62,8 +62,8 @@ public:
                                           absl::Span<const int32_t> logitsRows);
 
   /// Forgets one sequence, or all.
-  void drop(int32_t sequence) { kv.drop(sequence); }
-  void reset() { kv = empty; }
+  void drop(int32_t sequence);
+  void reset() { caches = emptyCaches(function); }
 
   int64_t vocabSize() const { return vocab; }
 
@@ -71,27 +71,26 @@ public:
   void setHook(OpHook opHook) { hook = std::move(opHook); }
 
 private:
-  ReferenceModel(Interpreter interpreter, std::vector<llama::StepRole> roles,
+  ReferenceModel(mlir::func::FuncOp function, Interpreter interpreter,
                  WeightReader reader, const ReferenceOptions &options,
-                 int64_t vocab, KvState empty)
-      : interpreter(std::move(interpreter)), roles(std::move(roles)),
+                 int64_t vocab)
+      : function(function), interpreter(std::move(interpreter)),
         weights(std::move(reader), options.weightLimitBytes),
-        parallel(options.threads), vocab(vocab), kv(empty),
-        empty(std::move(empty)) {}
+        parallel(options.threads), vocab(vocab), caches(emptyCaches(function)) {
+  }
 
   absl::Status checkStep(absl::Span<const int32_t> tokens,
                          absl::Span<const int32_t> positions,
                          absl::Span<const int32_t> sequences,
                          absl::Span<const int32_t> logitsRows) const;
 
+  mlir::func::FuncOp function;
   Interpreter interpreter;
-  std::vector<llama::StepRole> roles;
   WeightStore weights;
   Parallel parallel;
   OpHook hook;
   int64_t vocab;
-  KvState kv;
-  KvState empty; ///< What kv starts as.
+  std::vector<ValuePtr> caches; ///< Of the layers.
 };
 
 } // namespace llamac::reference

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -22,25 +23,33 @@ namespace llamac::reference {
 
 using llama::StepRole;
 
-absl::StatusOr<std::vector<StepRole>> stepRoles(func::FuncOp step) {
-  std::vector<StepRole> roles;
-  for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-    const auto role = llama::roleOf(step, i);
-    if (!role)
+absl::Status checkRoles(func::FuncOp step) {
+  for (BlockArgument argument : step.getArguments())
+    if (!llama::roleOf(argument))
       return internalError(absl::StrCat("@", step.getName().str(),
-                                        ": argument ", i,
+                                        ": argument ", argument.getArgNumber(),
                                         ": expected a llama.role, got none"));
-    roles.push_back(*role);
-  }
-  if (!llvm::is_contained(roles, StepRole::KV))
+  if (llvm::none_of(step.getArgumentTypes(), llvm::IsaPred<llama::KVType>))
     return internalError(absl::StrCat("@", step.getName().str(),
-                                      ": expected the cache as an argument"));
-  return roles;
+                                      ": expected a cache as an argument"));
+  return absl::OkStatus();
 }
 
-llama::KVType cacheOf(func::FuncOp step) {
-  return cast<llama::KVType>(
-      *llvm::find_if(step.getArgumentTypes(), llvm::IsaPred<llama::KVType>));
+std::vector<ValuePtr> emptyCaches(func::FuncOp step) {
+  std::vector<ValuePtr> caches;
+  for (Type type : step.getArgumentTypes())
+    if (auto kv = dyn_cast<llama::KVType>(type))
+      caches.push_back(
+          std::make_shared<Value>(KvState(kv.getHeads(), kv.getSize())));
+  return caches;
+}
+
+std::vector<ValuePtr> cachesOf(absl::Span<const ValuePtr> results) {
+  std::vector<ValuePtr> caches;
+  llvm::copy_if(results, std::back_inserter(caches), [](const ValuePtr &value) {
+    return std::holds_alternative<KvState>(*value);
+  });
+  return caches;
 }
 
 static absl::Span<const int32_t> indicesOf(StepRole role,
@@ -61,17 +70,19 @@ static absl::Span<const int32_t> indicesOf(StepRole role,
   llvm_unreachable("not indices");
 }
 
-std::vector<ValuePtr> stepArguments(const std::vector<StepRole> &roles,
-                                    const StepInputs &inputs, ValuePtr cache) {
+std::vector<ValuePtr> stepArguments(func::FuncOp step, const StepInputs &inputs,
+                                    std::vector<ValuePtr> caches) {
   std::vector<ValuePtr> arguments;
-  for (const StepRole role : roles) {
-    if (role == StepRole::KV) {
-      arguments.push_back(std::move(cache));
+  for (BlockArgument argument : step.getArguments()) {
+    const llama::StepRoleAttr role = llama::roleOf(argument);
+    if (const auto layer = role.getLayer()) {
+      arguments.push_back(std::move(caches[*layer]));
       continue;
     }
     Indices values(inputs.tokens.size() * samplingParamWords);
-    if (role != StepRole::SamplingParams) {
-      const absl::Span<const int32_t> indices = indicesOf(role, inputs);
+    if (role.getValue() != StepRole::SamplingParams) {
+      const absl::Span<const int32_t> indices =
+          indicesOf(role.getValue(), inputs);
       values.assign(indices.begin(), indices.end());
     }
     arguments.push_back(std::make_shared<Value>(std::move(values)));

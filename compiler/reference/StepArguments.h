@@ -12,7 +12,7 @@
 #include "compiler/reference/Value.h"
 #include "ir/llama/Llama.h"
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -26,17 +26,19 @@ struct StepInputs {
   absl::Span<const int32_t> tokens, positions, sequences, logitsRows;
 };
 
-/// The role of each argument of `step`. Error: an argument has none, or none is
-/// the cache.
-absl::StatusOr<std::vector<llama::StepRole>> stepRoles(mlir::func::FuncOp step);
+/// Error: an argument of `step` has no role, or none is a cache.
+absl::Status checkRoles(mlir::func::FuncOp step);
 
-/// The cache among the arguments of `step`, which has one.
-llama::KVType cacheOf(mlir::func::FuncOp step);
+/// The caches of the layers of `step` before any step.
+std::vector<ValuePtr> emptyCaches(mlir::func::FuncOp step);
 
-/// The arguments with these roles. Sampling params are zero, which stands for
-/// argmax.
-std::vector<ValuePtr> stepArguments(const std::vector<llama::StepRole> &roles,
-                                    const StepInputs &inputs, ValuePtr cache);
+/// The caches of the layers after a step with these results.
+std::vector<ValuePtr> cachesOf(absl::Span<const ValuePtr> results);
+
+/// The arguments of `step`. Sampling params are zero, which stands for argmax.
+std::vector<ValuePtr> stepArguments(mlir::func::FuncOp step,
+                                    const StepInputs &inputs,
+                                    std::vector<ValuePtr> caches);
 
 } // namespace llamac::reference
 

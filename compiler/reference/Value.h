@@ -65,50 +65,44 @@ struct KvRows {
   std::vector<float> values;
 };
 
-/// The rows of one layer by sequence, in ascending order.
-using KvLayer = std::map<int32_t, KvRows>;
-
-/// The run-time form of !llama.kv: for each layer a map from (sequence,
-/// position) to a key and a value row. Copies share their layers until one of
-/// them appends.
+/// The run-time form of !llama.kv: a map from (sequence, position) to a key and
+/// a value row.
 class KvState {
 public:
-  KvState(int64_t layers, int64_t heads, int64_t size);
+  KvState(int64_t heads, int64_t size) : heads(heads), size(size) {}
 
   /// Floats in one row: heads x size.
   int64_t rowSize() const { return heads * size; }
   int64_t numHeads() const { return heads; }
   int64_t headSize() const { return size; }
 
-  const KvLayer &layer(int64_t index) const { return *layers[index]; }
+  /// By sequence, in ascending order.
+  const std::map<int32_t, KvRows> &rows() const { return bySequence; }
 
-  /// All numbers of a layer: for each sequence its keys, then its values.
-  std::vector<float> numbers(int64_t layer) const;
+  /// All numbers: for each sequence its keys, then its values.
+  std::vector<float> numbers() const;
 
-  /// Rows of `sequence` in a layer; between steps all layers hold as many.
-  int64_t length(int64_t layer, int32_t sequence) const;
+  /// Rows of `sequence`; between steps all layers hold as many.
+  int64_t length(int32_t sequence) const;
 
-  /// Checks that a step with these rows may be appended to a layer: no position
-  /// leaves a hole in its sequence, and no (sequence, position) occurs twice.
-  absl::Status checkAppend(int64_t layer, absl::Span<const int32_t> positions,
+  /// Checks that a step with these rows may be appended: no position leaves a
+  /// hole in its sequence, and no (sequence, position) occurs twice.
+  absl::Status checkAppend(absl::Span<const int32_t> positions,
                            absl::Span<const int32_t> sequences) const;
 
   /// Writes row n of `keys` and `values` (rowSize() floats each) to
-  /// (sequences[n], positions[n]) of a layer. The step has been checked.
-  void append(int64_t layer, const float *keys, const float *values,
+  /// (sequences[n], positions[n]). The step has been checked.
+  void append(const float *keys, const float *values,
               absl::Span<const int32_t> positions,
               absl::Span<const int32_t> sequences);
 
   /// Forgets all rows of `sequence`.
-  void drop(int32_t sequence);
+  void drop(int32_t sequence) { bySequence.erase(sequence); }
 
 private:
-  /// The layer, owned by this state alone.
-  KvLayer &ownLayer(int64_t index);
-
   int64_t heads;
   int64_t size;
-  std::vector<std::shared_ptr<KvLayer>> layers;
+  std::map<int32_t, KvRows> bySequence;
 };
 
 using Value = std::variant<Tensor, Indices, Weight, KvState>;

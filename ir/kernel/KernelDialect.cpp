@@ -236,23 +236,20 @@ LogicalResult SampleOp::verify() {
                     {{"number of sampling params", sizeOf(getParams(), 1), 4}});
 }
 
-/// `kv` has a layer `layer`, and the query's heads are a multiple of its heads.
-static LogicalResult checkQuery(Operation *op, llama::KVType kv, int64_t layer,
+/// The query's heads are a multiple of those of `kv`.
+static LogicalResult checkQuery(Operation *op, llama::KVType kv,
                                 int64_t queryWidth) {
   const int64_t width = kv.getHeads() * kv.getSize();
-  if (queryWidth % width != 0)
-    return op->emitOpError() << "query's width is " << queryWidth
-                             << ", expected a multiple of " << width;
-  if (layer >= 0 && layer < kv.getLayers())
+  if (queryWidth % width == 0)
     return success();
-  return op->emitOpError() << "layer is " << layer << ", the cache has "
-                           << kv.getLayers();
+  return op->emitOpError() << "query's width is " << queryWidth
+                           << ", expected a multiple of " << width;
 }
 
 LogicalResult RopeAppendOp::verify() {
   const llama::KVType kv = getKv().getType();
   const int64_t width = kv.getHeads() * kv.getSize();
-  if (failed(checkQuery(*this, kv, getLayer(), sizeOf(getQuery(), 1))))
+  if (failed(checkQuery(*this, kv, sizeOf(getQuery(), 1))))
     return failure();
   if (getNorms().size() != (getEps() ? 2 : 0))
     return emitOpError("needs two norms and eps, or neither");
@@ -274,7 +271,7 @@ LogicalResult QkvOp::verify() {
   const int64_t depth = sizeOf(getInput(), 1);
   const int64_t queryWidth = sizeOf(getQueryWeight(), 0);
   if (failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)) ||
-      failed(checkQuery(*this, kv, getLayer(), queryWidth)))
+      failed(checkQuery(*this, kv, queryWidth)))
     return failure();
   if (!getBiases().empty()) {
     if (getBiases().size() != 3)
@@ -324,7 +321,7 @@ static LogicalResult checkPartials(Operation *op, Value partials,
 LogicalResult AttentionOp::verify() {
   const llama::KVType kv = getKv().getType();
   const int64_t queryWidth = sizeOf(getQuery(), 1);
-  if (failed(checkQuery(*this, kv, getLayer(), queryWidth)))
+  if (failed(checkQuery(*this, kv, queryWidth)))
     return failure();
   const bool isSplit =
       getConfig() && getConfig()->getFamily() == AttentionFamily::SplitKv;

@@ -324,14 +324,14 @@ def Kernel_RopeAppendOp
   let description = [{
     q is [rows, H * h], k and v are [rows, G * h]; pairs are (2i, 2i + 1) of
     each head. The rotated q is the first result; the rotated k and v go to
-    layer `layer` of the cache at each row's sequence and position. With two
+    the layer's cache at each row's sequence and position. With two
     `norms`, weights of q and of k, and `eps`, q and k are normalised first as
     `kernel.rms_norm` does it; the weights are those of one or more heads.
   }];
   let arguments = (ins Kernel_Rows:$query, Kernel_Rows:$key, Kernel_Rows:$value,
                        Kernel_CosSin:$table, Kernel_KV:$kv,
                        Kernel_Indices:$positions, Kernel_Indices:$sequences,
-                       Variadic<Kernel_Vector>:$norms, I64Attr:$layer,
+                       Variadic<Kernel_Vector>:$norms,
                        OptionalAttr<F64Attr>:$eps);
   let results = (outs Kernel_Rows:$rotated, Kernel_KV:$newKv);
   let assemblyFormat = [{
@@ -348,16 +348,16 @@ def Kernel_QkvOp
   let description = [{
     Three products of one input, each [rows, K] x [N_i, K]: the query is rotated
     by the angles of `table` and is the first result; the key is rotated
-    likewise and goes, with the value, to layer `layer` of the cache at each
-    row's sequence and position. The input is normalised first when
+    likewise and goes, with the value, to the layer's cache at each row's
+    sequence and position. The input is normalised first when
     `normWeight` and `eps` are given, and each product gets its bias when there
     are three of them. It is what `kernel.rope_append` does
     behind three `kernel.matmul`; weights may differ in type.
 
     ```mlir
     %q, %kv1 = kernel.qkv %x, %wq, %wk, %wv norm(%w) rotated by %table into %kv
-                 at %positions, %sequences {eps = 1.0e-5 : f64, layer = 0 : i64}
-      : (...) -> (tensor<?x576xf32>, !llama.kv<layers = 30, heads = 3, size = 64>)
+                 at %positions, %sequences {eps = 1.0e-5 : f64}
+      : (...) -> (tensor<?x576xf32>, !llama.kv<heads = 3, size = 64>)
     ```
   }];
   let arguments = (ins Kernel_Rows:$input, Kernel_Matrix:$queryWeight,
@@ -365,8 +365,7 @@ def Kernel_QkvOp
                        Optional<Kernel_Vector>:$normWeight,
                        Variadic<Kernel_Vector>:$biases, Kernel_CosSin:$table,
                        Kernel_KV:$kv, Kernel_Indices:$positions,
-                       Kernel_Indices:$sequences, I64Attr:$layer,
-                       OptionalAttr<F64Attr>:$eps,
+                       Kernel_Indices:$sequences, OptionalAttr<F64Attr>:$eps,
                        OptionalAttr<Kernel_MatmulConfigAttr>:$config);
   let results = (outs Kernel_Rows:$rotated, Kernel_KV:$newKv);
   let assemblyFormat = [{
@@ -406,16 +405,15 @@ def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
   let summary = "Causal attention of query rows over the paged cache";
   let description = [{
     Each row of `query` [rows, H * h] attends to positions 0 to its own of its
-    sequence in layer `layer`, or to the last `window` of them: softmax(scale * q k^T) v, query head j reading
-    key/value head j / (H / G). With a `split_kv` config the result holds
+    sequence in the layer's cache, or to the last `window` of them:
+    softmax(scale * q k^T) v, query head j reading key/value head j / (H / G). With a `split_kv` config the result holds
     partial results [rows, H, splits, partial]: the weighted sum of values and
     the maximum and sum of the exponentials, in the target's own layout. With
     `approximation`, the result may be as far off as that says.
   }];
   let arguments = (ins Kernel_Rows:$query, Kernel_KV:$kv,
                        Kernel_Indices:$positions, Kernel_Indices:$sequences,
-                       I64Attr:$layer, F64Attr:$scale,
-                       OptionalAttr<Kernel_Window>:$window,
+                       F64Attr:$scale, OptionalAttr<Kernel_Window>:$window,
                        OptionalAttr<Kernel_AttentionConfigAttr>:$config,
                        OptionalAttr<Kernel_Approximation>:$approximation);
   let results = (outs AnyTypeOf<[Kernel_Rows, Kernel_Partials]>:$result);

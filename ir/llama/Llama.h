@@ -83,9 +83,8 @@ mlir::Type elementTypeOf(mlir::MLIRContext &context, DataType type);
 /// share `dropped` of the softmax.
 double attentionBound(ExpKind exp, double dropped);
 
-/// What an argument of a step is; none where nothing says so.
-std::optional<StepRole> roleOf(mlir::FunctionOpInterface step,
-                               unsigned argument);
+/// What an argument of a step is; null where nothing says so.
+StepRoleAttr roleOf(mlir::BlockArgument argument);
 
 } // namespace llamac::llama
 

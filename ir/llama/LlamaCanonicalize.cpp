@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Passes that look for attention know one form of it: one scale, directly on
-// the scores, and reads of the state that the layer's own append made.
-// Equivalent forms are rewritten to this one here. A product of two
+// the scores. Equivalent forms are rewritten to this one here. A product of two
 // scales is rounded once where it was rounded twice.
 //
 //===----------------------------------------------------------------------===//
@@ -96,17 +95,6 @@ LogicalResult AttentionScoresOp::canonicalize(AttentionScoresOp op,
   return moveScaleAfter(op, rewriter);
 }
 
-/// What reads one layer reads the same before an append to another.
-template <typename Op>
-static LogicalResult readBeforeAppend(Op op, PatternRewriter &rewriter) {
-  auto append = op.getKv().template getDefiningOp<CacheAppendOp>();
-  if (!append || append.getLayer() == op.getLayer())
-    return failure();
-  rewriter.modifyOpInPlace(op,
-                           [&] { op.getKvMutable().assign(append.getKv()); });
-  return success();
-}
-
 /// The factor of a scaled query becomes part of attention's.
 LogicalResult AttentionOp::canonicalize(AttentionOp op,
                                         PatternRewriter &rewriter) {
@@ -115,15 +103,10 @@ LogicalResult AttentionOp::canonicalize(AttentionOp op,
                          ? productOf(scaled.getFactorAttr(), op.getScaleAttr())
                          : FloatAttr();
   if (!factor)
-    return readBeforeAppend(op, rewriter);
+    return failure();
   rewriter.modifyOpInPlace(op, [&] {
     op.getQueryMutable().assign(scaled.getX());
     op.setScaleAttr(factor);
   });
   return success();
-}
-
-LogicalResult CacheReadOp::canonicalize(CacheReadOp op,
-                                        PatternRewriter &rewriter) {
-  return readBeforeAppend(op, rewriter);
 }

@@ -108,14 +108,19 @@ LogicalResult LlamaDialect::verifyRegionArgAttribute(Operation *op, unsigned,
     if (func.getArgAttr(other, getRoleAttrName()) == role)
       return op->emitError("arguments ")
              << other << " and " << index << " are both " << role;
+  const int64_t layers =
+      llvm::count_if(func.getArgumentTypes(), llvm::IsaPred<KVType>);
+  if (role.getLayer() && *role.getLayer() >= layers)
+    return op->emitError("argument ")
+           << index << " is " << role << ", of a step with " << layers
+           << (layers == 1 ? " cache" : " caches");
   return success();
 }
 
-std::optional<StepRole> llama::roleOf(FunctionOpInterface step,
-                                      unsigned argument) {
-  auto role = step.getArgAttrOfType<StepRoleAttr>(
-      argument, LlamaDialect::getRoleAttrName());
-  return role ? std::optional(role.getValue()) : std::nullopt;
+StepRoleAttr llama::roleOf(BlockArgument argument) {
+  auto step = cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return step.getArgAttrOfType<StepRoleAttr>(argument.getArgNumber(),
+                                             LlamaDialect::getRoleAttrName());
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,9 +139,9 @@ checkPositive(function_ref<InFlightDiagnostic()> emitError, StringRef what,
 }
 
 LogicalResult KVType::verify(function_ref<InFlightDiagnostic()> emitError,
-                             int64_t layers, int64_t heads, int64_t size) {
+                             int64_t heads, int64_t size) {
   return checkPositive(emitError, "!llama.kv",
-                       {{"layers", layers}, {"heads", heads}, {"size", size}});
+                       {{"heads", heads}, {"size", size}});
 }
 
 StringRef llama::nameOf(DataType type) {
@@ -186,6 +191,15 @@ Type llama::elementTypeOf(MLIRContext &context, DataType type) {
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//
+
+LogicalResult StepRoleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   StepRole value,
+                                   std::optional<int64_t> layer) {
+  if (layer ? value == StepRole::KV && *layer >= 0 : value != StepRole::KV)
+    return success();
+  return emitError() << "#llama.role expects a layer from 0 on of kv, and of "
+                        "nothing else";
+}
 
 LogicalResult
 ApproximationAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -18,17 +18,23 @@ def Llama_Dialect : Dialect {
   let summary = "The mathematics of a Llama model, one op for each step.";
   let description = [{
     A model is one function that takes a step's rows (tokens of any number of
-    sequences) and the KV state, and gives logits and the next KV state:
+    sequences) and the KV cache of each layer, and gives logits and the next
+    caches. Of two layers:
 
     ```mlir
     func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>,
                     %sequences: tensor<?xi32>, %logits_rows: tensor<?xi32>,
-                    %kv: !llama.kv<layers = 30, heads = 3, size = 64>)
-        -> (tensor<?x49152xf32>, !llama.kv<layers = 30, heads = 3, size = 64>)
+                    %kv0: !llama.kv<heads = 3, size = 64>,
+                    %kv1: !llama.kv<heads = 3, size = 64>)
+        -> (tensor<?x49152xf32>, !llama.kv<heads = 3, size = 64>,
+            !llama.kv<heads = 3, size = 64>)
     ```
 
     Each argument has its role as attribute, such as
-    `{llama.role = #llama.role<tokens>}`: what it is does not depend on its place.
+    `{llama.role = #llama.role<tokens>}` or `#llama.role<kv, layer = 1>`: what it
+    is does not depend on its place. Results have no roles: first come the
+    logits, then the caches in the order of the layers, then the tokens of a
+    step that samples.
 
     Row `i` is token `tokens[i]` at absolute position `positions[i]` of sequence
     `sequences[i]`; `logits_rows` holds the rows to compute logits of. The same
@@ -37,8 +43,8 @@ def Llama_Dialect : Dialect {
 
     Every op is a value computation without side effects. Activations are f32
     tensors; weights are tensors of the element type of the checkpoint, block
-    formats included (`!llama.quant`). The KV state is threaded by value: an
-    append gives a new state, and a read names the state it reads.
+    formats included (`!llama.quant`). The KV cache of a layer is threaded by
+    value: an append gives a new one, and a read names the one it reads.
 
     In the shapes below N is the number of rows of a step, T the number of
     cached rows, H and G the numbers of query and key/value heads, h the head
@@ -109,14 +115,14 @@ def Llama_Quant : Llama_Type<"Quant", "quant"> {
 }
 
 def Llama_KV : Llama_Type<"KV", "kv"> {
-  let summary = "the keys and values of all past positions";
+  let summary = "the keys and values of all past positions in one layer";
   let description = [{
-    The KV state of a step. For each layer it is a map from (sequence, position)
-    to a key and a value row of `heads` x `size` numbers. Between steps all
-    layers hold the same (sequence, position) pairs. Wherever rows of the state
-    become a tensor they are in ascending order of (sequence, position).
+    The KV cache of a layer: a map from (sequence, position) to a key and a value
+    row of `heads` x `size` numbers. Between steps all layers hold the same
+    (sequence, position) pairs. Wherever cached rows become a tensor they are in
+    ascending order of (sequence, position).
   }];
-  let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$size);
+  let parameters = (ins "int64_t":$heads, "int64_t":$size);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -137,13 +143,17 @@ def Llama_StepRole : I32EnumAttr<
   let genSpecializedAttr = 0;
 }
 
-def Llama_Role : EnumAttr<Llama_Dialect, Llama_StepRole, "role"> {
+def Llama_Role : AttrDef<Llama_Dialect, "StepRole"> {
+  let mnemonic = "role";
   let summary = "what an argument of a step is";
   let description = [{
     Stands on the arguments of a step's function as `llama.role`; no two of them
-    have the same.
+    have the same. A cache is that of a layer, from 0 on without gaps.
   }];
-  let assemblyFormat = "`<` $value `>`";
+  let parameters = (ins EnumParameter<Llama_StepRole>:$value,
+                        OptionalParameter<"std::optional<int64_t>">:$layer);
+  let assemblyFormat = "`<` $value (`,` `layer` `=` $layer^)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def Llama_Model : AttrDef<Llama_Dialect, "Model"> {

@@ -76,15 +76,11 @@ public:
     return failed ? ShapedType::kDynamic : whole.size / part.size;
   }
 
-  /// The type of `state`, which must have a layer `layer`; null on failure.
-  KVType kv(Value state, uint64_t layer) {
-    auto type = dyn_cast<KVType>(state.getType());
-    const auto index = static_cast<int64_t>(layer);
-    if (!type)
-      failed = true;
-    else if (index < 0 || index >= type.getLayers())
-      error("expects layer to be in [0, ", type.getLayers(), "), got ", index);
-    return failed ? KVType() : type;
+  /// The type of a layer's cache; null on failure.
+  KVType kv(Value cache) {
+    auto type = dyn_cast<KVType>(cache.getType());
+    failed |= !type;
+    return type;
   }
 
   template <typename... Args> void error(Args &&...args) {
@@ -309,11 +305,11 @@ void RopeOp::infer(ShapeInference &shapes, Adaptor op) {
 }
 
 //===----------------------------------------------------------------------===//
-// KV state
+// KV cache
 //===----------------------------------------------------------------------===//
 
 void CacheAppendOp::infer(ShapeInference &shapes, Adaptor op) {
-  const KVType kv = shapes.kv(op.getKv(), op.getLayer());
+  const KVType kv = shapes.kv(op.getKv());
   if (!kv)
     return;
   ArrayRef<int64_t> key = shapes.of(op.getKey(), 3);
@@ -322,10 +318,10 @@ void CacheAppendOp::infer(ShapeInference &shapes, Adaptor op) {
                {"the rows of value", value[0]},
                {"the positions", shapes.rows(op.getPositions())},
                {"the sequences", shapes.rows(op.getSequences())}});
-  shapes.same({{"the heads of the KV state", kv.getHeads()},
+  shapes.same({{"the heads of the KV cache", kv.getHeads()},
                {"the heads of key", key[1]},
                {"the heads of value", value[1]}});
-  shapes.same({{"the head size of the KV state", kv.getSize()},
+  shapes.same({{"the head size of the KV cache", kv.getSize()},
                {"the head size of key", key[2]},
                {"the head size of value", value[2]}});
   shapes.give(kv);
@@ -336,7 +332,7 @@ void CacheAppendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void CacheReadOp::infer(ShapeInference &shapes, Adaptor op) {
-  if (const KVType kv = shapes.kv(op.getKv(), op.getLayer()))
+  if (const KVType kv = shapes.kv(op.getKv()))
     for (int i = 0; i < 2; ++i)
       shapes.floats({ShapedType::kDynamic, kv.getHeads(), kv.getSize()});
 }
@@ -420,7 +416,7 @@ void AttentionValuesOp::infer(ShapeInference &shapes, Adaptor op) {
 }
 
 void AttentionOp::infer(ShapeInference &shapes, Adaptor op) {
-  const KVType kv = shapes.kv(op.getKv(), op.getLayer());
+  const KVType kv = shapes.kv(op.getKv());
   if (!kv)
     return;
   ArrayRef<int64_t> query = shapes.of(op.getQuery(), 3);
@@ -429,9 +425,9 @@ void AttentionOp::infer(ShapeInference &shapes, Adaptor op) {
                    {"the positions", shapes.rows(op.getPositions())},
                    {"the sequences", shapes.rows(op.getSequences())}});
   shapes.quotient({"the heads of the query", query[1]},
-                  {"the heads of the KV state", kv.getHeads()});
+                  {"the heads of the KV cache", kv.getHeads()});
   int64_t size = shapes.same({{"the head size of the query", query[2]},
-                              {"the head size of the KV state", kv.getSize()}});
+                              {"the head size of the KV cache", kv.getSize()}});
   shapes.floats({rows, query[1], size});
 }
 

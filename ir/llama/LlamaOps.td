@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // In the order in which a step uses them: weights and embedding, row-wise ops,
-// rotary embedding, KV state, attention, selection of rows.
+// rotary embedding, KV cache, attention, selection of rows.
 //
 // The result types of all ops but llama.weight follow from their operands and
 // attributes (InferTypeOpInterface), so that a pass may make rows static and
@@ -330,53 +330,44 @@ def Llama_RopeOp : Llama_InferredOp<"rope", Llama_AllRows> {
 }
 
 //===----------------------------------------------------------------------===//
-// KV state
+// KV cache
 //===----------------------------------------------------------------------===//
 
 def Llama_CacheAppendOp : Llama_InferredOp<"cache_append", Llama_AllRows,
                                            [Llama_NamesResults]> {
-  let summary = "the KV state with the step's rows in one layer";
+  let summary = "a layer's cache with the step's rows";
   let description = [{
-    Row n of `key` and `value` becomes the row of (sequences[n], positions[n])
-    in layer `layer`, in place of the one that was there, if any. A sequence has
-    no holes: a position is at most the number of rows the sequence holds by
-    then. No (sequence, position) occurs twice in a step.
+    Row n of `key` and `value` becomes the row of (sequences[n], positions[n]),
+    in place of the one that was there, if any. A sequence has no holes: a
+    position is at most the number of rows the sequence holds by then. No
+    (sequence, position) occurs twice in a step.
 
     ```mlir
-    %kv0 = llama.cache_append %kv, %k, %v, %positions, %sequences layer = 0
-        : (!llama.kv<layers = 30, heads = 3, size = 64>, tensor<?x3x64xf32>, tensor<?x3x64xf32>,
-           tensor<?xi32>, tensor<?xi32>) -> !llama.kv<layers = 30, heads = 3, size = 64>
+    %kv1 = llama.cache_append %kv, %k, %v, %positions, %sequences
+        : (!llama.kv<heads = 3, size = 64>, tensor<?x3x64xf32>, tensor<?x3x64xf32>,
+           tensor<?xi32>, tensor<?xi32>) -> !llama.kv<heads = 3, size = 64>
     ```
   }];
   let arguments = (ins Llama_KV:$kv, Llama_Heads:$key, Llama_Heads:$value,
-                       Llama_Indices:$positions, Llama_Indices:$sequences,
-                       I64Attr:$layer);
+                       Llama_Indices:$positions, Llama_Indices:$sequences);
   let results = (outs Llama_KV:$result);
-  let assemblyFormat = [{
-    operands `layer` `=` $layer attr-dict `:` functional-type(operands, results)
-  }];
 }
 
 def Llama_CacheReadOp : Llama_InferredOp<"cache_read", Llama_AllRows,
                                          [Llama_NamesResults]> {
-  let summary = "the cached keys and values of one layer";
+  let summary = "the cached keys and values of a layer";
   let description = [{
-    All rows that `kv` holds in layer `layer`, in ascending order of
-    (sequence, position): tensors [T, G, h]. The rows of every sequence are
-    read, those without a row in the step too; the causal mask hides them.
-    Appends to other layers are looked through.
+    All rows that `kv` holds, in ascending order of (sequence, position):
+    tensors [T, G, h]. The rows of every sequence are read, those without a row
+    in the step too; the causal mask hides them.
 
     ```mlir
-    %keys, %values = llama.cache_read %kv0 layer = 0
-        : (!llama.kv<layers = 30, heads = 3, size = 64>) -> (tensor<?x3x64xf32>, tensor<?x3x64xf32>)
+    %keys, %values = llama.cache_read %kv1
+        : (!llama.kv<heads = 3, size = 64>) -> (tensor<?x3x64xf32>, tensor<?x3x64xf32>)
     ```
   }];
-  let arguments = (ins Llama_KV:$kv, I64Attr:$layer);
+  let arguments = (ins Llama_KV:$kv);
   let results = (outs Llama_Heads:$keys, Llama_Heads:$values);
-  let assemblyFormat = [{
-    $kv `layer` `=` $layer attr-dict `:` functional-type(operands, results)
-  }];
-  let hasCanonicalizeMethod = 1;
 }
 
 def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", Llama_AllRows, [Llama_NamesResults]> {
@@ -384,13 +375,13 @@ def Llama_CacheIndexOp : Llama_InferredOp<"cache_index", Llama_AllRows, [Llama_N
   let description = [{
     The (sequence, position) pairs of `kv` together with those of the step's
     rows, each once, in ascending order of (sequence, position). `kv` is the
-    state at the start of the step; row t of the results describes row t of
-    `llama.cache_read` of any layer after that layer's append, so all layers
-    share one index and one mask.
+    cache of any layer at the start of the step; row t of the results describes
+    row t of `llama.cache_read` of every layer after that layer's append, so all
+    layers share one index and one mask.
 
     ```mlir
     %keyPositions, %keySequences = llama.cache_index %kv, %positions, %sequences
-        : (!llama.kv<layers = 30, heads = 3, size = 64>, tensor<?xi32>, tensor<?xi32>)
+        : (!llama.kv<heads = 3, size = 64>, tensor<?xi32>, tensor<?xi32>)
        -> (tensor<?xi32>, tensor<?xi32>)
     ```
   }];
@@ -505,29 +496,29 @@ def Llama_AttentionValuesOp : Llama_InferredOp<"attention_values", Llama_AllRows
 }
 
 def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
-  let summary = "attention of the step's rows over the KV state";
+  let summary = "attention of the step's rows over a layer's cache";
   let description = [{
     The fused form of `llama.cache_read`, `llama.attention_scores`,
     `llama.scale` by `scale`, `llama.add_mask` with the causal mask,
-    `llama.softmax` and `llama.attention_values`: `kv` is the state after the
-    append of layer `layer`, and scores are never a tensor. A scaled query
-    becomes part of `scale`, and the mask's window is the op's. With
+    `llama.softmax` and `llama.attention_values`: `kv` is the layer's cache after
+    its append, and scores are never a tensor. A scaled query becomes part of
+    `scale`, and the mask's window is the op's. With
     `approximation`, the result may be as far off as that says.
 
     ```mlir
-    %o = llama.attention %q, %kv0, %positions, %sequences layer = 0 scale = 1.250000e-01
-        : (tensor<?x9x64xf32>, !llama.kv<layers = 30, heads = 3, size = 64>,
+    %o = llama.attention %q, %kv1, %positions, %sequences scale = 1.250000e-01
+        : (tensor<?x9x64xf32>, !llama.kv<heads = 3, size = 64>,
            tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
     ```
   }];
   let arguments = (ins Llama_Heads:$query, Llama_KV:$kv,
                        Llama_Indices:$positions, Llama_Indices:$sequences,
-                       I64Attr:$layer, Llama_Positive:$scale,
+                       Llama_Positive:$scale,
                        OptionalAttr<Llama_Window>:$window,
                        OptionalAttr<Llama_Approximation>:$approximation);
   let results = (outs Llama_Heads:$result);
   let assemblyFormat = [{
-    operands `layer` `=` $layer `scale` `=` $scale attr-dict `:`
+    operands `scale` `=` $scale attr-dict `:`
     functional-type(operands, results)
   }];
   let hasCanonicalizeMethod = 1;

@@ -53,69 +53,24 @@ static bool masksRowsOf(llama::CausalMaskOp mask, llama::CacheIndexOp index) {
          positions.getRows() == sequences.getRows();
 }
 
-namespace {
-
-/// How a state of the cache was made in the step.
-struct Appends {
-  Value before; ///< The state before all appends.
-  /// Of the rows that all of them append; null when they differ.
-  Value positions, sequences;
-};
-
-/// Of every state that an append makes.
-using AppendsByState = llvm::DenseMap<Value, Appends>;
-
-} // namespace
-
-/// The appends to each state, from those to the state before.
-static AppendsByState findAppends(func::FuncOp func) {
-  AppendsByState states;
-  func.walk([&](llama::CacheAppendOp append) {
-    Appends appends{append.getKv(), append.getPositions(),
-                    append.getSequences()};
-    if (auto earlier = states.find(append.getKv()); earlier != states.end()) {
-      const Appends &known = earlier->second;
-      appends.before = known.before;
-      if (known.positions != appends.positions)
-        appends.positions = {};
-      if (known.sequences != appends.sequences)
-        appends.sequences = {};
-    }
-    states[append.getResult()] = appends;
-  });
-  return states;
-}
-
-/// Whether an append to `layer` leads to the state `kv`: mostly the last one.
-static bool appendsLayer(Value kv, uint64_t layer) {
-  while (auto append = kv.getDefiningOp<llama::CacheAppendOp>()) {
-    if (append.getLayer() == layer)
-      return true;
-    kv = append.getKv();
-  }
-  return false;
-}
-
 /// Why `mask` is not over the keys that `read` gives in this step; null when it
-/// is: its key index is of the state before the step's appends, for the same
-/// rows that the layer's append wrote.
+/// is: its key index is of a layer's cache before the step, which all layers'
+/// are alike, for the same rows that the layer's append wrote.
 static const char *whyNotOfStep(llama::CausalMaskOp mask,
-                                llama::CacheReadOp read,
-                                const AppendsByState &states) {
+                                llama::CacheReadOp read) {
   auto index = mask.getKeyPositions().getDefiningOp<llama::CacheIndexOp>();
   if (!index || mask.getKeyPositions() != index.getKeyPositions() ||
       mask.getKeySequences() != index.getKeySequences())
     return "the mask's keys are not those of an index of the cache";
   if (!masksRowsOf(mask, index))
     return "the mask is of other rows than the index of the cache";
-  const auto appends = states.find(read.getKv());
-  if (appends != states.end() &&
-      (appends->second.positions != index.getPositions() ||
-       appends->second.sequences != index.getSequences()))
-    return "the mask is of other rows than those appended to the cache";
-  if (!appendsLayer(read.getKv(), read.getLayer()))
+  auto append = read.getKv().getDefiningOp<llama::CacheAppendOp>();
+  if (!append)
     return "the step's rows are not appended to the layer before it is read";
-  if (appends->second.before != index.getKv())
+  if (append.getPositions() != index.getPositions() ||
+      append.getSequences() != index.getSequences())
+    return "the mask is of other rows than those appended to the cache";
+  if (!isa<BlockArgument>(append.getKv()) || !isa<BlockArgument>(index.getKv()))
     return "the mask is of another state of the cache";
   return nullptr;
 }
@@ -125,8 +80,7 @@ namespace {
 /// Matches softmax(add_mask(scale(scores(q, k)), mask)) values v from its last
 /// op upwards; the scale may be missing.
 struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
-  FuseAttentionPattern(MLIRContext *context, const AppendsByState &states)
-      : OpRewritePattern(context), states(states) {}
+  using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(llama::AttentionValuesOp op,
                                 PatternRewriter &rewriter) const override {
@@ -161,39 +115,30 @@ struct FuseAttentionPattern : OpRewritePattern<llama::AttentionValuesOp> {
     auto values = op.getValues().getDefiningOp<llama::CacheReadOp>();
     if (!values || op.getValues() != values.getValues())
       return rewriter.notifyMatchFailure(op, "the values are not the cache's");
-    if (keys.getLayer() != values.getLayer())
-      return rewriter.notifyMatchFailure(op, [&](Diagnostic &why) {
-        why << "the keys are of layer " << keys.getLayer()
-            << " and the values of layer " << values.getLayer();
-      });
     if (keys.getKv() != values.getKv())
       return rewriter.notifyMatchFailure(
-          op, "keys and values are of different states of the cache");
+          op, "keys and values are of different caches");
     auto mask = masked.getMask().getDefiningOp<llama::CausalMaskOp>();
     if (!mask)
       return rewriter.notifyMatchFailure(op, "the mask is not a causal mask");
-    if (const char *why = whyNotOfStep(mask, keys, states))
+    if (const char *why = whyNotOfStep(mask, keys))
       return rewriter.notifyMatchFailure(op, why);
 
     auto fused = rewriter.create<llama::AttentionOp>(
         rewriter.getFusedLoc(locs), op.getType(), scores.getQuery(),
-        keys.getKv(), mask.getPositions(), mask.getSequences(),
-        keys.getLayerAttr(), factor, mask.getWindowAttr(),
-        llama::ApproximationAttr());
+        keys.getKv(), mask.getPositions(), mask.getSequences(), factor,
+        mask.getWindowAttr(), llama::ApproximationAttr());
     rewriter.replaceOp(op, fused);
     return success();
   }
-
-  const AppendsByState &states;
 };
 
 struct FuseAttention : impl::FuseAttentionBase<FuseAttention> {
   using FuseAttentionBase::FuseAttentionBase;
 
   void runOnOperation() override {
-    const AppendsByState states = findAppends(getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns.add<FuseAttentionPattern>(&getContext(), states);
+    patterns.add<FuseAttentionPattern>(&getContext());
     if (failed(applyAndExplain(getOperation(), std::move(patterns), explain)))
       signalPassFailure();
   }

@@ -23,9 +23,10 @@ struct AppendSampling : impl::AppendSamplingBase<AppendSampling> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     const FunctionType type = func.getFunctionType();
-    if (type.getNumResults() != 2 || !isa<llama::KVType>(type.getResult(1))) {
-      func.emitError()
-          << "expected a step that gives logits and the cache, got " << type;
+    if (type.getNumResults() < 2 ||
+        !isa<llama::KVType>(type.getResults().back())) {
+      func.emitError() << "expected a step that gives logits and caches, got "
+                       << type;
       return signalPassFailure();
     }
     Operation *end = func.getBody().front().getTerminator();
@@ -34,8 +35,8 @@ struct AppendSampling : impl::AppendSamplingBase<AppendSampling> {
     const Type i32 = builder.getI32Type();
     auto paramsType = RankedTensorType::get({ShapedType::kDynamic, 4}, i32);
     auto tokensType = RankedTensorType::get({ShapedType::kDynamic}, i32);
-    const auto role = llama::StepRoleAttr::get(func.getContext(),
-                                               llama::StepRole::SamplingParams);
+    const auto role = llama::StepRoleAttr::get(
+        func.getContext(), llama::StepRole::SamplingParams, std::nullopt);
     func.insertArgument(type.getNumInputs(), paramsType,
                         builder.getDictionaryAttr(builder.getNamedAttr(
                             llama::LlamaDialect::getRoleAttrName(), role)),

@@ -108,8 +108,8 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
             append, append.getResultTypes(), query.getInput(),
             query.getWeights()[0], key.getWeights()[0], value.getWeights()[0],
             query.getNormWeight(), biases, append.getTable(), append.getKv(),
-            append.getPositions(), append.getSequences(), append.getLayerAttr(),
-            query.getEpsAttr(), kernel::MatmulConfigAttr())
+            append.getPositions(), append.getSequences(), query.getEpsAttr(),
+            kernel::MatmulConfigAttr())
         ->setLoc(loc);
     for (MatmulOp product : products)
       rewriter.eraseOp(product);

@@ -213,11 +213,11 @@ private:
   LogicalResult convert(llama::AttentionOp op) {
     if (!mapping.contains(op.getQuery()))
       return op.emitError("the query is not rotated by llama.rope");
-    emit<kernel::AttentionOp>(
-        op, flattened(op.getType()), of(op.getQuery()), of(op.getKv()),
-        of(op.getPositions()), of(op.getSequences()), op.getLayerAttr(),
-        op.getScaleAttr(), op.getWindowAttr(), kernel::AttentionConfigAttr(),
-        op.getApproximationAttr());
+    emit<kernel::AttentionOp>(op, flattened(op.getType()), of(op.getQuery()),
+                              of(op.getKv()), of(op.getPositions()),
+                              of(op.getSequences()), op.getScaleAttr(),
+                              op.getWindowAttr(), kernel::AttentionConfigAttr(),
+                              op.getApproximationAttr());
     return success();
   }
 
@@ -270,13 +270,12 @@ LogicalResult Lowering::convert(llama::CacheAppendOp op) {
   auto keyRope = op.getKey().getDefiningOp<llama::RopeOp>();
   if (!keyRope)
     return op.emitError("the appended key is not rotated by llama.rope");
-  // The query that reads this layer is rotated by the same launch; attention
+  // The query that reads this cache is rotated by the same launch; attention
   // may read the logits rows of it alone.
   Value rotated;
   for (Operation *user : op.getResult().getUsers())
     if (auto attention = dyn_cast<llama::AttentionOp>(user))
-      if (attention.getLayer() == op.getLayer())
-        rotated = attention.getQuery();
+      rotated = attention.getQuery();
   if (auto gather = rotated ? rotated.getDefiningOp<llama::GatherRowsOp>()
                             : llama::GatherRowsOp())
     rotated = gather.getX();
@@ -286,15 +285,14 @@ LogicalResult Lowering::convert(llama::CacheAppendOp op) {
     return failure();
   if (!queryRope || queryRope.getTable() != keyRope.getTable() ||
       !mapping.contains(queryRope.getX()))
-    return op.emitError() << "no attention over layer " << op.getLayer()
-                          << " with a query rotated by the key's table";
+    return op.emitError("no attention over the appended cache with a query "
+                        "rotated by the key's table");
   Value query = of(queryRope.getX());
   auto lowered = builder.create<kernel::RopeAppendOp>(
       builder.getFusedLoc({queryRope.getLoc(), keyRope.getLoc(), op.getLoc()}),
       TypeRange{query.getType(), op.getType()}, query, of(keyRope.getX()),
       of(op.getValue()), of(keyRope.getTable()), of(op.getKv()),
-      of(op.getPositions()), of(op.getSequences()), ValueRange(),
-      op.getLayerAttr(), FloatAttr());
+      of(op.getPositions()), of(op.getSequences()), ValueRange(), FloatAttr());
   mapping.map(queryRope.getResult(), lowered.getRotated());
   mapping.map(op.getResult(), lowered.getNewKv());
   return success();

@@ -89,9 +89,7 @@ public:
     for (Value operand : op->getOperands())
       mapping.map(operand, block.addArgument(operand.getType(), op->getLoc()));
     builder.setInsertionPointToEnd(&block);
-    Operation *prototype = builder.clone(*op, mapping);
-    if (prototype->hasAttr("layer"))
-      prototype->setAttr("layer", builder.getI64IntegerAttr(0));
+    builder.clone(*op, mapping);
 
     auto *known = llvm::find_if(kernels, [&](plan::KernelOp kernel) {
       return OperationEquivalence::isRegionEquivalentTo(
@@ -169,6 +167,19 @@ static InputRole inputOf(llama::StepRole role) {
   llvm_unreachable("the cache is no input");
 }
 
+/// How many keys a row sees of `cache`, which the step appends to and reads;
+/// null where it sees all.
+static IntegerAttr windowOf(Value cache) {
+  for (Operation *user : cache.getUsers()) {
+    if (auto attention = dyn_cast<kernel::AttentionOp>(user))
+      return attention.getWindowAttr();
+    for (Value next : user->getResults())
+      if (isa<llama::KVType>(next.getType()))
+        return windowOf(next);
+  }
+  return {};
+}
+
 /// Turns one function into one program.
 class ProgramBuilder {
 public:
@@ -193,14 +204,6 @@ private:
     Value &value = inputs[{static_cast<int64_t>(role), window}];
     if (!value)
       value = builder.create<plan::InputOp>(func.getLoc(), role, window);
-    return value;
-  }
-
-  Value kvOf(IntegerAttr layer) {
-    Value &value = layers[layer];
-    if (!value)
-      value = builder.create<plan::KvOp>(func.getLoc(), layer,
-                                         windows.lookup(layer));
     return value;
   }
 
@@ -261,9 +264,7 @@ private:
   plan::CountersOp counters; ///< As many as the launch that needs most.
   llvm::DenseMap<Value, Value> memory;
   llvm::DenseMap<std::pair<int64_t, Attribute>, Value> inputs;
-  llvm::DenseMap<Attribute, Value> layers;
-  llvm::DenseMap<Attribute, IntegerAttr> windows; ///< By layer.
-  llvm::DenseSet<Value> read, written;            ///< Since the last barrier.
+  llvm::DenseSet<Value> read, written; ///< Since the last barrier.
 };
 
 LogicalResult ProgramBuilder::run(ModuleOp module) {
@@ -279,18 +280,17 @@ LogicalResult ProgramBuilder::run(ModuleOp module) {
       func.getLoc(), func.getName(), maxRows, maxLogitsRows, IntegerAttr());
   builder.setInsertionPointToEnd(&program.getBody().emplaceBlock());
   for (BlockArgument argument : func.getArguments()) {
-    const auto role = llama::roleOf(func, argument.getArgNumber());
+    const llama::StepRoleAttr role = llama::roleOf(argument);
     if (!role)
       return func.emitError("argument ")
              << argument.getArgNumber()
              << ": expected a llama.role, which says what it is";
-    // The pages of a layer are bound where it is first used.
-    if (*role != llama::StepRole::KV)
-      memory[argument] = input(inputOf(*role));
+    if (role.getLayer())
+      memory[argument] = builder.create<plan::KvOp>(
+          func.getLoc(), *role.getLayer(), windowOf(argument));
+    else
+      memory[argument] = input(inputOf(role.getValue()));
   }
-  func.walk([&](kernel::AttentionOp op) {
-    windows[op.getLayerAttr()] = op.getWindowAttr();
-  });
   for (Operation &op : func.getBody().front())
     if (failed(lower(&op)))
       return failure();
@@ -305,9 +305,10 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
   }
   if (isa<func::ReturnOp>(op)) {
     builder.create<plan::LogitsOp>(op->getLoc(), memoryOf(op->getOperand(0)));
-    // Logits and cache; then the tokens of a step that samples.
-    if (op->getNumOperands() == 3)
-      builder.create<plan::TokensOp>(op->getLoc(), memoryOf(op->getOperand(2)));
+    // Behind the caches come the tokens of a step that samples.
+    for (Value result : op->getOperands().drop_front())
+      if (!isa<llama::KVType>(result.getType()))
+        builder.create<plan::TokensOp>(op->getLoc(), memoryOf(result));
     return success();
   }
   if (isa<kernel::KernelDialect>(op->getDialect()))
@@ -330,14 +331,16 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   };
   const bool appends =
       llvm::any_of(op->getResultTypes(), llvm::IsaPred<llama::KVType>);
-  const auto layer = op->getAttrOfType<IntegerAttr>("layer");
-  for (Value operand : op->getOperands())
-    if (isa<llama::KVType>(operand.getType()))
-      add(kvOf(layer), appends ? Access::Update : Access::Read);
-    else
-      add(memoryOf(operand), Access::Read);
-  if (layer)
-    add(input(InputRole::PageTable, windows.lookup(layer)), Access::Read);
+  plan::KvOp pages;
+  for (Value operand : op->getOperands()) {
+    Value place = memoryOf(operand);
+    auto cache = place.getDefiningOp<plan::KvOp>();
+    add(place, cache && appends ? Access::Update : Access::Read);
+    if (cache)
+      pages = cache;
+  }
+  if (pages)
+    add(input(InputRole::PageTable, pages.getWindowAttr()), Access::Read);
   const kernel::LaunchGeometry geometry = target.geometry(op);
   if (geometry.workspace)
     add(buffer(op->getLoc(), geometry.workspace * maxRowsOf(symbol)),
@@ -354,8 +357,10 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
     written.clear();
   }
   for (Value result : op->getResults()) {
-    if (isa<llama::KVType>(result.getType()))
+    if (isa<llama::KVType>(result.getType())) {
+      memory[result] = pages;
       continue;
+    }
     Value taken = operandToOverwrite(op, result);
     memory[result] = taken ? memoryOf(taken) : resultBuffer(result, symbol);
     add(memory[result], Access::Write);

@@ -19,9 +19,10 @@ using llama::StepRole, plan::RowSymbol;
 
 StepRows::StepRows(func::FuncOp step) {
   for (BlockArgument argument : step.getArguments()) {
-    const auto role = llama::roleOf(step, argument.getArgNumber());
+    const llama::StepRoleAttr role = llama::roleOf(argument);
     const bool isOfLogits =
-        role == StepRole::LogitsRows || role == StepRole::SamplingParams;
+        role && (role.getValue() == StepRole::LogitsRows ||
+                 role.getValue() == StepRole::SamplingParams);
     rows[argument] = isOfLogits ? RowSymbol::LogitsRows : RowSymbol::Tokens;
   }
   for (Operation &op : step.getBody().front()) {

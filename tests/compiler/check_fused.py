@@ -14,7 +14,7 @@ text = sys.stdin.read()
 functions = re.findall(r"func\.func @(\w+)\((.*?)\n  \}", text, re.S)
 names = [name for name, _ in functions]
 assert names[0] == "decode" and names[-1] == "prefill", names
-cache = f"!llama.kv<layers = {layers}, heads = {kv_heads}, size = {size}>"
+cache = f"!llama.kv<heads = {kv_heads}, size = {size}>"
 assert cache in text, f"no {cache}"
 
 # Every op in order; the scalars of epilogues stand deeper.
@@ -31,10 +31,16 @@ for name, body in functions:
     assert kinds[2:] == LAYER * layers + ["kernel.matmul"], f"{name}: {kinds[2:]}"
     if name == "decode":
         assert len(ops) == 5 * layers + 3, f"decode has {len(ops)} ops"
-    # One layer of the cache after the other, and no head of it repeated.
-    for kind in ("kernel.qkv", "kernel.attention"):
-        found = [int(re.search(r"layer = (\d+)", rest).group(1)) for op, rest in ops if op == kind]
-        assert found == list(range(layers)), f"{name}: {kind} of layers {found}"
+    # The caches of the layers one after the other, each read where it was appended to.
+    signature = body[: body.index("{\n")]
+    arguments = [
+        name for name, _ in re.findall(r"(%\w+): !kv {llama.role = #llama.role<kv, layer = (\d+)>}", signature)
+    ]
+    assert len(arguments) == layers, f"{name}: {len(arguments)} caches"
+    appends = re.findall(r"(%\w+) = kernel.qkv .* into (%\w+) at", body)
+    assert [before for _, before in appends] == arguments, f"{name}: appends to {appends}"
+    read = re.findall(r"= kernel.attention .* over (%\w+) at", body)
+    assert read == [after for after, _ in appends], f"{name}: attention over {read}"
     # The only values are rows as wide as the model says and cos/sin: no
     # scores, no mask.
     widths = {f"?x{width}" for width in (dim, heads * size, ffn, vocab)} | {f"?x{size // 2}x2"}

@@ -155,7 +155,7 @@ TEST_F(CostTest, RowWiseOps) {
                   .flops = 5L * 2 * 3}));
 }
 
-const std::string kv = "!llama.kv<layers = 2, heads = 2, size = 8>";
+const std::string kv = "!llama.kv<heads = 2, size = 8>";
 const std::string cacheArguments =
     "%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %t: tensor<?x4x2xf32>, %kv: " +
     kv + ", %p: tensor<?xi32>, %s: tensor<?xi32>, %m: tensor<?x4x5x24xf32>";
@@ -163,7 +163,7 @@ const std::string cacheArguments =
 TEST_F(CostTest, RopeTurnsQueriesAndKeysAndAppends) {
   EXPECT_EQ(cost(cacheArguments,
                  "%0, %1 = kernel.rope_append %q, %k, %k, %t into %kv at %p, "
-                 "%s {layer = 0 : i64} : (tensor<?x32xf32>, tensor<?x16xf32>, "
+                 "%s : (tensor<?x32xf32>, tensor<?x16xf32>, "
                  "tensor<?x16xf32>, tensor<?x4x2xf32>, " +
                      kv +
                      ", tensor<?xi32>, tensor<?xi32>) -> "
@@ -180,7 +180,7 @@ TEST_F(CostTest, RopeTurnsQueriesAndKeysAndAppends) {
 TEST_F(CostTest, NormsOfHeadsCostWhatNormsOfRowsDo) {
   EXPECT_EQ(cost(cacheArguments + ", %n: tensor<8xf32>",
                  "%0, %1 = kernel.rope_append %q, %k, %k, %t into %kv at %p, "
-                 "%s norms(%n, %n) {eps = 1.0e-5 : f64, layer = 0 : i64} : "
+                 "%s norms(%n, %n) {eps = 1.0e-5 : f64} : "
                  "(tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, "
                  "tensor<?x4x2xf32>, " +
                      kv +
@@ -217,7 +217,7 @@ TEST_F(CostTest, QkvIsThreeProductsTurnedAndAppended) {
            "%t: tensor<?x4x2xf32>, %kv: " +
                kv + ", %p: tensor<?xi32>, %s: tensor<?xi32>",
            "%0, %1 = kernel.qkv %x, %wq, %wk, %wk norm(%n) rotated by %t into "
-           "%kv at %p, %s {eps = 1.0e-5 : f64, layer = 0 : i64} : "
+           "%kv at %p, %s {eps = 1.0e-5 : f64} : "
            "(tensor<?x64xf32>, tensor<32x64xbf16>, "
            "tensor<16x64x!llama.quant<q8_0>>, "
            "tensor<16x64x!llama.quant<q8_0>>, tensor<64xf32>, "
@@ -236,7 +236,7 @@ TEST_F(CostTest, QkvIsThreeProductsTurnedAndAppended) {
 
 TEST_F(CostTest, AttentionReadsTheCacheOnceAndComputesItsCausalHalf) {
   const std::string text =
-      "%0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = "
+      "%0 = kernel.attention %q over %kv at %p, %s {scale = "
       "0.5 : f64} : (tensor<?x32xf32>, " +
       kv + ", tensor<?xi32>, tensor<?xi32>) -> tensor<?x32xf32>";
   // Rows attend to 8, 9 and 10 keys: 27, with 4 heads of 4 * 8 + 5.
@@ -253,7 +253,7 @@ TEST_F(CostTest, SplitAttentionTouchesTheSplitsThatItsKeysFill) {
       "config = #kernel.attention_config<family = split_kv,"
       " splits = 5, partial = 24>";
   const std::string text =
-      "%0 = kernel.attention %q over %kv at %p, %s {layer = 0 : i64, scale = "
+      "%0 = kernel.attention %q over %kv at %p, %s {scale = "
       "0.5 : f64, " +
       config + "} : (tensor<?x32xf32>, " + kv +
       ", tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x5x24xf32>";

@@ -3,7 +3,7 @@
 // RUN: llamac-opt %s --attach-target --choose-kernels | FileCheck %s
 // RUN: llamac-opt %s --attach-target --choose-kernels --choose-kernels | FileCheck %s
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // CHECK-LABEL: func.func @products_of_one_row
 // CHECK: config = #kernel.matmul_config<family = gemv, rowBlock = 1>
@@ -47,20 +47,20 @@ func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf
 
 // CHECK-LABEL: func.func @attention_of_one_row
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[KV:.*]]: !kv, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>)
-// CHECK-NEXT: %[[P:.*]] = kernel.attention %[[Q]] over %[[KV]] at %[[POS]], %[[SEQ]] {config = #[[CONFIG:.*]], layer = 1 : i64, scale = 2.500000e-01 : f64}
+// CHECK-NEXT: %[[P:.*]] = kernel.attention %[[Q]] over %[[KV]] at %[[POS]], %[[SEQ]] {config = #[[CONFIG:.*]], scale = 2.500000e-01 : f64}
 // CHECK-SAME: -> tensor<?x4x[[SPLITS:.*]]x[[PARTIAL:.*]]xf32>
 // CHECK-NEXT: %[[O:.*]] = kernel.attention_merge %[[P]] at %[[POS]] {config = #[[CONFIG]], kvHeads = 2 : i64, scale = 2.500000e-01 : f64} : (tensor<?x4x[[SPLITS]]x[[PARTIAL]]xf32>, tensor<?xi32>) -> tensor<?x64xf32>
 // CHECK-NEXT: return %[[O]]
 func.func @attention_of_one_row(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: tensor<?xi32>) -> tensor<?x64xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
-  %0 = kernel.attention %q over %kv at %pos, %seq {layer = 1 : i64, scale = 0.25 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+  %0 = kernel.attention %q over %kv at %pos, %seq {scale = 0.25 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }
 
 // CHECK-LABEL: func.func @attention_of_many_rows
-// CHECK: kernel.attention {{.*}} {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 1 : i64
+// CHECK: kernel.attention {{.*}} {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>
 // CHECK-NOT: kernel.attention_merge
 func.func @attention_of_many_rows(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: tensor<?xi32>) -> tensor<?x64xf32> attributes {llamac.max_logits_rows = 64 : i64, llamac.max_rows = 512 : i64} {
-  %0 = kernel.attention %q over %kv at %pos, %seq {layer = 1 : i64, scale = 0.25 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+  %0 = kernel.attention %q over %kv at %pos, %seq {scale = 0.25 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }
 

@@ -4,7 +4,7 @@
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -12,8 +12,8 @@
 func.func @probabilities_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> (!q, !scores) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -28,7 +28,7 @@ func.func @probabilities_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -36,8 +36,8 @@ func.func @probabilities_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices
 func.func @masked_scores_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> (!q, !scores) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -52,7 +52,7 @@ func.func @masked_scores_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -60,8 +60,8 @@ func.func @masked_scores_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices
 func.func @scaled_scores_read_twice(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> (!q, !scores) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -79,7 +79,7 @@ func.func @scaled_scores_read_twice(%q: !q, %k: !heads, %v: !heads, %pos: !indic
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -87,8 +87,8 @@ func.func @scaled_scores_read_twice(%q: !q, %k: !heads, %v: !heads, %pos: !indic
 func.func @scores_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> (!q, !scores) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -103,7 +103,7 @@ func.func @scores_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq:
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -111,8 +111,8 @@ func.func @scores_returned(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq:
 func.func @no_softmax(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.add_mask %0, %mask : (!scores, !mask) -> !scores
   // expected-remark @below {{not fused: the probabilities are not made by llama.softmax}}
@@ -124,7 +124,7 @@ func.func @no_softmax(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !ind
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -132,8 +132,8 @@ func.func @no_softmax(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !ind
 func.func @no_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.softmax %0 : (!scores) -> !scores
   // expected-remark @below {{not fused: the scores of the softmax are not made by llama.add_mask}}
@@ -145,7 +145,7 @@ func.func @no_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indice
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -153,8 +153,8 @@ func.func @no_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indice
 func.func @bias(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %bias: !scores) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %b = llama.add %0, %bias : (!scores, !scores) -> !scores
   %1 = llama.add_mask %b, %mask : (!scores, !mask) -> !scores
@@ -168,7 +168,7 @@ func.func @bias(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, 
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -176,8 +176,8 @@ func.func @bias(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, 
 func.func @other_keys(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %k : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -191,7 +191,7 @@ func.func @other_keys(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !ind
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -199,8 +199,8 @@ func.func @other_keys(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !ind
 func.func @other_values(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -214,22 +214,23 @@ func.func @other_values(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !i
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
 
-func.func @layers_differ(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
+func.func @layers_differ(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
-  %keys0, %values0 = llama.cache_read %kv1 layer = 0 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
+  %other1 = llama.cache_append %other, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys0, %values0 = llama.cache_read %other1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
   %3 = llama.softmax %2 : (!scores) -> !scores
-  // expected-remark @below {{not fused: the keys are of layer 1 and the values of layer 0}}
+  // expected-remark @below {{not fused: keys and values are of different caches}}
   %o = llama.attention_values %3, %values0 : (!scores, !heads) -> !q
   return %o : !q
 }
@@ -238,7 +239,7 @@ func.func @layers_differ(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -246,14 +247,14 @@ func.func @layers_differ(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !
 func.func @states_differ(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
-  %keys0, %values0 = llama.cache_read %kv layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
+  %keys0, %values0 = llama.cache_read %kv : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
   %3 = llama.softmax %2 : (!scores) -> !scores
-  // expected-remark @below {{not fused: keys and values are of different states of the cache}}
+  // expected-remark @below {{not fused: keys and values are of different caches}}
   %o = llama.attention_values %3, %values0 : (!scores, !heads) -> !q
   return %o : !q
 }
@@ -262,7 +263,7 @@ func.func @states_differ(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -270,8 +271,8 @@ func.func @states_differ(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !
 func.func @another_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !mask) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %other : (!scores, !mask) -> !scores
@@ -285,7 +286,7 @@ func.func @another_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !i
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -293,8 +294,8 @@ func.func @another_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !i
 func.func @keys_not_indexed(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %ks, %kp : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -308,7 +309,7 @@ func.func @keys_not_indexed(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -316,8 +317,8 @@ func.func @keys_not_indexed(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq
 func.func @mask_of_other_rows(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !indices) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %other, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -331,7 +332,7 @@ func.func @mask_of_other_rows(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %s
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -339,8 +340,8 @@ func.func @mask_of_other_rows(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %s
 func.func @append_of_other_rows(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !indices) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %other, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %other, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -354,16 +355,16 @@ func.func @append_of_other_rows(%q: !q, %k: !heads, %v: !heads, %pos: !indices, 
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
 
-func.func @layer_not_appended(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
+func.func @layer_not_appended(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 0 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %other : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -377,16 +378,17 @@ func.func @layer_not_appended(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %s
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
 
 func.func @another_step(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !kv) -> !q {
-  %kp, %ks = llama.cache_index %other, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
+  %other1 = llama.cache_append %other, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %kp, %ks = llama.cache_index %other1, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -633,21 +635,21 @@ func.func @cosines_of_other_rows(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %w
 
 // -----
 
-!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 func.func @key_not_normalised(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
   // expected-remark @below {{not fused: a reader is no product}}
   %0 = kernel.rms_norm %q, %n {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
   // expected-remark @below {{not fused: query and key are not both normalised}}
   // expected-note @below {{read by kernel.rope_append}}
-  %2:2 = kernel.rope_append %0, %k, %k, %t into %kv at %p, %s {layer = 0 : i64}
+  %2:2 = kernel.rope_append %0, %k, %k, %t into %kv at %p, %s
     : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
   return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
 }
 
 // -----
 
-!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 func.func @norm_read_twice(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
   // expected-remark @below {{not fused: a reader is no product}}
@@ -656,7 +658,7 @@ func.func @norm_read_twice(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tenso
   %1 = kernel.rms_norm %k, %n {eps = 1.0e-5 : f64} : (tensor<?x16xf32>, tensor<8xf32>) -> tensor<?x16xf32>
   // expected-remark @below {{not fused: the norm of query or key has another reader}}
   // expected-note @below {{read by kernel.rope_append}}
-  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s
     : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
   // expected-note @below {{read by func.return}}
   return %2#0, %0 : tensor<?x32xf32>, tensor<?x32xf32>
@@ -664,7 +666,7 @@ func.func @norm_read_twice(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tenso
 
 // -----
 
-!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 func.func @norms_of_another_eps(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
   // expected-remark @below {{not fused: a reader is no product}}
@@ -673,14 +675,14 @@ func.func @norms_of_another_eps(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: 
   %1 = kernel.rms_norm %k, %n {eps = 1.0e-6 : f64} : (tensor<?x16xf32>, tensor<8xf32>) -> tensor<?x16xf32>
   // expected-remark @below {{not fused: the norms of query and key differ in eps}}
   // expected-note @below {{read by kernel.rope_append}}
-  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s
     : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
   return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
 }
 
 // -----
 
-!kv = !llama.kv<layers = 1, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 func.func @norms_of_half_heads(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: tensor<8xf32>, %m: tensor<4xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
   // expected-remark @below {{not fused: a reader is no product}}
@@ -689,7 +691,7 @@ func.func @norms_of_half_heads(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %n: t
   %1 = kernel.rms_norm %k, %m {eps = 1.0e-5 : f64} : (tensor<?x16xf32>, tensor<4xf32>) -> tensor<?x16xf32>
   // expected-remark @below {{not fused: the norm of query or key is not one of whole heads alone}}
   // expected-note @below {{read by kernel.rope_append}}
-  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s
     : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !kv)
   return %2#0, %2#0 : tensor<?x32xf32>, tensor<?x32xf32>
 }

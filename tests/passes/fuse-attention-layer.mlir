@@ -11,14 +11,14 @@
 !scores = tensor<4x?x?xf32>
 !mask = tensor<?x?xf32>
 !table = tensor<?x8x2xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // As the frontends write it.
 // CHECK-LABEL: func.func @as_built
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)
 // CHECK-NEXT: %[[T:.*]] = kernel.rope_table %[[POS]]
-// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
-// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64}
+// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]]
+// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {scale = 2.500000e-01 : f64}
 // CHECK-NEXT: return %[[O]], %[[NEW]]
 func.func @as_built(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices, %seq: !indices, %kv: !kv) -> (!wide, !kv) {
   %table = llama.rope_table %pos frequencies = dense<1.0> : tensor<8xf64> : (!indices) -> !table
@@ -29,8 +29,8 @@ func.func @as_built(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices, %seq
   %v3 = llama.split_heads %v2 heads = 2 : (!narrow) -> !heads
   %q = llama.rope %q3, %table : (!q, !table) -> !q
   %k = llama.rope %k3, %table : (!heads, !table) -> !heads
-  %kv1 = llama.cache_append %kv, %k, %v3, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v3, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %s = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %t = llama.scale %s by 0.25 : (!scores) -> !scores
   %m = llama.add_mask %t, %mask : (!scores, !mask) -> !scores
@@ -45,8 +45,8 @@ func.func @as_built(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices, %seq
 // CHECK-LABEL: func.func @in_other_words
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)
 // CHECK-NEXT: %[[T:.*]] = kernel.rope_table %[[POS]]
-// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
-// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64}
+// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]]
+// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {scale = 2.500000e-01 : f64}
 // CHECK-NEXT: return %[[O]], %[[NEW]]
 func.func @in_other_words(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices, %seq: !indices, %kv: !kv) -> (!wide, !kv) {
   %k3 = llama.split_heads %k2 heads = 2 : (!narrow) -> !heads
@@ -55,19 +55,19 @@ func.func @in_other_words(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices
   %v5 = llama.split_heads %v4 heads = 2 : (!narrow) -> !heads
   %table = llama.rope_table %pos frequencies = dense<1.0> : tensor<8xf64> : (!indices) -> !table
   %k = llama.rope %k3, %table : (!heads, !table) -> !heads
-  %kv1 = llama.cache_append %kv, %k, %v5, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %kv1 = llama.cache_append %kv, %k, %v5, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
   %scaled = llama.scale %q2 by 0.5 : (!wide) -> !wide
   %q3 = llama.split_heads %scaled heads = 4 : (!wide) -> !q
   %table2 = llama.rope_table %pos frequencies = dense<1.0> : tensor<8xf64> : (!indices) -> !table
   %q = llama.rope %q3, %table2 : (!q, !table) -> !q
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %s = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
   %m = llama.add_mask %s, %mask : (!scores, !mask) -> !scores
   %t = llama.scale %m by 0.5 : (!scores) -> !scores
   %p = llama.softmax %t : (!scores) -> !scores
-  %keys2, %values2 = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %keys2, %values2 = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %o3 = llama.attention_values %p, %values2 : (!scores, !heads) -> !q
   %o = llama.merge_heads %o3 : (!q) -> !wide
   return %o, %kv1 : !wide, !kv

@@ -5,7 +5,7 @@
 
 !indices = tensor<?xi32>
 !q = tensor<?x4x16xf32>
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 !heads = tensor<?x2x16xf32>
 !mask = tensor<?x?xf32>
 !scores = tensor<4x?x?xf32>
@@ -14,13 +14,13 @@
 // CHECK-LABEL: func.func @unscaled
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 1.000000e+00 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 1.000000e+00 :
 // CHECK-NEXT: return %[[O]]
 func.func @unscaled(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.add_mask %0, %mask : (!scores, !mask) -> !scores
   %2 = llama.softmax %1 : (!scores) -> !scores
@@ -32,13 +32,13 @@ func.func @unscaled(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indic
 // CHECK-LABEL: func.func @scaled_twice
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @scaled_twice(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.5 : (!scores) -> !scores
   %2 = llama.scale %1 by 0.5 : (!scores) -> !scores
@@ -52,13 +52,13 @@ func.func @scaled_twice(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !i
 // CHECK-LABEL: func.func @scaled_by_one
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @scaled_by_one(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.scale %1 by 1.0 : (!scores) -> !scores
@@ -72,13 +72,13 @@ func.func @scaled_by_one(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !
 // CHECK-LABEL: func.func @scaled_query
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @scaled_query(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.scale %q by 0.25 : (!q) -> !q
   %1 = llama.attention_scores %0, %keys : (!q, !heads) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -91,13 +91,13 @@ func.func @scaled_query(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !i
 // CHECK-LABEL: func.func @scaled_keys
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @scaled_keys(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.scale %keys by 0.25 : (!heads) -> !heads
   %1 = llama.attention_scores %q, %0 : (!q, !heads) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -110,13 +110,13 @@ func.func @scaled_keys(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !in
 // CHECK-LABEL: func.func @query_keys_and_scores_scaled
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @query_keys_and_scores_scaled(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.scale %q by 0.5 : (!q) -> !q
   %1 = llama.scale %keys by 0.25 : (!heads) -> !heads
   %2 = llama.attention_scores %0, %1 : (!q, !heads) -> !scores
@@ -131,13 +131,13 @@ func.func @query_keys_and_scores_scaled(%q: !q, %k: !heads, %v: !heads, %pos: !i
 // CHECK-LABEL: func.func @scaled_after_the_mask
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @scaled_after_the_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.add_mask %0, %mask : (!scores, !mask) -> !scores
   %2 = llama.scale %1 by 0.25 : (!scores) -> !scores
@@ -150,13 +150,13 @@ func.func @scaled_after_the_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices,
 // CHECK-LABEL: func.func @masked_twice
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @masked_twice(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.add_mask %0, %mask : (!scores, !mask) -> !scores
   %2 = llama.scale %1 by 0.25 : (!scores) -> !scores
@@ -170,13 +170,13 @@ func.func @masked_twice(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !i
 // CHECK-LABEL: func.func @query_split_merged_and_split
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @query_split_merged_and_split(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.merge_heads %q : (!q) -> tensor<?x64xf32>
   %1 = llama.split_heads %0 heads = 4 : (tensor<?x64xf32>) -> !q
   %2 = llama.attention_scores %1, %keys : (!q, !heads) -> !scores
@@ -191,39 +191,19 @@ func.func @query_split_merged_and_split(%q: !q, %k: !heads, %v: !heads, %pos: !i
 // CHECK-LABEL: func.func @keys_and_values_read_apart
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01 :
 // CHECK-NEXT: return %[[O]]
 func.func @keys_and_values_read_apart(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
-  %keys2, %values2 = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
+  %keys2, %values2 = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
   %3 = llama.softmax %2 : (!scores) -> !scores
   %o = llama.attention_values %3, %values2 : (!scores, !heads) -> !q
-  return %o : !q
-}
-
-// The append of layer 0 does not touch layer 1.
-// CHECK-LABEL: func.func @read_after_another_layers_append
-// CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %{{[a-z0-9]*}}: tensor<?x2x16xf32>, %[[POS:[a-z0-9]*]]: tensor<?xi32>, %[[SEQ:[a-z0-9]*]]: tensor<?xi32>, %[[KV0:[a-z0-9]*]]: !kv
-// CHECK-NEXT: %[[KV:.*]] = llama.cache_append %[[KV0]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01 :
-// CHECK-NEXT: return %[[O]]
-func.func @read_after_another_layers_append(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
-  %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
-  %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %kv2 = llama.cache_append %kv1, %v, %k, %pos, %seq layer = 0 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv2 layer = 1 : (!kv) -> (!heads, !heads)
-  %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
-  %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
-  %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
-  %3 = llama.softmax %2 : (!scores) -> !scores
-  %o = llama.attention_values %3, %values : (!scores, !heads) -> !q
   return %o : !q
 }
 
@@ -233,14 +213,14 @@ func.func @read_after_another_layers_append(%q: !q, %k: !heads, %v: !heads, %pos
 // CHECK-NEXT: %[[P:.*]] = llama.gather_rows %[[POS]], %[[R]]
 // CHECK-NEXT: %[[S:.*]] = llama.gather_rows %[[SEQ]], %[[R]]
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append
-// CHECK-NEXT: llama.attention %[[Q]], %[[KV]], %[[P]], %[[S]] layer = 1 scale = 2.500000e-01
+// CHECK-NEXT: llama.attention %[[Q]], %[[KV]], %[[P]], %[[S]] scale = 2.500000e-01
 func.func @some_rows(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %rows: !indices) -> !q {
   %p = llama.gather_rows %pos, %rows : (!indices, !indices) -> !indices
   %s = llama.gather_rows %seq, %rows : (!indices, !indices) -> !indices
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %p, %s, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -253,24 +233,24 @@ func.func @some_rows(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indi
 // each: both fuse.
 // CHECK-LABEL: func.func @mask_shared_by_layers
 // CHECK-NOT: llama.causal_mask
-// CHECK: llama.attention %{{.*}} layer = 0 scale = 2.500000e-01
-// CHECK: llama.attention %{{.*}} layer = 1 scale = 2.500000e-01
+// CHECK: llama.attention %{{.*}} scale = 2.500000e-01
+// CHECK: llama.attention %{{.*}} scale = 2.500000e-01
 // CHECK-LABEL: func.func @a_mask_for_each_layer
 // CHECK-NOT: llama.causal_mask
-// CHECK: llama.attention %{{.*}} layer = 0 scale = 2.500000e-01
-// CHECK: llama.attention %{{.*}} layer = 1 scale = 2.500000e-01
-func.func @mask_shared_by_layers(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
+// CHECK: llama.attention %{{.*}} scale = 2.500000e-01
+// CHECK: llama.attention %{{.*}} scale = 2.500000e-01
+func.func @mask_shared_by_layers(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv0 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 0 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys0, %values0 = llama.cache_read %kv0 layer = 0 : (!kv) -> (!heads, !heads)
+  %kv0 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys0, %values0 = llama.cache_read %kv0 : (!kv) -> (!heads, !heads)
   %s0 = llama.attention_scores %q, %keys0 : (!q, !heads) -> !scores
   %t0 = llama.scale %s0 by 0.25 : (!scores) -> !scores
   %m0 = llama.add_mask %t0, %mask : (!scores, !mask) -> !scores
   %p0 = llama.softmax %m0 : (!scores) -> !scores
   %o0 = llama.attention_values %p0, %values0 : (!scores, !heads) -> !q
-  %kv1 = llama.cache_append %kv0, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys1, %values1 = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %other, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys1, %values1 = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %s1 = llama.attention_scores %o0, %keys1 : (!q, !heads) -> !scores
   %t1 = llama.scale %s1 by 0.25 : (!scores) -> !scores
   %m1 = llama.add_mask %t1, %mask : (!scores, !mask) -> !scores
@@ -278,20 +258,20 @@ func.func @mask_shared_by_layers(%q: !q, %k: !heads, %v: !heads, %pos: !indices,
   %o1 = llama.attention_values %p1, %values1 : (!scores, !heads) -> !q
   return %o1 : !q
 }
-func.func @a_mask_for_each_layer(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
+func.func @a_mask_for_each_layer(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
   %kp2, %ks2 = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask2 = llama.causal_mask %pos, %seq, %kp2, %ks2 : (!indices, !indices, !indices, !indices) -> !mask
-  %kv0 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 0 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys0, %values0 = llama.cache_read %kv0 layer = 0 : (!kv) -> (!heads, !heads)
+  %kv0 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys0, %values0 = llama.cache_read %kv0 : (!kv) -> (!heads, !heads)
   %s0 = llama.attention_scores %q, %keys0 : (!q, !heads) -> !scores
   %t0 = llama.scale %s0 by 0.25 : (!scores) -> !scores
   %m0 = llama.add_mask %t0, %mask : (!scores, !mask) -> !scores
   %p0 = llama.softmax %m0 : (!scores) -> !scores
   %o0 = llama.attention_values %p0, %values0 : (!scores, !heads) -> !q
-  %kv1 = llama.cache_append %kv0, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys1, %values1 = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %other, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys1, %values1 = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %s1 = llama.attention_scores %o0, %keys1 : (!q, !heads) -> !scores
   %t1 = llama.scale %s1 by 0.25 : (!scores) -> !scores
   %m1 = llama.add_mask %t1, %mask2 : (!scores, !mask) -> !scores
@@ -302,18 +282,18 @@ func.func @a_mask_for_each_layer(%q: !q, %k: !heads, %v: !heads, %pos: !indices,
 
 // Every query head has its own key head.
 !mha_q = tensor<?x2x16xf32>
-!mha_kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!mha_kv = !llama.kv<heads = 2, size = 16>
 !mha_heads = tensor<?x2x16xf32>
 !mha_scores = tensor<2x?x?xf32>
 
 // CHECK-LABEL: func.func @as_many_keys_as_queries
-// CHECK: llama.attention %{{.*}} layer = 1 scale = 2.500000e-01 : (tensor<?x2x16xf32>, {{.*}}) -> tensor<?x2x16xf32>
+// CHECK: llama.attention %{{.*}} scale = 2.500000e-01 : (tensor<?x2x16xf32>, {{.*}}) -> tensor<?x2x16xf32>
 // CHECK-NOT: llama.attention_values
 func.func @as_many_keys_as_queries(%q: !mha_q, %k: !mha_heads, %v: !mha_heads, %pos: !indices, %seq: !indices, %kv: !mha_kv) -> !mha_q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!mha_kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!mha_kv, !mha_heads, !mha_heads, !indices, !indices) -> !mha_kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!mha_kv) -> (!mha_heads, !mha_heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!mha_kv, !mha_heads, !mha_heads, !indices, !indices) -> !mha_kv
+  %keys, %values = llama.cache_read %kv1 : (!mha_kv) -> (!mha_heads, !mha_heads)
   %0 = llama.attention_scores %q, %keys : (!mha_q, !mha_heads) -> !mha_scores
   %1 = llama.scale %0 by 0.25 : (!mha_scores) -> !mha_scores
   %2 = llama.add_mask %1, %mask : (!mha_scores, !mask) -> !mha_scores
@@ -324,18 +304,18 @@ func.func @as_many_keys_as_queries(%q: !mha_q, %k: !mha_heads, %v: !mha_heads, %
 
 // All query heads read one key head.
 !mqa_q = tensor<?x8x16xf32>
-!mqa_kv = !llama.kv<layers = 2, heads = 1, size = 16>
+!mqa_kv = !llama.kv<heads = 1, size = 16>
 !mqa_heads = tensor<?x1x16xf32>
 !mqa_scores = tensor<8x?x?xf32>
 
 // CHECK-LABEL: func.func @one_key_for_all_queries
-// CHECK: llama.attention %{{.*}} layer = 1 scale = 2.500000e-01 : (tensor<?x8x16xf32>, {{.*}}) -> tensor<?x8x16xf32>
+// CHECK: llama.attention %{{.*}} scale = 2.500000e-01 : (tensor<?x8x16xf32>, {{.*}}) -> tensor<?x8x16xf32>
 // CHECK-NOT: llama.attention_values
 func.func @one_key_for_all_queries(%q: !mqa_q, %k: !mqa_heads, %v: !mqa_heads, %pos: !indices, %seq: !indices, %kv: !mqa_kv) -> !mqa_q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!mqa_kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!mqa_kv, !mqa_heads, !mqa_heads, !indices, !indices) -> !mqa_kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!mqa_kv) -> (!mqa_heads, !mqa_heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!mqa_kv, !mqa_heads, !mqa_heads, !indices, !indices) -> !mqa_kv
+  %keys, %values = llama.cache_read %kv1 : (!mqa_kv) -> (!mqa_heads, !mqa_heads)
   %0 = llama.attention_scores %q, %keys : (!mqa_q, !mqa_heads) -> !mqa_scores
   %1 = llama.scale %0 by 0.25 : (!mqa_scores) -> !mqa_scores
   %2 = llama.add_mask %1, %mask : (!mqa_scores, !mask) -> !mqa_scores
@@ -352,8 +332,8 @@ func.func @one_key_for_all_queries(%q: !mqa_q, %k: !mqa_heads, %v: !mqa_heads, %
 func.func @scores_with_a_bias(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %bias: !scores) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %b = llama.add %1, %bias : (!scores, !scores) -> !scores
@@ -371,8 +351,8 @@ func.func @scores_with_a_bias(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %s
 func.func @scaled_after_another_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !mask) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %m = llama.add_mask %0, %other : (!scores, !mask) -> !scores
   %1 = llama.scale %m by 0.25 : (!scores) -> !scores
@@ -390,8 +370,8 @@ func.func @scaled_after_another_mask(%q: !q, %k: !heads, %v: !heads, %pos: !indi
 func.func @scaled_scores_read_elsewhere(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> (!q, !scores) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.5 : (!scores) -> !scores
   %2 = llama.scale %1 by 0.5 : (!scores) -> !scores
@@ -409,8 +389,8 @@ func.func @scaled_scores_read_elsewhere(%q: !q, %k: !heads, %v: !heads, %pos: !i
 func.func @probabilities_of_two_products(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> (!q, !q) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -428,8 +408,8 @@ func.func @probabilities_of_two_products(%q: !q, %k: !heads, %v: !heads, %pos: !
 func.func @softmax_of_probabilities(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -444,13 +424,13 @@ func.func @softmax_of_probabilities(%q: !q, %k: !heads, %v: !heads, %pos: !indic
 // CHECK-NOT: llama.attention %
 // CHECK: llama.attention_values
 // CHECK-NOT: llama.attention %
-func.func @values_of_the_other_layer(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
+func.func @values_of_the_other_layer(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv, %other: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %kv2 = llama.cache_append %kv1, %v, %k, %pos, %seq layer = 0 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
-  %keys0, %values0 = llama.cache_read %kv2 layer = 0 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %kv2 = llama.cache_append %other, %v, %k, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
+  %keys0, %values0 = llama.cache_read %kv2 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -467,10 +447,10 @@ func.func @values_of_the_other_layer(%q: !q, %k: !heads, %v: !heads, %pos: !indi
 func.func @values_of_a_later_state(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
-  %kv2 = llama.cache_append %kv1, %v, %k, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys2, %values2 = llama.cache_read %kv2 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
+  %kv2 = llama.cache_append %kv1, %v, %k, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys2, %values2 = llama.cache_read %kv2 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -489,8 +469,8 @@ func.func @positions_and_sequences_of_different_rows(%q: !q, %k: !heads, %v: !he
   %s = llama.gather_rows %seq, %others : (!indices, !indices) -> !indices
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %p, %s, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %2 = llama.add_mask %1, %mask : (!scores, !mask) -> !scores
@@ -507,8 +487,8 @@ func.func @positions_and_sequences_of_different_rows(%q: !q, %k: !heads, %v: !he
 func.func @products_of_scores(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indices, %kv: !kv) -> !q {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, !indices, !indices) -> (!indices, !indices)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (!indices, !indices, !indices, !indices) -> !mask
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, !heads, !heads, !indices, !indices) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (!heads, !heads)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, !heads, !heads, !indices, !indices) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (!heads, !heads)
   %0 = llama.attention_scores %q, %keys : (!q, !heads) -> !scores
   %1 = llama.scale %0 by 0.25 : (!scores) -> !scores
   %b = llama.mul %1, %1 : (!scores, !scores) -> !scores

@@ -3,19 +3,19 @@
 // RUN: llamac-opt %s --split-input-file --fuse-attention | FileCheck %s
 // RUN: llamac-opt %s --split-input-file --fuse-attention --fuse-attention | FileCheck %s
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // CHECK-LABEL: func.func @fuses
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %{{.*}}, %{{.*}}, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %{{.*}})
 // CHECK-NEXT: %[[KV:.*]] = llama.cache_append
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] layer = 1 scale = 2.500000e-01
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q]], %[[KV]], %[[POS]], %[[SEQ]] scale = 2.500000e-01
 // CHECK-NEXT: return %[[O]]
 func.func @fuses(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x2x16xf32>,
                  %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x4x16xf32> {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -26,7 +26,7 @@ func.func @fuses(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x2x
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Another user needs the tensor.
 // CHECK-LABEL: func.func @scores_used_twice
@@ -37,8 +37,8 @@ func.func @scores_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v:
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>, tensor<4x?x?xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -49,7 +49,7 @@ func.func @scores_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v:
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Another user needs the tensor.
 // CHECK-LABEL: func.func @scaled_scores_used_twice
@@ -60,8 +60,8 @@ func.func @scaled_scores_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>, tensor<4x?x?xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -72,7 +72,7 @@ func.func @scaled_scores_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Another user needs the tensor.
 // CHECK-LABEL: func.func @masked_scores_used_twice
@@ -83,8 +83,8 @@ func.func @masked_scores_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>, tensor<4x?x?xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -95,7 +95,7 @@ func.func @masked_scores_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Another user needs the tensor.
 // CHECK-LABEL: func.func @probabilities_used_twice
@@ -106,8 +106,8 @@ func.func @probabilities_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>, tensor<4x?x?xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -118,7 +118,7 @@ func.func @probabilities_used_twice(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Scores that are not masked.
 // CHECK-LABEL: func.func @unmasked
@@ -129,8 +129,8 @@ func.func @unmasked(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %3 = llama.softmax %1 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
@@ -140,7 +140,7 @@ func.func @unmasked(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // No softmax between.
 // CHECK-LABEL: func.func @without_softmax
@@ -151,8 +151,8 @@ func.func @without_softmax(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: t
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -162,7 +162,7 @@ func.func @without_softmax(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: t
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The mask is an argument: nothing says it is causal.
 // CHECK-LABEL: func.func @mask_from_outside
@@ -173,8 +173,8 @@ func.func @mask_from_outside(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v:
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %other: tensor<?x?xf32>) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %other : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -185,7 +185,7 @@ func.func @mask_from_outside(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v:
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The mask is for other positions than those appended.
 // CHECK-LABEL: func.func @mask_of_other_rows
@@ -196,8 +196,8 @@ func.func @mask_of_other_rows(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %pos2: tensor<?xi32>) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos2, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -208,7 +208,7 @@ func.func @mask_of_other_rows(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The mask is for other sequences than those appended.
 // CHECK-LABEL: func.func @mask_of_other_sequences
@@ -219,8 +219,8 @@ func.func @mask_of_other_sequences(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %seq2: tensor<?xi32>) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq2, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -231,19 +231,20 @@ func.func @mask_of_other_sequences(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
-// The key index is of another state of the cache.
+// The key index is of a cache that has other rows than before the step.
 // CHECK-LABEL: func.func @mask_of_another_step
 // CHECK-NOT: llama.attention %
 // CHECK: llama.attention_values
 // CHECK-NOT: llama.attention %
 func.func @mask_of_another_step(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x2x16xf32>,
-    %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %old: !kv) -> (tensor<?x4x16xf32>) {
+    %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %kv0: !kv) -> (tensor<?x4x16xf32>) {
+  %old = llama.cache_append %kv0, %k, %v, %seq, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   %kp, %ks = llama.cache_index %old, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -254,7 +255,7 @@ func.func @mask_of_another_step(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, 
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The key index is of the state after the append, where it must be of the one before.
 // CHECK-LABEL: func.func @mask_of_the_state_after
@@ -263,10 +264,10 @@ func.func @mask_of_another_step(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, 
 // CHECK-NOT: llama.attention %
 func.func @mask_of_the_state_after(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x2x16xf32>,
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   %kp, %ks = llama.cache_index %kv1, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -277,7 +278,7 @@ func.func @mask_of_the_state_after(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Positions and sequences of the keys in each other's place.
 // CHECK-LABEL: func.func @index_halves_swapped
@@ -288,8 +289,8 @@ func.func @index_halves_swapped(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, 
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %ks, %kp : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -300,7 +301,7 @@ func.func @index_halves_swapped(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, 
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The append is of other positions than the mask.
 // CHECK-LABEL: func.func @append_of_other_rows
@@ -311,8 +312,8 @@ func.func @append_of_other_rows(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, 
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %pos2: tensor<?xi32>) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos2, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos2, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -323,7 +324,7 @@ func.func @append_of_other_rows(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, 
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The layer that is read has not been appended in this step.
 // CHECK-LABEL: func.func @layer_not_appended
@@ -331,11 +332,11 @@ func.func @append_of_other_rows(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, 
 // CHECK: llama.attention_values
 // CHECK-NOT: llama.attention %
 func.func @layer_not_appended(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x2x16xf32>,
-    %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
+    %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %other: !kv) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 0 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %other : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -346,7 +347,7 @@ func.func @layer_not_appended(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The state that is read lacks the step's own rows.
 // CHECK-LABEL: func.func @read_of_the_state_before
@@ -357,8 +358,8 @@ func.func @read_of_the_state_before(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -369,7 +370,7 @@ func.func @read_of_the_state_before(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Keys and values are of different layers.
 // CHECK-LABEL: func.func @keys_of_another_layer
@@ -377,12 +378,13 @@ func.func @read_of_the_state_before(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf3
 // CHECK: llama.attention_values
 // CHECK-NOT: llama.attention %
 func.func @keys_of_another_layer(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x2x16xf32>,
-    %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
+    %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %other: !kv) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
-  %keys0, %values0 = llama.cache_read %kv1 layer = 0 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %other1 = llama.cache_append %other, %v, %k, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys0, %values0 = llama.cache_read %other1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %keys0 : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -393,7 +395,7 @@ func.func @keys_of_another_layer(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>,
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Keys and values in each other's place.
 // CHECK-LABEL: func.func @values_as_keys
@@ -404,8 +406,8 @@ func.func @values_as_keys(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: te
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %values : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>
@@ -416,7 +418,7 @@ func.func @values_as_keys(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v: te
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Keys that do not come from the cache.
 // CHECK-LABEL: func.func @keys_from_outside
@@ -427,8 +429,8 @@ func.func @keys_from_outside(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %v:
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x4x16xf32>) {
   %kp, %ks = llama.cache_index %kv, %pos, %seq : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   %mask = llama.causal_mask %pos, %seq, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %keys, %values = llama.cache_read %kv1 layer = 1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
+  %kv1 = llama.cache_append %kv, %k, %v, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>)
   %0 = llama.attention_scores %q, %k : (tensor<?x4x16xf32>, tensor<?x2x16xf32>) -> tensor<4x?x?xf32>
   %1 = llama.scale %0 by 0.25 : (tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
   %2 = llama.add_mask %1, %mask : (tensor<4x?x?xf32>, tensor<?x?xf32>) -> tensor<4x?x?xf32>

@@ -114,11 +114,11 @@ func.func @with_an_epilogue(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<4
 // Norms of query and key that an append alone reads become its own.
 // CHECK-LABEL: func.func @into_the_append
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x32xf32>, %[[K:.*]]: tensor<?x16xf32>, %[[QN:.*]]: tensor<8xf32>, %[[KN:.*]]: tensor<16xf32>
-// CHECK-NEXT: kernel.rope_append %[[Q]], %[[K]], %[[K]], %{{.*}} norms(%[[QN]], %[[KN]]) {eps = 1.000000e-05 : f64, layer = 0 : i64}
-func.func @into_the_append(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %qn: tensor<8xf32>, %kn: tensor<16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<layers = 1, heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) -> tensor<?x32xf32> {
+// CHECK-NEXT: kernel.rope_append %[[Q]], %[[K]], %[[K]], %{{.*}} norms(%[[QN]], %[[KN]]) {eps = 1.000000e-05 : f64}
+func.func @into_the_append(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %qn: tensor<8xf32>, %kn: tensor<16xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) -> tensor<?x32xf32> {
   %0 = kernel.rms_norm %q, %qn {eps = 1.0e-5 : f64} : (tensor<?x32xf32>, tensor<8xf32>) -> tensor<?x32xf32>
   %1 = kernel.rms_norm %k, %kn {eps = 1.0e-5 : f64} : (tensor<?x16xf32>, tensor<16xf32>) -> tensor<?x16xf32>
-  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s {layer = 0 : i64}
-    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<layers = 1, heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<layers = 1, heads = 2, size = 8>)
+  %2:2 = kernel.rope_append %0, %1, %k, %t into %kv at %p, %s
+    : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>)
   return %2#0 : tensor<?x32xf32>
 }

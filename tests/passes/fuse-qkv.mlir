@@ -3,14 +3,14 @@
 // RUN: llamac-opt %s --fuse-qkv --fuse-qkv --split-input-file | FileCheck %s
 // RUN: llamac-opt %s --fuse-qkv=explain --split-input-file --verify-diagnostics -o %t
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 !table = tensor<?x4x2xf32>
 !ids = tensor<?xi32>
 
 // Grouped queries, a norm, and a value weight of its own type.
 // CHECK-LABEL: func.func @grouped
 // CHECK-SAME: (%[[X:.*]]: tensor<?x64xf32>, %[[N:.*]]: tensor<64xf32>, %[[Q:.*]]: tensor<32x64xbf16>, %[[K:.*]]: tensor<16x64xbf16>, %[[V:.*]]: tensor<16x64xf32>, %[[T:.*]]: tensor<?x4x2xf32>, %[[KV:.*]]: !kv, %[[P:.*]]: tensor<?xi32>, %[[S:.*]]: tensor<?xi32>)
-// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.qkv %[[X]], %[[Q]], %[[K]], %[[V]] norm(%[[N]]) rotated by %[[T]] into %[[KV]] at %[[P]], %[[S]] {eps = 1.000000e-05 : f64, layer = 1 : i64}
+// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.qkv %[[X]], %[[Q]], %[[K]], %[[V]] norm(%[[N]]) rotated by %[[T]] into %[[KV]] at %[[P]], %[[S]] {eps = 1.000000e-05 : f64}
 // CHECK-NEXT: return %[[ROTATED]], %[[NEW]]
 func.func @grouped(%x: tensor<?x64xf32>, %n: tensor<64xf32>, %wq: tensor<32x64xbf16>, %wk: tensor<16x64xbf16>, %wv: tensor<16x64xf32>, %t: !table, %kv: !kv, %p: !ids, %s: !ids) -> (tensor<?x32xf32>, !kv) {
   %q = kernel.matmul %x, %wq norm(%n) epilogue {
@@ -25,7 +25,7 @@ func.func @grouped(%x: tensor<?x64xf32>, %n: tensor<64xf32>, %wq: tensor<32x64xb
   ^bb0(%acc: f32):
     kernel.yield %acc
   } {eps = 1.0e-5 : f64} : (tensor<?x64xf32>, tensor<16x64xf32>, tensor<64xf32>) -> tensor<?x16xf32>
-  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 1 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s
     : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, !table, !kv, !ids, !ids) -> (tensor<?x32xf32>, !kv)
   return %turned, %new : tensor<?x32xf32>, !kv
 }
@@ -47,7 +47,7 @@ func.func @plain(%x: tensor<?x64xf32>, %wq: tensor<16x64xbf16>, %wk: tensor<16x6
   ^bb0(%acc: f32):
     kernel.yield %acc
   } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
-  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, !table, !kv, !ids, !ids) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }
@@ -72,14 +72,14 @@ func.func @biased(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %bq: tensor<16xf
     %0 = arith.addf %b, %acc : f32
     kernel.yield %0
   } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
-  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, !table, !kv, !ids, !ids) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 // Only some products have a bias, or what they add is not one vector.
 // CHECK-LABEL: func.func @some_biased
@@ -100,14 +100,14 @@ func.func @some_biased(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %b: tensor<
     kernel.yield %acc
   } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
   // expected-remark @below {{not fused: the key has a bias, or the query has one, and not both}}
-  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 // The value is a product of something else.
 // CHECK-LABEL: func.func @other_input
@@ -127,14 +127,14 @@ func.func @other_input(%x: tensor<?x64xf32>, %y: tensor<?x64xf32>, %w: tensor<16
     kernel.yield %acc
   } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
   // expected-remark @below {{not fused: the value is a product of another input than the query}}
-  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 // The caller sees the key before it is turned.
 // CHECK-LABEL: func.func @key_returned
@@ -153,14 +153,14 @@ func.func @key_returned(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %t: tensor
     kernel.yield %acc
   } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
   // expected-remark @below {{not fused: the key has another reader}}
-  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s {layer = 0 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !kv)
   return %turned, %new, %k : tensor<?x16xf32>, !kv, tensor<?x16xf32>
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 // Something is added to the query, as a bias would be.
 // CHECK-LABEL: func.func @query_with_epilogue
@@ -176,21 +176,21 @@ func.func @query_with_epilogue(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %b:
     kernel.yield %acc
   } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
   // expected-remark @below {{not fused: the query is not a plain product}}
-  %turned, %new = kernel.rope_append %q, %k, %k, %t into %kv at %p, %s {layer = 0 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %k, %t into %kv at %p, %s
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 // Norms of heads stand between the products and RoPE: the append keeps them,
 // and the products become one.
 // CHECK-LABEL: func.func @norms_of_heads
 // CHECK-SAME: (%[[X:.*]]: tensor<?x64xf32>, %[[W:.*]]: tensor<16x64xbf16>, %[[QN:.*]]: tensor<8xf32>, %[[KN:.*]]: tensor<16xf32>, %[[T:.*]]: tensor<?x4x2xf32>
 // CHECK-NEXT: %[[Q:.*]], %[[K:.*]], %[[V:.*]] = kernel.qkv_products %[[X]], %[[W]], %[[W]], %[[W]] : (
-// CHECK-NEXT: kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %{{.*}} norms(%[[QN]], %[[KN]]) {eps = 1.000000e-05 : f64, layer = 0 : i64}
+// CHECK-NEXT: kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %{{.*}} norms(%[[QN]], %[[KN]]) {eps = 1.000000e-05 : f64}
 func.func @norms_of_heads(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %qn: tensor<8xf32>, %kn: tensor<16xf32>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x16xf32>, !kv) {
   %q = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -204,14 +204,14 @@ func.func @norms_of_heads(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %qn: ten
   ^bb0(%acc: f32):
     kernel.yield %acc
   } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
-  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s norms(%qn, %kn) {eps = 1.0e-5 : f64, layer = 0 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s norms(%qn, %kn) {eps = 1.0e-5 : f64}
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 // No family has both.
 // CHECK-LABEL: func.func @biases_and_norms
@@ -234,7 +234,7 @@ func.func @biases_and_norms(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %b: te
     kernel.yield %sum
   } : (tensor<?x64xf32>, tensor<16x64xbf16>, tensor<16xf32>) -> tensor<?x16xf32>
   // expected-remark @below {{not fused: the query has a bias and a norm of heads}}
-  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s norms(%n, %n) {eps = 1.0e-5 : f64, layer = 0 : i64}
+  %turned, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s norms(%n, %n) {eps = 1.0e-5 : f64}
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }

@@ -22,59 +22,59 @@ func.func private @declared(tensor<?x8xf32>)
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 func.func @key_not_turned(%k: tensor<?x2x16xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> !kv {
   // expected-error @below {{the appended key is not rotated by llama.rope}}
-  %0 = llama.cache_append %kv, %k, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %0 = llama.cache_append %kv, %k, %k, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return %0 : !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 func.func @append_without_reader(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> !kv {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{no attention over layer 1 with a query rotated by the key's table}}
-  %1 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  // expected-error @below {{no attention over the appended cache with a query rotated by the key's table}}
+  %1 = llama.cache_append %kv, %0, %k, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return %1 : !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
-func.func @reader_of_another_layer(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
+func.func @reader_of_another_layer(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %other: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{no attention over layer 1 with a query rotated by the key's table}}
-  %1 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %2 = llama.attention %0, %1, %pos, %seq layer = 0 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  // expected-error @below {{no attention over the appended cache with a query rotated by the key's table}}
+  %1 = llama.cache_append %kv, %0, %k, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %2 = llama.attention %0, %other, %pos, %seq scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %2 : tensor<?x2x16xf32>
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 func.func @tables_differ(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %other: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
   %1 = llama.rope %k, %other : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{no attention over layer 1 with a query rotated by the key's table}}
-  %2 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %3 = llama.attention %1, %2, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  // expected-error @below {{no attention over the appended cache with a query rotated by the key's table}}
+  %2 = llama.cache_append %kv, %0, %k, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %3 = llama.attention %1, %2, %pos, %seq scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %3 : tensor<?x2x16xf32>
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The query is turned, but no append of the step does it.
 func.func @attention_without_append(%q: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %q, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
   // expected-error @below {{the query is not rotated by llama.rope}}
-  %1 = llama.attention %0, %kv, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  %1 = llama.attention %0, %kv, %pos, %seq scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %1 : tensor<?x2x16xf32>
 }
 
@@ -97,27 +97,27 @@ func.func @turned_twice(%q: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>) -> te
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 func.func @turned_value_appended(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> !kv {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
   // expected-error @below {{reads a result of llama.rope, which may only be an attention's query or an appended key}}
-  %1 = llama.cache_append %kv, %0, %0, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %1 = llama.cache_append %kv, %0, %0, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return %1 : !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The query is made of what the append gives: no launch can turn it before.
 func.func @query_of_the_appended(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %k, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  // expected-error @below {{no attention over layer 1 with a query rotated by the key's table}}
-  %1 = llama.cache_append %kv, %0, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %2 = llama.attention %k, %1, %pos, %seq layer = 0 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  // expected-error @below {{no attention over the appended cache with a query rotated by the key's table}}
+  %1 = llama.cache_append %kv, %0, %k, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %2 = llama.attention %k, %1, %pos, %seq scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   %3 = llama.rope %2, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  %4 = llama.attention %3, %1, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  %4 = llama.attention %3, %1, %pos, %seq scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %4 : tensor<?x2x16xf32>
 }
 

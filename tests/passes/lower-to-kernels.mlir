@@ -50,15 +50,15 @@ func.func @rows(%tokens: tensor<?xi32>, %wanted: tensor<?xi32>) -> tensor<?x8xf3
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The turns of q and k and the append of the layer are one launch; heads are a
 // view of the width.
 // CHECK-LABEL: func.func @attention
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)
 // CHECK-NEXT: %[[T:.*]] = kernel.rope_table %[[POS]] {frequencies = dense<1.000000e+00> : tensor<8xf64>}
-// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]] {layer = 1 : i64}
-// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {layer = 1 : i64, scale = 2.500000e-01 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+// CHECK-NEXT: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append %[[Q]], %[[K]], %[[V]], %[[T]] into %[[KV]] at %[[POS]], %[[SEQ]]
+// CHECK-NEXT: %[[O:.*]] = kernel.attention %[[ROTATED]] over %[[NEW]] at %[[POS]], %[[SEQ]] {scale = 2.500000e-01 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
 // CHECK-NEXT: return %[[O]], %[[NEW]]
 func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>,
                      %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> (tensor<?x64xf32>, !kv) {
@@ -68,15 +68,15 @@ func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32
   %v3 = llama.split_heads %v heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
   %qt = llama.rope %q3, %table : (tensor<?x4x16xf32>, tensor<?x8x2xf32>) -> tensor<?x4x16xf32>
   %kt = llama.rope %k3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  %kv1 = llama.cache_append %kv, %kt, %v3, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %0 = llama.attention %qt, %kv1, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x4x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x16xf32>
+  %kv1 = llama.cache_append %kv, %kt, %v3, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %0 = llama.attention %qt, %kv1, %pos, %seq scale = 0.25 : (tensor<?x4x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x16xf32>
   %1 = llama.merge_heads %0 : (tensor<?x4x16xf32>) -> tensor<?x64xf32>
   return %1, %kv1 : tensor<?x64xf32>, !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // Attention of some of the rows: all are turned and appended.
 // CHECK-LABEL: func.func @attention_of_gathered_rows
@@ -91,18 +91,18 @@ func.func @attention_of_gathered_rows(%q2: tensor<?x32xf32>, %k2: tensor<?x32xf3
   %k3 = llama.split_heads %k2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
   %qt = llama.rope %q3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
   %kt = llama.rope %k3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  %kv1 = llama.cache_append %kv, %kt, %k3, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %kv1 = llama.cache_append %kv, %kt, %k3, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   %qg = llama.gather_rows %qt, %rows : (tensor<?x2x16xf32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   %pg = llama.gather_rows %pos, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
   %sg = llama.gather_rows %seq, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
-  %0 = llama.attention %qg, %kv1, %pg, %sg layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  %0 = llama.attention %qg, %kv1, %pg, %sg scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   %1 = llama.merge_heads %0 : (tensor<?x2x16xf32>) -> tensor<?x32xf32>
   return %1, %kv1 : tensor<?x32xf32>, !kv
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // The query, its turn and what makes it may stand behind the append that turns
 // it.
@@ -116,10 +116,10 @@ func.func @query_turned_late(%x: tensor<?x8xf32>, %wq: tensor<32x8xbf16>, %k2: t
                              %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> !kv {
   %k3 = llama.split_heads %k2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
   %kt = llama.rope %k3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  %kv1 = llama.cache_append %kv, %kt, %k3, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %kv1 = llama.cache_append %kv, %kt, %k3, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   %q2 = llama.linear %x, %wq : (tensor<?x8xf32>, tensor<32x8xbf16>) -> tensor<?x32xf32>
   %q3 = llama.split_heads %q2 heads = 2 : (tensor<?x32xf32>) -> tensor<?x2x16xf32>
   %qt = llama.rope %q3, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
-  %0 = llama.attention %qt, %kv1, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
+  %0 = llama.attention %qt, %kv1, %pos, %seq scale = 0.25 : (tensor<?x2x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x16xf32>
   return %kv1 : !kv
 }

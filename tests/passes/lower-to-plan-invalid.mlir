@@ -15,7 +15,7 @@ func.func @nameless(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %
 
 // -----
 
-func.func @graph_op(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
+func.func @graph_op(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   // expected-error @below {{cannot become a launch: lower-to-kernels must come first}}
@@ -25,7 +25,7 @@ func.func @graph_op(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %
 
 // -----
 
-func.func @product_without_config(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
+func.func @product_without_config(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
@@ -39,13 +39,13 @@ func.func @product_without_config(%tokens: tensor<?xi32> {llama.role = #llama.ro
 
 // -----
 
-!kv = !llama.kv<layers = 1, heads = 1, size = 8>
+!kv = !llama.kv<heads = 1, size = 8>
 
-func.func @attention_without_config(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv>})
+func.func @attention_without_config(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv, layer = 0>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<8x8xbf16>) -> tensor<?x8xf32>
   // expected-error @below {{no kernel family of target cpu implements kernel.attention as it is: choose-kernels must come first}}
-  %0 = kernel.attention %x over %kv at %pos, %seq {layer = 0 : i64, scale = 0.25 : f64} : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
+  %0 = kernel.attention %x over %kv at %pos, %seq {scale = 0.25 : f64} : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
 }

@@ -27,8 +27,8 @@
 // CHECK: plan.logits %[[L]]
 // CHECK: } {max_logits_rows = 2 : i64, max_rows = 4 : i64}
 // CHECK: plan.kernel @[[EMBED]] family "embed" roles ["tok_embeddings"] {
-func.func @independent(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
-    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 4 : i64} {
+func.func @independent(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
+    -> (tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
@@ -43,7 +43,7 @@ func.func @independent(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}
     kernel.yield %s
   } : (tensor<?x8xf32>) -> tensor<?x8xf32>
   %l = kernel.gather_rows %y, %wanted : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
-  return %l, %kv : tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>
+  return %l, %kv : tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>
 }
 
 // -----
@@ -60,8 +60,8 @@ func.func @independent(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}
 // CHECK-NOT: plan.buffer
 // CHECK: plan.launch @{{.*}}(read %[[X]], read %[[Y]], write %[[X]])
 // CHECK: plan.logits %[[X]]
-func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
-    -> (tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>) attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 4 : i64} {
+func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
+    -> (tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>) attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %w = llama.weight "w" : tensor<8x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
@@ -80,12 +80,12 @@ func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %
     %s = arith.addf %a, %b : f32
     kernel.yield %s
   } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
-  return %l, %kv : tensor<?x8xf32>, !llama.kv<layers = 1, heads = 1, size = 8>
+  return %l, %kv : tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 1, size = 8>
+!kv = !llama.kv<heads = 1, size = 8>
 
 // The cache is one piece of memory for each layer; the page table comes behind
 // the operands and before the results. An append orders itself against the
@@ -94,9 +94,9 @@ func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %
 // CHECK: %[[POS:.*]] = plan.input positions
 // CHECK: %[[SEQ:.*]] = plan.input sequences
 // CHECK: %[[KV0:.*]] = plan.kv layer 0
+// CHECK: %[[KV1:.*]] = plan.kv layer 1
 // CHECK: %[[PAGES:.*]] = plan.input page_table
 // CHECK: plan.launch @[[APPEND:.*]](read %[[X:.*]], read %[[X]], read %[[X]], read %[[T:.*]], update %[[KV0]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %[[Q0:.*]]) rows tokens <{{.*}}> barrier
-// CHECK: %[[KV1:.*]] = plan.kv layer 1
 // CHECK-NOT: plan.input page_table
 // CHECK: plan.launch @[[APPEND]](read %[[X]], read %[[X]], read %[[X]], read %[[T]], update %[[KV1]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %[[Q1:.*]]) rows tokens <{{.*}}>{{ *$}}
 // CHECK: plan.launch @[[ATTENTION:.*]](read %[[Q0]], read %[[KV0]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %{{.*}}) rows tokens <{{.*}}> barrier
@@ -105,25 +105,25 @@ func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %
 // CHECK: plan.launch @[[APPEND]](read %[[X]], {{.*}}, update %[[KV0]], {{.*}}) rows tokens <{{.*}}> barrier
 // CHECK-NOT: plan.launch
 // CHECK: plan.kernel @[[APPEND]] family "rope_append"
-// CHECK: kernel.rope_append {{.*}} {layer = 0 : i64}
+// CHECK: kernel.rope_append
 // CHECK: plan.kernel @[[ATTENTION]] family "attention"
-// CHECK: layer = 0 : i64
-func.func @cache(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv>})
-    -> (tensor<?x8xf32>, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
+// CHECK: kernel.attention
+func.func @cache(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv, layer = 0>}, %other: !kv {llama.role = #llama.role<kv, layer = 1>})
+    -> (tensor<?x8xf32>, !kv, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1, 0.01, 0.001]> : tensor<4xf64>} : (tensor<?xi32>) -> tensor<?x4x2xf32>
-  %q0, %kv0 = kernel.rope_append %x, %x, %x, %t into %kv at %pos, %seq {layer = 0 : i64}
+  %q0, %kv0 = kernel.rope_append %x, %x, %x, %t into %kv at %pos, %seq
     : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
-  %q1, %kv1 = kernel.rope_append %x, %x, %x, %t into %kv0 at %pos, %seq {layer = 1 : i64}
+  %q1, %kv1 = kernel.rope_append %x, %x, %x, %t into %other at %pos, %seq
     : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
-  %o0 = kernel.attention %q0 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
+  %o0 = kernel.attention %q0 over %kv0 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, scale = 0.25 : f64}
     : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
-  %o1 = kernel.attention %q1 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 1 : i64, scale = 0.25 : f64}
+  %o1 = kernel.attention %q1 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, scale = 0.25 : f64}
     : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
-  %q2, %kv2 = kernel.rope_append %x, %x, %x, %t into %kv1 at %pos, %seq {layer = 0 : i64}
+  %q2, %kv2 = kernel.rope_append %x, %x, %x, %t into %kv0 at %pos, %seq
     : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
-  return %o1, %kv2 : tensor<?x8xf32>, !kv
+  return %o1, %kv2, %kv1 : tensor<?x8xf32>, !kv, !kv
 }
 
 // -----
@@ -140,21 +140,21 @@ func.func @cache(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos
 // CHECK-DAG: plan.launch @{{.*}}(read %[[Q0]], read %[[KV0]], read %{{.*}}, read %{{.*}}, read %[[ALL]], write %{{.*}})
 // CHECK-DAG: plan.launch @{{.*}}(read %[[Q1]], read %[[KV1]], read %{{.*}}, read %{{.*}}, read %[[RING]], write %{{.*}})
 // CHECK: plan.kernel
-!kv = !llama.kv<layers = 2, heads = 1, size = 8>
-func.func @windows(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv>})
-    -> (tensor<?x8xf32>, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
+!kv = !llama.kv<heads = 1, size = 8>
+func.func @windows(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv, layer = 0>}, %other: !kv {llama.role = #llama.role<kv, layer = 1>})
+    -> (tensor<?x8xf32>, !kv, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
   %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1, 0.01, 0.001]> : tensor<4xf64>} : (tensor<?xi32>) -> tensor<?x4x2xf32>
-  %q0, %kv0 = kernel.rope_append %x, %x, %x, %t into %kv at %pos, %seq {layer = 0 : i64}
+  %q0, %kv0 = kernel.rope_append %x, %x, %x, %t into %kv at %pos, %seq
     : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
-  %o0 = kernel.attention %q0 over %kv0 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
+  %o0 = kernel.attention %q0 over %kv0 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, scale = 0.25 : f64}
     : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
-  %q1, %kv1 = kernel.rope_append %o0, %x, %x, %t into %kv0 at %pos, %seq {layer = 1 : i64}
+  %q1, %kv1 = kernel.rope_append %o0, %x, %x, %t into %other at %pos, %seq
     : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !kv)
-  %o1 = kernel.attention %q1 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 1 : i64, scale = 0.25 : f64, window = 64 : i64}
+  %o1 = kernel.attention %q1 over %kv1 at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, scale = 0.25 : f64, window = 64 : i64}
     : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
-  return %o1, %kv1 : tensor<?x8xf32>, !kv
+  return %o1, %kv0, %kv1 : tensor<?x8xf32>, !kv, !kv
 }
 
 // -----
@@ -173,7 +173,7 @@ func.func @windows(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %p
 // CHECK: plan.kernel @[[C]] family "gemv" roles ["layers.*.wq"]
 // CHECK: plan.kernel @[[D]] family "pointwise" roles []
 // CHECK-NOT: plan.kernel
-func.func @sharing(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<layers = 1, heads = 1, size = 8> {llama.role = #llama.role<kv>})
+func.func @sharing(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
   %q = llama.weight "layers.0.wq" : tensor<8x8xbf16>
   %k = llama.weight "layers.11.wk" : tensor<8x8xbf16>

@@ -3,7 +3,7 @@
 // RUN: llamac-opt %s --prune-rows | FileCheck %s
 // RUN: llamac-opt %s --prune-rows --prune-rows | FileCheck %s
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 16>
+!kv = !llama.kv<heads = 2, size = 16>
 
 // CHECK-LABEL: func.func @through_every_row_wise_op
 // CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[W:.*]]: tensor<8x8xf32>, %[[N:.*]]: tensor<8xf32>, %[[R:.*]]: tensor<3xi32>)
@@ -33,17 +33,17 @@ func.func @through_every_row_wise_op(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>, %
 // CHECK-LABEL: func.func @through_the_query_of_attention
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x16xf32>, %[[K:.*]]: tensor<?x2x16xf32>, %[[T:.*]]: tensor<?x8x2xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv, %[[R:.*]]: tensor<?xi32>)
 // CHECK-NEXT: %[[Q1:.*]] = llama.rope %[[Q]], %[[T]]
-// CHECK-NEXT: %[[KV1:.*]] = llama.cache_append %[[KV]], %[[K]], %[[K]], %[[POS]], %[[SEQ]] layer = 1
+// CHECK-NEXT: %[[KV1:.*]] = llama.cache_append %[[KV]], %[[K]], %[[K]], %[[POS]], %[[SEQ]]
 // CHECK-NEXT: %[[Q2:.*]] = llama.gather_rows %[[Q1]], %[[R]] : (tensor<?x4x16xf32>, tensor<?xi32>) -> tensor<?x4x16xf32>
 // CHECK-NEXT: %[[POS2:.*]] = llama.gather_rows %[[POS]], %[[R]] : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
 // CHECK-NEXT: %[[SEQ2:.*]] = llama.gather_rows %[[SEQ]], %[[R]]
-// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q2]], %[[KV1]], %[[POS2]], %[[SEQ2]] layer = 1
+// CHECK-NEXT: %[[O:.*]] = llama.attention %[[Q2]], %[[KV1]], %[[POS2]], %[[SEQ2]]
 // CHECK-NEXT: return %[[O]], %[[KV1]]
 func.func @through_the_query_of_attention(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>,
     %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv, %rows: tensor<?xi32>) -> (tensor<?x4x16xf32>, !kv) {
   %0 = llama.rope %q, %table : (tensor<?x4x16xf32>, tensor<?x8x2xf32>) -> tensor<?x4x16xf32>
-  %kv1 = llama.cache_append %kv, %k, %k, %pos, %seq layer = 1 : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %1 = llama.attention %0, %kv1, %pos, %seq layer = 1 scale = 0.25 : (tensor<?x4x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x16xf32>
+  %kv1 = llama.cache_append %kv, %k, %k, %pos, %seq : (!kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %1 = llama.attention %0, %kv1, %pos, %seq scale = 0.25 : (tensor<?x4x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x16xf32>
   %2 = llama.gather_rows %1, %rows : (tensor<?x4x16xf32>, tensor<?xi32>) -> tensor<?x4x16xf32>
   return %2, %kv1 : tensor<?x4x16xf32>, !kv
 }
@@ -135,8 +135,8 @@ func.func @through_a_scale(%x: tensor<?x8xf32>, %rows: tensor<?xi32>) -> tensor<
 // CHECK-NEXT: llama.gather_rows
 // CHECK-NEXT: llama.attention %
 // CHECK-NEXT: return
-func.func @one_key_head(%q: tensor<?x4x16xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !llama.kv<layers = 1, heads = 1, size = 16>, %rows: tensor<?xi32>) -> tensor<?x4x16xf32> {
-  %0 = llama.attention %q, %kv, %pos, %seq layer = 0 scale = 0.25 : (tensor<?x4x16xf32>, !llama.kv<layers = 1, heads = 1, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x16xf32>
+func.func @one_key_head(%q: tensor<?x4x16xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !llama.kv<heads = 1, size = 16>, %rows: tensor<?xi32>) -> tensor<?x4x16xf32> {
+  %0 = llama.attention %q, %kv, %pos, %seq scale = 0.25 : (tensor<?x4x16xf32>, !llama.kv<heads = 1, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x16xf32>
   %1 = llama.gather_rows %0, %rows : (tensor<?x4x16xf32>, tensor<?xi32>) -> tensor<?x4x16xf32>
   return %1 : tensor<?x4x16xf32>
 }

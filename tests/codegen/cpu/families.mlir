@@ -145,9 +145,9 @@ plan.kernel @gemm_gate_up family "gemm" roles ["layers.*.feed_forward.w1"] {
 // CHECK-NEXT:                               .sequences = operand<int>(*launch, 6)},
 // CHECK-NEXT:                        .out = operand<float>(*launch, 8)});
 plan.kernel @append family "rope_append" roles ["layers.*.attention.rope_q"] {
-^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
-  %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq {layer = 0 : i64}
-    : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
+^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
+  %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq
+    : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>)
 }
 
 //      CHECK:extern "C" void append_behind_norms(const CpuLaunch *launch) {
@@ -159,9 +159,9 @@ plan.kernel @append family "rope_append" roles ["layers.*.attention.rope_q"] {
 // CHECK-NEXT:                        .keyGain = operand<float>(*launch, 8),
 // CHECK-NEXT:                        .eps = 1e-05f});
 plan.kernel @append_behind_norms family "rope_append" roles ["layers.*.attention.q_norm"] {
-^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %qn: tensor<16xf32>, %kn: tensor<32xf32>):
-  %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq norms(%qn, %kn) {eps = 1.0e-5 : f64, layer = 0 : i64}
-    : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>, tensor<16xf32>, tensor<32xf32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
+^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %qn: tensor<16xf32>, %kn: tensor<32xf32>):
+  %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq norms(%qn, %kn) {eps = 1.0e-5 : f64}
+    : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>, tensor<16xf32>, tensor<32xf32>) -> (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>)
 }
 
 //      CHECK:namespace products_of_a_layer {
@@ -209,9 +209,9 @@ plan.kernel @products_of_a_layer family "qkv_products_gemv" roles ["layers.*.att
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace qkv_of_a_layer
 plan.kernel @qkv_of_a_layer family "qkv_gemm" roles ["layers.*.attention.wq"] {
-^bb0(%x: tensor<?x256xf32>, %q: tensor<64x256x!llama.quant<q4_k>>, %k: tensor<32x256x!llama.quant<q4_k>>, %v: tensor<32x256x!llama.quant<q6_k>>, %n: tensor<256xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
-  %0, %1 = kernel.qkv %x, %q, %k, %v norm(%n) rotated by %t into %kv at %pos, %seq {config = #kernel.matmul_config<family = gemm, rowBlock = 0>, eps = 1.0e-5 : f64, layer = 0 : i64}
-    : (tensor<?x256xf32>, tensor<64x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q6_k>>, tensor<256xf32>, tensor<?x8x2xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>)
+^bb0(%x: tensor<?x256xf32>, %q: tensor<64x256x!llama.quant<q4_k>>, %k: tensor<32x256x!llama.quant<q4_k>>, %v: tensor<32x256x!llama.quant<q6_k>>, %n: tensor<256xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
+  %0, %1 = kernel.qkv %x, %q, %k, %v norm(%n) rotated by %t into %kv at %pos, %seq {config = #kernel.matmul_config<family = gemm, rowBlock = 0>, eps = 1.0e-5 : f64}
+    : (tensor<?x256xf32>, tensor<64x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q6_k>>, tensor<256xf32>, tensor<?x8x2xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>)
 }
 
 //      CHECK:extern "C" void attention_whole(const CpuLaunch *launch) {
@@ -229,9 +229,9 @@ plan.kernel @qkv_of_a_layer family "qkv_gemm" roles ["layers.*.attention.wq"] {
 // CHECK-NEXT:                             .sequences = operand<int>(*launch, 3),
 // CHECK-NEXT:                             .out = operand<float>(*launch, 5)});
 plan.kernel @attention_whole family "attention" roles ["layers.*.attention.softmax"] {
-^bb0(%q: tensor<?x64xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
-  %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.25 : f64}
-    : (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+^bb0(%q: tensor<?x64xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
+  %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, scale = 0.25 : f64}
+    : (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
 }
 
 //      CHECK:extern "C" void attention_parts(const CpuLaunch *launch) {
@@ -239,9 +239,9 @@ plan.kernel @attention_whole family "attention" roles ["layers.*.attention.softm
 //      CHECK:      *launch, AttentionArgs{.q = operand<float>(*launch, 0),
 //      CHECK:                             .out = operand<float>(*launch, 5)});
 plan.kernel @attention_parts family "attention_split" roles ["layers.*.attention.softmax"] {
-^bb0(%q: tensor<?x64xf32>, %kv: !llama.kv<layers = 2, heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
-  %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = split_kv, splits = 64, partial = 32>, layer = 0 : i64, scale = 0.25 : f64}
-    : (tensor<?x64xf32>, !llama.kv<layers = 2, heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x64x32xf32>
+^bb0(%q: tensor<?x64xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
+  %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = split_kv, splits = 64, partial = 32>, scale = 0.25 : f64}
+    : (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x64x32xf32>
 }
 
 // The merge knows the same config as the split before it.

@@ -14,6 +14,7 @@
 
 #include "codegen/cpu/CpuTarget.h"
 #include "compiler/driver/Check.h"
+#include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -45,7 +46,7 @@ static PipelineStep wrongStep(StringRef name, void (*change)(Op)) {
 
 /// Attention of layer 1 over scores that are scaled half as much again.
 static void changeScale(llama::AttentionOp op) {
-  if (op.getLayer() == 1)
+  if (layerOf(labelOf(op.getLoc())) == 1)
     op.setScaleAttr(FloatAttr::get(op.getScaleAttr().getType(),
                                    op.getScale().convertToDouble() * 1.5));
 }
@@ -61,10 +62,12 @@ static void swapGateAndUp(kernel::MatmulOp op) {
   op.getWeightsMutable().assign(weights);
 }
 
-/// What layer 2 appends goes to layer 0.
+/// What layer 2 appends goes to the cache that layer 0 has appended to.
 static void mistakeLayer(kernel::QkvOp op) {
-  if (op.getLayer() == 2)
-    op.setLayer(0);
+  if (layerOf(labelOf(op.getLoc())) != 2)
+    return;
+  auto first = *op->getBlock()->getOps<kernel::QkvOp>().begin();
+  op.getKvMutable().assign(first.getNewKv());
 }
 
 static absl::Status run(const std::string &model, StringRef wrong,

@@ -124,7 +124,7 @@ class SmallModels(support.TestCase):
         self.assertEqual(found[:3], ["test-swapped-gate", "kernel.matmul", "1"])
         self.assertIn("feed_forward", found[3])
 
-    def test_rows_in_the_wrong_layer_are_found_though_the_ir_cannot_run(self):
+    def test_rows_in_the_wrong_layer_are_found(self):
         found, _ = self.seeded(1, "test-mistaken-layer")
         self.assertEqual(found[:3], ["test-mistaken-layer", "kernel.qkv", "2"])
 

@@ -106,11 +106,9 @@ class AttentionForms : public EqualFormsTest {
 protected:
   void expectFused(const std::string &between) {
     const std::string heads = "tensor<?x1x2xf32>";
-    KvState past(2, 1, 2);
+    KvState past(1, 2);
     const Tensor keys = random({3, 1, 2}), values = random({3, 1, 2});
-    for (int64_t layer = 0; layer < 2; ++layer)
-      past.append(layer, keys.data.data(), values.data.data(), {0, 1, 0},
-                  {4, 4, 7});
+    past.append(keys.data.data(), values.data.data(), {0, 1, 0}, {4, 4, 7});
     expectSame(
         "(%q: tensor<?x2x2xf32>, %k: " + heads + ", %v: " + heads +
             ", %p: tensor<?xi32>, %s: tensor<?xi32>, %kv: !kv)"
@@ -119,14 +117,10 @@ protected:
         "tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)\n"
         "%mask = llama.causal_mask %p, %s, %kp, %ks : (tensor<?xi32>, "
         "tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>\n"
-        "%kv1 = llama.cache_append %kv, %k, %v, %p, %s layer = 1 : (!kv, " +
+        "%kv1 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, " +
             heads + ", " + heads +
             ", tensor<?xi32>, tensor<?xi32>) -> !kv\n"
-            "%kv0 = llama.cache_append %kv1, %v, %k, %p, %s layer = 0 : "
-            "(!kv, " +
-            heads + ", " + heads +
-            ", tensor<?xi32>, tensor<?xi32>) -> !kv\n"
-            "%keys, %values = llama.cache_read %kv0 layer = 1 : (!kv) -> (" +
+            "%keys, %values = llama.cache_read %kv1 : (!kv) -> (" +
             heads + ", " + heads + ")\n" + between +
             "%prob = llama.softmax %masked : (tensor<2x?x?xf32>) -> "
             "tensor<2x?x?xf32>\n"

@@ -41,10 +41,9 @@ protected:
   absl::StatusOr<std::vector<ValuePtr>> tryRun(const std::string &signature,
                                                const std::string &body,
                                                std::vector<Value> arguments) {
-    const std::string text =
-        "!kv = !llama.kv<layers = 2, heads = 1, size = 2>\n"
-        "func.func @f" +
-        signature + " {\n" + body + "\n}";
+    const std::string text = "!kv = !llama.kv<heads = 1, size = 2>\n"
+                             "func.func @f" +
+                             signature + " {\n" + body + "\n}";
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module) {
       ADD_FAILURE() << "does not parse:\n" << text;

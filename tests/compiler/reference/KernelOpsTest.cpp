@@ -299,17 +299,17 @@ protected:
         "%t = kernel.rope_table %p {frequencies = dense<0.5> : tensor<1xf64>} "
         ": (tensor<?xi32>) -> tensor<?x1x2xf32>\n"
         "%rotated, %new = kernel.rope_append %q, %k, %v, %t into %kv at %p, %s "
-        "{layer = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xf32>, "
+        ": (tensor<?x4xf32>, tensor<?x2xf32>, "
         "tensor<?x2xf32>, tensor<?x1x2xf32>, !kv, tensor<?xi32>, "
         "tensor<?xi32>) -> (tensor<?x4xf32>, !kv)\n"
         "%o = kernel.attention %rotated over %new at %p, %s {" +
         config +
-        "layer = 1 : i64, scale = 0.7 : f64} : (tensor<?x4xf32>, !kv, "
+        "scale = 0.7 : f64} : (tensor<?x4xf32>, !kv, "
         "tensor<?xi32>, tensor<?xi32>) -> " +
         resultType + "\n" + merge + "return " + (merge.empty() ? "%o" : "%m") +
         ", %new : tensor<?x4xf32>, !kv";
     std::vector<float> got;
-    KvState state(2, 1, 2);
+    KvState state(1, 2);
     for (auto [first, last] : {std::pair<int64_t, int64_t>{0, 3}, {3, rows}}) {
       Indices positions, sequences;
       for (int64_t n = first; n < last; ++n) {
@@ -328,8 +328,7 @@ protected:
       got.insert(got.end(), out.data.begin(), out.data.end());
       state = std::get<KvState>(*results->at(1));
     }
-    EXPECT_EQ(state.length(1, 6), rows);
-    EXPECT_EQ(state.length(0, 6), 0);
+    EXPECT_EQ(state.length(6), rows);
     expectNear(got, expected(q, k, v), 1e-6);
   }
 
@@ -412,17 +411,17 @@ TEST_F(KernelAttentionTest, QkvTurnsAndAppendsTheProductsOfTheNormedRows) {
       "%t = kernel.rope_table %p {frequencies = dense<0.5> : tensor<1xf64>} "
       ": (tensor<?xi32>) -> tensor<?x1x2xf32>\n"
       "%rotated, %new = kernel.qkv %x, %wq, %wk, %wv norm(%n) rotated by %t "
-      "into %kv at %p, %s {eps = 1.0e-3 : f64, layer = 1 : i64} : "
+      "into %kv at %p, %s {eps = 1.0e-3 : f64} : "
       "(tensor<?x3xf32>, tensor<4x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, "
       "tensor<3xf32>, tensor<?x1x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) "
       "-> (tensor<?x4xf32>, !kv)\n"
       "%o = kernel.attention %rotated over %new at %p, %s "
-      "{layer = 1 : i64, scale = 0.7 : f64} : (tensor<?x4xf32>, !kv, "
+      "{scale = 0.7 : f64} : (tensor<?x4xf32>, !kv, "
       "tensor<?xi32>, tensor<?xi32>) -> tensor<?x4xf32>\n"
       "return %o, %new : tensor<?x4xf32>, !kv",
-      {x, KvState(2, 1, 2), positions, sequences});
+      {x, KvState(1, 2), positions, sequences});
   ASSERT_TRUE(results.ok()) << results.status().ToString();
-  EXPECT_EQ(std::get<KvState>(*results->at(1)).length(1, 6), rows);
+  EXPECT_EQ(std::get<KvState>(*results->at(1)).length(6), rows);
   expectNear(std::get<Tensor>(*results->at(0)).data,
              expected(product("wq"), product("wk"), product("wv")), 1e-6);
 }

@@ -318,10 +318,10 @@ TEST_F(OpsTest, RopeRotatesNeighboursByTheirAngles) {
 constexpr char appendAndRead[] =
     "%kp, %ks = llama.cache_index %kv, %p, %s : (!kv, tensor<?xi32>, "
     "tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)\n"
-    "%0 = llama.cache_append %kv, %k, %v, %p, %s layer = 1 : (!kv, "
+    "%0 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, "
     "tensor<?x1x2xf32>, tensor<?x1x2xf32>, tensor<?xi32>, tensor<?xi32>) -> "
     "!kv\n"
-    "%1, %2 = llama.cache_read %0 layer = 1 : (!kv) -> (tensor<?x1x2xf32>, "
+    "%1, %2 = llama.cache_read %0 : (!kv) -> (tensor<?x1x2xf32>, "
     "tensor<?x1x2xf32>)\n"
     "return %1, %2, %kp, %ks, %0 : tensor<?x1x2xf32>, tensor<?x1x2xf32>, "
     "tensor<?xi32>, tensor<?xi32>, !kv";
@@ -336,7 +336,7 @@ TEST_F(OpsTest, AReadGivesRowsInTheOrderOfTheIndex) {
   v.data = {170, 171, 140, 141, 142, 143};
   auto results =
       tryRun(appendSignature, appendAndRead,
-             {k, v, Indices{0, 0, 1}, Indices{7, 4, 4}, KvState(2, 1, 2)});
+             {k, v, Indices{0, 0, 1}, Indices{7, 4, 4}, KvState(1, 2)});
   ASSERT_TRUE(results.ok()) << results.status().ToString();
   EXPECT_THAT(std::get<Tensor>(*results->at(0)).data,
               ElementsAre(40, 41, 42, 43, 70, 71));
@@ -348,9 +348,8 @@ TEST_F(OpsTest, AReadGivesRowsInTheOrderOfTheIndex) {
 
 TEST_F(OpsTest, AnAppendReplacesAPositionThatIsThere) {
   const float first[] = {1, 2, 3, 4, 5, 6};
-  KvState kv(2, 1, 2);
-  for (int64_t layer : {0, 1})
-    kv.append(layer, first, first, {0, 1, 2}, {0, 0, 0});
+  KvState kv(1, 2);
+  kv.append(first, first, {0, 1, 2}, {0, 0, 0});
   Tensor k({1, 1, 2});
   k.data = {30, 40};
   auto results = tryRun(appendSignature, appendAndRead,
@@ -360,18 +359,18 @@ TEST_F(OpsTest, AnAppendReplacesAPositionThatIsThere) {
               ElementsAre(1, 2, 30, 40, 5, 6));
   EXPECT_THAT(std::get<Indices>(*results->at(2)), ElementsAre(0, 1, 2));
   // The state that went in is a value of its own.
-  EXPECT_THAT(kv.layer(1).at(0).keys, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(kv.rows().at(0).keys, ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
 TEST_F(OpsTest, AnAppendRefusesHolesAndRepeatedRows) {
   Tensor k({2, 1, 2});
   auto hole = tryRun(appendSignature, appendAndRead,
-                     {k, k, Indices{0, 2}, Indices{5, 5}, KvState(2, 1, 2)});
+                     {k, k, Indices{0, 2}, Indices{5, 5}, KvState(1, 2)});
   EXPECT_THAT(
       std::string(hole.status().message()),
       HasSubstr("row 1: expected a position in [0, 1] of sequence 5, got 2"));
   auto twice = tryRun(appendSignature, appendAndRead,
-                      {k, k, Indices{0, 0}, Indices{5, 5}, KvState(2, 1, 2)});
+                      {k, k, Indices{0, 0}, Indices{5, 5}, KvState(1, 2)});
   EXPECT_THAT(
       std::string(twice.status().message()),
       HasSubstr("row 1: position 0 of sequence 5 occurs twice in one step"));
@@ -477,7 +476,7 @@ TEST_F(OpsTest, FusedAttentionEqualsItsStepsBitForBit) {
   constexpr char signature[] =
       "(%q: tensor<?x3x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) "
       "-> tensor<?x3x2xf32>";
-  KvState kv(2, 1, 2);
+  KvState kv(1, 2);
   std::vector<int32_t> positions, sequences;
   for (int32_t sequence : {3, 1})
     for (int32_t position = 0; position < 20; ++position) {
@@ -485,12 +484,11 @@ TEST_F(OpsTest, FusedAttentionEqualsItsStepsBitForBit) {
       sequences.push_back(sequence);
     }
   Tensor k = random({40, 1, 2}), v = random({40, 1, 2});
-  kv.append(1, k.data.data(), v.data.data(), positions, sequences);
-  kv.append(0, v.data.data(), k.data.data(), positions, sequences);
+  kv.append(k.data.data(), v.data.data(), positions, sequences);
   Tensor q = random({4, 3, 2});
   Indices p{19, 4, 0, 19}, s{1, 3, 1, 3};
   Tensor fused = run(signature,
-                     "%o = llama.attention %q, %kv, %p, %s layer = 1 scale = "
+                     "%o = llama.attention %q, %kv, %p, %s scale = "
                      "0.70710678118654757 : (tensor<?x3x2xf32>, !kv, "
                      "tensor<?xi32>, tensor<?xi32>) -> tensor<?x3x2xf32>\n"
                      "return %o : tensor<?x3x2xf32>",
@@ -501,7 +499,7 @@ TEST_F(OpsTest, FusedAttentionEqualsItsStepsBitForBit) {
           "tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)\n"
           "%m = llama.causal_mask %p, %s, %kp, %ks : (tensor<?xi32>, "
           "tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>\n"
-          "%k, %v = llama.cache_read %kv layer = 1 : (!kv) -> "
+          "%k, %v = llama.cache_read %kv : (!kv) -> "
           "(tensor<?x1x2xf32>, tensor<?x1x2xf32>)\n"
           "%0 = llama.attention_scores %q, %k : (tensor<?x3x2xf32>, "
           "tensor<?x1x2xf32>) -> tensor<3x?x?xf32>\n"
@@ -521,11 +519,11 @@ TEST_F(OpsTest, FusedAttentionEqualsItsStepsBitForBit) {
 TEST_F(OpsTest, FusedAttentionNeedsTheStepsRows) {
   auto result = tryRun("(%q: tensor<?x3x2xf32>, %kv: !kv, %p: tensor<?xi32>) "
                        "-> tensor<?x3x2xf32>",
-                       "%o = llama.attention %q, %kv, %p, %p layer = 1 scale = "
+                       "%o = llama.attention %q, %kv, %p, %p scale = "
                        "1.0 : (tensor<?x3x2xf32>, !kv, tensor<?xi32>, "
                        "tensor<?xi32>) -> tensor<?x3x2xf32>\n"
                        "return %o : tensor<?x3x2xf32>",
-                       {random({1, 3, 2}), KvState(2, 1, 2), Indices{0}});
+                       {random({1, 3, 2}), KvState(1, 2), Indices{0}});
   EXPECT_THAT(std::string(result.status().message()),
               HasSubstr("reads a state without the step's own rows"));
 }

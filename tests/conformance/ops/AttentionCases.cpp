@@ -103,7 +103,7 @@ static std::string attentionText(const Model &model, const std::string &name,
   const std::string rows = rowsText(model.queryWidth());
   return absl::StrFormat(
       "  %%out = kernel.attention %%q over %%newKv at %%positions, %%sequences "
-      "{%slayer = 0 : i64, scale = %.17e : f64%s} : (%s, !kv, tensor<?xi32>, "
+      "{%sscale = %.17e : f64%s} : (%s, !kv, tensor<?xi32>, "
       "tensor<?xi32>) -> %s loc(\"%s\")",
       approximation, scaleOf(model),
       model.window ? absl::StrCat(", window = ", model.window, " : i64") : "",
@@ -125,12 +125,12 @@ static std::string qkvText(const Program &program, const std::string &name) {
     absl::StrAppend(&types, ", ", typeText(weight));
   const bool norm = program.weights.size() > 3;
   const bool biased = program.weights.size() > 4;
-  return absl::StrCat(
-      "  %q, %newKv = kernel.qkv %x, %wq, %wk, %wv", norm ? " norm(%gain)" : "",
-      biased ? " bias(%bq, %bk, %bv)" : "",
-      " rotated by %table into %kv at %positions, %sequences {",
-      norm ? "eps = 1.0e-5 : f64, " : "", "layer = 0 : i64} : (", types,
-      appendTypes(program.model), " loc(\"", name, "\")\n");
+  return absl::StrCat("  %q, %newKv = kernel.qkv %x, %wq, %wk, %wv",
+                      norm ? " norm(%gain)" : "",
+                      biased ? " bias(%bq, %bk, %bv)" : "",
+                      " rotated by %table into %kv at %positions, %sequences",
+                      norm ? " {eps = 1.0e-5 : f64}" : "", " : (", types,
+                      appendTypes(program.model), " loc(\"", name, "\")\n");
 }
 
 static std::shared_ptr<Program> cacheProgram(const std::string &name,
@@ -204,11 +204,10 @@ static std::shared_ptr<Program> appendProgram(const Model &model, bool attends,
   program->body = absl::StrCat(
       tableText(model, name, someRotation(model)), "  %", attends ? "q" : "out",
       ", %newKv = kernel.rope_append %query, %key, %value, %table into %kv at "
-      "%positions, %sequences ",
-      norm ? "norms(%queryGain, %keyGain) {eps = 1.0e-5 : f64, " : "{",
-      "layer = 0 : i64} : (", program->outType, ", ", kvRows, ", ", kvRows,
-      types, " loc(\"", name, "\")\n",
-      attends ? attentionText(model, name) : "");
+      "%positions, %sequences",
+      norm ? " norms(%queryGain, %keyGain) {eps = 1.0e-5 : f64}" : "", " : (",
+      program->outType, ", ", kvRows, ", ", kvRows, types, " loc(\"", name,
+      "\")\n", attends ? attentionText(model, name) : "");
   return program;
 }
 

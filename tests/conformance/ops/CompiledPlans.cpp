@@ -276,7 +276,7 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
   contents.context = model.context;
   contents.fingerprint = contents.options = "conformance";
   contents.kv = backend->kvLayout(
-      llama::KVType::get(context.get(), 1, model.kvHeads, model.headSize));
+      llama::KVType::get(context.get(), model.kvHeads, model.headSize));
   contents.kv.maxSequences = maxSequences;
   addKvGroups(*module, /*layers=*/1, contents.kv);
   LLAMAC_ASSIGN_OR_RETURN(const WeightMap weights, writeWeights());

@@ -91,16 +91,15 @@ static std::string roleText(const char *name, const std::string &type,
 std::string functionText(const Program &program, const std::string &function,
                          int64_t maxRows, int64_t maxWanted, InputsAs inputs) {
   const Model &model = program.model;
-  const std::string kv =
-      absl::StrCat("!llama.kv<layers = 1, heads = ", model.kvHeads,
-                   ", size = ", model.headSize, ">");
+  const std::string kv = absl::StrCat("!llama.kv<heads = ", model.kvHeads,
+                                      ", size = ", model.headSize, ">");
   std::string text =
       absl::StrCat("func.func @", function, "(",
                    roleText("tokens", "tensor<?xi32>", "tokens"), ", ",
                    roleText("positions", "tensor<?xi32>", "positions"), ", ",
                    roleText("sequences", "tensor<?xi32>", "sequences"), ", ",
                    roleText("wanted", "tensor<?xi32>", "logits_rows"), ", ",
-                   roleText("kv", kv, "kv"));
+                   roleText("kv", kv, "kv, layer = 0"));
   if (program.samples)
     text += ", " + roleText("draws", "tensor<?x4xi32>", "sampling_params");
   if (inputs == InputsAs::Arguments)

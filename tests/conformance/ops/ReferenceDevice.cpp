@@ -32,7 +32,7 @@ public:
 
   absl::Status reset() override {
     state = std::make_shared<reference::Value>(
-        reference::KvState(1, model.kvHeads, model.headSize));
+        reference::KvState(model.kvHeads, model.headSize));
     return absl::OkStatus();
   }
 

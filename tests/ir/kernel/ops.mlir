@@ -3,8 +3,8 @@
 // RUN: llamac-opt %s | llamac-opt | FileCheck %s
 // RUN: llamac-opt %s --mlir-print-op-generic | llamac-opt | FileCheck %s
 
-// CHECK: !kv = !llama.kv<layers = 30, heads = 3, size = 64>
-!kv = !llama.kv<layers = 30, heads = 3, size = 64>
+// CHECK: !kv = !llama.kv<heads = 3, size = 64>
+!kv = !llama.kv<heads = 3, size = 64>
 
 // CHECK-LABEL: func.func @embed
 func.func @embed(%tokens: tensor<?xi32>, %table: tensor<49152x576x!llama.quant<q6_k>>) {
@@ -93,8 +93,8 @@ func.func @matmul(%x: tensor<?x64xf32>, %w: tensor<32x64xbf16>, %w3: tensor<32x6
 // CHECK-LABEL: func.func @rope_append
 func.func @rope_append(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
                        %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
-  // CHECK: %{{.*}}, %{{.*}} = kernel.rope_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {layer = 29 : i64} : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
-  %rotated, %new = kernel.rope_append %q, %k, %k, %table into %kv at %positions, %sequences {layer = 29 : i64}
+  // CHECK: %{{.*}}, %{{.*}} = kernel.rope_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
+  %rotated, %new = kernel.rope_append %q, %k, %k, %table into %kv at %positions, %sequences
     : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
   return
 }
@@ -102,8 +102,8 @@ func.func @rope_append(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: ten
 // CHECK-LABEL: func.func @rope_append_behind_norms
 func.func @rope_append_behind_norms(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
                                     %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %n: tensor<64xf32>) {
-  // CHECK: %{{.*}}, %{{.*}} = kernel.rope_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} norms(%{{.*}}, %{{.*}}) {eps = 1.000000e-05 : f64, layer = 29 : i64}
-  %rotated, %new = kernel.rope_append %q, %k, %k, %table into %kv at %positions, %sequences norms(%n, %n) {eps = 1.0e-5 : f64, layer = 29 : i64}
+  // CHECK: %{{.*}}, %{{.*}} = kernel.rope_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} norms(%{{.*}}, %{{.*}}) {eps = 1.000000e-05 : f64}
+  %rotated, %new = kernel.rope_append %q, %k, %k, %table into %kv at %positions, %sequences norms(%n, %n) {eps = 1.0e-5 : f64}
     : (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<?x576xf32>, !kv)
   return
 }
@@ -119,29 +119,29 @@ func.func @qkv_products(%x: tensor<?x576xf32>, %wq: tensor<576x576xbf16>, %wk: t
 // CHECK-LABEL: func.func @qkv(
 func.func @qkv(%x: tensor<?x576xf32>, %wq: tensor<576x576xbf16>, %wk: tensor<192x576xf16>, %norm: tensor<576xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
                %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
-  // CHECK: %{{.*}}, %{{.*}} = kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} norm(%{{.*}}) rotated by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64, layer = 29 : i64} : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
-  %q0, %kv0 = kernel.qkv %x, %wq, %wk, %wk norm(%norm) rotated by %table into %kv at %positions, %sequences {eps = 1.0e-5 : f64, layer = 29 : i64}
+  // CHECK: %{{.*}}, %{{.*}} = kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} norm(%{{.*}}) rotated by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {eps = 1.000000e-05 : f64} : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
+  %q0, %kv0 = kernel.qkv %x, %wq, %wk, %wk norm(%norm) rotated by %table into %kv at %positions, %sequences {eps = 1.0e-5 : f64}
     : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<576xf32>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
-  // CHECK: kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} rotated by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, layer = 0 : i64}
-  %q1, %kv1 = kernel.qkv %x, %wq, %wk, %wk rotated by %table into %kv at %positions, %sequences {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, layer = 0 : i64}
+  // CHECK: kernel.qkv %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} rotated by %{{.*}} into %{{.*}} at %{{.*}}, %{{.*}} {config = #kernel.matmul_config<family = gemv, rowBlock = 1>}
+  %q1, %kv1 = kernel.qkv %x, %wq, %wk, %wk rotated by %table into %kv at %positions, %sequences {config = #kernel.matmul_config<family = gemv, rowBlock = 1>}
     : (tensor<?x576xf32>, tensor<576x576xbf16>, tensor<192x576xf16>, tensor<192x576xf16>, tensor<?x32x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x576xf32>, !kv)
   return
 }
 
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<?x576xf32>, %kv: !kv, %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
-  // CHECK: kernel.attention %{{.*}} over %{{.*}} at %{{.*}}, %{{.*}} {layer = 0 : i64, scale = 1.250000e-01 : f64} : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
-  %0 = kernel.attention %q over %kv at %positions, %sequences {layer = 0 : i64, scale = 0.125 : f64}
+  // CHECK: kernel.attention %{{.*}} over %{{.*}} at %{{.*}}, %{{.*}} {scale = 1.250000e-01 : f64} : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
+  %0 = kernel.attention %q over %kv at %positions, %sequences {scale = 0.125 : f64}
     : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
   // CHECK: config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>
-  %1 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, layer = 0 : i64, scale = 0.125 : f64}
+  %1 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, scale = 0.125 : f64}
     : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
-  // CHECK: {approximation = #llama.approximation<exp = poly3>, layer = 0 : i64, scale = 1.250000e-01 : f64}
-  %4 = kernel.attention %q over %kv at %positions, %sequences {approximation = #llama.approximation<exp = poly3>, layer = 0 : i64, scale = 0.125 : f64}
+  // CHECK: {approximation = #llama.approximation<exp = poly3>, scale = 1.250000e-01 : f64}
+  %4 = kernel.attention %q over %kv at %positions, %sequences {approximation = #llama.approximation<exp = poly3>, scale = 0.125 : f64}
     : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x576xf32>
   // CHECK: config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>
   // CHECK-SAME: -> tensor<?x9x8x80xf32>
-  %2 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>, layer = 0 : i64, scale = 0.125 : f64}
+  %2 = kernel.attention %q over %kv at %positions, %sequences {config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>, scale = 0.125 : f64}
     : (tensor<?x576xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x8x80xf32>
   // CHECK: kernel.attention_merge %{{.*}} at %{{.*}} {config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>, kvHeads = 3 : i64, scale = 1.250000e-01 : f64} : (tensor<?x9x8x80xf32>, tensor<?xi32>) -> tensor<?x576xf32>
   %3 = kernel.attention_merge %2 at %positions {config = #kernel.attention_config<family = split_kv, splits = 8, partial = 80>, kvHeads = 3 : i64, scale = 0.125 : f64}

@@ -66,9 +66,9 @@ func.func @sum_either_way(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> (tensor<?
 // An append and a read nobody uses cost nothing.
 // CHECK-LABEL: func.func @unused
 // CHECK-NEXT: return
-func.func @unused(%kv: !llama.kv<layers = 1, heads = 1, size = 8>, %k: tensor<?x1x8xf32>, %p: tensor<?xi32>) {
-  %0 = llama.cache_append %kv, %k, %k, %p, %p layer = 0 : (!llama.kv<layers = 1, heads = 1, size = 8>, tensor<?x1x8xf32>, tensor<?x1x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !llama.kv<layers = 1, heads = 1, size = 8>
-  %1, %2 = llama.cache_read %0 layer = 0 : (!llama.kv<layers = 1, heads = 1, size = 8>) -> (tensor<?x1x8xf32>, tensor<?x1x8xf32>)
+func.func @unused(%kv: !llama.kv<heads = 1, size = 8>, %k: tensor<?x1x8xf32>, %p: tensor<?xi32>) {
+  %0 = llama.cache_append %kv, %k, %k, %p, %p : (!llama.kv<heads = 1, size = 8>, tensor<?x1x8xf32>, tensor<?x1x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !llama.kv<heads = 1, size = 8>
+  %1, %2 = llama.cache_read %0 : (!llama.kv<heads = 1, size = 8>) -> (tensor<?x1x8xf32>, tensor<?x1x8xf32>)
   return
 }
 
@@ -200,33 +200,13 @@ func.func @any_mask_twice(%s: tensor<2x?x?xf32>, %m: tensor<?x?xf32>) -> tensor<
   return %1 : tensor<2x?x?xf32>
 }
 
-!kv = !llama.kv<layers = 2, heads = 2, size = 8>
+!kv = !llama.kv<heads = 2, size = 8>
 
 // CHECK-LABEL: func.func @scaled_query_of_attention
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x4x8xf32>,
 // CHECK-NEXT: llama.attention %[[Q]], {{.*}} scale = 1.250000e-01
 func.func @scaled_query_of_attention(%q: tensor<?x4x8xf32>, %kv: !kv, %p: tensor<?xi32>) -> tensor<?x4x8xf32> {
   %0 = llama.scale %q by 0.5 : (tensor<?x4x8xf32>) -> tensor<?x4x8xf32>
-  %1 = llama.attention %0, %kv, %p, %p layer = 0 scale = 0.25 : (tensor<?x4x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x8xf32>
+  %1 = llama.attention %0, %kv, %p, %p scale = 0.25 : (tensor<?x4x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x8xf32>
   return %1 : tensor<?x4x8xf32>
-}
-
-// Appends to layer 0 are looked through by those who read layer 1, and by no
-// others.
-// CHECK-LABEL: func.func @reads_of_layers
-// CHECK: %[[KV1:.*]] = llama.cache_append %{{.*}} layer = 1
-// CHECK: %[[KV0:.*]] = llama.cache_append %[[KV1]], {{.*}} layer = 0
-// CHECK: llama.cache_read %[[KV1]] layer = 1
-// CHECK: llama.attention %{{.*}}, %[[KV1]], {{.*}} layer = 1
-// CHECK: llama.cache_read %[[KV0]] layer = 0
-// CHECK: llama.attention %{{.*}}, %[[KV0]], {{.*}} layer = 0
-func.func @reads_of_layers(%q: tensor<?x4x8xf32>, %k: tensor<?x2x8xf32>, %kv: !kv, %p: tensor<?xi32>)
-    -> (tensor<?x2x8xf32>, tensor<?x4x8xf32>, tensor<?x2x8xf32>, tensor<?x4x8xf32>) {
-  %1 = llama.cache_append %kv, %k, %k, %p, %p layer = 1 : (!kv, tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %2 = llama.cache_append %1, %k, %k, %p, %p layer = 0 : (!kv, tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %3, %4 = llama.cache_read %2 layer = 1 : (!kv) -> (tensor<?x2x8xf32>, tensor<?x2x8xf32>)
-  %5 = llama.attention %q, %2, %p, %p layer = 1 scale = 0.25 : (tensor<?x4x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x8xf32>
-  %6, %7 = llama.cache_read %2 layer = 0 : (!kv) -> (tensor<?x2x8xf32>, tensor<?x2x8xf32>)
-  %8 = llama.attention %q, %2, %p, %p layer = 0 scale = 0.25 : (tensor<?x4x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x8xf32>
-  return %3, %5, %6, %8 : tensor<?x2x8xf32>, tensor<?x4x8xf32>, tensor<?x2x8xf32>, tensor<?x4x8xf32>
 }

@@ -200,97 +200,77 @@ func.func @rope_table_pairs(%x: tensor<?x3x8xf32>, %t: tensor<?x4x3xf32>) {
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @append_rows(%kv: !kv, %k: tensor<4x3x8xf32>, %v: tensor<5x3x8xf32>, %p: tensor<4xi32>, %s: tensor<4xi32>) {
   // expected-error @below {{'llama.cache_append' op expects the rows of key to equal the rows of value, got 4 and 5}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.cache_append %kv, %k, %v, %p, %s layer = 0 : (!kv, tensor<4x3x8xf32>, tensor<5x3x8xf32>, tensor<4xi32>, tensor<4xi32>) -> !kv
+  %0 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, tensor<4x3x8xf32>, tensor<5x3x8xf32>, tensor<4xi32>, tensor<4xi32>) -> !kv
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @append_positions(%kv: !kv, %k: tensor<4x3x8xf32>, %v: tensor<4x3x8xf32>, %p: tensor<3xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'llama.cache_append' op expects the rows of key to equal the positions, got 4 and 3}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.cache_append %kv, %k, %v, %p, %s layer = 0 : (!kv, tensor<4x3x8xf32>, tensor<4x3x8xf32>, tensor<3xi32>, tensor<?xi32>) -> !kv
+  %0 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, tensor<4x3x8xf32>, tensor<4x3x8xf32>, tensor<3xi32>, tensor<?xi32>) -> !kv
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @append_sequences(%kv: !kv, %k: tensor<4x3x8xf32>, %v: tensor<4x3x8xf32>, %p: tensor<?xi32>, %s: tensor<3xi32>) {
   // expected-error @below {{'llama.cache_append' op expects the rows of key to equal the sequences, got 4 and 3}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.cache_append %kv, %k, %v, %p, %s layer = 0 : (!kv, tensor<4x3x8xf32>, tensor<4x3x8xf32>, tensor<?xi32>, tensor<3xi32>) -> !kv
+  %0 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, tensor<4x3x8xf32>, tensor<4x3x8xf32>, tensor<?xi32>, tensor<3xi32>) -> !kv
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @append_heads(%kv: !kv, %k: tensor<?x9x8xf32>, %v: tensor<?x3x8xf32>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.cache_append' op expects the heads of the KV state to equal the heads of key, got 3 and 9}}
+  // expected-error @below {{'llama.cache_append' op expects the heads of the KV cache to equal the heads of key, got 3 and 9}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.cache_append %kv, %k, %v, %p, %s layer = 0 : (!kv, tensor<?x9x8xf32>, tensor<?x3x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %0 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, tensor<?x9x8xf32>, tensor<?x3x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @append_value_heads(%kv: !kv, %k: tensor<?x3x8xf32>, %v: tensor<?x9x8xf32>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.cache_append' op expects the heads of the KV state to equal the heads of value, got 3 and 9}}
+  // expected-error @below {{'llama.cache_append' op expects the heads of the KV cache to equal the heads of value, got 3 and 9}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.cache_append %kv, %k, %v, %p, %s layer = 0 : (!kv, tensor<?x3x8xf32>, tensor<?x9x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %0 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, tensor<?x3x8xf32>, tensor<?x9x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @append_size(%kv: !kv, %k: tensor<?x3x16xf32>, %v: tensor<?x3x8xf32>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.cache_append' op expects the head size of the KV state to equal the head size of key, got 8 and 16}}
+  // expected-error @below {{'llama.cache_append' op expects the head size of the KV cache to equal the head size of key, got 8 and 16}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.cache_append %kv, %k, %v, %p, %s layer = 0 : (!kv, tensor<?x3x16xf32>, tensor<?x3x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %0 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, tensor<?x3x16xf32>, tensor<?x3x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @append_value_size(%kv: !kv, %k: tensor<?x3x8xf32>, %v: tensor<?x3x16xf32>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.cache_append' op expects the head size of the KV state to equal the head size of value, got 8 and 16}}
+  // expected-error @below {{'llama.cache_append' op expects the head size of the KV cache to equal the head size of value, got 8 and 16}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.cache_append %kv, %k, %v, %p, %s layer = 0 : (!kv, tensor<?x3x8xf32>, tensor<?x3x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %0 = llama.cache_append %kv, %k, %v, %p, %s : (!kv, tensor<?x3x8xf32>, tensor<?x3x16xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
-func.func @append_layer(%kv: !kv, %k: tensor<?x3x8xf32>, %v: tensor<?x3x8xf32>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.cache_append' op expects layer to be in [0, 2), got 2}}
-  // expected-error @below {{failed to infer returned types}}
-  %0 = llama.cache_append %kv, %k, %v, %p, %s layer = 2 : (!kv, tensor<?x3x8xf32>, tensor<?x3x8xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  return
-}
-
-// -----
-
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
-func.func @read_layer(%kv: !kv) {
-  // expected-error @below {{'llama.cache_read' op expects layer to be in [0, 2), got -1}}
-  // expected-error @below {{failed to infer returned types}}
-  %0, %1 = llama.cache_read %kv layer = -1 : (!kv) -> (tensor<?x3x8xf32>, tensor<?x3x8xf32>)
-  return
-}
-
-// -----
-
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @index_rows(%kv: !kv, %p: tensor<4xi32>, %s: tensor<5xi32>) {
   // expected-error @below {{'llama.cache_index' op expects the positions to equal the sequences, got 4 and 5}}
   // expected-error @below {{failed to infer returned types}}
@@ -390,60 +370,50 @@ func.func @values_keys(%p: tensor<9x?x6xf32>, %v: tensor<7x3x8xf32>) {
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @attention_rows(%q: tensor<4x9x8xf32>, %kv: !kv, %p: tensor<5xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'llama.attention' op expects the rows of the query to equal the positions, got 4 and 5}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.attention %q, %kv, %p, %s layer = 0 scale = 0.125 : (tensor<4x9x8xf32>, !kv, tensor<5xi32>, tensor<?xi32>) -> tensor<4x9x8xf32>
+  %0 = llama.attention %q, %kv, %p, %s scale = 0.125 : (tensor<4x9x8xf32>, !kv, tensor<5xi32>, tensor<?xi32>) -> tensor<4x9x8xf32>
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @attention_sequences(%q: tensor<?x9x8xf32>, %kv: !kv, %p: tensor<5xi32>, %s: tensor<6xi32>) {
   // expected-error @below {{'llama.attention' op expects the positions to equal the sequences, got 5 and 6}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.attention %q, %kv, %p, %s layer = 0 scale = 0.125 : (tensor<?x9x8xf32>, !kv, tensor<5xi32>, tensor<6xi32>) -> tensor<5x9x8xf32>
+  %0 = llama.attention %q, %kv, %p, %s scale = 0.125 : (tensor<?x9x8xf32>, !kv, tensor<5xi32>, tensor<6xi32>) -> tensor<5x9x8xf32>
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @attention_groups(%q: tensor<?x8x8xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.attention' op expects the heads of the KV state to divide the heads of the query, got 3 and 8}}
+  // expected-error @below {{'llama.attention' op expects the heads of the KV cache to divide the heads of the query, got 3 and 8}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.attention %q, %kv, %p, %s layer = 0 scale = 0.125 : (tensor<?x8x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8x8xf32>
+  %0 = llama.attention %q, %kv, %p, %s scale = 0.125 : (tensor<?x8x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8x8xf32>
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @attention_size(%q: tensor<?x9x16xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.attention' op expects the head size of the query to equal the head size of the KV state, got 16 and 8}}
+  // expected-error @below {{'llama.attention' op expects the head size of the query to equal the head size of the KV cache, got 16 and 8}}
   // expected-error @below {{failed to infer returned types}}
-  %0 = llama.attention %q, %kv, %p, %s layer = 0 scale = 0.125 : (tensor<?x9x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x16xf32>
+  %0 = llama.attention %q, %kv, %p, %s scale = 0.125 : (tensor<?x9x16xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x16xf32>
   return
 }
 
 // -----
 
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
-func.func @attention_layer(%q: tensor<?x9x8xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'llama.attention' op expects layer to be in [0, 2), got 3}}
-  // expected-error @below {{failed to infer returned types}}
-  %0 = llama.attention %q, %kv, %p, %s layer = 3 scale = 0.125 : (tensor<?x9x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x8xf32>
-  return
-}
-
-// -----
-
-!kv = !llama.kv<layers = 2, heads = 3, size = 8>
+!kv = !llama.kv<heads = 3, size = 8>
 func.func @attention_scale(%q: tensor<?x9x8xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'llama.attention' op attribute 'scale' failed to satisfy constraint: 64-bit float attribute that is positive and finite}}
-  %0 = llama.attention %q, %kv, %p, %s layer = 0 scale = 0.0 : (tensor<?x9x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x8xf32>
+  %0 = llama.attention %q, %kv, %p, %s scale = 0.0 : (tensor<?x9x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x8xf32>
   return
 }
 

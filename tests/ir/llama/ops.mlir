@@ -4,9 +4,9 @@
 // RUN: llamac-opt %s --mlir-print-op-generic | llamac-opt | FileCheck %s
 
 // CHECK-DAG: #model = #llama.model<dim = 576, layers = 30, heads = 9, kv_heads = 3, head_size = 64, ffn = 1536, vocab = 49152, max_context = 2048, norm_eps = 1.000000e-05 : f64, rope_theta = 1.000000e+05 : f64, tied = true>
-// CHECK-DAG: !kv = !llama.kv<layers = 30, heads = 3, size = 64>
+// CHECK-DAG: !kv = !llama.kv<heads = 3, size = 64>
 #model = #llama.model<dim = 576, layers = 30, heads = 9, kv_heads = 3, head_size = 64, ffn = 1536, vocab = 49152, max_context = 2048, norm_eps = 1.0e-05 : f64, rope_theta = 1.0e+05 : f64, tied = true>
-!kv = !llama.kv<layers = 30, heads = 3, size = 64>
+!kv = !llama.kv<heads = 3, size = 64>
 
 // CHECK: module attributes {llama.model = #model}
 module attributes {llama.model = #model} {
@@ -98,10 +98,10 @@ func.func @attention(%q: tensor<?x9x64xf32>, %k: tensor<?x3x64xf32>, %v: tensor<
   %kp, %ks = llama.cache_index %state, %positions, %sequences : (!kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
   // CHECK: %mask = llama.causal_mask %{{.*}}, %{{.*}}, %keyPositions, %keySequences : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
   %m = llama.causal_mask %positions, %sequences, %kp, %ks : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?xf32>
-  // CHECK: %kv = llama.cache_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} layer = 29 : (!kv, tensor<?x3x64xf32>, tensor<?x3x64xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  %kv1 = llama.cache_append %state, %k, %v, %positions, %sequences layer = 29 : (!kv, tensor<?x3x64xf32>, tensor<?x3x64xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
-  // CHECK: %keys, %values = llama.cache_read %kv layer = 29 : (!kv) -> (tensor<?x3x64xf32>, tensor<?x3x64xf32>)
-  %keys, %values = llama.cache_read %kv1 layer = 29 : (!kv) -> (tensor<?x3x64xf32>, tensor<?x3x64xf32>)
+  // CHECK: %kv = llama.cache_append %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : (!kv, tensor<?x3x64xf32>, tensor<?x3x64xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  %kv1 = llama.cache_append %state, %k, %v, %positions, %sequences : (!kv, tensor<?x3x64xf32>, tensor<?x3x64xf32>, tensor<?xi32>, tensor<?xi32>) -> !kv
+  // CHECK: %keys, %values = llama.cache_read %kv : (!kv) -> (tensor<?x3x64xf32>, tensor<?x3x64xf32>)
+  %keys, %values = llama.cache_read %kv1 : (!kv) -> (tensor<?x3x64xf32>, tensor<?x3x64xf32>)
   // CHECK: llama.attention_scores %{{.*}}, %keys : (tensor<?x9x64xf32>, tensor<?x3x64xf32>) -> tensor<9x?x?xf32>
   %0 = llama.attention_scores %q, %keys : (tensor<?x9x64xf32>, tensor<?x3x64xf32>) -> tensor<9x?x?xf32>
   // CHECK: llama.scale %{{.*}} by 1.250000e-01 : (tensor<9x?x?xf32>) -> tensor<9x?x?xf32>
@@ -117,10 +117,10 @@ func.func @attention(%q: tensor<?x9x64xf32>, %k: tensor<?x3x64xf32>, %v: tensor<
 
 // CHECK-LABEL: func.func @fused_attention
 func.func @fused_attention(%q: tensor<?x9x64xf32>, %state: !kv, %positions: tensor<?xi32>, %sequences: tensor<?xi32>) -> tensor<?x9x64xf32> {
-  // CHECK: llama.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} layer = 0 scale = 1.250000e-01 : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
-  %0 = llama.attention %q, %state, %positions, %sequences layer = 0 scale = 0.125 : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
+  // CHECK: llama.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale = 1.250000e-01 : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
+  %0 = llama.attention %q, %state, %positions, %sequences scale = 0.125 : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
   // CHECK: {approximation = #llama.approximation<exp = table256, top_k = 64>}
-  %1 = llama.attention %0, %state, %positions, %sequences layer = 0 scale = 0.125 {approximation = #llama.approximation<exp = table256, top_k = 64>} : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
+  %1 = llama.attention %0, %state, %positions, %sequences scale = 0.125 {approximation = #llama.approximation<exp = table256, top_k = 64>} : (tensor<?x9x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x9x64xf32>
   return %1 : tensor<?x9x64xf32>
 }
 

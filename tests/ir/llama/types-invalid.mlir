@@ -1,18 +1,13 @@
 // Types, attributes and weights that the verifiers refuse.
 // RUN: llamac-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{!llama.kv expects layers to be positive, got 0}}
-func.func private @layers(!llama.kv<layers = 0, heads = 3, size = 64>)
-
-// -----
-
 // expected-error @below {{!llama.kv expects heads to be positive, got -3}}
-func.func private @heads(!llama.kv<layers = 30, heads = -3, size = 64>)
+func.func private @heads(!llama.kv<heads = -3, size = 64>)
 
 // -----
 
 // expected-error @below {{!llama.kv expects size to be positive, got 0}}
-func.func private @size(!llama.kv<layers = 30, heads = 3, size = 0>)
+func.func private @size(!llama.kv<heads = 3, size = 0>)
 
 // -----
 
@@ -112,8 +107,50 @@ func.func @tokens_of_floats(%x: tensor<?xf32> {llama.role = #llama.role<tokens>}
 
 // -----
 
-// expected-error @below {{argument 0 is #llama.role<kv> and cannot be of type 'tensor<?xi32>'}}
-func.func @cache_of_indices(%x: tensor<?xi32> {llama.role = #llama.role<kv>}) {
+// expected-error @below {{argument 0 is #llama.role<kv, layer = 0> and cannot be of type 'tensor<?xi32>'}}
+func.func @cache_of_indices(%x: tensor<?xi32> {llama.role = #llama.role<kv, layer = 0>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{#llama.role expects a layer from 0 on of kv, and of nothing else}}
+func.func @layer_of_tokens(%x: tensor<?xi32> {llama.role = #llama.role<tokens, layer = 0>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{#llama.role expects a layer from 0 on of kv, and of nothing else}}
+func.func @cache_of_no_layer(%x: !llama.kv<heads = 3, size = 64> {llama.role = #llama.role<kv>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{#llama.role expects a layer from 0 on of kv, and of nothing else}}
+func.func @cache_of_a_layer_below(%x: !llama.kv<heads = 3, size = 64> {llama.role = #llama.role<kv, layer = -1>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{arguments 0 and 1 are both #llama.role<kv, layer = 0>}}
+func.func @layer_twice(%x: !llama.kv<heads = 3, size = 64> {llama.role = #llama.role<kv, layer = 0>}, %y: !llama.kv<heads = 3, size = 64> {llama.role = #llama.role<kv, layer = 0>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 1 is #llama.role<kv, layer = 2>, of a step with 2 caches}}
+func.func @layer_missing(%x: !llama.kv<heads = 3, size = 64> {llama.role = #llama.role<kv, layer = 0>}, %y: !llama.kv<heads = 3, size = 64> {llama.role = #llama.role<kv, layer = 2>}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 is #llama.role<positions> and cannot be of type '!llama.kv<heads = 3, size = 64>'}}
+func.func @positions_of_a_cache(%x: !llama.kv<heads = 3, size = 64> {llama.role = #llama.role<positions>}) {
   return
 }
 
