@@ -18,6 +18,14 @@ int64_t widthOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
+std::string enumeratorOf(DataType type) {
+  return std::string(dataTypeInfo(type).id);
+}
+
+bool hasProducts(Operation *op) {
+  return isa<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(op);
+}
+
 AttentionShape attentionShapeOf(kernel::AttentionOp op) {
   auto kv = cast<llama::KVType>(op.getKv().getType());
   AttentionShape shape{kv, widthOf(op.getQuery()) / kv.getSize(),

@@ -20,6 +20,14 @@ namespace llamac {
 
 int64_t widthOf(mlir::Value value);
 
+/// The name of `type` in the enumerations that are made of the list of element
+/// types.
+std::string enumeratorOf(DataType type);
+
+/// Whether `op` is a product, or those of query, key and value: its input is
+/// operand 0, and weights follow.
+bool hasProducts(mlir::Operation *op);
+
 template <typename Op> bool isOp(mlir::Operation *op) {
   return mlir::isa<Op>(op);
 }

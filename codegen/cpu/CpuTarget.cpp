@@ -87,7 +87,7 @@ static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
 
 Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
-  if (isa<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(op)) {
+  if (hasProducts(op)) {
     // gemv keeps the rows' accumulators in registers: at most eight rows.
     const bool few = maxRows <= 8;
     auto product = dyn_cast<kernel::MatmulOp>(op);

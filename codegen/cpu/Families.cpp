@@ -44,7 +44,7 @@ static constexpr FunctorStyle functorStyle = {
 
 /// The enumerator of PanelFormat for `weight`.
 static std::string panelId(Value weight) {
-  return std::string(dataTypeInfo(llama::dataTypeOf(weight)).id);
+  return enumeratorOf(llama::dataTypeOf(weight));
 }
 
 namespace {

@@ -45,7 +45,7 @@ int64_t rowsOf(Value weight) {
 SmallVector<Value> weightsOf(Operation *op) {
   if (auto product = dyn_cast<kernel::MatmulOp>(op))
     return llvm::to_vector(product.getWeights());
-  assert((isa<kernel::QkvOp, kernel::QkvProductsOp>(op)));
+  assert(hasProducts(op));
   return llvm::to_vector(op->getOperands().slice(1, 3)); // Behind the input.
 }
 
@@ -342,7 +342,7 @@ static Tiles productTiles(Operation *op, const CudaTargetOptions &options) {
 }
 
 Tiles tilesOf(Operation *op, const CudaTargetOptions &options) {
-  if (isa<kernel::MatmulOp, kernel::QkvOp>(op))
+  if (hasProducts(op))
     return productTiles(op, options);
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (!attention)
@@ -434,7 +434,7 @@ std::vector<std::string> slowPathsOf(Operation *op,
         add(llvm::formatv(
             "its matrices are read as {0}: there are no kernels for {1}",
             llama::elementTypeName(read), llama::elementTypeName(element)));
-  const bool isProduct = isa<kernel::MatmulOp, kernel::QkvOp>(op);
+  const bool isProduct = hasProducts(op);
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (isProduct && options.gpu.tier == KernelTier::Sm90)
     add(productSlowPath(op, options));

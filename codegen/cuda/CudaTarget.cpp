@@ -100,7 +100,7 @@ std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
 
 Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
-  if (isa<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(op)) {
+  if (hasProducts(op)) {
     const bool few = maxRows <= maxGemvMmaRows;
     return kernel::MatmulConfigAttr::get(
         context,

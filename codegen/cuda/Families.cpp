@@ -43,12 +43,17 @@ static constexpr FunctorStyle functorStyle = {
 // Configs, as designated initialisers
 //===----------------------------------------------------------------------===//
 
+/// The enumerator of WeightFormat for `weight`.
+static std::string formatOf(Value weight) {
+  return enumeratorOf(planesOf(weight).type);
+}
+
 static std::string textOf(Value weight, const cuda::GemvConfig &config) {
   return llvm::formatv(
       "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
       "= {3}, .maxRows = {4}, .warps = {5}, .outputsPerWarp = {6}, .unroll = "
       "{7}}",
-      planesOf(weight).id, config.outputs, config.depth, config.weights,
+      formatOf(weight), config.outputs, config.depth, config.weights,
       config.maxRows, config.warps, config.outputsPerWarp, config.unroll);
 }
 
@@ -56,7 +61,7 @@ static std::string textOf(Value weight, const cuda::GemvMmaConfig &config) {
   return llvm::formatv(
       "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
       "= {3}, .maxRows = {4}, .warps = {5}, .unroll = {6}}",
-      planesOf(weight).id, config.outputs, config.depth, config.weights,
+      formatOf(weight), config.outputs, config.depth, config.weights,
       config.maxRows, config.warps, config.unroll);
 }
 
@@ -65,7 +70,7 @@ static std::string textOf(Value weight, const cuda::GemmConfig &config) {
       "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
       "= {3}, .blockRows = {4}, .blockOutputs = {5}, .warpsAlongRows = {6}, "
       ".warpsAlongOutputs = {7}, .stages = {8}}",
-      planesOf(weight).id, config.outputs, config.depth, config.weights,
+      formatOf(weight), config.outputs, config.depth, config.weights,
       config.blockRows, config.blockOutputs, config.warpsAlongRows,
       config.warpsAlongOutputs, config.stages);
 }
@@ -83,7 +88,7 @@ static std::string textOf(Value weight, const cuda::WgmmaConfig &config) {
       "{{.format = WeightFormat::{0}, .parts = {{{1}, {2}, {3}}, .depth = {4}, "
       ".weights = {5}, .panels = {6}, .panelOutputs = {7}, .stages = {8}, "
       ".cluster = {9}, .blocks = {10}}",
-      planesOf(weight).id, config.parts[0], config.parts[1], config.parts[2],
+      formatOf(weight), config.parts[0], config.parts[1], config.parts[2],
       config.depth, config.weights, config.panels, config.panelOutputs,
       config.stages, config.cluster, config.blocks);
 }
@@ -492,7 +497,7 @@ static CudaKernelText embedText(Operation *operation,
   text.parts = llvm::formatv("constexpr EmbedConfig config{{.format = "
                              "WeightFormat::{0}, .tokens = {1}, .width = {2}"
                              "};\n",
-                             planesOf(op.getTable()).id, rowsOf(op.getTable()),
+                             formatOf(op.getTable()), rowsOf(op.getTable()),
                              widthOf(op.getTable()));
   text.parameters = {{numbers, "tokens"},
                      {packed, "table", /*isWeight=*/true},

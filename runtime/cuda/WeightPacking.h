@@ -23,19 +23,17 @@
 
 namespace llamac::cuda {
 
-/// The format that a weight has on the device, the element type of that, and
-/// the enumerator of either.
+/// The format that a weight has on the device, and the element type of that.
 struct WeightPlanes {
   WeightFormat format;
   DataType type;
-  const char *id;
 };
 
 /// That of a weight stored as `type`.
 constexpr WeightPlanes weightPlanes(DataType type) {
   constexpr WeightPlanes planes[] = {
 #define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, PRODUCT, PLANES)           \
-  {WeightFormat::PLANES, DataType::PLANES, #PLANES},
+  {WeightFormat::PLANES, DataType::PLANES},
 #include "runtime/base/ElementTypes.def"
   };
   return planes[static_cast<size_t>(type)];
