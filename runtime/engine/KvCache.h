@@ -38,8 +38,6 @@ public:
   /// sequences can use.
   explicit KvCache(const schema::KvLayoutT &layout, int64_t pages = 0);
 
-  size_t groupCount() const { return groups.size(); }
-
   int64_t pages(size_t group) const { return groups[group].pageCount; }
 
   int64_t freePages(size_t group) const {

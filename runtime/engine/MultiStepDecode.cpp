@@ -18,6 +18,7 @@
 #include "runtime/engine/Engine.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/engine/MemoryNeeds.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -284,12 +285,10 @@ absl::StatusOr<bool> Engine::canQueue(size_t rows) {
     // Of each sequence: token, number, row and page table, and of each step
     // position, params and result.
     const uint64_t bytes =
+        inputBytes(plan, schema::InputRole::PageTable) +
         static_cast<uint64_t>(plan.kv->maxSequences) *
-        (3 * sizeof(int32_t) +
-         cache->groupCount() *
-             static_cast<uint64_t>(plan.kv->pagesPerSequence) *
-             sizeof(int32_t) +
-         stepsOfRun * (2 * sizeof(int32_t) + sizeof(SamplingParams)));
+            (3 * sizeof(int32_t) +
+             stepsOfRun * (2 * sizeof(int32_t) + sizeof(SamplingParams)));
     LLAMAC_ASSIGN_OR_RETURN(
         queue, shared->device().newStepQueue(maxRunsInFlight, bytes));
   }

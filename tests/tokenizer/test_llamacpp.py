@@ -173,23 +173,13 @@ def scored_vocabulary(sentences, merges=1500):
             learnt.append(joined)
         for i, word in enumerate(words):
             if joined in "".join(word):
-                words[i] = merge_pair(word, best)
+                words[i] = support.merge_pair(word, best)
     letters = sorted({c for s in sentences[:25] for c in s.replace(" ", "\u2581")})
     learnt += [c for c in letters if c not in learnt]
     pieces += learnt
     types += [NORMAL] * len(learnt)
     scores = [0.0] * 259 + [-float(i) for i in range(len(learnt))]
     return pieces, scores, types
-
-
-def merge_pair(word, pair):
-    out = []
-    for part in word:
-        if out and (out[-1], part) == pair:
-            out[-1] += part
-        else:
-            out.append(part)
-    return out
 
 
 if __name__ == "__main__":

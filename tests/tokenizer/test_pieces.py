@@ -29,18 +29,8 @@ def train(sentences, count):
         pairs = collections.Counter(pair for word in words for pair in zip(word, word[1:]))
         best = max(pairs, key=lambda p: (pairs[p], p))
         merges.append(best)
-        words = [merge_everywhere(word, best) for word in words]
+        words = [support.merge_pair(word, best) for word in words]
     return merges
-
-
-def merge_everywhere(word, pair):
-    out = []
-    for part in word:
-        if out and (out[-1], part) == pair:
-            out[-1] += part
-        else:
-            out.append(part)
-    return out
 
 
 def tokenizer_json():

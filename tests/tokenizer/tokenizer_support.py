@@ -73,6 +73,17 @@ def tokenize(kind, path, texts, *options):
     return results
 
 
+def merge_pair(word, pair):
+    """The parts of `word`, with every `pair` of neighbours joined."""
+    out = []
+    for part in word:
+        if out and (out[-1], part) == pair:
+            out[-1] += part
+        else:
+            out.append(part)
+    return out
+
+
 def byte_spelling():
     """GPT-2's printable character for every byte."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]

@@ -79,19 +79,11 @@ void BytePair::encodeShort(absl::string_view word,
 
 void BytePair::encodeLong(absl::string_view word,
                           std::vector<int32_t> &ids) const {
-  const auto merge =
-      [&](const MergeNode &left,
-          const MergeNode &right) -> std::optional<MergeCandidate<uint32_t>> {
-    const std::optional<Merge> found = blob.findMerge(left.token, right.token);
-    if (!found)
-      return std::nullopt;
-    return MergeCandidate<uint32_t>{found->rank, found->result};
-  };
   MergeQueue<uint32_t> queue;
   queue.reserve(word.size());
   for (size_t i = 0; i < word.size(); ++i)
     queue.addNode(i, 1, byteTokens[static_cast<uint8_t>(word[i])]);
-  queue.run(merge);
+  queue.run(RankedMerges{blob});
   queue.forEach([&](const MergeNode &node) { append(node.token, ids); });
 }
 

@@ -17,10 +17,13 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_TOKENIZER_MERGEQUEUE_H
 #define LLAMAC_RUNTIME_ENGINE_TOKENIZER_MERGEQUEUE_H
 
+#include "runtime/engine/tokenizer/TokenizerBlob.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace llamac {
@@ -37,6 +40,19 @@ struct MergeNode {
 template <typename Key> struct MergeCandidate {
   Key key; ///< Smaller ones go first.
   uint32_t result;
+};
+
+/// The merges that `blob` ranks, for run() of a MergeQueue<uint32_t>.
+struct RankedMerges {
+  const TokenizerBlob &blob;
+
+  std::optional<MergeCandidate<uint32_t>>
+  operator()(const MergeNode &left, const MergeNode &right) const {
+    const std::optional<Merge> found = blob.findMerge(left.token, right.token);
+    if (!found)
+      return std::nullopt;
+    return MergeCandidate<uint32_t>{found->rank, found->result};
+  }
 };
 
 template <typename Key> class MergeQueue {

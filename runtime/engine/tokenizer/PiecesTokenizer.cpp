@@ -92,14 +92,6 @@ void PiecesTokenizer::encodeRanked(absl::string_view text,
                                    std::vector<int32_t> &ids) const {
   // Merges with nothing.
   constexpr uint32_t noToken = 0xFFFFFFFF;
-  const auto merge =
-      [&](const MergeNode &left,
-          const MergeNode &right) -> std::optional<MergeCandidate<uint32_t>> {
-    const std::optional<Merge> found = blob.findMerge(left.token, right.token);
-    if (!found)
-      return std::nullopt;
-    return MergeCandidate<uint32_t>{found->rank, found->result};
-  };
   MergeQueue<uint32_t> queue;
   queue.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
@@ -112,7 +104,7 @@ void PiecesTokenizer::encodeRanked(absl::string_view text,
             i, 1, byteTokens[static_cast<uint8_t>(text[i])].value_or(noToken));
     at += length;
   }
-  queue.run(merge);
+  queue.run(RankedMerges{blob});
   queue.forEach([&](const MergeNode &node) {
     if (node.token != noToken)
       ids.push_back(static_cast<int32_t>(node.token));
