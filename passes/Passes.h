@@ -40,8 +40,8 @@ struct PipelineStep {
 };
 
 /// From the graph as a frontend builds it to one without duplicates whose
-/// weights have their formats; `weightFormat` is keep or one of
-/// q4_0.
+/// weights have their formats; `weightFormat` is keep or the name of one of
+/// weightRoundings().
 std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
 
 /// From there to a short list of kernel ops for each range of row counts of the

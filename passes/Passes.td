@@ -416,8 +416,8 @@ def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
   let description = [{
     Each function becomes a `plan.program`; each op a `plan.launch` of a
     `plan.kernel` that is shared by all ops that differ only in their operands;
-    each cache becomes the pages of its layer. A launch gets a barrier when it depends on one since the last
-    barrier. A residual that is read for the last time is overwritten in place:
+    each cache becomes the pages of its layer. A launch gets a barrier when it
+    depends on one since the last barrier. A residual that is read for the last time is overwritten in place:
     the sum takes its buffer.
 
     ```mlir

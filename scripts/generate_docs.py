@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LLVM = "/usr/lib/llvm-19"
@@ -35,9 +36,20 @@ def tblgen(args, source, *options):
     return text.split("\n", 1)[1]
 
 
+def wrapped(lines):
+    """`lines` with those of plain text cut at 99 columns."""
+    in_code = False
+    for line in lines:
+        in_code ^= line.startswith("```")
+        if in_code or len(line) < 100 or line[0] in "<|`":
+            yield line
+        else:
+            yield from textwrap.wrap(line, 99, break_long_words=False, break_on_hyphens=False)
+
+
 def tidy(text, source):
-    """`text` under a note, without trailing or repeated blanks."""
-    lines = "\n".join(line.rstrip() for line in text.splitlines())
+    """`text` under a note, in short lines, without trailing or repeated blanks."""
+    lines = "\n".join(wrapped(line.rstrip() for line in text.splitlines()))
     lines = re.sub(r"\n{3,}", "\n\n", lines).strip()
     return f"<!-- Generated from {source} by scripts/generate_docs.py. -->\n{lines}\n"
 

@@ -47,8 +47,9 @@ LaunchReference::create(ModuleOp module, reference::WeightReader reader,
 
 const LaunchReference::Program *
 LaunchReference::find(StringRef function) const {
-  const auto it = llvm::find_if(programs, [&](Program known) {
-    return known.function.getName() == function;
+  const auto it = llvm::find_if(programs, [&](const Program &known) {
+    func::FuncOp callee = known.function;
+    return callee.getName() == function;
   });
   return it == programs.end() ? nullptr : &*it;
 }

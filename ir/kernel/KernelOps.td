@@ -406,10 +406,11 @@ def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
   let description = [{
     Each row of `query` [rows, H * h] attends to positions 0 to its own of its
     sequence in the layer's cache, or to the last `window` of them:
-    softmax(scale * q k^T) v, query head j reading key/value head j / (H / G). With a `split_kv` config the result holds
-    partial results [rows, H, splits, partial]: the weighted sum of values and
-    the maximum and sum of the exponentials, in the target's own layout. With
-    `approximation`, the result may be as far off as that says.
+    softmax(scale * q k^T) v, query head j reading key/value head j / (H / G).
+    With a `split_kv` config the result holds partial results
+    [rows, H, splits, partial]: the weighted sum of values and the maximum and
+    sum of the exponentials, in the target's own layout. With `approximation`,
+    the result may be as far off as that says.
   }];
   let arguments = (ins Kernel_Rows:$query, Kernel_KV:$kv,
                        Kernel_Indices:$positions, Kernel_Indices:$sequences,
