@@ -416,9 +416,10 @@ def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
   let description = [{
     Each function becomes a `plan.program`; each op a `plan.launch` of a
     `plan.kernel` that is shared by all ops that differ only in their operands;
-    each cache becomes the pages of its layer. A launch gets a barrier when it
-    depends on one since the last barrier. A residual that is read for the last time is overwritten in place:
-    the sum takes its buffer.
+    each cache becomes the pages of its layer. The kernel has the role of each
+    parameter, the geometry and the tensor maps; a launch names only memory, and
+    gets a barrier when it depends on one since the last barrier. A residual that
+    is read for the last time is overwritten in place: the sum takes its buffer.
 
     ```mlir
     %y = kernel.matmul %x, %wq norm(%norm) epilogue { ... } loc("layers.0.attention.wq")
@@ -428,8 +429,10 @@ def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
 
     ```mlir
     %y = plan.buffer 2304
-    plan.launch @gemv_attention_wq_n576_k576_q4_1(read %x, read %wq, read %norm, write %y)
-      rows tokens <items = 36, rowBlock = 0, scratch = 5376> barrier
+    plan.launch @gemv_attention_wq_n576_k576_q4_1(%x, %wq, %norm, %y) rows tokens barrier
+    plan.kernel @gemv_attention_wq_n576_k576_q4_1(activation, weight, weight, result)
+      family "gemv" roles ["layers.*.attention.wq"]
+      geometry <items = 36, rowBlock = 0, scratch = 5376> { ... }
     ```
   }];
   let dependentDialects = ["::llamac::plan::PlanDialect"];

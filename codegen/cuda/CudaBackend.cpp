@@ -85,21 +85,21 @@ static bool namesWord(StringRef text, StringRef word) {
 /// The first of `text`'s parameters that a launch may write and that the
 /// prologue uses, itself or by its map; null when it uses weights alone.
 static const CudaKernelText::Parameter *
-touchedInPrologue(const CudaKernelText &text) {
-  for (const CudaKernelText::Parameter &parameter : text.parameters)
-    if (!parameter.isWeight &&
+touchedInPrologue(plan::KernelOp kernel, const CudaKernelText &text) {
+  for (const auto &[i, parameter] : llvm::enumerate(text.parameters))
+    if (kernel.getRole(i) != plan::ParamRole::Weight &&
         (namesWord(text.prologue, parameter.name) ||
          namesWord(text.prologue, parameter.name + "Map")))
       return &parameter;
   return nullptr;
 }
 
-/// The file that defines `kernel`, of family `family`, which is made of `text`
-/// and launched as `shape` says.
+/// The file that defines `kernel`, of family `family`, which is made of `text`;
+/// a multiprocessor shall have room for `minBlocks` blocks.
 static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
-                              const CudaKernelText &text,
-                              const cuda::LaunchShape &shape,
+                              const CudaKernelText &text, int minBlocks,
                               const CudaTargetOptions &options) {
+  const plan::GeometryAttr geometry = kernel.getGeometry();
   const bool overlaps = overlapsLaunches(options.gpu);
   assert((overlaps || text.prologue.empty()) &&
          "only a wait parts it from the body");
@@ -113,18 +113,19 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
      << "\"\n\nusing namespace llamac::cuda;\n\n";
   if (!text.parts.empty())
     os << "namespace {\n" << text.parts << "} // namespace\n\n";
-  os << "// A grid of " << shape.gridSize << " x "
-     << (shape.rowBlock == 0 ? "1"
-         : shape.rowBlock == 1
+  os << "// A grid of " << geometry.getItems() << " x "
+     << (geometry.getRowBlock() == 0 ? "1"
+         : geometry.getRowBlock() == 1
              ? "rows"
-             : "ceil(rows / " + std::to_string(shape.rowBlock) + ")")
+             : "ceil(rows / " + std::to_string(geometry.getRowBlock()) + ")")
      << " blocks";
-  if (shape.sharedBytes)
-    os << ", " << shape.sharedBytes << " bytes of dynamic shared memory";
-  if (shape.cluster > 1)
-    os << ", in clusters of " << shape.cluster;
-  os << ".\nextern \"C\" __global__ void __launch_bounds__(" << shape.threads
-     << ", " << shape.minBlocks << ") " << kernel.getSymName() << "(";
+  if (geometry.getScratch())
+    os << ", " << geometry.getScratch() << " bytes of dynamic shared memory";
+  if (geometry.getCluster() > 1)
+    os << ", in clusters of " << geometry.getCluster();
+  os << ".\nextern \"C\" __global__ void __launch_bounds__("
+     << geometry.getThreads() << ", " << minBlocks << ") "
+     << kernel.getSymName() << "(";
   for (const CudaKernelText::Parameter &parameter : text.parameters)
     os << parameter.type << parameter.name << ", ";
   for (const std::string &map : text.maps)
@@ -155,11 +156,18 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " " << excess;
     const CudaKernelText parts = family->text(&op, options);
-    if (const auto *touched = touchedInPrologue(parts))
+    if (parts.parameters.size() != kernel.getParams().size())
+      return kernel.emitError()
+             << "family " << family->name << " writes "
+             << parts.parameters.size() << " parameters of kernel "
+             << kernel.getSymName() << ", which declares "
+             << kernel.getParams().size();
+    if (const auto *touched = touchedInPrologue(kernel, parts))
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " touches " << touched->name
              << " before it waits for earlier launches";
-    std::string text = kernelFile(kernel, *family, parts, shape, options);
+    std::string text =
+        kernelFile(kernel, *family, parts, shape.minBlocks, options);
     if (layout == SourceLayout::Formatted)
       text = formatSource(text);
     std::string name = fileOf(kernel.getSymName());

@@ -66,7 +66,6 @@ bool overlapsLaunches(const GpuSpec &gpu);
 struct CudaKernelText {
   struct Parameter {
     std::string type, name;
-    bool isWeight = false; ///< No launch of a step writes it.
   };
   std::vector<Parameter> parameters;
   /// Tensor maps, parameters after the others: that of `input` is `inputMap`.

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parameters of a kernel stand in the order that lower-to-plan gives a launch's
-// arguments: the op's operands, the page table when the op touches the cache,
-// its results.
+// Parameters of a kernel stand in the order in which its plan.kernel declares
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -218,10 +217,10 @@ static CudaKernelText matmulText(Operation *operation,
   std::vector<std::string> weights;
   for (size_t i = 0; i < count; ++i) {
     weights.push_back("weight" + (count == 1 ? "" : std::to_string(i)));
-    text.parameters.push_back({packed, weights.back(), /*isWeight=*/true});
+    text.parameters.push_back({packed, weights.back()});
   }
   if (op.getNormWeight())
-    text.parameters.push_back({floats, "gain", /*isWeight=*/true});
+    text.parameters.push_back({floats, "gain"});
   const std::string extras = addExtras(text, op.getExtras());
   text.parameters.push_back({results, "out"});
   const std::string rows = rowsText(op),
@@ -264,12 +263,10 @@ static constexpr const char *appendText =
 /// The operands of query, key and value that both ops of them begin with.
 template <typename Op> static CudaKernelText qkvOperands(Op op) {
   CudaKernelText text;
-  text.parameters = {{floats, "input"},
-                     {packed, "query", /*isWeight=*/true},
-                     {packed, "key", /*isWeight=*/true},
-                     {packed, "value", /*isWeight=*/true}};
+  text.parameters = {
+      {floats, "input"}, {packed, "query"}, {packed, "key"}, {packed, "value"}};
   if (op.getNormWeight())
-    text.parameters.push_back({floats, "gain", /*isWeight=*/true});
+    text.parameters.push_back({floats, "gain"});
   return text;
 }
 
@@ -322,7 +319,7 @@ static CudaKernelText qkvText(Operation *operation,
   const bool isBiased = !op.getBiases().empty();
   if (isBiased)
     for (const char *name : {"queryBias", "keyBias", "valueBias"})
-      text.parameters.push_back({floats, name, /*isWeight=*/true});
+      text.parameters.push_back({floats, name});
   const StringRef biases =
       isBiased ? ", .biases = {queryBias, keyBias, valueBias}" : "";
   addAppendParameters(text);
@@ -499,9 +496,7 @@ static CudaKernelText embedText(Operation *operation,
                              "};\n",
                              formatOf(op.getTable()), rowsOf(op.getTable()),
                              widthOf(op.getTable()));
-  text.parameters = {{numbers, "tokens"},
-                     {packed, "table", /*isWeight=*/true},
-                     {results, "out"}};
+  text.parameters = {{numbers, "tokens"}, {packed, "table"}, {results, "out"}};
   text.body = "embed<config>(tokens, table, out);";
   if (!op.getCosSin())
     return text;

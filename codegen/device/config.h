@@ -473,8 +473,7 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const WgmmaConfig &config) {
 }
 
 /// A tensor map that a launch has: of operand `operand`, rows of `columns`
-/// elements, copied by boxes; `rows` 0 stands for the most rows of the launch,
-/// -1 for those that the operand has.
+/// elements, copied by boxes; `rows` 0 stands for all that the operand has.
 struct MapShape {
   int operand;
   int elementBytes;
@@ -628,10 +627,10 @@ wgmmaAttentionShape(const AttentionConfig &config) {
 }
 
 /// Of the pool, operand `operand`: tokens of K and V, 64 elements wide. Its
-/// rows are as many as the operand has (-1).
+/// rows are as many as the operand has.
 LLAMAC_CONSTEXPR MapShape wgmmaPoolMap(const AttentionConfig &config,
                                        int operand) {
-  return {operand, 2, config.kv.headSize, -1, 64, keyTile, 128};
+  return {operand, 2, config.kv.headSize, 0, 64, keyTile, 128};
 }
 
 /// Tiles of 16 query heads that share a kv head.

@@ -58,7 +58,6 @@ private:
   const PlanProgress &progress;
   schema::PlanT plan;
   llvm::StringMap<uint32_t> kernelNumbers;
-  llvm::StringMap<schema::LaunchCost> costs; ///< By kernel.
   llvm::StringMap<uint32_t> weightNumbers;
 };
 
@@ -159,14 +158,40 @@ schema::LaunchCost launchCost(Operation *op, const schema::KvLayoutT &kv,
                             one.flops - keyFlops, keyFlops);
 }
 
+schema::GeometryT geometryOf(plan::KernelOp kernel) {
+  const plan::GeometryAttr from = kernel.getGeometry();
+  schema::GeometryT geometry;
+  geometry.items = from.getItems();
+  geometry.rowBlock = from.getRowBlock();
+  geometry.scratchBytes = from.getScratch();
+  geometry.threads = static_cast<int32_t>(from.getThreads());
+  geometry.cluster = static_cast<int32_t>(from.getCluster());
+  geometry.dependent = from.getDependent();
+  geometry.workspaceBytes = from.getWorkspace();
+  geometry.counters = from.getCounters();
+  for (plan::TensorMapAttr map : kernel.getTensorMaps())
+    geometry.maps.emplace_back(map.getOperand(), map.getElementBytes(),
+                               map.getColumns(), map.getRows(),
+                               map.getBoxColumns(), map.getBoxRows(),
+                               map.getSwizzleBytes());
+  return geometry;
+}
+
+// One list, in the IR and in the file.
+static_assert(plan::getMaxEnumValForParamRole() ==
+              static_cast<uint64_t>(schema::ParamRole::MAX));
+
 void PlanBuilder::addKernel(plan::KernelOp op) {
   kernelNumbers[op.getSymName()] = static_cast<uint32_t>(plan.kernels.size());
-  costs[op.getSymName()] =
-      launchCost(&op.getPrototype(), *plan.kv, contents.context);
   schema::KernelT &kernel =
       *plan.kernels.emplace_back(std::make_unique<schema::KernelT>());
   kernel.symbol = op.getSymName().str();
   kernel.family = op.getFamily().str();
+  for (int32_t role : op.getParams())
+    kernel.params.push_back(static_cast<schema::ParamRole>(role));
+  kernel.geometry = std::make_unique<schema::GeometryT>(geometryOf(op));
+  kernel.cost = std::make_unique<schema::LaunchCost>(
+      launchCost(&op.getPrototype(), *plan.kv, contents.context));
   const auto known = contents.tuning.find(op.getSymName());
   if (known == contents.tuning.end())
     return;
@@ -210,42 +235,13 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
   launch->rows = op.getRows() == plan::RowSymbol::Tokens
                      ? schema::RowSymbol::Tokens
                      : schema::RowSymbol::Outputs;
-  launch->items = op.getGeometry().getItems();
-  launch->rowBlock = op.getGeometry().getRowBlock();
-  launch->scratchBytes = op.getGeometry().getScratch();
-  launch->threads = static_cast<int32_t>(op.getGeometry().getThreads());
-  launch->cluster = static_cast<int32_t>(op.getGeometry().getCluster());
-  launch->dependent = op.getGeometry().getDependent();
   launch->barrier = op.getBarrier();
-  launch->cost =
-      std::make_unique<schema::LaunchCost>(costs.lookup(op.getKernel()));
   StringRef name = labelOf(op.getLoc());
   launch->label = (name.empty() ? op.getKernel() : name).str();
   for (Value arg : op.getArgs()) {
     LLAMAC_ASSIGN_OR_RETURN(schema::Operand operand, operandOf(arg));
     launch->operands.push_back(operand);
-    // What only one launch names is its workspace.
-    if (auto buffer = arg.getDefiningOp<plan::BufferOp>();
-        buffer && arg.hasOneUse()) {
-      launch->workspaceOffset = operand.offset();
-      launch->workspaceBytes = buffer.getBytes();
-    }
   }
-  if (const ArrayAttr maps = op.getMapsAttr())
-    for (auto map : maps.getAsRange<plan::TensorMapAttr>()) {
-      const uint64_t rowBytes = map.getColumns() * map.getElementBytes();
-      // All of the pool, which only the plan knows.
-      const uint64_t rows =
-          map.getRows() < 0
-              ? kvPoolBytes(*plan.kv,
-                            launch->operands[map.getOperand()].index()) /
-                    rowBytes
-              : map.getRows();
-      launch->maps.emplace_back(map.getOperand(), map.getElementBytes(),
-                                map.getColumns(), rows, rowBytes,
-                                map.getBoxColumns(), map.getBoxRows(),
-                                map.getSwizzleBytes());
-    }
   program.launches.push_back(std::move(launch));
   return absl::OkStatus();
 }

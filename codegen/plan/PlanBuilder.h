@@ -9,6 +9,7 @@
 #ifndef LLAMAC_CODEGEN_PLAN_PLANBUILDER_H
 #define LLAMAC_CODEGEN_PLAN_PLANBUILDER_H
 
+#include "ir/plan/Plan.h"
 #include "runtime/base/ModelConfig.h"
 #include "runtime/io/WeightMap.h"
 #include "runtime/plan/plan_generated.h"
@@ -74,6 +75,9 @@ void addKvGroups(mlir::ModuleOp module, int64_t layers, schema::KvLayoutT &kv);
 /// tokens with a cache of `kv`.
 schema::LaunchCost launchCost(mlir::Operation *op, const schema::KvLayoutT &kv,
                               int64_t context);
+
+/// The geometry and tensor maps of `kernel`.
+schema::GeometryT geometryOf(plan::KernelOp kernel);
 
 /// Told how many of the weights' bytes are written.
 using PlanProgress = std::function<void(uint64_t done, uint64_t total)>;

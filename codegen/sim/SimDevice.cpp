@@ -150,10 +150,11 @@ public:
   absl::Status prepare() {
     for (const auto &launch : program.launches) {
       maps.emplace_back();
-      for (const schema::TensorMap &map : launch->maps)
+      for (const schema::TensorMap &map :
+           plan.kernels[launch->kernel]->geometry->maps)
         LLAMAC_RETURN_IF_ERROR(encodeSimTensorMap(
-            addressOf(launch->operands[map.operand()], bindings), shapeOf(map),
-            maps.back().emplace_back()));
+            addressOf(launch->operands[map.operand()], bindings),
+            shapeOf(map, plan, program, *launch), maps.back().emplace_back()));
     }
     return absl::OkStatus();
   }
@@ -186,15 +187,17 @@ public:
 private:
   SimLaunch bind(size_t number, int64_t rows) {
     const schema::LaunchT &launch = *program.launches[number];
-    const int64_t blocks = rowBlocks(launch.rowBlock, rows);
-    SimLaunch bound{.kernel = plan.kernels[launch.kernel]->symbol,
-                    .grid = {static_cast<uint32_t>(launch.items),
+    const schema::KernelT &kernel = *plan.kernels[launch.kernel];
+    const schema::GeometryT &geometry = *kernel.geometry;
+    const int64_t blocks = rowBlocks(geometry.rowBlock, rows);
+    SimLaunch bound{.kernel = kernel.symbol,
+                    .grid = {static_cast<uint32_t>(geometry.items),
                              static_cast<uint32_t>(blocks)},
-                    .block = {static_cast<uint32_t>(launch.threads)},
-                    .sharedBytes = static_cast<uint32_t>(launch.scratchBytes),
+                    .block = {static_cast<uint32_t>(geometry.threads)},
+                    .sharedBytes = static_cast<uint32_t>(geometry.scratchBytes),
                     .rows = static_cast<int32_t>(rows),
-                    .dependent = launch.dependent,
-                    .cluster = static_cast<uint32_t>(launch.cluster)};
+                    .dependent = geometry.dependent,
+                    .cluster = static_cast<uint32_t>(geometry.cluster)};
     for (const schema::Operand &operand : launch.operands)
       bound.args.push_back(addressOf(operand, bindings));
     for (SimTensorMap &map : maps[number])

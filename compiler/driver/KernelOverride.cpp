@@ -152,8 +152,7 @@ static absl::Status checkOverride(const KernelOverride &override,
                           moduleOf(override, signature, SimFlavour::Checked));
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<SimModule> fast,
                           moduleOf(override, signature, SimFlavour::Fast));
-  const int64_t rowBlock =
-      backend.target().geometry(&kernel.getPrototype()).rowBlock;
+  const int64_t rowBlock = kernel.getGeometry().getRowBlock();
   for (int64_t rows : rowCounts(rowBlock, kernel.getMaxRows(), context)) {
     LLAMAC_ASSIGN_OR_RETURN(
         const std::unique_ptr<KernelTrial> trial,

@@ -365,11 +365,10 @@ absl::Status KernelTrial::runReference() {
 
 KernelTrial::KernelTrial(plan::KernelOp kernel, int64_t rows, int64_t context,
                          const Backend &backend)
-    : symbol(kernel.getSymName()), rows(rows), backend(backend),
+    : kernel(kernel), rows(rows), backend(backend),
       module(isolateLaunch(&kernel.getPrototype(), backend.numerics())),
       function(*module->getOps<func::FuncOp>().begin()),
-      op(&function.getBody().front().front()),
-      geometry(backend.target().geometry(op)) {
+      op(&function.getBody().front().front()) {
   const int64_t first = (rows + 1) / 2;
   before = std::clamp<int64_t>(context - first, 0, tokensBefore);
   for (int64_t row = 0; row < rows; ++row) {

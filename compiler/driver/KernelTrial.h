@@ -66,7 +66,8 @@ class KernelTrial {
 public:
   /// Of `kernel`, whose parameters have the names `parameters`, with `rows`
   /// rows in a plan for `context` tokens. Unsupported for a kernel that reads
-  /// what has no random form. Keeps a reference to `backend`.
+  /// what has no random form. Keeps references to `kernel` and
+  /// `backend`.
   static absl::StatusOr<std::unique_ptr<KernelTrial>>
   create(plan::KernelOp kernel, llvm::ArrayRef<std::string> parameters,
          int64_t rows, int64_t context, const Backend &backend);
@@ -109,15 +110,14 @@ private:
                                     token / layout.pageTokens];
   }
 
-  std::string symbol; ///< The kernel's.
+  plan::KernelOp kernel;
   int64_t rows;
   const Backend &backend;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
-  mlir::Operation *op; ///< The kernel's, on the arguments of the function.
-  kernel::LaunchGeometry geometry;
-  schema::KvLayoutT layout;       ///< Of a cache with the trial's heads.
-  int64_t before = 0;             ///< Tokens that each sequence has already.
+  mlir::Operation *op;      ///< The kernel's, on the arguments of the function.
+  schema::KvLayoutT layout; ///< Of a cache with the trial's heads.
+  int64_t before = 0;       ///< Tokens that each sequence has already.
   std::vector<int32_t> positions; ///< Of the rows.
   std::vector<int32_t> sequences;
   std::vector<int32_t> pages; ///< [sequences][pagesPerSequence]; -1: unused.

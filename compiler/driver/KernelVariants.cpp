@@ -57,20 +57,6 @@ static std::string tilesText(Attribute config, Attribute selected) {
   return llvm::join(texts, " ");
 }
 
-static void takeGeometry(const kernel::LaunchGeometry &geometry,
-                         schema::VariantT &variant) {
-  variant.items = geometry.items;
-  variant.rowBlock = geometry.rowBlock;
-  variant.scratchBytes = geometry.scratch;
-  variant.threads = static_cast<int32_t>(geometry.threads);
-  variant.cluster = static_cast<int32_t>(geometry.cluster);
-  variant.dependent = geometry.dependent;
-  for (const kernel::TensorMapGeometry &map : geometry.maps)
-    variant.maps.emplace_back(map.operand, map.elementBytes, map.columns,
-                              map.rows, map.columns * map.elementBytes,
-                              map.boxColumns, map.boxRows, map.swizzleBytes);
-}
-
 /// The source of `kernel` alone, as it is written; none, without a diagnostic,
 /// when it does not fit the device.
 static std::optional<std::string> kernelSource(plan::KernelOp kernel,
@@ -95,14 +81,12 @@ makeVariant(plan::KernelOp kernel, Attribute config, size_t number,
   Operation &op = clone.getPrototype();
   op.setAttr("config", config);
   const kernel::Target &target = backend.target();
-  const kernel::LaunchGeometry selected =
-                                   target.geometry(&kernel.getPrototype()),
-                               geometry = target.geometry(&op);
-  // A map of the cache, whose rows only the plan knows, is not for variants.
-  const bool isFree = llvm::all_of(
-      geometry.maps, [](const auto &map) { return map.rows >= 0; });
-  if (geometry.workspace > selected.workspace ||
-      geometry.counters > selected.counters || !isFree)
+  clone.setGeometryOf(target.geometry(&op));
+  const plan::GeometryAttr selected = kernel.getGeometry(),
+                           geometry = clone.getGeometry();
+  // Launches pass the kernel's own workspace and counters.
+  if (geometry.getWorkspace() > selected.getWorkspace() ||
+      geometry.getCounters() > selected.getCounters() || failed(clone.verify()))
     return std::nullopt;
   std::optional<std::string> source = kernelSource(clone, backend);
   if (!source)
@@ -111,7 +95,7 @@ makeVariant(plan::KernelOp kernel, Attribute config, size_t number,
   variant.tiles = tilesText(config, kernel.getPrototype().getAttr("config"));
   variant.symbol = clone.getSymName().str();
   variant.source = *std::move(source);
-  takeGeometry(geometry, variant);
+  variant.geometry = std::make_unique<schema::GeometryT>(geometryOf(clone));
   variant.predicted = target.predictedSeconds(&op, step);
   return variant;
 }
@@ -164,13 +148,17 @@ llvm::StringMap<KernelTuning> listVariants(ModuleOp plan,
 }
 
 std::string programTuning(plan::ProgramOp program) {
-  if (llvm::none_of(program.getOps<plan::LaunchOp>(),
-                    [](plan::LaunchOp launch) {
-                      return launch.getGeometry().getDependent();
-                    }))
-    return {};
   std::string text;
-  llvm::raw_string_ostream(text) << program;
+  llvm::raw_string_ostream os(text);
+  os << program;
+  bool overlaps = false;
+  for (auto launch : program.getOps<plan::LaunchOp>()) {
+    const plan::GeometryAttr geometry = launch.getKernelOp().getGeometry();
+    os << geometry;
+    overlaps |= geometry.getDependent();
+  }
+  if (!overlaps)
+    return {};
   return tuningKey("step", static_cast<int64_t>(program.getMaxRows()), text);
 }
 

@@ -126,12 +126,19 @@ private:
   struct Pair {
     const schema::ProgramT &program;
     const schema::LaunchT &launch;
+    const schema::KernelT &kernel;
     Operation *op;
 
+    /// Number `number` of the operands for parameters of one of `roles`.
+    const Operand &operandFor(ArrayRef<schema::ParamRole> roles,
+                              int64_t number) const;
     /// Where result number `number`, no cache, lies.
     const Operand &resultOperand(unsigned number) const;
     /// Where the cache lies.
-    const Operand &cache() const;
+    const Operand &cache() const {
+      return operandFor(
+          {schema::ParamRole::Cache, schema::ParamRole::AppendedCache}, 0);
+    }
   };
 
   Pair pairAt(const LaunchSite &site) const;
@@ -167,29 +174,25 @@ private:
 
 } // namespace
 
-/// A launch's operands: those of the op, the page table when the op touches the
-/// cache, workspace and counters where its blocks work together, then its
-/// results, of which a new cache has no place of its own.
-static size_t operandCount(Operation *op, const kernel::Target &target) {
-  const kernel::LaunchGeometry geometry = target.geometry(op);
-  return op->getNumOperands() + llvm::any_of(op->getOperands(), isCache) +
-         (geometry.workspace != 0) + (geometry.counters != 0) +
-         llvm::count_if(op->getResults(),
-                        [](Value result) { return !isCache(result); });
+using schema::ParamRole;
+
+static constexpr ParamRole opOperands[] = {ParamRole::Activation,
+                                           ParamRole::Weight, ParamRole::Cache,
+                                           ParamRole::AppendedCache};
+
+const Operand &LaunchChecker::Pair::operandFor(ArrayRef<ParamRole> roles,
+                                               int64_t number) const {
+  for (const auto &[operand, role] : llvm::zip(launch.operands, kernel.params))
+    if (llvm::is_contained(roles, role) && number-- == 0)
+      return operand;
+  llvm_unreachable("matchPlan() has counted them");
 }
 
 const Operand &LaunchChecker::Pair::resultOperand(unsigned number) const {
-  const auto later = op->getResults().drop_front(number);
-  const auto behind =
-      llvm::count_if(later, [](Value result) { return !isCache(result); });
-  return launch.operands[launch.operands.size() - behind];
-}
-
-const Operand &LaunchChecker::Pair::cache() const {
-  for (OpOperand &operand : op->getOpOperands())
-    if (isCache(operand.get()))
-      return launch.operands[operand.getOperandNumber()];
-  llvm_unreachable("only ops that read the cache give one");
+  return operandFor(
+      ParamRole::Result,
+      llvm::count_if(op->getResults().take_front(number),
+                     [](Value value) { return !isCache(value); }));
 }
 
 absl::Status LaunchChecker::matchPlan() const {
@@ -203,15 +206,21 @@ absl::Status LaunchChecker::matchPlan() const {
     for (auto [op, launch] : llvm::zip(ops, program->launches)) {
       const std::string name = labelOf(op->getLoc()).str();
       const std::string family = backend.target().familyName(op).str();
-      const size_t operands = operandCount(op, backend.target());
       const std::string &label = name.empty() ? launch->label : name;
-      if (plan.kernels[launch->kernel]->family != family ||
-          launch->label != label || launch->operands.size() != operands)
+      const schema::KernelT &kernel = *plan.kernels[launch->kernel];
+      const auto operands = llvm::count_if(kernel.params, [](ParamRole role) {
+        return llvm::is_contained(opOperands, role);
+      });
+      const auto results = llvm::count(kernel.params, ParamRole::Result) +
+                           llvm::count_if(op->getResults(), isCache);
+      if (kernel.family != family || launch->label != label ||
+          operands != op->getNumOperands() || results != op->getNumResults())
         return internalError(absl::StrCat(
             model->path(), ": program ", program->name,
             ": expected a launch of family ", family, " for ", label, " with ",
-            operands, " operands, got ", plan.kernels[launch->kernel]->family,
-            " for ", launch->label, " with ", launch->operands.size()));
+            op->getNumOperands(), " operands and ", op->getNumResults(),
+            " results, got ", kernel.family, " for ", launch->label, " with ",
+            operands, " and ", results));
     }
   }
   return absl::OkStatus();
@@ -256,8 +265,10 @@ absl::Status LaunchChecker::run(absl::Span<const int32_t> tokens) {
 }
 
 LaunchChecker::Pair LaunchChecker::pairAt(const LaunchSite &site) const {
-  const schema::ProgramT &program = *model->plan().programs[site.program];
-  return {program, *program.launches[site.launch],
+  const schema::PlanT &plan = model->plan();
+  const schema::ProgramT &program = *plan.programs[site.program];
+  const schema::LaunchT &launch = *program.launches[site.launch];
+  return {program, launch, *plan.kernels[launch.kernel],
           reference.launches(program.name)[site.launch]};
 }
 
@@ -375,7 +386,8 @@ absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
         pair.resultOperand(value.getResultNumber()), 0, bytesOf(unset)));
   }
   for (OpOperand &operand : pair.op->getOpOperands()) {
-    const Operand &place = pair.launch.operands[operand.getOperandNumber()];
+    const Operand &place =
+        pair.operandFor(opOperands, operand.getOperandNumber());
     const Value value = operand.get();
     if (isCache(value)) {
       LLAMAC_RETURN_IF_ERROR(feedCache(place, value, cacheLength, memory));

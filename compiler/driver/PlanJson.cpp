@@ -60,19 +60,16 @@ static Json memoryJson(Value memory) {
 }
 
 static Json launchJson(plan::LaunchOp launch) {
+  plan::KernelOp kernel = launch.getKernelOp();
   Json args = Json::array();
   for (auto [i, arg] : llvm::enumerate(launch.getArgs())) {
-    Json json = {{"access", plan::stringifyAccess(launch.getAccess(i)).str()}};
+    Json json = {{"role", plan::stringifyParamRole(kernel.getRole(i)).str()}};
     json.update(memoryJson(arg));
     args.push_back(std::move(json));
   }
-  const plan::GeometryAttr geometry = launch.getGeometry();
   return {{"kernel", launch.getKernel().str()},
           {"label", labelOf(launch.getLoc()).str()},
           {"rows", plan::stringifyRowSymbol(launch.getRows()).str()},
-          {"items", geometry.getItems()},
-          {"row_block", geometry.getRowBlock()},
-          {"scratch", geometry.getScratch()},
           {"barrier", launch.getBarrier()},
           {"args", std::move(args)}};
 }
@@ -83,9 +80,13 @@ Json kernelsJson(ModuleOp module) {
     Json roles = Json::array();
     for (StringRef role : kernel.getRoles().getAsValueRange<StringAttr>())
       roles.push_back(role.str());
+    const plan::GeometryAttr geometry = kernel.getGeometry();
     kernels.push_back({{"name", kernel.getSymName().str()},
                        {"family", kernel.getFamily().str()},
-                       {"roles", std::move(roles)}});
+                       {"roles", std::move(roles)},
+                       {"items", geometry.getItems()},
+                       {"row_block", geometry.getRowBlock()},
+                       {"scratch", geometry.getScratch()}});
   }
   return kernels;
 }

@@ -22,78 +22,100 @@ namespace llamac {
 /// workspace and counters where its blocks work together, and its results, of
 /// which a new cache lies where the old one did.
 void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
-  const auto *name = parameters.begin();
-  auto add = [&](size_t size, SimContents contents) -> Buffer & {
+  auto add = [&](const std::string &name, size_t size, SimContents contents) {
     arguments.push_back(buffers.size());
-    buffers.push_back({*name++, contents, {}, DeviceBytes(size)});
-    return buffers.back();
+    buffers.push_back({name, contents, {}, DeviceBytes(size)});
   };
-  auto addCopy = [&](std::vector<uint8_t> bytes, bool changes) {
-    Buffer &buffer = add(bytes.size(), changes ? SimContents::Defined
-                                               : SimContents::ReadOnly);
-    llvm::copy(bytes, buffer.bytes.data());
+  auto addCopy = [&](const std::string &name, std::vector<uint8_t> bytes,
+                     bool changes) {
+    add(name, bytes.size(),
+        changes ? SimContents::Defined : SimContents::ReadOnly);
+    llvm::copy(bytes, buffers.back().bytes.data());
     if (changes)
-      buffer.before = std::move(bytes);
+      buffers.back().before = std::move(bytes);
   };
-  const bool appends = llvm::any_of(op->getResults(), isCache);
+  const plan::GeometryAttr geometry = kernel.getGeometry();
+  auto operand = op->operand_begin();
+  auto result = op->result_begin();
   std::optional<size_t> cache;
-  for (Value operand : op->getOperands()) {
-    const auto [place, isNew] = places.try_emplace(operand, buffers.size());
-    if (isNew) {
-      addCopy(memoryOf(operand), isCache(operand) && appends);
-    } else {
-      arguments.push_back(place->second);
-      ++name;
+  for (size_t i = 0; i < kernel.getParams().size(); ++i) {
+    const std::string &name = parameters[i];
+    const plan::ParamRole role = kernel.getRole(i);
+    switch (role) {
+    case plan::ParamRole::Activation:
+    case plan::ParamRole::Weight:
+    case plan::ParamRole::Cache:
+    case plan::ParamRole::AppendedCache: {
+      const Value value = *operand++;
+      const auto [place, isNew] = places.try_emplace(value, buffers.size());
+      if (isCache(value))
+        cache = place->second;
+      if (isNew)
+        addCopy(name, memoryOf(value), role == plan::ParamRole::AppendedCache);
+      else
+        arguments.push_back(place->second);
+      break;
     }
-    if (isCache(operand))
-      cache = place->second;
-  }
-  if (cache) {
-    const auto *table = reinterpret_cast<const uint8_t *>(pages.data());
-    addCopy({table, table + pages.size() * sizeof(int32_t)}, /*changes=*/false);
-  }
-  if (geometry.workspace)
-    add(geometry.workspace * rows, SimContents::Undefined);
-  if (geometry.counters) {
-    counters = buffers.size();
-    addCopy(std::vector<uint8_t>(geometry.counters * rows * sizeof(uint32_t)),
-            /*changes=*/true);
-  }
-  for (Value result : op->getResults()) {
-    places[result] = isCache(result) ? *cache : buffers.size();
-    if (!isCache(result))
-      add(numbersOf(*values.at(result)).size() * sizeof(float),
+    case plan::ParamRole::PageTable: {
+      const auto *table = reinterpret_cast<const uint8_t *>(pages.data());
+      addCopy(name, {table, table + pages.size() * sizeof(int32_t)},
+              /*changes=*/false);
+      break;
+    }
+    case plan::ParamRole::Workspace:
+      add(name, geometry.getWorkspace() * rows, SimContents::Undefined);
+      break;
+    case plan::ParamRole::Counters:
+      counters = buffers.size();
+      addCopy(name,
+              std::vector<uint8_t>(geometry.getCounters() * rows *
+                                   sizeof(uint32_t)),
+              /*changes=*/true);
+      break;
+    case plan::ParamRole::Result:
+      while (isCache(*result))
+        ++result;
+      places[*result] = buffers.size();
+      add(name, numbersOf(*values.at(*result++)).size() * sizeof(float),
           SimContents::Undefined);
+    }
   }
+  for (Value appended : op->getResults())
+    if (isCache(appended))
+      places[appended] = *cache;
 }
 
 absl::StatusOr<SimLaunch> KernelTrial::launch() {
+  const plan::GeometryAttr geometry = kernel.getGeometry();
   SimLaunch launch;
-  launch.kernel = symbol;
-  launch.grid.x = static_cast<uint32_t>(geometry.items);
-  if (geometry.rowBlock)
+  launch.kernel = kernel.getSymName();
+  launch.grid.x = static_cast<uint32_t>(geometry.getItems());
+  if (geometry.getRowBlock())
     launch.grid.y = static_cast<uint32_t>(
-        llvm::divideCeil(static_cast<uint64_t>(rows), geometry.rowBlock));
-  launch.block.x = static_cast<uint32_t>(geometry.threads);
-  launch.sharedBytes = static_cast<uint32_t>(geometry.scratch);
+        llvm::divideCeil(static_cast<uint64_t>(rows), geometry.getRowBlock()));
+  launch.block.x = static_cast<uint32_t>(geometry.getThreads());
+  launch.sharedBytes = static_cast<uint32_t>(geometry.getScratch());
   launch.rows = static_cast<int32_t>(rows);
   for (size_t argument : arguments)
     launch.args.push_back(buffers[argument].bytes.data());
-  launch.cluster = static_cast<uint32_t>(geometry.cluster);
-  for (const kernel::TensorMapGeometry &map : geometry.maps) {
+  launch.cluster = static_cast<uint32_t>(geometry.getCluster());
+  for (plan::TensorMapAttr map : kernel.getTensorMaps()) {
+    const auto columns = static_cast<uint64_t>(map.getColumns());
+    const auto elementBytes = static_cast<uint32_t>(map.getElementBytes());
+    const uint64_t rowBytes = columns * elementBytes;
     const TensorMapShape shape{
-        .elementBytes = static_cast<uint32_t>(map.elementBytes),
-        .columns = static_cast<uint64_t>(map.columns),
-        .rows = map.rows < 0
-                    ? buffers[arguments[map.operand]].bytes.size() /
-                          static_cast<uint64_t>(map.columns * map.elementBytes)
-                    : static_cast<uint64_t>(map.rows ? map.rows : rows),
-        .rowBytes = static_cast<uint64_t>(map.columns * map.elementBytes),
-        .boxColumns = static_cast<uint32_t>(map.boxColumns),
-        .boxRows = static_cast<uint32_t>(map.boxRows),
-        .swizzleBytes = static_cast<uint32_t>(map.swizzleBytes)};
-    LLAMAC_RETURN_IF_ERROR(encodeSimTensorMap(launch.args[map.operand], shape,
-                                              maps.emplace_back()));
+        .elementBytes = elementBytes,
+        .columns = columns,
+        .rows =
+            map.getRows()
+                ? static_cast<uint64_t>(map.getRows())
+                : buffers[arguments[map.getOperand()]].bytes.size() / rowBytes,
+        .rowBytes = rowBytes,
+        .boxColumns = static_cast<uint32_t>(map.getBoxColumns()),
+        .boxRows = static_cast<uint32_t>(map.getBoxRows()),
+        .swizzleBytes = static_cast<uint32_t>(map.getSwizzleBytes())};
+    LLAMAC_RETURN_IF_ERROR(encodeSimTensorMap(launch.args[map.getOperand()],
+                                              shape, maps.emplace_back()));
     launch.args.push_back(&maps.back());
   }
   return launch;
@@ -122,7 +144,7 @@ absl::Status KernelTrial::run(const SimModule &module,
   }
   LLAMAC_ASSIGN_OR_RETURN(SimLaunch bound, launch());
   // Of blocks that work together all must come.
-  if (options.checked && !geometry.counters)
+  if (options.checked && !counters)
     bound.blocks = someBlocks(bound.grid.count());
   const absl::Status status = simulator.run(module, bound);
   if (!status.ok())

@@ -25,12 +25,13 @@ static int64_t bytesOf(const schema::WeightT &weight) {
       fromPlan(weight.type), static_cast<uint64_t>(weight.rows * weight.cols)));
 }
 
-/// What `launch` of `rows` rows moves and computes in a step whose last row
-/// attends to `context` tokens. Activations that are written count as read.
-static Json launchCost(const schema::LaunchT &launch, int64_t rows,
+/// What a launch of `kernel` of `rows` rows moves and computes in a step whose
+/// last row attends to `context` tokens. Activations that are written count as
+/// read.
+static Json launchCost(const schema::KernelT &kernel, int64_t rows,
                        int64_t context) {
   const schema::LaunchCost cost =
-      launch.cost ? *launch.cost : schema::LaunchCost();
+      kernel.cost ? *kernel.cost : schema::LaunchCost();
   const auto count = static_cast<double>(rows);
   const auto last = static_cast<double>(context);
   const double keys = count * last - count * (count - 1) / 2;
@@ -43,7 +44,8 @@ static Json launchCost(const schema::LaunchT &launch, int64_t rows,
                         static_cast<double>(cost.keyFlops()) * keys}};
 }
 
-static Json collectPlanProgram(const schema::ProgramT &program,
+static Json collectPlanProgram(const schema::PlanT &plan,
+                               const schema::ProgramT &program,
                                int64_t context) {
   Json launches = Json::array(), uses = Json::array();
   std::map<std::pair<uint32_t, int64_t>, size_t> numbers;
@@ -56,12 +58,13 @@ static Json collectPlanProgram(const schema::ProgramT &program,
     const auto [it, isNew] =
         numbers.try_emplace({launch->kernel, rows}, uses.size());
     if (isNew)
-      uses.push_back({{"kernel", launch->kernel},
-                      {"rows", rows},
-                      {"launches", 0},
-                      {"cost", launchCost(*launch, rows, context)},
-                      {"tiles", ""},
-                      {"slow_paths", Json::array()}});
+      uses.push_back(
+          {{"kernel", launch->kernel},
+           {"rows", rows},
+           {"launches", 0},
+           {"cost", launchCost(*plan.kernels[launch->kernel], rows, context)},
+           {"tiles", ""},
+           {"slow_paths", Json::array()}});
     Json &use = uses[it->second];
     use["launches"] = use["launches"].get<int64_t>() + 1;
     Json offsets = Json::array();
@@ -104,7 +107,7 @@ absl::StatusOr<Json> collectPlan(absl::string_view path,
                           countedContext(options.costContext, plan.context));
   report["basis"]["context"] = context;
   for (const auto &program : plan.programs)
-    report["programs"].push_back(collectPlanProgram(*program, context));
+    report["programs"].push_back(collectPlanProgram(plan, *program, context));
   std::map<std::string, std::pair<int64_t, int64_t>> formats;
   for (const auto &weight : plan.weights) {
     auto &[tensors, bytes] =

@@ -33,8 +33,8 @@
 namespace llamac::kernel {
 
 /// A matrix that a launch on a GPU copies by boxes (runtime/plan/TensorMap.h):
-/// operand `operand` of the launch, rows without gaps; `rows` 0 stands for the
-/// most rows that the launch has.
+/// operand `operand` of the launch, rows without gaps; `rows` 0 stands for all
+/// that the operand has.
 struct TensorMapGeometry {
   int64_t operand = 0, elementBytes = 0, columns = 0, rows = 0;
   int64_t boxColumns = 0, boxRows = 0, swizzleBytes = 0;

@@ -9,6 +9,8 @@
 #ifndef LLAMAC_IR_PLAN_PLAN_H
 #define LLAMAC_IR_PLAN_PLAN_H
 
+#include "ir/kernel/Target.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

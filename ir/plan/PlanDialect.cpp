@@ -25,40 +25,33 @@
 
 using namespace mlir;
 
-/// `(read %a, write %b)`.
-static ParseResult
-parseLaunchArgs(OpAsmParser &parser,
-                SmallVectorImpl<OpAsmParser::UnresolvedOperand> &args,
-                DenseI32ArrayAttr &accesses) {
-  SmallVector<int32_t> parsed;
+/// `(activation, result)`.
+static ParseResult parseParams(OpAsmParser &parser, DenseI32ArrayAttr &params) {
+  SmallVector<int32_t> roles;
   auto parseOne = [&]() -> ParseResult {
     StringRef keyword;
     SMLoc loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&keyword))
       return failure();
-    auto access = llamac::plan::symbolizeAccess(keyword);
-    if (!access)
+    const auto role = llamac::plan::symbolizeParamRole(keyword);
+    if (!role)
       return parser.emitError(loc)
-             << "expected read, write or update, got '" << keyword << "'";
-    parsed.push_back(static_cast<int32_t>(*access));
-    return parser.parseOperand(args.emplace_back());
+             << "expected the role of a parameter, got '" << keyword << "'";
+    roles.push_back(static_cast<int32_t>(*role));
+    return success();
   };
   if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOne))
     return failure();
-  accesses = DenseI32ArrayAttr::get(parser.getContext(), parsed);
+  params = DenseI32ArrayAttr::get(parser.getContext(), roles);
   return success();
 }
 
-static void printLaunchArgs(OpAsmPrinter &printer, Operation *,
-                            OperandRange args, DenseI32ArrayAttr accesses) {
+static void printParams(OpAsmPrinter &printer, Operation *,
+                        DenseI32ArrayAttr params) {
   printer << '(';
-  llvm::interleaveComma(
-      llvm::zip(accesses.asArrayRef(), args), printer, [&](auto pair) {
-        auto [access, arg] = pair;
-        printer << llamac::plan::stringifyAccess(
-                       static_cast<llamac::plan::Access>(access))
-                << ' ' << arg;
-      });
+  llvm::interleaveComma(params.asArrayRef(), printer, [&](int32_t role) {
+    printer << static_cast<llamac::plan::ParamRole>(role);
+  });
   printer << ')';
 }
 
@@ -82,6 +75,13 @@ void PlanDialect::initialize() {
       >();
 }
 
+/// How many of `params` are of one of `roles`.
+static int64_t countOf(ArrayRef<int32_t> params, ArrayRef<ParamRole> roles) {
+  return llvm::count_if(params, [&](int32_t role) {
+    return llvm::is_contained(roles, static_cast<ParamRole>(role));
+  });
+}
+
 LogicalResult KernelOp::verify() {
   Block &block = getBody().front();
   if (!llvm::hasSingleElement(block))
@@ -91,7 +91,49 @@ LogicalResult KernelOp::verify() {
     return emitOpError() << "body's op takes " << block.front().getNumOperands()
                          << " operands, the kernel has "
                          << block.getNumArguments();
+  const GeometryAttr geometry = getGeometry();
+  if (geometry.getItems() <= 0 || geometry.getRowBlock() < 0 ||
+      geometry.getScratch() < 0 || geometry.getThreads() < 0 ||
+      geometry.getWorkspace() < 0 || geometry.getCounters() < 0)
+    return emitOpError() << "geometry is " << geometry
+                         << ", expected positive items and no negative size";
+  for (int32_t role : getParams())
+    if (!symbolizeParamRole(static_cast<uint32_t>(role)))
+      return emitOpError() << "has a parameter of role " << role
+                           << ", expected one of 0 to "
+                           << getMaxEnumValForParamRole();
+  auto expect = [&](int64_t count, ArrayRef<ParamRole> roles) -> LogicalResult {
+    if (const int64_t got = countOf(getParams(), roles); got != count)
+      return emitOpError() << "has " << got << " parameters of role "
+                           << stringifyParamRole(roles.front()) << ", expected "
+                           << count;
+    return success();
+  };
+  using enum ParamRole;
+  if (failed(expect(block.getNumArguments(),
+                    {Activation, Weight, Cache, AppendedCache})) ||
+      failed(expect(geometry.getWorkspace() != 0, {Workspace})) ||
+      failed(expect(geometry.getCounters() != 0, {Counters})))
+    return failure();
+  for (TensorMapAttr map : getTensorMaps())
+    if (map.getOperand() < 0 ||
+        map.getOperand() >= static_cast<int64_t>(getParams().size()))
+      return emitOpError() << "has a tensor map of parameter "
+                           << map.getOperand() << " of " << getParams().size();
   return success();
+}
+
+void KernelOp::setGeometryOf(const kernel::LaunchGeometry &geometry) {
+  setGeometryAttr(GeometryAttr::get(
+      getContext(), geometry.items, geometry.rowBlock, geometry.scratch,
+      geometry.threads, geometry.cluster, geometry.dependent,
+      geometry.workspace, geometry.counters));
+  SmallVector<Attribute> maps;
+  for (const kernel::TensorMapGeometry &map : geometry.maps)
+    maps.push_back(TensorMapAttr::get(
+        getContext(), map.operand, map.elementBytes, map.columns, map.rows,
+        map.boxColumns, map.boxRows, map.swizzleBytes));
+  setMapsAttr(maps.empty() ? ArrayAttr() : ArrayAttr::get(getContext(), maps));
 }
 
 int64_t KernelOp::getMaxRows() {
@@ -105,36 +147,19 @@ int64_t KernelOp::getMaxRows() {
   return static_cast<int64_t>(most);
 }
 
-/// The elements of `maps`, if there are any.
-static ArrayRef<Attribute> mapsOf(LaunchOp launch) {
-  const ArrayAttr maps = launch.getMapsAttr();
-  return maps ? maps.getValue() : ArrayRef<Attribute>();
+KernelOp LaunchOp::getKernelOp() {
+  return SymbolTable::lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
 }
 
-LogicalResult LaunchOp::verify() {
-  const GeometryAttr geometry = getGeometry();
-  if (geometry.getItems() <= 0 || geometry.getRowBlock() < 0 ||
-      geometry.getScratch() < 0 || geometry.getThreads() < 0)
-    return emitOpError() << "geometry is " << geometry
-                         << ", expected positive items and no negative size";
-  if (getAccesses().size() != getArgs().size())
-    return emitOpError() << "has " << getArgs().size() << " arguments and "
-                         << getAccesses().size() << " accesses";
-  for (int32_t access : getAccesses())
-    if (!symbolizeAccess(static_cast<uint32_t>(access)))
-      return emitOpError() << "access " << access
-                           << ", expected read, write or update";
-  for (Attribute attr : mapsOf(*this)) {
-    auto map = dyn_cast<TensorMapAttr>(attr);
-    if (!map)
-      return emitOpError() << "has " << attr << " among its tensor maps";
-    if (map.getOperand() < 0 ||
-        map.getOperand() >= static_cast<int64_t>(getArgs().size()))
-      return emitOpError() << "has a tensor map of argument "
-                           << map.getOperand() << " of " << getArgs().size();
-  }
-  if (!SymbolTable::lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr()))
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel =
+      symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  if (!kernel)
     return emitOpError() << "no plan.kernel is named " << getKernelAttr();
+  if (kernel.getParams().size() != getArgs().size())
+    return emitOpError() << "has " << getArgs().size() << " arguments, "
+                         << getKernelAttr() << " has "
+                         << kernel.getParams().size() << " parameters";
   return success();
 }
 

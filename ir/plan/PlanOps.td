@@ -69,10 +69,15 @@ def Plan_InputRole : I32EnumAttr<"InputRole", "An input of every step", [
   let cppNamespace = "::llamac::plan";
 }
 
-def Plan_Access : I32EnumAttr<"Access", "What a launch does to an argument", [
-      I32EnumAttrCase<"Read", 0, "read">,
-      I32EnumAttrCase<"Write", 1, "write">,
-      I32EnumAttrCase<"Update", 2, "update">]> {
+def Plan_ParamRole : I32EnumAttr<"ParamRole", "What a parameter of a kernel is", [
+      I32EnumAttrCase<"Activation", 0, "activation">,
+      I32EnumAttrCase<"Weight", 1, "weight">,
+      I32EnumAttrCase<"Cache", 2, "cache">,
+      I32EnumAttrCase<"AppendedCache", 3, "appended_cache">,
+      I32EnumAttrCase<"PageTable", 4, "page_table">,
+      I32EnumAttrCase<"Workspace", 5, "workspace">,
+      I32EnumAttrCase<"Counters", 6, "counters">,
+      I32EnumAttrCase<"Result", 7, "result">]> {
   let cppNamespace = "::llamac::plan";
 }
 
@@ -85,13 +90,16 @@ def Plan_GeometryAttr : AttrDef<PlanDialect, "Geometry"> {
     memory, and `cluster` consecutive ones run together; `dependent` is
     programmatic dependent launch: the launch may begin while the one before it
     ends. Elsewhere these are left out and each thread has `scratch` bytes of
-    its own.
+    its own. For each row a launch has `workspace` bytes of workspace and
+    `counters` counters.
   }];
   let parameters = (ins "int64_t":$items, "int64_t":$rowBlock,
                         "int64_t":$scratch,
                         DefaultValuedParameter<"int64_t", "0">:$threads,
                         DefaultValuedParameter<"int64_t", "1">:$cluster,
-                        DefaultValuedParameter<"bool", "false">:$dependent);
+                        DefaultValuedParameter<"bool", "false">:$dependent,
+                        DefaultValuedParameter<"int64_t", "0">:$workspace,
+                        DefaultValuedParameter<"int64_t", "0">:$counters);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
@@ -99,10 +107,11 @@ def Plan_TensorMapAttr : AttrDef<PlanDialect, "TensorMap"> {
   let mnemonic = "tensor_map";
   let summary = "How a launch copies boxes of a matrix";
   let description = [{
-    Argument `operand` of the launch is a matrix of `rows` rows, without gaps,
-    of `columns` elements. A box is `boxRows` x `boxColumns` elements, and its
-    16-byte pieces are exchanged in shared memory by a swizzle of
-    `swizzleBytes`.
+    Argument `operand` of a launch is a matrix of `rows` rows, without gaps, of
+    `columns` elements; `rows` 0 stands for all that the argument has: the most
+    rows of the launch, or the pages of the cache. A box is `boxRows` x
+    `boxColumns` elements, and its 16-byte pieces are exchanged in shared memory
+    by a swizzle of `swizzleBytes`.
   }];
   let parameters = (ins "int64_t":$operand, "int64_t":$elementBytes,
                         "int64_t":$columns, "int64_t":$rows,
@@ -115,26 +124,55 @@ def Plan_TensorMapAttr : AttrDef<PlanDialect, "TensorMap"> {
 // Kernels and programs
 //===----------------------------------------------------------------------===//
 
+def Plan_TensorMaps : TypedArrayAttrBase<Plan_TensorMapAttr, "tensor maps">;
+
 def Plan_KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock,
                                         NoTerminator]> {
-  let summary = "A distinct kernel";
+  let summary = "A distinct kernel, and how it is called";
   let description = [{
     The body holds one kernel op on block arguments: what the kernel computes,
-    for operands of exactly these types. Launches pass the op's operands in
-    order, the page table when one of them is the cache, workspace and counters
-    where the kernel's blocks work together, then its results. `roles` names the
-    weights that the kernel multiplies with.
+    for operands of exactly these types. `params` are what a launch passes: the
+    op's operands in order, the page table when one of them is the cache,
+    workspace and counters where the geometry has some, then the op's results,
+    of which a cache has no place of its own. The kernel writes workspace,
+    results and the cache that it appends to, updates the counters, and reads
+    the others. Behind them it takes one parameter more for each of `maps`.
+    `roles` names the weights that the kernel multiplies with.
+
+    ```mlir
+    plan.kernel @gemv_wo(activation, weight, activation, result) family "gemv"
+        roles ["layers.*.attention.wo"]
+        geometry <items = 36, rowBlock = 0, scratch = 640> {
+    ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$family,
-                       ArrayAttr:$roles);
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI32ArrayAttr:$params,
+                       StrAttr:$family, ArrayAttr:$roles,
+                       Plan_GeometryAttr:$geometry,
+                       OptionalAttr<Plan_TensorMaps>:$maps);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `family` $family `roles` $roles $body attr-dict
+    $sym_name `` custom<Params>($params) `family` $family `roles` $roles
+    `geometry` $geometry (`maps` $maps^)? $body attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The op that says what the kernel computes.
     ::mlir::Operation &getPrototype() { return getBody().front().front(); }
+
+    /// Takes the geometry and the tensor maps of `geometry`.
+    void setGeometryOf(const ::llamac::kernel::LaunchGeometry &geometry);
+
+    /// What parameter number `param` is.
+    ParamRole getRole(unsigned param) {
+      return static_cast<ParamRole>(getParams()[param]);
+    }
+
+    /// The elements of `maps`, if there are any.
+    auto getTensorMaps() {
+      const ::mlir::ArrayAttr maps = getMapsAttr();
+      return (maps ? maps : ::mlir::ArrayAttr::get(getContext(), {}))
+          .getAsRange<TensorMapAttr>();
+    }
 
     /// The most rows that a launch of the kernel in its module may have.
     int64_t getMaxRows();
@@ -205,34 +243,28 @@ def Plan_CountersOp : Plan_Op<"counters", [Pure]> {
   let assemblyFormat = "$bytes attr-dict";
 }
 
-def Plan_LaunchOp : Plan_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Plan_LaunchOp : Plan_Op<"launch", [
+    MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Run a kernel";
   let description = [{
-    The operands are the kernel's arguments in order, each with what the kernel
-    does to it: `read`, `write` or `update`. With `barrier`, all earlier
-    launches of the program are done before it starts; without it, it may run
-    at the same time as those since the last barrier. A kernel that copies by tensor maps
-    has one parameter more for each of `maps`, after its arguments.
+    The operands are the memory of the kernel's parameters, in order. With
+    `barrier`, all earlier launches of the program are done before it starts;
+    without it, it may run at the same time as those since the last barrier.
 
     ```mlir
-    plan.launch @gemv_wo(read %x, read %w, read %h, write %y) rows tokens
-      <items = 36, rowBlock = 0, scratch = 640> barrier
+    plan.launch @gemv_wo(%x, %w, %h, %y) rows tokens barrier
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel,
                        Variadic<Plan_Memory>:$args,
-                       DenseI32ArrayAttr:$accesses,
-                       Plan_RowSymbol:$rows, Plan_GeometryAttr:$geometry,
-                       UnitAttr:$barrier, OptionalAttr<ArrayAttr>:$maps);
+                       Plan_RowSymbol:$rows, UnitAttr:$barrier);
   let assemblyFormat = [{
-    $kernel `` custom<LaunchArgs>($args, $accesses) `rows` $rows $geometry
-    (`barrier` $barrier^)? (`maps` $maps^)? attr-dict
+    $kernel `` `(` $args `)` `rows` $rows (`barrier` $barrier^)? attr-dict
   }];
-  let hasVerifier = 1;
   let extraClassDeclaration = [{
-    Access getAccess(unsigned arg) {
-      return static_cast<Access>(getAccesses()[arg]);
-    }
+    /// The kernel that it runs.
+    KernelOp getKernelOp();
   }];
 }
 

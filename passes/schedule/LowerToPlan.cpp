@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A launch's arguments stand in the order of the op's operands, with the pool
-// of the op's layer for the cache, then the page table when the op touches the
-// cache, then workspace and counters where the target's geometry asks for them,
-// then the op's results.
+// paramsOf() is the one place that gives a kernel its parameters; launches pass
+// memory by their roles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +28,8 @@ namespace llamac {
 
 namespace {
 
-using plan::Access;
 using plan::InputRole;
+using plan::ParamRole;
 using plan::RowSymbol;
 
 /// "layers.7.attention.wq" as "layers.*.attention.wq".
@@ -73,6 +71,38 @@ static std::string identifier(StringRef text) {
   return StringRef(result).rtrim('_').str();
 }
 
+/// The parameters of a kernel that computes `op` with `geometry`, in order.
+static SmallVector<int32_t> paramsOf(Operation *op,
+                                     const kernel::LaunchGeometry &geometry) {
+  SmallVector<int32_t> params;
+  auto add = [&](ParamRole role) {
+    params.push_back(static_cast<int32_t>(role));
+  };
+  auto isCache = llvm::IsaPred<llama::KVType>;
+  const bool appends = llvm::any_of(op->getResultTypes(), isCache);
+  for (Value operand : op->getOperands())
+    add(isCache(operand.getType())
+            ? (appends ? ParamRole::AppendedCache : ParamRole::Cache)
+        : operand.getDefiningOp<llama::WeightOp>() ? ParamRole::Weight
+                                                   : ParamRole::Activation);
+  if (llvm::any_of(op->getOperandTypes(), isCache))
+    add(ParamRole::PageTable);
+  if (geometry.workspace)
+    add(ParamRole::Workspace);
+  if (geometry.counters)
+    add(ParamRole::Counters);
+  for (Type result : op->getResultTypes())
+    if (!isCache(result))
+      add(ParamRole::Result);
+  return params;
+}
+
+/// Whether a kernel only reads its argument for a parameter of `role`.
+static bool isRead(ParamRole role) {
+  return role == ParamRole::Activation || role == ParamRole::Weight ||
+         role == ParamRole::Cache || role == ParamRole::PageTable;
+}
+
 /// The distinct kernels of the module. Nothing of them depends on locations,
 /// which a file of IR need not have.
 class KernelTable {
@@ -108,9 +138,12 @@ private:
   plan::KernelOp create(Operation *op, Region &body) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     StringRef family = target.familyName(op);
+    const kernel::LaunchGeometry geometry = target.geometry(op);
     auto kernel = builder.create<plan::KernelOp>(
-        op->getLoc(), nameFor(op, family), family, builder.getArrayAttr({}));
+        op->getLoc(), nameFor(op, family), paramsOf(op, geometry), family,
+        builder.getArrayAttr({}), plan::GeometryAttr(), ArrayAttr());
     kernel.getBody().takeBody(body);
+    kernel.setGeometryOf(geometry);
     kernels.push_back(kernel);
     return kernel;
   }
@@ -323,35 +356,26 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
                            << " implements " << op->getName()
                            << " as it is: choose-kernels must come first";
   const RowSymbol symbol = rows.of(op);
+  plan::KernelOp kernel = kernels.get(op);
+  const plan::GeometryAttr geometry = kernel.getGeometry();
   SmallVector<Value> args;
-  SmallVector<int32_t> accesses;
-  auto add = [&](Value value, Access access) {
-    args.push_back(value);
-    accesses.push_back(static_cast<int32_t>(access));
-  };
-  const bool appends =
-      llvm::any_of(op->getResultTypes(), llvm::IsaPred<llama::KVType>);
   plan::KvOp pages;
   for (Value operand : op->getOperands()) {
-    Value place = memoryOf(operand);
-    auto cache = place.getDefiningOp<plan::KvOp>();
-    add(place, cache && appends ? Access::Update : Access::Read);
-    if (cache)
+    args.push_back(memoryOf(operand));
+    if (auto cache = args.back().getDefiningOp<plan::KvOp>())
       pages = cache;
   }
   if (pages)
-    add(input(InputRole::PageTable, pages.getWindowAttr()), Access::Read);
-  const kernel::LaunchGeometry geometry = target.geometry(op);
-  if (geometry.workspace)
-    add(buffer(op->getLoc(), geometry.workspace * maxRowsOf(symbol)),
-        Access::Write);
-  if (geometry.counters)
-    add(countersOf(geometry.counters * maxRowsOf(symbol)), Access::Update);
+    args.push_back(input(InputRole::PageTable, pages.getWindowAttr()));
+  if (geometry.getWorkspace())
+    args.push_back(
+        buffer(op->getLoc(), geometry.getWorkspace() * maxRowsOf(symbol)));
+  if (geometry.getCounters())
+    args.push_back(countersOf(geometry.getCounters() * maxRowsOf(symbol)));
   bool barrier = false;
-  for (auto [arg, access] : llvm::zip(args, accesses)) {
-    const bool onlyReads = static_cast<Access>(access) == Access::Read;
-    barrier |= written.contains(arg) || (!onlyReads && read.contains(arg));
-  }
+  for (auto [i, arg] : llvm::enumerate(args))
+    barrier |= written.contains(arg) ||
+               (!isRead(kernel.getRole(i)) && read.contains(arg));
   if (barrier) {
     read.clear();
     written.clear();
@@ -363,23 +387,12 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
     }
     Value taken = operandToOverwrite(op, result);
     memory[result] = taken ? memoryOf(taken) : resultBuffer(result, symbol);
-    add(memory[result], Access::Write);
+    args.push_back(memory[result]);
   }
-  for (auto [arg, access] : llvm::zip(args, accesses))
-    (static_cast<Access>(access) == Access::Read ? read : written).insert(arg);
-
-  SmallVector<Attribute> maps;
-  for (const kernel::TensorMapGeometry &map : geometry.maps)
-    maps.push_back(plan::TensorMapAttr::get(
-        op->getContext(), map.operand, map.elementBytes, map.columns,
-        map.rows ? map.rows : maxRowsOf(symbol), map.boxColumns, map.boxRows,
-        map.swizzleBytes));
-  builder.create<plan::LaunchOp>(
-      op->getLoc(), kernels.get(op).getSymName(), args, accesses, symbol,
-      plan::GeometryAttr::get(
-          op->getContext(), geometry.items, geometry.rowBlock, geometry.scratch,
-          geometry.threads, geometry.cluster, geometry.dependent),
-      barrier, maps.empty() ? ArrayAttr() : builder.getArrayAttr(maps));
+  for (auto [i, arg] : llvm::enumerate(args))
+    (isRead(kernel.getRole(i)) ? read : written).insert(arg);
+  builder.create<plan::LaunchOp>(op->getLoc(), kernel.getSymName(), args,
+                                 symbol, barrier);
   return success();
 }
 

@@ -33,7 +33,7 @@ struct BoundLaunch {
 
 class CpuProgram final : public PreparedProgram {
 public:
-  CpuProgram(CpuDevice &device, const schema::ProgramT &program,
+  CpuProgram(CpuDevice &device, const schema::PlanT &plan, size_t program,
              const std::vector<CpuKernel> &kernels,
              const ProgramBindings &bindings, std::vector<void *> scratch);
 
@@ -78,19 +78,21 @@ private:
 
 } // namespace
 
-CpuProgram::CpuProgram(CpuDevice &device, const schema::ProgramT &program,
-                       const std::vector<CpuKernel> &kernels,
+CpuProgram::CpuProgram(CpuDevice &device, const schema::PlanT &plan,
+                       size_t number, const std::vector<CpuKernel> &kernels,
                        const ProgramBindings &bindings,
                        std::vector<void *> scratch)
-    : PreparedProgram(program), device(device), scratch(std::move(scratch)),
+    : PreparedProgram(*plan.programs[number]), device(device),
+      scratch(std::move(scratch)),
       work(program.launches.size(), device.threads()) {
   for (const auto &launch : program.launches)
     for (const schema::Operand &operand : launch->operands)
       args.push_back(addressOf(operand, bindings));
   void *const *next = args.data();
   for (const auto &launch : program.launches) {
+    const schema::GeometryT &geometry = *plan.kernels[launch->kernel]->geometry;
     launches.push_back({kernels[launch->kernel], next, launch->rows,
-                        launch->items, launch->rowBlock, launch->barrier});
+                        geometry.items, geometry.rowBlock, launch->barrier});
     next += launch->operands.size();
   }
 }
@@ -162,9 +164,8 @@ absl::Status CpuCode::findKernels() {
 
 absl::Status CpuCode::allocateScratch() {
   uint64_t most = 64;
-  for (const auto &program : plan->plan().programs)
-    for (const auto &launch : program->launches)
-      most = std::max(most, launch->scratchBytes);
+  for (const auto &kernel : plan->plan().kernels)
+    most = std::max(most, kernel->geometry->scratchBytes);
   for (int i = 0; i < device.threads(); ++i) {
     LLAMAC_ASSIGN_OR_RETURN(scratch.emplace_back(), device.allocateDense(most));
   }
@@ -177,9 +178,8 @@ CpuCode::prepare(size_t program, const ProgramBindings &bindings) {
   scratchOfThread.reserve(scratch.size());
   for (const auto &buffer : scratch)
     scratchOfThread.push_back(buffer->address());
-  return std::make_unique<CpuProgram>(device, *plan->plan().programs[program],
-                                      kernels, bindings,
-                                      std::move(scratchOfThread));
+  return std::make_unique<CpuProgram>(device, plan->plan(), program, kernels,
+                                      bindings, std::move(scratchOfThread));
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>

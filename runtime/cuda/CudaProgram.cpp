@@ -134,28 +134,20 @@ absl::Status CudaCode::load(const std::vector<std::string> &images) {
 /// would wait for the last of this one's.
 absl::Status CudaCode::setAttributes() {
   constexpr uint64_t always = 48 << 10;
-  std::vector<uint64_t> most(functions.size());
-  std::vector<bool> overlaps(functions.size());
-  for (const auto &program : plan->plan().programs)
-    for (const auto &launch : program->launches) {
-      most[launch->kernel] =
-          std::max(most[launch->kernel], launch->scratchBytes);
-      if (launch->dependent)
-        overlaps[launch->kernel] = true;
-    }
-  auto set = [&](size_t kernel, int attribute, uint64_t value) {
-    const cuda::Driver &driver = device.driver();
-    return driver.check(driver.cuFuncSetAttribute(functions[kernel], attribute,
-                                                  static_cast<int>(value)),
-                        absl::StrCat("kernel ",
-                                     plan->plan().kernels[kernel]->symbol, ": ",
-                                     most[kernel], " bytes of shared memory"));
-  };
   for (size_t i = 0; i < functions.size(); ++i) {
-    if (most[i] > always)
-      LLAMAC_RETURN_IF_ERROR(set(i, cuda::functionSharedBytes, most[i]));
-    if (overlaps[i])
-      LLAMAC_RETURN_IF_ERROR(set(i, cuda::functionSharedCarveout, 100));
+    const schema::KernelT &kernel = *plan->plan().kernels[i];
+    const uint64_t scratch = kernel.geometry->scratchBytes;
+    auto set = [&](int attribute, uint64_t value) {
+      const cuda::Driver &driver = device.driver();
+      return driver.check(driver.cuFuncSetAttribute(functions[i], attribute,
+                                                    static_cast<int>(value)),
+                          absl::StrCat("kernel ", kernel.symbol, ": ", scratch,
+                                       " bytes of shared memory"));
+    };
+    if (scratch > always)
+      LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedBytes, scratch));
+    if (kernel.geometry->dependent)
+      LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedCarveout, 100));
   }
   return absl::OkStatus();
 }
@@ -200,10 +192,12 @@ absl::Status CudaProgram::prepare() {
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const schema::LaunchT &launch = *program.launches[i];
     maps.emplace_back();
-    for (const schema::TensorMap &map : launch.maps) {
-      LLAMAC_ASSIGN_OR_RETURN(maps.back().emplace_back(),
-                              device.driver().encodeTensorMap(
-                                  addresses[i][map.operand()], shapeOf(map)));
+    for (const schema::TensorMap &map :
+         plan.kernels[launch.kernel]->geometry->maps) {
+      LLAMAC_ASSIGN_OR_RETURN(
+          maps.back().emplace_back(),
+          device.driver().encodeTensorMap(addresses[i][map.operand()],
+                                          shapeOf(map, plan, program, launch)));
     }
   }
   return absl::OkStatus();
@@ -247,10 +241,11 @@ std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
 absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
                                         int step, cuda::Stream stream) {
   const schema::LaunchT &launch = *program.launches[number];
+  const schema::GeometryT &geometry = *plan.kernels[launch.kernel]->geometry;
   auto rows = static_cast<int32_t>(rowsOf(launch, work.shape));
   if (rows == 0)
     return absl::OkStatus();
-  const int64_t blocks = rowBlocks(launch.rowBlock, rows);
+  const int64_t blocks = rowBlocks(geometry.rowBlock, rows);
   // The driver takes the place of each argument: the addresses, the maps, M.
   std::vector<void *> operands = operandsOf(number, work, step);
   std::vector<void *> arguments;
@@ -261,19 +256,19 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
   arguments.push_back(&rows);
   using Attribute = cuda::LaunchAttribute;
   std::vector<Attribute> attributes;
-  if (launch.cluster > 1)
+  if (geometry.cluster > 1)
     attributes.push_back(
         {.id = Attribute::ClusterDimension,
-         .value = {static_cast<uint32_t>(launch.cluster), 1, 1}});
+         .value = {static_cast<uint32_t>(geometry.cluster), 1, 1}});
   // Behind the event of a timed launch there is no kernel to overlap with.
-  if (launch.dependent && device.overlapsLaunches() && !work.isTimed)
+  if (geometry.dependent && device.overlapsLaunches() && !work.isTimed)
     attributes.push_back(
         {.id = Attribute::ProgrammaticSerialization, .value = {1}});
   const cuda::LaunchConfig config{
-      .gridX = static_cast<unsigned>(launch.items),
+      .gridX = static_cast<unsigned>(geometry.items),
       .gridY = static_cast<unsigned>(blocks),
-      .blockX = static_cast<unsigned>(launch.threads),
-      .sharedBytes = static_cast<unsigned>(launch.scratchBytes),
+      .blockX = static_cast<unsigned>(geometry.threads),
+      .sharedBytes = static_cast<unsigned>(geometry.scratchBytes),
       .stream = stream,
       .attributes = attributes.data(),
       .attributeCount = static_cast<unsigned>(attributes.size())};

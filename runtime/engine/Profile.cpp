@@ -28,7 +28,8 @@ void Profile::add(const TimedStep &step) {
     if (rows == 0)
       continue;
     Slice slice{&launch, steps, start, step.seconds[i], 0, 0};
-    if (const schema::LaunchCost *cost = launch.cost.get()) {
+    if (const schema::LaunchCost *cost =
+            plan->kernels[launch.kernel]->cost.get()) {
       slice.bytes = static_cast<double>(cost->weightBytes()) +
                     static_cast<double>(cost->rowBytes()) * rows +
                     static_cast<double>(cost->keyBytes()) *

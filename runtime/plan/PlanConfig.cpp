@@ -110,4 +110,10 @@ ModelConfig fromPlan(const schema::ModelConfigT &config) {
   return out;
 }
 
+int64_t maxRowsOf(const schema::LaunchT &launch,
+                  const schema::ProgramT &program) {
+  return launch.rows == schema::RowSymbol::Tokens ? program.maxRows
+                                                  : program.maxOutputRows;
+}
+
 } // namespace llamac

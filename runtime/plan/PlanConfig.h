@@ -48,6 +48,10 @@ uint64_t kvPoolBytes(const schema::KvLayoutT &kv);
 /// Bytes of the page table of one group.
 uint64_t pageTableBytes(const schema::KvLayoutT &kv);
 
+/// The most rows that `launch` of `program` may have.
+int64_t maxRowsOf(const schema::LaunchT &launch,
+                  const schema::ProgramT &program);
+
 } // namespace llamac
 
 #endif // LLAMAC_RUNTIME_PLAN_PLANCONFIG_H

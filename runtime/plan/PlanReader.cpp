@@ -62,49 +62,26 @@ absl::Status PlanReader::readManifest() {
   return absl::OkStatus();
 }
 
-/// A map of a variant, for a launch of at most `rows` rows.
-static schema::TensorMap boundMap(const schema::TensorMap &map, int64_t rows) {
-  return {map.operand(),  map.elementBytes(),
-          map.columns(),  map.rows() ? map.rows() : static_cast<uint64_t>(rows),
-          map.rowBytes(), map.boxColumns(),
-          map.boxRows(),  map.swizzleBytes()};
-}
-
-/// Gives `launch`, of at most `rows` rows, the geometry of `variant`.
-static void setGeometry(const schema::VariantT &variant, int64_t rows,
-                        schema::LaunchT &launch) {
-  launch.items = variant.items;
-  launch.rowBlock = variant.rowBlock;
-  launch.scratchBytes = variant.scratchBytes;
-  launch.threads = variant.threads;
-  launch.cluster = variant.cluster;
-  // A launch that must not overlap stays so.
-  launch.dependent = launch.dependent && variant.dependent;
-  launch.maps.clear();
-  for (const schema::TensorMap &map : variant.maps)
-    launch.maps.push_back(boundMap(map, rows));
-}
-
 /// Sets the overlap of the launches of program number `program`. It is compiled
-/// into kernels: `plan` gets copies of them, with the `configs` of the
-/// originals.
+/// into kernels, or part of their geometry: `plan` gets copies of them, with
+/// the `configs` of the originals.
 static void setOverlap(schema::Overlap overlap, size_t program,
                        schema::PlanT &plan,
                        std::vector<KernelConfig> &configs) {
   std::map<uint32_t, uint32_t> copies; // By the number of the original.
   for (const auto &launch : plan.programs[program]->launches) {
-    if (!launch->dependent)
+    const schema::KernelT &kernel = *plan.kernels[launch->kernel];
+    if (!kernel.geometry->dependent)
       continue;
-    if (overlap == schema::Overlap::None) {
-      launch->dependent = false;
-      continue;
-    }
     const auto [copy, isNew] = copies.try_emplace(
         launch->kernel, static_cast<uint32_t>(plan.kernels.size()));
     if (isNew) {
-      plan.kernels.push_back(
-          std::make_unique<schema::KernelT>(*plan.kernels[launch->kernel]));
-      plan.kernels.back()->overlap = overlap;
+      auto other = std::make_unique<schema::KernelT>(kernel);
+      if (overlap == schema::Overlap::None)
+        other->geometry->dependent = false;
+      else
+        other->overlap = overlap;
+      plan.kernels.push_back(std::move(other));
       configs.push_back(KernelConfig(configs[launch->kernel]));
     }
     launch->kernel = copy->second;
@@ -130,14 +107,7 @@ PlanReader::withConfigs(const SelectedConfigs &selected) const {
           absl::StrCat("kernel ", kernel.symbol, " has no such variant"));
     const schema::VariantT &variant = *kernel.variants[*number];
     kernel.symbol = variant.symbol;
-    for (const auto &program : plan.programs)
-      for (const auto &launch : program->launches)
-        if (launch->kernel == i)
-          setGeometry(variant,
-                      launch->rows == schema::RowSymbol::Tokens
-                          ? program->maxRows
-                          : program->maxOutputRows,
-                      *launch);
+    *kernel.geometry = *variant.geometry;
   }
   for (size_t i = 0; i < selected.overlaps.size(); ++i)
     if (selected.overlaps[i] != schema::Overlap::FromStart)

@@ -109,6 +109,8 @@ private:
   bool checkKvGroups() const;
   bool checkRings() const;
   bool checkKernels() const;
+  bool checkGeometry(const schema::KernelT &kernel,
+                     const schema::GeometryT &geometry, const Place &at) const;
   bool checkPrograms() const;
   bool checkProgram(const schema::ProgramT &program, const Place &at) const;
   bool checkMap(const schema::ProgramT &program, const schema::LaunchT &launch,
@@ -117,6 +119,8 @@ private:
                    const schema::LaunchT &launch, const Place &at) const;
   bool checkOperand(const schema::ProgramT &program,
                     const schema::Operand &operand, const Place &at) const;
+  bool checkRole(const schema::ProgramT &program, const schema::LaunchT &launch,
+                 size_t number, const Place &at) const;
   bool checkPageTable(const schema::LaunchT &launch, const Place &at) const;
   bool checkCode() const;
   bool checkTokenizer() const;
@@ -411,18 +415,53 @@ bool Verifier::checkKernels() const {
     const Place at = root[absl::StrCat("kernel ", i)];
     if (!at["symbol"].isText(kernel.symbol) ||
         !at["family"].isText(kernel.family) ||
-        !at["overlap"].isOneOf(kernel.overlap))
+        !at["overlap"].isOneOf(kernel.overlap) ||
+        !checkGeometry(kernel, *kernel.geometry, at))
       return false;
-    // What a launch of a variant has is checked when one is selected.
+    for (schema::ParamRole role : kernel.params)
+      if (!at["role of a parameter"].isOneOf(role))
+        return false;
     for (size_t v = 0; v < kernel.variants.size(); ++v) {
       const schema::VariantT &variant = *kernel.variants[v];
       const Place of = at[absl::StrCat("variant ", v)];
       if (!of["symbol"].isText(variant.symbol) ||
           !of["tiles"].isText(variant.tiles) ||
-          !of["source"].isText(variant.source))
+          !of["source"].isText(variant.source) ||
+          !checkGeometry(kernel, *variant.geometry, of))
         return false;
     }
   }
+  return true;
+}
+
+/// What holds for any number of rows; checkLaunch() has the rest.
+bool Verifier::checkGeometry(const schema::KernelT &kernel,
+                             const schema::GeometryT &geometry,
+                             const Place &at) const {
+  const bool hasBlocks = plan.target == "cuda" || plan.target == "sim";
+  if (!at["row block"].isIn(geometry.rowBlock, 0, maxRows) ||
+      !at["items"].isIn(geometry.items, 1, maxItems) ||
+      !at["scratch bytes"].isBelow(geometry.scratchBytes, maxScratch + 1) ||
+      !at["threads of a block"].isIn(geometry.threads, hasBlocks ? 1 : 0,
+                                     maxBlockThreads) ||
+      !at["cluster"].isIn(geometry.cluster, 1, hasBlocks ? maxCluster : 1) ||
+      !at["workspace bytes of a row"].isBelow(geometry.workspaceBytes,
+                                              maxSize) ||
+      !at["counters of a row"].isBelow(geometry.counters, maxCounterBytes))
+    return false;
+  if (geometry.items % geometry.cluster != 0)
+    return at["items"].wrong(
+        absl::StrCat("whole clusters of ", geometry.cluster), geometry.items);
+  if (geometry.dependent && !hasBlocks)
+    return at["dependent"].wrong(absl::StrCat("false for target ", plan.target),
+                                 "true");
+  if (!hasBlocks && !geometry.maps.empty())
+    return at["tensor maps"].wrong(
+        absl::StrCat("none for target ", plan.target), geometry.maps.size());
+  for (const schema::TensorMap &map : geometry.maps)
+    if (!at["operand of a tensor map"].isBelow(map.operand(),
+                                               kernel.params.size()))
+      return false;
   return true;
 }
 
@@ -484,47 +523,84 @@ bool Verifier::checkPageTable(const schema::LaunchT &launch,
   return true;
 }
 
+/// Operand `number` of `launch` is one for a parameter of its role.
+bool Verifier::checkRole(const schema::ProgramT &program,
+                         const schema::LaunchT &launch, size_t number,
+                         const Place &at) const {
+  using schema::OperandKind, schema::ParamRole;
+  const schema::KernelT &kernel = *plan.kernels[launch.kernel];
+  const schema::Operand &operand = launch.operands[number];
+  const OperandKind kind = operand.kind();
+  const ParamRole role = kernel.params[number];
+  const auto rows = static_cast<uint64_t>(maxRowsOf(launch, program));
+  bool fits = false;
+  switch (role) {
+  case ParamRole::Activation:
+    fits = kind == OperandKind::Arena || kind == OperandKind::Constant ||
+           (kind == OperandKind::Input && !isPageTable(operand));
+    break;
+  case ParamRole::Weight:
+    fits = kind == OperandKind::Weight;
+    break;
+  case ParamRole::Cache:
+  case ParamRole::AppendedCache:
+    fits = kind == OperandKind::Kv;
+    break;
+  case ParamRole::PageTable:
+    fits = isPageTable(operand);
+    break;
+  case ParamRole::Result:
+    fits = kind == OperandKind::Arena;
+    break;
+  case ParamRole::Workspace:
+    fits = kind == OperandKind::Arena;
+    if (fits && !at.isInArena(program, operand.offset(),
+                              kernel.geometry->workspaceBytes * rows,
+                              /*alignment=*/1, "a place"))
+      return false;
+    break;
+  case ParamRole::Counters:
+    fits = kind == OperandKind::Counters;
+    if (const uint64_t bytes =
+            kernel.geometry->counters * rows * sizeof(uint32_t);
+        fits && !isInside(operand.offset(), bytes, plan.counterBytes))
+      return at.wrong(absl::StrCat(bytes, " bytes of the plan's ",
+                                   plan.counterBytes, " of counters"),
+                      absl::StrCat("offset ", operand.offset()));
+    break;
+  }
+  return fits || at.wrong(absl::StrCat("one for a parameter of role ",
+                                       EnumNameParamRole(role)),
+                          EnumNameOperandKind(kind));
+}
+
 bool Verifier::checkLaunch(const schema::ProgramT &program,
                            const schema::LaunchT &launch,
                            const Place &at) const {
-  const bool hasBlocks = plan.target == "cuda" || plan.target == "sim";
   if (!at["kernel"].isBelow(launch.kernel, plan.kernels.size()) ||
-      !at["rows"].isOneOf(launch.rows) ||
-      !at["row block"].isIn(launch.rowBlock, 0, maxRows) ||
-      !at["items"].isIn(launch.items, 1, maxItems))
+      !at["rows"].isOneOf(launch.rows))
     return false;
-  const int64_t rows = launch.rows == schema::RowSymbol::Tokens
-                           ? program.maxRows
-                           : program.maxOutputRows;
+  const schema::KernelT &kernel = *plan.kernels[launch.kernel];
+  const schema::GeometryT &geometry = *kernel.geometry;
   const int64_t blocks =
-      launch.rowBlock == 0 ? 1 : (rows - 1) / launch.rowBlock + 1;
-  if (!at["items x row blocks"].isIn(launch.items * blocks, 1, maxItems) ||
-      !at["scratch bytes"].isBelow(launch.scratchBytes, maxScratch + 1) ||
-      !at["threads of a block"].isIn(launch.threads, hasBlocks ? 1 : 0,
-                                     maxBlockThreads) ||
-      !at["cluster"].isIn(launch.cluster, 1, hasBlocks ? maxCluster : 1))
+      geometry.rowBlock == 0
+          ? 1
+          : (maxRowsOf(launch, program) - 1) / geometry.rowBlock + 1;
+  if (!at["items x row blocks"].isIn(geometry.items * blocks, 1, maxItems))
     return false;
-  if (launch.items % launch.cluster != 0)
-    return at["items"].wrong(absl::StrCat("whole clusters of ", launch.cluster),
-                             launch.items);
-  if (launch.dependent && !hasBlocks)
-    return at["dependent"].wrong(absl::StrCat("false for target ", plan.target),
-                                 "true");
+  if (launch.operands.size() != kernel.params.size())
+    return at["operands"].wrong(
+        absl::StrCat(kernel.params.size(), ", one for each parameter"),
+        launch.operands.size());
   for (size_t i = 0; i < launch.operands.size(); ++i)
-    if (!checkOperand(program, launch.operands[i],
-                      at[absl::StrCat("operand ", i)]))
+    if (const Place of = at[absl::StrCat("operand ", i)];
+        !checkOperand(program, launch.operands[i], of) ||
+        !checkRole(program, launch, i, of))
       return false;
   if (!checkPageTable(launch, at))
     return false;
-  if (!at["workspace"].isInArena(program, launch.workspaceOffset,
-                                 launch.workspaceBytes, /*alignment=*/1,
-                                 "a place"))
-    return false;
-  if (!hasBlocks && !launch.maps.empty())
-    return at["tensor maps"].wrong(
-        absl::StrCat("none for target ", plan.target), launch.maps.size());
-  for (size_t i = 0; i < launch.maps.size(); ++i)
-    if (!checkMap(program, launch, launch.maps[i],
+  for (size_t i = 0; i < geometry.maps.size(); ++i)
+    if (!checkMap(program, launch, geometry.maps[i],
                   at[absl::StrCat("tensor map ", i)]))
       return false;
   return true;
@@ -533,9 +609,7 @@ bool Verifier::checkLaunch(const schema::ProgramT &program,
 bool Verifier::checkMap(const schema::ProgramT &program,
                         const schema::LaunchT &launch,
                         const schema::TensorMap &map, const Place &at) const {
-  if (!at["operand"].isBelow(map.operand(), launch.operands.size()))
-    return false;
-  const TensorMapShape shape = shapeOf(map);
+  const TensorMapShape shape = shapeOf(map, plan, program, launch);
   if (const std::string problem = problemOf(shape); !problem.empty())
     return at.wrong("a matrix that can be copied by boxes", problem);
   const schema::Operand &operand = launch.operands[map.operand()];

@@ -8,13 +8,25 @@
 
 #include "runtime/plan/TensorMap.h"
 
+#include "runtime/plan/PlanConfig.h"
+
 #include "absl/strings/str_cat.h"
 
 namespace llamac {
 
-TensorMapShape shapeOf(const schema::TensorMap &map) {
-  return {map.elementBytes(), map.columns(), map.rows(),        map.rowBytes(),
-          map.boxColumns(),   map.boxRows(), map.swizzleBytes()};
+TensorMapShape shapeOf(const schema::TensorMap &map, const schema::PlanT &plan,
+                       const schema::ProgramT &program,
+                       const schema::LaunchT &launch) {
+  const schema::Operand &operand = launch.operands[map.operand()];
+  const uint64_t rowBytes = map.columns() * map.elementBytes();
+  uint64_t rows = map.rows();
+  if (rows == 0 && operand.kind() == schema::OperandKind::Kv && rowBytes != 0)
+    rows = kvPoolBytes(*plan.kv, operand.index()) / rowBytes;
+  else if (rows == 0)
+    rows = static_cast<uint64_t>(maxRowsOf(launch, program));
+  return {map.elementBytes(), map.columns(),    rows,
+          rowBytes,           map.boxColumns(), map.boxRows(),
+          map.swizzleBytes()};
 }
 
 std::string problemOf(const TensorMapShape &shape) {

@@ -43,8 +43,11 @@ struct TensorMapShape {
   }
 };
 
-/// The matrix of `map`, without where it is.
-TensorMapShape shapeOf(const schema::TensorMap &map);
+/// The matrix of `map`, a map of the kernel that `launch` of `program` runs,
+/// without where it is.
+TensorMapShape shapeOf(const schema::TensorMap &map, const schema::PlanT &plan,
+                       const schema::ProgramT &program,
+                       const schema::LaunchT &launch);
 
 /// What is wrong with `shape`: "a row of 20 bytes, expected a multiple of 16";
 /// empty when nothing is. A swizzled box must be as wide as its swizzle, which

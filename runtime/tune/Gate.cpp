@@ -39,14 +39,23 @@ readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size) {
   return std::vector<uint8_t>(bytes.begin(), bytes.end());
 }
 
-absl::Status readLaunch(const schema::ProgramT &program,
+absl::Status readLaunch(const schema::PlanT &plan,
+                        const schema::ProgramT &program,
                         const schema::LaunchT &launch, const Engine &engine,
                         StepMemory &memory, LaunchMemory &copy) {
   LLAMAC_ASSIGN_OR_RETURN(copy.arena,
                           readMemory(memory, arenaStart(), program.arenaBytes));
-  std::fill_n(copy.arena.begin() +
-                  static_cast<ptrdiff_t>(launch.workspaceOffset),
-              launch.workspaceBytes, uint8_t{0});
+  const schema::KernelT &kernel = *plan.kernels[launch.kernel];
+  const auto workspace =
+      std::ranges::find(kernel.params, schema::ParamRole::Workspace);
+  if (workspace != kernel.params.end())
+    std::fill_n(
+        copy.arena.begin() +
+            static_cast<ptrdiff_t>(
+                launch.operands[workspace - kernel.params.begin()].offset()),
+        kernel.geometry->workspaceBytes *
+            static_cast<uint64_t>(maxRowsOf(launch, program)),
+        uint8_t{0});
   copy.pool.clear();
   if (const schema::Operand *pool = poolOf(launch)) {
     LLAMAC_ASSIGN_OR_RETURN(

@@ -32,7 +32,8 @@ readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size);
 
 /// Reads what `launch` of `program` may write into `copy`, but for its
 /// workspace, which blocks leave each other.
-absl::Status readLaunch(const schema::ProgramT &program,
+absl::Status readLaunch(const schema::PlanT &plan,
+                        const schema::ProgramT &program,
                         const schema::LaunchT &launch, const Engine &engine,
                         StepMemory &memory, LaunchMemory &copy);
 

@@ -283,7 +283,8 @@ void ProgramTuner::findCandidates() {
   for (const auto &launch : launches) {
     if (!plan.kernels[launch->kernel]->variants.empty())
       numbers.insert(launch->kernel);
-    overlaps |= launch->dependent && plan.target == "cuda";
+    overlaps |= plan.kernels[launch->kernel]->geometry->dependent &&
+                plan.target == "cuda";
   }
   for (const size_t number : numbers) {
     const schema::KernelT &of = *plan.kernels[number];
@@ -400,7 +401,8 @@ absl::Status ProgramTuner::gateCandidates() {
 absl::Status ProgramTuner::gateStep(const StepShape &shape,
                                     StepMemory &memory) {
   const auto read = [&](size_t launch, LaunchMemory &copy) {
-    return readLaunch(program, *launches[launch], steps.of(), memory, copy);
+    return readLaunch(plan, program, *launches[launch], steps.of(), memory,
+                      copy);
   };
   std::map<uint32_t, std::pair<size_t, size_t>> ends; // By kernel.
   for (size_t i = 0; i < launches.size(); ++i)

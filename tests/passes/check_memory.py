@@ -22,8 +22,8 @@ def check(name, body, attributes):
             assert match.group(3), f"{name}: {match.group(1)} has no offset"
             buffers[match.group(1)] = (int(match.group(3)), int(match.group(2)))
         elif "plan.launch" in line:
-            phase += bool(re.search(r"> barrier\b", line))
-            for value in re.findall(r"(?:read|write|update) (%\w+)", line):
+            phase += bool(re.search(r" barrier\b", line))
+            for value in re.findall(r"%\w+", line):
                 first, _ = lives.get(value, (phase, phase))
                 lives[value] = (first, phase)
         elif match := re.search(r"plan\.logits (%\w+)", line):

@@ -11,22 +11,22 @@
 // CHECK: %[[WANTED:.*]] = plan.input logits_rows
 // CHECK: %[[E:.*]] = plan.weight "tok_embeddings" : tensor<9x8xbf16>
 // CHECK: %[[X:.*]] = plan.buffer 128{{ *$}}
-// CHECK: plan.launch @[[EMBED:.*]](read %[[TOKENS]], read %[[E]], write %[[X]]) rows tokens <{{.*}}>{{ *$}}
+// CHECK: plan.launch @[[EMBED:.*]](%[[TOKENS]], %[[E]], %[[X]]) rows tokens{{ *$}}
 // Nothing it reads is written by a launch.
 // CHECK: %[[T:.*]] = plan.buffer 64{{ *$}}
-// CHECK: plan.launch @{{.*}}(read %[[POS]], write %[[T]]) rows tokens <{{.*}}>{{ *$}}
+// CHECK: plan.launch @{{.*}}(%[[POS]], %[[T]]) rows tokens{{ *$}}
 // It reads what the first launch writes.
 // CHECK: %[[Y:.*]] = plan.buffer 128
-// CHECK: plan.launch @{{.*}}(read %[[X]], write %[[Y]]) rows tokens <{{.*}}> barrier
+// CHECK: plan.launch @{{.*}}(%[[X]], %[[Y]]) rows tokens barrier
 // The same operand, read beside it.
 // CHECK: %[[Z:.*]] = plan.buffer 128
-// CHECK: plan.launch @{{.*}}(read %[[X]], write %[[Z]]) rows tokens <{{.*}}>{{ *$}}
+// CHECK: plan.launch @{{.*}}(%[[X]], %[[Z]]) rows tokens{{ *$}}
 // Rows behind gather_rows are the logits rows, at most two here.
 // CHECK: %[[L:.*]] = plan.buffer 64{{ *$}}
-// CHECK: plan.launch @{{.*}}(read %[[Y]], read %[[WANTED]], write %[[L]]) rows logits_rows <{{.*}}> barrier
+// CHECK: plan.launch @{{.*}}(%[[Y]], %[[WANTED]], %[[L]]) rows logits_rows barrier
 // CHECK: plan.logits %[[L]]
 // CHECK: } {max_logits_rows = 2 : i64, max_rows = 4 : i64}
-// CHECK: plan.kernel @[[EMBED]] family "embed" roles ["tok_embeddings"] {
+// CHECK: plan.kernel @[[EMBED]](activation, weight, result) family "embed" roles ["tok_embeddings"] geometry <items = {{.*}}> {
 func.func @independent(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
     -> (tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 4 : i64} {
   %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
@@ -52,13 +52,13 @@ func.func @independent(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}
 // not one that a caller's later launch reads, nor the input of the product.
 // CHECK-LABEL: plan.program @in_place
 // CHECK: %[[X:.*]] = plan.buffer 128
-// CHECK: plan.launch @{{.*}}(read %{{.*}}, write %[[X]])
+// CHECK: plan.launch @{{.*}}(%{{.*}}, %[[X]])
 // CHECK: %[[Y:.*]] = plan.buffer 128
-// CHECK: plan.launch @{{.*}}(read %[[X]], read %[[W:.*]], read %[[X]], write %[[Y]])
+// CHECK: plan.launch @{{.*}}(%[[X]], %[[W:.*]], %[[X]], %[[Y]])
 // CHECK-NOT: plan.buffer
-// CHECK: plan.launch @{{.*}}(read %[[X]], read %[[W]], read %[[Y]], write %[[Y]])
+// CHECK: plan.launch @{{.*}}(%[[X]], %[[W]], %[[Y]], %[[Y]])
 // CHECK-NOT: plan.buffer
-// CHECK: plan.launch @{{.*}}(read %[[X]], read %[[Y]], write %[[X]])
+// CHECK: plan.launch @{{.*}}(%[[X]], %[[Y]], %[[X]])
 // CHECK: plan.logits %[[X]]
 func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
     -> (tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>) attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 4 : i64} {
@@ -96,17 +96,17 @@ func.func @in_place(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %
 // CHECK: %[[KV0:.*]] = plan.kv layer 0
 // CHECK: %[[KV1:.*]] = plan.kv layer 1
 // CHECK: %[[PAGES:.*]] = plan.input page_table
-// CHECK: plan.launch @[[APPEND:.*]](read %[[X:.*]], read %[[X]], read %[[X]], read %[[T:.*]], update %[[KV0]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %[[Q0:.*]]) rows tokens <{{.*}}> barrier
+// CHECK: plan.launch @[[APPEND:.*]](%[[X:.*]], %[[X]], %[[X]], %[[T:.*]], %[[KV0]], %[[POS]], %[[SEQ]], %[[PAGES]], %[[Q0:.*]]) rows tokens barrier
 // CHECK-NOT: plan.input page_table
-// CHECK: plan.launch @[[APPEND]](read %[[X]], read %[[X]], read %[[X]], read %[[T]], update %[[KV1]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %[[Q1:.*]]) rows tokens <{{.*}}>{{ *$}}
-// CHECK: plan.launch @[[ATTENTION:.*]](read %[[Q0]], read %[[KV0]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %{{.*}}) rows tokens <{{.*}}> barrier
-// CHECK: plan.launch @[[ATTENTION]](read %[[Q1]], read %[[KV1]], read %[[POS]], read %[[SEQ]], read %[[PAGES]], write %{{.*}}) rows tokens <{{.*}}>{{ *$}}
+// CHECK: plan.launch @[[APPEND]](%[[X]], %[[X]], %[[X]], %[[T]], %[[KV1]], %[[POS]], %[[SEQ]], %[[PAGES]], %[[Q1:.*]]) rows tokens{{ *$}}
+// CHECK: plan.launch @[[ATTENTION:.*]](%[[Q0]], %[[KV0]], %[[POS]], %[[SEQ]], %[[PAGES]], %{{.*}}) rows tokens barrier
+// CHECK: plan.launch @[[ATTENTION]](%[[Q1]], %[[KV1]], %[[POS]], %[[SEQ]], %[[PAGES]], %{{.*}}) rows tokens{{ *$}}
 // Layer 0 is overwritten: all reads of it must be done.
-// CHECK: plan.launch @[[APPEND]](read %[[X]], {{.*}}, update %[[KV0]], {{.*}}) rows tokens <{{.*}}> barrier
+// CHECK: plan.launch @[[APPEND]](%[[X]], {{.*}}, %[[KV0]], {{.*}}) rows tokens barrier
 // CHECK-NOT: plan.launch
-// CHECK: plan.kernel @[[APPEND]] family "rope_append"
+// CHECK: plan.kernel @[[APPEND]](activation, activation, activation, activation, appended_cache, activation, activation, page_table, result) family "rope_append"
 // CHECK: kernel.rope_append
-// CHECK: plan.kernel @[[ATTENTION]] family "attention"
+// CHECK: plan.kernel @[[ATTENTION]](activation, cache, activation, activation, page_table, result) family "attention"
 // CHECK: kernel.attention
 func.func @cache(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv, layer = 0>}, %other: !kv {llama.role = #llama.role<kv, layer = 1>})
     -> (tensor<?x8xf32>, !kv, !kv) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 512 : i64} {
@@ -135,10 +135,10 @@ func.func @cache(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos
 // CHECK-DAG: %[[KV1:.*]] = plan.kv layer 1 window 64{{ *$}}
 // CHECK-DAG: %[[ALL:.*]] = plan.input page_table{{ *$}}
 // CHECK-DAG: %[[RING:.*]] = plan.input page_table window 64{{ *$}}
-// CHECK-DAG: plan.launch @{{.*}}(read %{{.*}}, read %{{.*}}, read %{{.*}}, read %{{.*}}, update %[[KV0]], read %{{.*}}, read %{{.*}}, read %[[ALL]], write %[[Q0:.*]])
-// CHECK-DAG: plan.launch @{{.*}}(read %{{.*}}, read %{{.*}}, read %{{.*}}, read %{{.*}}, update %[[KV1]], read %{{.*}}, read %{{.*}}, read %[[RING]], write %[[Q1:.*]])
-// CHECK-DAG: plan.launch @{{.*}}(read %[[Q0]], read %[[KV0]], read %{{.*}}, read %{{.*}}, read %[[ALL]], write %{{.*}})
-// CHECK-DAG: plan.launch @{{.*}}(read %[[Q1]], read %[[KV1]], read %{{.*}}, read %{{.*}}, read %[[RING]], write %{{.*}})
+// CHECK-DAG: plan.launch @{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[KV0]], %{{.*}}, %{{.*}}, %[[ALL]], %[[Q0:.*]])
+// CHECK-DAG: plan.launch @{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[KV1]], %{{.*}}, %{{.*}}, %[[RING]], %[[Q1:.*]])
+// CHECK-DAG: plan.launch @{{.*}}(%[[Q0]], %[[KV0]], %{{.*}}, %{{.*}}, %[[ALL]], %{{.*}})
+// CHECK-DAG: plan.launch @{{.*}}(%[[Q1]], %[[KV1]], %{{.*}}, %{{.*}}, %[[RING]], %{{.*}})
 // CHECK: plan.kernel
 !kv = !llama.kv<heads = 1, size = 8>
 func.func @windows(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !kv {llama.role = #llama.role<kv, layer = 0>}, %other: !kv {llama.role = #llama.role<kv, layer = 1>})
@@ -168,10 +168,10 @@ func.func @windows(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %p
 // CHECK: plan.launch @[[B:gemv_wv_n8_k8_f16]](
 // CHECK: plan.launch @[[C:gemv_wq_n8_k8_bf16_2]](
 // CHECK: plan.launch @[[D:pointwise_n8]](
-// CHECK: plan.kernel @[[A]] family "gemv" roles ["layers.*.wq", "layers.*.wk"]
-// CHECK: plan.kernel @[[B]] family "gemv" roles ["layers.*.wv"]
-// CHECK: plan.kernel @[[C]] family "gemv" roles ["layers.*.wq"]
-// CHECK: plan.kernel @[[D]] family "pointwise" roles []
+// CHECK: plan.kernel @[[A]]({{.*}}) family "gemv" roles ["layers.*.wq", "layers.*.wk"]
+// CHECK: plan.kernel @[[B]]({{.*}}) family "gemv" roles ["layers.*.wv"]
+// CHECK: plan.kernel @[[C]](activation, weight, activation, result) family "gemv" roles ["layers.*.wq"]
+// CHECK: plan.kernel @[[D]](activation, result) family "pointwise" roles []
 // CHECK-NOT: plan.kernel
 func.func @sharing(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %pos: tensor<?xi32> {llama.role = #llama.role<positions>}, %seq: tensor<?xi32> {llama.role = #llama.role<sequences>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
     -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {

@@ -3,7 +3,7 @@
 // RUN: llamac-opt %s --plan-memory | FileCheck %s
 // RUN: llamac-opt %s --plan-memory --plan-memory | FileCheck %s
 
-plan.kernel @k family "pointwise" roles [] {
+plan.kernel @k(activation, result) family "pointwise" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x8xf32>):
   %0 = kernel.pointwise %x body {
   ^bb0(%a: f32):
@@ -20,14 +20,15 @@ plan.kernel @k family "pointwise" roles [] {
 // CHECK: plan.buffer 100 at 128{{ *$}}
 // CHECK: } {arena_bytes = 256 : i64
 plan.program @chain {
+  %tokens = plan.input tokens
   %a = plan.buffer 100
-  plan.launch @k(write %a) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  plan.launch @k(%tokens, %a) rows tokens
   %b = plan.buffer 100
-  plan.launch @k(read %a, write %b) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%a, %b) rows tokens barrier
   %c = plan.buffer 100
-  plan.launch @k(read %b, write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%b, %c) rows tokens barrier
   %d = plan.buffer 100
-  plan.launch @k(read %c, write %d) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%c, %d) rows tokens barrier
   plan.logits %d
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
@@ -39,12 +40,13 @@ plan.program @chain {
 // CHECK: plan.buffer 64 at 128{{ *$}}
 // CHECK: } {arena_bytes = 192 : i64
 plan.program @one_phase {
+  %tokens = plan.input tokens
   %a = plan.buffer 64
-  plan.launch @k(write %a) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  plan.launch @k(%tokens, %a) rows tokens
   %b = plan.buffer 64
-  plan.launch @k(read %a, write %b) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%a, %b) rows tokens barrier
   %c = plan.buffer 64
-  plan.launch @k(write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  plan.launch @k(%tokens, %c) rows tokens
   plan.logits %c
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
@@ -57,14 +59,15 @@ plan.program @one_phase {
 // CHECK: plan.buffer 64 at 64{{ *$}}
 // CHECK: } {arena_bytes = 192 : i64
 plan.program @early_logits {
+  %tokens = plan.input tokens
   %logits = plan.buffer 64
-  plan.launch @k(write %logits) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  plan.launch @k(%tokens, %logits) rows tokens
   %b = plan.buffer 64
-  plan.launch @k(write %b) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%tokens, %b) rows tokens barrier
   %c = plan.buffer 64
-  plan.launch @k(read %b, write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%b, %c) rows tokens barrier
   %d = plan.buffer 64
-  plan.launch @k(read %c, write %d) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%c, %d) rows tokens barrier
   plan.logits %logits
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
@@ -75,12 +78,13 @@ plan.program @early_logits {
 // CHECK: plan.buffer 64 at 0{{ *$}}
 // CHECK: } {arena_bytes = 1088 : i64
 plan.program @largest_first {
+  %tokens = plan.input tokens
   %a = plan.buffer 64
-  plan.launch @k(write %a) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  plan.launch @k(%tokens, %a) rows tokens
   %b = plan.buffer 1024
-  plan.launch @k(read %a, write %b) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%a, %b) rows tokens barrier
   %c = plan.buffer 64
-  plan.launch @k(read %a, write %c) rows tokens <items = 1, rowBlock = 0, scratch = 0> barrier
+  plan.launch @k(%a, %c) rows tokens barrier
   plan.logits %c
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 

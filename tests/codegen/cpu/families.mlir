@@ -20,7 +20,7 @@
 // CHECK-NEXT:      *launch, operand<int>(*launch, 0), operand<void>(*launch, 1),
 // CHECK-NEXT:      operand<float>(*launch, 2));
 // CHECK-NEXT:}
-plan.kernel @embed_tokens family "embed" roles ["tok_embeddings"] {
+plan.kernel @embed_tokens(activation, weight, result) family "embed" roles ["tok_embeddings"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q6_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q6_k>>) -> tensor<?x256xf32>
 }
@@ -35,7 +35,7 @@ plan.kernel @embed_tokens family "embed" roles ["tok_embeddings"] {
 // CHECK-NEXT:               operand<float>(*launch, 1));
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace rope_table_of_step
-plan.kernel @rope_table_of_step family "rope_table" roles ["rope_table"] {
+plan.kernel @rope_table_of_step(activation, result) family "rope_table" roles ["rope_table"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%positions: tensor<?xi32>):
   %0 = kernel.rope_table %positions {frequencies = dense<[1.0, 0.1, 5.623413251903491E-4]> : tensor<3xf64>} : (tensor<?xi32>) -> tensor<?x3x2xf32>
 }
@@ -60,7 +60,7 @@ plan.kernel @rope_table_of_step family "rope_table" roles ["rope_table"] {
 // CHECK-NEXT:               Epilogue{operand<float>(*launch, 3)});
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace gemv_wq
-plan.kernel @gemv_wq family "gemv" roles ["layers.*.attention.wq", "layers.*.attention.wk"] {
+plan.kernel @gemv_wq(activation, weight, weight, result) family "gemv" roles ["layers.*.attention.wq", "layers.*.attention.wk"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x96xf32>, %w: tensor<64x96x!llama.quant<q4_1>>, %n: tensor<96xf32>):
   %0 = kernel.matmul %x, %w norm(%n) epilogue {
   ^bb0(%acc: f32):
@@ -77,7 +77,7 @@ plan.kernel @gemv_wq family "gemv" roles ["layers.*.attention.wq", "layers.*.att
 // CHECK-NEXT:                              .maxRows = 1,
 // CHECK-NEXT:                              .panels = 4,
 // CHECK-NEXT:                              .ahead = 4096};
-plan.kernel @gemv_tiles family "gemv" roles ["layers.*.attention.wq"] {
+plan.kernel @gemv_tiles(activation, weight, result) family "gemv" roles ["layers.*.attention.wq"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x96xf32>, %w: tensor<64x96x!llama.quant<q4_1>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -112,7 +112,7 @@ plan.kernel @gemv_tiles family "gemv" roles ["layers.*.attention.wq"] {
 // CHECK-NEXT:      {operand<void>(*launch, 1), operand<void>(*launch, 2)},
 // CHECK-NEXT:      Epilogue{operand<float>(*launch, 3), operand<float>(*launch, 4)});
 // CHECK-NEXT:}
-plan.kernel @gemm_gate_up family "gemm" roles ["layers.*.feed_forward.w1"] {
+plan.kernel @gemm_gate_up(activation, weight, weight, activation, result) family "gemm" roles ["layers.*.feed_forward.w1"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x96xf32>, %w: tensor<40x96xbf16>, %v: tensor<40x96xbf16>, %r: tensor<?x40xf32>):
   %0 = kernel.matmul %x, %w, %v extras(%r) epilogue {
   ^bb0(%gate: f32, %up: f32, %e: f32):
@@ -144,7 +144,7 @@ plan.kernel @gemm_gate_up family "gemm" roles ["layers.*.feed_forward.w1"] {
 // CHECK-NEXT:                               .positions = operand<int>(*launch, 5),
 // CHECK-NEXT:                               .sequences = operand<int>(*launch, 6)},
 // CHECK-NEXT:                        .out = operand<float>(*launch, 8)});
-plan.kernel @append family "rope_append" roles ["layers.*.attention.rope_q"] {
+plan.kernel @append(activation, activation, activation, activation, appended_cache, activation, activation, page_table, result) family "rope_append" roles ["layers.*.attention.rope_q"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
   %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq
     : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>)
@@ -158,7 +158,7 @@ plan.kernel @append family "rope_append" roles ["layers.*.attention.rope_q"] {
 // CHECK-NEXT:                        .queryGain = operand<float>(*launch, 7),
 // CHECK-NEXT:                        .keyGain = operand<float>(*launch, 8),
 // CHECK-NEXT:                        .eps = 1e-05f});
-plan.kernel @append_behind_norms family "rope_append" roles ["layers.*.attention.q_norm"] {
+plan.kernel @append_behind_norms(activation, activation, activation, activation, appended_cache, activation, activation, weight, weight, page_table, result) family "rope_append" roles ["layers.*.attention.q_norm"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %qn: tensor<16xf32>, %kn: tensor<32xf32>):
   %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq norms(%qn, %kn) {eps = 1.0e-5 : f64}
     : (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x8x2xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>, tensor<16xf32>, tensor<32xf32>) -> (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>)
@@ -175,7 +175,7 @@ plan.kernel @append_behind_norms family "rope_append" roles ["layers.*.attention
 // CHECK-NEXT:                                  .outs = {operand<float>(*launch, 4),
 // CHECK-NEXT:                                           operand<float>(*launch, 5),
 // CHECK-NEXT:                                           operand<float>(*launch, 6)}});
-plan.kernel @products_of_a_layer family "qkv_products_gemv" roles ["layers.*.attention.wq"] {
+plan.kernel @products_of_a_layer(activation, weight, weight, weight, result, result, result) family "qkv_products_gemv" roles ["layers.*.attention.wq"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %q: tensor<64x256xbf16>, %k: tensor<32x256xbf16>, %v: tensor<32x256xf16>):
   %0, %1, %2 = kernel.qkv_products %x, %q, %k, %v {config = #kernel.matmul_config<family = gemv, rowBlock = 1>}
     : (tensor<?x256xf32>, tensor<64x256xbf16>, tensor<32x256xbf16>, tensor<32x256xf16>) -> (tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>)
@@ -208,7 +208,7 @@ plan.kernel @products_of_a_layer family "qkv_products_gemv" roles ["layers.*.att
 // CHECK-NEXT:                          .out = operand<float>(*launch, 10)});
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace qkv_of_a_layer
-plan.kernel @qkv_of_a_layer family "qkv_gemm" roles ["layers.*.attention.wq"] {
+plan.kernel @qkv_of_a_layer(activation, weight, weight, weight, weight, activation, appended_cache, activation, activation, page_table, result) family "qkv_gemm" roles ["layers.*.attention.wq"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %q: tensor<64x256x!llama.quant<q4_k>>, %k: tensor<32x256x!llama.quant<q4_k>>, %v: tensor<32x256x!llama.quant<q6_k>>, %n: tensor<256xf32>, %t: tensor<?x8x2xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
   %0, %1 = kernel.qkv %x, %q, %k, %v norm(%n) rotated by %t into %kv at %pos, %seq {config = #kernel.matmul_config<family = gemm, rowBlock = 0>, eps = 1.0e-5 : f64}
     : (tensor<?x256xf32>, tensor<64x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q4_k>>, tensor<32x256x!llama.quant<q6_k>>, tensor<256xf32>, tensor<?x8x2xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>)
@@ -228,7 +228,7 @@ plan.kernel @qkv_of_a_layer family "qkv_gemm" roles ["layers.*.attention.wq"] {
 // CHECK-NEXT:                             .positions = operand<int>(*launch, 2),
 // CHECK-NEXT:                             .sequences = operand<int>(*launch, 3),
 // CHECK-NEXT:                             .out = operand<float>(*launch, 5)});
-plan.kernel @attention_whole family "attention" roles ["layers.*.attention.softmax"] {
+plan.kernel @attention_whole(activation, cache, activation, activation, page_table, result) family "attention" roles ["layers.*.attention.softmax"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%q: tensor<?x64xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
   %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, scale = 0.25 : f64}
     : (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
@@ -238,7 +238,7 @@ plan.kernel @attention_whole family "attention" roles ["layers.*.attention.softm
 // CHECK-NEXT:  attentionSplit<AttentionConfig{.kv = {.kvHeads = 2,
 //      CHECK:      *launch, AttentionArgs{.q = operand<float>(*launch, 0),
 //      CHECK:                             .out = operand<float>(*launch, 5)});
-plan.kernel @attention_parts family "attention_split" roles ["layers.*.attention.softmax"] {
+plan.kernel @attention_parts(activation, cache, activation, activation, page_table, result) family "attention_split" roles ["layers.*.attention.softmax"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%q: tensor<?x64xf32>, %kv: !llama.kv<heads = 2, size = 16>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
   %0 = kernel.attention %q over %kv at %pos, %seq {config = #kernel.attention_config<family = split_kv, splits = 64, partial = 32>, scale = 0.25 : f64}
     : (tensor<?x64xf32>, !llama.kv<heads = 2, size = 16>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x64x32xf32>
@@ -255,7 +255,7 @@ plan.kernel @attention_parts family "attention_split" roles ["layers.*.attention
 // CHECK-NEXT:                                 .scale = 0.25f}>(
 // CHECK-NEXT:      *launch, operand<float>(*launch, 0), operand<int>(*launch, 1),
 // CHECK-NEXT:      operand<float>(*launch, 2));
-plan.kernel @merge family "attention_merge" roles ["layers.*.attention.softmax"] {
+plan.kernel @merge(activation, activation, result) family "attention_merge" roles ["layers.*.attention.softmax"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%p: tensor<?x4x64x32xf32>, %pos: tensor<?xi32>):
   %0 = kernel.attention_merge %p at %pos {config = #kernel.attention_config<family = split_kv, splits = 64, partial = 32>, kvHeads = 2 : i64, scale = 0.25 : f64}
     : (tensor<?x4x64x32xf32>, tensor<?xi32>) -> tensor<?x64xf32>
@@ -265,7 +265,7 @@ plan.kernel @merge family "attention_merge" roles ["layers.*.attention.softmax"]
 // CHECK-NEXT:  rmsNorm<64, 64>(*launch, operand<float>(*launch, 0),
 // CHECK-NEXT:                  operand<float>(*launch, 1), 1e-06f,
 // CHECK-NEXT:                  StoreRows<64>{operand<float>(*launch, 2)});
-plan.kernel @norm family "rms_norm" roles ["norm"] {
+plan.kernel @norm(activation, weight, result) family "rms_norm" roles ["norm"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x64xf32>, %w: tensor<64xf32>):
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-6 : f64} : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?x64xf32>
 }
@@ -276,7 +276,7 @@ plan.kernel @norm family "rms_norm" roles ["norm"] {
 //      CHECK:  rmsNorm<64, 64>(
 // CHECK-NEXT:      *launch, operand<float>(*launch, 0), operand<float>(*launch, 1), 1e-06f,
 // CHECK-NEXT:      Epilogue{operand<float>(*launch, 2), operand<float>(*launch, 3)});
-plan.kernel @post_norm family "rms_norm" roles ["post_norm"] {
+plan.kernel @post_norm(activation, weight, activation, result) family "rms_norm" roles ["post_norm"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x64xf32>, %w: tensor<64xf32>, %r: tensor<?x64xf32>):
   %0 = kernel.rms_norm %x, %w extras(%r) epilogue {
   ^bb0(%normed: f32, %residual: f32):
@@ -288,7 +288,7 @@ plan.kernel @post_norm family "rms_norm" roles ["post_norm"] {
 //      CHECK:extern "C" void gather(const CpuLaunch *launch) {
 // CHECK-NEXT:  gatherRows<64>(*launch, operand<float>(*launch, 0), operand<int>(*launch, 1),
 // CHECK-NEXT:                 operand<float>(*launch, 2));
-plan.kernel @gather family "gather_rows" roles ["wanted"] {
+plan.kernel @gather(activation, activation, result) family "gather_rows" roles ["wanted"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x64xf32>, %rows: tensor<?xi32>):
   %0 = kernel.gather_rows %x, %rows : (tensor<?x64xf32>, tensor<?xi32>) -> tensor<?x64xf32>
 }
@@ -296,7 +296,7 @@ plan.kernel @gather family "gather_rows" roles ["wanted"] {
 //      CHECK:extern "C" void gather_positions(const CpuLaunch *launch) {
 // CHECK-NEXT:  gatherRows<1>(*launch, operand<int>(*launch, 0), operand<int>(*launch, 1),
 // CHECK-NEXT:                operand<int>(*launch, 2));
-plan.kernel @gather_positions family "gather_rows" roles ["wanted"] {
+plan.kernel @gather_positions(activation, activation, result) family "gather_rows" roles ["wanted"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?xi32>, %rows: tensor<?xi32>):
   %0 = kernel.gather_rows %x, %rows : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
 }
@@ -320,7 +320,7 @@ plan.kernel @gather_positions family "gather_rows" roles ["wanted"] {
 // CHECK-NEXT:                         operand<float>(*launch, 2)});
 // CHECK-NEXT:}
 // CHECK-NEXT:} // namespace pointwise_add
-plan.kernel @pointwise_add family "pointwise" roles ["add"] {
+plan.kernel @pointwise_add(activation, activation, result) family "pointwise" roles ["add"] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x24xf32>, %y: tensor<?x24xf32>):
   %0 = kernel.pointwise %x, %y body {
   ^bb0(%a: f32, %b: f32):
@@ -333,7 +333,7 @@ plan.program @decode {
   %t = plan.input tokens
   %w = plan.weight "tok_embeddings" : tensor<9x256x!llama.quant<q6_k>>
   %b = plan.buffer 1024
-  plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0>
+  plan.launch @embed_tokens(%t, %w, %b) rows tokens
   plan.logits %b
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
@@ -341,7 +341,7 @@ plan.program @prefill {
   %t = plan.input tokens
   %w = plan.weight "tok_embeddings" : tensor<9x256x!llama.quant<q6_k>>
   %b = plan.buffer 1024
-  plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0>
-  plan.launch @embed_tokens(read %t, read %w, write %b) rows tokens <items = 1, rowBlock = 4, scratch = 0> barrier
+  plan.launch @embed_tokens(%t, %w, %b) rows tokens
+  plan.launch @embed_tokens(%t, %w, %b) rows tokens barrier
   plan.logits %b
 } {max_logits_rows = 64 : i64, max_rows = 512 : i64}

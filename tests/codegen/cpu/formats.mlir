@@ -5,11 +5,11 @@
 // CHECK: embed<EmbedConfig{.format = PanelFormat::F32, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::F32,
-plan.kernel @embed_f32 family "embed" roles [] {
+plan.kernel @embed_f32(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256xf32>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256xf32>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_f32 family "gemv" roles [] {
+plan.kernel @gemv_f32(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256xf32>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -19,11 +19,11 @@ plan.kernel @gemv_f32 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::F16, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::F16,
-plan.kernel @embed_f16 family "embed" roles [] {
+plan.kernel @embed_f16(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256xf16>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256xf16>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_f16 family "gemv" roles [] {
+plan.kernel @gemv_f16(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256xf16>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -33,11 +33,11 @@ plan.kernel @gemv_f16 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::BF16, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::BF16,
-plan.kernel @embed_bf16 family "embed" roles [] {
+plan.kernel @embed_bf16(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256xbf16>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256xbf16>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_bf16 family "gemv" roles [] {
+plan.kernel @gemv_bf16(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256xbf16>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -47,11 +47,11 @@ plan.kernel @gemv_bf16 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q8_0, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q8_0,
-plan.kernel @embed_q8_0 family "embed" roles [] {
+plan.kernel @embed_q8_0(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q8_0>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q8_0>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q8_0 family "gemv" roles [] {
+plan.kernel @gemv_q8_0(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q8_0>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -61,11 +61,11 @@ plan.kernel @gemv_q8_0 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q4_0, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q4_0,
-plan.kernel @embed_q4_0 family "embed" roles [] {
+plan.kernel @embed_q4_0(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q4_0>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q4_0>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q4_0 family "gemv" roles [] {
+plan.kernel @gemv_q4_0(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q4_0>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -75,11 +75,11 @@ plan.kernel @gemv_q4_0 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q4_1, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q4_1,
-plan.kernel @embed_q4_1 family "embed" roles [] {
+plan.kernel @embed_q4_1(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q4_1>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q4_1>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q4_1 family "gemv" roles [] {
+plan.kernel @gemv_q4_1(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q4_1>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -89,11 +89,11 @@ plan.kernel @gemv_q4_1 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q5_0, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q5_0,
-plan.kernel @embed_q5_0 family "embed" roles [] {
+plan.kernel @embed_q5_0(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q5_0>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q5_0>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q5_0 family "gemv" roles [] {
+plan.kernel @gemv_q5_0(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q5_0>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -103,11 +103,11 @@ plan.kernel @gemv_q5_0 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q5_1, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q5_1,
-plan.kernel @embed_q5_1 family "embed" roles [] {
+plan.kernel @embed_q5_1(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q5_1>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q5_1>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q5_1 family "gemv" roles [] {
+plan.kernel @gemv_q5_1(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q5_1>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -117,11 +117,11 @@ plan.kernel @gemv_q5_1 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q4_K, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q4_K,
-plan.kernel @embed_q4_k family "embed" roles [] {
+plan.kernel @embed_q4_k(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q4_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q4_k>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q4_k family "gemv" roles [] {
+plan.kernel @gemv_q4_k(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q4_k>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -131,11 +131,11 @@ plan.kernel @gemv_q4_k family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q5_K, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q5_K,
-plan.kernel @embed_q5_k family "embed" roles [] {
+plan.kernel @embed_q5_k(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q5_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q5_k>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q5_k family "gemv" roles [] {
+plan.kernel @gemv_q5_k(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q5_k>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -145,11 +145,11 @@ plan.kernel @gemv_q5_k family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q6_K, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q6_K,
-plan.kernel @embed_q6_k family "embed" roles [] {
+plan.kernel @embed_q6_k(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q6_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q6_k>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q6_k family "gemv" roles [] {
+plan.kernel @gemv_q6_k(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q6_k>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -159,11 +159,11 @@ plan.kernel @gemv_q6_k family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::MXFP8, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::MXFP8,
-plan.kernel @embed_mxfp8 family "embed" roles [] {
+plan.kernel @embed_mxfp8(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<mxfp8>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<mxfp8>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_mxfp8 family "gemv" roles [] {
+plan.kernel @gemv_mxfp8(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<mxfp8>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -173,11 +173,11 @@ plan.kernel @gemv_mxfp8 family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q2_K, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q2_K,
-plan.kernel @embed_q2_k family "embed" roles [] {
+plan.kernel @embed_q2_k(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q2_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q2_k>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q2_k family "gemv" roles [] {
+plan.kernel @gemv_q2_k(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q2_k>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -187,11 +187,11 @@ plan.kernel @gemv_q2_k family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::Q3_K, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::Q3_K,
-plan.kernel @embed_q3_k family "embed" roles [] {
+plan.kernel @embed_q3_k(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<q3_k>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<q3_k>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_q3_k family "gemv" roles [] {
+plan.kernel @gemv_q3_k(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<q3_k>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -201,11 +201,11 @@ plan.kernel @gemv_q3_k family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::IQ4_NL, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::IQ4_NL,
-plan.kernel @embed_iq4_nl family "embed" roles [] {
+plan.kernel @embed_iq4_nl(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<iq4_nl>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<iq4_nl>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_iq4_nl family "gemv" roles [] {
+plan.kernel @gemv_iq4_nl(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<iq4_nl>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -215,11 +215,11 @@ plan.kernel @gemv_iq4_nl family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::IQ4_XS, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::IQ4_XS,
-plan.kernel @embed_iq4_xs family "embed" roles [] {
+plan.kernel @embed_iq4_xs(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<iq4_xs>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<iq4_xs>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_iq4_xs family "gemv" roles [] {
+plan.kernel @gemv_iq4_xs(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<iq4_xs>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
@@ -229,11 +229,11 @@ plan.kernel @gemv_iq4_xs family "gemv" roles [] {
 // CHECK: embed<EmbedConfig{.format = PanelFormat::MXFP4, .width = 256}>
 // CHECK: constexpr MatmulConfig config{
 // CHECK-NEXT: .format = PanelFormat::MXFP4,
-plan.kernel @embed_mxfp4 family "embed" roles [] {
+plan.kernel @embed_mxfp4(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<mxfp4>>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<mxfp4>>) -> tensor<?x256xf32>
 }
-plan.kernel @gemv_mxfp4 family "gemv" roles [] {
+plan.kernel @gemv_mxfp4(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<mxfp4>>):
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):

@@ -87,10 +87,10 @@ TEST_P(CandidateGateTest, SourceAndGeometryAreThoseOfTheTiles) {
                absl::StrReplaceAll(variant->tiles, {{"=", " "}}), ' ')))
         EXPECT_TRUE(name == "stream" ? !has("stream.cuh")
                                      : has("." + name + " = " + size));
-      EXPECT_TRUE(
-          has(absl::StrCat("__launch_bounds__(", variant->threads, ",")));
+      EXPECT_TRUE(has(
+          absl::StrCat("__launch_bounds__(", variant->geometry->threads, ",")));
       EXPECT_LE(
-          variant->scratchBytes,
+          variant->geometry->scratchBytes,
           static_cast<uint64_t>(findGpuSpec(GetParam())->blockSharedBytes));
       EXPECT_GT(variant->predicted, 0);
     }

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cuda/CudaBackend.h"
 #include "codegen/cuda/Occupancy.h"
 #include "ir/plan/Plan.h"
 #include "tests/Tier.h"
@@ -20,9 +21,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <map>
 #include <regex>
@@ -56,11 +58,11 @@ std::map<std::string, KernelUse> usesOf(mlir::ModuleOp module) {
                                            KernelUse{weights, {}, 0, {}});
       use->second.operands = launch.getArgs().size();
       use->second.maps.clear();
-      if (auto maps = launch.getMaps())
-        for (auto map : maps->getAsRange<plan::TensorMapAttr>())
-          use->second.maps.push_back(static_cast<size_t>(map.getOperand()));
+      plan::KernelOp kernel = launch.getKernelOp();
+      for (plan::TensorMapAttr map : kernel.getTensorMaps())
+        use->second.maps.push_back(static_cast<size_t>(map.getOperand()));
       EXPECT_EQ(use->second.weights, weights);
-      use->second.dependent.insert(launch.getGeometry().getDependent());
+      use->second.dependent.insert(kernel.getGeometry().getDependent());
     }
   return uses;
 }
@@ -206,7 +208,7 @@ TEST_P(OverlapRoomTest, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
     EXPECT_TRUE(log.ok()) << log.status();
     if (log.ok() && log->kernels.size() == 1) {
       const KernelResources &found = log->kernels.front();
-      const plan::GeometryAttr geometry = launch.getGeometry();
+      const plan::GeometryAttr geometry = launch.getKernelOp().getGeometry();
       place->second = {found.registers, static_cast<int>(geometry.getThreads()),
                        found.sharedBytes +
                            static_cast<int>(geometry.getScratch())};
@@ -247,6 +249,22 @@ TEST_P(OverlapRoomTest, TwoConsecutiveKernelsOfDecodeShareAMultiprocessor) {
 INSTANTIATE_TEST_SUITE_P(Weights, OverlapRoomTest,
                          testing::Values("keep", "q4_0", "q8_0"),
                          [](const auto &info) { return info.param; });
+
+/// A family that disagrees with lower-to-plan on a kernel's parameters.
+TEST(KernelParameters, AreThoseThatThePlanDeclares) {
+  const EmittedModel model("llama-3.2-1b", "sm_90a");
+  auto kernel = *model.module().getOps<plan::KernelOp>().begin();
+  kernel.setParams(kernel.getParams().drop_back());
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(kernel.getContext(),
+                                        [&](mlir::Diagnostic &diagnostic) {
+                                          message = diagnostic.str();
+                                          return mlir::success();
+                                        });
+  EXPECT_TRUE(mlir::failed(
+      CudaBackend({}).emit({kernel}, {}, SourceLayout::AsWritten)));
+  EXPECT_THAT(message, testing::HasSubstr("parameters of kernel"));
+}
 
 TEST(StreamedKernels, SayWhatToDoOnAnOlderGpu) {
   const auto logs = CompileLogs::open();

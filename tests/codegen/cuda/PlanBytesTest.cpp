@@ -87,9 +87,10 @@ TEST_P(PlanBytesTest, AStepReadsWeightsAndKeysAndLittleElse) {
   for (const uint64_t context : {1, 128, 8192}) {
     uint64_t moved = 0;
     for (const auto &launch : decode.launches) {
-      ASSERT_TRUE(launch->cost);
-      moved += launch->cost->weightBytes() + launch->cost->rowBytes() +
-               launch->cost->keyBytes() * context;
+      const schema::LaunchCost *cost = plan.kernels[launch->kernel]->cost.get();
+      ASSERT_TRUE(cost);
+      moved +=
+          cost->weightBytes() + cost->rowBytes() + cost->keyBytes() * context;
     }
     const uint64_t keys =
         plan.kv->pageBytes / static_cast<uint64_t>(plan.kv->pageTokens) *

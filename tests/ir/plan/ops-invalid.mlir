@@ -2,7 +2,7 @@
 // RUN: llamac-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{'plan.kernel' op body must hold exactly one op, got 2}}
-plan.kernel @two_ops family "pointwise" roles [] {
+plan.kernel @two_ops(activation, weight, result) family "pointwise" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
   %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
   %1 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
@@ -11,48 +11,94 @@ plan.kernel @two_ops family "pointwise" roles [] {
 // -----
 
 // expected-error @below {{'plan.kernel' op body must hold exactly one op, got 0}}
-plan.kernel @no_op family "pointwise" roles [] {
+plan.kernel @no_op(activation) family "pointwise" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?xi32>):
 }
 
 // -----
 
 // expected-error @below {{'plan.kernel' op body's op takes 2 operands, the kernel has 3}}
-plan.kernel @spare_argument family "embed" roles [] {
+plan.kernel @spare_argument(activation, weight, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
 ^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>, %spare: tensor<4xf32>):
   %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
 }
 
 // -----
 
-plan.program @no_items {
-  %x = plan.buffer 64
-  // expected-error @below {{'plan.launch' op geometry is #plan.geometry<items = 0, rowBlock = 0, scratch = 0>, expected positive items and no negative size}}
-  plan.launch @missing(write %x) rows tokens <items = 0, rowBlock = 0, scratch = 0>
-} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
+// expected-error @below {{'plan.kernel' op geometry is #plan.geometry<items = 0, rowBlock = 0, scratch = 0>, expected positive items and no negative size}}
+plan.kernel @no_items(activation, weight, result) family "embed" roles [] geometry <items = 0, rowBlock = 0, scratch = 0> {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}
 
 // -----
 
-plan.program @negative_block {
-  %x = plan.buffer 64
-  // expected-error @below {{'plan.launch' op geometry is #plan.geometry<items = 1, rowBlock = -8, scratch = 0>, expected positive items and no negative size}}
-  plan.launch @missing(write %x) rows tokens <items = 1, rowBlock = -8, scratch = 0>
-} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
+// expected-error @below {{'plan.kernel' op geometry is #plan.geometry<items = 1, rowBlock = -8, scratch = 0>, expected positive items and no negative size}}
+plan.kernel @negative_block(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = -8, scratch = 0> {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}
 
 // -----
 
-plan.program @negative_scratch {
-  %x = plan.buffer 64
-  // expected-error @below {{'plan.launch' op geometry is #plan.geometry<items = 1, rowBlock = 0, scratch = -1>, expected positive items and no negative size}}
-  plan.launch @missing(write %x) rows tokens <items = 1, rowBlock = 0, scratch = -1>
-} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
+// expected-error @below {{'plan.kernel' op geometry is #plan.geometry<items = 1, rowBlock = 0, scratch = -1>, expected positive items and no negative size}}
+plan.kernel @negative_scratch(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = -1> {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @below {{'plan.kernel' op has 1 parameters of role activation, expected 2}}
+plan.kernel @operand_without_parameter(activation, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @below {{'plan.kernel' op has 0 parameters of role workspace, expected 1}}
+plan.kernel @workspace_without_parameter(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0, workspace = 64> {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @below {{'plan.kernel' op has 1 parameters of role counters, expected 0}}
+plan.kernel @counters_of_no_geometry(activation, weight, counters, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @below {{'plan.kernel' op has a parameter of role 8, expected one of 0 to 7}}
+"plan.kernel"() <{family = "embed", geometry = #plan.geometry<items = 1, rowBlock = 0, scratch = 0>, params = array<i32: 0, 1, 8>, roles = [], sym_name = "unknown_role"}> ({
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}) : () -> ()
+
+// -----
+
+// expected-error @below {{'plan.kernel' op has a tensor map of parameter 3 of 3}}
+plan.kernel @map_of_no_parameter(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> maps [#plan.tensor_map<operand = 3, elementBytes = 4, columns = 8, rows = 2, boxColumns = 8, boxRows = 2, swizzleBytes = 32>] {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @below {{expected the role of a parameter, got 'activations'}}
+plan.kernel @misspelt(activations) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
+}
 
 // -----
 
 plan.program @unknown_kernel {
   %x = plan.buffer 64
   // expected-error @below {{'plan.launch' op no plan.kernel is named @missing}}
-  plan.launch @missing(write %x) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  plan.launch @missing(%x) rows tokens
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // -----
@@ -61,53 +107,26 @@ plan.program @unknown_kernel {
 plan.program @itself {
   %x = plan.buffer 64
   // expected-error @below {{'plan.launch' op no plan.kernel is named @itself}}
-  plan.launch @itself(write %x) rows tokens <items = 1, rowBlock = 0, scratch = 0>
+  plan.launch @itself(%x) rows tokens
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // -----
 
-plan.program @count_of_accesses {
+plan.kernel @k(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}
+
+plan.program @count_of_arguments {
   %x = plan.buffer 64
-  // expected-error @below {{'plan.launch' op has 1 arguments and 2 accesses}}
-  "plan.launch"(%x) {accesses = array<i32: 0, 1>, geometry = #plan.geometry<items = 1, rowBlock = 0, scratch = 0>, kernel = @k, rows = 0 : i32} : (!plan.memory) -> ()
+  // expected-error @below {{'plan.launch' op has 2 arguments, @k has 3 parameters}}
+  plan.launch @k(%x, %x) rows tokens
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
 // -----
 
-plan.program @unknown_access {
-  %x = plan.buffer 64
-  // expected-error @below {{'plan.launch' op access 3, expected read, write or update}}
-  "plan.launch"(%x) {accesses = array<i32: 3>, geometry = #plan.geometry<items = 1, rowBlock = 0, scratch = 0>, kernel = @k, rows = 0 : i32} : (!plan.memory) -> ()
-} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
-
-// -----
-
-plan.program @map_of_no_argument {
-  %x = plan.buffer 64
-  // expected-error @below {{'plan.launch' op has a tensor map of argument 1 of 1}}
-  plan.launch @k(write %x) rows tokens <items = 1, rowBlock = 0, scratch = 0> maps [#plan.tensor_map<operand = 1, elementBytes = 4, columns = 8, rows = 2, boxColumns = 8, boxRows = 2, swizzleBytes = 32>]
-} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
-
-// -----
-
-plan.program @map_of_another_kind {
-  %x = plan.buffer 64
-  // expected-error @below {{'plan.launch' op has 7 : i64 among its tensor maps}}
-  plan.launch @k(write %x) rows tokens <items = 1, rowBlock = 0, scratch = 0> maps [7]
-} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
-
-// -----
-
-plan.program @access_keyword {
-  %x = plan.buffer 64
-  // expected-error @below {{expected read, write or update, got 'erase'}}
-  plan.launch @k(erase %x) rows tokens <items = 1, rowBlock = 0, scratch = 0>
-} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
-
-// -----
-
-plan.program @access_missing {
-  %x = plan.buffer 64
-  // expected-error @below {{expected valid keyword}}
-  plan.launch @k(%x) rows tokens <items = 1, rowBlock = 0, scratch = 0>
-} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
+// expected-error @below {{'plan.kernel' op attribute 'maps' failed to satisfy constraint: tensor maps}}
+plan.kernel @map_of_another_kind(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> maps [7] {
+^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
+  %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+}

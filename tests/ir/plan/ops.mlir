@@ -3,13 +3,21 @@
 // RUN: llamac-opt %s | llamac-opt | FileCheck %s
 // RUN: llamac-opt %s --mlir-print-op-generic | llamac-opt | FileCheck %s
 
-// CHECK: plan.kernel @embed family "embed" roles ["tok_embeddings"] {
+// CHECK: plan.kernel @embed(activation, weight, result) family "embed" roles ["tok_embeddings"] geometry <items = 4, rowBlock = 8, scratch = 64> {
 // CHECK-NEXT: ^bb0(%[[TOKENS:.*]]: tensor<?xi32>, %[[TABLE:.*]]: tensor<100x64xbf16>):
 // CHECK-NEXT: kernel.embed %[[TOKENS]], %[[TABLE]]
 // CHECK-NEXT: }
-plan.kernel @embed family "embed" roles ["tok_embeddings"] {
+plan.kernel @embed(activation, weight, result) family "embed" roles ["tok_embeddings"] geometry <items = 4, rowBlock = 8, scratch = 64> {
 ^bb0(%tokens: tensor<?xi32>, %table: tensor<100x64xbf16>):
   %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<100x64xbf16>) -> tensor<?x64xf32>
+}
+
+// Every role, and all that a geometry may have.
+// CHECK: plan.kernel @append(activation, activation, activation, activation, appended_cache, activation, activation, page_table, workspace, counters, result) family "append" roles [] geometry <items = 4, rowBlock = 0, scratch = 64, threads = 384, cluster = 2, dependent = true, workspace = 16, counters = 1> maps [#plan.tensor_map<operand = 0, elementBytes = 4, columns = 8, rows = 0, boxColumns = 8, boxRows = 32, swizzleBytes = 32>] {
+plan.kernel @append(activation, activation, activation, activation, appended_cache, activation, activation, page_table, workspace, counters, result) family "append" roles [] geometry <items = 4, rowBlock = 0, scratch = 64, threads = 384, cluster = 2, dependent = true, workspace = 16, counters = 1> maps [#plan.tensor_map<operand = 0, elementBytes = 4, columns = 8, rows = 0, boxColumns = 8, boxRows = 32, swizzleBytes = 32>] {
+^bb0(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %v: tensor<?x8xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<heads = 1, size = 8>, %pos: tensor<?xi32>, %seq: tensor<?xi32>):
+  %0, %1 = kernel.rope_append %q, %k, %v, %t into %kv at %pos, %seq
+    : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x4x2xf32>, !llama.kv<heads = 1, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>)
 }
 
 // CHECK: plan.program @placed {
@@ -43,12 +51,10 @@ plan.program @decode {
   %x = plan.buffer 256
   // CHECK-NEXT: %[[Y:.*]] = plan.buffer 256 at 64{{ *$}}
   %y = plan.buffer 256 at 64
-  // CHECK-NEXT: plan.launch @embed(read %{{.*}}, read %{{.*}}, write %[[X]]) rows tokens <items = 4, rowBlock = 8, scratch = 64>{{ *$}}
-  plan.launch @embed(read %tokens, read %table, write %x) rows tokens <items = 4, rowBlock = 8, scratch = 64>
-  // CHECK-NEXT: plan.launch @embed(update %[[X]], read %{{.*}}, write %[[Y]]) rows logits_rows <items = 1, rowBlock = 0, scratch = 0> barrier
-  plan.launch @embed(update %x, read %kv, write %y) rows logits_rows <items = 1, rowBlock = 0, scratch = 0> barrier
-  // CHECK-NEXT: plan.launch @embed(read %{{.*}}, read %{{.*}}, write %[[X]]) rows tokens <items = 4, rowBlock = 0, scratch = 64, threads = 384, cluster = 2> maps [#plan.tensor_map<operand = 1, elementBytes = 2, columns = 64, rows = 100, boxColumns = 64, boxRows = 32, swizzleBytes = 128>]{{ *$}}
-  plan.launch @embed(read %tokens, read %table, write %x) rows tokens <items = 4, rowBlock = 0, scratch = 64, threads = 384, cluster = 2> maps [#plan.tensor_map<operand = 1, elementBytes = 2, columns = 64, rows = 100, boxColumns = 64, boxRows = 32, swizzleBytes = 128>]
+  // CHECK-NEXT: plan.launch @embed(%{{.*}}, %{{.*}}, %[[X]]) rows tokens{{ *$}}
+  plan.launch @embed(%tokens, %table, %x) rows tokens
+  // CHECK-NEXT: plan.launch @embed(%[[X]], %{{.*}}, %[[Y]]) rows logits_rows barrier
+  plan.launch @embed(%x, %table, %y) rows logits_rows barrier
   // CHECK-NEXT: plan.logits %[[Y]]
   plan.logits %y
   // CHECK-NEXT: plan.tokens %[[X]]

@@ -79,16 +79,13 @@ static schema::Operand input(schema::InputRole role) {
 }
 
 static std::unique_ptr<schema::LaunchT>
-launch(uint32_t kernel, std::string label, schema::RowSymbol rows,
-       int64_t items, bool barrier, std::vector<schema::Operand> operands) {
+launch(uint32_t kernel, std::string label, schema::RowSymbol rows, bool barrier,
+       std::vector<schema::Operand> operands) {
   auto out = std::make_unique<schema::LaunchT>();
   out->kernel = kernel;
   out->label = std::move(label);
   out->rows = rows;
-  out->items = items;
-  out->rowBlock = 1;
   out->barrier = barrier;
-  out->scratchBytes = logitsBlock * sizeof(float);
   out->operands = std::move(operands);
   return out;
 }
@@ -107,20 +104,19 @@ static std::unique_ptr<schema::ProgramT> program(uint32_t number,
   out->logitsOffset = 64;
   out->arenaBytes = 64 + static_cast<uint64_t>(maxOutputRows) * vocab * 4;
   for (uint32_t layer = 0; layer < 2; ++layer)
-    out->launches.push_back(
-        launch(0, "remember." + std::to_string(layer), RowSymbol::Tokens, 1,
-               layer == 0,
-               {input(InputRole::Tokens), input(InputRole::Positions),
-                input(InputRole::Sequences), input(InputRole::PageTable),
-                operand(OperandKind::Kv, layer),
-                operand(OperandKind::Weight, layer)}));
+    out->launches.push_back(launch(
+        0, "remember." + std::to_string(layer), RowSymbol::Tokens, layer == 0,
+        {input(InputRole::Tokens), input(InputRole::Positions),
+         input(InputRole::Sequences), input(InputRole::PageTable),
+         operand(OperandKind::Kv, layer),
+         operand(OperandKind::Weight, layer)}));
   out->launches.push_back(
-      launch(1, "hash", RowSymbol::Tokens, 1, true,
+      launch(1, "hash", RowSymbol::Tokens, true,
              {input(InputRole::Positions), input(InputRole::Sequences),
               input(InputRole::PageTable), operand(OperandKind::Kv, 0),
               operand(OperandKind::Kv, 1), operand(OperandKind::Arena, 0, 0)}));
   out->launches.push_back(
-      launch(2, "logits", RowSymbol::Outputs, vocab / logitsBlock, true,
+      launch(2, "logits", RowSymbol::Outputs, true,
              {operand(OperandKind::Arena, 0, 0), input(InputRole::OutputRows),
               operand(OperandKind::Constant, constants, 4 * number),
               operand(OperandKind::Arena, 0, 64)}));
@@ -152,6 +148,22 @@ static std::unique_ptr<schema::WeightT> embeddingWeight(int layer) {
   return weight;
 }
 
+/// Adds a kernel; gives its number.
+static uint32_t addKernel(ToyPlan &toy, const char *symbol,
+                          std::vector<schema::ParamRole> params,
+                          int64_t items = 1) {
+  auto kernel = std::make_unique<schema::KernelT>();
+  kernel->symbol = symbol;
+  kernel->family = "toy";
+  kernel->params = std::move(params);
+  kernel->geometry = std::make_unique<schema::GeometryT>();
+  kernel->geometry->items = items;
+  kernel->geometry->rowBlock = 1;
+  kernel->geometry->scratchBytes = logitsBlock * sizeof(float);
+  toy.plan.kernels.push_back(std::move(kernel));
+  return static_cast<uint32_t>(toy.plan.kernels.size() - 1);
+}
+
 ToyPlan makeToyPlan() {
   ToyPlan toy;
   for (int layer = 0; layer < 2; ++layer) {
@@ -181,12 +193,14 @@ ToyPlan makeToyPlan() {
   plan.kv->maxSequences = maxSequences;
   plan.kv->groups = {schema::KvGroup(0, pagesPerSequence)};
   plan.kv->layerGroups = {0, 0};
-  for (const char *symbol : {"toyRemember", "toyHash", "toyLogits"}) {
-    auto kernel = std::make_unique<schema::KernelT>();
-    kernel->symbol = symbol;
-    kernel->family = "toy";
-    plan.kernels.push_back(std::move(kernel));
-  }
+  using enum schema::ParamRole;
+  addKernel(
+      toy, "toyRemember",
+      {Activation, Activation, Activation, PageTable, AppendedCache, Weight});
+  addKernel(toy, "toyHash",
+            {Activation, Activation, PageTable, Cache, Cache, Result});
+  addKernel(toy, "toyLogits", {Activation, Activation, Activation, Result},
+            vocab / logitsBlock);
   plan.programs.push_back(program(0, 1, 1, 2));
   plan.programs.push_back(program(1, 4, 2, 2));
   plan.programs.push_back(program(2, 8, 3, 2));
@@ -204,15 +218,6 @@ ToyPlan makeToyPlan() {
   return toy;
 }
 
-/// Adds a kernel; gives its number.
-static uint32_t addKernel(ToyPlan &toy, const char *symbol) {
-  auto kernel = std::make_unique<schema::KernelT>();
-  kernel->symbol = symbol;
-  kernel->family = "toy";
-  toy.plan.kernels.push_back(std::move(kernel));
-  return static_cast<uint32_t>(toy.plan.kernels.size() - 1);
-}
-
 void addWindow(ToyPlan &toy) {
   using schema::InputRole;
   using schema::OperandKind;
@@ -222,14 +227,16 @@ void addWindow(ToyPlan &toy) {
   const schema::Operand table =
       operand(OperandKind::Input, static_cast<uint32_t>(InputRole::PageTable),
               maxSequences * pagesPerSequence * sizeof(int32_t));
-  const uint32_t kernel = addKernel(toy, "toyHashWindow");
+  using enum schema::ParamRole;
+  const uint32_t kernel = addKernel(
+      toy, "toyHashWindow", {Activation, Activation, PageTable, Cache, Result});
   for (auto &program : toy.plan.programs) {
     program->launches[1]->operands[3] = table;
     // The hash of the first layer alone, then that of the window.
     program->launches[2]->operands[4] = operand(OperandKind::Kv, 0);
     program->launches.insert(
         program->launches.begin() + 3,
-        launch(kernel, "hash window", schema::RowSymbol::Tokens, 1, true,
+        launch(kernel, "hash window", schema::RowSymbol::Tokens, true,
                {input(InputRole::Positions), input(InputRole::Sequences), table,
                 operand(OperandKind::Kv, 1),
                 operand(OperandKind::Arena, 0, 0)}));
@@ -238,13 +245,15 @@ void addWindow(ToyPlan &toy) {
 
 void addSampling(ToyPlan &toy) {
   using schema::OperandKind;
-  const uint32_t kernel = addKernel(toy, "toySample");
+  using enum schema::ParamRole;
+  const uint32_t kernel =
+      addKernel(toy, "toySample", {Activation, Activation, Result});
   for (auto &program : toy.plan.programs) {
     const uint64_t place = program->arenaBytes;
     program->tokensOffset = static_cast<int64_t>(place);
     program->arenaBytes += static_cast<uint64_t>(program->maxOutputRows) * 4;
     program->launches.push_back(
-        launch(kernel, "sample", schema::RowSymbol::Outputs, 1, true,
+        launch(kernel, "sample", schema::RowSymbol::Outputs, true,
                {operand(OperandKind::Arena, 0, program->logitsOffset),
                 input(schema::InputRole::SamplingParams),
                 operand(OperandKind::Arena, 0, place)}));

@@ -191,22 +191,22 @@ std::vector<uint32_t> kernelsOf(const schema::ProgramT &program) {
   return numbers;
 }
 
-/// A plan for sim whose launches but the first depend on the one before, of
+/// A plan for sim whose kernels but the first wait for the launch before, of
 /// which the last kernel has a variant.
 void makeDependent(toy::ToyPlan &toy) {
   toy.plan.target = "sim";
-  for (const auto &program : toy.plan.programs)
-    for (size_t i = 0; i < program->launches.size(); ++i) {
-      program->launches[i]->threads = 32;
-      program->launches[i]->dependent = i > 0;
-    }
+  for (size_t i = 0; i < toy.plan.kernels.size(); ++i) {
+    toy.plan.kernels[i]->geometry->threads = 32;
+    toy.plan.kernels[i]->geometry->dependent = i > 0;
+  }
   auto variant = std::make_unique<schema::VariantT>();
   variant->tiles = "wide=1";
   variant->symbol = "toyLogits_v1";
   variant->source = "// wide";
-  variant->items = 1;
-  variant->threads = 64;
-  variant->dependent = true;
+  variant->geometry = std::make_unique<schema::GeometryT>();
+  variant->geometry->items = 1;
+  variant->geometry->threads = 64;
+  variant->geometry->dependent = true;
   toy.plan.kernels[2]->variants.push_back(std::move(variant));
 }
 
@@ -220,17 +220,17 @@ TEST(PlanConfigsTest, KernelsThatLetTheNextBeginElsewhereAreCopies) {
                              schema::Overlap::FromStart}});
   ASSERT_TRUE(run.ok()) << run.status();
   const schema::PlanT &plan = (*run)->plan();
-  // The first launch waits for nothing: nobody sees when what is ahead ends.
-  EXPECT_THAT(kernelsOf(*plan.programs[0]), ElementsAre(0, 3, 4, 5));
+  // The first kernel waits for nothing: nobody sees when what is ahead ends.
+  EXPECT_THAT(kernelsOf(*plan.programs[0]), ElementsAre(0, 0, 3, 4));
   EXPECT_THAT(kernelsOf(*plan.programs[1]), ElementsAre(0, 0, 1, 2));
   for (size_t i = 0; i < plan.kernels.size(); ++i)
     EXPECT_EQ(plan.kernels[i]->overlap,
               i < 3 ? schema::Overlap::FromStart : schema::Overlap::AtEnd);
   // The copy of a variant is one.
-  EXPECT_EQ(plan.kernels[5]->symbol, "toyLogits_v1");
-  ASSERT_TRUE((*run)->variantOf(5));
-  EXPECT_EQ((*run)->variantOf(5)->tiles, "wide=1");
-  EXPECT_FALSE((*run)->variantOf(4));
+  EXPECT_EQ(plan.kernels[4]->symbol, "toyLogits_v1");
+  ASSERT_TRUE((*run)->variantOf(4));
+  EXPECT_EQ((*run)->variantOf(4)->tiles, "wide=1");
+  EXPECT_FALSE((*run)->variantOf(3));
 }
 
 TEST(PlanConfigsTest, WhatMustNotOverlapDoesNotWithOtherTilesEither) {
@@ -243,11 +243,14 @@ TEST(PlanConfigsTest, WhatMustNotOverlapDoesNotWithOtherTilesEither) {
                              schema::Overlap::FromStart}});
   ASSERT_TRUE(run.ok()) << run.status();
   const schema::PlanT &plan = (*run)->plan();
-  EXPECT_EQ(plan.kernels.size(), 3u);
-  for (const auto &launch : plan.programs[0]->launches)
-    EXPECT_FALSE(launch->dependent) << launch->label;
-  EXPECT_EQ(plan.programs[0]->launches[3]->threads, 64);
-  EXPECT_TRUE(plan.programs[1]->launches[3]->dependent);
+  const auto geometryOf = [&](size_t program, size_t launch) -> const auto & {
+    return *plan.kernels[plan.programs[program]->launches[launch]->kernel]
+                ->geometry;
+  };
+  for (size_t i = 0; i < plan.programs[0]->launches.size(); ++i)
+    EXPECT_FALSE(geometryOf(0, i).dependent) << i;
+  EXPECT_EQ(geometryOf(0, 3).threads, 64);
+  EXPECT_TRUE(geometryOf(1, 3).dependent);
 }
 
 TEST(PlanConfigsTest, ConfigsThatThePlanDoesNotHaveAreRefused) {

@@ -47,9 +47,13 @@ static void setOperand(PlanT &p, schema::OperandKind kind, uint32_t index,
   firstLaunch(p).operands[2] = schema::Operand(kind, index, offset);
 }
 
+/// Of the kernel of the first launch.
+static schema::GeometryT &geometry(PlanT &p) { return *p.kernels[0]->geometry; }
+
 static void setPageTable(PlanT &p, uint64_t offset) {
-  setOperand(p, schema::OperandKind::Input,
-             static_cast<uint32_t>(schema::InputRole::PageTable), offset);
+  firstLaunch(p).operands[3] = schema::Operand(
+      schema::OperandKind::Input,
+      static_cast<uint32_t>(schema::InputRole::PageTable), offset);
 }
 
 namespace {
@@ -59,7 +63,6 @@ struct MapParts {
   uint32_t elementBytes = 4;
   uint64_t columns = 8;
   uint64_t rows = 2;
-  uint64_t rowBytes = 32;
   uint32_t boxColumns = 8;
   uint32_t boxRows = 2;
   uint32_t swizzleBytes = 32;
@@ -69,18 +72,20 @@ struct MapParts {
 /// Makes it a plan for sim.
 static void setSim(PlanT &p) {
   p.target = "sim";
-  for (const auto &program : p.programs)
-    for (const auto &launch : program->launches)
-      launch->threads = 32;
+  for (const auto &kernel : p.kernels)
+    kernel->geometry->threads = 32;
 }
 
-/// Gives the first launch, of a plan for sim, a tensor map.
+/// Gives the first kernel, of a plan for sim, a tensor map.
 static void setMap(PlanT &p, const MapParts &map) {
   setSim(p);
-  setOperand(p, schema::OperandKind::Arena, 0, 0);
-  firstLaunch(p).maps.emplace_back(map.operand, map.elementBytes, map.columns,
-                                   map.rows, map.rowBytes, map.boxColumns,
-                                   map.boxRows, map.swizzleBytes);
+  for (const auto &program : p.programs)
+    for (const auto &launch : program->launches)
+      if (launch->kernel == 0)
+        launch->operands[2] = schema::Operand(schema::OperandKind::Arena, 0, 0);
+  geometry(p).maps.emplace_back(map.operand, map.elementBytes, map.columns,
+                                map.rows, map.boxColumns, map.boxRows,
+                                map.swizzleBytes);
 }
 
 // Makes weight 0 a referenced one that is sound.
@@ -312,10 +317,10 @@ const Nonsense all[] = {
      "program 1 (rows1): rows: expected at least the 4 of the program before"},
     {"WorkspaceOutside",
      [](PlanT &p) {
-       p.programs[0]->launches[0]->workspaceOffset = hugeUnsigned;
-       p.programs[0]->launches[0]->workspaceBytes = 16;
+       p.kernels[1]->params[5] = schema::ParamRole::Workspace;
+       p.kernels[1]->geometry->workspaceBytes = 1 << 20;
      },
-     "workspace: expected a place for 16 bytes in the arena of"},
+     "operand 5: expected a place for 1048576 bytes in the arena of"},
     {"ArenaHuge", [](PlanT &p) { p.programs[1]->arenaBytes = hugeUnsigned; },
      "arena: expected at most"},
     {"LogitsPastTheArena", [](PlanT &p) { p.programs[1]->logitsOffset += 4; },
@@ -344,31 +349,31 @@ const Nonsense all[] = {
     {"LaunchRows",
      [](PlanT &p) { firstLaunch(p).rows = static_cast<schema::RowSymbol>(2); },
      "rows: expected a number below 2, got 2"},
-    {"LaunchItemsZero", [](PlanT &p) { firstLaunch(p).items = 0; },
+    {"LaunchItemsZero", [](PlanT &p) { geometry(p).items = 0; },
      "items: expected 1"},
-    {"LaunchItemsHuge", [](PlanT &p) { firstLaunch(p).items = maxOfField; },
+    {"LaunchItemsHuge", [](PlanT &p) { geometry(p).items = maxOfField; },
      "items: expected 1"},
     {"LaunchItemsTimesBlocks",
-     [](PlanT &p) { firstLaunch(p).items = int64_t{1} << 39; },
+     [](PlanT &p) { geometry(p).items = int64_t{1} << 39; },
      "items x row blocks: expected 1"},
-    {"LaunchRowBlock", [](PlanT &p) { firstLaunch(p).rowBlock = -1; },
+    {"LaunchRowBlock", [](PlanT &p) { geometry(p).rowBlock = -1; },
      "row block: expected 0"},
     {"LaunchScratch",
-     [](PlanT &p) { firstLaunch(p).scratchBytes = hugeUnsigned; },
+     [](PlanT &p) { geometry(p).scratchBytes = hugeUnsigned; },
      "scratch bytes: expected a number below"},
-    {"LaunchThreads", [](PlanT &p) { firstLaunch(p).threads = 1025; },
+    {"LaunchThreads", [](PlanT &p) { geometry(p).threads = 1025; },
      "threads of a block: expected 0 to 1024, got 1025"},
     {"LaunchWithoutThreads", [](PlanT &p) { p.target = "sim"; },
      "threads of a block: expected 1 to 1024, got 0"},
-    {"LaunchCluster", [](PlanT &p) { firstLaunch(p).cluster = 2; },
+    {"LaunchCluster", [](PlanT &p) { geometry(p).cluster = 2; },
      "cluster: expected 1 to 1, got 2"},
-    {"LaunchDependent", [](PlanT &p) { firstLaunch(p).dependent = true; },
+    {"LaunchDependent", [](PlanT &p) { geometry(p).dependent = true; },
      "dependent: expected false for target"},
     {"LaunchPartOfACluster",
      [](PlanT &p) {
        setSim(p);
-       firstLaunch(p).items = 3;
-       firstLaunch(p).cluster = 2;
+       geometry(p).items = 3;
+       geometry(p).cluster = 2;
      },
      "items: expected whole clusters of 2, got 3"},
     // Tensor maps.
@@ -379,7 +384,7 @@ const Nonsense all[] = {
      },
      "tensor maps: expected none for target cpu, got 1"},
     {"MapOfNoOperand", [](PlanT &p) { setMap(p, {.operand = 9}); },
-     "tensor map 0: operand: expected a number below"},
+     "kernel 0: operand of a tensor map: expected a number below 6, got 9"},
     {"MapOfAnInput",
      [](PlanT &p) {
        setMap(p, {});
@@ -393,10 +398,8 @@ const Nonsense all[] = {
      "rows of 0 elements, expected 1 to 2^32 of each"},
     {"MapRows", [](PlanT &p) { setMap(p, {.rows = hugeUnsigned}); },
      "expected 1 to 2^32 of each"},
-    {"MapRowBytes", [](PlanT &p) { setMap(p, {.rowBytes = 40}); },
+    {"MapRowBytes", [](PlanT &p) { setMap(p, {.columns = 10}); },
      "rows 40 bytes apart, expected a multiple of 16 below 2^40"},
-    {"MapRowsThatOverlap", [](PlanT &p) { setMap(p, {.rowBytes = 16}); },
-     "rows of 32 bytes that are 16 bytes apart"},
     {"MapBox", [](PlanT &p) { setMap(p, {.boxRows = 257}); },
      "boxes of 257 rows of 8 elements, expected 1 to 256 of each"},
     {"MapBoxBytes", [](PlanT &p) { setMap(p, {.boxColumns = 3}); },
@@ -406,7 +409,7 @@ const Nonsense all[] = {
     {"MapSwizzledBox", [](PlanT &p) { setMap(p, {.swizzleBytes = 64}); },
      "boxes with rows of 32 bytes, expected the 64 of their swizzle"},
     {"MapBeyondTheArena", [](PlanT &p) { setMap(p, {.rows = 27}); },
-     "expected an aligned place for 864 bytes in the operand's 832"},
+     "expected an aligned place for 864 bytes in the operand's 448"},
     {"MapMisaligned",
      [](PlanT &p) {
        setMap(p, {});
@@ -434,10 +437,10 @@ const Nonsense all[] = {
      [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 0, 96); },
      "operand 2: offset in the input: expected 0, got 96"},
     {"OperandPageTableOffset", [](PlanT &p) { setPageTable(p, 8); },
-     "operand 2: offset in the input: expected that of one of 1 page tables of "
+     "operand 3: offset in the input: expected that of one of 1 page tables of "
      "96 bytes, got 8"},
     {"OperandPageTableOutside", [](PlanT &p) { setPageTable(p, 96); },
-     "operand 2: offset in the input: expected that of one of 1 page tables of "
+     "operand 3: offset in the input: expected that of one of 1 page tables of "
      "96 bytes, got 96"},
     {"OperandPageTableOfAnotherGroup",
      [](PlanT &p) {
@@ -472,6 +475,50 @@ const Nonsense all[] = {
      [](PlanT &p) { p.counterBytes = uint64_t{1} << 43; },
      "counters: expected a multiple of 4 bytes and at most 16777216, got "
      "8796093022208"},
+    // Parameters and their operands.
+    {"ParamRole",
+     [](PlanT &p) {
+       p.kernels[0]->params[0] = static_cast<schema::ParamRole>(8);
+     },
+     "kernel 0: role of a parameter: expected a number below 8, got 8"},
+    {"OperandTooMany",
+     [](PlanT &p) { firstLaunch(p).operands.emplace_back(); },
+     "operands: expected 6, one for each parameter, got 7"},
+    {"OperandForAnActivation",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Weight, 0, 0); },
+     "operand 2: expected one for a parameter of role Activation, got Weight"},
+    {"OperandForAWeight",
+     [](PlanT &p) { p.kernels[0]->params[2] = schema::ParamRole::Weight; },
+     "operand 2: expected one for a parameter of role Weight, got Input"},
+    {"OperandForACache",
+     [](PlanT &p) { p.kernels[0]->params[2] = schema::ParamRole::Cache; },
+     "operand 2: expected one for a parameter of role Cache, got Input"},
+    {"OperandForAPageTable",
+     [](PlanT &p) { p.kernels[0]->params[2] = schema::ParamRole::PageTable; },
+     "operand 2: expected one for a parameter of role PageTable, got Input"},
+    {"OperandForAResult",
+     [](PlanT &p) { p.kernels[0]->params[2] = schema::ParamRole::Result; },
+     "operand 2: expected one for a parameter of role Result, got Input"},
+    {"OperandForCounters",
+     [](PlanT &p) { p.kernels[0]->params[2] = schema::ParamRole::Counters; },
+     "operand 2: expected one for a parameter of role Counters, got Input"},
+    {"CountersTooFew",
+     [](PlanT &p) {
+       p.counterBytes = 8;
+       p.kernels[0]->params[2] = schema::ParamRole::Counters;
+       geometry(p).counters = 3;
+       p.programs[0]->launches[0]->operands[2] =
+           schema::Operand(schema::OperandKind::Counters, 0, 0);
+     },
+     "operand 2: expected 12 bytes of the plan's 8 of counters, got offset 0"},
+    {"VariantItems",
+     [](PlanT &p) {
+       auto variant = std::make_unique<schema::VariantT>();
+       variant->symbol = variant->tiles = variant->source = "wide";
+       variant->geometry = std::make_unique<schema::GeometryT>();
+       p.kernels[0]->variants.push_back(std::move(variant));
+     },
+     "kernel 0: variant 0: items: expected 1"},
     // Code, source and tokenizer.
     {"CodeNoIsa", [](PlanT &p) { p.code[0]->isa = ""; },
      "code 0: isa: expected a text"},

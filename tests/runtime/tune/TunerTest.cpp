@@ -64,7 +64,8 @@ protected:
         variant->tiles = other;
         variant->symbol = other;
         variant->source = "//";
-        variant->items = variant->rowBlock = 1;
+        variant->geometry =
+            std::make_unique<schema::GeometryT>(*kernel.geometry);
         kernel.variants.push_back(std::move(variant));
       }
       toy.plan.generator = "toy";
