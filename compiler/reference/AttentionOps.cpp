@@ -91,6 +91,14 @@ template <typename Op> static absl::Status ropeTable(OpCall &call) {
                   cast<DenseElementsAttr>(cast<Op>(call.op).getFrequencies())));
 }
 
+template <> absl::Status compute<llama::RopeTableOp>(OpCall &call) {
+  return ropeTable<llama::RopeTableOp>(call);
+}
+
+template <> absl::Status compute<kernel::RopeTableOp>(OpCall &call) {
+  return ropeTable<kernel::RopeTableOp>(call);
+}
+
 absl::Status rotateHeads(Tensor &x, const Tensor &table) {
   const int64_t rows = x.shape[0], heads = x.shape[1], size = x.shape[2];
   if (table.shape[0] != rows)
@@ -111,7 +119,7 @@ absl::Status rotateHeads(Tensor &x, const Tensor &table) {
   return absl::OkStatus();
 }
 
-static absl::Status rope(OpCall &call) {
+template <> absl::Status compute<llama::RopeOp>(OpCall &call) {
   auto x = call.take<Tensor>(0);
   LLAMAC_RETURN_IF_ERROR(rotateHeads(x, call.tensor(1)));
   return call.give(std::move(x));
@@ -121,7 +129,7 @@ static absl::Status rope(OpCall &call) {
 // KV cache
 //===----------------------------------------------------------------------===//
 
-static absl::Status cacheAppend(OpCall &call) {
+template <> absl::Status compute<llama::CacheAppendOp>(OpCall &call) {
   LLAMAC_RETURN_IF_ERROR(
       call.kv(0).checkAppend(call.indices(3), call.indices(4)));
   auto kv = call.take<KvState>(0);
@@ -130,7 +138,7 @@ static absl::Status cacheAppend(OpCall &call) {
   return call.give(std::move(kv));
 }
 
-static absl::Status cacheRead(OpCall &call) {
+template <> absl::Status compute<llama::CacheReadOp>(OpCall &call) {
   const KvState &kv = call.kv(0);
   Tensor keys, values;
   for (const auto &[sequence, rows] : kv.rows()) {
@@ -145,7 +153,7 @@ static absl::Status cacheRead(OpCall &call) {
   return call.give(std::move(values));
 }
 
-static absl::Status cacheIndex(OpCall &call) {
+template <> absl::Status compute<llama::CacheIndexOp>(OpCall &call) {
   const KvState &kv = call.kv(0);
   const Indices &positions = call.indices(1), &sequences = call.indices(2);
   LLAMAC_RETURN_IF_ERROR(kv.checkAppend(positions, sequences));
@@ -170,7 +178,7 @@ static absl::Status cacheIndex(OpCall &call) {
 // Attention, step by step
 //===----------------------------------------------------------------------===//
 
-static absl::Status causalMask(OpCall &call) {
+template <> absl::Status compute<llama::CausalMaskOp>(OpCall &call) {
   const Indices &positions = call.indices(0), &sequences = call.indices(1);
   const Indices &keyPositions = call.indices(2),
                 &keySequences = call.indices(3);
@@ -187,7 +195,7 @@ static absl::Status causalMask(OpCall &call) {
   return call.give(std::move(result));
 }
 
-static absl::Status attentionScores(OpCall &call) {
+template <> absl::Status compute<llama::AttentionScoresOp>(OpCall &call) {
   const Tensor &query = call.tensor(0), &keys = call.tensor(1);
   const int64_t rows = query.shape[0], heads = query.shape[1];
   const int64_t size = query.shape[2];
@@ -205,7 +213,7 @@ static absl::Status attentionScores(OpCall &call) {
   return call.give(std::move(result));
 }
 
-static absl::Status addMask(OpCall &call) {
+template <> absl::Status compute<llama::AddMaskOp>(OpCall &call) {
   auto scores = call.take<Tensor>(0);
   const Tensor &mask = call.tensor(1);
   const int64_t heads = scores.shape[0];
@@ -222,7 +230,7 @@ static absl::Status addMask(OpCall &call) {
   return call.give(std::move(scores));
 }
 
-static absl::Status softmax(OpCall &call) {
+template <> absl::Status compute<llama::SoftmaxOp>(OpCall &call) {
   auto scores = call.take<Tensor>(0);
   const int64_t keys = scores.shape[2];
   call.parallel.forEach(
@@ -232,7 +240,7 @@ static absl::Status softmax(OpCall &call) {
   return call.give(std::move(scores));
 }
 
-static absl::Status attentionValues(OpCall &call) {
+template <> absl::Status compute<llama::AttentionValuesOp>(OpCall &call) {
   const Tensor &probabilities = call.tensor(0), &values = call.tensor(1);
   const int64_t heads = probabilities.shape[0], rows = probabilities.shape[1];
   const int64_t keys = probabilities.shape[2];
@@ -359,28 +367,10 @@ ApproximationBound approximationBound(kernel::AttentionOp op,
   return result;
 }
 
-static absl::Status attention(OpCall &call) {
+template <> absl::Status compute<llama::AttentionOp>(OpCall &call) {
   auto op = cast<llama::AttentionOp>(call.op);
   return call.give(
       attend(call, call.tensor(0), op.getScale(), op.getWindow().value_or(0)));
-}
-
-ArrayRef<OpEntry> attentionOps() {
-  static constexpr OpEntry entries[] = {
-      {"kernel.rope_table", ropeTable<kernel::RopeTableOp>},
-      {"llama.add_mask", addMask},
-      {"llama.attention", attention},
-      {"llama.attention_scores", attentionScores},
-      {"llama.attention_values", attentionValues},
-      {"llama.cache_append", cacheAppend},
-      {"llama.cache_index", cacheIndex},
-      {"llama.cache_read", cacheRead},
-      {"llama.causal_mask", causalMask},
-      {"llama.rope", rope},
-      {"llama.rope_table", ropeTable<llama::RopeTableOp>},
-      {"llama.softmax", softmax},
-  };
-  return entries;
 }
 
 } // namespace llamac::reference

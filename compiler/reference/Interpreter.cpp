@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -18,17 +19,46 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <string>
+#include <type_traits>
 #include <utility>
 
 using namespace mlir;
 
 namespace llamac::reference {
 
+/// How the reference computes an `Op`; null for what stands in the regions of
+/// launches.
+template <typename Op> static constexpr OpFn functionOf() {
+  using kernel::NoOp;
+  constexpr bool isElementwise = false
+#define LLAMAC_SCALAR(Scalar, GraphOp, ...) || std::is_same_v<Op, GraphOp>
+#include "ir/kernel/Scalars.def"
+      ;
+  if constexpr (isElementwise)
+    return elementwise;
+  else if constexpr (Op::template hasTrait<
+                         kernel::ScalarOpInterface::Trait>() ||
+                     Op::template hasTrait<OpTrait::IsTerminator>())
+    return nullptr;
+  else
+    return compute<Op>;
+}
+
+template <typename... Ops> static void addOps(llvm::StringMap<OpFn> &table) {
+  (table.try_emplace(Ops::getOperationName(), functionOf<Ops>()), ...);
+}
+
 static llvm::StringMap<OpFn> opTable() {
   llvm::StringMap<OpFn> table;
-  for (ArrayRef<OpEntry> entries : {rowOps(), attentionOps(), kernelOps()})
-    for (const OpEntry &entry : entries)
-      table[entry.name] = entry.compute;
+  addOps<arith::ConstantOp>(table);
+  addOps<
+#define GET_OP_LIST
+#include "ir/llama/LlamaOps.cpp.inc"
+      >(table);
+  addOps<
+#define GET_OP_LIST
+#include "ir/kernel/KernelOps.cpp.inc"
+      >(table);
   return table;
 }
 
@@ -72,7 +102,7 @@ absl::StatusOr<Interpreter> Interpreter::create(func::FuncOp function) {
   interpreter.body = &block;
   for (Operation &op : block.without_terminator()) {
     auto entry = table.find(op.getName().getStringRef());
-    if (entry == table.end())
+    if (entry == table.end() || !entry->second)
       return unsupportedError(
           absl::StrCat(describe(op), ": the reference does not know this op"));
     interpreter.steps.push_back({&op, entry->second, {}});

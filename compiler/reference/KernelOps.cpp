@@ -148,7 +148,7 @@ static absl::Status addElements(OpCall &call, unsigned first,
   return absl::OkStatus();
 }
 
-static absl::Status matmul(OpCall &call) {
+template <> absl::Status compute<kernel::MatmulOp>(OpCall &call) {
   auto op = cast<kernel::MatmulOp>(call.op);
   const unsigned weights = op.getWeights().size();
   const unsigned firstExtra = 1 + weights + (op.getNormWeight() ? 1 : 0);
@@ -171,7 +171,7 @@ static absl::Status matmul(OpCall &call) {
   return call.give(mapScalars(call, op.getEpilogue(), scalars));
 }
 
-static absl::Status kernelRmsNorm(OpCall &call) {
+template <> absl::Status compute<kernel::RmsNormOp>(OpCall &call) {
   enum { Input, Weight, FirstExtra };
   auto op = cast<kernel::RmsNormOp>(call.op);
   LLAMAC_ASSIGN_OR_RETURN(Tensor normalised,
@@ -187,7 +187,7 @@ static absl::Status kernelRmsNorm(OpCall &call) {
   return call.give(mapScalars(call, op.getEpilogue(), scalars));
 }
 
-static absl::Status pointwise(OpCall &call) {
+template <> absl::Status compute<kernel::PointwiseOp>(OpCall &call) {
   auto op = cast<kernel::PointwiseOp>(call.op);
   SmallVector<const Tensor *> inputs;
   std::vector<Tensor> repeated;
@@ -234,7 +234,7 @@ static absl::Status rotateAndAppend(OpCall &call, Tensor query, Tensor key,
   return call.give(std::move(kv));
 }
 
-static absl::Status ropeAppend(OpCall &call) {
+template <> absl::Status compute<kernel::RopeAppendOp>(OpCall &call) {
   enum { Query, Key, RowValue, Table, Kv, QueryNorm = Kv + 3, KeyNorm };
   auto op = cast<kernel::RopeAppendOp>(call.op);
   auto query = call.take<Tensor>(Query);
@@ -249,7 +249,7 @@ static absl::Status ropeAppend(OpCall &call) {
                          call.tensor(RowValue), call.tensor(Table), Kv);
 }
 
-static absl::Status qkv(OpCall &call) {
+template <> absl::Status compute<kernel::QkvOp>(OpCall &call) {
   enum { Input, QueryWeight, NormWeight = QueryWeight + 3 };
   auto op = cast<kernel::QkvOp>(call.op);
   const unsigned firstBias = op.getNormWeight() ? NormWeight + 1 : NormWeight;
@@ -270,7 +270,7 @@ static absl::Status qkv(OpCall &call) {
                          parts[2], call.tensor(table), table + 1);
 }
 
-static absl::Status qkvProducts(OpCall &call) {
+template <> absl::Status compute<kernel::QkvProductsOp>(OpCall &call) {
   enum { Input, QueryWeight, NormWeight = QueryWeight + 3 };
   std::optional<Tensor> normalised;
   LLAMAC_ASSIGN_OR_RETURN(
@@ -283,7 +283,7 @@ static absl::Status qkvProducts(OpCall &call) {
   return absl::OkStatus();
 }
 
-static absl::Status kernelAttention(OpCall &call) {
+template <> absl::Status compute<kernel::AttentionOp>(OpCall &call) {
   auto op = cast<kernel::AttentionOp>(call.op);
   const Tensor query = withHeads(call.take<Tensor>(0), call.kv(1).headSize());
   LLAMAC_ASSIGN_OR_RETURN(Tensor result, attend(call, query, op.getScale(),
@@ -305,7 +305,7 @@ static absl::Status kernelAttention(OpCall &call) {
   return call.give(std::move(partials));
 }
 
-static absl::Status attentionMerge(OpCall &call) {
+template <> absl::Status compute<kernel::AttentionMergeOp>(OpCall &call) {
   auto op = cast<kernel::AttentionMergeOp>(call.op);
   const Tensor &partials = call.tensor(0);
   const int64_t rows = partials.shape[0], heads = partials.shape[1];
@@ -337,7 +337,7 @@ static absl::StatusOr<int32_t> tokenOf(absl::Span<const float> logits,
   return sampler.choose(logits, draw.uniform * 0x1p-32);
 }
 
-static absl::Status sample(OpCall &call) {
+template <> absl::Status compute<kernel::SampleOp>(OpCall &call) {
   const Tensor &logits = call.tensor(0);
   const Indices &params = call.indices(1);
   const int64_t rows = logits.shape[0], width = logits.shape[1];
@@ -353,21 +353,6 @@ static absl::Status sample(OpCall &call) {
                                                draw));
   }
   return call.give(std::move(tokens));
-}
-
-ArrayRef<OpEntry> kernelOps() {
-  static constexpr OpEntry entries[] = {
-      {"kernel.attention", kernelAttention},
-      {"kernel.attention_merge", attentionMerge},
-      {"kernel.matmul", matmul},
-      {"kernel.pointwise", pointwise},
-      {"kernel.qkv", qkv},
-      {"kernel.qkv_products", qkvProducts},
-      {"kernel.rms_norm", kernelRmsNorm},
-      {"kernel.rope_append", ropeAppend},
-      {"kernel.sample", sample},
-  };
-  return entries;
 }
 
 } // namespace llamac::reference

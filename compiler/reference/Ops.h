@@ -142,18 +142,12 @@ ScalarFn scalarFunction(mlir::Operation &op);
 
 using OpFn = absl::Status (*)(OpCall &);
 
-/// The op's name and the function that computes it.
-struct OpEntry {
-  llvm::StringRef name;
-  OpFn compute;
-};
+/// Computes `call`, of an op of class `Op`. Each op of the graph and each
+/// launch has one, or it does not link.
+template <typename Op> absl::Status compute(OpCall &call);
 
-/// Weights, rows and element-wise ops.
-llvm::ArrayRef<OpEntry> rowOps();
-/// Rotary embedding, KV cache and attention.
-llvm::ArrayRef<OpEntry> attentionOps();
-/// Launches.
-llvm::ArrayRef<OpEntry> kernelOps();
+/// The same of an op of the graph that is a scalar op for each element.
+absl::Status elementwise(OpCall &call);
 
 } // namespace llamac::reference
 

@@ -35,7 +35,7 @@ static constexpr int64_t activationRowsPerBlock = 64;
 // Constants and weights
 //===----------------------------------------------------------------------===//
 
-static absl::Status constant(OpCall &call) {
+template <> absl::Status compute<arith::ConstantOp>(OpCall &call) {
   auto elements =
       dyn_cast<DenseElementsAttr>(cast<arith::ConstantOp>(call.op).getValue());
   auto type = elements ? dyn_cast<RankedTensorType>(elements.getType())
@@ -53,7 +53,7 @@ static absl::Status constant(OpCall &call) {
       "expected a constant that is a dense tensor of f32 or a 1D one of i32");
 }
 
-static absl::Status weight(OpCall &call) {
+template <> absl::Status compute<llama::WeightOp>(OpCall &call) {
   auto op = cast<llama::WeightOp>(call.op);
   ArrayRef<int64_t> shape = op.getResult().getType().getShape();
   return call.give(Weight{op.getName().str(), shape.size() == 2 ? shape[0] : 1,
@@ -79,12 +79,14 @@ absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
   return result;
 }
 
-/// Of both dialects; kernel.embed may also give cosines and sines.
-static absl::Status embed(OpCall &call) {
-  LLAMAC_RETURN_IF_ERROR(
-      call.give(embedRows(call, call.indices(0), call.weight(1))));
-  auto op = dyn_cast<kernel::EmbedOp>(call.op);
-  if (!op || !op.getCosSin())
+template <> absl::Status compute<llama::EmbeddingOp>(OpCall &call) {
+  return call.give(embedRows(call, call.indices(0), call.weight(1)));
+}
+
+template <> absl::Status compute<kernel::EmbedOp>(OpCall &call) {
+  LLAMAC_RETURN_IF_ERROR(compute<llama::EmbeddingOp>(call));
+  auto op = cast<kernel::EmbedOp>(call.op);
+  if (!op.getCosSin())
     return absl::OkStatus();
   return call.give(cosSinTable(
       call.indices(2), cast<DenseElementsAttr>(op.getFrequenciesAttr())));
@@ -122,6 +124,14 @@ static absl::Status gatherRows(OpCall &call) {
   return call.give(std::move(result));
 }
 
+template <> absl::Status compute<llama::GatherRowsOp>(OpCall &call) {
+  return gatherRows(call);
+}
+
+template <> absl::Status compute<kernel::GatherRowsOp>(OpCall &call) {
+  return gatherRows(call);
+}
+
 absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
                                      const Weight &gains, double eps) {
   const int64_t width = gains.cols;
@@ -146,7 +156,7 @@ absl::StatusOr<Tensor> normaliseRows(OpCall &call, const Tensor &x,
   return result;
 }
 
-static absl::Status rmsNorm(OpCall &call) {
+template <> absl::Status compute<llama::RMSNormOp>(OpCall &call) {
   const double eps = cast<llama::RMSNormOp>(call.op).getEps().convertToDouble();
   return call.give(normaliseRows(call, call.tensor(0), call.weight(1), eps));
 }
@@ -170,7 +180,7 @@ absl::Status addRow(OpCall &call, Tensor &x, const Weight &vector) {
   return absl::OkStatus();
 }
 
-static absl::Status bias(OpCall &call) {
+template <> absl::Status compute<llama::BiasOp>(OpCall &call) {
   auto x = call.take<Tensor>(0);
   LLAMAC_RETURN_IF_ERROR(addRow(call, x, call.weight(1)));
   return call.give(std::move(x));
@@ -204,11 +214,11 @@ absl::StatusOr<Tensor> multiplyRows(OpCall &call, const Tensor &x,
   return result;
 }
 
-static absl::Status linear(OpCall &call) {
+template <> absl::Status compute<llama::LinearOp>(OpCall &call) {
   return call.give(multiplyRows(call, call.tensor(0), call.weight(1)));
 }
 
-static absl::Status splitHeads(OpCall &call) {
+template <> absl::Status compute<llama::SplitHeadsOp>(OpCall &call) {
   const auto heads =
       static_cast<int64_t>(cast<llama::SplitHeadsOp>(call.op).getHeads());
   auto x = call.take<Tensor>(0);
@@ -216,7 +226,7 @@ static absl::Status splitHeads(OpCall &call) {
   return call.give(std::move(x));
 }
 
-static absl::Status mergeHeads(OpCall &call) {
+template <> absl::Status compute<llama::MergeHeadsOp>(OpCall &call) {
   auto x = call.take<Tensor>(0);
   x.shape = {x.shape[0], x.shape[1] * x.shape[2]};
   return call.give(std::move(x));
@@ -252,35 +262,18 @@ template <typename Fn> static absl::Status zip(OpCall &call, Fn fn) {
   return call.give(std::move(x));
 }
 
-/// An op of the graph that is a scalar op for each element.
-static absl::Status elementwise(OpCall &call) {
+absl::Status elementwise(OpCall &call) {
   const ScalarFn compute = scalarFunction(call.op);
   if (call.operands.size() == 2)
     return zip(call, compute);
   return map(call, expCost, [compute](float x) { return compute(x, x); });
 }
 
-static absl::Status scale(OpCall &call) {
+template <> absl::Status compute<llama::ScaleOp>(OpCall &call) {
   const double factor =
       cast<llama::ScaleOp>(call.op).getFactor().convertToDouble();
   return map(call, 1,
              [factor](float x) { return static_cast<float>(x * factor); });
-}
-
-ArrayRef<OpEntry> rowOps() {
-  using kernel::NoOp;
-  static const OpEntry entries[] = {
-#define LLAMAC_SCALAR(Op, GraphOp, ...)                                        \
-  {GraphOp::getOperationName(), elementwise},
-#include "ir/kernel/Scalars.def"
-      {"arith.constant", constant},       {"kernel.embed", embed},
-      {"kernel.gather_rows", gatherRows}, {"llama.bias", bias},
-      {"llama.embedding", embed},         {"llama.gather_rows", gatherRows},
-      {"llama.linear", linear},           {"llama.merge_heads", mergeHeads},
-      {"llama.rms_norm", rmsNorm},        {"llama.scale", scale},
-      {"llama.split_heads", splitHeads},  {"llama.weight", weight},
-  };
-  return entries;
 }
 
 } // namespace llamac::reference
