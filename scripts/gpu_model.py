@@ -140,8 +140,9 @@ def launches_of(text):
     weights = {name: bytes_of(kind) for name, kind in re.findall(r"(%\d+) = plan\.weight \"[^\"]*\" : (\S+)", program)}
     caches = set(re.findall(r"(%\d+) = plan\.kv", program))
     launches = []
-    for kernel, arguments, geometry in re.findall(r"plan\.launch @(\w+)\((.*?)\) rows \w+ <(.*?)>", program):
-        numbers = {k: int(v) for k, v in re.findall(r"(\w+) = (\d+)", geometry)}
+    geometries = dict(re.findall(r"plan\.kernel @(\w+)\(.*? geometry <(.*?)>", text))
+    for kernel, arguments in re.findall(r"plan\.launch @(\w+)\((.*?)\) rows", program):
+        numbers = {k: int(v) for k, v in re.findall(r"(\w+) = (\d+)", geometries[kernel])}
         operands = re.findall(r"%\d+", arguments)
         launches.append(
             Launch(
@@ -206,7 +207,7 @@ def plan_of(llamac, nvrtc, model, weights, architecture, folder):
             with open(os.path.join(folder, launch.kernel + ".cu")) as f:
                 known[launch.kernel] = f.read(), *nvrtc.resources(folder, launch.kernel, architecture)
         launch.source, launch.registers, launch.static_shared = known[launch.kernel]
-    heads, size = re.search(r"!llama\.kv<layers = \d+, heads = (\d+), size = (\d+)>", text).groups()
+    heads, size = re.search(r"!llama\.kv<heads = (\d+), size = (\d+)>", text).groups()
     return launches, TOKENS * int(heads) * int(size) * 2 * 2
 
 
