@@ -104,6 +104,8 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   const schema::PlanT &plan = shared->plan();
   Device &device = shared->device();
   cache = std::make_unique<KvCache>(*plan.kv, options.kvPages);
+  if (options.keepsPrefixes)
+    prefixCache = std::make_unique<PrefixCache>(*cache);
 
   LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
@@ -167,27 +169,26 @@ absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
   return absl::OkStatus();
 }
 
-/// Checks `batch` and gives its sequences the pages they need: all or none.
+/// Checks `batch` and sees to it that there are pages for all of it.
 absl::Status Engine::admit(absl::Span<const SequenceTokens> batch) {
   LLAMAC_RETURN_IF_ERROR(checkBatch(batch));
-  absl::Status status;
+  std::vector<Growth> growths;
+  growths.reserve(batch.size());
   for (const SequenceTokens &item : batch)
-    if (status.ok())
-      status =
-          reserve(*item.sequence, item.sequence->length() +
-                                      static_cast<int64_t>(item.tokens.size()));
-  if (!status.ok())
-    for (const SequenceTokens &item : batch)
-      cache->trim(item.sequence->slot, item.sequence->length());
-  return status;
+    growths.push_back(
+        {item.sequence->slot,
+         item.sequence->length() + static_cast<int64_t>(item.tokens.size())});
+  return cache->makeRoom(growths);
 }
 
 /// Gives `sequence` the pages that `tokens` tokens in all need.
 absl::Status Engine::reserve(const Sequence &sequence, int64_t tokens) {
   LLAMAC_ASSIGN_OR_RETURN(const bool changed,
-                          cache->reserve(sequence.slot, tokens));
-  if (!changed)
-    return absl::OkStatus();
+                          cache->reserve({sequence.slot, tokens}));
+  return changed ? writePageTable(sequence) : absl::OkStatus();
+}
+
+absl::Status Engine::writePageTable(const Sequence &sequence) {
   return cache->writeRows(sequence.slot, [&](uint64_t offset, auto bytes) {
     return shared->device().write(
         *inputs[static_cast<size_t>(schema::InputRole::PageTable)], offset,
@@ -195,7 +196,31 @@ absl::Status Engine::reserve(const Sequence &sequence, int64_t tokens) {
   });
 }
 
+absl::StatusOr<int64_t> Engine::reuse(Sequence &sequence,
+                                      absl::Span<const int32_t> tokens) {
+  if (!prefixCache)
+    return 0;
+  if (sequence.tokens != 0)
+    return internalError("only an empty sequence can begin as another did");
+  const int64_t found = prefixCache->attach(sequence.slot, tokens);
+  if (found != 0)
+    LLAMAC_RETURN_IF_ERROR(writePageTable(sequence));
+  sequence.tokens = sequence.written = found;
+  return found;
+}
+
+void Engine::keep(const Sequence &sequence, absl::Span<const int32_t> tokens) {
+  if (prefixCache)
+    prefixCache->keep(
+        sequence.slot,
+        tokens.first(std::min<size_t>(tokens.size(), sequence.tokens)),
+        sequence.written);
+}
+
 int64_t Engine::truncate(Sequence &sequence, int64_t tokens) {
+  const int64_t behind = tokens % cache->tokensOfPage();
+  if (behind != 0 && cache->isShared(sequence.slot, tokens))
+    tokens -= behind;
   if (!cache->holds(tokens, sequence.written))
     tokens = 0;
   if (tokens == 0)
@@ -290,6 +315,9 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
                               bool samples, ChunkCallback callback) {
   const StepShape shape{static_cast<int64_t>(rows.size()), outputs, samples};
   const size_t program = programFor(shape);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
+      LLAMAC_RETURN_IF_ERROR(reserve(*rows[i].sequence, rows[i].position + 1));
   LLAMAC_RETURN_IF_ERROR(writeInputs(rows, samples));
   for (const Row &row : rows)
     row.sequence->written =

@@ -12,6 +12,7 @@
 #include "runtime/engine/KvCache.h"
 #include "runtime/engine/LaunchObserver.h"
 #include "runtime/engine/Model.h"
+#include "runtime/engine/PrefixCache.h"
 #include "runtime/engine/Profile.h"
 #include "runtime/engine/Sampler.h"
 
@@ -27,6 +28,8 @@ struct EngineOptions {
   /// Pages of the KV pool; 0 for as many as all sequences of the plan can use.
   /// Memory is taken as pages are first written.
   int64_t kvPages = 0;
+  /// Whether pages of beginnings are kept for reuse().
+  bool keepsPrefixes = false;
   /// Sees every launch of every step; outlives the engine. Null: programs run
   /// as a whole.
   LaunchObserver *observer = nullptr;
@@ -119,6 +122,19 @@ public:
   /// in use.
   absl::StatusOr<Sequence> newSequence();
 
+  /// Gives `sequence`, which is empty, the keys and values of the longest
+  /// beginning of `tokens` that was kept, but for at least the last token.
+  /// Returns its length, with which the sequence goes on.
+  absl::StatusOr<int64_t> reuse(Sequence &sequence,
+                                absl::Span<const int32_t> tokens);
+
+  /// Keeps the full pages of `sequence`, whose tokens are `tokens`, until
+  /// others need their memory.
+  void keep(const Sequence &sequence, absl::Span<const int32_t> tokens);
+
+  /// What is kept; null where nothing ever is.
+  const PrefixCache *prefixes() const { return prefixCache.get(); }
+
   /// Appends the tokens of each item (all of different sequences) and gives
   /// `callback` the logits of the output rows, item by item in order. A step
   /// may have any number of tokens: it is cut into pieces that the plan's
@@ -133,7 +149,8 @@ public:
   /// Drops all but the first `tokens` tokens of `sequence`, which has at least
   /// as many, and what a failed step left. Gives how many are left: none where
   /// newer tokens took the place of keys in a window, which never happens when
-  /// fewer are dropped than the plan's largest step has rows.
+  /// fewer are dropped than the plan's largest step has rows; fewer than asked
+  /// for where another sequence has the page that would be written next.
   int64_t truncate(Sequence &sequence, int64_t tokens);
 
   /// As step(); gives the token that follows each item. The device samples
@@ -164,6 +181,7 @@ private:
   absl::Status allocate(const EngineOptions &options);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
   absl::Status reserve(const Sequence &sequence, int64_t tokens);
+  absl::Status writePageTable(const Sequence &sequence);
   absl::Status admit(absl::Span<const SequenceTokens> batch);
   size_t programFor(const StepShape &shape) const;
   /// Whether the device queues steps of `rows` sequences; makes the queue.
@@ -188,6 +206,7 @@ private:
   LaunchObserver *observer = nullptr;
   Profile *profile = nullptr;
   std::unique_ptr<KvCache> cache;
+  std::unique_ptr<PrefixCache> prefixCache; ///< Of its pages.
   std::unique_ptr<Buffer> arena, counters;
   std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.
   std::vector<std::unique_ptr<Buffer>> inputs;  ///< By schema::InputRole.

@@ -12,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
+
 namespace llamac {
 
 KvCache::KvCache(const schema::KvLayoutT &layout, int64_t pages)
@@ -25,7 +27,8 @@ KvCache::KvCache(const schema::KvLayoutT &layout, int64_t pages)
     if (pages != 0)
       group.pageCount = std::min(group.pageCount, pages);
     group.table.assign(pagesPerSequence * slotCount, -1);
-    group.used.assign(slotCount, 0);
+    group.ends.assign(slotCount, 0);
+    group.holders.assign(group.pageCount, 0);
     // Taken from the back: low numbers first.
     for (int64_t page = group.pageCount - 1; page >= 0; --page)
       group.freeList.push_back(static_cast<int32_t>(page));
@@ -61,38 +64,112 @@ bool KvCache::holds(int64_t tokens, int64_t written) const {
 void KvCache::setPage(Group &group, int32_t slot, int64_t number,
                       int32_t page) const {
   int32_t *pages = group.table.data() + slot * pagesPerSequence;
-  for (int64_t i = number; i < pagesPerSequence; i += group.most)
+  for (int64_t i = number % group.most; i < pagesPerSequence; i += group.most)
     pages[i] = page;
 }
 
+void KvCache::drop(size_t group, int32_t page) {
+  if (--groups[group].holders[page] == 0)
+    groups[group].freeList.push_back(page);
+}
+
 void KvCache::trim(int32_t slot, int64_t tokens) {
-  for (Group &group : groups) {
-    const int64_t needed = pagesOf(group, tokens);
-    for (int64_t &used = group.used[slot]; used > needed; --used) {
-      group.freeList.push_back(group.table[slot * pagesPerSequence + used - 1]);
-      setPage(group, slot, used - 1, -1);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    Group &group = groups[i];
+    const int64_t needed = pagesOf(tokens);
+    for (int64_t number = std::min(group.ends[slot], group.most);
+         number-- > needed;) {
+      drop(i, at(group, slot, number));
+      setPage(group, slot, number, -1);
     }
+    group.ends[slot] = std::min(group.ends[slot], needed);
   }
 }
 
-absl::StatusOr<bool> KvCache::reserve(int32_t slot, int64_t tokens) {
-  bool changed = false;
+bool KvCache::isShared(int32_t slot, int64_t token) const {
+  const int64_t number = token / pageTokens;
+  return std::ranges::any_of(groups, [&](const Group &group) {
+    return number < group.ends[slot] &&
+           group.holders[at(group, slot, number)] > 1;
+  });
+}
+
+int64_t KvCache::newPages(const Group &group, const Growth &growth) const {
+  const int64_t begin = group.ends[growth.slot];
+  // Behind one round of the ring come its own pages again.
+  const int64_t end = std::min(pagesOf(growth.tokens), begin + group.most);
+  int64_t count = 0;
+  for (int64_t number = begin; number < end; ++number)
+    count += needsNew(group, growth.slot, number);
+  return count;
+}
+
+absl::Status KvCache::makeRoom(absl::Span<const Growth> batch) {
   for (size_t i = 0; i < groups.size(); ++i) {
-    const int64_t more = pagesOf(groups[i], tokens) - groups[i].used[slot];
-    changed |= more > 0;
+    int64_t more = 0, tokens = 0;
+    for (const Growth &growth : batch) {
+      more += newPages(groups[i], growth);
+      tokens += growth.tokens;
+    }
+    while (more > freePages(i) && reclaim())
+      ;
     if (more > freePages(i))
       return memoryError(absl::StrCat("KV cache: ", tokens, " tokens need ",
                                       more, " more pages of ", pageTokens,
                                       " tokens, ", freePages(i), " of ",
                                       pages(i), " are free"));
   }
-  for (Group &group : groups)
-    for (int64_t &used = group.used[slot]; used < pagesOf(group, tokens);
-         ++used) {
-      setPage(group, slot, used, group.freeList.back());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> KvCache::reserve(const Growth &growth) {
+  LLAMAC_RETURN_IF_ERROR(makeRoom({growth}));
+  const int32_t slot = growth.slot;
+  bool changed = false;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    Group &group = groups[i];
+    for (int64_t &end = group.ends[slot]; end < pagesOf(growth.tokens); ++end) {
+      if (!needsNew(group, slot, end))
+        continue;
+      if (const int32_t left = at(group, slot, end); left >= 0)
+        drop(i, left);
+      const int32_t page = group.freeList.back();
       group.freeList.pop_back();
+      group.holders[page] = 1;
+      setPage(group, slot, end, page);
+      changed = true;
     }
+  }
   return changed;
+}
+
+int32_t KvCache::pageAt(size_t group, int32_t slot, int64_t number,
+                        int64_t written) const {
+  const Group &of = groups[group];
+  return number < of.ends[slot] && number >= pagesOf(written) - of.most
+             ? at(of, slot, number)
+             : -1;
+}
+
+int64_t KvCache::firstSeen(size_t group, int64_t pages) const {
+  const int64_t window = groups[group].window;
+  if (window == 0)
+    return 0;
+  return std::max<int64_t>(pages * pageTokens + 1 - window, 0) / pageTokens;
+}
+
+void KvCache::attach(size_t group, int32_t slot,
+                     absl::Span<const int32_t> shared) {
+  Group &of = groups[group];
+  const auto end = static_cast<int64_t>(shared.size());
+  for (int64_t number = std::max<int64_t>(end - of.most, 0); number < end;
+       ++number) {
+    // Every place has a page that may be read; what no row sees, any of them.
+    const int32_t page = shared[number] < 0 ? shared.back() : shared[number];
+    hold(group, page);
+    setPage(of, slot, number, page);
+  }
+  of.ends[slot] = end;
 }
 
 absl::Span<const int32_t> KvCache::row(size_t group, int32_t slot) const {

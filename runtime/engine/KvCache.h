@@ -10,9 +10,13 @@
 // sequence takes as it grows and gives back when it ends. A page has the same
 // number in every layer of a group, so the layers of a group share one table.
 //
-// In a group whose layers see a window, a sequence takes no more pages than the
-// group's ring has: the table repeats them, and new tokens replace those that
-// no row sees any more.
+// Sequences that begin with the same tokens may hold the same pages, as long as
+// they are full. A page is free when nobody holds it.
+//
+// In a group whose layers see a window, a sequence holds no more pages than the
+// group's ring has places: the table repeats them, and new tokens replace those
+// that no row sees any more. A page that others hold is not replaced but left
+// to them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +29,18 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace llamac {
+
+/// A sequence by its row of the page tables, and the tokens it is to hold.
+struct Growth {
+  int32_t slot;
+  int64_t tokens;
+};
 
 /// Which pages each sequence has; the memory itself is the engine's.
 class KvCache {
@@ -38,11 +49,17 @@ public:
   /// sequences can use.
   explicit KvCache(const schema::KvLayoutT &layout, int64_t pages = 0);
 
+  int64_t tokensOfPage() const { return pageTokens; }
+  size_t groupCount() const { return groups.size(); }
   int64_t pages(size_t group) const { return groups[group].pageCount; }
 
   int64_t freePages(size_t group) const {
     return static_cast<int64_t>(groups[group].freeList.size());
   }
+
+  /// Gives back a page that only it holds, where there is one: what is called
+  /// when too few are free.
+  void setReclaim(std::function<bool()> gives) { reclaim = std::move(gives); }
 
   /// Whether the cache still has what the token after the first `tokens` of a
   /// sequence sees of them, once `written` tokens were written.
@@ -55,14 +72,22 @@ public:
   /// Gives the row and its pages back.
   void close(int32_t slot);
 
-  /// Gives sequence `slot` the pages it needs in each group for `tokens`
-  /// tokens, which the caller has checked against the context. True when it got
-  /// new ones. Memory error, with the numbers and nothing taken, when too few
-  /// are free.
-  absl::StatusOr<bool> reserve(int32_t slot, int64_t tokens);
+  /// Sees to it that as many pages are free as all of `batch` need, whose
+  /// tokens the caller has checked against the context. Memory error, with the
+  /// numbers and no sequence changed, when too few are.
+  absl::Status makeRoom(absl::Span<const Growth> batch);
+
+  /// Gives a sequence the pages it needs in each group: at most as many tokens
+  /// more as the rows of the largest step, and nothing that a step before them
+  /// still reads is in flight. True when it got new ones. Errors: those of
+  /// makeRoom().
+  absl::StatusOr<bool> reserve(const Growth &growth);
 
   /// Gives back the pages that `tokens` tokens of sequence `slot` do not need.
   void trim(int32_t slot, int64_t tokens);
+
+  /// Whether somebody else holds the page of token `token` of a sequence.
+  bool isShared(int32_t slot, int64_t token) const;
 
   /// The row of `slot` in the page table of a group: page numbers, which repeat
   /// in a ring, and -1 where there is none.
@@ -76,22 +101,57 @@ public:
                                            absl::Span<const uint8_t> bytes)>
                 write) const;
 
+  //===--------------------------------------------------------------------===//
+  // Pages that are shared
+  //===--------------------------------------------------------------------===//
+
+  /// The page of number `number` of sequence `slot`, of whose tokens `written`
+  /// were written; -1 where newer ones have taken their place.
+  int32_t pageAt(size_t group, int32_t slot, int64_t number,
+                 int64_t written) const;
+
+  /// The first page that the token after `pages` full pages sees.
+  int64_t firstSeen(size_t group, int64_t pages) const;
+
+  void hold(size_t group, int32_t page) { ++groups[group].holders[page]; }
+  void drop(size_t group, int32_t page);
+  bool isHeldOnce(size_t group, int32_t page) const {
+    return groups[group].holders[page] == 1;
+  }
+
+  /// Makes `shared`, one page for each of the first pages of a sequence, those
+  /// of `slot`, which has none. -1 stands for pages before firstSeen().
+  void attach(size_t group, int32_t slot, absl::Span<const int32_t> shared);
+
 private:
   struct Group {
     int64_t window;    ///< 0: all keys.
     int64_t most;      ///< Pages of a sequence.
     int64_t pageCount; ///< Of all.
     std::vector<int32_t> table;
-    std::vector<int64_t> used;     ///< Pages of each slot.
+    std::vector<int64_t> ends;     ///< Pages that each slot has had.
+    std::vector<int32_t> holders;  ///< Of each page.
     std::vector<int32_t> freeList; ///< Last in, first out.
   };
 
-  /// Pages that `tokens` tokens of a sequence take in `group`.
-  int64_t pagesOf(const Group &group, int64_t tokens) const {
-    return std::min((tokens + pageTokens - 1) / pageTokens, group.most);
+  int64_t pagesOf(int64_t tokens) const {
+    return (tokens + pageTokens - 1) / pageTokens;
   }
 
-  /// Makes `page` the one of number `number` of `slot`.
+  /// The page in the place of page number `number` of `slot`; -1 for none.
+  int32_t at(const Group &group, int32_t slot, int64_t number) const {
+    return group.table[slot * pagesPerSequence + number % group.most];
+  }
+
+  /// Whether page number `number` of `slot` needs a free page.
+  bool needsNew(const Group &group, int32_t slot, int64_t number) const {
+    const int32_t page = at(group, slot, number);
+    return page < 0 || group.holders[page] > 1;
+  }
+
+  int64_t newPages(const Group &group, const Growth &growth) const;
+
+  /// Makes `page` the one in the place of page number `number` of `slot`.
   void setPage(Group &group, int32_t slot, int64_t number, int32_t page) const;
 
   int64_t pageTokens;
@@ -99,6 +159,7 @@ private:
   std::vector<Group> groups;
   int64_t slotCount;
   std::vector<int32_t> freeSlots; ///< Last in, first out.
+  std::function<bool()> reclaim = [] { return false; };
 };
 
 } // namespace llamac

@@ -117,15 +117,16 @@ absl::Status Engine::InFlightSteps::fill(int64_t steps) {
 }
 
 absl::Status Engine::InFlightSteps::reservePages(int64_t count) {
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const int32_t slot = batch[i].sequence->slot;
-    LLAMAC_ASSIGN_OR_RETURN(
-        const bool changed,
-        engine.cache->reserve(slot, starts[i] + queued + count));
+  std::vector<Growth> growths;
+  for (size_t i = 0; i < batch.size(); ++i)
+    growths.push_back({batch[i].sequence->slot, starts[i] + queued + count});
+  LLAMAC_RETURN_IF_ERROR(engine.cache->makeRoom(growths));
+  for (const Growth &growth : growths) {
+    LLAMAC_ASSIGN_OR_RETURN(const bool changed, engine.cache->reserve(growth));
     if (!changed)
       continue;
     LLAMAC_RETURN_IF_ERROR(
-        engine.cache->writeRows(slot, [&](uint64_t offset, auto bytes) {
+        engine.cache->writeRows(growth.slot, [&](uint64_t offset, auto bytes) {
           return engine.queue->write(input(schema::InputRole::PageTable),
                                      offset, bytes);
         }));

@@ -244,6 +244,57 @@ TEST_P(EngineTest, ATruncatedSequenceGoesOnAsIfTheRestHadNotBeen) {
   expectLogits(given.at(0), firstOf(other, 8), 2);
 }
 
+TEST_P(EngineTest, ASequenceBeginsWithTheKeysThatWereKept) {
+  start(GetParam(), {.keepsPrefixes = true});
+  const std::vector<int> prompt = cleanTokens(16, 9);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt}}).ok());
+  engine->keep(one, prompt);
+  Sequence two = sequence();
+  EXPECT_EQ(*engine->reuse(two, prompt), 12);
+  EXPECT_EQ(two.length(), 12);
+  ASSERT_TRUE(step({{&two, {&prompt[12], 4}}}).ok());
+  expectLogits(given.at(0), prompt, 1);
+  EXPECT_EQ(engine->prefixes()->counts().found, 12);
+  EXPECT_FALSE(engine->reuse(two, prompt).ok());
+}
+
+TEST_P(EngineTest, WhatOthersHoldIsNotWrittenBehindACut) {
+  start(GetParam(), {.keepsPrefixes = true});
+  const std::vector<int> prompt = cleanTokens(12, 9);
+  Sequence one = sequence();
+  ASSERT_TRUE(step({{&one, prompt}}).ok());
+  engine->keep(one, prompt);
+  // The page of token 6 is kept, so the cut is before it.
+  EXPECT_EQ(engine->truncate(one, 6), 4);
+  std::vector<int> other = firstOf(prompt, 4);
+  while (other.size() < 12) {
+    other.push_back(2);
+    while (toy::isPoisoned(other))
+      ++other.back();
+  }
+  ASSERT_TRUE(step({{&one, {&other[4], 8}}}).ok());
+  Sequence two = sequence();
+  EXPECT_EQ(*engine->reuse(two, prompt), 8);
+  ASSERT_TRUE(step({{&two, {&prompt[8], 4}}}).ok());
+  expectLogits(given.at(0), prompt, 1);
+}
+
+TEST_P(EngineTest, KeptPagesAreGivenUpForSequencesThatNeedThem) {
+  start(GetParam(), {.kvPages = 4, .keepsPrefixes = true});
+  const std::vector<int> prompt = cleanTokens(12, 9), next = cleanTokens(16, 4);
+  {
+    Sequence one = sequence();
+    ASSERT_TRUE(step({{&one, prompt}}).ok());
+    engine->keep(one, prompt);
+  }
+  EXPECT_EQ(engine->prefixes()->size(), 3u);
+  Sequence two = sequence();
+  ASSERT_TRUE(step({{&two, next}}).ok());
+  expectLogits(given.at(0), next, 2);
+  EXPECT_EQ(engine->prefixes()->size(), 0u);
+}
+
 /// Tokens whose beginnings all have logits that are numbers where the second
 /// layer has a window.
 static std::vector<int> cleanWindowTokens(size_t size, int first) {
@@ -315,6 +366,18 @@ TEST_P(WindowTest, ASequenceGoesOnFromWhatTheRingStillHas) {
   EXPECT_EQ(engine->truncate(one, 12), 0);
   EXPECT_EQ(one.length(), 0);
   run(one, tokens, {9, 1, 8});
+}
+
+TEST_P(WindowTest, ASequenceBeginsWithWhatOfAWindowWasKept) {
+  start(plan, GetParam(), {.keepsPrefixes = true});
+  const std::vector<int> tokens = cleanWindowTokens(30, 5);
+  Sequence one = sequence();
+  run(one, tokens, {16});
+  engine->keep(one, tokens);
+  run(one, tokens, {8, 6}); // Its ring goes on beside the pages that are kept.
+  Sequence two = sequence();
+  EXPECT_EQ(*engine->reuse(two, tokens), 16);
+  run(two, tokens, {1, 8, 5});
 }
 
 /// Notes what it sees, and calls `change` after each launch.

@@ -45,9 +45,9 @@ TEST(KvCacheTest, PagesAreTakenAsASequenceGrows) {
   KvCache cache(layout());
   EXPECT_EQ(cache.pages(0), 15);
   const int32_t slot = *cache.open();
-  EXPECT_TRUE(*cache.reserve(slot, 1));
-  EXPECT_FALSE(*cache.reserve(slot, 4));
-  EXPECT_TRUE(*cache.reserve(slot, 9));
+  EXPECT_TRUE(*cache.reserve({slot, 1}));
+  EXPECT_FALSE(*cache.reserve({slot, 4}));
+  EXPECT_TRUE(*cache.reserve({slot, 9}));
   EXPECT_THAT(cache.row(0, slot), ElementsAre(0, 1, 2, -1, -1));
   EXPECT_EQ(cache.freePages(0), 12);
   cache.close(slot);
@@ -59,20 +59,20 @@ TEST(KvCacheTest, NothingIsTakenWhenTooFewAreFree) {
   KvCache cache(layout(), 4);
   const int32_t one = *cache.open();
   const int32_t two = *cache.open();
-  ASSERT_TRUE(cache.reserve(one, 12).ok());
-  const auto refused = cache.reserve(two, 5);
+  ASSERT_TRUE(cache.reserve({one, 12}).ok());
+  const auto refused = cache.reserve({two, 5});
   EXPECT_EQ(exitCode(refused.status()), ExitCode::Memory);
   EXPECT_EQ(cache.freePages(0), 1);
-  EXPECT_TRUE(*cache.reserve(two, 4));
+  EXPECT_TRUE(*cache.reserve({two, 4}));
 }
 
 TEST(KvCacheTest, TheTableOfARingRepeatsItsPages) {
   KvCache cache(layoutWithRing());
   EXPECT_EQ(cache.pages(1), 6);
   const int32_t slot = *cache.open();
-  EXPECT_TRUE(*cache.reserve(slot, 3));
+  EXPECT_TRUE(*cache.reserve({slot, 3}));
   EXPECT_THAT(cache.row(1, slot), ElementsAre(0, -1, 0, -1, 0));
-  EXPECT_TRUE(*cache.reserve(slot, 20));
+  EXPECT_TRUE(*cache.reserve({slot, 20}));
   EXPECT_THAT(cache.row(0, slot), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(cache.row(1, slot), ElementsAre(0, 1, 0, 1, 0));
   EXPECT_EQ(cache.freePages(1), 4);
@@ -88,7 +88,7 @@ TEST(KvCacheTest, ARowOfEachTableIsWrittenWhereTheInputHasIt) {
   KvCache cache(layoutWithRing());
   ASSERT_EQ(*cache.open(), 0);
   const int32_t slot = *cache.open();
-  ASSERT_TRUE(cache.reserve(slot, 8).ok());
+  ASSERT_TRUE(cache.reserve({slot, 8}).ok());
   std::map<uint64_t, std::vector<uint8_t>> written;
   ASSERT_TRUE(cache
                   .writeRows(slot,
@@ -111,12 +111,12 @@ TEST(KvCacheTest, NothingIsTakenWhenOneGroupHasTooFewFree) {
   KvCache cache(layoutWithRing(), 3);
   const int32_t one = *cache.open();
   const int32_t two = *cache.open();
-  ASSERT_TRUE(cache.reserve(one, 8).ok());
-  EXPECT_EQ(exitCode(cache.reserve(one, 16).status()), ExitCode::Memory);
-  EXPECT_EQ(exitCode(cache.reserve(two, 8).status()), ExitCode::Memory);
+  ASSERT_TRUE(cache.reserve({one, 8}).ok());
+  EXPECT_EQ(exitCode(cache.reserve({one, 16}).status()), ExitCode::Memory);
+  EXPECT_EQ(exitCode(cache.reserve({two, 8}).status()), ExitCode::Memory);
   EXPECT_EQ(cache.freePages(0), 1);
   EXPECT_EQ(cache.freePages(1), 1);
-  ASSERT_TRUE(cache.reserve(one, 12).ok());
+  ASSERT_TRUE(cache.reserve({one, 12}).ok());
   EXPECT_EQ(cache.freePages(1), 1);
 }
 
@@ -149,7 +149,7 @@ TEST(KvCacheTest, NoPageIsEverInTwoHands) {
         lengths.erase(lengths.begin() + which);
       } else {
         lengths[which] = std::min<int64_t>(20, lengths[which] + random() % 6);
-        ASSERT_TRUE(cache.reserve(open[which], lengths[which]).ok());
+        ASSERT_TRUE(cache.reserve({open[which], lengths[which]}).ok());
       }
     }
     std::set<int32_t> used;
@@ -168,6 +168,40 @@ TEST(KvCacheTest, NoPageIsEverInTwoHands) {
     ASSERT_EQ(static_cast<int64_t>(used.size()), count);
     ASSERT_EQ(cache.freePages(0), 15 - count);
   }
+}
+
+TEST(KvCacheTest, RoomIsMadeForAllOfABatch) {
+  KvCache cache(layout(), 4);
+  const int32_t one = *cache.open();
+  const int32_t two = *cache.open();
+  EXPECT_TRUE(cache.makeRoom({{one, 8}, {two, 8}}).ok());
+  const absl::Status refused = cache.makeRoom({{one, 8}, {two, 12}});
+  EXPECT_EQ(exitCode(refused), ExitCode::Memory);
+  EXPECT_THAT(std::string(refused.message()),
+              testing::HasSubstr("20 tokens need 5 more pages of 4 tokens, 4 "
+                                 "of 4 are free"));
+  EXPECT_EQ(cache.freePages(0), 4);
+}
+
+TEST(KvCacheTest, APageThatOthersHoldIsLeftToThem) {
+  KvCache cache(layoutWithRing());
+  const int32_t slot = *cache.open();
+  ASSERT_TRUE(cache.reserve({slot, 8}).ok());
+  const int32_t held = cache.pageAt(1, slot, 0, 8);
+  cache.hold(1, held);
+  EXPECT_TRUE(cache.isShared(slot, 3));
+  EXPECT_FALSE(cache.isShared(slot, 4));
+  // The ring's next page takes another in its place, the one behind its own.
+  EXPECT_TRUE(*cache.reserve({slot, 12}));
+  EXPECT_THAT(cache.row(1, slot), ElementsAre(2, 1, 2, 1, 2));
+  ASSERT_TRUE(cache.reserve({slot, 16}).ok());
+  EXPECT_THAT(cache.row(1, slot), ElementsAre(2, 1, 2, 1, 2));
+  EXPECT_EQ(cache.pageAt(1, slot, 1, 16), -1);
+  EXPECT_EQ(cache.pageAt(1, slot, 2, 16), 2);
+  cache.close(slot);
+  EXPECT_EQ(cache.freePages(1), 5);
+  cache.drop(1, held);
+  EXPECT_EQ(cache.freePages(1), 6);
 }
 
 } // namespace
