@@ -252,8 +252,7 @@ absl::StatusOr<schema::Operand> PlanBuilder::operandOf(Value memory) {
   if (auto input = dyn_cast<plan::InputOp>(op)) {
     uint64_t offset = 0;
     if (input.getRole() == plan::InputRole::PageTable)
-      offset = pageTableBytes(*plan.kv) *
-               numberOf(kvGroup(*plan.kv, input.getWindow(), maxRowsOf(module)),
+      offset = numberOf(kvGroup(*plan.kv, input.getWindow(), maxRowsOf(module)),
                         *plan.kv);
     return Operand(OperandKind::Input, static_cast<uint32_t>(input.getRole()),
                    offset);

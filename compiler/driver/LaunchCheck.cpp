@@ -310,7 +310,7 @@ absl::Status LaunchChecker::forEachCached(
        first < count; first += layout.pageTokens) {
     LLAMAC_ASSIGN_OR_RETURN(
         const int32_t number,
-        readNumber(schema::InputRole::PageTable, group * pageTableBytes(layout),
+        readNumber(schema::InputRole::PageTable, group,
                    slot * layout.pagesPerSequence + first / layout.pageTokens));
     const uint64_t offset = number * layout.pageBytes;
     LLAMAC_ASSIGN_OR_RETURN(

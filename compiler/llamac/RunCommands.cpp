@@ -37,6 +37,8 @@ struct ModelCommand {
   CompileFlags compile;
   ModelOptions runtime;
 
+  ModelCommand() { runtime.sequences = 1; }
+
   bool onReference() const { return compile.options.target == "reference"; }
 
   /// The plan that the flags name, or one that is compiled on the way, loaded.
@@ -123,6 +125,7 @@ void addBenchCommand(CLI::App &app, absl::Status &status) {
       "  llamac bench model.gguf --prompt-tokens 512 -t 2\n"
       "  llamac bench model.plan --kernels",
       [](ModelCommand &command, BenchOptions &options) -> absl::Status {
+        command.runtime.sequences = mostSequences(options);
         LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
         return benchCommand(model, options, stdout);
       });
@@ -160,6 +163,7 @@ void addTuneCommand(CLI::App &app, absl::Status &status) {
       "  llamac tune --export tuned.json",
       [](ModelCommand &command, TuneCommandOptions &options) {
         command.runtime.tuned = false;
+        command.runtime.sequences = 0; // The plan's: its programs of decode.
         options.quiet = command.compile.quiet;
         const ClangVariantCompiler compiler;
         auto load = [&]() -> LoadedModel {

@@ -31,7 +31,8 @@ void *addressOf(const schema::Operand &operand,
   case schema::OperandKind::Kv:
     return bindings.kv[operand.index()];
   case schema::OperandKind::Input:
-    return at(bindings.inputs[operand.index()], operand.offset());
+    return at(bindings.inputs[operand.index()],
+              operand.offset() * bindings.pageTableBytes);
   case schema::OperandKind::Constant:
     return at(bindings.constants[operand.index()], operand.offset());
   case schema::OperandKind::Counters:

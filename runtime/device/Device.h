@@ -75,6 +75,7 @@ struct ProgramBindings {
   std::vector<void *> weights;   ///< By the plan's number.
   std::vector<void *> kv;        ///< The pool of each layer.
   std::vector<void *> inputs;    ///< By schema::InputRole.
+  uint64_t pageTableBytes = 0;   ///< Of the table of one group.
   std::vector<void *> constants; ///< By section number; null for others.
   void *counters = nullptr;      ///< The plan's counterBytes bytes, zero.
 };

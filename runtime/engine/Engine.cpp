@@ -11,6 +11,7 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/MemoryNeeds.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -63,7 +64,8 @@ private:
     case schema::OperandKind::Kv:
       return Place{engine.kvPools[operand.index()].get(), 0};
     case schema::OperandKind::Input:
-      return Place{engine.inputs[operand.index()].get(), operand.offset()};
+      return Place{engine.inputs[operand.index()].get(),
+                   operand.offset() * engine.bound.pageTableBytes};
     case schema::OperandKind::Weight:
     case schema::OperandKind::Constant:
     case schema::OperandKind::Counters:
@@ -130,6 +132,7 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   bound.weights = shared->weightAddresses();
   bound.kv = addressesOf(kvPools);
   bound.inputs = addressesOf(inputs);
+  bound.pageTableBytes = pageTableBytes(*plan.kv);
   bound.constants = shared->constantAddresses();
   bound.counters = counters->address();
   for (size_t i = 0; i < plan.programs.size(); ++i) {

@@ -118,8 +118,8 @@ public:
   /// What the programs are bound to.
   const ProgramBindings &bindings() const { return bound; }
 
-  /// An empty sequence. Memory error when the plan's number of sequences is
-  /// in use.
+  /// An empty sequence. Memory error when as many are in use as the model was
+  /// loaded for.
   absl::StatusOr<Sequence> newSequence();
 
   /// Gives `sequence`, which is empty, the keys and values of the longest

@@ -40,7 +40,7 @@ KvCache::KvCache(const schema::KvLayoutT &layout, int64_t pages)
 absl::StatusOr<int32_t> KvCache::open() {
   if (freeSlots.empty())
     return memoryError(absl::StrCat("sequences: expected at most ", slotCount,
-                                    " at once, as the plan was compiled for, "
+                                    " at once, as the model was loaded for, "
                                     "got one more"));
   const int32_t slot = freeSlots.back();
   freeSlots.pop_back();

@@ -80,8 +80,9 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   const int threads =
       options.threads == 0 ? usablePhysicalCores() : options.threads;
   LLAMAC_ASSIGN_OR_RETURN(
-      model->reader,
-      PlanReader::open(path, {.verify = options.verify, .threads = threads}));
+      model->reader, PlanReader::open(path, {.verify = options.verify,
+                                             .threads = threads,
+                                             .sequences = options.sequences}));
   model->compiled = model->reader;
   model->modelConfig = fromPlan(*model->plan().config);
   times.plan = lap();

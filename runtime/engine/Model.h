@@ -34,6 +34,9 @@ struct ModelOptions {
   bool verify = true; ///< Whether all checksums of the plan are verified.
   /// Random weights by this seed in place of the plan's.
   std::optional<uint64_t> randomWeights = {};
+  /// Sequences that the cache shall hold; 0 for as many as the plan was
+  /// compiled for.
+  int64_t sequences = 0;
   bool quiet = false; ///< Whether a terminal is shown no progress.
   /// Whether kernels have the configs of the tuning store, and the compiler of
   /// their variants for devices that compile no source; may be null.

@@ -30,13 +30,13 @@ PlanReader::open(absl::string_view path, const PlanReadOptions &options) {
                           parsePlanTable(path, reader->file->span()));
   // The manifest's own checksum comes before its contents.
   LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(reader->table.size() - 1, 1));
-  LLAMAC_RETURN_IF_ERROR(reader->readManifest());
+  LLAMAC_RETURN_IF_ERROR(reader->readManifest(options.sequences));
   if (options.verify)
     LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(0, options.threads));
   return reader;
 }
 
-absl::Status PlanReader::readManifest() {
+absl::Status PlanReader::readManifest(int64_t sequences) {
   const uint32_t number = static_cast<uint32_t>(table.size() - 1);
   const absl::Span<const uint8_t> buffer = bytes(number);
   flatbuffers::Verifier::Options limits;
@@ -59,6 +59,11 @@ absl::Status PlanReader::readManifest() {
   if (absl::Status status = verifyPlan(manifest, before); !status.ok())
     return badPlanError(
         absl::StrCat(where, ": ", status.message(), "; compile it again"));
+  if (sequences == 0)
+    return absl::OkStatus();
+  manifest.kv->maxSequences = sequences;
+  if (absl::Status status = verifyPlan(manifest, before); !status.ok())
+    return usageError(status.message());
   return absl::OkStatus();
 }
 

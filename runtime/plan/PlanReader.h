@@ -26,6 +26,8 @@ struct PlanReadOptions {
   bool verify = true;
   /// Threads that verify.
   int threads = 2;
+  /// Sequences that the cache shall hold; 0 for the plan's own number.
+  int64_t sequences = 0;
 };
 
 /// The config of a kernel: its default, or that of one of its variants; and,
@@ -85,7 +87,7 @@ public:
 private:
   PlanReader() = default;
 
-  absl::Status readManifest();
+  absl::Status readManifest(int64_t sequences);
   absl::Status verifyChecksums(size_t firstSection, int threads) const;
   absl::Status checkPiece(size_t section, size_t piece) const;
 

@@ -480,16 +480,10 @@ bool Verifier::checkOperand(const schema::ProgramT &program,
     if (!at["input"].isBelow(operand.index(),
                              static_cast<uint64_t>(schema::InputRole::MAX) + 1))
       return false;
-    const bool isTable = isPageTable(operand);
-    const uint64_t tables = isTable ? plan.kv->groups.size() : 1;
-    const uint64_t bytes = pageTableBytes(*plan.kv);
-    return (operand.offset() % bytes == 0 &&
-            operand.offset() / bytes < tables) ||
-           at["offset in the input"].wrong(
-               isTable ? absl::StrCat("that of one of ", tables,
-                                      " page tables of ", bytes, " bytes")
-                       : "0",
-               operand.offset());
+    const Place of = at["offset in the input"];
+    return isPageTable(operand)
+               ? of.isBelow(operand.offset(), plan.kv->groups.size())
+               : operand.offset() == 0 || of.wrong("0", operand.offset());
   }
   case schema::OperandKind::Constant:
     return checkSection(at["constants"], operand.index(),
@@ -511,7 +505,7 @@ bool Verifier::checkPageTable(const schema::LaunchT &launch,
   for (const schema::Operand &table : launch.operands) {
     if (!isPageTable(table))
       continue;
-    const uint64_t group = table.offset() / pageTableBytes(*plan.kv);
+    const uint64_t group = table.offset();
     for (const schema::Operand &pool : launch.operands)
       if (pool.kind() == schema::OperandKind::Kv &&
           plan.kv->layerGroups[pool.index()] != group)

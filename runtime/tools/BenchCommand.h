@@ -28,6 +28,9 @@ struct BenchOptions {
   bool json = false;
 };
 
+/// Sequences that a model must be loaded for: those of the largest batch.
+int64_t mostSequences(const BenchOptions &options);
+
 /// For every prompt length and batch size: prefills fixed tokens, then decodes
 /// one token of each sequence a step, after a short warm-up. Steps sample
 /// greedily where the plan samples, else not at all. Prints a line of JSON or a
@@ -39,7 +42,7 @@ struct BenchOptions {
 /// With `compareUntuned`, the tuned and the compiled plan run in turn, prompt
 /// by prompt and step by step: the median speedup over turns and its noise (1
 /// %, or three standard errors). Usage error when the tokens exceed the
-/// context, or the batch the plan's sequences.
+/// context.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 

@@ -68,6 +68,7 @@ static absl::Status execute(Invocation &invocation,
     LLAMAC_RETURN_IF_ERROR(prepareRun(invocation.run, stdin));
   ModelOptions loading = invocation.model;
   loading.quiet = invocation.run.quiet;
+  loading.sequences = command == "bench" ? mostSequences(invocation.bench) : 1;
   if (command == "tune")
     return tuneCommand(
         [&]() -> absl::StatusOr<std::shared_ptr<const Model>> {

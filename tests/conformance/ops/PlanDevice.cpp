@@ -177,6 +177,7 @@ absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
   bindings.kv = {pool->address()};
   for (const auto &input : inputs)
     bindings.inputs.push_back(input->address());
+  bindings.pageTableBytes = pageTableBytes(*reader->plan().kv);
   bindings.constants.resize(reader->sections().size());
   bindings.counters = counters->address();
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedProgram> prepared,

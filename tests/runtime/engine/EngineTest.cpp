@@ -41,8 +41,10 @@ protected:
     start(file, threads, options);
   }
 
-  void start(const ToyPlanFile &plan, int threads, EngineOptions options = {}) {
-    auto loaded = Model::load(plan.path(), {.threads = threads});
+  void start(const ToyPlanFile &plan, int threads, EngineOptions options = {},
+             int64_t sequences = 0) {
+    auto loaded =
+        Model::load(plan.path(), {.threads = threads, .sequences = sequences});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     auto created = Engine::create(*loaded, options);
     ASSERT_TRUE(created.ok()) << created.status();
@@ -366,6 +368,19 @@ TEST_P(WindowTest, ASequenceGoesOnFromWhatTheRingStillHas) {
   EXPECT_EQ(engine->truncate(one, 12), 0);
   EXPECT_EQ(one.length(), 0);
   run(one, tokens, {9, 1, 8});
+}
+
+TEST_P(WindowTest, SequencesAreAsManyAsAModelIsLoadedFor) {
+  const std::vector<int> tokens = cleanWindowTokens(30, 5);
+  for (const int64_t count : {1, 5}) {
+    start(plan, GetParam(), {}, count);
+    std::vector<Sequence> open;
+    for (int64_t i = 0; i < count; ++i)
+      open.push_back(sequence());
+    EXPECT_EQ(exitCode(engine->newSequence().status()), ExitCode::Memory);
+    for (Sequence &one : open)
+      run(one, tokens, {8, 8, 1});
+  }
 }
 
 TEST_P(WindowTest, ASequenceBeginsWithWhatOfAWindowWasKept) {

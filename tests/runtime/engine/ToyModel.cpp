@@ -226,7 +226,7 @@ void addWindow(ToyPlan &toy) {
   kv.layerGroups[1] = 1;
   const schema::Operand table =
       operand(OperandKind::Input, static_cast<uint32_t>(InputRole::PageTable),
-              maxSequences * pagesPerSequence * sizeof(int32_t));
+              /*offset=*/1);
   using enum schema::ParamRole;
   const uint32_t kernel = addKernel(
       toy, "toyHashWindow", {Activation, Activation, PageTable, Cache, Result});

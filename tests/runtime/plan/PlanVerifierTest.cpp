@@ -436,16 +436,12 @@ const Nonsense all[] = {
     {"OperandInputOffset",
      [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 0, 96); },
      "operand 2: offset in the input: expected 0, got 96"},
-    {"OperandPageTableOffset", [](PlanT &p) { setPageTable(p, 8); },
-     "operand 3: offset in the input: expected that of one of 1 page tables of "
-     "96 bytes, got 8"},
-    {"OperandPageTableOutside", [](PlanT &p) { setPageTable(p, 96); },
-     "operand 3: offset in the input: expected that of one of 1 page tables of "
-     "96 bytes, got 96"},
+    {"OperandPageTableOutside", [](PlanT &p) { setPageTable(p, 1); },
+     "operand 3: offset in the input: expected a number below 1, got 1"},
     {"OperandPageTableOfAnotherGroup",
      [](PlanT &p) {
        p.kv->groups.emplace_back(5, 3);
-       setPageTable(p, 96);
+       setPageTable(p, 1);
      },
      "page table: expected that of group 0, as layer 0 has, got that of group "
      "1"},
