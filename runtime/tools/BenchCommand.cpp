@@ -397,10 +397,13 @@ static absl::Status checkOptions(const Model &model,
           "context: ", tokens, " and ", options.genTokens,
           " tokens were asked for, the plan was compiled for ", context));
   }
+  const int64_t most = model.plan().kv->maxSequences;
   for (const int64_t batch : options.batch)
-    if (batch < 1)
-      return usageError(
-          absl::StrCat("--batch: expected at least 1, got ", batch));
+    if (batch < 1 || batch > most)
+      return usageError(absl::StrCat("--batch: expected 1 to ", most,
+                                     ", the sequences the model was loaded "
+                                     "for, got ",
+                                     batch));
   return absl::OkStatus();
 }
 
