@@ -77,9 +77,9 @@ public:
   /// numbers and no sequence changed, when too few are.
   absl::Status makeRoom(absl::Span<const Growth> batch);
 
-  /// Gives a sequence the pages it needs in each group: at most as many tokens
-  /// more as the rows of the largest step, and nothing that a step before them
-  /// still reads is in flight. True when it got new ones. Errors: those of
+  /// Gives a sequence the pages it needs in each group, for no more new tokens
+  /// than the largest step has rows: in a ring they may take the place of what
+  /// the step before saw. True when it got new ones. Errors: those of
   /// makeRoom().
   absl::StatusOr<bool> reserve(const Growth &growth);
 
