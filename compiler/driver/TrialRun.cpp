@@ -18,9 +18,8 @@ using namespace mlir;
 
 namespace llamac {
 
-/// Parameters are an op's operands, the page table where one is the cache,
-/// workspace and counters where its blocks work together, and its results, of
-/// which a new cache lies where the old one did.
+/// A buffer for each parameter, by its role. Operands that are one value share
+/// theirs, and a new cache lies where the old one did.
 void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
   auto add = [&](const std::string &name, size_t size, SimContents contents) {
     arguments.push_back(buffers.size());

@@ -42,7 +42,7 @@ int64_t mostSequences(const BenchOptions &options);
 /// With `compareUntuned`, the tuned and the compiled plan run in turn, prompt
 /// by prompt and step by step: the median speedup over turns and its noise (1
 /// %, or three standard errors). Usage error when the tokens exceed the
-/// context.
+/// context, or the batch the sequences that the model was loaded for.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 

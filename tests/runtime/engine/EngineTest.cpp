@@ -57,6 +57,15 @@ protected:
     return *std::move(made);
   }
 
+  /// A sequence that has run `tokens`, whose pages are kept.
+  Sequence keptSequence(const std::vector<int> &tokens) {
+    Sequence made = sequence();
+    const absl::Status status = step({{&made, tokens}});
+    EXPECT_TRUE(status.ok()) << status;
+    engine->keep(made, tokens);
+    return made;
+  }
+
   absl::Status step(absl::Span<const SequenceTokens> batch) {
     given.clear();
     return engine->step(batch, [&](const LogitsRow &row) {
@@ -249,9 +258,7 @@ TEST_P(EngineTest, ATruncatedSequenceGoesOnAsIfTheRestHadNotBeen) {
 TEST_P(EngineTest, ASequenceBeginsWithTheKeysThatWereKept) {
   start(GetParam(), {.keepsPrefixes = true});
   const std::vector<int> prompt = cleanTokens(16, 9);
-  Sequence one = sequence();
-  ASSERT_TRUE(step({{&one, prompt}}).ok());
-  engine->keep(one, prompt);
+  Sequence one = keptSequence(prompt);
   Sequence two = sequence();
   EXPECT_EQ(*engine->reuse(two, prompt), 12);
   EXPECT_EQ(two.length(), 12);
@@ -264,9 +271,7 @@ TEST_P(EngineTest, ASequenceBeginsWithTheKeysThatWereKept) {
 TEST_P(EngineTest, WhatOthersHoldIsNotWrittenBehindACut) {
   start(GetParam(), {.keepsPrefixes = true});
   const std::vector<int> prompt = cleanTokens(12, 9);
-  Sequence one = sequence();
-  ASSERT_TRUE(step({{&one, prompt}}).ok());
-  engine->keep(one, prompt);
+  Sequence one = keptSequence(prompt);
   // The page of token 6 is kept, so the cut is before it.
   EXPECT_EQ(engine->truncate(one, 6), 4);
   std::vector<int> other = firstOf(prompt, 4);
@@ -285,11 +290,7 @@ TEST_P(EngineTest, WhatOthersHoldIsNotWrittenBehindACut) {
 TEST_P(EngineTest, KeptPagesAreGivenUpForSequencesThatNeedThem) {
   start(GetParam(), {.kvPages = 4, .keepsPrefixes = true});
   const std::vector<int> prompt = cleanTokens(12, 9), next = cleanTokens(16, 4);
-  {
-    Sequence one = sequence();
-    ASSERT_TRUE(step({{&one, prompt}}).ok());
-    engine->keep(one, prompt);
-  }
+  keptSequence(prompt);
   EXPECT_EQ(engine->prefixes()->size(), 3u);
   Sequence two = sequence();
   ASSERT_TRUE(step({{&two, next}}).ok());
