@@ -27,8 +27,10 @@ KvCache::KvCache(const schema::KvLayoutT &layout, int64_t pages)
     if (pages != 0)
       group.pageCount = std::min(group.pageCount, pages);
     group.table.assign(pagesPerSequence * slotCount, -1);
+    group.begins.assign(slotCount, 0);
     group.ends.assign(slotCount, 0);
     group.holders.assign(group.pageCount, 0);
+    group.kept.assign(group.pageCount, false);
     // Taken from the back: low numbers first.
     for (int64_t page = group.pageCount - 1; page >= 0; --page)
       group.freeList.push_back(static_cast<int32_t>(page));
@@ -68,21 +70,51 @@ void KvCache::setPage(Group &group, int32_t slot, int64_t number,
     pages[i] = page;
 }
 
+int64_t KvCache::mostTokens() const {
+  int64_t most = pagesPerSequence;
+  for (const Group &group : groups)
+    if (group.pageCount < group.most)
+      most = std::min(most, group.pageCount);
+  return most * pageTokens;
+}
+
+void KvCache::hold(Group &group, int32_t page) {
+  if (group.holders[page]++ == 0 && group.kept[page])
+    --group.reclaimable;
+}
+
+void KvCache::release(Group &group, int32_t page) {
+  if (--group.holders[page] > 0)
+    return;
+  if (group.kept[page])
+    ++group.reclaimable;
+  else
+    group.freeList.push_back(page);
+}
+
+void KvCache::keep(size_t group, int32_t page) {
+  groups[group].kept[page] = true;
+}
+
 void KvCache::drop(size_t group, int32_t page) {
-  if (--groups[group].holders[page] == 0)
-    groups[group].freeList.push_back(page);
+  Group &of = groups[group];
+  of.kept[page] = false;
+  if (of.holders[page] > 0)
+    return;
+  --of.reclaimable;
+  of.freeList.push_back(page);
 }
 
 void KvCache::trim(int32_t slot, int64_t tokens) {
-  for (size_t i = 0; i < groups.size(); ++i) {
-    Group &group = groups[i];
+  for (Group &group : groups) {
     const int64_t needed = pagesOf(tokens);
     for (int64_t number = std::min(group.ends[slot], group.most);
          number-- > needed;) {
-      drop(i, at(group, slot, number));
+      release(group, at(group, slot, number));
       setPage(group, slot, number, -1);
     }
     group.ends[slot] = std::min(group.ends[slot], needed);
+    group.begins[slot] = std::min(group.begins[slot], group.ends[slot]);
   }
 }
 
@@ -90,34 +122,45 @@ bool KvCache::isShared(int32_t slot, int64_t token) const {
   const int64_t number = token / pageTokens;
   return std::ranges::any_of(groups, [&](const Group &group) {
     return number < group.ends[slot] &&
-           group.holders[at(group, slot, number)] > 1;
+           isShared(group, at(group, slot, number));
   });
 }
 
-int64_t KvCache::newPages(const Group &group, const Growth &growth) const {
-  const int64_t begin = group.ends[growth.slot];
-  // Behind one round of the ring come its own pages again.
-  const int64_t end = std::min(pagesOf(growth.tokens), begin + group.most);
+int64_t KvCache::newPages(const Group &group,
+                          absl::Span<const Growth> batch) const {
   int64_t count = 0;
-  for (int64_t number = begin; number < end; ++number)
-    count += needsNew(group, growth.slot, number);
+  for (const Growth &growth : batch) {
+    const int64_t begin = group.ends[growth.slot];
+    // Behind one round of the ring come its own pages again.
+    const int64_t end = std::min(pagesOf(growth.tokens), begin + group.most);
+    for (int64_t number = begin; number < end; ++number)
+      count += needsNew(group, growth.slot, number);
+  }
   return count;
 }
 
+bool KvCache::hasRoom(absl::Span<const Growth> batch) const {
+  return std::ranges::all_of(groups, [&](const Group &group) {
+    return newPages(group, batch) <=
+           static_cast<int64_t>(group.freeList.size()) + group.reclaimable;
+  });
+}
+
 absl::Status KvCache::makeRoom(absl::Span<const Growth> batch) {
+  const bool canHave = hasRoom(batch);
   for (size_t i = 0; i < groups.size(); ++i) {
-    int64_t more = 0, tokens = 0;
-    for (const Growth &growth : batch) {
-      more += newPages(groups[i], growth);
-      tokens += growth.tokens;
-    }
-    while (more > freePages(i) && reclaim())
+    const int64_t more = newPages(groups[i], batch);
+    while (canHave && more > freePages(i) && reclaim())
       ;
-    if (more > freePages(i))
-      return memoryError(absl::StrCat("KV cache: ", tokens, " tokens need ",
-                                      more, " more pages of ", pageTokens,
-                                      " tokens, ", freePages(i), " of ",
-                                      pages(i), " are free"));
+    if (more <= freePages(i))
+      continue;
+    int64_t tokens = 0;
+    for (const Growth &growth : batch)
+      tokens += growth.tokens;
+    return memoryError(absl::StrCat("KV cache: ", tokens, " tokens need ", more,
+                                    " more pages of ", pageTokens, " tokens, ",
+                                    freePages(i) + reclaimablePages(i), " of ",
+                                    pages(i), " are free"));
   }
   return absl::OkStatus();
 }
@@ -126,16 +169,15 @@ absl::StatusOr<bool> KvCache::reserve(const Growth &growth) {
   LLAMAC_RETURN_IF_ERROR(makeRoom({growth}));
   const int32_t slot = growth.slot;
   bool changed = false;
-  for (size_t i = 0; i < groups.size(); ++i) {
-    Group &group = groups[i];
+  for (Group &group : groups) {
     for (int64_t &end = group.ends[slot]; end < pagesOf(growth.tokens); ++end) {
       if (!needsNew(group, slot, end))
         continue;
       if (const int32_t left = at(group, slot, end); left >= 0)
-        drop(i, left);
+        release(group, left);
       const int32_t page = group.freeList.back();
       group.freeList.pop_back();
-      group.holders[page] = 1;
+      hold(group, page);
       setPage(group, slot, end, page);
       changed = true;
     }
@@ -146,9 +188,8 @@ absl::StatusOr<bool> KvCache::reserve(const Growth &growth) {
 int32_t KvCache::pageAt(size_t group, int32_t slot, int64_t number,
                         int64_t written) const {
   const Group &of = groups[group];
-  return number < of.ends[slot] && number >= pagesOf(written) - of.most
-             ? at(of, slot, number)
-             : -1;
+  const int64_t first = std::max(of.begins[slot], pagesOf(written) - of.most);
+  return number >= first && number < of.ends[slot] ? at(of, slot, number) : -1;
 }
 
 int64_t KvCache::firstSeen(size_t group, int64_t pages) const {
@@ -162,11 +203,14 @@ void KvCache::attach(size_t group, int32_t slot,
                      absl::Span<const int32_t> shared) {
   Group &of = groups[group];
   const auto end = static_cast<int64_t>(shared.size());
+  of.begins[slot] = end;
+  while (of.begins[slot] > 0 && shared[of.begins[slot] - 1] >= 0)
+    --of.begins[slot];
   for (int64_t number = std::max<int64_t>(end - of.most, 0); number < end;
        ++number) {
     // Every place has a page that may be read; what no row sees, any of them.
     const int32_t page = shared[number] < 0 ? shared.back() : shared[number];
-    hold(group, page);
+    hold(of, page);
     setPage(of, slot, number, page);
   }
   of.ends[slot] = end;

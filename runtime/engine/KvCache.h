@@ -57,7 +57,15 @@ public:
     return static_cast<int64_t>(groups[group].freeList.size());
   }
 
-  /// Gives back a page that only it holds, where there is one: what is called
+  /// Pages that are kept and that no sequence holds.
+  int64_t reclaimablePages(size_t group) const {
+    return groups[group].reclaimable;
+  }
+
+  /// The longest sequence that the pages of each group can hold.
+  int64_t mostTokens() const;
+
+  /// `gives` drops a page that is reclaimable, where it can: what is called
   /// when too few are free.
   void setReclaim(std::function<bool()> gives) { reclaim = std::move(gives); }
 
@@ -71,6 +79,10 @@ public:
 
   /// Gives the row and its pages back.
   void close(int32_t slot);
+
+  /// Whether all of `batch` have the pages that they need, or can be given
+  /// them.
+  bool hasRoom(absl::Span<const Growth> batch) const;
 
   /// Sees to it that as many pages are free as all of `batch` need, whose
   /// tokens the caller has checked against the context. Memory error, with the
@@ -102,7 +114,7 @@ public:
                 write) const;
 
   //===--------------------------------------------------------------------===//
-  // Pages that are shared
+  // Pages that are kept for sequences to come
   //===--------------------------------------------------------------------===//
 
   /// The page of number `number` of sequence `slot`, of whose tokens `written`
@@ -113,10 +125,12 @@ public:
   /// The first page that the token after `pages` full pages sees.
   int64_t firstSeen(size_t group, int64_t pages) const;
 
-  void hold(size_t group, int32_t page) { ++groups[group].holders[page]; }
+  /// Keeps a page that a sequence holds, once, until drop().
+  void keep(size_t group, int32_t page);
   void drop(size_t group, int32_t page);
-  bool isHeldOnce(size_t group, int32_t page) const {
-    return groups[group].holders[page] == 1;
+  /// Whether no sequence holds it.
+  bool isReclaimable(size_t group, int32_t page) const {
+    return groups[group].holders[page] == 0;
   }
 
   /// Makes `shared`, one page for each of the first pages of a sequence, those
@@ -129,8 +143,11 @@ private:
     int64_t most;      ///< Pages of a sequence.
     int64_t pageCount; ///< Of all.
     std::vector<int32_t> table;
+    std::vector<int64_t> begins;   ///< The first page that each slot had.
     std::vector<int64_t> ends;     ///< Pages that each slot has had.
-    std::vector<int32_t> holders;  ///< Of each page.
+    std::vector<int32_t> holders;  ///< Sequences that hold each page.
+    std::vector<bool> kept;        ///< Whether each page is.
+    int64_t reclaimable = 0;       ///< Pages that are kept and have no holder.
     std::vector<int32_t> freeList; ///< Last in, first out.
   };
 
@@ -146,10 +163,19 @@ private:
   /// Whether page number `number` of `slot` needs a free page.
   bool needsNew(const Group &group, int32_t slot, int64_t number) const {
     const int32_t page = at(group, slot, number);
-    return page < 0 || group.holders[page] > 1;
+    return page < 0 || isShared(group, page);
   }
 
-  int64_t newPages(const Group &group, const Growth &growth) const;
+  /// Whether anybody but one sequence has the page.
+  static bool isShared(const Group &group, int32_t page) {
+    return group.holders[page] > 1 || group.kept[page];
+  }
+
+  static void hold(Group &group, int32_t page);
+  static void release(Group &group, int32_t page);
+
+  /// New pages that `batch` needs of a group.
+  int64_t newPages(const Group &group, absl::Span<const Growth> batch) const;
 
   /// Makes `page` the one in the place of page number `number` of `slot`.
   void setPage(Group &group, int32_t slot, int64_t number, int32_t page) const;

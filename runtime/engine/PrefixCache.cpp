@@ -92,7 +92,7 @@ void PrefixCache::keep(int32_t slot, absl::Span<const int32_t> tokens,
     const int32_t page =
         cache.pageAt(group, slot, static_cast<int64_t>(number), written);
     if (page >= 0)
-      cache.hold(group, page);
+      cache.keep(group, page);
     return page;
   };
   // What was replaced in a ring when it was kept may be there now.
@@ -121,7 +121,8 @@ bool PrefixCache::isEvictable(const Node &node) const {
   if (node.children != 0)
     return false;
   for (size_t group = 0; group < node.pages.size(); ++group)
-    if (node.pages[group] >= 0 && !cache.isHeldOnce(group, node.pages[group]))
+    if (node.pages[group] >= 0 &&
+        !cache.isReclaimable(group, node.pages[group]))
       return false;
   return true;
 }

@@ -188,7 +188,7 @@ TEST(KvCacheTest, APageThatOthersHoldIsLeftToThem) {
   const int32_t slot = *cache.open();
   ASSERT_TRUE(cache.reserve({slot, 8}).ok());
   const int32_t held = cache.pageAt(1, slot, 0, 8);
-  cache.hold(1, held);
+  cache.keep(1, held);
   EXPECT_TRUE(cache.isShared(slot, 3));
   EXPECT_FALSE(cache.isShared(slot, 4));
   // The ring's next page takes another in its place, the one behind its own.

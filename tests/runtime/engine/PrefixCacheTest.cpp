@@ -242,11 +242,12 @@ TEST_P(RandomPrefixes, EachRowSeesTheKeysOfItsOwnTokens) {
 
 INSTANTIATE_TEST_SUITE_P(
     Pools, RandomPrefixes,
-    testing::Values(Pool{"AllKeys", allKeys(), 0},
-                    Pool{"AllKeysShort", allKeys(), 8},
-                    Pool{"Windows", withWindow(), 0},
-                    Pool{"WindowsShort", withWindow(), 9},
-                    Pool{"WindowsAlone", layout({schema::KvGroup(5, 2)}), 4}),
+    testing::Values(
+        Pool{"AllKeys", allKeys(), 0}, Pool{"AllKeysShort", allKeys(), 8},
+        Pool{"Windows", withWindow(), 0}, Pool{"WindowsShort", withWindow(), 9},
+        Pool{"WindowsInLongRings",
+             layout({schema::KvGroup(0, 6), schema::KvGroup(5, 3)}), 12},
+        Pool{"WindowsAlone", layout({schema::KvGroup(5, 2)}), 4}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace
