@@ -76,4 +76,13 @@ absl::Status CpuDevice::run(absl::FunctionRef<void(int)> job) {
   return absl::OkStatus();
 }
 
+absl::Status CpuDevice::forEach(size_t count,
+                                absl::FunctionRef<void(size_t)> work) {
+  std::atomic<size_t> next = 0;
+  return run([&](int) {
+    for (size_t i = next++; i < count; i = next++)
+      work(i);
+  });
+}
+
 } // namespace llamac

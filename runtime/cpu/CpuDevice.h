@@ -45,6 +45,8 @@ public:
   std::string describe() const override;
   std::string identity(const schema::PlanT &plan) const override;
   int threads() const override { return pool.size(); }
+  absl::Status forEach(size_t count,
+                       absl::FunctionRef<void(size_t)> work) override;
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;

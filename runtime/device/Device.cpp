@@ -113,6 +113,13 @@ PreparedProgram::runTimed(const StepShape &shape) {
   return seconds;
 }
 
+absl::Status Device::forEach(size_t count,
+                             absl::FunctionRef<void(size_t)> work) {
+  for (size_t i = 0; i < count; ++i)
+    work(i);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<DeviceMemory>> Device::memory() {
   return std::nullopt;
 }

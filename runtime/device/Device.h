@@ -22,6 +22,7 @@
 
 #include "runtime/plan/PlanReader.h"
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -228,6 +229,12 @@ public:
 
   /// Threads of the host that the device keeps busy.
   virtual int threads() const = 0;
+
+  /// Calls work(0) to work(count - 1) on the threads that kernels run on, or on
+  /// the caller's where the host runs none. Device error, and no call, after a
+  /// fork that took the threads away.
+  virtual absl::Status forEach(size_t count,
+                               absl::FunctionRef<void(size_t)> work);
 
   /// None where the host's memory is used.
   virtual absl::StatusOr<std::optional<DeviceMemory>> memory();

@@ -43,9 +43,9 @@ public:
 
   absl::StatusOr<int32_t> next(absl::Span<const int32_t> tokens,
                                Sampler &sampler) override {
-    LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> chosen,
+    LLAMAC_ASSIGN_OR_RETURN(auto chosen,
                             engine.sample({{&sequence, tokens, &sampler}}));
-    return chosen[0];
+    return std::move(chosen[0]);
   }
 
   absl::Status decode(int32_t token, int64_t steps, Sampler &sampler,

@@ -191,6 +191,18 @@ absl::Status Engine::reserve(const Sequence &sequence, int64_t tokens) {
   return changed ? writePageTable(sequence) : absl::OkStatus();
 }
 
+int64_t Engine::mostTokens() const {
+  return std::min(shared->context(), cache->mostTokens());
+}
+
+bool Engine::hasRoom(absl::Span<const SequenceGrowth> growths) const {
+  std::vector<Growth> slots;
+  slots.reserve(growths.size());
+  for (const SequenceGrowth &growth : growths)
+    slots.push_back({growth.sequence->slot, growth.tokens});
+  return cache->hasRoom(slots);
+}
+
 absl::Status Engine::writePageTable(const Sequence &sequence) {
   return cache->writeRows(sequence.slot, [&](uint64_t offset, auto bytes) {
     return shared->device().write(
@@ -224,7 +236,7 @@ int64_t Engine::truncate(Sequence &sequence, int64_t tokens) {
   const int64_t behind = tokens % cache->tokensOfPage();
   if (behind != 0 && cache->isShared(sequence.slot, tokens))
     tokens -= behind;
-  if (!cache->holds(tokens, sequence.written))
+  if (!cache->holds(sequence.slot, tokens, sequence.written))
     tokens = 0;
   if (tokens == 0)
     sequence.written = 0;
@@ -250,29 +262,31 @@ absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
   });
 }
 
-absl::StatusOr<std::vector<int32_t>>
+absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
 Engine::sample(absl::Span<const SampledTokens> batch) {
+  const auto isOnDevice = [&](const SampledTokens &item) {
+    return item.sampler && shared->samples() && item.sampler->samplesOnDevice();
+  };
   std::vector<SequenceTokens> items;
   items.reserve(batch.size());
   for (const SampledTokens &item : batch)
-    items.push_back({item.sequence, item.tokens, OutputRows::Last});
-  std::vector<int32_t> tokens(batch.size());
-  if (!shared->samples()) {
-    LLAMAC_RETURN_IF_ERROR(step(items, [&](const LogitsRow &row) {
-      tokens[row.item] = batch[row.item].sampler->sample(row.values);
-      return absl::OkStatus();
-    }));
-    return tokens;
-  }
-  // What is refused params nothing.
+    items.push_back({item.sequence, item.tokens,
+                     item.sampler ? OutputRows::Last : OutputRows::None});
+  // What is refused takes no random number.
   LLAMAC_RETURN_IF_ERROR(admit(items));
   std::vector<SamplingParams> params;
-  params.reserve(batch.size());
-  for (const SampledTokens &item : batch)
-    params.push_back(item.sampler->nextParams());
-  LLAMAC_RETURN_IF_ERROR(
-      runBatch(items, params, [&](absl::Span<const Row> rows, size_t program) {
-        return giveTokens(rows, program, tokens);
+  if (std::ranges::any_of(batch, isOnDevice))
+    for (const SampledTokens &item : batch)
+      params.push_back(isOnDevice(item) ? item.sampler->nextParams()
+                                        : SamplingParams());
+  std::vector<absl::StatusOr<int32_t>> tokens(batch.size(), -1);
+  LLAMAC_RETURN_IF_ERROR(runBatch(
+      items, params,
+      [&](absl::Span<const Row> rows, size_t program) -> absl::Status {
+        if (!params.empty())
+          LLAMAC_RETURN_IF_ERROR(
+              takeTokens(rows, program, batch, absl::MakeSpan(tokens)));
+        return sampleOnHost(rows, program, batch, absl::MakeSpan(tokens));
       }));
   return tokens;
 }
@@ -398,8 +412,10 @@ absl::Status Engine::writeInputs(absl::Span<const Row> rows, bool samples) {
   return write(schema::InputRole::SamplingParams, paramsStaging);
 }
 
-absl::Status Engine::giveTokens(absl::Span<const Row> rows, size_t program,
-                                std::vector<int32_t> &tokens) {
+/// Gives the items whose tokens the device has sampled theirs.
+absl::Status Engine::takeTokens(absl::Span<const Row> rows, size_t program,
+                                absl::Span<const SampledTokens> batch,
+                                absl::Span<absl::StatusOr<int32_t>> tokens) {
   const schema::ProgramT &plan = *shared->plan().programs[program];
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
@@ -410,12 +426,56 @@ absl::Status Engine::giveTokens(absl::Span<const Row> rows, size_t program,
   for (const Row &row : rows) {
     if (!row.isOutput)
       continue;
-    std::memcpy(&tokens[row.item], next, sizeof(int32_t));
-    next += sizeof(int32_t);
-    if (tokens[row.item] < 0)
-      return notFiniteError(row.position);
+    int32_t token = 0;
+    std::memcpy(&token, next, sizeof(token));
+    next += sizeof(token);
+    if (!batch[row.item].sampler->samplesOnDevice())
+      continue;
+    tokens[row.item] = token;
+    if (token < 0)
+      tokens[row.item] = notFiniteError(row.position);
   }
   return absl::OkStatus();
+}
+
+/// Samples the tokens of the other items from their logits.
+absl::Status Engine::sampleOnHost(absl::Span<const Row> rows, size_t program,
+                                  absl::Span<const SampledTokens> batch,
+                                  absl::Span<absl::StatusOr<int32_t>> tokens) {
+  struct HostRow {
+    const Row *row;
+    uint64_t output; ///< Its number among the output rows.
+  };
+  std::vector<HostRow> hostRows;
+  uint64_t outputs = 0;
+  for (const Row &row : rows) {
+    if (!row.isOutput)
+      continue;
+    if (!shared->samples() || !batch[row.item].sampler->samplesOnDevice())
+      hostRows.push_back({&row, outputs});
+    ++outputs;
+  }
+  if (hostRows.empty())
+    return absl::OkStatus();
+  const auto vocab = static_cast<uint64_t>(shared->config().vocabSize);
+  const uint64_t first = hostRows.front().output;
+  const uint64_t count = hostRows.back().output + 1 - first;
+  LLAMAC_ASSIGN_OR_RETURN(
+      const absl::Span<const uint8_t> bytes,
+      shared->device().read(*arena,
+                            shared->plan().programs[program]->logitsOffset +
+                                first * vocab * sizeof(float),
+                            count * vocab * sizeof(float), resultStaging));
+  const auto *logits = reinterpret_cast<const float *>(bytes.data());
+  return shared->device().forEach(hostRows.size(), [&](size_t i) {
+    const auto &[row, output] = hostRows[i];
+    const absl::Span<const float> values(logits + (output - first) * vocab,
+                                         vocab);
+    if (absl::Status status = checkLogits(values, row->position); status.ok())
+      tokens[row->item] = batch[row->item].sampler->sample(values);
+    else
+      tokens[row->item] = std::move(status);
+  });
 }
 
 absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,

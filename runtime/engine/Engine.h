@@ -74,11 +74,18 @@ struct SequenceTokens {
   OutputRows outputs = OutputRows::Last;
 };
 
-/// The same, with the sampler of the token that follows the last one.
+/// The same, with the sampler of the token that follows the last one; null for
+/// a part of a prompt, behind which none is sampled.
 struct SampledTokens {
   Sequence *sequence;
   absl::Span<const int32_t> tokens; ///< At least one.
   Sampler *sampler;
+};
+
+/// A sequence, and the tokens it is to hold.
+struct SequenceGrowth {
+  const Sequence *sequence;
+  int64_t tokens;
 };
 
 /// A sequence with its next token, and the sampler of the one that follows.
@@ -135,6 +142,13 @@ public:
   /// What is kept; null where nothing ever is.
   const PrefixCache *prefixes() const { return prefixCache.get(); }
 
+  /// The longest sequence that the context and the pages of the cache hold.
+  int64_t mostTokens() const;
+
+  /// Whether there are pages for all of `growths` at once, or kept ones that
+  /// can be given up.
+  bool hasRoom(absl::Span<const SequenceGrowth> growths) const;
+
   /// Appends the tokens of each item (all of different sequences) and gives
   /// `callback` the logits of the output rows, item by item in order. A step
   /// may have any number of tokens: it is cut into pieces that the plan's
@@ -153,10 +167,13 @@ public:
   /// for where another sequence has the page that would be written next.
   int64_t truncate(Sequence &sequence, int64_t tokens);
 
-  /// As step(); gives the token that follows each item. The device samples
-  /// where the plan does, else the host: one seed gives the same tokens, unless
-  /// a uniform is within rounding of the border between two.
-  absl::StatusOr<std::vector<int32_t>>
+  /// As step(); gives the token that follows each item, -1 for one without a
+  /// sampler. An accuracy error is that of its item alone, whose sequence then
+  /// needs a truncate(). The device samples where the plan does and the sampler
+  /// asks for no more, else the host, on all threads of the device: one seed
+  /// gives the same tokens, unless a uniform is within rounding of the border
+  /// between two.
+  absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
   sample(absl::Span<const SampledTokens> batch);
 
   /// Multi-step decode: runs at most `steps` steps of one token of each item,
@@ -184,8 +201,8 @@ private:
   absl::Status writePageTable(const Sequence &sequence);
   absl::Status admit(absl::Span<const SequenceTokens> batch);
   size_t programFor(const StepShape &shape) const;
-  /// Whether the device queues steps of `rows` sequences; makes the queue.
-  absl::StatusOr<bool> canQueue(size_t rows);
+  /// Whether the device queues steps of `batch`; makes the queue.
+  absl::StatusOr<bool> canQueue(absl::Span<const DecodeItem> batch);
   absl::Status decodeOneByOne(absl::Span<const DecodeItem> batch, int64_t steps,
                               TokenCallback callback);
   absl::Status runBatch(absl::Span<const SequenceTokens> batch,
@@ -199,8 +216,12 @@ private:
   absl::Status runObserved(size_t program, const StepShape &shape);
   absl::Status giveLogits(absl::Span<const Row> rows, size_t program,
                           LogitsCallback callback);
-  absl::Status giveTokens(absl::Span<const Row> rows, size_t program,
-                          std::vector<int32_t> &tokens);
+  absl::Status sampleOnHost(absl::Span<const Row> rows, size_t program,
+                            absl::Span<const SampledTokens> batch,
+                            absl::Span<absl::StatusOr<int32_t>> tokens);
+  absl::Status takeTokens(absl::Span<const Row> rows, size_t program,
+                          absl::Span<const SampledTokens> batch,
+                          absl::Span<absl::StatusOr<int32_t>> tokens);
 
   std::shared_ptr<const Model> shared;
   LaunchObserver *observer = nullptr;

@@ -54,12 +54,13 @@ void KvCache::close(int32_t slot) {
   freeSlots.push_back(slot);
 }
 
-bool KvCache::holds(int64_t tokens, int64_t written) const {
+bool KvCache::holds(int32_t slot, int64_t tokens, int64_t written) const {
   return std::ranges::all_of(groups, [&](const Group &group) {
     // Only the keys before the next token that it sees with itself.
     const int64_t first =
         group.window == 0 ? 0 : std::max<int64_t>(tokens + 1 - group.window, 0);
-    return first >= tokens || written - first <= group.most * pageTokens;
+    return first >= tokens || (first / pageTokens >= group.begins[slot] &&
+                               written - first <= group.most * pageTokens);
   });
 }
 

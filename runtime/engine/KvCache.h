@@ -69,9 +69,9 @@ public:
   /// when too few are free.
   void setReclaim(std::function<bool()> gives) { reclaim = std::move(gives); }
 
-  /// Whether the cache still has what the token after the first `tokens` of a
-  /// sequence sees of them, once `written` tokens were written.
-  bool holds(int64_t tokens, int64_t written) const;
+  /// Whether sequence `slot` still has what the token after its first `tokens`
+  /// sees of them, once `written` tokens were written.
+  bool holds(int32_t slot, int64_t tokens, int64_t written) const;
 
   /// A row of the page table for a new sequence. Memory error when all are
   /// taken.

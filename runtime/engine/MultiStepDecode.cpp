@@ -233,7 +233,10 @@ absl::Status Engine::decodeOneByOne(absl::Span<const DecodeItem> batch,
     std::vector<SampledTokens> items;
     for (size_t i = 0; i < batch.size(); ++i)
       items.push_back({batch[i].sequence, {&tokens[i], 1}, batch[i].sampler});
-    LLAMAC_ASSIGN_OR_RETURN(tokens, sample(items));
+    LLAMAC_ASSIGN_OR_RETURN(const auto chosen, sample(items));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      LLAMAC_ASSIGN_OR_RETURN(tokens[i], chosen[i]);
+    }
     LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, callback(tokens));
     if (!goesOn)
       break;
@@ -253,7 +256,7 @@ absl::Status Engine::decode(absl::Span<const DecodeItem> batch, int64_t steps,
           shared->context(), "; ask for fewer or compile with a larger -c"));
   }
   LLAMAC_RETURN_IF_ERROR(checkBatch(items));
-  LLAMAC_ASSIGN_OR_RETURN(const bool isQueued, canQueue(batch.size()));
+  LLAMAC_ASSIGN_OR_RETURN(const bool isQueued, canQueue(batch));
   if (!isQueued)
     return decodeOneByOne(batch, steps, callback);
 
@@ -274,11 +277,16 @@ absl::Status Engine::decode(absl::Span<const DecodeItem> batch, int64_t steps,
   return status;
 }
 
-absl::StatusOr<bool> Engine::canQueue(size_t rows) {
+absl::StatusOr<bool> Engine::canQueue(absl::Span<const DecodeItem> batch) {
+  const size_t rows = batch.size();
   const schema::PlanT &plan = shared->plan();
   const schema::ProgramT &largest = *plan.programs.back();
   // The inputs hold a step's tokens and those behind it.
   if (observer || profile || !shared->samples() || rows == 0 ||
+      !std::ranges::all_of(batch,
+                           [](const DecodeItem &item) {
+                             return item.sampler->samplesOnDevice();
+                           }) ||
       static_cast<int64_t>(rows) > largest.maxOutputRows ||
       2 * static_cast<int64_t>(rows) > largest.maxRows)
     return false;

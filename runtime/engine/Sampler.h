@@ -69,6 +69,9 @@ public:
   /// logits are taken in order of their ids.
   int32_t sample(absl::Span<const float> logits);
 
+  /// Whether nextParams() says all of how it samples.
+  bool samplesOnDevice() const { return true; }
+
   /// The params with which a plan samples as sample() would now; each call
   /// takes the next random number. Numbers are rounded.
   SamplingParams nextParams();

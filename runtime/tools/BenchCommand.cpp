@@ -86,7 +86,10 @@ absl::Status Run::prefill(absl::Span<const int32_t> prompt) {
   std::vector<SampledTokens> items;
   for (size_t i = 0; i < sequences.size(); ++i)
     items.push_back({&sequences[i], prompt, &samplers[i]});
-  LLAMAC_ASSIGN_OR_RETURN(next, engine.sample(items));
+  LLAMAC_ASSIGN_OR_RETURN(const auto chosen, engine.sample(items));
+  for (const absl::StatusOr<int32_t> &token : chosen) {
+    LLAMAC_ASSIGN_OR_RETURN(next.emplace_back(), token);
+  }
   return absl::OkStatus();
 }
 

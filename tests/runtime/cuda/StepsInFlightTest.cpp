@@ -73,7 +73,7 @@ protected:
     Sequence sequence = *engine->newSequence();
     const auto chosen = engine->sample({{&sequence, tokens, &sampler}});
     EXPECT_TRUE(chosen.ok()) << chosen.status();
-    next = chosen.ok() ? (*chosen)[0] : 0;
+    next = chosen.ok() ? *(*chosen)[0] : 0;
     return sequence;
   }
 
@@ -84,7 +84,7 @@ protected:
     for (int64_t i = 0; i < steps; ++i) {
       const auto next = engine->sample({{&sequence, {&token, 1}, &sampler}});
       EXPECT_TRUE(next.ok()) << next.status();
-      token = (*next)[0];
+      token = *(*next)[0];
       tokens.push_back(token);
     }
     return tokens;
@@ -140,8 +140,8 @@ TEST_F(StepsInFlightTest, WhatComesAfterAnEndIsAsIfNothingHadRunPastIt) {
       const auto after = engine->sample({{&one, turn, &plain}});
       const auto afterAhead = engine->sample({{&two, turn, &ahead}});
       ASSERT_TRUE(after.ok() && afterAhead.ok());
-      EXPECT_EQ(*after, *afterAhead);
-      token = (*after)[0];
+      EXPECT_EQ(*(*after)[0], *(*afterAhead)[0]);
+      token = *(*after)[0];
     }
   }
 }
@@ -242,7 +242,7 @@ TEST_F(StepsInFlightTest, EnginesOfOneModelRunOnThreadsOfTheirOwn) {
       for (int step = 0; step < 4; ++step) {
         const auto chosen = own->sample({{&sequence, next, &sampler}});
         ASSERT_TRUE(chosen.ok()) << chosen.status();
-        next = *chosen;
+        next = {*(*chosen)[0]};
         tokens.push_back(next[0]);
       }
       EXPECT_EQ(tokens[0], first);
@@ -282,7 +282,7 @@ TEST(LeakTest, AThousandRunsLeaveNothing) {
         int steps = 0;
         ASSERT_TRUE(
             engine
-                ->decode({{&sequence, (*next)[0], &greedy}}, 8,
+                ->decode({{&sequence, *(*next)[0], &greedy}}, 8,
                          [&](absl::Span<const int32_t>) { return ++steps < 3; })
                 .ok());
         if (run == 0)

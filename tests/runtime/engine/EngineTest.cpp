@@ -203,14 +203,14 @@ TEST_P(EngineTest, EveryItemOfABatchGetsTheTokenOfItsSampler) {
     const auto next =
         engine->sample({{&first, one, &*greedy}, {&second, two, &*drawing}});
     ASSERT_TRUE(next.ok()) << next.status();
-    EXPECT_EQ((*next)[0], toy::argmaxAfter(one));
+    EXPECT_EQ(*(*next)[0], toy::argmaxAfter(one));
     if (device) {
-      EXPECT_EQ((*next)[1], toy::drawnToken(same->nextParams().uniform, 5));
+      EXPECT_EQ(*(*next)[1], toy::drawnToken(same->nextParams().uniform, 5));
     } else {
       std::vector<float> logits(toy::vocab);
       for (int id = 0; id < toy::vocab; ++id)
         logits[id] = toy::logitOf(toy::hashOf(two), id, 1);
-      EXPECT_EQ((*next)[1], same->sample(logits));
+      EXPECT_EQ(*(*next)[1], same->sample(logits));
     }
     // Logits are there as before.
     Sequence third = sequence();
@@ -562,7 +562,7 @@ TEST_P(EngineErrors, ARefusedBatchDrawsNothing) {
             ExitCode::Usage);
   const auto next = engine->sample({{&one, prompt, &*sampler}});
   ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_EQ((*next)[0], toy::drawnToken(same->nextParams().uniform, 5));
+  EXPECT_EQ(*(*next)[0], toy::drawnToken(same->nextParams().uniform, 5));
 }
 
 /// Two tokens, of which the second has logits that are no numbers.
@@ -588,15 +588,41 @@ TEST_P(EngineErrors, LogitsThatAreNoNumbersEndTheStep) {
   expectLogits(given.at(0), clean, 2);
 }
 
-TEST_P(EngineErrors, APlanThatFindsNoTokenEndsTheStep) {
+TEST_P(EngineErrors, LogitsThatAreNoNumbersAreTheErrorOfTheirItemAlone) {
+  for (const bool device : {false, true}) {
+    const ToyPlanFile plan([&](toy::ToyPlan &toy) {
+      if (device)
+        addSampling(toy);
+    });
+    start(plan, GetParam());
+    auto sampler = Sampler::create({});
+    ASSERT_TRUE(sampler.ok());
+    Sequence one = sequence(), two = sequence();
+    const std::vector<int> clean = cleanTokens(3, 5);
+    const auto next = engine->sample(
+        {{&one, poisonedPrompt(), &*sampler}, {&two, clean, &*sampler}});
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_EQ(exitCode((*next)[0].status()), ExitCode::Accuracy);
+    EXPECT_THAT(std::string((*next)[0].status().message()),
+                HasSubstr("position 1"));
+    EXPECT_EQ(*(*next)[1], toy::argmaxAfter(clean));
+  }
+}
+
+TEST_P(EngineTest, NothingIsSampledBehindAPartOfAPrompt) {
   const ToyPlanFile plan(toy::addSampling);
   start(plan, GetParam());
-  auto sampler = Sampler::create({});
-  ASSERT_TRUE(sampler.ok());
-  Sequence one = sequence();
-  const auto next = engine->sample({{&one, poisonedPrompt(), &*sampler}});
-  EXPECT_EQ(exitCode(next.status()), ExitCode::Accuracy) << next.status();
-  EXPECT_THAT(std::string(next.status().message()), HasSubstr("position 1"));
+  auto greedy = Sampler::create({});
+  const std::vector<int> one = cleanTokens(6, 12), two = cleanTokens(5, 20);
+  Sequence first = sequence(), second = sequence();
+  auto next = engine->sample(
+      {{&first, firstOf(one, 4), nullptr}, {&second, two, &*greedy}});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(*(*next)[0], -1);
+  EXPECT_EQ(*(*next)[1], toy::argmaxAfter(two));
+  next = engine->sample({{&first, {one.data() + 4, 2}, &*greedy}});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(*(*next)[0], toy::argmaxAfter(one));
 }
 
 TEST_P(EngineErrors, AnObserverReachesNoWeightsAndNothingOutside) {

@@ -122,14 +122,30 @@ TEST(KvCacheTest, NothingIsTakenWhenOneGroupHasTooFewFree) {
 
 TEST(KvCacheTest, ARingHoldsTheWindowOfATokenUntilNewOnesTakeItsPlace) {
   KvCache cache(layoutWithRing());
+  const int32_t slot = *cache.open();
   // The token at 10 sees keys 6 to 9 and itself; key 6 lies where 14 does.
-  EXPECT_TRUE(cache.holds(10, 14));
-  EXPECT_FALSE(cache.holds(10, 15));
+  EXPECT_TRUE(cache.holds(slot, 10, 14));
+  EXPECT_FALSE(cache.holds(slot, 10, 15));
   // The first token sees none before it, the second one.
-  EXPECT_TRUE(cache.holds(0, 20));
-  EXPECT_TRUE(cache.holds(1, 8));
-  EXPECT_FALSE(cache.holds(1, 9));
-  EXPECT_TRUE(KvCache(layout()).holds(1, 20));
+  EXPECT_TRUE(cache.holds(slot, 0, 20));
+  EXPECT_TRUE(cache.holds(slot, 1, 8));
+  EXPECT_FALSE(cache.holds(slot, 1, 9));
+  EXPECT_TRUE(KvCache(layout()).holds(slot, 1, 20));
+}
+
+TEST(KvCacheTest, ASequenceThatBeganWithKeptPagesHoldsNoneBeforeThem) {
+  schema::KvLayoutT of = layoutWithRing();
+  of.groups[1] = schema::KvGroup(5, 3);
+  KvCache cache(of);
+  const int32_t one = *cache.open(), two = *cache.open();
+  ASSERT_TRUE(cache.reserve({one, 12}).ok());
+  const auto pages = cache.row(1, one).first(3);
+  // The window behind 12 tokens begins in their third page.
+  cache.attach(1, two, {-1, pages[1], pages[2]});
+  EXPECT_TRUE(cache.holds(two, 9, 12));
+  EXPECT_FALSE(cache.holds(two, 7, 12));
+  EXPECT_EQ(cache.pageAt(1, two, 0, 12), -1);
+  EXPECT_EQ(cache.pageAt(1, two, 1, 12), pages[1]);
 }
 
 TEST(KvCacheTest, NoPageIsEverInTwoHands) {
