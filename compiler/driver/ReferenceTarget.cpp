@@ -75,8 +75,8 @@ public:
       : target(target), words(words), maxTokens(context) {}
 
   const Tokenizer *tokenizer() const override { return words; }
-  bool isStopId(int32_t id) const override {
-    return llvm::is_contained(target.checkpoint.tokenizer.stopIds, id);
+  absl::Span<const int32_t> stopIds() const override {
+    return target.checkpoint.tokenizer.stopIds;
   }
   int64_t context() const override { return maxTokens; }
   int64_t length() const override { return tokensSeen; }

@@ -35,8 +35,8 @@ public:
   const Tokenizer *tokenizer() const override {
     return engine.model().tokenizer();
   }
-  bool isStopId(int32_t id) const override {
-    return engine.model().isStopId(id);
+  absl::Span<const int32_t> stopIds() const override {
+    return engine.model().stopIds();
   }
   int64_t context() const override { return engine.model().context(); }
   int64_t length() const override { return sequence.length(); }

@@ -31,8 +31,8 @@ public:
   /// Null when the model has none.
   virtual const Tokenizer *tokenizer() const = 0;
 
-  /// Whether `id` ends an answer.
-  virtual bool isStopId(int32_t id) const = 0;
+  /// The ids that end an answer.
+  virtual absl::Span<const int32_t> stopIds() const = 0;
 
   /// The most tokens of a sequence, and those seen so far.
   virtual int64_t context() const = 0;

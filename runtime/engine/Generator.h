@@ -9,6 +9,7 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_GENERATOR_H
 #define LLAMAC_RUNTIME_ENGINE_GENERATOR_H
 
+#include "runtime/engine/Answer.h"
 #include "runtime/engine/Decoder.h"
 #include "runtime/engine/Engine.h"
 #include "runtime/engine/Sampler.h"
@@ -18,27 +19,6 @@
 #include <vector>
 
 namespace llamac {
-
-struct GenerateOptions {
-  SamplingOptions sampling = {};
-  /// Tokens to generate at most; -1 for as many as the context holds.
-  int64_t maxTokens = -1;
-  /// Texts that end the answer and do not belong to it.
-  std::vector<std::string> stopStrings = {};
-  /// Whether the plan's stop ids end the answer.
-  bool stopAtStopIds = true;
-};
-
-enum class StopReason {
-  Length,  ///< maxTokens.
-  Context, ///< The context is full.
-  StopId,
-  StopString,
-  Cancelled, ///< The callback said so.
-};
-
-/// "length", "context", "stop id", "stop string", "cancelled".
-absl::string_view stopReasonName(StopReason reason);
 
 struct GenerateTimes {
   int64_t promptTokens = 0;

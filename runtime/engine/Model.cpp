@@ -20,7 +20,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -153,11 +152,10 @@ std::string Model::source() const {
   return {bytes.begin(), bytes.end()};
 }
 
-bool Model::isStopId(int32_t id) const {
+absl::Span<const int32_t> Model::stopIds() const {
   if (!plan().tokenizer)
-    return false;
-  const std::vector<int32_t> &ids = plan().tokenizer->stopIds;
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
+    return {};
+  return plan().tokenizer->stopIds;
 }
 
 absl::StatusOr<std::vector<int32_t>> Model::encode(absl::string_view prompt,

@@ -94,8 +94,8 @@ public:
   /// Null when the plan has none.
   const Tokenizer *tokenizer() const { return text.get(); }
 
-  /// Whether `id` ends an answer.
-  bool isStopId(int32_t id) const;
+  /// The ids that end an answer.
+  absl::Span<const int32_t> stopIds() const;
 
   /// The ids of `prompt`, with the begin-of-sequence token when the model is
   /// used to one. Usage error without a tokenizer.

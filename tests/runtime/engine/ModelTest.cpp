@@ -36,8 +36,7 @@ TEST(ModelTest, KnowsItsPlan) {
   EXPECT_EQ((*model)->config().vocabSize, toy::vocab);
   EXPECT_EQ((*model)->device().threads(), 3);
   EXPECT_EQ((*model)->code().isa(), "portable");
-  EXPECT_TRUE((*model)->isStopId(1));
-  EXPECT_FALSE((*model)->isStopId(2));
+  EXPECT_THAT((*model)->stopIds(), testing::ElementsAre(1));
   EXPECT_GT((*model)->loadTimes().all(), 0);
 }
 
