@@ -147,8 +147,16 @@ absl::StatusOr<Sequence> Engine::newSequence() {
   return Sequence(cache.get(), slot);
 }
 
-absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
+absl::Status Engine::checkTokens(absl::Span<const int32_t> tokens) const {
   const int64_t vocab = shared->config().vocabSize;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || tokens[i] >= vocab)
+      return usageError(absl::StrCat("token ", i, ": expected an id from 0 to ",
+                                     vocab - 1, ", got ", tokens[i]));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
   for (const SequenceTokens &item : batch) {
     if (item.tokens.empty())
       return usageError("tokens: expected at least one, got none");
@@ -159,12 +167,7 @@ absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
           absl::StrCat("context: the prompt makes ", length,
                        " tokens, the plan was compiled for ", shared->context(),
                        "; shorten it or compile with a larger --ctx-size"));
-    for (size_t i = 0; i < item.tokens.size(); ++i)
-      if (item.tokens[i] < 0 || item.tokens[i] >= vocab)
-        return usageError(absl::StrCat("token ", i,
-                                       ": expected an id from 0 "
-                                       "to ",
-                                       vocab - 1, ", got ", item.tokens[i]));
+    LLAMAC_RETURN_IF_ERROR(checkTokens(item.tokens));
     for (const SequenceTokens &other : batch)
       if (&other != &item && other.sequence == item.sequence)
         return internalError("a sequence is in the batch twice");

@@ -142,6 +142,17 @@ public:
   /// What is kept; null where nothing ever is.
   const PrefixCache *prefixes() const { return prefixCache.get(); }
 
+  /// Usage error for an id outside the vocabulary.
+  absl::Status checkTokens(absl::Span<const int32_t> tokens) const;
+
+  /// Pages of the cache, and those that no sequence holds, of the group of
+  /// layers that has the fewest of them.
+  int64_t pages() const { return cache->pages(cache->fullestGroup()); }
+  int64_t freePages() const {
+    const size_t group = cache->fullestGroup();
+    return cache->freePages(group) + cache->reclaimablePages(group);
+  }
+
   /// The longest sequence that the context and the pages of the cache hold.
   int64_t mostTokens() const;
 

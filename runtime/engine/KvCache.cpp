@@ -71,6 +71,15 @@ void KvCache::setPage(Group &group, int32_t slot, int64_t number,
     pages[i] = page;
 }
 
+size_t KvCache::fullestGroup() const {
+  size_t fullest = 0;
+  for (size_t i = 1; i < groups.size(); ++i)
+    if (freePages(i) + reclaimablePages(i) <
+        freePages(fullest) + reclaimablePages(fullest))
+      fullest = i;
+  return fullest;
+}
+
 int64_t KvCache::mostTokens() const {
   int64_t most = pagesPerSequence;
   for (const Group &group : groups)

@@ -62,6 +62,9 @@ public:
     return groups[group].reclaimable;
   }
 
+  /// The group with the fewest pages that no sequence holds.
+  size_t fullestGroup() const;
+
   /// The longest sequence that the pages of each group can hold.
   int64_t mostTokens() const;
 

@@ -1,0 +1,384 @@
+//===- Scheduler.cpp - Many requests on one engine ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/Scheduler.h"
+
+#include "runtime/base/Clock.h"
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+namespace llamac {
+
+/// A request as its answers share it.
+struct Scheduler::Asked {
+  RequestId id;
+  Request request;
+  AnswerCallback callback;
+  double start; ///< Seconds of the clock.
+  bool isCancelled = false;
+  /// Answers that wait until the first one has run the prompt.
+  Jobs later = {};
+};
+
+/// One answer.
+struct Scheduler::Job {
+  std::shared_ptr<Asked> asked;
+  int number; ///< Of the answer.
+  Sampler sampler;
+  Answer answer;
+  std::vector<int32_t> tokens; ///< Of prompt and answer.
+  int64_t most;                ///< Tokens that the sequence will ever hold.
+  AnswerEnd end = {};
+  std::optional<Sequence> sequence = {}; ///< While it runs.
+
+  /// Tokens that the sequence has yet to run.
+  int64_t pending() const {
+    return static_cast<int64_t>(tokens.size()) - sequence->length();
+  }
+
+  bool goesBefore(const Job &other) const {
+    if (asked->request.priority != other.asked->request.priority)
+      return asked->request.priority > other.asked->request.priority;
+    return std::pair(asked->id, number) <
+           std::pair(other.asked->id, other.number);
+  }
+
+  double secondsSinceStart() const { return steadySeconds() - asked->start; }
+};
+
+Scheduler::Scheduler(std::unique_ptr<Engine> engine,
+                     const SchedulerOptions &options)
+    : engine(std::move(engine)), options(options) {}
+
+Scheduler::~Scheduler() = default;
+
+absl::StatusOr<std::unique_ptr<Scheduler>>
+Scheduler::create(std::shared_ptr<const Model> model,
+                  const SchedulerOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      Engine::create(std::move(model),
+                     {.kvPages = options.kvPages,
+                      .keepsPrefixes = options.cachesPrefixes}));
+  return std::unique_ptr<Scheduler>(new Scheduler(std::move(engine), options));
+}
+
+//===----------------------------------------------------------------------===//
+// Requests come and go
+//===----------------------------------------------------------------------===//
+
+absl::Status Scheduler::check(const Request &request) const {
+  if (request.prompt.empty())
+    return usageError("prompt: expected at least one token, got none");
+  LLAMAC_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
+  LLAMAC_RETURN_IF_ERROR(checkGenerateOptions(
+      request.options, request.wantsText, model().tokenizer()));
+  if (request.answers < 1)
+    return usageError(
+        absl::StrCat("answers: expected at least 1, got ", request.answers));
+  if (!(request.timeLimit >= 0))
+    return usageError(absl::StrCat(
+        "time limit: expected seconds of at least 0, got ", request.timeLimit));
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t asked = std::max<int64_t>(request.options.maxTokens, 1);
+  const int64_t most = engine->mostTokens();
+  // The last token of an answer is not run.
+  if (asked - 1 > most - prompt)
+    return usageError(absl::StrCat(
+        "request: expected at most ", most, " tokens, ",
+        most < model().context() ? "for which there are KV pages"
+                                 : "the context of the plan",
+        ", got a prompt of ", prompt, " and ", asked, " to generate"));
+  if (options.maxWaiting > 0 &&
+      total.waiting + request.answers > options.maxWaiting)
+    return memoryError(absl::StrCat("queue: expected at most ",
+                                    options.maxWaiting, " waiting answers, ",
+                                    total.waiting, " wait; try again later"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Scheduler::RequestId>
+Scheduler::submit(Request request, AnswerCallback callback) {
+  LLAMAC_RETURN_IF_ERROR(check(request));
+  LLAMAC_ASSIGN_OR_RETURN(Sampler sampler,
+                          Sampler::create(request.options.sampling));
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t most = engine->mostTokens();
+  auto asked = std::make_shared<Asked>(Asked{
+      ++requests, std::move(request), std::move(callback), steadySeconds()});
+  const GenerateOptions &generation = asked->request.options;
+  for (int number = 0; number < asked->request.answers; ++number) {
+    SamplingOptions sampling = generation.sampling;
+    sampling.seed = sampler.seed() + static_cast<uint64_t>(number);
+    LLAMAC_ASSIGN_OR_RETURN(Sampler own, Sampler::create(sampling));
+    Jobs job;
+    job.push_back(
+        {asked, number, std::move(own),
+         Answer(generation, stopIdsOf(generation, model().stopIds()),
+                most - prompt + 1, asked->request.wantsText,
+                model().tokenizer()),
+         asked->request.prompt,
+         generation.maxTokens < 0
+             ? most
+             : std::min(most, prompt + std::max<int64_t>(
+                                           generation.maxTokens - 1, 0))});
+    job.back().end.seed = *sampling.seed;
+    job.back().end.promptTokens = prompt;
+    ++total.waiting;
+    if (number == 0)
+      insert(waiting, job);
+    else
+      asked->later.splice(asked->later.end(), job);
+  }
+  return asked->id;
+}
+
+void Scheduler::cancel(RequestId id) {
+  for (Jobs *jobs : {&running, &waiting})
+    for (Job &job : *jobs)
+      if (job.asked->id == id)
+        job.asked->isCancelled = true;
+}
+
+/// Moves the one job of `job` to its place in `to`.
+void Scheduler::insert(Jobs &to, Jobs &job) {
+  auto place = to.end();
+  while (place != to.begin() && job.front().goesBefore(*std::prev(place)))
+    --place;
+  to.splice(place, job);
+}
+
+/// Ends what was cancelled, has taken too long, or was asked for no token.
+void Scheduler::endOverdue() {
+  for (Jobs *jobs : {&running, &waiting})
+    for (auto next = jobs->begin(); next != jobs->end();) {
+      Job &job = *next++;
+      const double limit = job.asked->request.timeLimit;
+      if (job.asked->isCancelled)
+        end(job, StopReason::Cancelled);
+      else if (limit > 0 && job.secondsSinceStart() >= limit)
+        end(job, StopReason::Deadline);
+      else if (job.answer.ended())
+        end(job, *job.answer.ended());
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// What runs
+//===----------------------------------------------------------------------===//
+
+/// Starts waiting answers, the first ones first, as long as there are sequences
+/// and pages, or running ones of a lower priority to take them from.
+void Scheduler::admit() {
+  while (!waiting.empty()) {
+    Job &job = waiting.front();
+    if (start(job))
+      continue;
+    if (running.empty() ||
+        running.back().asked->request.priority >= job.asked->request.priority)
+      return;
+    preempt(running.back());
+  }
+}
+
+/// Gives `job`, the first that waits, a sequence and what is cached of its
+/// tokens; false where there are too few of them or of pages beside those that
+/// run.
+bool Scheduler::start(Job &job) {
+  if (std::ssize(running) == model().plan().kv->maxSequences)
+    return false;
+  auto sequence = engine->newSequence();
+  absl::Status status = sequence.status();
+  absl::StatusOr<int64_t> cached = 0;
+  if (status.ok()) {
+    cached = engine->reuse(*sequence, job.tokens);
+    status = cached.status();
+  }
+  if (!status.ok()) {
+    finish(job, std::move(status));
+    return true;
+  }
+  std::vector<SequenceGrowth> growths = {grown(job, *sequence)};
+  for (const Job &other : running)
+    growths.push_back(grown(other, *other.sequence));
+  // One alone always has what it needs.
+  if (!running.empty() && !engine->hasRoom(growths))
+    return false;
+  job.sequence.emplace(*std::move(sequence));
+  if (job.end.queueSeconds == 0) {
+    job.end.queueSeconds = job.secondsSinceStart();
+    job.end.cachedTokens = std::min(*cached, job.end.promptTokens);
+    total.promptTokens += job.end.promptTokens;
+    total.cachedTokens += job.end.cachedTokens;
+  }
+  Jobs started;
+  started.splice(started.end(), waiting, waiting.begin());
+  insert(running, started);
+  --total.waiting;
+  ++total.running;
+  return true;
+}
+
+/// The tokens of `job` and a page more, so that what is started is not
+/// preempted at once.
+SequenceGrowth Scheduler::grown(const Job &job,
+                                const Sequence &sequence) const {
+  const int64_t ahead = model().plan().kv->pageTokens;
+  const auto tokens = static_cast<int64_t>(job.tokens.size());
+  return {&sequence, std::min(tokens + ahead, job.most)};
+}
+
+/// Gives the pages of a running answer to others; it waits again, and goes on
+/// where it was. What it ran stays in the prefix cache as long as nobody needs
+/// the pages.
+void Scheduler::preempt(Job &job) {
+  engine->keep(*job.sequence, job.tokens);
+  job.sequence.reset();
+  ++job.end.preemptions;
+  ++total.preemptions;
+  --total.running;
+  ++total.waiting;
+  Jobs stopped;
+  stopped.splice(stopped.end(), running,
+                 std::ranges::find(running, &job, [](Job &of) { return &of; }));
+  insert(waiting, stopped);
+}
+
+void Scheduler::step() {
+  endOverdue();
+  admit();
+  if (!running.empty())
+    run();
+}
+
+/// The rows of a step: one of each answer that decodes, and as much of the
+/// prompts, in their order, as the budget allows.
+Scheduler::Batch Scheduler::chooseRows() {
+  Batch batch;
+  const auto add = [&](Job &job, int64_t count) {
+    const bool isLast = count == job.pending();
+    batch.jobs.push_back(&job);
+    batch.items.push_back(
+        {&*job.sequence,
+         absl::MakeConstSpan(job.tokens)
+             .subspan(static_cast<size_t>(job.sequence->length()),
+                      static_cast<size_t>(count)),
+         isLast ? &job.sampler : nullptr});
+  };
+  for (Job &job : running)
+    if (job.pending() == 1)
+      add(job, 1);
+  batch.decodeRows = static_cast<int64_t>(batch.jobs.size());
+  int64_t left = model().plan().programs.back()->maxRows;
+  if (batch.decodeRows > 0)
+    left = options.promptRows > 0 ? options.promptRows
+                                  : std::min(budget.rows(), left);
+  for (Job &job : running) {
+    if (job.pending() == 1 || left == 0)
+      continue;
+    const int64_t count = std::min(job.pending(), left);
+    add(job, count);
+    left -= count;
+    batch.promptRows += count;
+  }
+  return batch;
+}
+
+void Scheduler::run() {
+  const double start = steadySeconds();
+  Batch batch = chooseRows();
+  auto sampled = engine->sample(batch.items);
+  while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
+    preempt(running.back());
+    batch = chooseRows();
+    sampled = engine->sample(batch.items);
+  }
+  ++total.steps;
+  for (size_t i = 0; i < batch.jobs.size(); ++i) {
+    if (!sampled.ok())
+      finish(*batch.jobs[i], sampled.status());
+    else if (batch.items[i].sampler)
+      take(*batch.jobs[i], (*sampled)[i]);
+  }
+  budget.record(batch.decodeRows, batch.promptRows, steadySeconds() - start);
+}
+
+/// Makes `token` part of an answer that has run all others.
+void Scheduler::take(Job &job, const absl::StatusOr<int32_t> &token) {
+  if (!token.ok()) {
+    finish(job, token.status());
+    return;
+  }
+  if (job.end.firstTokenSeconds == 0) {
+    job.end.firstTokenSeconds = job.secondsSinceStart();
+    engine->keep(*job.sequence, job.tokens);
+    startLater(*job.asked);
+  }
+  AnswerPart part{.answer = job.number};
+  part.text = job.answer.add(*token);
+  if (job.answer.ended() != StopReason::StopId) {
+    part.tokens.push_back(*token);
+    job.tokens.push_back(*token);
+    ++job.end.answerTokens;
+    ++total.answerTokens;
+  }
+  if (job.answer.ended())
+    end(job, *job.answer.ended(), std::move(part));
+  else
+    job.asked->callback(part);
+}
+
+/// Ends an answer as it is; `part` is what the last step brought.
+void Scheduler::end(Job &job, StopReason why, AnswerPart part) {
+  if (!job.answer.ended())
+    part.text += job.answer.end(why);
+  job.end.reason = *job.answer.ended();
+  if (job.sequence)
+    engine->keep(*job.sequence, job.tokens);
+  finish(job, absl::OkStatus(), std::move(part));
+}
+
+/// Tells the caller that `job` has ended, and forgets it.
+void Scheduler::finish(Job &job, absl::Status status, AnswerPart part) {
+  total.failed += !status.ok();
+  ++total.finished;
+  part.answer = job.number;
+  job.end.seconds = job.secondsSinceStart();
+  job.end.status = std::move(status);
+  part.end = job.end;
+  const std::shared_ptr<Asked> asked = job.asked;
+  startLater(*asked);
+  --(job.sequence ? total.running : total.waiting);
+  Jobs &jobs = job.sequence ? running : waiting;
+  jobs.erase(std::ranges::find(jobs, &job, [](Job &of) { return &of; }));
+  asked->callback(part);
+}
+
+/// Queues the other answers of a request, whose prompt is in the cache now.
+void Scheduler::startLater(Asked &asked) {
+  while (!asked.later.empty()) {
+    Jobs next;
+    next.splice(next.end(), asked.later, asked.later.begin());
+    insert(waiting, next);
+  }
+}
+
+SchedulerCounts Scheduler::counts() const {
+  SchedulerCounts counts = total;
+  counts.pages = engine->pages();
+  counts.freePages = engine->freePages();
+  return counts;
+}
+
+} // namespace llamac

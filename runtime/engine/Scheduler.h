@@ -1,0 +1,130 @@
+//===- Scheduler.h - Many requests on one engine ----------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Continuous batching: a step has the next tokens of every running answer, one
+// of each that decodes and pieces of prompts beside them, and answers join and
+// leave between any two steps.
+//
+// What an answer has yet to run is the tokens that its sequence has not seen:
+// a prompt, the one token that was sampled last, or, after a preemption, both.
+// So there is one kind of running answer, and preemption is to drop a sequence.
+//
+// An answer has the tokens that it has alone, whatever else runs: on the cpu a
+// row's results do not depend on the other rows of a step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_ENGINE_SCHEDULER_H
+#define LLAMAC_RUNTIME_ENGINE_SCHEDULER_H
+
+#include "runtime/engine/Engine.h"
+#include "runtime/engine/Request.h"
+#include "runtime/engine/RowBudget.h"
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <vector>
+
+namespace llamac {
+
+struct SchedulerOptions {
+  /// Pages of the KV pool; 0 for as many as all sequences can use.
+  int64_t kvPages = 0;
+  /// Whether beginnings that were seen before are computed once.
+  bool cachesPrefixes = true;
+  /// Rows of prompts in a step beside answers that decode; 0 for as many as the
+  /// times of earlier steps allow (RowBudget).
+  int64_t promptRows = 0;
+  /// Answers that may wait at most; 0: any number.
+  int64_t maxWaiting = 0;
+};
+
+/// What a scheduler did since it was made, and does now.
+struct SchedulerCounts {
+  int64_t running = 0, waiting = 0; ///< Answers.
+  int64_t steps = 0, preemptions = 0;
+  int64_t promptTokens = 0; ///< Of answers that were begun.
+  int64_t cachedTokens = 0; ///< Of those, found in the prefix cache.
+  int64_t answerTokens = 0;
+  int64_t finished = 0; ///< Answers, those with an error included.
+  int64_t failed = 0;
+  int64_t pages = 0, freePages = 0; ///< Of the fullest group; kept ones count
+                                    ///< as free.
+};
+
+/// Runs requests on an engine of its own; used by one thread at a time.
+class Scheduler {
+public:
+  using RequestId = uint64_t;
+
+  static absl::StatusOr<std::unique_ptr<Scheduler>>
+  create(std::shared_ptr<const Model> model,
+         const SchedulerOptions &options = {});
+  Scheduler(const Scheduler &) = delete;
+  Scheduler &operator=(const Scheduler &) = delete;
+  ~Scheduler();
+
+  const Model &model() const { return engine->model(); }
+
+  /// Queues `request`, whose parts `callback` gets. Errors: usage for what can
+  /// never be run, with the numbers; memory when too many wait.
+  absl::StatusOr<RequestId> submit(Request request, AnswerCallback callback);
+
+  /// Ends all answers of a request in the next step; nothing for one that has
+  /// ended.
+  void cancel(RequestId id);
+
+  /// Whether no answer runs or waits.
+  bool isIdle() const { return running.empty() && waiting.empty(); }
+
+  /// Runs one step. Its errors go to the answers they concern.
+  void step();
+
+  SchedulerCounts counts() const;
+
+private:
+  struct Asked;
+  struct Job;
+  using Jobs = std::list<Job>;
+
+  /// The rows of a step.
+  struct Batch {
+    std::vector<Job *> jobs;
+    std::vector<SampledTokens> items; ///< One for each job.
+    int64_t decodeRows = 0, promptRows = 0;
+  };
+
+  Scheduler(std::unique_ptr<Engine> engine, const SchedulerOptions &options);
+
+  absl::Status check(const Request &request) const;
+  static void insert(Jobs &to, Jobs &job);
+  void startLater(Asked &asked);
+  void endOverdue();
+  void admit();
+  bool start(Job &job);
+  SequenceGrowth grown(const Job &job, const Sequence &sequence) const;
+  void preempt(Job &job);
+  Batch chooseRows();
+  void run();
+  void take(Job &job, const absl::StatusOr<int32_t> &token);
+  void end(Job &job, StopReason why, AnswerPart part = {});
+  void finish(Job &job, absl::Status status, AnswerPart part = {});
+
+  std::unique_ptr<Engine> engine;
+  SchedulerOptions options;
+  RowBudget budget;
+  /// In the order in which they go: the last one is preempted first.
+  Jobs running, waiting;
+  uint64_t requests = 0;
+  SchedulerCounts total;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_ENGINE_SCHEDULER_H
