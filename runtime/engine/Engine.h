@@ -118,6 +118,7 @@ public:
   ~Engine();
 
   const Model &model() const { return *shared; }
+  const std::shared_ptr<const Model> &sharedModel() const { return shared; }
 
   /// Bytes of the pool of a layer's cache.
   uint64_t poolBytes(size_t layer) const { return kvPools[layer]->size(); }

@@ -84,6 +84,7 @@ absl::Status Scheduler::check(const Request &request) const {
   LLAMAC_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
   LLAMAC_RETURN_IF_ERROR(checkGenerateOptions(
       request.options, request.wantsText, model().tokenizer()));
+  LLAMAC_RETURN_IF_ERROR(Sampler::create(request.options.sampling).status());
   if (request.answers < 1)
     return usageError(
         absl::StrCat("answers: expected at least 1, got ", request.answers));
@@ -100,18 +101,13 @@ absl::Status Scheduler::check(const Request &request) const {
         most < model().context() ? "for which there are KV pages"
                                  : "the context of the plan",
         ", got a prompt of ", prompt, " and ", asked, " to generate"));
-  if (options.maxWaiting > 0 &&
-      total.waiting + request.answers > options.maxWaiting)
-    return memoryError(absl::StrCat("queue: expected at most ",
-                                    options.maxWaiting, " waiting answers, ",
-                                    total.waiting, " wait; try again later"));
   return absl::OkStatus();
 }
 
 absl::StatusOr<Scheduler::RequestId>
 Scheduler::submit(Request request, AnswerCallback callback) {
   LLAMAC_RETURN_IF_ERROR(check(request));
-  LLAMAC_ASSIGN_OR_RETURN(Sampler sampler,
+  LLAMAC_ASSIGN_OR_RETURN(const Sampler sampler,
                           Sampler::create(request.options.sampling));
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t most = engine->mostTokens();
@@ -149,6 +145,12 @@ void Scheduler::cancel(RequestId id) {
     for (Job &job : *jobs)
       if (job.asked->id == id)
         job.asked->isCancelled = true;
+}
+
+void Scheduler::failAll(const absl::Status &status) {
+  for (Jobs *jobs : {&running, &waiting})
+    while (!jobs->empty())
+      finish(jobs->front(), status);
 }
 
 /// Moves the one job of `job` to its place in `to`.

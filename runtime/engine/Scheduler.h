@@ -41,8 +41,6 @@ struct SchedulerOptions {
   /// Rows of prompts in a step beside answers that decode; 0 for as many as the
   /// times of earlier steps allow (RowBudget).
   int64_t promptRows = 0;
-  /// Answers that may wait at most; 0: any number.
-  int64_t maxWaiting = 0;
 };
 
 /// What a scheduler did since it was made, and does now.
@@ -71,9 +69,15 @@ public:
   ~Scheduler();
 
   const Model &model() const { return engine->model(); }
+  std::shared_ptr<const Model> sharedModel() const {
+    return engine->sharedModel();
+  }
 
-  /// Queues `request`, whose parts `callback` gets. Errors: usage for what can
-  /// never be run, with the numbers; memory when too many wait.
+  /// Usage error, with the numbers, for what can never be run. May be called by
+  /// any thread.
+  absl::Status check(const Request &request) const;
+
+  /// Queues `request`, whose parts `callback` gets. Errors: those of check().
   absl::StatusOr<RequestId> submit(Request request, AnswerCallback callback);
 
   /// Ends all answers of a request in the next step; nothing for one that has
@@ -82,6 +86,9 @@ public:
 
   /// Whether no answer runs or waits.
   bool isIdle() const { return running.empty() && waiting.empty(); }
+
+  /// Ends all answers with `status`.
+  void failAll(const absl::Status &status);
 
   /// Runs one step. Its errors go to the answers they concern.
   void step();
@@ -102,7 +109,6 @@ private:
 
   Scheduler(std::unique_ptr<Engine> engine, const SchedulerOptions &options);
 
-  absl::Status check(const Request &request) const;
   static void insert(Jobs &to, Jobs &job);
   void startLater(Asked &asked);
   void endOverdue();

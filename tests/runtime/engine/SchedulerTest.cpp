@@ -353,20 +353,6 @@ TEST_F(SchedulerTest, WhatCanNeverRunIsRefusedWithBothNumbers) {
   EXPECT_EQ(got.back()[0].end->reason, StopReason::Context);
 }
 
-TEST_F(SchedulerTest, AFullQueueRefusesAndGoesOn) {
-  start({.maxWaiting = 2}, 1);
-  ASSERT_TRUE(submit(greedy(cleanTokens(4, 5, 3), 3)).ok());
-  ASSERT_TRUE(submit(greedy(cleanTokens(4, 6, 3), 3)).ok());
-  const absl::Status refused = submit(greedy(cleanTokens(4, 7, 3), 3)).status();
-  EXPECT_EQ(exitCode(refused), ExitCode::Memory);
-  EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("at most 2 waiting answers, 2 wait"));
-  scheduler->step();
-  EXPECT_TRUE(submit(greedy(cleanTokens(4, 7, 3), 3)).ok());
-  runAll();
-  expectAllFree();
-}
-
 TEST_F(SchedulerTest, LogitsThatAreNoNumbersEndTheirAnswerAlone) {
   std::vector<int> poisoned = {2, 2};
   while (!toy::isPoisoned(poisoned))

@@ -1,0 +1,240 @@
+//===- AsyncEngine.cpp - A scheduler with a thread of its own -------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/AsyncEngine.h"
+
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <unistd.h>
+#include <utility>
+
+namespace llamac {
+
+static absl::Status forkedError() {
+  return deviceError("engine: expected the process that made it, got a child "
+                     "that it forked, which has none of its threads; make one "
+                     "in the child");
+}
+
+/// Parts on their way from the engine's thread to a caller.
+struct AnswerStream::Mailbox {
+  explicit Mailbox(int answers) : left(answers) {}
+
+  /// Adds `part`, to one of the same answer that was not taken if there is one.
+  void put(const AnswerPart &part);
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<AnswerPart> parts;
+  int left; ///< Answers whose ends were not taken.
+  std::function<void()> onPart;
+  /// The engine's thread alone.
+  std::optional<Scheduler::RequestId> id;
+};
+
+void AnswerStream::Mailbox::put(const AnswerPart &part) {
+  {
+    const std::lock_guard lock(mutex);
+    const auto same =
+        std::ranges::find(parts, part.answer, &AnswerPart::answer);
+    if (same == parts.end()) {
+      parts.push_back(part);
+    } else {
+      same->tokens.insert(same->tokens.end(), part.tokens.begin(),
+                          part.tokens.end());
+      same->text += part.text;
+      same->end = part.end;
+    }
+  }
+  changed.notify_all();
+  if (onPart)
+    onPart();
+}
+
+/// What callers tell the engine's thread.
+class AnswerStream::Line {
+public:
+  struct Message {
+    std::shared_ptr<Mailbox> mailbox;
+    std::optional<Request> request; ///< None: cancels.
+  };
+
+  bool isForked() const { return getpid() != owner; }
+
+  /// Memory error for a request that makes more than `maxWaiting` answers
+  /// wait; 0: any number may.
+  absl::Status send(Message message, int64_t maxWaiting = 0) {
+    {
+      const std::lock_guard lock(mutex);
+      if (message.request) {
+        if (maxWaiting > 0 &&
+            counts.waiting + message.request->answers > maxWaiting)
+          return memoryError(absl::StrCat(
+              "queue: expected at most ", maxWaiting, " waiting answers, ",
+              counts.waiting, " wait; try again later"));
+        counts.waiting += message.request->answers;
+      }
+      messages.push_back(std::move(message));
+    }
+    arrived.notify_one();
+    return absl::OkStatus();
+  }
+
+  const pid_t owner = getpid();
+  mutable std::mutex mutex;
+  std::condition_variable arrived;
+  std::vector<Message> messages;
+  bool isClosed = false;
+  SchedulerCounts counts;
+};
+
+AnswerStream::AnswerStream(std::shared_ptr<Mailbox> mailbox,
+                           std::shared_ptr<Line> line)
+    : mailbox(std::move(mailbox)), line(std::move(line)) {}
+
+AnswerStream::~AnswerStream() {
+  if (!line->isForked() && !done())
+    cancel();
+}
+
+std::optional<AnswerPart> AnswerStream::next(double seconds) {
+  if (line->isForked()) {
+    // Locks may be as another thread left them.
+    if (mailbox->left == 0)
+      return std::nullopt;
+    AnswerPart part;
+    part.answer = --mailbox->left;
+    part.end.emplace().status = forkedError();
+    return part;
+  }
+  std::unique_lock lock(mailbox->mutex);
+  const auto isReady = [&] {
+    return !mailbox->parts.empty() || mailbox->left == 0;
+  };
+  if (seconds < 0)
+    mailbox->changed.wait(lock, isReady);
+  else
+    mailbox->changed.wait_for(
+        lock, std::chrono::duration<double>(std::min(seconds, 1e6)), isReady);
+  if (mailbox->parts.empty())
+    return std::nullopt;
+  AnswerPart part = std::move(mailbox->parts.front());
+  mailbox->parts.pop_front();
+  mailbox->left -= part.end.has_value();
+  return part;
+}
+
+bool AnswerStream::done() const {
+  const std::lock_guard lock(mailbox->mutex);
+  return mailbox->left == 0;
+}
+
+void AnswerStream::cancel() {
+  if (!line->isForked())
+    line->send({mailbox, std::nullopt}).IgnoreError();
+}
+
+AsyncEngine::AsyncEngine(std::unique_ptr<Scheduler> scheduler,
+                         const AsyncEngineOptions &options)
+    : shared(scheduler->sharedModel()), scheduler(std::move(scheduler)),
+      options(options), line(std::make_shared<AnswerStream::Line>()),
+      thread([this] { run(); }) {}
+
+absl::StatusOr<std::unique_ptr<AsyncEngine>>
+AsyncEngine::create(std::shared_ptr<const Model> model,
+                    const AsyncEngineOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<Scheduler> scheduler,
+      Scheduler::create(std::move(model), options.scheduler));
+  return std::unique_ptr<AsyncEngine>(
+      new AsyncEngine(std::move(scheduler), options));
+}
+
+AsyncEngine::~AsyncEngine() {
+  if (line->isForked()) {
+    thread.detach();
+    return;
+  }
+  {
+    const std::lock_guard lock(line->mutex);
+    line->isClosed = true;
+  }
+  line->arrived.notify_one();
+  thread.join();
+}
+
+absl::StatusOr<std::unique_ptr<AnswerStream>>
+AsyncEngine::submit(Request request, std::function<void()> onPart) {
+  if (line->isForked())
+    return forkedError();
+  LLAMAC_RETURN_IF_ERROR(scheduler->check(request));
+  auto mailbox = std::make_shared<AnswerStream::Mailbox>(request.answers);
+  mailbox->onPart = std::move(onPart);
+  LLAMAC_RETURN_IF_ERROR(
+      line->send({mailbox, std::move(request)}, options.maxWaiting));
+  return std::unique_ptr<AnswerStream>(new AnswerStream(mailbox, line));
+}
+
+SchedulerCounts AsyncEngine::counts() const {
+  const std::lock_guard lock(line->mutex);
+  return line->counts;
+}
+
+/// What the thread does until the engine goes.
+void AsyncEngine::run() {
+  std::vector<AnswerStream::Line::Message> messages;
+  while (true) {
+    {
+      std::unique_lock lock(line->mutex);
+      line->arrived.wait(lock, [&] {
+        return line->isClosed || !line->messages.empty() ||
+               !scheduler->isIdle();
+      });
+      messages.swap(line->messages);
+      if (line->isClosed)
+        break;
+    }
+    for (auto &[mailbox, request] : messages) {
+      if (!request) {
+        if (mailbox->id)
+          scheduler->cancel(*mailbox->id);
+        continue;
+      }
+      const int answers = request->answers;
+      auto id = scheduler->submit(
+          *std::move(request),
+          [mailbox](const AnswerPart &part) { mailbox->put(part); });
+      if (id.ok())
+        mailbox->id = *id;
+      else
+        for (int i = 0; i < answers; ++i)
+          mailbox->put({.answer = i, .end = AnswerEnd{.status = id.status()}});
+    }
+    messages.clear();
+    scheduler->step();
+    const std::lock_guard lock(line->mutex);
+    line->counts = scheduler->counts();
+    for (const auto &message : line->messages)
+      if (message.request)
+        line->counts.waiting += message.request->answers;
+  }
+  const absl::Status closed =
+      usageError("engine: was destroyed before the answer ended");
+  for (auto &[mailbox, request] : messages)
+    if (request)
+      for (int i = 0; i < request->answers; ++i)
+        mailbox->put({.answer = i, .end = AnswerEnd{.status = closed}});
+  scheduler->failAll(closed);
+}
+
+} // namespace llamac

@@ -1,0 +1,107 @@
+//===- AsyncEngine.h - A scheduler with a thread of its own -----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Any thread submits requests and takes their answers; one thread runs steps.
+// Nobody waits for a step but those who ask for the next part of an answer, and
+// a caller that takes no parts holds up nobody: they gather until it does.
+//
+// After a fork the child has no such thread: what it submits is refused, and
+// its streams end with a device error.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_ENGINE_ASYNCENGINE_H
+#define LLAMAC_RUNTIME_ENGINE_ASYNCENGINE_H
+
+#include "runtime/engine/Scheduler.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sys/types.h>
+#include <thread>
+#include <vector>
+
+namespace llamac {
+
+struct AsyncEngineOptions {
+  SchedulerOptions scheduler = {};
+  /// Answers that may wait at most; 0: any number.
+  int64_t maxWaiting = 0;
+};
+
+/// The answers to one request, as one thread at a time takes them; may outlive
+/// its engine. Destroying it cancels what has not ended.
+class AnswerStream {
+public:
+  AnswerStream(const AnswerStream &) = delete;
+  AnswerStream &operator=(const AnswerStream &) = delete;
+  ~AnswerStream();
+
+  /// What came for one answer since its last part. Waits at most `seconds`, or
+  /// without end where they are negative; none when nothing came, or no more
+  /// will.
+  std::optional<AnswerPart> next(double seconds = -1);
+
+  /// Whether the ends of all answers have been taken.
+  bool done() const;
+
+  /// Ends the answers with the next step; their ends still come.
+  void cancel();
+
+private:
+  friend class AsyncEngine;
+  struct Mailbox;
+  class Line;
+
+  AnswerStream(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<Line> line);
+
+  std::shared_ptr<Mailbox> mailbox;
+  std::shared_ptr<Line> line;
+};
+
+/// Runs requests of any thread.
+class AsyncEngine {
+public:
+  static absl::StatusOr<std::unique_ptr<AsyncEngine>>
+  create(std::shared_ptr<const Model> model,
+         const AsyncEngineOptions &options = {});
+  AsyncEngine(const AsyncEngine &) = delete;
+  AsyncEngine &operator=(const AsyncEngine &) = delete;
+  /// Ends all requests with an error that says so.
+  ~AsyncEngine();
+
+  const Model &model() const { return *shared; }
+
+  /// Queues `request`. `onPart` is called by the engine's thread after each
+  /// part: it must neither block nor throw, nor call the engine. Errors: those
+  /// of Scheduler::check(); memory when too many wait; device in a child.
+  absl::StatusOr<std::unique_ptr<AnswerStream>>
+  submit(Request request, std::function<void()> onPart = {});
+
+  /// As of the end of the last step, with what was submitted since as waiting.
+  SchedulerCounts counts() const;
+
+private:
+  AsyncEngine(std::unique_ptr<Scheduler> scheduler,
+              const AsyncEngineOptions &options);
+  void run();
+
+  std::shared_ptr<const Model> shared;
+  std::unique_ptr<Scheduler> scheduler; ///< The thread's.
+  AsyncEngineOptions options;
+  std::shared_ptr<AnswerStream::Line> line;
+  std::thread thread; ///< Last: it uses the others.
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_ENGINE_ASYNCENGINE_H
