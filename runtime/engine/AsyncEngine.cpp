@@ -148,7 +148,7 @@ AsyncEngine::AsyncEngine(std::unique_ptr<Scheduler> scheduler,
                          const AsyncEngineOptions &options)
     : shared(scheduler->sharedModel()), scheduler(std::move(scheduler)),
       options(options), line(std::make_shared<AnswerStream::Line>()),
-      thread([this] { run(); }) {}
+      thread(std::make_unique<std::thread>([this] { run(); })) {}
 
 absl::StatusOr<std::unique_ptr<AsyncEngine>>
 AsyncEngine::create(std::shared_ptr<const Model> model,
@@ -162,7 +162,9 @@ AsyncEngine::create(std::shared_ptr<const Model> model,
 
 AsyncEngine::~AsyncEngine() {
   if (line->isForked()) {
-    thread.detach();
+    // The thread left them as they were in the middle of a step.
+    (void)thread.release();
+    (void)scheduler.release();
     return;
   }
   {
@@ -170,7 +172,7 @@ AsyncEngine::~AsyncEngine() {
     line->isClosed = true;
   }
   line->arrived.notify_one();
-  thread.join();
+  thread->join();
 }
 
 absl::StatusOr<std::unique_ptr<AnswerStream>>

@@ -99,7 +99,7 @@ private:
   std::unique_ptr<Scheduler> scheduler; ///< The thread's.
   AsyncEngineOptions options;
   std::shared_ptr<AnswerStream::Line> line;
-  std::thread thread; ///< Last: it uses the others.
+  std::unique_ptr<std::thread> thread; ///< Last: it uses the others.
 };
 
 } // namespace llamac
