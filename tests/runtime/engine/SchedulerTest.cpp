@@ -9,7 +9,6 @@
 #include "runtime/engine/Scheduler.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/engine/Generator.h"
 #include "tests/runtime/engine/ToyModel.h"
 
 #include <gmock/gmock.h>
@@ -18,8 +17,6 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <map>
-#include <random>
 
 namespace llamac {
 namespace {
@@ -394,188 +391,6 @@ TEST_F(SchedulerTest, ASchedulerThatGoesTakesItsRequestsWithIt) {
   scheduler.reset();
   EXPECT_FALSE(got[0][0].end);
 }
-
-//===----------------------------------------------------------------------===//
-// At random
-//===----------------------------------------------------------------------===//
-
-/// Requests of mixed length, sampling, limits and priority, of which many begin
-/// alike.
-class RandomRequests {
-public:
-  explicit RandomRequests(unsigned seed) : random(seed) {}
-
-  int below(int end) { return static_cast<int>(random() % end); }
-
-  Request next() {
-    Request request;
-    // One of three beginnings, and a rest that two requests may share.
-    std::vector<int32_t> prompt = cleanTokens(1 + below(16), 5 + below(3));
-    for (int i = below(8); i > 0; --i)
-      prompt.push_back(2 + below(3));
-    request.prompt = std::move(prompt);
-    const auto size = static_cast<int>(request.prompt.size());
-    request.options.maxTokens =
-        below(10) == 0 ? -1 : 1 + below(toy::context - size + 1);
-    if (below(2) == 0)
-      request.options.sampling = {
-          .temperature = 0.5 + below(4), .topK = below(6), .topP = 0.95};
-    request.options.sampling.seed = random();
-    if (below(4) == 0)
-      request.options.stopStrings = {"a", "w5"};
-    if (below(8) == 0)
-      request.answers = 1 + below(4);
-    request.priority = below(3) - 1;
-    return request;
-  }
-
-private:
-  std::mt19937 random;
-};
-
-/// Answer number `number` of `request`, run alone.
-GenerateResult aloneOf(Engine &engine, const Request &request, int number,
-                       std::string &text) {
-  GenerateOptions options = request.options;
-  *options.sampling.seed += static_cast<uint64_t>(number);
-  auto decoder = newDecoder(engine);
-  EXPECT_TRUE(decoder.ok()) << decoder.status();
-  auto result = generate(**decoder, request.prompt, options,
-                         {.onText = [&](absl::string_view piece) {
-                           text.append(piece.data(), piece.size());
-                           return true;
-                         }});
-  GenerateResult failed;
-  failed.reason = StopReason::Deadline;
-  if (result.ok())
-    return *std::move(result);
-  EXPECT_EQ(exitCode(result.status()), ExitCode::Accuracy) << result.status();
-  return failed;
-}
-
-struct Load {
-  const char *name;
-  int requests;
-  int64_t sequences;
-  int64_t pages; ///< 0: as many as all sequences can use.
-  bool window = false;
-  bool cachesPrefixes = true;
-};
-
-void PrintTo(const Load &load, std::ostream *out) { *out << load.name; }
-
-class RandomLoad : public testing::TestWithParam<Load> {};
-
-TEST_P(RandomLoad, EachAnswerIsTheOneThatItsRequestHasAlone) {
-  const Load &load = GetParam();
-  const ToyPlanFile file([&](toy::ToyPlan &toy) {
-    if (load.window)
-      toy::addWindow(toy);
-  });
-  auto model =
-      Model::load(file.path(), {.threads = load.requests < 10000 ? 2 : 1,
-                                .sequences = load.sequences});
-  ASSERT_TRUE(model.ok()) << model.status();
-  auto made = Scheduler::create(
-      *model, {.kvPages = load.pages, .cachesPrefixes = load.cachesPrefixes});
-  ASSERT_TRUE(made.ok()) << made.status();
-  Scheduler &scheduler = **made;
-  const std::unique_ptr<Engine> alone = *Engine::create(*model);
-
-  RandomRequests requests(17);
-  struct Open {
-    Request request;
-    std::vector<Got> answers;
-    int left;
-    bool isCancelled = false;
-  };
-  std::map<Scheduler::RequestId, Open> open;
-  int submitted = 0, cancelled = 0, failed = 0, finished = 0;
-  const auto check = [&](const Open &of) {
-    for (int number = 0; number < of.request.answers; ++number) {
-      const Got &answer = of.answers[static_cast<size_t>(number)];
-      std::string text;
-      const GenerateResult result = aloneOf(*alone, of.request, number, text);
-      if (!answer.end->status.ok()) {
-        ASSERT_EQ(result.reason, StopReason::Deadline);
-        ASSERT_EQ(exitCode(answer.end->status), ExitCode::Accuracy);
-        ++failed;
-      } else if (answer.end->reason == StopReason::Cancelled) {
-        ASSERT_TRUE(of.isCancelled);
-        if (result.reason != StopReason::Deadline) {
-          ASSERT_LE(answer.tokens.size(), result.ids.size());
-          ASSERT_TRUE(std::equal(answer.tokens.begin(), answer.tokens.end(),
-                                 result.ids.begin()));
-        }
-        ++cancelled;
-      } else {
-        ASSERT_EQ(answer.tokens, result.ids);
-        ASSERT_EQ(answer.text, text);
-        ASSERT_EQ(answer.end->reason, result.reason);
-        ++finished;
-      }
-    }
-  };
-  while (submitted < load.requests || !scheduler.isIdle()) {
-    // Arrivals in bursts, and quiet times.
-    for (int i = requests.below(8) == 0 ? requests.below(24) : 0;
-         i > 0 && submitted < load.requests; --i, ++submitted) {
-      Request request = requests.next();
-      const int answers = request.answers;
-      const Scheduler::RequestId next = static_cast<uint64_t>(submitted) + 1;
-      open.emplace(next, Open{request, std::vector<Got>(answers), answers});
-      const auto id = scheduler.submit(
-          std::move(request), [&, next](const AnswerPart &part) {
-            Open &of = open.at(next);
-            Got &answer = of.answers[static_cast<size_t>(part.answer)];
-            answer.tokens.insert(answer.tokens.end(), part.tokens.begin(),
-                                 part.tokens.end());
-            answer.text += part.text;
-            answer.end = part.end;
-            of.left -= part.end.has_value();
-          });
-      ASSERT_TRUE(id.ok()) << id.status();
-      ASSERT_EQ(*id, next);
-    }
-    if (!open.empty() && requests.below(12) == 0) {
-      auto which = std::next(open.begin(), requests.below(std::ssize(open)));
-      which->second.isCancelled = true;
-      scheduler.cancel(which->first);
-    }
-    scheduler.step();
-    for (auto next = open.begin(); next != open.end();) {
-      if (next->second.left > 0) {
-        ++next;
-        continue;
-      }
-      ASSERT_NO_FATAL_FAILURE(check(next->second)) << "request " << next->first;
-      next = open.erase(next);
-    }
-  }
-  EXPECT_TRUE(open.empty());
-  const SchedulerCounts counts = scheduler.counts();
-  EXPECT_EQ(counts.running + counts.waiting, 0);
-  EXPECT_EQ(counts.freePages, counts.pages);
-  EXPECT_EQ(counts.finished, cancelled + failed + finished);
-  EXPECT_EQ(counts.failed, failed);
-  EXPECT_GT(finished, load.requests / 2);
-  EXPECT_GT(cancelled, load.requests / 100);
-  if (load.pages > 0)
-    EXPECT_GT(counts.preemptions, load.requests / 50);
-  if (load.cachesPrefixes)
-    EXPECT_GT(counts.cachedTokens, load.requests / 10);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Loads, RandomLoad,
-    testing::Values(Load{"OneAtATime", 200, 1, 0}, Load{"Few", 1000, 3, 0},
-                    Load{"ManyWithPagesForHalf", 2000, 64,
-                         64 * toy::pagesPerSequence / 2},
-                    Load{"ShortOfPages", 1000, 16, 20},
-                    Load{"Windows", 1000, 16, 24, /*window=*/true},
-                    Load{"WithoutCache", 500, 8, 12, /*window=*/false,
-                         /*cachesPrefixes=*/false}),
-    [](const auto &info) { return info.param.name; });
 
 } // namespace
 } // namespace llamac
