@@ -78,6 +78,7 @@ public:
   absl::Span<const int32_t> stopIds() const override {
     return target.checkpoint.tokenizer.stopIds;
   }
+  int64_t vocabSize() const override { return target.model->vocabSize(); }
   int64_t context() const override { return maxTokens; }
   int64_t length() const override { return tokensSeen; }
 
