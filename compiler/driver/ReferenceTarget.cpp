@@ -72,12 +72,14 @@ class ReferenceDecoder final : public Decoder {
 public:
   ReferenceDecoder(ReferenceTarget &target, const Tokenizer *words,
                    int64_t context)
-      : target(target), words(words), maxTokens(context) {}
+      : target(target), words(words), maxTokens(context) {
+    for (int64_t id : target.checkpoint.tokenizer.stopIds)
+      stops.push_back(static_cast<int32_t>(id));
+  }
 
   const Tokenizer *tokenizer() const override { return words; }
-  absl::Span<const int32_t> stopIds() const override {
-    return target.checkpoint.tokenizer.stopIds;
-  }
+  absl::Span<const int32_t> stopIds() const override { return stops; }
+  int64_t vocabSize() const override { return target.model->vocabSize(); }
   int64_t context() const override { return maxTokens; }
   int64_t length() const override { return tokensSeen; }
 
@@ -87,6 +89,7 @@ public:
 private:
   ReferenceTarget &target;
   const Tokenizer *words;
+  std::vector<int32_t> stops;
   int64_t maxTokens;
   int64_t tokensSeen = 0;
 };

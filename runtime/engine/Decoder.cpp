@@ -38,6 +38,9 @@ public:
   absl::Span<const int32_t> stopIds() const override {
     return engine.model().stopIds();
   }
+  int64_t vocabSize() const override {
+    return engine.model().config().vocabSize;
+  }
   int64_t context() const override { return engine.model().context(); }
   int64_t length() const override { return sequence.length(); }
 

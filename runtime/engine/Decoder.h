@@ -34,6 +34,9 @@ public:
   /// The ids that end an answer.
   virtual absl::Span<const int32_t> stopIds() const = 0;
 
+  /// Logits of a token.
+  virtual int64_t vocabSize() const = 0;
+
   /// The most tokens of a sequence, and those seen so far.
   virtual int64_t context() const = 0;
   virtual int64_t length() const = 0;

@@ -24,7 +24,11 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
   const bool wantsText = callbacks.onText != nullptr;
   LLAMAC_RETURN_IF_ERROR(
       checkGenerateOptions(options, wantsText, decoder.tokenizer()));
-  LLAMAC_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(options.sampling));
+  const std::vector<int32_t> stopIds = stopIdsOf(options, decoder.stopIds());
+  LLAMAC_ASSIGN_OR_RETURN(
+      Sampler sampler,
+      Sampler::create(options.sampling, stopIds, decoder.vocabSize()));
+  sampler.see(prompt);
 
   GenerateResult result;
   result.seed = sampler.seed();
@@ -32,8 +36,7 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
   // The token behind a full context is not run.
   const int64_t most =
       decoder.context() - result.times.promptTokens - decoder.length() + 1;
-  Answer answer(options, stopIdsOf(options, decoder.stopIds()), most, wantsText,
-                decoder.tokenizer());
+  Answer answer(options, stopIds, most, wantsText, decoder.tokenizer());
   if (answer.ended())
     return result;
 
@@ -46,6 +49,8 @@ absl::StatusOr<GenerateResult> generate(Decoder &decoder,
   // Takes the next token; whether to go on.
   auto take = [&](int32_t id) {
     const std::string piece = answer.add(id);
+    if (answer.ended() != StopReason::StopId && sampler.logprobs())
+      result.logprobs.push_back(*sampler.logprobs());
     if (answer.ended() != StopReason::StopId && callbacks.onToken)
       isCancelled = !callbacks.onToken(id);
     if (!isCancelled && !piece.empty())

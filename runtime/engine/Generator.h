@@ -30,6 +30,8 @@ struct GenerateTimes {
 struct GenerateResult {
   /// The tokens of the answer, without the stop id that ended it.
   std::vector<int32_t> ids;
+  /// Of each of them, where they are asked for.
+  std::vector<TokenLogprobs> logprobs;
   StopReason reason = StopReason::Length;
   uint64_t seed = 0;
   GenerateTimes times;

@@ -55,6 +55,8 @@ struct AnswerPart {
   int answer = 0;                   ///< Its number, from 0 on.
   std::vector<int32_t> tokens = {}; ///< Without the stop id.
   std::string text = {};            ///< As far as it is certain.
+  /// One for each token, where they are asked for.
+  std::vector<TokenLogprobs> logprobs = {};
   std::optional<AnswerEnd> end = {};
 };
 

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/FloatBits.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -61,7 +62,39 @@ double RandomStream::nextUniform() {
   return static_cast<double>(next() >> 11) * 0x1p-53;
 }
 
-absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options) {
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+/// Error unless `value` is in [least, most], which NaN is not.
+template <typename Number>
+static absl::Status checkRange(absl::string_view name, Number value,
+                               Number least, Number most) {
+  if (value >= least && value <= most)
+    return absl::OkStatus();
+  return usageError(
+      absl::StrCat(name, ": expected ", least, " to ", most, ", got ", value));
+}
+
+static absl::Status checkBias(const SamplingOptions &options,
+                              std::optional<int64_t> vocabSize) {
+  absl::flat_hash_set<int32_t> ids;
+  for (const auto &[id, bias] : options.logitBias) {
+    if (id < 0 || id >= vocabSize.value_or(INT64_MAX))
+      return usageError(absl::StrCat(
+          "logit bias: expected a token id",
+          vocabSize ? absl::StrCat(" below ", *vocabSize) : "", ", got ", id));
+    if (!ids.insert(id).second)
+      return usageError(
+          absl::StrCat("logit bias: token id ", id, " is given twice"));
+    LLAMAC_RETURN_IF_ERROR(checkRange(
+        absl::StrCat("logit bias of token id ", id), bias, -100.0f, 100.0f));
+  }
+  return absl::OkStatus();
+}
+
+static absl::Status checkOptions(const SamplingOptions &options,
+                                 std::optional<int64_t> vocabSize) {
   if (!(options.temperature >= 0) || !std::isfinite(options.temperature))
     return usageError(
         absl::StrCat("temperature: expected a number of at least 0, got ",
@@ -72,6 +105,25 @@ absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options) {
   if (!(options.topP > 0 && options.topP <= 1))
     return usageError(absl::StrCat(
         "top-p: expected a number above 0 and at most 1, got ", options.topP));
+  if (options.minTokens < 0)
+    return usageError(absl::StrCat("min tokens: expected 0 or more, got ",
+                                   options.minTokens));
+  LLAMAC_RETURN_IF_ERROR(checkRange("min-p", options.minP, 0.0, 1.0));
+  LLAMAC_RETURN_IF_ERROR(
+      checkRange("repetition penalty", options.repetitionPenalty, 0.01, 100.0));
+  LLAMAC_RETURN_IF_ERROR(
+      checkRange("frequency penalty", options.frequencyPenalty, -2.0, 2.0));
+  LLAMAC_RETURN_IF_ERROR(
+      checkRange("presence penalty", options.presencePenalty, -2.0, 2.0));
+  LLAMAC_RETURN_IF_ERROR(
+      checkRange("logprobs", options.logprobs, int64_t{-1}, mostLogprobs));
+  return checkBias(options, vocabSize);
+}
+
+absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options,
+                                        absl::Span<const int32_t> stopIds,
+                                        std::optional<int64_t> vocabSize) {
+  LLAMAC_RETURN_IF_ERROR(checkOptions(options, vocabSize));
   uint64_t seed = 0;
   if (options.seed) {
     seed = *options.seed;
@@ -80,28 +132,21 @@ absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options) {
     std::random_device device;
     seed = device();
   }
-  return Sampler(options, seed);
+  return Sampler(options, seed, stopIds);
 }
 
-int32_t argmax(absl::Span<const float> logits) {
-  // The largest value is found first, without a branch on each element.
-  constexpr size_t lanes = 16;
-  float best[lanes];
-  std::fill(best, best + lanes, -std::numeric_limits<float>::infinity());
-  const size_t whole = logits.size() / lanes * lanes;
-  for (size_t i = 0; i < whole; i += lanes)
-    for (size_t lane = 0; lane < lanes; ++lane)
-      best[lane] =
-          best[lane] < logits[i + lane] ? logits[i + lane] : best[lane];
-  float largest = *std::max_element(best, best + lanes);
-  for (size_t i = whole; i < logits.size(); ++i)
-    largest = std::max(largest, logits[i]);
-  return static_cast<int32_t>(std::find(logits.begin(), logits.end(), largest) -
-                              logits.begin());
+Sampler::Sampler(const SamplingOptions &options, uint64_t seed,
+                 absl::Span<const int32_t> stopIds)
+    : options(options), usedSeed(seed), random(seed),
+      stopIds(stopIds.begin(), stopIds.end()),
+      adjusts(penalizes() || !options.logitBias.empty() ||
+              options.minTokens > 0) {
+  onDevice = !adjusts && options.minP == 0 && options.logprobs < 0;
 }
 
-int32_t Sampler::sample(absl::Span<const float> logits) {
-  return greedy() ? argmax(logits) : choose(logits, random.nextUniform());
+bool Sampler::penalizes() const {
+  return options.repetitionPenalty != 1 || options.frequencyPenalty != 0 ||
+         options.presencePenalty != 0;
 }
 
 SamplingParams Sampler::nextParams() {
@@ -118,53 +163,176 @@ SamplingParams Sampler::nextParams() {
           static_cast<uint32_t>(random.nextUniform() * 0x1p32)};
 }
 
-void Sampler::selectCandidates(absl::Span<const float> logits) {
-  const float largest = logits[argmax(logits)];
-  const double least = largest - negligible * options.temperature;
-  candidates.clear();
-  for (size_t id = 0; id < logits.size(); ++id)
-    if (logits[id] >= least)
-      candidates.push_back({logits[id], static_cast<int32_t>(id)});
+//===----------------------------------------------------------------------===//
+// Changes of the logits
+//===----------------------------------------------------------------------===//
 
-  auto isMoreLikely = [](const Candidate &a, const Candidate &b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-  };
-  if (options.topK > 0 &&
-      static_cast<uint64_t>(options.topK) < candidates.size()) {
-    std::nth_element(candidates.begin(), candidates.begin() + options.topK,
-                     candidates.end(), isMoreLikely);
-    candidates.resize(static_cast<size_t>(options.topK));
+void Sampler::see(absl::Span<const int32_t> prompt) {
+  if (options.repetitionPenalty != 1)
+    for (const int32_t id : prompt)
+      timesInAnswer.try_emplace(id, 0);
+}
+
+void Sampler::penalize() {
+  const auto repetition = static_cast<float>(options.repetitionPenalty);
+  const auto frequency = static_cast<float>(options.frequencyPenalty);
+  const auto presence = static_cast<float>(options.presencePenalty);
+  constexpr float most = std::numeric_limits<float>::max();
+  for (const auto &[id, times] : timesInAnswer) {
+    // The engine refuses what is no token; sampling comes to no harm.
+    if (static_cast<size_t>(id) >= adjusted.size() ||
+        adjusted[id] == notAllowed)
+      continue;
+    float &logit = adjusted[id];
+    logit = logit > 0 ? logit / repetition : logit * repetition;
+    logit -= frequency * static_cast<float>(times);
+    logit -= times > 0 ? presence : 0;
+    logit = std::clamp(logit, -most, most);
   }
-  // The order decides which token a uniform selects, so it is fixed.
-  std::sort(candidates.begin(), candidates.end(), isMoreLikely);
+}
 
+/// The logits that tokens are chosen by, with those of tokens that are not
+/// allowed at minus infinity.
+absl::Span<const float> Sampler::adjust(absl::Span<const float> logits) {
+  adjusted.assign(logits.begin(), logits.end());
+  if (chosenTokens < options.minTokens)
+    for (const int32_t id : stopIds)
+      if (static_cast<size_t>(id) < adjusted.size())
+        adjusted[id] = notAllowed;
+  for (const auto &[id, bias] : options.logitBias)
+    if (static_cast<size_t>(id) < adjusted.size())
+      adjusted[id] += bias;
+  penalize();
+  return adjusted;
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+absl::StatusOr<int32_t> Sampler::sample(absl::Span<const float> logits) {
+  lastLogprobs.reset();
+  const absl::Span<const float> row = adjusts ? adjust(logits) : logits;
+  const int32_t id = greedy() ? argmax(row) : choose(row, random.nextUniform());
+  if (row[id] == notAllowed)
+    return usageError("sampling: every token is a stop id, and fewer than min "
+                      "tokens were generated; ask for fewer");
+  if (options.logprobs >= 0)
+    report(logits, id);
+  ++chosenTokens;
+  if (penalizes())
+    ++timesInAnswer[id];
+  return id;
+}
+
+int32_t Sampler::choose(absl::Span<const float> logits, double uniform) {
+  const LogitRange range = rangeOf(logits);
+  if (range.largest == notAllowed)
+    return 0;
+  // Where minP is 0 its logarithm is no bound.
+  const double cut =
+      std::min(negligible, -std::log(options.minP)) * options.temperature;
+  // The first float that is no less.
+  const double exact = std::max<double>(range.largest - cut,
+                                        std::numeric_limits<float>::lowest());
+  auto least = static_cast<float>(exact);
+  if (least < exact)
+    least = std::nextafter(least, range.largest);
+  if (options.topK > 0 && static_cast<uint64_t>(options.topK) < logits.size()) {
+    selectLargest(logits, static_cast<size_t>(options.topK), least, candidates);
+    return chooseOfCandidates(range.largest, uniform);
+  }
+  buckets.fill(logits, range, least, options.temperature);
+  return chooseOfBuckets(range.largest, uniform);
+}
+
+/// Makes `weights` those of `candidates`; returns their sum.
+double Sampler::weighCandidates(float largest) {
   weights.clear();
   double total = 0;
-  for (const Candidate &candidate : candidates) {
+  for (const TokenLogit &candidate : candidates) {
     weights.push_back(
         std::exp((candidate.logit - largest) / options.temperature));
     total += weights.back();
   }
+  return total;
+}
+
+/// Keeps the first of `weights` whose sum reaches `goal`; returns that sum.
+double Sampler::keepUntil(double goal) {
   double sum = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
     sum += weights[i];
-    if (sum < options.topP * total)
+    if (sum < goal)
       continue;
     weights.resize(i + 1);
     break;
   }
+  return sum;
 }
 
-int32_t Sampler::choose(absl::Span<const float> logits, double uniform) {
-  selectCandidates(logits);
-  double total = 0;
-  for (double weight : weights)
-    total += weight;
-  double left = uniform * total;
+/// The token of `candidates` at which the sum of `weights` passes `place`.
+int32_t Sampler::candidateAt(double place) const {
   size_t chosen = 0;
-  while (chosen + 1 < weights.size() && left >= weights[chosen])
-    left -= weights[chosen++];
+  while (chosen + 1 < weights.size() && place >= weights[chosen])
+    place -= weights[chosen++];
   return candidates[chosen].id;
+}
+
+/// `candidates`, in order, are those that topP selects from.
+int32_t Sampler::chooseOfCandidates(float largest, double uniform) {
+  const double total = weighCandidates(largest);
+  return candidateAt(uniform * keepUntil(options.topP * total));
+}
+
+/// The same for the tokens of `buckets`; looks only at those of the bucket
+/// where topP ends, and of the one where `uniform` is.
+int32_t Sampler::chooseOfBuckets(float largest, double uniform) {
+  size_t last = buckets.size() - 1;
+  double kept = buckets.totalWeight();
+  if (options.topP < 1) {
+    const double goal = options.topP * kept;
+    double before = 0;
+    last = 0;
+    while (last + 1 < buckets.size() && before + buckets.weight(last) < goal)
+      before += buckets.weight(last++);
+    buckets.list(last, candidates);
+    weighCandidates(largest);
+    kept = before + keepUntil(goal - before);
+  }
+  double place = uniform * kept;
+  size_t bucket = 0;
+  while (bucket < last && place >= buckets.weight(bucket))
+    place -= buckets.weight(bucket++);
+  if (options.topP == 1 || bucket != last) {
+    buckets.list(bucket, candidates);
+    weighCandidates(largest);
+  }
+  return candidateAt(place);
+}
+
+//===----------------------------------------------------------------------===//
+// Report
+//===----------------------------------------------------------------------===//
+
+/// Makes `lastLogprobs` those of `id`, given the raw logits.
+void Sampler::report(absl::Span<const float> logits, int32_t id) {
+  const float largest = rangeOf(logits).largest;
+  const double logSum = largest + std::log(sumOfExps(logits, largest));
+  auto logprobOf = [&](int32_t token) {
+    return TokenLogprob{token, static_cast<float>(logits[token] - logSum)};
+  };
+  const auto count =
+      std::min(static_cast<size_t>(options.logprobs), logits.size());
+  lastLogprobs.emplace();
+  lastLogprobs->chosen = logprobOf(id);
+  lastLogprobs->rank = 1 + countMoreLikely(logits, id);
+  if (count == 0)
+    return;
+  selectLargest(logits, count, std::numeric_limits<float>::lowest(),
+                candidates);
+  for (const TokenLogit &candidate : candidates)
+    lastLogprobs->alternatives.push_back(logprobOf(candidate.id));
 }
 
 } // namespace llamac

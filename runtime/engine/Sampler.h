@@ -9,12 +9,16 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_SAMPLER_H
 #define LLAMAC_RUNTIME_ENGINE_SAMPLER_H
 
+#include "runtime/engine/LogitsMath.h"
+
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -25,9 +29,19 @@ absl::Status notFiniteError(int64_t position);
 /// That error if `logits` are not.
 absl::Status checkLogits(absl::Span<const float> logits, int64_t position);
 
+/// How tokens are chosen. The order is vLLM's, and so are the definitions,
+/// which OpenAI's interface and transformers share where they have the option:
+///
+///   1. logprobs are taken of the raw logits;
+///   2. stop ids are ruled out while there are fewer than minTokens tokens;
+///   3. logitBias is added;
+///   4. repetitionPenalty, then frequencyPenalty and presencePenalty;
+///   5. temperature 0 takes the argmax, and the rest has no effect; else logits
+///      are divided by it;
+///   6. minP, then topK, then topP, each of what the one before it left;
+///   7. one of the tokens left is sampled by its share of their probability.
 struct SamplingOptions {
-  /// Logits are divided by it; 0 takes the argmax (greedy), and the other
-  /// options have no effect.
+  /// At least 0.
   double temperature = 0;
   /// Samples from the k most probable tokens; 0: from all.
   int64_t topK = 0;
@@ -36,6 +50,39 @@ struct SamplingOptions {
   double topP = 1;
   /// Without one, a random seed is made.
   std::optional<uint64_t> seed = {};
+  /// Samples from the tokens of at least this share of the largest probability,
+  /// 0 to 1.
+  double minP = 0;
+  /// Of each token of the prompt and the answer, a positive logit is divided by
+  /// it and another multiplied; 0.01 to 100 (Keskar et al. 2019, CTRL).
+  double repetitionPenalty = 1;
+  /// Taken off a token's logit for each time it is in the answer, and once if
+  /// it is there at all; -2 to 2.
+  double frequencyPenalty = 0, presencePenalty = 0;
+  /// Added to the logits of these ids, each named once; -100 to 100.
+  std::vector<std::pair<int32_t, float>> logitBias = {};
+  /// Stop ids are not chosen before so many tokens.
+  int64_t minTokens = 0;
+  /// Alternatives to report for each token, at most mostLogprobs; -1: no
+  /// logprobs at all.
+  int64_t logprobs = -1;
+};
+
+inline constexpr int64_t mostLogprobs = 1024;
+
+/// The natural logarithm of the probability that the model, at temperature 1,
+/// gives a token.
+struct TokenLogprob {
+  int32_t id;
+  float logprob;
+};
+
+struct TokenLogprobs {
+  TokenLogprob chosen;
+  /// Its place among all tokens, the most likely being number 1.
+  int64_t rank;
+  /// The most likely tokens in order; the chosen one may be among them.
+  std::vector<TokenLogprob> alternatives;
 };
 
 /// xoshiro256**, of Blackman and Vigna, seeded by splitmix64: the same numbers
@@ -60,23 +107,41 @@ struct SamplingParams {
 };
 static_assert(sizeof(SamplingParams) == 16, "four words of the plan's input");
 
+/// Chooses the tokens of one answer. Samplers share nothing that changes: each
+/// may be used on a thread of its own.
 class Sampler {
 public:
-  /// Usage error for an invalid temperature, top-k or top-p, NaN included.
-  static absl::StatusOr<Sampler> create(const SamplingOptions &options);
+  /// `stopIds` are those that end the answer. `vocabSize`, where it is known,
+  /// bounds the ids of logitBias. Usage error for an option out of
+  /// its range, NaN included.
+  static absl::StatusOr<Sampler> create(const SamplingOptions &options,
+                                        absl::Span<const int32_t> stopIds = {},
+                                        std::optional<int64_t> vocabSize = {});
 
-  /// The next token's id given finite logits, which are at least one. Equal
-  /// logits are taken in order of their ids.
-  int32_t sample(absl::Span<const float> logits);
+  /// Takes the prompt, or its next tokens, for the repetition penalty.
+  void see(absl::Span<const int32_t> prompt);
 
-  /// Whether nextParams() says all of how it samples.
-  bool samplesOnDevice() const { return true; }
+  /// Chooses the next token given finite logits, which are at least one, and
+  /// remembers it: penalties count it. Usage error where the options allow
+  /// none.
+  absl::StatusOr<int32_t> sample(absl::Span<const float> logits);
+
+  /// Of the token chosen last; null where none was or no logprobs are asked
+  /// for.
+  const TokenLogprobs *logprobs() const {
+    return lastLogprobs ? &*lastLogprobs : nullptr;
+  }
+
+  /// Whether nextParams() says all that there is to say, so that a plan may
+  /// sample; else logits are to be given to sample().
+  bool samplesOnDevice() const { return onDevice; }
 
   /// The params with which a plan samples as sample() would now; each call
   /// takes the next random number. Numbers are rounded.
   SamplingParams nextParams();
 
-  /// The token that `uniform`, in [0, 1), selects.
+  /// The token that `uniform`, in [0, 1), selects by temperature, minP, topK
+  /// and topP.
   int32_t choose(absl::Span<const float> logits, double uniform);
 
   /// The seed in use, for a report.
@@ -84,25 +149,35 @@ public:
   bool greedy() const { return options.temperature == 0; }
 
 private:
-  struct Candidate {
-    float logit;
-    int32_t id;
-  };
+  Sampler(const SamplingOptions &options, uint64_t seed,
+          absl::Span<const int32_t> stopIds);
 
-  Sampler(const SamplingOptions &options, uint64_t seed)
-      : options(options), usedSeed(seed), random(seed) {}
-
-  void selectCandidates(absl::Span<const float> logits);
+  bool penalizes() const;
+  absl::Span<const float> adjust(absl::Span<const float> logits);
+  void penalize();
+  double weighCandidates(float largest);
+  double keepUntil(double goal);
+  int32_t candidateAt(double place) const;
+  int32_t chooseOfCandidates(float largest, double uniform);
+  int32_t chooseOfBuckets(float largest, double uniform);
+  void report(absl::Span<const float> logits, int32_t id);
 
   SamplingOptions options;
   uint64_t usedSeed;
   RandomStream random;
-  std::vector<Candidate> candidates;
+  std::vector<int32_t> stopIds;
+  bool onDevice, adjusts;
+  int64_t chosenTokens = 0;
+  /// How often each token seen is in the answer.
+  absl::flat_hash_map<int32_t, int32_t> timesInAnswer;
+  std::optional<TokenLogprobs> lastLogprobs;
+  // Scratch memory: logits as the options change them, and what is selected of
+  // them.
+  std::vector<float> adjusted;
+  std::vector<TokenLogit> candidates;
   std::vector<double> weights;
+  WeightBuckets buckets;
 };
-
-/// The id of the largest logit, the first of equals.
-int32_t argmax(absl::Span<const float> logits);
 
 } // namespace llamac
 

@@ -78,13 +78,21 @@ Scheduler::create(std::shared_ptr<const Model> model,
 // Requests come and go
 //===----------------------------------------------------------------------===//
 
+absl::StatusOr<Sampler>
+Scheduler::newSampler(const GenerateOptions &generation,
+                      const SamplingOptions &sampling) const {
+  return Sampler::create(sampling, stopIdsOf(generation, model().stopIds()),
+                         model().config().vocabSize);
+}
+
 absl::Status Scheduler::check(const Request &request) const {
   if (request.prompt.empty())
     return usageError("prompt: expected at least one token, got none");
   LLAMAC_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
   LLAMAC_RETURN_IF_ERROR(checkGenerateOptions(
       request.options, request.wantsText, model().tokenizer()));
-  LLAMAC_RETURN_IF_ERROR(Sampler::create(request.options.sampling).status());
+  LLAMAC_RETURN_IF_ERROR(
+      newSampler(request.options, request.options.sampling).status());
   if (request.answers < 1)
     return usageError(
         absl::StrCat("answers: expected at least 1, got ", request.answers));
@@ -107,8 +115,9 @@ absl::Status Scheduler::check(const Request &request) const {
 absl::StatusOr<Scheduler::RequestId>
 Scheduler::submit(Request request, AnswerCallback callback) {
   LLAMAC_RETURN_IF_ERROR(check(request));
-  LLAMAC_ASSIGN_OR_RETURN(const Sampler sampler,
-                          Sampler::create(request.options.sampling));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const Sampler sampler,
+      newSampler(request.options, request.options.sampling));
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t most = engine->mostTokens();
   auto asked = std::make_shared<Asked>(Asked{
@@ -117,7 +126,8 @@ Scheduler::submit(Request request, AnswerCallback callback) {
   for (int number = 0; number < asked->request.answers; ++number) {
     SamplingOptions sampling = generation.sampling;
     sampling.seed = sampler.seed() + static_cast<uint64_t>(number);
-    LLAMAC_ASSIGN_OR_RETURN(Sampler own, Sampler::create(sampling));
+    LLAMAC_ASSIGN_OR_RETURN(Sampler own, newSampler(generation, sampling));
+    own.see(asked->request.prompt);
     Jobs job;
     job.push_back(
         {asked, number, std::move(own),
@@ -331,6 +341,8 @@ void Scheduler::take(Job &job, const absl::StatusOr<int32_t> &token) {
   part.text = job.answer.add(*token);
   if (job.answer.ended() != StopReason::StopId) {
     part.tokens.push_back(*token);
+    if (const TokenLogprobs *logprobs = job.sampler.logprobs())
+      part.logprobs.push_back(*logprobs);
     job.tokens.push_back(*token);
     ++job.end.answerTokens;
     ++total.answerTokens;

@@ -109,6 +109,8 @@ private:
 
   Scheduler(std::unique_ptr<Engine> engine, const SchedulerOptions &options);
 
+  absl::StatusOr<Sampler> newSampler(const GenerateOptions &generation,
+                                     const SamplingOptions &sampling) const;
   static void insert(Jobs &to, Jobs &job);
   void startLater(Asked &asked);
   void endOverdue();

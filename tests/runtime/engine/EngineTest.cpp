@@ -210,7 +210,7 @@ TEST_P(EngineTest, EveryItemOfABatchGetsTheTokenOfItsSampler) {
       std::vector<float> logits(toy::vocab);
       for (int id = 0; id < toy::vocab; ++id)
         logits[id] = toy::logitOf(toy::hashOf(two), id, 1);
-      EXPECT_EQ(*(*next)[1], same->sample(logits));
+      EXPECT_EQ(*(*next)[1], *same->sample(logits));
     }
     // Logits are there as before.
     Sequence third = sequence();
