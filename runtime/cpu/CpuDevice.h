@@ -45,6 +45,7 @@ public:
   std::string describe() const override;
   std::string identity(const schema::PlanT &plan) const override;
   int threads() const override { return pool.size(); }
+  bool rowsAreAlike() const override { return true; }
   absl::Status forEach(size_t count,
                        absl::FunctionRef<void(size_t)> work) override;
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;

@@ -225,7 +225,10 @@ void AsyncEngine::run() {
           mailbox->put({.answer = i, .end = AnswerEnd{.status = id.status()}});
     }
     messages.clear();
-    scheduler->step();
+    scheduler->step([&] {
+      const std::lock_guard lock(line->mutex);
+      return line->isClosed || !line->messages.empty();
+    });
     const std::lock_guard lock(line->mutex);
     line->counts = scheduler->counts();
     for (const auto &message : line->messages)

@@ -87,6 +87,7 @@ absl::StatusOr<std::unique_ptr<Engine>>
 Engine::create(std::shared_ptr<const Model> model,
                const EngineOptions &options) {
   std::unique_ptr<Engine> engine(new Engine(std::move(model)));
+  engine->batchInvariant = options.batchInvariant;
   engine->observer = options.observer;
   engine->profile = options.profile;
   LLAMAC_RETURN_IF_ERROR(engine->allocate(options));
@@ -248,11 +249,18 @@ int64_t Engine::truncate(Sequence &sequence, int64_t tokens) {
   return tokens;
 }
 
-size_t Engine::programFor(const StepShape &shape) const {
+size_t Engine::programFor(const StepShape &shape, RowKind kind) const {
   const auto &plans = shared->plan().programs;
+  int64_t rows = shape.rows, outputs = shape.outputRows;
+  if (!mixesKinds()) {
+    if (kind == RowKind::Prompt)
+      return plans.size() - 1;
+    rows = outputs = std::max(rows, shared->plan().kv->maxSequences);
+  }
   size_t program = 0;
-  while (plans[program]->maxRows < shape.rows ||
-         plans[program]->maxOutputRows < shape.outputRows)
+  while (program + 1 < plans.size() &&
+         (plans[program]->maxRows < rows ||
+          plans[program]->maxOutputRows < outputs))
     ++program;
   return program;
 }
@@ -274,7 +282,8 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
   items.reserve(batch.size());
   for (const SampledTokens &item : batch)
     items.push_back({item.sequence, item.tokens,
-                     item.sampler ? OutputRows::Last : OutputRows::None});
+                     item.sampler ? OutputRows::Last : OutputRows::None,
+                     item.kind});
   // What is refused takes no random number.
   LLAMAC_RETURN_IF_ERROR(admit(items));
   std::vector<SamplingParams> params;
@@ -305,20 +314,28 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
   const schema::ProgramT &largest = *shared->plan().programs.back();
   std::vector<Row> rows;
   int64_t outputs = 0;
+  RowKind kind = RowKind::Prompt; // Of the rows.
+  const auto runRows = [&]() -> absl::Status {
+    if (!rows.empty())
+      LLAMAC_RETURN_IF_ERROR(runChunk(rows, outputs, kind, samples, callback));
+    rows.clear();
+    outputs = 0;
+    return absl::OkStatus();
+  };
   for (size_t item = 0; item < batch.size(); ++item) {
     const SequenceTokens &next = batch[item];
     const auto count = static_cast<int64_t>(next.tokens.size());
     const auto first = static_cast<int32_t>(next.sequence->length());
+    if (next.kind != kind && !mixesKinds())
+      LLAMAC_RETURN_IF_ERROR(runRows());
+    kind = next.kind;
     for (int64_t i = 0; i < count; ++i) {
       const bool isOutput =
           next.outputs == OutputRows::All ||
           (next.outputs == OutputRows::Last && i == count - 1);
       if (static_cast<int64_t>(rows.size()) == largest.maxRows ||
-          (isOutput && outputs == largest.maxOutputRows)) {
-        LLAMAC_RETURN_IF_ERROR(runChunk(rows, outputs, samples, callback));
-        rows.clear();
-        outputs = 0;
-      }
+          (isOutput && outputs == largest.maxOutputRows))
+        LLAMAC_RETURN_IF_ERROR(runRows());
       rows.push_back({next.sequence, next.tokens[i],
                       first + static_cast<int32_t>(i), isOutput,
                       params.empty() ? SamplingParams() : params[item], item,
@@ -326,15 +343,14 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
       outputs += isOutput;
     }
   }
-  if (rows.empty())
-    return absl::OkStatus();
-  return runChunk(rows, outputs, samples, callback);
+  return runRows();
 }
 
 absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
-                              bool samples, ChunkCallback callback) {
+                              RowKind kind, bool samples,
+                              ChunkCallback callback) {
   const StepShape shape{static_cast<int64_t>(rows.size()), outputs, samples};
-  const size_t program = programFor(shape);
+  const size_t program = programFor(shape, kind);
   for (size_t i = 0; i < rows.size(); ++i)
     if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
       LLAMAC_RETURN_IF_ERROR(reserve(*rows[i].sequence, rows[i].position + 1));

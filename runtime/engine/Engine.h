@@ -30,6 +30,11 @@ struct EngineOptions {
   int64_t kvPages = 0;
   /// Whether pages of beginnings are kept for reuse().
   bool keepsPrefixes = false;
+  /// Whether a row's results are to depend on nothing but its sequence. They
+  /// always do where rows are alike (Device); else each kind of row then has
+  /// one program, whatever runs: prompts the largest, and decode the smallest
+  /// that holds a row of as many sequences as the model was loaded for.
+  bool batchInvariant = false;
   /// Sees every launch of every step; outlives the engine. Null: programs run
   /// as a whole.
   LaunchObserver *observer = nullptr;
@@ -67,11 +72,16 @@ private:
 /// The tokens given to a step whose logits are computed.
 enum class OutputRows { None, Last, All };
 
+/// What the rows of a step are for: the tokens of a prompt, or those that were
+/// sampled, one at a time.
+enum class RowKind { Prompt, Decode };
+
 /// The next tokens of one sequence.
 struct SequenceTokens {
   Sequence *sequence;
   absl::Span<const int32_t> tokens; ///< At least one.
   OutputRows outputs = OutputRows::Last;
+  RowKind kind = RowKind::Prompt;
 };
 
 /// The same, with the sampler of the token that follows the last one; null for
@@ -80,6 +90,7 @@ struct SampledTokens {
   Sequence *sequence;
   absl::Span<const int32_t> tokens; ///< At least one.
   Sampler *sampler;
+  RowKind kind = RowKind::Prompt;
 };
 
 /// A sequence, and the tokens it is to hold.
@@ -119,6 +130,12 @@ public:
 
   const Model &model() const { return *shared; }
   const std::shared_ptr<const Model> &sharedModel() const { return shared; }
+
+  /// Whether prompts and decode may share a program, and tokens that were
+  /// sampled may be run as a prompt is.
+  bool mixesKinds() const {
+    return !batchInvariant || shared->device().rowsAreAlike();
+  }
 
   /// Bytes of the pool of a layer's cache.
   uint64_t poolBytes(size_t layer) const { return kvPools[layer]->size(); }
@@ -188,6 +205,10 @@ public:
   absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
   sample(absl::Span<const SampledTokens> batch);
 
+  /// Whether the device queues the steps of decode(), so that many of them at
+  /// once are faster than one after the other; makes the queue.
+  absl::StatusOr<bool> canQueue(absl::Span<const DecodeItem> batch);
+
   /// Multi-step decode: runs at most `steps` steps of one token of each item,
   /// first the items' own, then the tokens of the step before, until `callback`
   /// ends them. The result is that of sample() for one step after the other;
@@ -212,16 +233,14 @@ private:
   absl::Status reserve(const Sequence &sequence, int64_t tokens);
   absl::Status writePageTable(const Sequence &sequence);
   absl::Status admit(absl::Span<const SequenceTokens> batch);
-  size_t programFor(const StepShape &shape) const;
-  /// Whether the device queues steps of `batch`; makes the queue.
-  absl::StatusOr<bool> canQueue(absl::Span<const DecodeItem> batch);
+  size_t programFor(const StepShape &shape, RowKind kind) const;
   absl::Status decodeOneByOne(absl::Span<const DecodeItem> batch, int64_t steps,
                               TokenCallback callback);
   absl::Status runBatch(absl::Span<const SequenceTokens> batch,
                         absl::Span<const SamplingParams> params,
                         ChunkCallback callback);
   absl::Status runChunk(absl::Span<const Row> rows, int64_t outputs,
-                        bool samples, ChunkCallback callback);
+                        RowKind kind, bool samples, ChunkCallback callback);
   absl::Status writeInputs(absl::Span<const Row> rows, bool samples);
   absl::Status runTimed(absl::Span<const Row> rows, size_t program,
                         const StepShape &shape);
@@ -236,6 +255,7 @@ private:
                           absl::Span<absl::StatusOr<int32_t>> tokens);
 
   std::shared_ptr<const Model> shared;
+  bool batchInvariant = false;
   LaunchObserver *observer = nullptr;
   Profile *profile = nullptr;
   std::unique_ptr<KvCache> cache;

@@ -86,7 +86,7 @@ Engine::InFlightSteps::InFlightSteps(Engine &engine,
     : engine(engine), batch(batch),
       shape{static_cast<int64_t>(batch.size()),
             static_cast<int64_t>(batch.size()), /*samples=*/true},
-      program(engine.programFor(shape)), tokens(batch.size()) {
+      program(engine.programFor(shape, RowKind::Decode)), tokens(batch.size()) {
   for (const DecodeItem &item : batch) {
     starts.push_back(item.sequence->length());
     samplers.push_back(*item.sampler);
@@ -232,7 +232,10 @@ absl::Status Engine::decodeOneByOne(absl::Span<const DecodeItem> batch,
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<SampledTokens> items;
     for (size_t i = 0; i < batch.size(); ++i)
-      items.push_back({batch[i].sequence, {&tokens[i], 1}, batch[i].sampler});
+      items.push_back({batch[i].sequence,
+                       {&tokens[i], 1},
+                       batch[i].sampler,
+                       RowKind::Decode});
     LLAMAC_ASSIGN_OR_RETURN(const auto chosen, sample(items));
     for (size_t i = 0; i < batch.size(); ++i) {
       LLAMAC_ASSIGN_OR_RETURN(tokens[i], chosen[i]);
@@ -248,7 +251,8 @@ absl::Status Engine::decode(absl::Span<const DecodeItem> batch, int64_t steps,
                             TokenCallback callback) {
   std::vector<SequenceTokens> items;
   for (const DecodeItem &item : batch) {
-    items.push_back({item.sequence, {&item.token, 1}, OutputRows::Last});
+    items.push_back(
+        {item.sequence, {&item.token, 1}, OutputRows::Last, RowKind::Decode});
     if (item.sequence->length() + steps > shared->context())
       return usageError(absl::StrCat(
           "context: ", item.sequence->length(), " tokens and ", steps,

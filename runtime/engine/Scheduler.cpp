@@ -54,6 +54,17 @@ struct Scheduler::Job {
            std::pair(other.asked->id, other.number);
   }
 
+  /// Tokens that may be run as a prompt is.
+  absl::Span<const int32_t> promptOf(const Engine &engine) const {
+    return absl::MakeConstSpan(tokens).first(
+        engine.mixesKinds() ? tokens.size() : asked->request.prompt.size());
+  }
+
+  bool isOverdue() const {
+    const double limit = asked->request.timeLimit;
+    return limit > 0 && secondsSinceStart() >= limit;
+  }
+
   double secondsSinceStart() const { return steadySeconds() - asked->start; }
 };
 
@@ -70,7 +81,8 @@ Scheduler::create(std::shared_ptr<const Model> model,
       std::unique_ptr<Engine> engine,
       Engine::create(std::move(model),
                      {.kvPages = options.kvPages,
-                      .keepsPrefixes = options.cachesPrefixes}));
+                      .keepsPrefixes = options.cachesPrefixes,
+                      .batchInvariant = options.batchInvariant}));
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(engine), options));
 }
 
@@ -176,10 +188,9 @@ void Scheduler::endOverdue() {
   for (Jobs *jobs : {&running, &waiting})
     for (auto next = jobs->begin(); next != jobs->end();) {
       Job &job = *next++;
-      const double limit = job.asked->request.timeLimit;
       if (job.asked->isCancelled)
         end(job, StopReason::Cancelled);
-      else if (limit > 0 && job.secondsSinceStart() >= limit)
+      else if (job.isOverdue())
         end(job, StopReason::Deadline);
       else if (job.answer.ended())
         end(job, *job.answer.ended());
@@ -214,7 +225,7 @@ bool Scheduler::start(Job &job) {
   absl::Status status = sequence.status();
   absl::StatusOr<int64_t> cached = 0;
   if (status.ok()) {
-    cached = engine->reuse(*sequence, job.tokens);
+    cached = engine->reuse(*sequence, job.promptOf(*engine));
     status = cached.status();
   }
   if (!status.ok()) {
@@ -255,7 +266,7 @@ SequenceGrowth Scheduler::grown(const Job &job,
 /// where it was. What it ran stays in the prefix cache as long as nobody needs
 /// the pages.
 void Scheduler::preempt(Job &job) {
-  engine->keep(*job.sequence, job.tokens);
+  engine->keep(*job.sequence, job.promptOf(*engine));
   job.sequence.reset();
   ++job.end.preemptions;
   ++total.preemptions;
@@ -267,49 +278,56 @@ void Scheduler::preempt(Job &job) {
   insert(waiting, stopped);
 }
 
-void Scheduler::step() {
+void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
   endOverdue();
   admit();
   if (!running.empty())
-    run();
+    run(isInterrupted);
 }
 
 /// The rows of a step: one of each answer that decodes, and as much of the
 /// prompts, in their order, as the budget allows.
 Scheduler::Batch Scheduler::chooseRows() {
   Batch batch;
-  const auto add = [&](Job &job, int64_t count) {
+  const auto add = [&](Job &job, int64_t count, RowKind kind) {
+    const auto first = static_cast<size_t>(job.sequence->length());
     const bool isLast = count == job.pending();
     batch.jobs.push_back(&job);
-    batch.items.push_back(
-        {&*job.sequence,
-         absl::MakeConstSpan(job.tokens)
-             .subspan(static_cast<size_t>(job.sequence->length()),
-                      static_cast<size_t>(count)),
-         isLast ? &job.sampler : nullptr});
+    batch.items.push_back({&*job.sequence,
+                           absl::MakeConstSpan(job.tokens)
+                               .subspan(first, static_cast<size_t>(count)),
+                           isLast ? &job.sampler : nullptr, kind});
+  };
+  const auto promptRows = [&](const Job &job) {
+    return std::ssize(job.promptOf(*engine)) - job.sequence->length();
+  };
+  const auto decodes = [&](const Job &job) {
+    return engine->mixesKinds() ? job.pending() == 1 : promptRows(job) <= 0;
   };
   for (Job &job : running)
-    if (job.pending() == 1)
-      add(job, 1);
-  batch.decodeRows = static_cast<int64_t>(batch.jobs.size());
+    if (decodes(job))
+      add(job, 1, RowKind::Decode);
+  batch.decodeRows = std::ssize(batch.jobs);
   int64_t left = model().plan().programs.back()->maxRows;
   if (batch.decodeRows > 0)
     left = options.promptRows > 0 ? options.promptRows
                                   : std::min(budget.rows(), left);
   for (Job &job : running) {
-    if (job.pending() == 1 || left == 0)
+    if (decodes(job) || left == 0)
       continue;
-    const int64_t count = std::min(job.pending(), left);
-    add(job, count);
+    const int64_t count = std::min(promptRows(job), left);
+    add(job, count, RowKind::Prompt);
     left -= count;
     batch.promptRows += count;
   }
   return batch;
 }
 
-void Scheduler::run() {
+void Scheduler::run(absl::FunctionRef<bool()> isInterrupted) {
   const double start = steadySeconds();
   Batch batch = chooseRows();
+  if (batch.promptRows == 0 && runQueued(batch, isInterrupted))
+    return;
   auto sampled = engine->sample(batch.items);
   while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
     preempt(running.back());
@@ -326,31 +344,77 @@ void Scheduler::run() {
   budget.record(batch.decodeRows, batch.promptRows, steadySeconds() - start);
 }
 
-/// Makes `token` part of an answer that has run all others.
-void Scheduler::take(Job &job, const absl::StatusOr<int32_t> &token) {
-  if (!token.ok()) {
-    finish(job, token.status());
-    return;
+/// Runs steps of `batch`, which decodes, where the device queues them; false
+/// where one step is to be run otherwise, to find out whose an error is.
+bool Scheduler::runQueued(const Batch &batch,
+                          absl::FunctionRef<bool()> isInterrupted) {
+  // So many that those who watch the counts see them change.
+  int64_t steps = 64;
+  std::vector<DecodeItem> items;
+  for (Job *job : batch.jobs) {
+    if (job->pending() != 1)
+      return false;
+    items.push_back({&*job->sequence, job->tokens.back(), &job->sampler});
+    steps = std::min(steps, job->most - job->sequence->length());
   }
+  const absl::StatusOr<bool> isQueued = engine->canQueue(items);
+  if (!isQueued.ok() || !*isQueued)
+    return false;
+  // Sequences stay until all steps in flight are done.
+  std::vector<std::pair<Job *, AnswerPart>> ended;
+  const absl::Status status = engine->decode(
+      items, steps, [&](absl::Span<const int32_t> tokens) -> bool {
+        ++total.steps;
+        bool goesOn = !isInterrupted();
+        for (size_t i = 0; i < tokens.size(); ++i) {
+          Job &job = *batch.jobs[i];
+          if (std::optional<AnswerPart> last = add(job, tokens[i]))
+            ended.emplace_back(&job, *std::move(last));
+          goesOn &= !job.answer.ended() && !job.isOverdue();
+        }
+        return goesOn;
+      });
+  for (auto &[job, part] : ended)
+    end(*job, *job->answer.ended(), std::move(part));
+  if (status.ok())
+    return true;
+  // What failed has left something behind the tokens that were taken.
+  for (Job &job : running)
+    engine->truncate(*job.sequence, std::min(job.sequence->length(),
+                                             std::ssize(job.tokens) - 1));
+  return !ended.empty();
+}
+
+/// Makes `token` part of an answer that has run all others, or ends it.
+void Scheduler::take(Job &job, const absl::StatusOr<int32_t> &token) {
+  if (!token.ok())
+    finish(job, token.status());
+  else if (std::optional<AnswerPart> last = add(job, *token))
+    end(job, *job.answer.ended(), *std::move(last));
+}
+
+/// Adds `token` to an answer. Gives the caller what came of it, or returns it
+/// where the answer has ended.
+std::optional<AnswerPart> Scheduler::add(Job &job, int32_t token) {
   if (job.end.firstTokenSeconds == 0) {
     job.end.firstTokenSeconds = job.secondsSinceStart();
-    engine->keep(*job.sequence, job.tokens);
+    engine->keep(*job.sequence, job.promptOf(*engine));
     startLater(*job.asked);
   }
   AnswerPart part{.answer = job.number};
-  part.text = job.answer.add(*token);
+  part.text = job.answer.add(token);
   if (job.answer.ended() != StopReason::StopId) {
-    part.tokens.push_back(*token);
+    part.tokens.push_back(token);
     if (const TokenLogprobs *logprobs = job.sampler.logprobs())
       part.logprobs.push_back(*logprobs);
-    job.tokens.push_back(*token);
+    job.tokens.push_back(token);
     ++job.end.answerTokens;
     ++total.answerTokens;
   }
   if (job.answer.ended())
-    end(job, *job.answer.ended(), std::move(part));
-  else
-    job.asked->callback(part);
+    return part;
+  job.asked->callback(part);
+  return std::nullopt;
 }
 
 /// Ends an answer as it is; `part` is what the last step brought.
@@ -359,7 +423,7 @@ void Scheduler::end(Job &job, StopReason why, AnswerPart part) {
     part.text += job.answer.end(why);
   job.end.reason = *job.answer.ended();
   if (job.sequence)
-    engine->keep(*job.sequence, job.tokens);
+    engine->keep(*job.sequence, job.promptOf(*engine));
   finish(job, absl::OkStatus(), std::move(part));
 }
 

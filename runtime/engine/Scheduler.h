@@ -14,8 +14,10 @@
 // a prompt, the one token that was sampled last, or, after a preemption, both.
 // So there is one kind of running answer, and preemption is to drop a sequence.
 //
-// An answer has the tokens that it has alone, whatever else runs: on the cpu a
-// row's results do not depend on the other rows of a step.
+// An answer has the tokens that it has alone, whatever else runs. Where a row
+// has the same results in every program that is so by itself. Where it has not,
+// each kind of row keeps to one program: what was sampled is run one token at a
+// time even after a preemption, and only prompts are kept for others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +38,8 @@ namespace llamac {
 struct SchedulerOptions {
   /// Pages of the KV pool; 0 for as many as all sequences can use.
   int64_t kvPages = 0;
+  /// Whether an answer has the same bits whatever else runs (EngineOptions).
+  bool batchInvariant = true;
   /// Whether beginnings that were seen before are computed once.
   bool cachesPrefixes = true;
   /// Rows of prompts in a step beside answers that decode; 0 for as many as the
@@ -90,8 +94,10 @@ public:
   /// Ends all answers with `status`.
   void failAll(const absl::Status &status);
 
-  /// Runs one step. Its errors go to the answers they concern.
-  void step();
+  /// Runs one step, or, where the device queues steps that decode, some of
+  /// them, until an answer ends or `isInterrupted` says so. Errors go to the
+  /// answers they concern.
+  void step(absl::FunctionRef<bool()> isInterrupted = [] { return false; });
 
   SchedulerCounts counts() const;
 
@@ -119,8 +125,10 @@ private:
   SequenceGrowth grown(const Job &job, const Sequence &sequence) const;
   void preempt(Job &job);
   Batch chooseRows();
-  void run();
+  void run(absl::FunctionRef<bool()> isInterrupted);
+  bool runQueued(const Batch &batch, absl::FunctionRef<bool()> isInterrupted);
   void take(Job &job, const absl::StatusOr<int32_t> &token);
+  std::optional<AnswerPart> add(Job &job, int32_t token);
   void end(Job &job, StopReason why, AnswerPart part = {});
   void finish(Job &job, absl::Status status, AnswerPart part = {});
 

@@ -6,14 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Run by test_scheduler.py, which makes the plan LLAMAC_TEST_PLAN and says by
-// LLAMAC_TEST_REQUESTS how many requests it gets.
+// Run by test_scheduler.py and test_cuda.py, which make the plan
+// LLAMAC_TEST_PLAN. LLAMAC_TEST_LOAD has the numbers of requests, of sequences
+// at a time and of tokens of an answer.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/Devices.h"
 #include "tests/runtime/engine/RandomLoad.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace llamac::load {
@@ -21,9 +23,12 @@ namespace {
 
 TEST(SchedulerPlanTest, EachAnswerIsTheOneThatItsRequestHasAlone) {
   const char *plan = std::getenv("LLAMAC_TEST_PLAN");
-  const char *requests = std::getenv("LLAMAC_TEST_REQUESTS");
-  ASSERT_TRUE(plan && requests);
-  const Load load{"Plan", std::atoi(requests), 2, 64, 0.2};
+  const char *numbers = std::getenv("LLAMAC_TEST_LOAD");
+  ASSERT_TRUE(plan && numbers);
+  Load load{"Plan", 0, 2, 0, 0.2};
+  ASSERT_EQ(std::sscanf(numbers, "%d,%ld,%d", &load.requests, &load.sequences,
+                        &load.mostTokens),
+            3);
   auto model = Model::load(plan, {.threads = load.threads,
                                   .devices = allDevices(),
                                   .sequences = load.sequences});

@@ -223,12 +223,18 @@ class Flight(CudaCase):
     # What is in flight are whole steps, of one layer as of many.
     CONFIG = Config(64, 1, 4, 2, vocab=261)
 
-    def run_tests(self, names, **env):
-        tests = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "cuda_steps_tests")
+    def run_tests(self, names, program="cuda_steps_tests", **env):
+        tests = os.path.join(os.path.dirname(support.BIN_DIR), "tests", program)
         return self.run_plan(f"--gtest_filter={names}", tool=tests, LLAMAC_TEST_PLAN=self.plan, **env).stdout
 
     def test_steps_in_flight_are_as_one_after_the_other(self):
         self.assertIn("[  PASSED  ] 7 tests.", self.run_tests("StepsInFlightTest.*"))
+        self.assert_nothing_leaked()
+
+    def test_a_scheduler_gives_each_request_the_answer_it_has_alone(self):
+        load = support.by_tier("3,4,8", "40,8,12")
+        output = self.run_tests("*", program="scheduler_plan_tests", LLAMAC_TEST_LOAD=load)
+        self.assertIn("[  PASSED  ] 1 test.", output)
         self.assert_nothing_leaked()
 
     def test_a_thousand_runs_leave_nothing(self):
@@ -283,6 +289,7 @@ class FlightPastARing(Flight):
     def write_model(cls, weights):
         write_huggingface(cls.model, cls.CONFIG, weights, "bf16", family=families.MISTRAL)
 
+    test_a_scheduler_gives_each_request_the_answer_it_has_alone = None
     test_a_thousand_runs_leave_nothing = None
     test_a_step_that_fails_gives_no_token_whatever_is_ahead = None
     test_a_token_without_logits_ends_the_answer_whatever_is_ahead = None

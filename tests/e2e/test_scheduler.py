@@ -25,33 +25,33 @@ PROGRAM = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "scheduler_pla
 class Load(support.TestCase):
     CONFIG = Config(64, 2, 4, 2, vocab=261)
 
-    def load(self, model, target, requests, *flags):
+    def load(self, model, target, numbers, *flags):
         plan = self.path(f"{os.path.basename(model)}.{target}.plan")
         self.llamac("compile", model, "--target", target, "-c", 200, "-o", plan, "-q", *flags)
-        env = dict(os.environ, LLAMAC_TEST_PLAN=plan, LLAMAC_TEST_REQUESTS=str(requests))
+        env = dict(os.environ, LLAMAC_TEST_PLAN=plan, LLAMAC_TEST_LOAD=numbers)
         result = support.run([PROGRAM], env=env, timeout=3600)
         self.assertEqual(result.returncode, support.OK, result.stdout[-4000:] + result.stderr[-2000:])
 
 
 class OnCpu(Load):
-    REQUESTS = support.by_tier(300, 10000)
+    NUMBERS = support.by_tier("300,64,40", "10000,64,40")
 
     def test_bf16(self):
         model = self.path("meta")
         write_meta(model, self.CONFIG, random_weights(self.CONFIG, "bf16", 4), "bf16")
-        self.load(model, "cpu", self.REQUESTS)
+        self.load(model, "cpu", self.NUMBERS)
 
     def test_q4_0(self):
         model = self.path("small.gguf")
         write_gguf(model, self.CONFIG, quantise(random_weights(self.CONFIG, "bf16", 5), "Q4_0")[0])
-        self.load(model, "cpu", self.REQUESTS, "--kv-type", "q8_0")
+        self.load(model, "cpu", self.NUMBERS, "--kv-type", "q8_0")
 
 
 class OnSim(Load):
     def test_bf16(self):
         model = self.path("meta")
         write_meta(model, self.CONFIG, random_weights(self.CONFIG, "bf16", 4), "bf16")
-        self.load(model, "sim", support.by_tier(6, 300))
+        self.load(model, "sim", support.by_tier("6,8,4", "300,8,12"))
 
 
 if __name__ == "__main__":
