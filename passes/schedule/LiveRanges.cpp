@@ -24,6 +24,8 @@ static constexpr uint64_t alignment = 64;
 std::vector<LiveRange> liveRanges(plan::ProgramOp program) {
   std::vector<LiveRange> ranges;
   llvm::DenseMap<Value, size_t> index;
+  // Made of all rows and read by the launches of logits rows.
+  std::vector<size_t> ofLogits;
   int64_t interval = 0;
   for (Operation &op : program.getBody().front()) {
     if (auto launch = dyn_cast<plan::LaunchOp>(op)) {
@@ -38,6 +40,9 @@ std::vector<LiveRange> liveRanges(plan::ProgramOp program) {
           ranges.push_back({buffer, launch, bytes, interval, interval});
         }
         ranges[index[arg]].last = interval;
+        if (launch.getRows() == plan::RowSymbol::LogitsRows &&
+            ranges[index[arg]].maker.getRows() == plan::RowSymbol::Tokens)
+          ofLogits.push_back(index[arg]);
       }
     } else if (isa<plan::LogitsOp, plan::TokensOp>(op)) {
       ++interval;
@@ -45,6 +50,8 @@ std::vector<LiveRange> liveRanges(plan::ProgramOp program) {
         ranges[it->second].last = interval;
     }
   }
+  for (size_t range : ofLogits)
+    ranges[range].last = interval;
   return ranges;
 }
 

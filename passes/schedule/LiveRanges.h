@@ -36,7 +36,9 @@ struct LiveRange {
 
 /// The buffers of `program` that a launch touches, in the order of first use.
 /// Intervals count from 0; the logits, which are read after the program, are
-/// live until the one after the last.
+/// live until the one after the last, and so is what the launches of logits
+/// rows read of the others: a step with more logits rows than the program has
+/// runs them several times.
 std::vector<LiveRange> liveRanges(plan::ProgramOp program);
 
 /// Bytes that every arena for these buffers needs: the most that are live in

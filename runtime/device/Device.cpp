@@ -75,11 +75,12 @@ int64_t rowsOf(const schema::LaunchT &launch, const StepShape &shape) {
 
 absl::Status checkShape(const schema::ProgramT &program,
                         const StepShape &shape) {
-  if (shape.rows >= 1 && shape.rows <= program.maxRows &&
-      shape.outputRows >= 0 && shape.outputRows <= program.maxOutputRows)
+  if (shape.rows >= 0 && shape.rows <= program.maxRows &&
+      shape.outputRows >= (shape.rows == 0) &&
+      shape.outputRows <= program.maxOutputRows)
     return absl::OkStatus();
   return internalError(absl::StrCat(
-      "program ", program.name, ": expected 1 to ", program.maxRows,
+      "program ", program.name, ": expected 0 to ", program.maxRows,
       " rows and 0 to ", program.maxOutputRows, " with logits, got ",
       shape.rows, " and ", shape.outputRows));
 }

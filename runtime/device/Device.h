@@ -83,7 +83,9 @@ struct ProgramBindings {
 
 /// The counts of one step.
 struct StepShape {
-  int64_t rows = 0;       ///< Tokens; at least 1 and at most the program's.
+  /// Tokens, at most the program's. 0 for output rows of the step before, which
+  /// had more of them than the program.
+  int64_t rows = 0;
   int64_t outputRows = 0; ///< Rows with logits; 0 is allowed.
   /// Whether the launches that sample tokens run, in a plan that has any.
   bool samples = true;

@@ -333,8 +333,7 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
       const bool isOutput =
           next.outputs == OutputRows::All ||
           (next.outputs == OutputRows::Last && i == count - 1);
-      if (static_cast<int64_t>(rows.size()) == largest.maxRows ||
-          (isOutput && outputs == largest.maxOutputRows))
+      if (static_cast<int64_t>(rows.size()) == largest.maxRows)
         LLAMAC_RETURN_IF_ERROR(runRows());
       rows.push_back({next.sequence, next.tokens[i],
                       first + static_cast<int32_t>(i), isOutput,
@@ -349,27 +348,39 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
 absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
                               RowKind kind, bool samples,
                               ChunkCallback callback) {
-  const StepShape shape{static_cast<int64_t>(rows.size()), outputs, samples};
-  const size_t program = programFor(shape, kind);
+  const size_t program = programFor({std::ssize(rows), outputs, samples}, kind);
   for (size_t i = 0; i < rows.size(); ++i)
     if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
       LLAMAC_RETURN_IF_ERROR(reserve(*rows[i].sequence, rows[i].position + 1));
-  LLAMAC_RETURN_IF_ERROR(writeInputs(rows, samples));
+  LLAMAC_RETURN_IF_ERROR(writeRows(rows));
   for (const Row &row : rows)
     row.sequence->written =
         std::max<int64_t>(row.sequence->written, row.position + 1);
-  LLAMAC_RETURN_IF_ERROR(observer  ? runObserved(program, shape)
-                         : profile ? runTimed(rows, program, shape)
-                                   : programs[program]->run(shape));
-  for (const Row &row : rows)
-    row.sequence->tokens = row.position + 1;
-  return callback(rows, program);
+  // All rows at first, with as many of the outputs as the program has; then the
+  // rest of those.
+  const int64_t most = shared->plan().programs[program]->maxOutputRows;
+  for (size_t first = 0; first < rows.size();) {
+    int64_t part = 0;
+    size_t end = first;
+    for (; end < rows.size() && part + rows[end].isOutput <= most; ++end)
+      part += rows[end].isOutput;
+    LLAMAC_RETURN_IF_ERROR(writeOutputs(rows, first, end, samples));
+    const StepShape shape{first == 0 ? std::ssize(rows) : 0, part, samples};
+    LLAMAC_RETURN_IF_ERROR(observer  ? runObserved(program, shape)
+                           : profile ? runTimed(rows, program, shape)
+                                     : programs[program]->run(shape));
+    for (const Row &row : rows)
+      row.sequence->tokens = row.position + 1;
+    LLAMAC_RETURN_IF_ERROR(callback(rows.subspan(first, end - first), program));
+    first = end;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Engine::runTimed(absl::Span<const Row> rows, size_t program,
                               const StepShape &shape) {
   TimedStep step{.program = program, .shape = shape, .start = steadySeconds()};
-  for (size_t i = 0; i < rows.size(); ++i) {
+  for (size_t i = 0; shape.rows > 0 && i < rows.size(); ++i) {
     step.keys += rows[i].position + 1;
     if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
       step.context += rows[i].position + 1;
@@ -393,42 +404,51 @@ absl::Status Engine::runObserved(size_t program, const StepShape &shape) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::writeInputs(absl::Span<const Row> rows, bool samples) {
-  auto write = [&](schema::InputRole role, const auto &values) {
-    return shared->device().write(
-        *inputs[static_cast<size_t>(role)], 0,
-        {reinterpret_cast<const uint8_t *>(values.data()),
-         values.size() * sizeof(values[0])});
-  };
+absl::Status Engine::writeInput(schema::InputRole role,
+                                absl::Span<const uint8_t> bytes) {
+  return shared->device().write(*inputs[static_cast<size_t>(role)], 0, bytes);
+}
+
+template <typename T>
+static absl::Span<const uint8_t> bytesOf(const T &values) {
+  return {reinterpret_cast<const uint8_t *>(values.data()),
+          values.size() * sizeof(values[0])};
+}
+
+absl::Status Engine::writeRows(absl::Span<const Row> rows) {
   auto writeField = [&](schema::InputRole role, auto field) {
     inputStaging.clear();
     for (const Row &row : rows)
       inputStaging.push_back(field(row));
-    return write(role, inputStaging);
+    return writeInput(role, bytesOf(inputStaging));
   };
   LLAMAC_RETURN_IF_ERROR(writeField(schema::InputRole::Tokens,
                                     [](const Row &row) { return row.token; }));
   LLAMAC_RETURN_IF_ERROR(
       writeField(schema::InputRole::Positions,
                  [](const Row &row) { return row.position; }));
-  LLAMAC_RETURN_IF_ERROR(
-      writeField(schema::InputRole::Sequences,
-                 [](const Row &row) { return row.sequence->slot; }));
+  return writeField(schema::InputRole::Sequences,
+                    [](const Row &row) { return row.sequence->slot; });
+}
+
+/// Makes those of rows first .. end - 1 that are outputs the step's.
+absl::Status Engine::writeOutputs(absl::Span<const Row> rows, size_t first,
+                                  size_t end, bool samples) {
   inputStaging.clear();
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].isOutput)
+  paramsStaging.clear();
+  for (size_t i = first; i < end; ++i)
+    if (rows[i].isOutput) {
       inputStaging.push_back(static_cast<int32_t>(i));
-  LLAMAC_RETURN_IF_ERROR(write(schema::InputRole::OutputRows, inputStaging));
+      paramsStaging.push_back(rows[i].params);
+    }
+  LLAMAC_RETURN_IF_ERROR(
+      writeInput(schema::InputRole::OutputRows, bytesOf(inputStaging)));
   if (!samples)
     return absl::OkStatus();
-  paramsStaging.clear();
-  for (const Row &row : rows)
-    if (row.isOutput)
-      paramsStaging.push_back(row.params);
   // The one row of a step is sampled even where it is no output row.
   if (paramsStaging.empty())
     paramsStaging.emplace_back();
-  return write(schema::InputRole::SamplingParams, paramsStaging);
+  return writeInput(schema::InputRole::SamplingParams, bytesOf(paramsStaging));
 }
 
 /// Gives the items whose tokens the device has sampled theirs.

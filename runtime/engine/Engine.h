@@ -241,7 +241,11 @@ private:
                         ChunkCallback callback);
   absl::Status runChunk(absl::Span<const Row> rows, int64_t outputs,
                         RowKind kind, bool samples, ChunkCallback callback);
-  absl::Status writeInputs(absl::Span<const Row> rows, bool samples);
+  absl::Status writeInput(schema::InputRole role,
+                          absl::Span<const uint8_t> bytes);
+  absl::Status writeRows(absl::Span<const Row> rows);
+  absl::Status writeOutputs(absl::Span<const Row> rows, size_t first,
+                            size_t end, bool samples);
   absl::Status runTimed(absl::Span<const Row> rows, size_t program,
                         const StepShape &shape);
   absl::Status runObserved(size_t program, const StepShape &shape);

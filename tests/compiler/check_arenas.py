@@ -24,7 +24,10 @@ for program in report["programs"]:
     live = [sum(b["bytes"] for b in buffers if b["first_interval"] <= p <= b["last_interval"]) for p in intervals]
     assert arena["lower_bound"] == max(live), f"{name}: {arena['lower_bound']}, live are {live}"
     assert arena["lower_bound"] <= arena["arena"] < arena["without_reuse"]
-    assert sum(b["last_interval"] == intervals[-1] for b in buffers) == 1, f"{name}: only the logits outlive the program"
+    # The logits outlive the program, and what they are computed of in a row where
+    # there are several: the residual stream and the last attention.
+    outliving = sum(b["last_interval"] == intervals[-1] for b in buffers)
+    assert outliving == (1 if program["max_rows"] == 1 else 3), f"{name}: {outliving} outlive the program"
     for i, a in enumerate(buffers):
         assert a["kernel"] in kernels and a["maker"], a
         for b in buffers[i + 1 :]:

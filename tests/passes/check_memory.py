@@ -5,7 +5,8 @@
 
 Live ranges are computed here from the text alone: launches between two barriers
 may run in any order, so a buffer is live from the first to the last barrier
-interval that accesses it, and the one with the logits until after the last.
+interval that accesses it. The one with the logits is live until after the last,
+and so is what launches of logits rows access of launches of all rows.
 """
 
 import re
@@ -17,19 +18,26 @@ PROGRAM = re.compile(r"plan\.program @(\w+) \{(.*?)\n\s*\} \{(.*?)\}", re.S)
 def check(name, body, attributes):
     arena = int(re.search(r"arena_bytes = (\d+)", attributes).group(1))
     buffers, lives, phase, logits = {}, {}, 0, None
+    of_all_rows, outliving = set(), set()
     for line in body.splitlines():
         if match := re.search(r"(%\w+) = plan\.buffer (\d+)(?: at (\d+))?", line):
             assert match.group(3), f"{name}: {match.group(1)} has no offset"
             buffers[match.group(1)] = (int(match.group(3)), int(match.group(2)))
         elif "plan.launch" in line:
             phase += bool(re.search(r" barrier\b", line))
+            is_of_logits = "rows logits_rows" in line
             for value in re.findall(r"%\w+", line):
+                if value not in lives and not is_of_logits:
+                    of_all_rows.add(value)
+                if is_of_logits and value in of_all_rows:
+                    outliving.add(value)
                 first, _ = lives.get(value, (phase, phase))
                 lives[value] = (first, phase)
         elif match := re.search(r"plan\.logits (%\w+)", line):
             logits = match.group(1)
     assert logits in buffers, f"{name}: no buffer holds the logits"
-    lives[logits] = (lives[logits][0], phase + 1)
+    for value in outliving | {logits}:
+        lives[value] = (lives[value][0], phase + 1)
 
     for value, (offset, size) in buffers.items():
         assert offset % 64 == 0, f"{name}: {value} at {offset} is not on a cache line"

@@ -50,6 +50,26 @@ plan.program @one_phase {
   plan.logits %c
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
+// What the launches of logits rows read of all rows stays: they may run again.
+// CHECK-LABEL: plan.program @logits_rows
+// CHECK: plan.buffer 64 at 0{{ *$}}
+// CHECK: plan.buffer 64 at 64{{ *$}}
+// CHECK: plan.buffer 64 at 128{{ *$}}
+// CHECK: plan.buffer 64 at 64{{ *$}}
+// CHECK: } {arena_bytes = 192 : i64
+plan.program @logits_rows {
+  %tokens = plan.input tokens
+  %a = plan.buffer 64
+  plan.launch @k(%tokens, %a) rows tokens
+  %b = plan.buffer 64
+  plan.launch @k(%a, %b) rows logits_rows barrier
+  %c = plan.buffer 64
+  plan.launch @k(%b, %c) rows logits_rows barrier
+  %d = plan.buffer 64
+  plan.launch @k(%c, %d) rows logits_rows barrier
+  plan.logits %d
+} {max_logits_rows = 1 : i64, max_rows = 2 : i64}
+
 // The logits are read after the program: nothing takes their place, early as
 // they are written.
 // CHECK-LABEL: plan.program @early_logits
