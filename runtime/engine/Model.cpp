@@ -116,6 +116,9 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   }
   times.weights = lap();
   LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
+  if (model->text)
+    model->grammarCompiler = std::make_shared<GrammarCompiler>(
+        *model->text, model->modelConfig.vocabSize, model->stopIds());
   times.tokenizer = lap();
   return model;
 }

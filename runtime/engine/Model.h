@@ -12,6 +12,7 @@
 #include "runtime/base/ModelConfig.h"
 #include "runtime/device/Device.h"
 #include "runtime/engine/Devices.h"
+#include "runtime/engine/Grammar.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 
 #include <memory>
@@ -97,6 +98,9 @@ public:
   /// The ids that end an answer.
   absl::Span<const int32_t> stopIds() const;
 
+  /// Compiles grammars for the model's tokens; null without a tokenizer.
+  GrammarCompiler *grammars() const { return grammarCompiler.get(); }
+
   /// The ids of `prompt`, with the begin-of-sequence token when the model is
   /// used to one. Usage error without a tokenizer.
   absl::StatusOr<std::vector<int32_t>> encode(absl::string_view prompt,
@@ -121,6 +125,7 @@ private:
   std::vector<std::shared_ptr<Buffer>> constants; ///< Null for other sections.
   std::shared_ptr<LoadedCode> kernels;
   std::shared_ptr<const Tokenizer> text;
+  std::shared_ptr<GrammarCompiler> grammarCompiler; ///< Of `text`.
   LoadTimes times;
 };
 

@@ -132,7 +132,16 @@ absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options,
     std::random_device device;
     seed = device();
   }
-  return Sampler(options, seed, stopIds);
+  Sampler sampler(options, seed, stopIds);
+  if (options.grammar) {
+    LLAMAC_ASSIGN_OR_RETURN(sampler.matcher.state,
+                            options.grammar->newMatcher());
+    for (const int32_t id : options.grammar->stopIds())
+      if (std::find(stopIds.begin(), stopIds.end(), id) == stopIds.end())
+        return usageError("grammar: its answers are ended by the model's stop "
+                          "ids, which are to be ignored; do not ask for both");
+  }
+  return sampler;
 }
 
 Sampler::Sampler(const SamplingOptions &options, uint64_t seed,
@@ -140,7 +149,7 @@ Sampler::Sampler(const SamplingOptions &options, uint64_t seed,
     : options(options), usedSeed(seed), random(seed),
       stopIds(stopIds.begin(), stopIds.end()),
       adjusts(penalizes() || !options.logitBias.empty() ||
-              options.minTokens > 0) {
+              options.minTokens > 0 || options.grammar) {
   onDevice = !adjusts && options.minP == 0 && options.logprobs < 0;
 }
 
@@ -191,32 +200,86 @@ void Sampler::penalize() {
   }
 }
 
-/// The logits that tokens are chosen by, with those of tokens that are not
-/// allowed at minus infinity.
-absl::Span<const float> Sampler::adjust(absl::Span<const float> logits) {
+void Sampler::prepare() {
+  if (matcher.state && !prepared)
+    prepared = matcher.state->nextTokens(allowed);
+}
+
+/// Makes those of `adjusted` that are not in `allowed` notAllowed.
+void Sampler::ruleOut() {
+  for (size_t first = 0; first < adjusted.size(); first += 32) {
+    const uint32_t bits = first / 32 < allowed.size() ? allowed[first / 32] : 0;
+    const size_t count = std::min<size_t>(32, adjusted.size() - first);
+    float *row = adjusted.data() + first;
+    if (bits == 0)
+      std::fill_n(row, count, notAllowed);
+    else if (bits != UINT32_MAX)
+      for (size_t i = 0; i < count; ++i)
+        row[i] = bits >> i & 1 ? row[i] : notAllowed;
+  }
+}
+
+/// Makes `adjusted` the logits that tokens are chosen by.
+absl::Status Sampler::adjust(absl::Span<const float> logits) {
   adjusted.assign(logits.begin(), logits.end());
-  if (chosenTokens < options.minTokens)
+  const bool isEarly = chosenTokens < options.minTokens;
+  if (matcher.state) {
+    prepare();
+    LLAMAC_RETURN_IF_ERROR(*prepared);
+    if (isEarly) {
+      TokenMask others = allowed;
+      for (const int32_t id : stopIds)
+        if (static_cast<size_t>(id) / 32 < others.size())
+          others[id / 32] &= ~(1U << id % 32);
+      if (std::any_of(others.begin(), others.end(),
+                      [](uint32_t bits) { return bits != 0; }))
+        allowed = std::move(others);
+    }
+    ruleOut();
+  } else if (isEarly) {
     for (const int32_t id : stopIds)
       if (static_cast<size_t>(id) < adjusted.size())
         adjusted[id] = notAllowed;
+  }
   for (const auto &[id, bias] : options.logitBias)
     if (static_cast<size_t>(id) < adjusted.size())
       adjusted[id] += bias;
   penalize();
-  return adjusted;
+  return absl::OkStatus();
 }
 
 //===----------------------------------------------------------------------===//
 // Choice
 //===----------------------------------------------------------------------===//
 
+absl::Status Sampler::noneAllowedError() const {
+  return usageError(
+      matcher.state
+          ? "grammar: no token goes on with the answer, which is complete or "
+            "needs characters that the vocabulary does not have"
+          : "sampling: every token is a stop id, and fewer than min tokens "
+            "were "
+            "generated; ask for fewer");
+}
+
 absl::StatusOr<int32_t> Sampler::sample(absl::Span<const float> logits) {
   lastLogprobs.reset();
-  const absl::Span<const float> row = adjusts ? adjust(logits) : logits;
-  const int32_t id = greedy() ? argmax(row) : choose(row, random.nextUniform());
-  if (row[id] == notAllowed)
-    return usageError("sampling: every token is a stop id, and fewer than min "
-                      "tokens were generated; ask for fewer");
+  if (adjusts)
+    LLAMAC_RETURN_IF_ERROR(adjust(logits));
+  const absl::Span<const float> row = adjusts ? adjusted : logits;
+  int32_t id = 0;
+  while (true) {
+    id = greedy() ? argmax(row) : choose(row, random.nextUniform());
+    if (row[id] == notAllowed)
+      return noneAllowedError();
+    if (!matcher.state)
+      break;
+    LLAMAC_ASSIGN_OR_RETURN(const bool isAccepted, matcher.state->accept(id));
+    if (isAccepted)
+      break;
+    adjusted[id] = notAllowed;
+  }
+  prepared.reset();
   if (options.logprobs >= 0)
     report(logits, id);
   ++chosenTokens;

@@ -9,6 +9,7 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_SAMPLER_H
 #define LLAMAC_RUNTIME_ENGINE_SAMPLER_H
 
+#include "runtime/engine/Grammar.h"
 #include "runtime/engine/LogitsMath.h"
 
 #include "absl/container/flat_hash_map.h"
@@ -17,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -33,7 +35,10 @@ absl::Status checkLogits(absl::Span<const float> logits, int64_t position);
 /// which OpenAI's interface and transformers share where they have the option:
 ///
 ///   1. logprobs are taken of the raw logits;
-///   2. stop ids are ruled out while there are fewer than minTokens tokens;
+///   2. tokens that the grammar does not allow are ruled out, and stop ids
+///   while
+///      there are fewer than minTokens tokens (but where the grammar allows
+///      nothing else);
 ///   3. logitBias is added;
 ///   4. repetitionPenalty, then frequencyPenalty and presencePenalty;
 ///   5. temperature 0 takes the argmax, and the rest has no effect; else logits
@@ -66,6 +71,8 @@ struct SamplingOptions {
   /// Alternatives to report for each token, at most mostLogprobs; -1: no
   /// logprobs at all.
   int64_t logprobs = -1;
+  /// What the answer matches when a stop id ends it; null: anything.
+  std::shared_ptr<const Grammar> grammar = {};
 };
 
 inline constexpr int64_t mostLogprobs = 1024;
@@ -126,6 +133,11 @@ public:
   /// none.
   absl::StatusOr<int32_t> sample(absl::Span<const float> logits);
 
+  /// Does what the next sample() needs no logits for, which is to find the
+  /// tokens that the grammar allows; that takes long enough to be done beside
+  /// the step that computes the logits. Not at the same time as another call.
+  void prepare();
+
   /// Of the token chosen last; null where none was or no logprobs are asked
   /// for.
   const TokenLogprobs *logprobs() const {
@@ -149,12 +161,30 @@ public:
   bool greedy() const { return options.temperature == 0; }
 
 private:
+  /// A matcher that is copied with the sampler.
+  class Matcher {
+  public:
+    Matcher() = default;
+    Matcher(const Matcher &other)
+        : state(other.state ? other.state->clone() : nullptr) {}
+    Matcher(Matcher &&) = default;
+    Matcher &operator=(Matcher other) {
+      state = std::move(other.state);
+      return *this;
+    }
+    ~Matcher() = default;
+
+    std::unique_ptr<GrammarMatcher> state; ///< Null without a grammar.
+  };
+
   Sampler(const SamplingOptions &options, uint64_t seed,
           absl::Span<const int32_t> stopIds);
 
   bool penalizes() const;
-  absl::Span<const float> adjust(absl::Span<const float> logits);
+  absl::Status adjust(absl::Span<const float> logits);
+  void ruleOut();
   void penalize();
+  absl::Status noneAllowedError() const;
   double weighCandidates(float largest);
   double keepUntil(double goal);
   int32_t candidateAt(double place) const;
@@ -168,6 +198,9 @@ private:
   std::vector<int32_t> stopIds;
   bool onDevice, adjusts;
   int64_t chosenTokens = 0;
+  Matcher matcher;
+  TokenMask allowed;                    ///< By the grammar, of the next token.
+  std::optional<absl::Status> prepared; ///< How that ended, once it is known.
   /// How often each token seen is in the answer.
   absl::flat_hash_map<int32_t, int32_t> timesInAnswer;
   std::optional<TokenLogprobs> lastLogprobs;

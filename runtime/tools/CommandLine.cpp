@@ -104,8 +104,12 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
                  "Sample from the K most probable tokens; 0 for all");
   generation.add("--top-p", options.topP, "P",
                  "Sample from the most probable tokens of total probability P");
+  SamplingOptions &sampling = generate.sampling;
+  generation.addDefault("--min-p", sampling.minP, "P",
+                        "Sample from the tokens of at least P times the "
+                        "largest probability");
   generation
-      .add("-s,--seed", generate.sampling.seed, "SEED",
+      .add("-s,--seed", sampling.seed, "SEED",
            "Seed of the samples (default: a random one, which is printed)")
       ->check(seedNumber());
   generation
@@ -116,7 +120,41 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
   generation.addFlag("!--ignore-eos", generate.stopAtStopIds,
                      "Go on after a stop token");
 
+  generation
+      .addDefault("--min-tokens", sampling.minTokens, "N",
+                  "Tokens before the first stop token")
+      ->check(wholeNumber(0, mostTokens));
+  generation.addDefault("--repeat-penalty", sampling.repetitionPenalty, "X",
+                        "Divide the positive logits, and multiply the others, "
+                        "of tokens of the prompt and the answer");
+  generation.addDefault("--frequency-penalty", sampling.frequencyPenalty, "X",
+                        "Take X off the logit of a token for each time it is "
+                        "in the answer");
+  generation.addDefault("--presence-penalty", sampling.presencePenalty, "X",
+                        "The same, but once");
+  generation
+      .add("--logit-bias", options.logitBias, "ID=VALUE",
+           "Add VALUE, -100 to 100, to a token's logit; may be given more "
+           "than once")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+
+  const OptionGroup grammars{app, "Grammar of the answer"};
+  grammars.add("--json-schema", options.jsonSchema, "SCHEMA",
+               "JSON that is valid by this schema: {...}, or a file");
+  grammars.addFlag("--json-object", options.jsonObject, "Any JSON object");
+  grammars.add("--regex", options.regex, "REGEX",
+               "Text that a regular expression matches as a whole");
+  grammars.add("--grammar", options.grammarFile, "FILE",
+               "Text by the rules of a file, as in llama.cpp's GBNF: "
+               "root ::= \"yes\" | \"no\"");
+
   const OptionGroup output{app, "Output"};
+  output
+      .add("--logprobs", sampling.logprobs, "N",
+           "Log probability and rank of each token, and the N most likely "
+           "ones: with --json in the object, else on stderr")
+      ->check(wholeNumber(0, mostLogprobs));
   output.addFlag("--print-ids", options.printIds, "Print ids instead of text");
   output.addFlag("--json", options.json,
                  "Print one JSON object when done: the answer and the timings");

@@ -12,11 +12,14 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/engine/tokenizer/CharClasses.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/io/MappedFile.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 #include <array>
@@ -65,6 +68,56 @@ static bool isUtf8(absl::string_view text) {
   return true;
 }
 
+/// The pairs of "ID=VALUE".
+static absl::StatusOr<std::vector<std::pair<int32_t, float>>>
+parseLogitBias(const std::vector<std::string> &texts) {
+  std::vector<std::pair<int32_t, float>> result;
+  for (const std::string &text : texts) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(text, absl::MaxSplits('=', 1));
+    auto &[id, value] = result.emplace_back();
+    if (!absl::SimpleAtoi(parts.first, &id) ||
+        !absl::SimpleAtof(parts.second, &value))
+      return usageError(absl::StrCat(
+          "--logit-bias: expected ID=VALUE such as 13=-1.5, got ", text));
+  }
+  return result;
+}
+
+/// The text of a small file.
+static absl::StatusOr<std::string> readText(const std::string &path) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
+                          MappedFile::open(path));
+  // A larger one is refused by its first bytes as well.
+  return std::string(file->text().substr(0, GrammarCompiler::maxTextBytes + 1));
+}
+
+/// What `options` says that the answer matches, if it does.
+static absl::StatusOr<std::optional<GrammarSource>>
+readGrammar(const RunOptions &options) {
+  if (options.jsonSchema.has_value() + options.jsonObject +
+          options.regex.has_value() + options.grammarFile.has_value() >
+      1)
+    return usageError("expected one of --json-schema, --json-object, --regex "
+                      "and --grammar, got several");
+  if (options.jsonObject)
+    return GrammarSource{GrammarSource::JsonObject, ""};
+  if (options.regex)
+    return GrammarSource{GrammarSource::Regex, *options.regex};
+  if (options.grammarFile) {
+    LLAMAC_ASSIGN_OR_RETURN(std::string text, readText(*options.grammarFile));
+    return GrammarSource{GrammarSource::Ebnf, std::move(text)};
+  }
+  if (!options.jsonSchema)
+    return std::nullopt;
+  std::string schema = *options.jsonSchema;
+  // No file is called so, or can be named as ./{...}.
+  if (!absl::StartsWith(schema, "{")) {
+    LLAMAC_ASSIGN_OR_RETURN(schema, readText(schema));
+  }
+  return GrammarSource{GrammarSource::JsonSchema, std::move(schema)};
+}
+
 absl::Status prepareRun(RunOptions &options, std::FILE *in) {
   if (options.prompt.has_value() == options.tokens.has_value())
     return usageError(absl::StrCat("prompt: expected -p TEXT or --tokens IDS, "
@@ -85,6 +138,9 @@ absl::Status prepareRun(RunOptions &options, std::FILE *in) {
   if (options.generate.maxTokens < -1)
     return usageError(absl::StrCat("-n: expected -1 or more, got ",
                                    options.generate.maxTokens));
+  LLAMAC_ASSIGN_OR_RETURN(options.generate.sampling.logitBias,
+                          parseLogitBias(options.logitBias));
+  LLAMAC_ASSIGN_OR_RETURN(options.grammar, readGrammar(options));
   return Sampler::create(samplingOf(options, nullptr)).status();
 }
 
@@ -106,10 +162,58 @@ static void printTimes(double loadSeconds, const GenerateResult &result,
                 stopReasonName(result.reason));
 }
 
+/// The text of a token, for people; "" without a tokenizer, or outside it.
+static std::string tokenText(const Tokenizer *tokenizer, int32_t id) {
+  if (!tokenizer || id >= tokenizer->vocabSize())
+    return "";
+  return std::string(tokenizer->tokenBytes(id).value_or(""));
+}
+
+static nlohmann::ordered_json logprobJson(const Tokenizer *tokenizer,
+                                          const TokenLogprob &token) {
+  return {{"id", token.id},
+          {"token", tokenText(tokenizer, token.id)},
+          {"logprob", token.logprob}};
+}
+
+static nlohmann::ordered_json
+logprobsJson(const Tokenizer *tokenizer,
+             const std::vector<TokenLogprobs> &tokens) {
+  auto result = nlohmann::ordered_json::array();
+  for (const TokenLogprobs &token : tokens) {
+    nlohmann::ordered_json entry = logprobJson(tokenizer, token.chosen);
+    entry["rank"] = token.rank;
+    entry["top"] = nlohmann::ordered_json::array();
+    for (const TokenLogprob &other : token.alternatives)
+      entry["top"].push_back(logprobJson(tokenizer, other));
+    result.push_back(std::move(entry));
+  }
+  return result;
+}
+
+/// A line for each token: its logprob, rank and text, then the alternatives.
+static void printLogprobs(const Tokenizer *tokenizer,
+                          const std::vector<TokenLogprobs> &tokens,
+                          std::FILE *log) {
+  auto named = [&](const TokenLogprob &token) {
+    return absl::StrFormat("%.4f %d \"%s\"", token.logprob, token.id,
+                           absl::CHexEscape(tokenText(tokenizer, token.id)));
+  };
+  for (const TokenLogprobs &token : tokens)
+    absl::FPrintF(
+        log, "logprob %s, rank %d%s%s\n", named(token.chosen), token.rank,
+        token.alternatives.empty() ? "" : ": ",
+        absl::StrJoin(token.alternatives, ", ",
+                      [&](std::string *out, const TokenLogprob &other) {
+                        absl::StrAppend(out, named(other));
+                      }));
+}
+
 /// One JSON object for programs: the answer, `text` unless ids are asked for,
 /// and the times.
 static std::string answerJson(double loadSeconds, const GenerateResult &result,
                               const RunOptions &options,
+                              const Tokenizer *tokenizer,
                               const std::string &text) {
   const GenerateTimes &times = result.times;
   nlohmann::ordered_json answer;
@@ -128,6 +232,8 @@ static std::string answerJson(double loadSeconds, const GenerateResult &result,
        {"decode_tok_s", rate(times.decodeSteps, times.decodeSeconds)},
        {"stop", std::string(stopReasonName(result.reason))},
        {"seed", result.seed}});
+  if (options.generate.sampling.logprobs >= 0)
+    answer["logprobs"] = logprobsJson(tokenizer, result.logprobs);
   return answer.dump(-1, ' ', false,
                      nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -146,6 +252,13 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
 
   GenerateOptions generation = options.generate;
   generation.sampling = samplingOf(options, subject.sampling);
+  if (options.grammar) {
+    if (!subject.grammars)
+      return usageError(absl::StrCat(
+          subject.path, ": a grammar needs a tokenizer, and there is none"));
+    LLAMAC_ASSIGN_OR_RETURN(generation.sampling.grammar,
+                            subject.grammars->compile(*options.grammar));
+  }
   std::string answer; // What is printed when done.
   bool first = true;
   bool writes = true;
@@ -172,10 +285,13 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
       const GenerateResult result,
       generate(subject.decoder, prompt, generation, callbacks));
   if (options.json)
-    answer = answerJson(subject.loadSeconds, result, options, answer);
+    answer = answerJson(subject.loadSeconds, result, options,
+                        subject.decoder.tokenizer(), answer);
   if (!writes || !print(answer + "\n"))
     return memoryError(
         absl::StrCat("cannot write the output: ", std::strerror(errno)));
+  if (!options.json)
+    printLogprobs(subject.decoder.tokenizer(), result.logprobs, log);
   if (options.quiet || options.json)
     return absl::OkStatus();
   if (generation.sampling.temperature > 0)
@@ -199,7 +315,7 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
   };
   LLAMAC_RETURN_IF_ERROR(
       runDecoder({*decoder, model->path(), encode, model->plan().sampling.get(),
-                  model->loadTimes().all()},
+                  model->grammars(), model->loadTimes().all()},
                  options, out, log));
   if (options.profile) {
     LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,

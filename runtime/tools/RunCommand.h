@@ -28,6 +28,15 @@ struct RunOptions {
   std::optional<double> temperature;
   std::optional<int64_t> topK;
   std::optional<double> topP;
+  /// "ID=VALUE", for SamplingOptions::logitBias.
+  std::vector<std::string> logitBias;
+  // What the answer matches, one of these: a schema, or a file with one; any
+  // JSON object; a regex; a file with rules.
+  std::optional<std::string> jsonSchema;
+  bool jsonObject = false;
+  std::optional<std::string> regex;
+  std::optional<std::string> grammarFile;
+  std::optional<GrammarSource> grammar; ///< The same, read by prepareRun().
   GenerateOptions generate = {.maxTokens = 128}; ///< But for those three.
   bool printIds = false; ///< The ids instead of the text.
   bool json = false;     ///< The answer and the timings as one JSON object.
@@ -36,8 +45,9 @@ struct RunOptions {
   std::string trace;     ///< A file for that of each launch; empty: none.
 };
 
-/// Before a model is loaded: reads a prompt of "-" from `in`. Usage error for
-/// options that do not go together, or a prompt that is not UTF-8.
+/// Before a model is loaded: reads a prompt of "-" from `in`, and files with
+/// grammars. Usage error for options that do not go together, or a prompt that
+/// is not UTF-8; those of reading a file.
 absl::Status prepareRun(RunOptions &options, std::FILE *in);
 
 /// What a prompt is run through.
@@ -49,6 +59,7 @@ struct RunSubject {
                                                          bool special)>
       encode;
   const schema::SamplingT *sampling = nullptr; ///< Advised, if it is.
+  GrammarCompiler *grammars = nullptr;         ///< Null without a tokenizer.
   double loadSeconds = 0;
 };
 
@@ -58,7 +69,7 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
 
 /// Completes a prompt with `model`: the text alone, or the ids separated by
 /// spaces, and a line feed go to `out` as they come, or at the end one JSON
-/// object; seed and timings go to `log`.
+/// object; seed, timings and, without JSON, logprobs go to `log`.
 absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log);

@@ -1,0 +1,298 @@
+//===- XGrammar.cpp - Grammars by XGrammar --------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The only file that sees XGrammar, which reports errors by exceptions. As
+// scripts/setup.sh builds it, it gives messages to the functions below, and
+// asks them whether to go on: some grammars are never compiled, and some
+// answers take a time that grows with every token. A warning is about something
+// that it leaves out of a schema or regex: that is an error here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Status.h"
+#include "runtime/engine/Grammar.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <time.h>
+#include <xgrammar/compiler.h>
+#include <xgrammar/matcher.h>
+
+//===----------------------------------------------------------------------===//
+// Messages and exceptions
+//===----------------------------------------------------------------------===//
+
+namespace llamac {
+
+namespace {
+
+/// A call of XGrammar by this thread.
+struct Call {
+  std::string warning; ///< The first one.
+  double end;          ///< By threadSeconds().
+  uint32_t checks = 0;
+};
+
+} // namespace
+
+/// The one going on; null: none.
+static Call *&currentCall() {
+  thread_local Call *call = nullptr;
+  return call;
+}
+
+/// Seconds of a processor that this thread has used.
+static double threadSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) +
+         1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+} // namespace llamac
+
+namespace xgrammar {
+
+// Declared in XGrammar's own source alone.
+void LogMessageImpl(const std::string &file, int line, int level,
+                    const std::string &message);
+[[noreturn]] void LogFatalImpl(const std::string &file, int line,
+                               const std::string &message);
+void CheckTimeLimit();
+
+void LogMessageImpl(const std::string & /*file*/, int /*line*/, int level,
+                    const std::string &message) {
+  constexpr int warning = 2;
+  llamac::Call *call = llamac::currentCall();
+  if (level >= warning && call && call->warning.empty())
+    call->warning = message;
+}
+
+void LogFatalImpl(const std::string & /*file*/, int /*line*/,
+                  const std::string &message) {
+  throw std::runtime_error(message);
+}
+
+void CheckTimeLimit() {
+  // Each time would take longer than what is asked about.
+  constexpr uint32_t interval = 4096;
+  llamac::Call *call = llamac::currentCall();
+  if (call && ++call->checks % interval == 0 &&
+      llamac::threadSeconds() > call->end)
+    throw std::runtime_error("it takes too long to follow; make it simpler or "
+                             "less ambiguous");
+}
+
+} // namespace xgrammar
+
+namespace llamac {
+
+/// One line of what XGrammar says is wrong.
+static absl::Status errorOf(absl::string_view message) {
+  constexpr absl::string_view condition = ") is false: ";
+  if (const size_t at = message.find(condition);
+      absl::StartsWith(message, "Check failed") && at != message.npos)
+    message.remove_prefix(at + condition.size());
+  constexpr size_t most = 300;
+  return usageError(absl::StripAsciiWhitespace(
+      absl::StrReplaceAll(message.substr(0, most), {{"\n", " "}})));
+}
+
+/// What `function` gives within `seconds`; an exception, or a warning where it
+/// `isStrict`, as an error.
+template <typename Function>
+static auto guarded(double seconds, bool isStrict, Function function)
+    -> absl::StatusOr<decltype(function())> {
+  Call call{.warning = {}, .end = threadSeconds() + seconds};
+  currentCall() = &call;
+  absl::StatusOr<decltype(function())> result = absl::UnknownError("");
+  try {
+    result = function();
+  } catch (const std::bad_alloc &) {
+    result = memoryError("there is not enough memory for it");
+  } catch (const std::exception &error) {
+    result = errorOf(error.what());
+  }
+  currentCall() = nullptr;
+  if (isStrict && result.ok() && !call.warning.empty())
+    return errorOf(call.warning);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Matching
+//===----------------------------------------------------------------------===//
+
+/// Schemas of a hundred properties are compiled in a second or two.
+static constexpr double compileSeconds = 10;
+/// What an answer may use: its tokens take some 50 microseconds each.
+static constexpr double answerSeconds = 1, tokenSeconds = 5e-3;
+
+namespace {
+
+class XGrammarMatcher final : public GrammarMatcher {
+public:
+  XGrammarMatcher(xgrammar::GrammarMatcher matcher, int64_t vocabSize)
+      : matcher(std::move(matcher)), vocabSize(vocabSize) {}
+
+  std::unique_ptr<GrammarMatcher> clone() const override {
+    auto copy = std::make_unique<XGrammarMatcher>(matcher.Fork(), vocabSize);
+    copy->secondsLeft = secondsLeft;
+    return copy;
+  }
+  absl::Status nextTokens(TokenMask &mask) override;
+  absl::StatusOr<bool> accept(int32_t id) override;
+
+private:
+  /// What `function` gives within the seconds left.
+  template <typename Function> absl::StatusOr<bool> timed(Function function) {
+    const double start = threadSeconds();
+    absl::StatusOr<bool> result = guarded(secondsLeft, false, function);
+    secondsLeft -= threadSeconds() - start;
+    if (!result.ok())
+      return withContext(result.status(), "grammar");
+    return result;
+  }
+
+  xgrammar::GrammarMatcher matcher;
+  int64_t vocabSize;
+  double secondsLeft = answerSeconds;
+};
+
+class XGrammarGrammar final : public Grammar {
+public:
+  explicit XGrammarGrammar(xgrammar::CompiledGrammar compiled)
+      : compiled(std::move(compiled)), info(this->compiled.GetTokenizerInfo()),
+        size(this->compiled.MemorySizeBytes()) {}
+
+  absl::StatusOr<std::unique_ptr<GrammarMatcher>> newMatcher() const override {
+    return guarded(
+        answerSeconds, false, [&]() -> std::unique_ptr<GrammarMatcher> {
+          return std::make_unique<XGrammarMatcher>(
+              xgrammar::GrammarMatcher(compiled), info.GetVocabSize());
+        });
+  }
+  uint64_t bytes() const override { return size; }
+  absl::Span<const int32_t> stopIds() const override {
+    return info.GetStopTokenIds();
+  }
+
+private:
+  xgrammar::CompiledGrammar compiled;
+  xgrammar::TokenizerInfo info;
+  uint64_t size;
+};
+
+class XGrammarBackend final : public GrammarCompiler::Backend {
+public:
+  explicit XGrammarBackend(const xgrammar::TokenizerInfo &info) : info(info) {}
+
+  absl::StatusOr<std::shared_ptr<const Grammar>>
+  compile(const GrammarSource &source) const override;
+
+private:
+  xgrammar::TokenizerInfo info;
+};
+
+} // namespace
+
+absl::Status XGrammarMatcher::nextTokens(TokenMask &mask) {
+  mask.assign((vocabSize + 31) / 32, 0);
+  auto words = static_cast<int64_t>(mask.size());
+  return timed([&] {
+           if (matcher.IsTerminated())
+             return true;
+           DLTensor tensor{};
+           tensor.data = mask.data();
+           tensor.device = {kDLCPU, 0};
+           tensor.ndim = 1;
+           tensor.dtype = xgrammar::GetBitmaskDLType();
+           tensor.shape = &words;
+           return matcher.FillNextTokenBitmask(&tensor);
+         })
+      .status();
+}
+
+absl::StatusOr<bool> XGrammarMatcher::accept(int32_t id) {
+  secondsLeft += tokenSeconds;
+  return timed([&] { return matcher.AcceptToken(id); });
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+/// Between two tokens of JSON: lines of deep records fit, and a model cannot go
+/// on with spaces for ever.
+static constexpr int maxWhitespace = 16;
+
+static xgrammar::Grammar parse(const GrammarSource &source) {
+  switch (source.kind) {
+  case GrammarSource::JsonSchema:
+  case GrammarSource::JsonObject:
+    return xgrammar::Grammar::FromJSONSchema(
+        source.text, /*any_whitespace=*/true, /*indent=*/std::nullopt,
+        /*separators=*/std::nullopt, /*strict_mode=*/true, maxWhitespace);
+  case GrammarSource::Regex:
+    return xgrammar::Grammar::FromRegex(source.text);
+  case GrammarSource::Ebnf:
+    return xgrammar::Grammar::FromEBNF(source.text);
+  }
+  throw std::invalid_argument("unknown kind of grammar");
+}
+
+absl::StatusOr<std::shared_ptr<const Grammar>>
+XGrammarBackend::compile(const GrammarSource &source) const {
+  using Result = std::shared_ptr<const Grammar>;
+  LLAMAC_ASSIGN_OR_RETURN(
+      Result grammar, guarded(compileSeconds, true, [&]() -> Result {
+        // One thread: an exception of another would end the program.
+        xgrammar::GrammarCompiler compiler(info, /*max_threads=*/1,
+                                           /*cache_enabled=*/false);
+        return std::make_shared<XGrammarGrammar>(
+            compiler.CompileGrammar(parse(source)));
+      }));
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<GrammarMatcher> matcher,
+                          grammar->newMatcher());
+  TokenMask mask;
+  LLAMAC_RETURN_IF_ERROR(matcher->nextTokens(mask));
+  if (std::all_of(mask.begin(), mask.end(), [](auto bits) { return !bits; }))
+    return usageError("no text matches it");
+  return grammar;
+}
+
+absl::StatusOr<std::unique_ptr<GrammarCompiler::Backend>>
+newGrammarBackend(const Tokenizer &tokenizer, int64_t vocabSize,
+                  absl::Span<const int32_t> stopIds) {
+  if (stopIds.empty())
+    return usageError("grammars: they end by a stop id, the model has none");
+  std::vector<std::string> vocabulary(
+      std::min<int64_t>(tokenizer.vocabSize(), vocabSize));
+  for (int32_t id = 0; id < static_cast<int32_t>(vocabulary.size()); ++id) {
+    // XGrammar takes a token without bytes for a special one.
+    if (tokenizer.isControl(id))
+      continue;
+    LLAMAC_ASSIGN_OR_RETURN(const absl::string_view bytes,
+                            tokenizer.tokenBytes(id));
+    vocabulary[id] = std::string(bytes);
+  }
+  return guarded(
+      compileSeconds, false,
+      [&]() -> std::unique_ptr<GrammarCompiler::Backend> {
+        return std::make_unique<XGrammarBackend>(xgrammar::TokenizerInfo(
+            vocabulary, xgrammar::VocabType::RAW, static_cast<int>(vocabSize),
+            std::vector<int32_t>(stopIds.begin(), stopIds.end())));
+      });
+}
+
+} // namespace llamac
