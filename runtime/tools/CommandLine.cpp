@@ -10,6 +10,7 @@
 
 #include "runtime/base/FatalEvents.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
 
 #include "absl/strings/match.h"
@@ -28,7 +29,6 @@
 #include <exception>
 #include <iostream>
 #include <new>
-#include <numeric>
 
 namespace llamac {
 
@@ -263,39 +263,6 @@ void formatHelp(CLI::App &app) {
 //===----------------------------------------------------------------------===//
 // Parsing
 //===----------------------------------------------------------------------===//
-
-/// How many letters must be added, removed or changed to make `b` of `a`.
-static size_t editDistance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// "; did you mean X?" for the one of `names` that is meant by `given`.
-static std::string suggestion(absl::string_view given,
-                              const std::vector<std::string> &names) {
-  std::string best;
-  size_t least = given.size() / 3 + 1;
-  for (const std::string &name : names) {
-    const size_t shared = std::min(given.size(), name.size());
-    const bool isPrefix =
-        shared > 4 && given.substr(0, shared) == name.substr(0, shared);
-    if (const size_t distance = isPrefix ? 1 : editDistance(given, name);
-        distance < least) {
-      least = distance;
-      best = name;
-    }
-  }
-  return best.empty() ? "" : absl::StrCat("; did you mean ", best, "?");
-}
 
 /// What is wrong with an argument that nothing takes, which `verb` ends at.
 static std::string describeExtra(const CLI::App &verb,

@@ -15,13 +15,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Checkpoint.h"
-#include "frontends/JsonReader.h"
 #include "frontends/TensorFiles.h"
 #include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
 #include "frontends/meta/PickleReader.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
+#include "runtime/io/JsonReader.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/tune/TuningStore.h"
 #include "tests/TemporaryFolder.h"
