@@ -156,6 +156,47 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
   group.addFlag("--json", options.json, "Print a JSON object for each");
 }
 
+void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
+  const OptionGroup files{app, "Files"};
+  files
+      .add("--prompts", options.prompts, "FILE",
+           "The requests, a JSON object a line (docs/generate.md); - reads "
+           "stdin")
+      ->required();
+  files
+      .add("-o,--output", options.output, "FILE",
+           "Where answers are appended, a line each; requests that it has "
+           "answers to are passed over; - writes stdout")
+      ->required();
+
+  const OptionGroup generation{app, "Generation"};
+  generation
+      .addDefault("--parallel", options.parallel, "N",
+                  "Sequences that run at once")
+      ->check(wholeNumber(1, mostTokens));
+  generation
+      .add("--kv-pages", options.scheduler.kvPages, "N",
+           "Pages of the KV cache that they share (default: as many as all of "
+           "them can use)")
+      ->check(wholeNumber(1, mostTokens));
+  generation.addFlag("!--no-prefix-cache", options.scheduler.cachesPrefixes,
+                     "Compute beginnings that prompts share for each of them");
+  generation
+      .addDefault("-n,--predict", options.maxTokens, "N",
+                  "Tokens of an answer whose request has no max_tokens; -1 for "
+                  "as many as fit")
+      ->check(wholeNumber(-1, mostTokens));
+  generation.addFlag("--special", options.special,
+                     "Names of special tokens in prompts stand for them");
+
+  const OptionGroup printing{app, "Output"};
+  printing.addFlag("--print-ids", options.printIds,
+                   "Write no text; for plans without a tokenizer");
+  printing.addFlag("--json", options.json,
+                   "Print the summary as one JSON object");
+  printing.addFlag("-q,--quiet", options.quiet, "No progress and no summary");
+}
+
 void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
   const OptionGroup group{app};
   group.add("--tokens", options.tokens, "IDS", "Ids: 1,2,3")->required();
