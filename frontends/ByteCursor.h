@@ -18,6 +18,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/CheckedMath.h"
+#include "runtime/io/Malformed.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,15 +34,6 @@ namespace llamac {
 
 static_assert(std::endian::native == std::endian::little,
               "the readers take numbers as they lie in little-endian files");
-
-/// `file:offset: field: expected ..., got ...`.
-inline absl::Status malformed(absl::string_view file, uint64_t offset,
-                              absl::string_view field,
-                              const absl::AlphaNum &expected,
-                              const absl::AlphaNum &got) {
-  return badFileAt(file, offset,
-                   absl::StrCat(field, ": expected ", expected, ", got ", got));
-}
 
 /// Reads little-endian fields of a part of a file, front to back.
 class ByteCursor {

@@ -10,7 +10,7 @@
 #define LLAMAC_FRONTENDS_FILES_H
 
 #include "frontends/Checkpoint.h"
-#include "frontends/JsonReader.h"
+#include "runtime/io/JsonReader.h"
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"

@@ -29,6 +29,7 @@ void addCacheCommand(CLI::App &app, absl::Status &status);
 void addCheckCommand(CLI::App &app, absl::Status &status);
 void addCompileCommand(CLI::App &app, absl::Status &status);
 void addConvertCommand(CLI::App &app, absl::Status &status);
+void addGenerateCommand(CLI::App &app, absl::Status &status);
 void addInspectCommand(CLI::App &app, absl::Status &status);
 void addLogitsCommand(CLI::App &app, absl::Status &status);
 void addPerplexityCommand(CLI::App &app, absl::Status &status);

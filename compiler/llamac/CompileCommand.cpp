@@ -74,11 +74,13 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                      "most 8192)"),
        "context")
       ->check(wholeNumber(1, mostTokens));
-  keep(compiling.addDefault(
-           "--parallel", options.maxSequences, "N",
-           "Sequences that the KV cache holds, where a verb does "
-           "not load the plan for as many as it runs"),
-       "sequences");
+  // A verb that runs several has an option of that name of its own.
+  if (!command.get_option_no_throw("--parallel"))
+    keep(compiling.addDefault(
+             "--parallel", options.maxSequences, "N",
+             "Sequences that the KV cache holds, where a verb does "
+             "not load the plan for as many as it runs"),
+         "sequences");
   keep(compiling.add("--weights", options.weightFormat, "FORMAT",
                      "Format of the matrices: " + weightOptionNames() +
                          " (default: keep)"),

@@ -119,6 +119,24 @@ void addRunCommand(CLI::App &app, absl::Status &status) {
                run);
 }
 
+void addGenerateCommand(CLI::App &app, absl::Status &status) {
+  addModelVerb(
+      app, status, "generate", "Answer a file of requests", addGenerateOptions,
+      "  llamac generate model.gguf --prompts requests.jsonl -o answers.jsonl\n"
+      "  echo '{\"prompt\": \"Hello\"}' | llamac generate model.plan --prompts "
+      "- -o -",
+      [](ModelCommand &command,
+         GenerateCommandOptions &options) -> absl::Status {
+        LLAMAC_RETURN_IF_ERROR(checkGenerate(options));
+        if (command.onReference())
+          return usageError("generate: expected a target that has kernels, got "
+                            "reference");
+        command.runtime.sequences = options.parallel;
+        LLAMAC_ASSIGN_OR_RETURN(auto model, command.load(options.quiet));
+        return generateCommand(model, options, stdout, stderr);
+      });
+}
+
 void addBenchCommand(CLI::App &app, absl::Status &status) {
   addModelVerb(
       app, status, "bench", "Measure prefill and decode", addBenchOptions,

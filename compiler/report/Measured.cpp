@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/report/Report.h"
-#include "frontends/JsonReader.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/JsonReader.h"
 #include "runtime/io/MappedFile.h"
 
 #include "absl/strings/ascii.h"

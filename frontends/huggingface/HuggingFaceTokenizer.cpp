@@ -19,11 +19,11 @@
 #include "frontends/ByteCursor.h"
 #include "frontends/ByteTokens.h"
 #include "frontends/Files.h"
-#include "frontends/JsonReader.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/io/JsonReader.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"

@@ -17,12 +17,12 @@
 
 #include "frontends/ByteCursor.h"
 #include "frontends/Files.h"
-#include "frontends/JsonReader.h"
 #include "frontends/TensorFiles.h"
 #include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/CheckedMath.h"
+#include "runtime/io/JsonReader.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"

@@ -37,6 +37,17 @@ void Progress::stage(absl::string_view name) {
 }
 
 void Progress::update(absl::string_view name, uint64_t done, uint64_t total) {
+  update(name,
+         total == 0 ? 0
+                    : static_cast<double>(done) / static_cast<double>(total),
+         [&] {
+           return absl::StrFormat("%s of %s", formatBytes(done),
+                                  formatBytes(total));
+         });
+}
+
+void Progress::update(absl::string_view name, double share,
+                      absl::FunctionRef<std::string()> text) {
   if (!live)
     return;
   const Clock::time_point now = Clock::now();
@@ -47,14 +58,11 @@ void Progress::update(absl::string_view name, uint64_t done, uint64_t total) {
     return;
   }
   lastWrite = now;
-  std::string line = absl::StrFormat("%s: %s of %s", name, formatBytes(done),
-                                     formatBytes(total));
+  std::string line = absl::StrFormat("%s: %s", name, text());
   const double seconds =
       std::chrono::duration<double>(now - stageStart).count();
-  if (done > 0 && seconds > 0.5)
-    line += absl::StrFormat(", %.0f s left",
-                            seconds * static_cast<double>(total - done) /
-                                static_cast<double>(done));
+  if (share > 0 && seconds > 0.5)
+    line += absl::StrFormat(", %.0f s left", seconds * (1 - share) / share);
   write(line);
 }
 

@@ -9,6 +9,7 @@
 #ifndef LLAMAC_RUNTIME_BASE_PROGRESS_H
 #define LLAMAC_RUNTIME_BASE_PROGRESS_H
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
 #include <chrono>
@@ -20,8 +21,8 @@ namespace llamac {
 /// "1.5 GiB", "320 KiB", "17 B".
 std::string formatBytes(uint64_t bytes);
 
-/// Rewrites one line on stderr while bytes go by: stage, bytes done and in
-/// all, time left. Silent when stderr is no terminal or `quiet` is set.
+/// Rewrites one line on stderr while work goes on: stage, how far it is, time
+/// left. Silent when stderr is no terminal or `quiet` is set.
 class Progress {
 public:
   explicit Progress(bool quiet = false);
@@ -36,6 +37,11 @@ public:
   /// `done` of `total` bytes of the stage `name`; at most ten lines a second
   /// are written.
   void update(absl::string_view name, uint64_t done, uint64_t total);
+
+  /// The same of other work, of which `text` tells how far it is. A `share` of
+  /// 0 gives no time left.
+  void update(absl::string_view name, double share,
+              absl::FunctionRef<std::string()> text);
 
   /// Clears the line.
   void finish();

@@ -77,6 +77,9 @@ public:
     return engine->sharedModel();
   }
 
+  /// The most tokens of a prompt and its answer together.
+  int64_t mostTokens() const { return engine->mostTokens(); }
+
   /// Usage error, with the numbers, for what can never be run. May be called by
   /// any thread.
   absl::Status check(const Request &request) const;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/FatalEvents.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
 
 #include "absl/strings/match.h"
@@ -28,7 +29,6 @@
 #include <exception>
 #include <iostream>
 #include <new>
-#include <numeric>
 
 namespace llamac {
 
@@ -194,6 +194,47 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
   group.addFlag("--json", options.json, "Print a JSON object for each");
 }
 
+void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
+  const OptionGroup files{app, "Files"};
+  files
+      .add("--prompts", options.prompts, "FILE",
+           "The requests, a JSON object a line (docs/generate.md); - reads "
+           "stdin")
+      ->required();
+  files
+      .add("-o,--output", options.output, "FILE",
+           "Where answers are appended, a line each; requests that it has "
+           "answers to are passed over; - writes stdout")
+      ->required();
+
+  const OptionGroup generation{app, "Generation"};
+  generation
+      .addDefault("--parallel", options.parallel, "N",
+                  "Sequences that run at once")
+      ->check(wholeNumber(1, mostTokens));
+  generation
+      .add("--kv-pages", options.scheduler.kvPages, "N",
+           "Pages of the KV cache that they share (default: as many as all of "
+           "them can use)")
+      ->check(wholeNumber(1, mostTokens));
+  generation.addFlag("!--no-prefix-cache", options.scheduler.cachesPrefixes,
+                     "Compute beginnings that prompts share for each of them");
+  generation
+      .addDefault("-n,--predict", options.maxTokens, "N",
+                  "Tokens of an answer whose request has no max_tokens; -1 for "
+                  "as many as fit")
+      ->check(wholeNumber(-1, mostTokens));
+  generation.addFlag("--special", options.special,
+                     "Names of special tokens in prompts stand for them");
+
+  const OptionGroup printing{app, "Output"};
+  printing.addFlag("--print-ids", options.printIds,
+                   "Write no text; for plans without a tokenizer");
+  printing.addFlag("--json", options.json,
+                   "Print the summary as one JSON object");
+  printing.addFlag("-q,--quiet", options.quiet, "No progress and no summary");
+}
+
 void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
   const OptionGroup group{app};
   group.add("--tokens", options.tokens, "IDS", "Ids: 1,2,3")->required();
@@ -301,39 +342,6 @@ void formatHelp(CLI::App &app) {
 //===----------------------------------------------------------------------===//
 // Parsing
 //===----------------------------------------------------------------------===//
-
-/// How many letters must be added, removed or changed to make `b` of `a`.
-static size_t editDistance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// "; did you mean X?" for the one of `names` that is meant by `given`.
-static std::string suggestion(absl::string_view given,
-                              const std::vector<std::string> &names) {
-  std::string best;
-  size_t least = given.size() / 3 + 1;
-  for (const std::string &name : names) {
-    const size_t shared = std::min(given.size(), name.size());
-    const bool isPrefix =
-        shared > 4 && given.substr(0, shared) == name.substr(0, shared);
-    if (const size_t distance = isPrefix ? 1 : editDistance(given, name);
-        distance < least) {
-      least = distance;
-      best = name;
-    }
-  }
-  return best.empty() ? "" : absl::StrCat("; did you mean ", best, "?");
-}
 
 /// What is wrong with an argument that nothing takes, which `verb` ends at.
 static std::string describeExtra(const CLI::App &verb,

@@ -10,6 +10,7 @@
 #define LLAMAC_RUNTIME_TOOLS_COMMANDLINE_H
 
 #include "runtime/tools/BenchCommand.h"
+#include "runtime/tools/GenerateCommand.h"
 #include "runtime/tools/LogitsCommand.h"
 #include "runtime/tools/PerplexityCommand.h"
 #include "runtime/tools/RunCommand.h"
@@ -54,6 +55,7 @@ inline constexpr int64_t mostTokens = int64_t{1} << 20;
 void addModelOptions(CLI::App &app, ModelOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);
 void addBenchOptions(CLI::App &app, BenchOptions &options);
+void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options);
 void addLogitsOptions(CLI::App &app, LogitsOptions &options);
 void addTuneOptions(CLI::App &app, TuneCommandOptions &options);
 void addPerplexityOptions(CLI::App &app, PerplexityOptions &options);

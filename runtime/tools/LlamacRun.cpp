@@ -8,6 +8,7 @@
 //
 // llamac-run PLAN -p TEXT            completes a prompt
 // llamac-run bench PLAN              measures it
+// llamac-run generate PLAN ...       answers a file of requests
 // llamac-run logits PLAN ...         writes logits to a file
 // llamac-run perplexity PLAN FILE    scores a text
 // llamac-run tune PLAN               finds the fastest tiles of a plan for cuda
@@ -36,6 +37,7 @@ struct Invocation {
   ModelOptions model;
   RunOptions run;
   BenchOptions bench;
+  GenerateCommandOptions generate;
   LogitsOptions logits;
   PerplexityOptions perplexity;
   TuneCommandOptions tune;
@@ -66,9 +68,13 @@ static absl::Status execute(Invocation &invocation,
         invocation.plan, " -o FILE.plan"));
   if (command.empty())
     LLAMAC_RETURN_IF_ERROR(prepareRun(invocation.run, stdin));
+  if (command == "generate")
+    LLAMAC_RETURN_IF_ERROR(checkGenerate(invocation.generate));
   ModelOptions loading = invocation.model;
-  loading.quiet = invocation.run.quiet;
-  loading.sequences = command == "bench" ? mostSequences(invocation.bench) : 1;
+  loading.quiet = invocation.run.quiet || invocation.generate.quiet;
+  loading.sequences = command == "bench"      ? mostSequences(invocation.bench)
+                      : command == "generate" ? invocation.generate.parallel
+                                              : 1;
   if (command == "tune")
     return tuneCommand(
         [&]() -> absl::StatusOr<std::shared_ptr<const Model>> {
@@ -81,6 +87,8 @@ static absl::Status execute(Invocation &invocation,
                           Model::load(invocation.plan, loading));
   if (command == "bench")
     return benchCommand(model, invocation.bench, stdout);
+  if (command == "generate")
+    return generateCommand(model, invocation.generate, stdout, stderr);
   if (command == "logits")
     return logitsCommand(model, invocation.logits);
   if (command == "perplexity")
@@ -100,6 +108,9 @@ static int llamacRun(int argc, char **argv) {
   addBenchOptions(
       *addCommand(app, invocation, "bench", "Measure prefill and decode"),
       invocation.bench);
+  addGenerateOptions(
+      *addCommand(app, invocation, "generate", "Answer a file of requests"),
+      invocation.generate);
   addLogitsOptions(
       *addCommand(app, invocation, "logits", "Write logits to a .npy file"),
       invocation.logits);

@@ -15,13 +15,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Checkpoint.h"
-#include "frontends/JsonReader.h"
 #include "frontends/TensorFiles.h"
 #include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
 #include "frontends/meta/PickleReader.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/RequestJson.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
+#include "runtime/io/JsonReader.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/tune/TuningStore.h"
 #include "tests/TemporaryFolder.h"
@@ -254,6 +255,32 @@ void tuning(Bytes bytes) {
 }
 
 //===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+void request(Bytes bytes) {
+  const auto document = parseJson("fuzz", bytes);
+  if (!check(document.status()))
+    return;
+  const auto root = JsonObject::root(*document);
+  if (!check(root.status()))
+    return;
+  Request request;
+  check(readRequestFields(*root, {"id", "prompt", "tokens"}, request));
+  const auto encode = [](Bytes text) {
+    return absl::StatusOr<std::vector<int32_t>>(
+        std::vector<int32_t>(text.begin(), text.end()));
+  };
+  if (!check(readPrompt(*root, encode, request)))
+    return;
+  for (const int32_t id : request.options.stopIds)
+    require(id >= 0, "ids that are not negative");
+  require(request.answers >= 1, "an answer");
+  check(Sampler::create(request.options.sampling, request.options.stopIds, 300)
+            .status());
+}
+
+//===----------------------------------------------------------------------===//
 // The list
 //===----------------------------------------------------------------------===//
 
@@ -285,6 +312,14 @@ Seeds tokenizerBlobs() {
   for (const std::string &model : tokenizerModels())
     seeds.push_back(*buildTokenizerModelBlob({"tokenizer.model", model}));
   return seeds;
+}
+
+Seeds requests() {
+  return {
+      R"({"prompt": "a b", "max_tokens": 9, "stop": ["a", "b"], "n": 2,
+          "logit_bias": {"5": -1.5}, "temperature": 0.5, "seed": 3})",
+      R"({"tokens": [1, 2], "ignore_eos": true, "min_tokens": 2, "top_k": 5,
+          "logprobs": 1, "stop_token_ids": [4], "repetition_penalty": 1.1})"};
 }
 
 Seeds plans() { return {unsoundPlan(toy::makeToyPlan())}; }
@@ -335,6 +370,7 @@ const Reader readers[] = {
     {"pickle", pickle, none},
     {"plan", plan, plans},
     {"plan-manifest", planManifest, manifests},
+    {"request", request, requests},
     {"safetensors", safetensors, none},
     {"tokenizer-blob", tokenizerBlob, tokenizerBlobs},
     {"tokenizer-json", tokenizerJson, tokenizerJsons},

@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_FRONTENDS_JSONREADER_H
-#define LLAMAC_FRONTENDS_JSONREADER_H
+#ifndef LLAMAC_RUNTIME_IO_JSONREADER_H
+#define LLAMAC_RUNTIME_IO_JSONREADER_H
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -100,6 +100,9 @@ public:
   /// The same, for a value that is well-formed but not supported.
   absl::Status unsupported(absl::string_view key, absl::string_view expected,
                            absl::string_view got) const;
+  /// The same, for `value`, which is that of the member or a part of it.
+  absl::Status wrongType(absl::string_view key, absl::string_view expected,
+                         const nlohmann::json &value) const;
 
   const nlohmann::json &raw() const { return *object; }
 
@@ -107,8 +110,6 @@ private:
   JsonObject(const JsonDocument &document, const nlohmann::json &object)
       : document(&document), object(&object) {}
   const nlohmann::json *member(absl::string_view key) const;
-  absl::Status wrongType(absl::string_view key, absl::string_view expected,
-                         const nlohmann::json &value) const;
 
   const JsonDocument *document;
   const nlohmann::json *object;
@@ -116,4 +117,4 @@ private:
 
 } // namespace llamac
 
-#endif // LLAMAC_FRONTENDS_JSONREADER_H
+#endif // LLAMAC_RUNTIME_IO_JSONREADER_H

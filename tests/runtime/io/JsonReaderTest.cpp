@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/JsonReader.h"
+#include "runtime/io/JsonReader.h"
 
 #include "tests/runtime/io/TestFiles.h"
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/JsonReader.h"
+#include "runtime/io/JsonReader.h"
 
-#include "frontends/ByteCursor.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/Malformed.h"
 #include "runtime/io/MappedFile.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,0 +1,51 @@
+//===- Suggestion.cpp - The name that a wrong one may mean ----------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Suggestion.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace llamac {
+
+/// How many letters must be added, removed or changed to make `b` of `a`.
+static size_t editDistance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string suggestion(absl::string_view given,
+                       const std::vector<std::string> &names) {
+  std::string best;
+  size_t least = given.size() / 3 + 1;
+  for (const std::string &name : names) {
+    const size_t shared = std::min(given.size(), name.size());
+    const bool isPrefix =
+        shared > 4 && given.substr(0, shared) == name.substr(0, shared);
+    if (const size_t distance = isPrefix ? 1 : editDistance(given, name);
+        distance < least) {
+      least = distance;
+      best = name;
+    }
+  }
+  return best.empty() ? "" : absl::StrCat("; did you mean ", best, "?");
+}
+
+} // namespace llamac

@@ -1,0 +1,493 @@
+//===- GenerateCommand.cpp - Answers a file of requests -------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is in memory is a window of the input: as many requests are read ahead
+// as keep the scheduler busy. Of all others there are hashes, 16 bytes an id.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tools/GenerateCommand.h"
+
+#include "runtime/base/Clock.h"
+#include "runtime/base/Interrupts.h"
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/RequestJson.h"
+#include "runtime/io/LineFiles.h"
+#include "runtime/tools/RunCommand.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace llamac {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+/// Bytes of a request's line, and of an answer's.
+static constexpr uint64_t mostRequestBytes = uint64_t{16} << 20;
+static constexpr uint64_t mostAnswerBytes = uint64_t{1} << 30;
+
+/// How every line of the output begins.
+static constexpr absl::string_view lineStart = "{\"id\":";
+
+namespace {
+
+/// Set of texts, by 128-bit hashes.
+class TextSet {
+public:
+  /// Whether `text` is new.
+  bool insert(absl::string_view text) {
+    return hashes.insert(hashOf(text)).second;
+  }
+  bool contains(absl::string_view text) const {
+    return hashes.contains(hashOf(text));
+  }
+
+private:
+  using Hash = std::pair<uint64_t, uint64_t>;
+  static Hash hashOf(absl::string_view text) {
+    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+    return {hash.low64, hash.high64};
+  }
+
+  absl::flat_hash_set<Hash> hashes;
+};
+
+/// A request, with what its answers have so far.
+struct Entry {
+  struct Answer {
+    std::string text;
+    std::vector<int32_t> tokens;
+    std::vector<TokenLogprobs> logprobs;
+  };
+
+  json id;
+  int64_t line;
+  uint64_t bytes; ///< Of the line.
+  Request request;
+  std::vector<Answer> answers;
+  int left = 0; ///< Answers that have not ended.
+};
+
+struct Summary {
+  int64_t answers = 0, errors = 0;
+  int64_t skipped = 0; ///< Requests that were answered before.
+  int64_t promptTokens = 0, cachedTokens = 0, answerTokens = 0;
+};
+
+/// A run of the command.
+class Generation {
+public:
+  Generation(const Model &model, const GenerateCommandOptions &options,
+             std::FILE *out, std::FILE *log)
+      : model(model), options(options), out(out), log(log),
+        progress(options.quiet) {}
+
+  absl::Status run(const std::shared_ptr<const Model> &shared);
+
+private:
+  absl::Status openFiles();
+  absl::Status recall(absl::string_view line, int64_t number);
+  absl::Status readAhead();
+  absl::Status begin(absl::string_view line);
+  absl::Status readRequest(absl::string_view line, Entry &entry) const;
+  absl::Status submit(const std::shared_ptr<Entry> &entry);
+  void take(Entry &entry, int number, const AnswerPart &part);
+  absl::Status writeAnswer(const Entry &entry, int number,
+                           const AnswerEnd &end);
+  absl::Status writeError(const Entry &entry, absl::string_view message);
+  absl::Status write(const ordered_json &line);
+  void showProgress();
+  void summarize(bool isInterrupted);
+
+  const Model &model;
+  const GenerateCommandOptions &options;
+  std::FILE *out, *log;
+  Progress progress;
+  std::unique_ptr<LineReader> input;
+  std::unique_ptr<LineAppender> output; ///< Null: `out`.
+  std::unique_ptr<Scheduler> scheduler;
+  TextSet seen;                 ///< Ids of requests that are right.
+  TextSet answered, knownWrong; ///< In the output before; see the keys.
+  bool atEnd = false;
+  int64_t open = 0; ///< Answers that have not ended.
+  Summary summary;
+  /// Of the input: of lines that are done with, and of those that the output
+  /// had before.
+  uint64_t doneBytes = 0, skippedBytes = 0;
+  double start = 0;
+  absl::Status failure; ///< What ends the run.
+};
+
+} // namespace
+
+/// Names answer `index` to request `id` in a set.
+static std::string answerKey(const json &id, int64_t index) {
+  return absl::StrCat(id.dump(-1, ' ', false, json::error_handler_t::replace),
+                      " ", index);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+absl::Status checkGenerate(const GenerateCommandOptions &options) {
+  if (options.json && options.output == "-")
+    return usageError("--json: stdout has the answers; give -o a file");
+  if (options.prompts == "-")
+    return absl::OkStatus();
+  LLAMAC_ASSIGN_OR_RETURN(const auto input,
+                          LineReader::open(options.prompts, mostRequestBytes));
+  if (input->isSameFile(options.output))
+    return usageError(
+        absl::StrCat("-o: expected another file than that of --prompts, got ",
+                     options.output));
+  return absl::OkStatus();
+}
+
+absl::Status Generation::openFiles() {
+  LLAMAC_ASSIGN_OR_RETURN(input,
+                          LineReader::open(options.prompts, mostRequestBytes));
+  if (options.output == "-")
+    return absl::OkStatus();
+  LLAMAC_ASSIGN_OR_RETURN(output, LineAppender::open(options.output));
+  return output->recover([&](absl::string_view line,
+                             int64_t number) { return recall(line, number); },
+                         [](absl::string_view torn) {
+                           return absl::StartsWith(
+                               torn, lineStart.substr(0, torn.size()));
+                         });
+}
+
+/// Takes a line that the output has already.
+absl::Status Generation::recall(absl::string_view line, int64_t number) {
+  const auto document =
+      parseJson(options.output, line, {.maxBytes = mostAnswerBytes});
+  const json *root = document.ok() ? &document->root() : nullptr;
+  if (!root || !root->is_object() || !root->contains("id"))
+    return usageError(absl::StrCat(
+        options.output, ":", number,
+        ": expected an answer of llamac generate, got another text; name a new "
+        "file"));
+  const auto wholeNumber = [&](const char *name) -> int64_t {
+    const auto found = root->find(name);
+    return found != root->end() && found->is_number_integer()
+               ? found->get<int64_t>()
+               : 0;
+  };
+  if (root->contains("error"))
+    knownWrong.insert(absl::StrCat(wholeNumber("line")));
+  else
+    answered.insert(answerKey((*root)["id"], wholeNumber("index")));
+  return absl::OkStatus();
+}
+
+absl::Status Generation::write(const ordered_json &line) {
+  const std::string text =
+      line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  if (output)
+    return output->append(text);
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() ||
+      std::fputc('\n', out) == EOF || std::fflush(out) != 0)
+    return memoryError(
+        absl::StrCat("cannot write the answers: ", std::strerror(errno)));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+/// Reads requests until there are enough answers to give.
+absl::Status Generation::readAhead() {
+  const int64_t enough = 4 * options.parallel;
+  while (!atEnd && open < enough) {
+    const uint64_t before = input->bytes();
+    LLAMAC_ASSIGN_OR_RETURN(const LineReader::Outcome outcome,
+                            input->next(/*waits=*/scheduler->isIdle()));
+    if (outcome == LineReader::Outcome::Pending)
+      break;
+    atEnd = outcome == LineReader::Outcome::End;
+    if (atEnd)
+      break;
+    const std::optional<absl::string_view> line = input->line();
+    if (line && absl::StripAsciiWhitespace(*line).empty()) {
+      doneBytes += input->bytes() - before;
+      continue;
+    }
+    auto entry = std::make_shared<Entry>();
+    entry->line = entry->id = input->number();
+    entry->bytes = input->bytes() - before;
+    absl::Status status =
+        line ? readRequest(*line, *entry)
+             : usageError(absl::StrCat("line: expected at most ",
+                                       mostRequestBytes, " bytes, got more"));
+    if (status.ok() && !seen.insert(entry->id.dump()))
+      status = usageError("id: expected one of its own, got that of another "
+                          "line before");
+    if (status.ok())
+      status = submit(entry);
+    if (!status.ok())
+      LLAMAC_RETURN_IF_ERROR(writeError(*entry, status.message()));
+  }
+  return absl::OkStatus();
+}
+
+/// Fills `entry` from a line.
+absl::Status Generation::readRequest(absl::string_view line,
+                                     Entry &entry) const {
+  const std::string where = absl::StrCat("line ", entry.line);
+  LLAMAC_ASSIGN_OR_RETURN(
+      const JsonDocument document,
+      parseJson(where, line, {.maxBytes = mostRequestBytes}));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::root(document));
+  if (object.has("id")) {
+    const json &id = object.raw()["id"];
+    if (!id.is_string() && !id.is_number())
+      return object.wrongType("id", "a string or a number", id);
+    entry.id = id;
+  }
+  Request &request = entry.request;
+  request.options.maxTokens = options.maxTokens;
+  request.options.sampling =
+      withAdvice(request.options.sampling, model.plan().sampling.get());
+  request.wantsText = !options.printIds;
+  LLAMAC_RETURN_IF_ERROR(
+      readRequestFields(object, {"id", "prompt", "tokens"}, request));
+  LLAMAC_RETURN_IF_ERROR(readPrompt(
+      object,
+      [&](absl::string_view text) {
+        return model.encode(text, options.special);
+      },
+      request));
+  // Of an answer whose length nobody asked for, as much as fits.
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  if (!object.has("max_tokens") &&
+      request.options.maxTokens > scheduler->mostTokens() - prompt)
+    request.options.maxTokens = -1;
+  return withContext(scheduler->check(request), where);
+}
+
+/// Submits what has no answer yet of a request that was checked.
+absl::Status Generation::submit(const std::shared_ptr<Entry> &entry) {
+  const Request &request = entry->request;
+  std::vector<int> missing;
+  for (int i = 0; i < request.answers; ++i)
+    if (!answered.contains(answerKey(entry->id, i)))
+      missing.push_back(i);
+  if (missing.empty()) {
+    ++summary.skipped;
+    doneBytes += entry->bytes;
+    skippedBytes += entry->bytes;
+    return absl::OkStatus();
+  }
+  entry->answers.resize(static_cast<size_t>(request.answers));
+  entry->left = static_cast<int>(missing.size());
+  const auto ask = [&](const Request &asked, int first) {
+    open += asked.answers;
+    return scheduler
+        ->submit(asked,
+                 [this, entry, first](const AnswerPart &part) {
+                   take(*entry, first + part.answer, part);
+                 })
+        .status();
+  };
+  if (entry->left == request.answers)
+    return ask(request, 0);
+  // Each of the others as the whole request would have it.
+  for (const int number : missing) {
+    Request one = request;
+    one.answers = 1;
+    if (one.options.sampling.seed)
+      *one.options.sampling.seed += static_cast<uint64_t>(number);
+    LLAMAC_RETURN_IF_ERROR(ask(one, number));
+  }
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Answers
+//===----------------------------------------------------------------------===//
+
+void Generation::take(Entry &entry, int number, const AnswerPart &part) {
+  Entry::Answer &answer = entry.answers[static_cast<size_t>(number)];
+  answer.text += part.text;
+  answer.tokens.insert(answer.tokens.end(), part.tokens.begin(),
+                       part.tokens.end());
+  answer.logprobs.insert(answer.logprobs.end(), part.logprobs.begin(),
+                         part.logprobs.end());
+  if (!part.end)
+    return;
+  --open;
+  if (--entry.left == 0)
+    doneBytes += entry.bytes;
+  const absl::Status &status = part.end->status;
+  const ExitCode code = exitCode(status);
+  if (status.ok())
+    failure.Update(writeAnswer(entry, number, *part.end));
+  else if (code == ExitCode::Usage || code == ExitCode::Accuracy)
+    failure.Update(writeError(entry, status.message()));
+  else
+    failure.Update(status);
+  answer = {};
+}
+
+static ordered_json logprobJson(const TokenLogprob &of) {
+  return {{"id", of.id}, {"logprob", of.logprob}};
+}
+
+static ordered_json logprobsJson(const std::vector<TokenLogprobs> &logprobs) {
+  ordered_json list = ordered_json::array();
+  for (const TokenLogprobs &token : logprobs) {
+    ordered_json one = logprobJson(token.chosen);
+    one["rank"] = token.rank;
+    one["top_logprobs"] = ordered_json::array();
+    for (const TokenLogprob &other : token.alternatives)
+      one["top_logprobs"].push_back(logprobJson(other));
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+absl::Status Generation::writeAnswer(const Entry &entry, int number,
+                                     const AnswerEnd &end) {
+  const Entry::Answer &answer = entry.answers[static_cast<size_t>(number)];
+  const SamplingOptions &sampling = entry.request.options.sampling;
+  ++summary.answers;
+  summary.promptTokens += end.promptTokens;
+  summary.cachedTokens += end.cachedTokens;
+  summary.answerTokens += end.answerTokens;
+  ordered_json line = {{"id", entry.id}};
+  if (entry.request.answers > 1)
+    line["index"] = number;
+  if (!options.printIds)
+    line["text"] = answer.text;
+  line.update({{"tokens", answer.tokens},
+               {"finish_reason", std::string(finishReason(end.reason))},
+               {"prompt_tokens", end.promptTokens},
+               {"cached_tokens", end.cachedTokens}});
+  if (sampling.temperature > 0)
+    line["seed"] = end.seed;
+  if (sampling.logprobs >= 0)
+    line["logprobs"] = logprobsJson(answer.logprobs);
+  return write(line);
+}
+
+absl::Status Generation::writeError(const Entry &entry,
+                                    absl::string_view message) {
+  ++summary.errors;
+  if (entry.left == 0)
+    doneBytes += entry.bytes;
+  if (knownWrong.contains(absl::StrCat(entry.line)))
+    return absl::OkStatus();
+  return write({{"id", entry.id},
+                {"line", entry.line},
+                {"error", std::string(message)}});
+}
+
+//===----------------------------------------------------------------------===//
+// The run
+//===----------------------------------------------------------------------===//
+
+void Generation::showProgress() {
+  const uint64_t all = input->size() - std::min(input->size(), skippedBytes);
+  progress.update("generate",
+                  all == 0 ? 0
+                           : static_cast<double>(doneBytes - skippedBytes) /
+                                 static_cast<double>(all),
+                  [&] {
+                    return absl::StrFormat(
+                        "%d answers, %.1f tok/s", summary.answers,
+                        static_cast<double>(scheduler->counts().answerTokens) /
+                            (steadySeconds() - start));
+                  });
+}
+
+void Generation::summarize(bool isInterrupted) {
+  progress.finish();
+  if (options.quiet && !options.json)
+    return;
+  const double seconds = steadySeconds() - start;
+  const int64_t preemptions = scheduler->counts().preemptions;
+  const double rate =
+      seconds > 0 ? static_cast<double>(summary.answerTokens) / seconds : 0;
+  if (options.json)
+    absl::FPrintF(out, "%s\n",
+                  ordered_json({{"answers", summary.answers},
+                                {"errors", summary.errors},
+                                {"skipped", summary.skipped},
+                                {"prompt_tokens", summary.promptTokens},
+                                {"cached_tokens", summary.cachedTokens},
+                                {"generated_tokens", summary.answerTokens},
+                                {"seconds", seconds},
+                                {"tok_s", rate},
+                                {"preemptions", preemptions}})
+                      .dump());
+  else
+    absl::FPrintF(log,
+                  "%d answers, %d errors, %d requests answered before; prompts "
+                  "%d tokens, %d of them cached; answers %d tokens in %.2f s, "
+                  "%.1f tok/s; %d preemptions\n",
+                  summary.answers, summary.errors, summary.skipped,
+                  summary.promptTokens, summary.cachedTokens,
+                  summary.answerTokens, seconds, rate, preemptions);
+  if (isInterrupted)
+    absl::FPrintF(log, "interrupted after %d answers; %s\n", summary.answers,
+                  output ? "the same command goes on from there"
+                         : "to be able to go on, give -o a file");
+  std::fflush(out);
+}
+
+absl::Status Generation::run(const std::shared_ptr<const Model> &shared) {
+  LLAMAC_RETURN_IF_ERROR(openFiles());
+  LLAMAC_ASSIGN_OR_RETURN(scheduler,
+                          Scheduler::create(shared, options.scheduler));
+  start = steadySeconds();
+  Interrupts interrupts;
+  while (interrupts.signal() == 0) {
+    LLAMAC_RETURN_IF_ERROR(readAhead());
+    if (scheduler->isIdle() && atEnd)
+      break;
+    if (!scheduler->isIdle())
+      scheduler->step();
+    LLAMAC_RETURN_IF_ERROR(failure);
+    showProgress();
+  }
+  if (output)
+    LLAMAC_RETURN_IF_ERROR(output->sync());
+  summarize(interrupts.signal() != 0);
+  if (interrupts.signal() != 0)
+    interrupts.endProcess();
+  return absl::OkStatus();
+}
+
+absl::Status generateCommand(const std::shared_ptr<const Model> &model,
+                             const GenerateCommandOptions &options,
+                             std::FILE *out, std::FILE *log) {
+  LLAMAC_RETURN_IF_ERROR(checkGenerate(options));
+  if (!options.printIds && !model->tokenizer())
+    return usageError(absl::StrCat(model->path(),
+                                   ": there is no tokenizer to make text with; "
+                                   "ask for ids by --print-ids"));
+  return Generation(*model, options, out, log).run(model);
+}
+
+} // namespace llamac

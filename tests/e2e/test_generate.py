@@ -1,0 +1,347 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""llamac generate: what each line of a file of requests gets, that answers are
+those of llamac run however many run at once, and that a killed run goes on.
+
+    test_generate.py Lines        good and bad lines
+    test_generate.py Runs         the same answers as run, at any --parallel
+    test_generate.py Resume       kills, torn lines, interrupts
+    test_generate.py RealModel    SmolLM2
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+import support
+
+support.require("numpy", "gguf", "safetensors")
+
+from llama_numpy import Config
+from make_model import quantise, random_weights, write_gguf, write_huggingface
+from support import BAD_FILE, LLAMAC, LLAMAC_RUN, MEMORY, USAGE
+
+
+class GenerateCase(support.TestCase):
+    CONTEXT = 192
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        config = Config(64, 2, 4, 2, vocab=261)
+        model = write_gguf(cls.path("model.gguf"), config, quantise(random_weights(config, "bf16", 4), "F32")[0])
+        cls.plan = cls.path("model.plan")
+        support.run([LLAMAC, "compile", model, "-o", cls.plan, "-c", str(cls.CONTEXT), "-q"], cache=cls.cache, check=True)
+
+    def write(self, lines, name="in.jsonl"):
+        """A file of `lines`, each text or what JSON can be made of."""
+        path = self.path(name)
+        with open(path, "wb") as f:
+            for line in lines:
+                line = line if isinstance(line, (str, bytes)) else json.dumps(line)
+                f.write((line if isinstance(line, bytes) else line.encode()) + b"\n")
+        return path
+
+    def fresh(self, name):
+        path = self.path(name)
+        if os.path.exists(path):
+            os.remove(path)
+        return path
+
+    def generate(self, prompts, *flags, out=None, plan=None):
+        """The answers to `prompts`, which are lines, and the summary."""
+        out = out or self.fresh("out.jsonl")
+        path = prompts if isinstance(prompts, str) else self.write(prompts)
+        result = self.llamac("generate", plan or self.plan, "--prompts", path, "-o", out, "--json", *flags)
+        return self.read(out), json.loads(result.stdout)
+
+    def read(self, path):
+        with open(path, encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+
+def by_id(answers):
+    return {(json.dumps(a["id"]), a.get("index", 0)): a for a in answers}
+
+
+class Lines(GenerateCase):
+    def test_each_line_has_an_answer_or_an_error(self):
+        good = {"tokens": [1, 5, 6], "max_tokens": 3, "temperature": 0}
+        lines = [
+            {"id": "text", "prompt": "abc", "max_tokens": 4},
+            {"id": 7, **good},
+            good,  # Its id is 3.
+            "",
+            "   \r",
+            json.dumps({"id": "crlf", **good}) + "\r",
+            {"id": "two", "n": 2, "seed": 5, "temperature": 1.0, "tokens": [9], "max_tokens": 2},
+            {"id": "logprobs", "logprobs": 2, **good},
+            {"id": "none", "tokens": [4], "max_tokens": 0},
+            {"id": 9.5, **good},
+            {"id": "stopped", "tokens": [1, 5, 6], "max_tokens": 8, "stop_token_ids": list(range(261))},
+            {"id": "to the end", "tokens": [1], "ignore_eos": True},
+        ]
+        answers, summary = self.generate(lines, "-n", -1)
+        self.assertEqual(summary["errors"], 0, answers)
+        self.assertEqual((summary["answers"], len(answers)), (11, 11))
+        answers = by_id(answers)
+        keys = ['"text"', "7", "3", '"crlf"', '"logprobs"', '"none"', "9.5", '"stopped"', '"to the end"']
+        self.assertEqual(set(answers), {(key, 0) for key in keys} | {('"two"', 0), ('"two"', 1)})
+        one = answers["7", 0]
+        self.assertEqual(list(one), ["id", "text", "tokens", "finish_reason", "prompt_tokens", "cached_tokens"])
+        self.assertEqual((len(one["tokens"]), one["finish_reason"], one["prompt_tokens"]), (3, "length", 3))
+        for key in ("3", '"crlf"', "9.5"):
+            self.assertEqual(answers[key, 0]["tokens"], one["tokens"])
+        self.assertEqual([answers['"two"', i]["seed"] for i in (0, 1)], [5, 6])
+        logprobs = answers['"logprobs"', 0]["logprobs"]
+        self.assertEqual([token["id"] for token in logprobs], one["tokens"])
+        self.assertEqual([len(token["top_logprobs"]) for token in logprobs], [2, 2, 2])
+        none, stopped, end = (answers[key, 0] for key in ('"none"', '"stopped"', '"to the end"'))
+        self.assertEqual((none["tokens"], none["finish_reason"]), ([], "length"))
+        self.assertEqual((stopped["tokens"], stopped["finish_reason"]), ([], "stop"))
+        self.assertEqual((len(end["tokens"]), end["finish_reason"]), (self.CONTEXT, "length"))
+
+    def test_a_bad_line_has_an_error_and_the_rest_goes_on(self):
+        good = {"tokens": [1, 5], "max_tokens": 2}
+        bad = [
+            ("{", "JSON"),
+            ("[1]", "expected an object"),
+            (b'{"prompt": "\xff"}', "UTF-8"),
+            (b'{"prompt": "' + b"x" * (17 << 20) + b'"}', "bytes, got more"),
+            ("[" * 200, "nesting"),
+            ({"id": None, "prompts": "a"}, "did you mean prompt?"),
+            ({"id": {}, **good}, "id: expected a string or a number"),
+            ({"id": "bad", "tokens": [1, 261]}, "expected an id from 0 to 260, got 261"),
+            ({"id": "bad range", **good, "temperature": -1}, "temperature"),
+            ({"id": "bad top", **good, "top_p": 0}, "above 0"),
+            ({"id": "bias", **good, "logit_bias": {"261": 1}}, "below 261"),
+            ({"id": "long", "tokens": [1] * (self.CONTEXT + 1)}, str(self.CONTEXT)),
+            ({"id": "asks", "tokens": [1], "max_tokens": self.CONTEXT + 1}, str(self.CONTEXT)),
+            ({"id": "good 0", **good}, "id: expected one of its own"),
+            ({"id": "empty", "tokens": []}, "at least one token"),
+        ]
+        lines = [{"id": "good 0", **good}]
+        for number, (line, _) in enumerate(bad):
+            lines += [line, {"id": f"good {number + 1}", **good}]
+        out = self.fresh("bad.jsonl")
+        answers, summary = self.generate(lines, out=out)
+        self.assertEqual((summary["answers"], summary["errors"]), (len(bad) + 1, len(bad)))
+        errors = {a["line"]: a for a in answers if "error" in a}
+        for number, (_, message) in enumerate(bad):
+            line = 2 * number + 2
+            self.assertIn(message, errors[line]["error"])
+            self.assertEqual(list(errors[line]), ["id", "line", "error"])
+        self.assertEqual(errors[2]["id"], 2)
+        self.assertEqual(errors[16]["id"], "bad")
+        self.assertEqual({a["id"] for a in answers if "error" not in a}, {f"good {i}" for i in range(len(bad) + 1)})
+        # A second run repeats neither.
+        again, summary = self.generate(self.path("in.jsonl"), out=out)
+        self.assertEqual(again, answers)
+        self.assertEqual((summary["answers"], summary["skipped"]), (0, len(bad) + 1))
+
+    def refuse(self, code, *args, mentions):
+        result = self.llamac("generate", *args, expect=code)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assertIn(mentions, result.stderr)
+
+    def test_what_cannot_be_run_at_all_is_one_line(self):
+        path, out = self.write([{"tokens": [1]}]), self.fresh("out.jsonl")
+        missing = self.path("none.jsonl")
+        self.refuse(BAD_FILE, self.plan, "--prompts", missing, "-o", out, mentions="none.jsonl: cannot be read: No such file")
+        self.refuse(BAD_FILE, self.plan, "--prompts", self.folder, "-o", out, mentions="Is a directory")
+        self.refuse(USAGE, self.plan, "--prompts", path, "-o", path, mentions="another file")
+        self.refuse(USAGE, self.plan, "--prompts", path, "-o", "-", "--json", mentions="--json")
+        self.refuse(USAGE, self.plan, "--prompts", path, "-o", self.path("no", "dir"), mentions="cannot be written")
+        self.refuse(MEMORY, self.plan, "--prompts", path, "-o", "/dev/full", mentions="No space left")
+        other = self.write(["my own words"], "other.txt")
+        self.refuse(USAGE, self.plan, "--prompts", path, "-o", other, mentions="other.txt:1: expected an answer")
+        self.assertEqual(self.write(["my own words"], "other.txt"), other)
+        config = Config(64, 1, 4, 2, vocab=99)
+        bare = write_huggingface(self.path("bare"), config, random_weights(config))
+        self.refuse(USAGE, bare, "--prompts", path, "-o", out, "-q", mentions="no tokenizer")
+        answers, _ = self.generate([{"prompt": "a"}, {"tokens": [1], "max_tokens": 2}], "--print-ids", plan=bare)
+        errors = [a for a in answers if "error" in a]
+        self.assertEqual([("text" in a, len(a["tokens"])) for a in answers if a not in errors], [(False, 2)])
+        self.assertIn("tokenizer", errors[0]["error"])
+
+    def test_stdin_and_stdout(self):
+        lines = "".join(json.dumps({"id": i, "tokens": [i], "max_tokens": 2}) + "\n" for i in range(1, 40))
+        for tool in ([LLAMAC, "generate"], [LLAMAC_RUN, "generate"]):
+            result = support.run([*tool, self.plan, "--prompts", "-", "-o", "-", "-q"], cache=self.cache, stdin=None, input=lines)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual({json.loads(line)["id"] for line in result.stdout.splitlines()}, set(range(1, 40)))
+
+    def test_a_producer_that_waits_for_its_answer_gets_it(self):
+        args = [LLAMAC_RUN, "generate", self.plan, "--prompts", "-", "-o", "-", "-q"]
+        with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            for number in range(3):
+                process.stdin.write(json.dumps({"id": number, "tokens": [3], "max_tokens": 2}) + "\n")
+                process.stdin.flush()
+                self.assertEqual(json.loads(process.stdout.readline())["id"], number)
+            process.stdin.close()
+        self.assertEqual(process.returncode, 0)
+
+
+def random_requests(count, seed):
+    """Requests of every kind, some of which begin alike."""
+    rng = random.Random(seed)
+    shared = [rng.randrange(3, 250) for _ in range(80)]
+    requests = []
+    for number in range(count):
+        prompt = shared[: rng.randrange(81)] + [rng.randrange(3, 250) for _ in range(rng.randrange(1, 20))]
+        request = {"id": number, "tokens": prompt, "max_tokens": rng.randrange(1, 30), "seed": number}
+        if rng.random() < 0.6:
+            request |= {"temperature": 0.9, "top_k": rng.choice([0, 20]), "top_p": rng.choice([0.8, 1])}
+        if rng.random() < 0.2:
+            request |= {"repetition_penalty": 1.2, "min_p": 0.01, "logprobs": 1, "logit_bias": {"5": 1.5}}
+        if rng.random() < 0.2:
+            request |= {"n": rng.randrange(1, 4), "priority": rng.randrange(3)}
+        requests.append(request)
+    return requests
+
+
+class Runs(GenerateCase):
+    def run_alone(self, request):
+        options = {"temperature": "--temp", "top_k": "--top-k", "top_p": "--top-p", "seed": "-s"}
+        flags = [word for name, flag in options.items() if name in request for word in (flag, request[name])]
+        ids = ",".join(map(str, request["tokens"]))
+        result = self.llamac("run", self.plan, "--tokens", ids, "-n", request["max_tokens"], *flags, "--json")
+        ran = json.loads(result.stdout)
+        return ran["text"], ran["generated_tokens"], ran["stop"]
+
+    def test_answers_are_those_of_run(self):
+        known = {"id", "tokens", "max_tokens", "temperature", "top_k", "top_p", "seed"}
+        requests = [r for r in random_requests(80, 1) if set(r) <= known][: support.by_tier(12, 40)]
+        answers, _ = self.generate(requests)
+        answers = by_id(answers)
+        reasons = {"length": "length", "context": "length", "stop id": "stop", "stop string": "stop"}
+        for request in requests:
+            text, tokens, stop = self.run_alone(request)
+            answer = answers[str(request["id"]), 0]
+            self.assertEqual((answer["text"], len(answer["tokens"])), (text, tokens))
+            self.assertEqual(answer["finish_reason"], reasons[stop])
+
+    def test_files_are_the_same_at_any_parallel(self):
+        path = self.write(random_requests(support.by_tier(80, 400), 2))
+        files, cached = [], 0
+        for flags in (("--parallel", 1), ("--parallel", 16), ("--parallel", 64), ("--parallel", 16, "--kv-pages", 12)):
+            for cache in ((), ("--no-prefix-cache",)):
+                out = self.fresh("out.jsonl")
+                answers, summary = self.generate(path, *flags, *cache, out=out)
+                if cache:
+                    with open(out, "rb") as f:
+                        files.append(sorted(f.readlines()))
+                    self.assertEqual(summary["cached_tokens"], 0)
+                else:
+                    cached += summary["cached_tokens"]
+                    lines = [json.dumps(a | {"cached_tokens": 0}, separators=(",", ":"), ensure_ascii=False) for a in answers]
+                    files.append(sorted((line + "\n").encode() for line in lines))
+                if "--kv-pages" in flags:
+                    self.assertGreater(summary["preemptions"], 0)
+        self.assertGreater(cached, 0)
+        for other in files[1:]:
+            self.assertEqual([json.loads(x) for x in other], [json.loads(x) for x in files[0]])
+        for other in files[3::2]:
+            self.assertEqual(other, files[1])
+
+
+class Resume(GenerateCase):
+    def start(self, prompts, out, *flags):
+        args = [LLAMAC_RUN, "generate", self.plan, "--prompts", prompts, "-o", out, *map(str, flags)]
+        return subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def wait_for_lines(self, process, path, count):
+        while process.poll() is None:
+            if os.path.exists(path):
+                with open(path, "rb") as f:
+                    if f.read().count(b"\n") >= count:
+                        return
+            time.sleep(0.001)
+
+    def test_a_killed_run_goes_on_until_each_request_has_one_answer(self):
+        requests = random_requests(support.by_tier(400, 4000), 3)
+        requests[50:50] = ["{bad", {"id": 3, "tokens": [1]}]
+        path = self.write(requests)
+        expected, summary = self.generate(path, "--no-prefix-cache")
+        self.assertEqual(summary["errors"], 2)
+        out, rng, kills = self.fresh("killed.jsonl"), random.Random(4), 0
+        while True:
+            lines = 0
+            if os.path.exists(out):
+                with open(out, "rb+") as f:
+                    lines = f.read().count(b"\n")
+                    if rng.random() < 0.5:  # As if the kill had come within a write.
+                        f.write(b'{"id":9,"te')
+            process = self.start(path, out, "--no-prefix-cache", "-q")
+            self.wait_for_lines(process, out, lines + rng.randrange(1, len(expected) // 5))
+            process.kill()
+            _, error = process.communicate()
+            if process.returncode == 0:
+                break
+            self.assertEqual((process.returncode, error), (-signal.SIGKILL, ""))
+            kills += 1
+        self.assertGreaterEqual(kills, 3)
+        key = lambda a: json.dumps(a, sort_keys=True)
+        self.assertEqual(sorted(self.read(out), key=key), sorted(expected, key=key))
+
+    def test_an_interrupt_says_how_to_go_on(self):
+        path = self.write(random_requests(2000, 5))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            out = self.fresh("interrupted.jsonl")
+            process = self.start(path, out)
+            self.wait_for_lines(process, out, 5)
+            process.send_signal(number)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, -number)
+            done = len(self.read(out))
+            self.assertEqual(len(error.splitlines()), 2)
+            self.assertIn(f"interrupted after {done} answers; the same command goes on from there", error)
+
+    def test_answers_of_a_request_that_are_missing_are_the_same(self):
+        request = {"id": "x", "n": 5, "seed": 11, "temperature": 1, "tokens": [1, 2], "max_tokens": 6}
+        out = self.fresh("some.jsonl")
+        expected, _ = self.generate([request], out=out)
+        lines = [json.dumps(a) for a in expected if a["index"] in (1, 4)]
+        with open(out, "w") as f:
+            f.write("\n".join(lines) + "\n")
+        answers, summary = self.generate([request], out=out)
+        self.assertEqual(summary["answers"], 3)
+        self.assertEqual({k: a["tokens"] for k, a in by_id(answers).items()}, {k: a["tokens"] for k, a in by_id(expected).items()})
+
+    def test_a_second_process_is_kept_out(self):
+        path, out = self.write(random_requests(2000, 6)), self.fresh("locked.jsonl")
+        process = self.start(path, out, "-q")
+        self.wait_for_lines(process, out, 1)
+        result = self.llamac("generate", self.plan, "--prompts", path, "-o", out, expect=USAGE)
+        process.kill()
+        process.communicate()
+        self.assertIn("another process", result.stderr)
+
+
+class RealModel(support.TestCase):
+    def test_answers_are_those_of_run(self):
+        model = support.require_model("smollm2.gguf")
+        prompts = ["The capital of France is", "Once upon a time", "1, 1, 2, 3, 5, 8,", "Water boils at"]
+        requests = [{"id": p, "prompt": p, "max_tokens": 16, "stop": ".", **s} for p in prompts for s in ({"temperature": 0},)]
+        requests += [{"id": p + "!", "prompt": p, "max_tokens": 16, "temperature": 0.8, "top_p": 0.9, "seed": 3} for p in prompts]
+        path, out = self.path("in.jsonl"), self.path("out.jsonl")
+        with open(path, "w") as f:
+            f.writelines(json.dumps(r) + "\n" for r in requests)
+        self.llamac("generate", model, "--prompts", path, "-o", out, "-q")
+        with open(out) as f:
+            answers = {a["id"]: a for a in map(json.loads, f)}
+        for request in requests[:: support.by_tier(2, 1)]:
+            flags = ["--temp", request["temperature"]]
+            flags += ["--top-p", 0.9, "-s", 3] if "seed" in request else ["--stop", "."]
+            text = self.llamac("run", model, "-p", request["prompt"], "-n", 16, *flags, "-q").stdout
+            self.assertEqual(answers[request["id"]]["text"] + "\n", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

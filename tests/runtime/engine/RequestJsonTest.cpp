@@ -1,0 +1,204 @@
+//===- RequestJsonTest.cpp - Requests as JSON has them --------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/RequestJson.h"
+
+#include "runtime/base/Status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace llamac {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+/// The request that `text` is, over defaults that no field has.
+absl::StatusOr<Request> requestOf(const std::string &text) {
+  const auto document = parseJson("request", text);
+  if (!document.ok())
+    return document.status();
+  const auto object = JsonObject::root(*document);
+  if (!object.ok())
+    return object.status();
+  Request request;
+  request.options.maxTokens = 77;
+  request.options.sampling.temperature = 0.25;
+  if (absl::Status status = readRequestFields(*object, {"id"}, request);
+      !status.ok())
+    return status;
+  return request;
+}
+
+TEST(RequestJson, AbsentFieldsLeaveTheDefaults) {
+  for (const char *text :
+       {"{}", R"({"id": 3})", R"({"max_tokens": null, "temperature": null})"}) {
+    const auto request = requestOf(text);
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(request->options.maxTokens, 77);
+    EXPECT_EQ(request->options.sampling.temperature, 0.25);
+    EXPECT_EQ(request->answers, 1);
+    EXPECT_TRUE(request->options.stopAtStopIds);
+  }
+}
+
+TEST(RequestJson, EveryFieldHasItsPlace) {
+  // One member for each field, checked against the list itself.
+  const std::string text = R"({
+    "frequency_penalty": -1.5, "ignore_eos": true,
+    "logit_bias": {"5": -100, "7": 2.5}, "logprobs": 3, "max_tokens": 9,
+    "min_p": 0.125, "min_tokens": 2, "n": 4, "presence_penalty": 1.25,
+    "priority": -6, "repetition_penalty": 1.5, "seed": 18446744073709551615,
+    "stop": ["a", "bc"], "stop_token_ids": [0, 12], "temperature": 0.75,
+    "top_k": 40, "top_p": 0.5})";
+  const auto request = requestOf(text);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const SamplingOptions &sampling = request->options.sampling;
+  EXPECT_EQ(sampling.frequencyPenalty, -1.5);
+  EXPECT_FALSE(request->options.stopAtStopIds);
+  EXPECT_THAT(sampling.logitBias, ElementsAre(Pair(5, -100), Pair(7, 2.5)));
+  EXPECT_EQ(sampling.logprobs, 3);
+  EXPECT_EQ(request->options.maxTokens, 9);
+  EXPECT_EQ(sampling.minP, 0.125);
+  EXPECT_EQ(sampling.minTokens, 2);
+  EXPECT_EQ(request->answers, 4);
+  EXPECT_EQ(sampling.presencePenalty, 1.25);
+  EXPECT_EQ(request->priority, -6);
+  EXPECT_EQ(sampling.repetitionPenalty, 1.5);
+  EXPECT_EQ(sampling.seed, UINT64_MAX);
+  EXPECT_THAT(request->options.stopStrings, ElementsAre("a", "bc"));
+  EXPECT_THAT(request->options.stopIds, ElementsAre(0, 12));
+  EXPECT_EQ(sampling.temperature, 0.75);
+  EXPECT_EQ(sampling.topK, 40);
+  EXPECT_EQ(sampling.topP, 0.5);
+
+  const auto document = *parseJson("request", text);
+  std::set<std::string> tried;
+  for (const auto &[name, value] : document.root().items())
+    tried.insert(name);
+  for (const absl::string_view name : requestFieldNames())
+    EXPECT_TRUE(tried.contains(std::string(name))) << name;
+}
+
+TEST(RequestJson, OneStopIsAStopOfItsOwn) {
+  EXPECT_THAT(requestOf(R"({"stop": "end"})")->options.stopStrings,
+              ElementsAre("end"));
+  EXPECT_THAT(requestOf(R"({"stop": []})")->options.stopStrings, IsEmpty());
+}
+
+TEST(RequestJson, TopKOfMinusOneIsAll) {
+  EXPECT_EQ(requestOf(R"({"top_k": -1})")->options.sampling.topK, 0);
+}
+
+TEST(RequestJson, WholeNumbersMayBeWrittenAsFractions) {
+  EXPECT_EQ(requestOf(R"({"max_tokens": 5.0})")->options.maxTokens, 5);
+  EXPECT_EQ(requestOf(R"({"seed": 5.0})")->options.sampling.seed, 5);
+}
+
+struct Wrong {
+  const char *text, *message;
+};
+
+class RequestJsonRefuses : public testing::TestWithParam<Wrong> {};
+
+TEST_P(RequestJsonRefuses, Field) {
+  const absl::Status status = requestOf(GetParam().text).status();
+  EXPECT_EQ(exitCode(status), ExitCode::Usage) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RequestJson, RequestJsonRefuses,
+    testing::Values(
+        Wrong{R"({"temprature": 1})",
+              "request:1: temprature: expected a field of a request, got an "
+              "unknown one; did you mean temperature?"},
+        Wrong{R"({"stream": null})", "stream: expected a field of a request"},
+        Wrong{R"({"frequency_penalty": "1"})", "frequency_penalty: expected a"},
+        Wrong{R"({"ignore_eos": 1})", "ignore_eos: expected true or false"},
+        Wrong{R"({"logit_bias": [1]})", "logit_bias: expected an object"},
+        Wrong{R"({"logit_bias": {"x": 1}})", "got \"x\" with number"},
+        Wrong{R"({"logit_bias": {"1": "2"}})", "got \"1\" with string"},
+        Wrong{R"({"logprobs": true})", "logprobs: expected an integer"},
+        Wrong{R"({"max_tokens": 1.5})", "max_tokens: expected an integer"},
+        Wrong{R"({"max_tokens": 1e30})", "max_tokens: expected an integer"},
+        Wrong{R"({"min_p": []})", "min_p: expected a finite number"},
+        Wrong{R"({"min_tokens": "a"})", "min_tokens: expected an integer"},
+        Wrong{R"({"n": 0})", "n: expected 1 to 1024, got 0"},
+        Wrong{R"({"n": 1025})", "n: expected 1 to 1024, got 1025"},
+        Wrong{R"({"presence_penalty": {}})", "presence_penalty: expected a"},
+        Wrong{R"({"priority": 2147483648})", "priority: expected -2147483648"},
+        Wrong{R"({"repetition_penalty": false})", "repetition_penalty: expect"},
+        Wrong{R"({"seed": -1})", "seed: expected 0 or more, got -1"},
+        Wrong{R"({"seed": "1"})", "seed: expected an integer"},
+        Wrong{R"({"stop": 1})", "stop: expected a string or an array of"},
+        Wrong{R"({"stop": ["a", 1]})", "stop: expected an array of strings"},
+        Wrong{R"({"stop": ""})", "stop: expected texts that are not empty"},
+        Wrong{R"({"stop_token_ids": 1})", "stop_token_ids: expected an array"},
+        Wrong{R"({"stop_token_ids": [-1]})", "of token ids, got -1"},
+        Wrong{R"({"temperature": "hot"})",
+              "temperature: expected a finite number, got \"hot\""},
+        Wrong{R"({"top_k": 0.5})", "top_k: expected an integer, got 0.5"},
+        Wrong{R"({"top_p": "x"})", "top_p: expected a finite number"}));
+
+/// The prompt of `text`; the ids of a text are its bytes.
+absl::StatusOr<std::vector<int32_t>> promptOf(const std::string &text) {
+  const auto document = *parseJson("request", text);
+  Request request;
+  const auto encode = [](absl::string_view of) {
+    return absl::StatusOr<std::vector<int32_t>>(
+        std::vector<int32_t>(of.begin(), of.end()));
+  };
+  if (absl::Status status =
+          readPrompt(*JsonObject::root(document), encode, request);
+      !status.ok())
+    return status;
+  return request.prompt;
+}
+
+TEST(RequestPrompt, IsTextOrIds) {
+  EXPECT_THAT(*promptOf(R"({"prompt": "ab"})"), ElementsAre('a', 'b'));
+  EXPECT_THAT(*promptOf(R"({"prompt": [4, 5]})"), ElementsAre(4, 5));
+  EXPECT_THAT(*promptOf(R"({"tokens": [4, 5], "prompt": null})"),
+              ElementsAre(4, 5));
+}
+
+TEST(RequestPrompt, RefusesOthers) {
+  for (const auto &[text, message] : {
+           Wrong{"{}",
+                 "prompt: expected one of prompt and tokens, got neither"},
+           Wrong{R"({"prompt": "a", "tokens": [1]})", "got both"},
+           Wrong{R"({"prompt": 5})", "a string or an array of token ids"},
+           Wrong{R"({"tokens": "a"})",
+                 "tokens: expected an array of token ids"},
+           Wrong{R"({"tokens": [1, 2147483648]})", "got 2147483648"},
+           Wrong{R"({"tokens": [1, 18446744073709551615]})", "got 1844674407"},
+           Wrong{R"({"tokens": [1.5]})", "got 1.5"},
+       }) {
+    const absl::Status status = promptOf(text).status();
+    EXPECT_EQ(exitCode(status), ExitCode::Usage) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
+  }
+}
+
+TEST(FinishReason, IsThatOfOpenAi) {
+  EXPECT_EQ(finishReason(StopReason::StopId), "stop");
+  EXPECT_EQ(finishReason(StopReason::StopString), "stop");
+  EXPECT_EQ(finishReason(StopReason::Length), "length");
+  EXPECT_EQ(finishReason(StopReason::Context), "length");
+  EXPECT_EQ(finishReason(StopReason::Cancelled), "abort");
+}
+
+} // namespace
+} // namespace llamac
