@@ -173,7 +173,7 @@ template <AttentionConfig config> struct AttentionTile {
     for (long d = 0; d < head; d += 16) {
       // As in toKvBlock().
       const F32x16 nearest =
-          load<F32x16>(from + d) * inverse + splat(0x1.8p23f);
+          fma(load<F32x16>(from + d), splat(inverse), splat(0x1.8p23f));
       store(to + d, __builtin_convertvector(bits<U32x16>(nearest), I16x16));
     }
     queryScales[vector] = largest * (config.scale / most);
