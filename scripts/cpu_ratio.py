@@ -24,24 +24,51 @@ import time
 
 import numpy as np
 
+# As `llamac bench` measures: the prompt of each sequence, then steps of one token
+# of every sequence, all with their logits.
 PEER = """
-import json, sys, time
-import llama_cpp
+import ctypes, json, sys, time
+import llama_cpp as ll
 
-model, threads, prompt, gen = sys.argv[1], *map(int, sys.argv[2:])
-llama = llama_cpp.Llama(model, n_ctx=prompt + gen + 16, n_batch=512, n_threads=threads,
-                        n_threads_batch=threads, verbose=False)
-vocabulary = llama.n_vocab()
-ids = [(7919 * i + 11) % vocabulary for i in range(prompt + gen)]
-llama.eval(ids[:16])
-llama.reset()
+path, threads, prompt, gen, sequences = sys.argv[1], *map(int, sys.argv[2:])
+silent = ll.llama_log_callback(lambda level, text, data: None)
+ll.llama_log_set(silent, None)
+ll.llama_backend_init()
+model = ll.llama_model_load_from_file(path.encode(), ll.llama_model_default_params())
+options = ll.llama_context_default_params()
+options.n_ctx = sequences * -(-(prompt + gen + 16) // 256) * 256
+options.n_batch = options.n_ubatch = 512
+options.n_threads = options.n_threads_batch = threads
+options.n_seq_max = sequences
+context = ll.llama_init_from_model(model, options)
+rows = ll.llama_batch_init(512, 0, 1)
+vocabulary = ll.llama_vocab_n_tokens(ll.llama_model_get_vocab(model))
+
+def step(items):
+    rows.n_tokens = len(items)
+    for i, (sequence, position, logits) in enumerate(items):
+        rows.token[i] = (7919 * position + 11) % vocabulary
+        rows.pos[i], rows.seq_id[i][0], rows.n_seq_id[i], rows.logits[i] = position, sequence, 1, logits
+    if ll.llama_decode(context, rows):
+        sys.exit("llama_decode failed")
+
+def prefill(sequence, tokens):
+    for first in range(0, tokens, 512):
+        step([(sequence, i, i == tokens - 1) for i in range(first, min(first + 512, tokens))])
+    ll.llama_synchronize(context)
+
+prefill(0, 16)
+ll.llama_memory_clear(ll.llama_get_memory(context), True)
 start = time.perf_counter()
-llama.eval(ids[:prompt])
+for sequence in range(sequences):
+    prefill(sequence, prompt)
 middle = time.perf_counter()
-for token in ids[prompt:]:
-    llama.eval([token])
+for i in range(gen):
+    step([(sequence, prompt + i, True) for sequence in range(sequences)])
+    ll.llama_synchronize(context)
 end = time.perf_counter()
-print(json.dumps({"prefill_tok_s": prompt / (middle - start), "decode_tok_s": gen / (end - middle)}))
+print(json.dumps({"prefill_tok_s": sequences * prompt / (middle - start),
+                  "decode_tok_s": sequences * gen / (end - middle)}))
 """
 
 
@@ -52,14 +79,14 @@ def last_json_line(command):
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
-def measure_llamac(args):
+def measure_llamac(args, sequences=1):
     command = [args.llamac, "bench", args.model, "--json", "-t", args.threads]
-    command += ["--prompt-tokens", args.prompt, "--gen-tokens", args.gen]
+    command += ["--prompt-tokens", args.prompt, "--gen-tokens", args.gen, "--batch", sequences]
     return last_json_line([str(x) for x in command])
 
 
-def measure_llama_cpp(args):
-    command = [sys.executable, "-c", PEER, args.model, args.threads, args.prompt, args.gen]
+def measure_llama_cpp(args, sequences=1):
+    command = [sys.executable, "-c", PEER, args.model, args.threads, args.prompt, args.gen, sequences]
     return last_json_line([str(x) for x in command])
 
 
@@ -92,7 +119,7 @@ def report(ours, peers, args, bandwidth):
         mine, theirs = (statistics.median(x[key] for x in runs) for runs in (ours, peers))
         print(f"{work:8} llamac {mine:8.1f}  llama.cpp {theirs:8.1f} tok/s  ratio {ratios[work]:.2f}")
         if work == "decode":
-            read = mine * os.path.getsize(args.model)
+            read = mine / args.sequences * os.path.getsize(args.model)
             print(f"         reaches {read / 1e9:.1f} of {bandwidth / 1e9:.1f} GB/s, {read / bandwidth:.0%} of read bandwidth")
     return ratios
 
@@ -107,14 +134,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--prompt", type=int, default=512, help="tokens of the prompt")
     parser.add_argument("--gen", type=int, default=64, help="tokens decoded after it")
+    parser.add_argument("--sequences", type=int, default=1, help="sequences that run together")
     parser.add_argument("--floor-prefill", type=float, default=0, help="exit with 1 below this ratio")
     parser.add_argument("--floor-decode", type=float, default=0, help="exit with 1 below this ratio")
     args = parser.parse_args()
 
     ours, peers, bandwidth = [], [], 0.0
     for number in range(1, args.rounds + 1):
-        ours.append(measure_llamac(args))
-        peers.append(measure_llama_cpp(args))
+        ours.append(measure_llamac(args, args.sequences))
+        peers.append(measure_llama_cpp(args, args.sequences))
         bandwidth = max(bandwidth, read_bandwidth(args.threads))
         speeds = " | ".join(f"{x['prefill_tok_s']:.1f} {x['decode_tok_s']:.1f}" for x in (ours[-1], peers[-1]))
         print(f"round {number} of {args.rounds}: prefill and decode, llamac | llama.cpp: {speeds}", file=sys.stderr)

@@ -46,7 +46,10 @@ RATIOS = {
 }
 READ_SHARE = 0.88  # Of read bandwidth, decode of the 1B shapes.
 PEAK_SHARE = 1.8  # Of the f32 peak, prefill of Q4_0.
-BATCH_GAIN = 4.0  # Tokens a second of 8 sequences over those of 1.
+# Least tokens a second of so many sequences over those of one, and over llama.cpp's
+# of as many: with AVX-512, and without.
+BATCHES = {1: (None, None), 2: (None, None), 4: (None, None), 8: (4.0, 3.0), 16: (None, None), 32: (8.0, 5.0)}
+BATCH_RATIO = 2.0
 DEPTH_SHARE = 0.90  # Of read bandwidth, decode at a depth of 8,000 tokens.
 DEPTH_CACHE = 16 * 2 * 8 * 64 * 2 * 8192  # Bytes: layers, K and V, heads, their size, f16, tokens.
 EXTRA_MIB = 150  # Memory beyond the weights and the cache.
@@ -121,6 +124,31 @@ def ratios(machine, models, rounds):
         yield "| " + " | ".join(cells + [f"{rate * 1e-9:.1f} GB/s, {reads} of read bandwidth"]) + " |"
 
 
+def batches(machine, models, rounds, names):
+    """Rows of decode of several sequences together."""
+    with open("/proc/cpuinfo") as f:
+        level = 0 if "avx512f" in f.read() else 1
+    run = types.SimpleNamespace(llamac=machine.program, threads=machine.threads, prompt=64, gen=32)
+    yield "| model, sequences | decode llamac / llama.cpp, tok/s | ratio | llamac over its one | llama.cpp over its one |"
+    yield "|---|---|---|---|---|"
+    for name in names:
+        run.model = model_path(name, models)
+        ours, peers = ({sequences: [] for sequences in BATCHES} for _ in range(2))
+        for number in range(rounds):
+            for sequences in BATCHES:
+                print(f"{name}, {sequences} sequences, round {number + 1} of {rounds}", file=sys.stderr)
+                ours[sequences].append(cpu_ratio.measure_llamac(run, sequences)["decode_tok_s"])
+                peers[sequences].append(cpu_ratio.measure_llama_cpp(run, sequences)["decode_tok_s"])
+        for sequences, least in BATCHES.items():
+            mine, theirs = (statistics.median(speeds[sequences]) for speeds in (ours, peers))
+            ratio = statistics.median(a / b for a, b in zip(ours[sequences], peers[sequences]))
+            gain, peer_gain = (statistics.median(a / b for a, b in zip(speeds[sequences], speeds[1])) for speeds in (ours, peers))
+            cells = [f"{name}, {sequences}", f"{mine:.1f} / {theirs:.1f}"]
+            cells.append(verdict(ratio, BATCH_RATIO if least[level] else None, "{:.2f}"))
+            cells += [verdict(gain, least[level], "{:.2f}"), f"{peer_gain:.2f}"]
+            yield "| " + " | ".join(cells) + " |"
+
+
 def others(machine, models):
     """Rows of what only llamac measures."""
     yield "| what | measured |"
@@ -131,9 +159,6 @@ def others(machine, models):
     share = prefill["operations"] * plain["prefill_tok_s"] / 512 / limits["f32_operations"]
     peak = limits["f32_operations"] * 1e-9
     yield f"| prefill of 512 tokens, 1B Q4_0, over the f32 peak of {peak:.0f} GFLOP/s | {verdict(share, PEAK_SHARE, '{:.2f}')} |"
-    one, eight = machine.bench(model, "--prompt-tokens", 64, "--gen-tokens", 32, "--batch", "1,8", "--repeat", 3)
-    gain = eight["decode_tok_s"] / one["decode_tok_s"]
-    yield f"| decode of 8 sequences over that of 1, 1B Q4_0 | {verdict(gain, BATCH_GAIN, '{:.2f}')} |"
     yield from depth(machine, model)
 
 
@@ -162,13 +187,21 @@ def main():
     parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"), help="folder of models")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch-models", nargs="*", default=["1B Q4_0"], choices=RATIOS, help="models that several sequences decode")
+    parser.add_argument("--only", choices=("ratios", "batches", "others"), help="print this table alone")
     args = parser.parse_args()
     machine = Machine(args.llamac, args.threads)
     print(f"{processor()}, {args.threads} threads, {datetime.date.today()}\n")
-    for table in (ratios(machine, args.models, args.rounds), others(machine, args.models)):
-        for row in table:
-            print(row, flush=True)
-        print()
+    tables = {
+        "ratios": ratios(machine, args.models, args.rounds),
+        "batches": batches(machine, args.models, args.rounds, args.batch_models),
+        "others": others(machine, args.models),
+    }
+    for name, table in tables.items():
+        if args.only in (None, name):
+            for row in table:
+                print(row, flush=True)
+            print()
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ absl::StatusOr<std::string> compileForCpu(ArrayRef<std::string> units,
   job.headers = kernelHeaders().vec();
   job.args = targetArgs(level);
   job.args.insert(job.args.end(), {"-O3", "-vectorize-loops", "-vectorize-slp",
-                                   "-ffreestanding", "-ffp-contract=fast",
+                                   "-ffreestanding", "-ffp-contract=off",
                                    "-mprefer-vector-width=512"});
   for (const std::string &unit : units)
     job.units.push_back({{"kernels.cpp", unit}, {}});

@@ -40,10 +40,15 @@ cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options) {
   return config;
 }
 
-// A bucket for 2 to 8 rows is no faster than the prefill program, which also
-// reads the weights once for all rows (docs/passes.md has the figures).
+/// The most rows whose attention is split-KV: rows of many sequences, at
+/// positions that differ, and a chunk of a prompt beside them.
+static constexpr int64_t maxSplitRows = 32;
+
+// Products of more than one row are the same kernels in every program, so that
+// a bucket costs only its launches; buckets differ in attention.
 std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
   return {{"decode", 1, 1},
+          {"decode32", maxSplitRows, maxSplitRows},
           {"prefill", targetOptions.maxPrefill, targetOptions.maxLogitsRows}};
 }
 
@@ -88,25 +93,22 @@ static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
 Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
   if (hasProducts(op)) {
-    // gemv keeps the rows' accumulators in registers: at most eight rows.
-    const bool few = maxRows <= 8;
+    const bool one = maxRows == 1;
     auto product = dyn_cast<kernel::MatmulOp>(op);
     const auto weights =
         static_cast<int64_t>(product ? product.getWeights().size() : 1);
     Value weight = op->getOperand(1); // The first one, behind the input.
     return kernel::MatmulConfigAttr::get(
-        context, few ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
-        few ? maxRows : 0,
-        maxRows == 1
-            ? rowTiles(context, targetOptions.tuneFor, panelFormatOf(weight),
+        context, one ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
+        one ? 1 : 0,
+        one ? rowTiles(context, targetOptions.tuneFor, panelFormatOf(weight),
                        cast<ShapedType>(weight.getType()).getDimSize(1),
                        weights)
             : DictionaryAttr());
   }
   if (auto attention = dyn_cast<kernel::AttentionOp>(op)) {
     // Few rows leave threads without work unless the keys are split.
-    const bool few = maxRows <= 8;
-    if (!few)
+    if (maxRows > maxSplitRows)
       return kernel::AttentionConfigAttr::get(
           context, kernel::AttentionFamily::Unsplit, 0, 0, /*tiles=*/{});
     auto kv = cast<llama::KVType>(attention.getKv().getType());

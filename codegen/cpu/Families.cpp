@@ -88,8 +88,6 @@ static cpu::MatmulConfig matmulConfig(Value weight, size_t weights,
                            .outputs = shape[0],
                            .depth = shape[1],
                            .weights = static_cast<int>(weights)};
-  if (attr.getFamily() == kernel::MatmulFamily::Gemv)
-    config.maxRows = attr.getRowBlock();
   config.panels = tileOf(attr, "panels");
   config.ahead = tileOf(attr, "ahead");
   config.rowBlock = tileOf(attr, "rowBlock");
@@ -130,15 +128,12 @@ static cpu::LaunchShape gemmShape(Operation *op,
 
 /// The config of a product as a designated initialiser; `weight` is its first.
 static std::string matmulConfigText(Value weight,
-                                    const cpu::MatmulConfig &config,
-                                    kernel::MatmulFamily family) {
+                                    const cpu::MatmulConfig &config) {
   std::string text = llvm::formatv(
       "{{.format = PanelFormat::{0}, .outputs = {1}, .depth = {2}",
       panelId(weight), config.outputs, config.depth);
   if (config.weights != 1)
     text += llvm::formatv(", .weights = {0}", config.weights);
-  if (family == kernel::MatmulFamily::Gemv)
-    text += llvm::formatv(", .maxRows = {0}", config.maxRows);
   const std::pair<const char *, int64_t> tiles[] = {
       {"panels", config.panels},
       {"ahead", config.ahead},
@@ -171,16 +166,15 @@ static CpuKernelText matmulText(Operation *operation,
   const size_t extras = 1 + weights + (op.getNormWeight() ? 1 : 0);
   for (size_t i = 0; i <= op.getExtras().size(); ++i)
     pointers.push_back(floats(extras + i));
-  return {
-      "constexpr MatmulConfig config" +
-          matmulConfigText(op.getWeights()[0], configOf(op, options), family) +
-          ";\n" +
-          functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
-                      "config.outputs", functorStyle),
-      llvm::formatv("{0}<config>(*launch, {1}, {{{2}}, Epilogue{{{3}});",
-                    kernel::stringifyMatmulFamily(family),
-                    rowsText(op, 1 + weights), llvm::join(matrices, ", "),
-                    llvm::join(pointers, ", "))};
+  return {"constexpr MatmulConfig config" +
+              matmulConfigText(op.getWeights()[0], configOf(op, options)) +
+              ";\n" +
+              functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
+                          "config.outputs", functorStyle),
+          llvm::formatv("{0}<config>(*launch, {1}, {{{2}}, Epilogue{{{3}});",
+                        kernel::stringifyMatmulFamily(family),
+                        rowsText(op, 1 + weights), llvm::join(matrices, ", "),
+                        llvm::join(pointers, ", "))};
 }
 
 //===----------------------------------------------------------------------===//
@@ -287,12 +281,10 @@ static CpuKernelText ropeAppendText(Operation *operation,
 /// The three products of `config` as members of a designated initialiser.
 template <typename Op>
 static std::string qkvConfigText(Op op, const cpu::QkvConfig &config) {
-  const kernel::MatmulFamily family = op.getConfigAttr().getFamily();
-  return llvm::formatv(
-      ".query = {0}, .key = {1}, .value = {2}",
-      matmulConfigText(op.getQueryWeight(), config.query, family),
-      matmulConfigText(op.getKeyWeight(), config.key, family),
-      matmulConfigText(op.getValueWeight(), config.value, family));
+  return llvm::formatv(".query = {0}, .key = {1}, .value = {2}",
+                       matmulConfigText(op.getQueryWeight(), config.query),
+                       matmulConfigText(op.getKeyWeight(), config.key),
+                       matmulConfigText(op.getValueWeight(), config.value));
 }
 
 /// The skeleton of query, key and value.
@@ -428,9 +420,6 @@ static constexpr int64_t mostScratch = 4 << 20;
 /// AVX-512), or from what the op names.
 static std::vector<Tiles> gemvTiles(const cpu::MatmulConfig &config) {
   std::vector<Tiles> choices;
-  // More rows take the tiles of prefill.
-  if (config.maxRows > 1)
-    return choices;
   const int64_t all = cpu::mostPanels / config.weights;
   cpu::MatmulConfig unnamed = config;
   unnamed.ahead = 0;

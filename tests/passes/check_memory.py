@@ -61,6 +61,6 @@ def check(name, body, attributes):
 
 
 programs = PROGRAM.findall(sys.stdin.read())
-assert len(programs) == 2, f"expected decode and prefill, got {len(programs)} programs"
+assert len(programs) == 3, f"expected a program for each bucket of rows, got {len(programs)}"
 for program in programs:
     check(*program)

@@ -15,9 +15,9 @@ func.func @products_of_one_row(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> ten
   return %0 : tensor<?x4xf32>
 }
 
-// CHECK-LABEL: func.func @products_of_eight_rows
-// CHECK: config = #kernel.matmul_config<family = gemv, rowBlock = 8>
-func.func @products_of_eight_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> attributes {llamac.max_logits_rows = 8 : i64, llamac.max_rows = 8 : i64} {
+// CHECK-LABEL: func.func @products_of_two_rows
+// CHECK: config = #kernel.matmul_config<family = gemm, rowBlock = 0>
+func.func @products_of_two_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 2 : i64} {
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
@@ -30,8 +30,8 @@ func.func @products_of_eight_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) -> 
 // CHECK: config = #kernel.matmul_config<family = gemm, rowBlock = 0>
 // CHECK: kernel.gather_rows
 // CHECK: kernel.rms_norm
-// CHECK: config = #kernel.matmul_config<family = gemv, rowBlock = 4>
-func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf32>, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}) -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 4 : i64, llamac.max_rows = 512 : i64} {
+// CHECK: config = #kernel.matmul_config<family = gemv, rowBlock = 1>
+func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf32>, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}) -> tensor<?x8xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 512 : i64} {
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
@@ -52,6 +52,14 @@ func.func @wanted_rows(%x: tensor<?x8xf32>, %w: tensor<8x8xbf16>, %n: tensor<8xf
 // CHECK-NEXT: %[[O:.*]] = kernel.attention_merge %[[P]] at %[[POS]] {config = #[[CONFIG]], kvHeads = 2 : i64, scale = 2.500000e-01 : f64} : (tensor<?x4x[[SPLITS]]x[[PARTIAL]]xf32>, tensor<?xi32>) -> tensor<?x64xf32>
 // CHECK-NEXT: return %[[O]]
 func.func @attention_of_one_row(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: tensor<?xi32>) -> tensor<?x64xf32> attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
+  %0 = kernel.attention %q over %kv at %pos, %seq {scale = 0.25 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+
+// CHECK-LABEL: func.func @attention_of_few_rows
+// CHECK: kernel.attention {{.*}} {config = #kernel.attention_config<family = split_kv,
+// CHECK: kernel.attention_merge
+func.func @attention_of_few_rows(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: tensor<?xi32>) -> tensor<?x64xf32> attributes {llamac.max_logits_rows = 32 : i64, llamac.max_rows = 32 : i64} {
   %0 = kernel.attention %q over %kv at %pos, %seq {scale = 0.25 : f64} : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }

@@ -43,8 +43,7 @@ struct MatmulConfig {
   PanelFormat format;
   long outputs;
   long depth;
-  int weights = 1;  ///< 1 or 2.
-  long maxRows = 1; ///< gemv only: the most rows of a call, 1 to 8.
+  int weights = 1; ///< 1 or 2.
   // Tiles, which do not change results; 0: the format's default.
   long panels =
       0;          ///< Unroll over N: panels of each weight for one row, 1 to 4.
@@ -66,6 +65,10 @@ constexpr long prefetchDistance(const MatmulConfig &config) {
     return config.ahead;
   return usesInt8(config.format) ? 2048 : 1024;
 }
+
+/// The same for gemm: what hides the latency of memory where two rows take the
+/// bytes between.
+constexpr long manyRowsAhead = 4096;
 
 constexpr long int8BlockBytes = 40;
 
@@ -125,8 +128,7 @@ constexpr long gemmRowBlock(const MatmulConfig &config) {
 
 /// A work item is one panel of 16 outputs (of each weight).
 constexpr LaunchShape gemvShape(const MatmulConfig &config) {
-  return {panelCount(config.outputs), 0,
-          matmulScratch(config, config.maxRows).bytes};
+  return {panelCount(config.outputs), 0, matmulScratch(config, 1).bytes};
 }
 
 constexpr LaunchShape gemmShape(const MatmulConfig &config, long rowBlock) {

@@ -370,6 +370,15 @@ LLAMAC_INLINE void prefetchShare(const U8 *from, int share) {
       prefetch(from + 64 * line);
 }
 
+/// What to prefetch while `at` of a panel of `size` bytes is read: `distance`
+/// bytes on, and past the panel's end in the one that is read next, `stride`
+/// bytes after its start.
+template <long size, long distance>
+LLAMAC_INLINE const U8 *aheadOf(const U8 *panel, const U8 *at, long stride) {
+  const U8 *next = at + distance;
+  return next < panel + size ? next : next + (stride - size);
+}
+
 /// extend() for one row and two parts of `blocks`, of their rows slices
 /// slice .. slice + slices - 1: `part`, an even one, by the activations x[0]
 /// and part + 1 by x[1], each with its residual where `terms` is 2. A byte is
@@ -544,9 +553,11 @@ template <PanelFormat format> struct PanelPart {
   }
 };
 
-/// y[t] = W x[t] for some panels; sums are f32 [panels][rows][16].
-template <PanelFormat format, long depth, int count>
-LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
+/// y[t] = W x[t] for some panels; sums are f32 [panels][rows][16]. Prefetches
+/// go `distance` bytes ahead; the panels that are read next begin `stride`
+/// bytes on.
+template <PanelFormat format, long distance, long depth, int count>
+LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count], long stride,
                               const Int8Rows<depth> &x, float *sums) {
   const long rows = x.rows;
   Int8Tiles<format> tiles;
@@ -555,7 +566,9 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
   for (long b = 0; b < depth / 32; ++b) {
     for (int p = 0; p < count; ++p)
       prefetchShare<Int8Format<format>::partBytes, 1>(
-          PanelPart<format>(panels[p], b).bytes() + 1024, 0);
+          aheadOf<panelBytes(format, depth), distance>(
+              panels[p], PanelPart<format>(panels[p], b).bytes(), stride),
+          0);
     for (int lane = 0; lane < panelRows; lane += dotLanes) {
       Int8Weights<format> weights[count];
       for (int p = 0; p < count; ++p)
@@ -570,10 +583,9 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count],
   }
 }
 
-/// The same for one row, with the sums in registers. Prefetches go
-/// `distance` bytes ahead, a little at a time between the instructions that
-/// unpack, so that the two overlap; past the end of a panel they go on at the
-/// next one, `stride` bytes on.
+/// The same for one row, with the sums in registers. Prefetches are issued a
+/// little at a time between the instructions that unpack, so that the two
+/// overlap.
 template <PanelFormat format, long distance, long depth, int count>
 LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
                                  const Int8Rows<depth> &x, float *sums) {
@@ -590,11 +602,9 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
 #pragma clang loop unroll(full)
     for (long b = start; b < start + unrolled; b += step) {
       const U8 *next[count];
-      for (int p = 0; p < count; ++p) {
-        next[p] = Part(panels[p], b).bytes() + distance;
-        if (next[p] >= panels[p] + size)
-          next[p] += stride - size;
-      }
+      for (int p = 0; p < count; ++p)
+        next[p] = aheadOf<size, distance>(panels[p], Part(panels[p], b).bytes(),
+                                          stride);
       if constexpr (Format::code.isPaired) {
         const U8 *blocks[count];
         for (int p = 0; p < count; ++p)

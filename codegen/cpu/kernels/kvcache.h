@@ -42,7 +42,7 @@ LLAMAC_INLINE KvBlock toKvBlock(F32x16 v) {
     return {I8x16(0), 0};
   // Adding 1.5 x 2^23 leaves the integer in the low bits, and a NaN does no
   // harm there.
-  const F32x16 nearest = v * (1 / widened) + 0x1.8p23f;
+  const F32x16 nearest = fma(v, splat(1 / widened), splat(0x1.8p23f));
   return {__builtin_convertvector(bits<U32x16>(nearest), I8x16), scale};
 }
 

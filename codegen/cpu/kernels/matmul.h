@@ -6,15 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// gemv, for one row or a few, and gemm, for many: y[t] = W x[t], with a
-// prologue that supplies the rows of x and an epilogue that takes the results.
+// gemv, for one row, and gemm, for any number: y[t] = W x[t], with a prologue
+// that supplies the rows of x and an epilogue that takes the results.
 //
 // Both first bring the rows of x into the form the format is multiplied in, in
 // the thread's scratch, then walk their panels: 8-bit blocks for the formats
 // of int8.h, and f32 for all others. Rows lie inside each step of the depth
-// ([depth / step][rows][step]), so that the inner loops read them in order. A
-// single row keeps its sums in registers and is unrolled over panels for ILP;
-// every other number of rows takes the same path.
+// ([depth / step][rows][step]), so that the inner loops read them in order.
+// gemv keeps its sums in registers and is unrolled over panels for ILP. gemm
+// reads a weight once for all rows of a block. Both prefetch far enough for few
+// rows to be bound by the weights' bytes alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,16 +83,26 @@ LLAMAC_INLINE const U8 *panelAt(const PanelWeights<config.weights> &weights,
 }
 
 /// Sums of `count` panels for `rows` rows, f32 formats; x is [depth / 8][rows]
-/// [8], sums [count][rows][16].
+/// [8], sums [count][rows][16]. The panels that are read next begin `stride`
+/// bytes on.
 template <MatmulConfig config, int count>
-LLAMAC_INLINE void floatPanels(const U8 *const (&panels)[count], const float *x,
-                               long rows, float *sums) {
+LLAMAC_INLINE void floatPanels(const U8 *const (&panels)[count], long stride,
+                               const float *x, long rows, float *sums) {
   using Reader = PanelReader<config.format>;
+  constexpr PanelBlock block = panelBlock(config.format);
+  constexpr long size = panelBytes(config.format, config.depth);
+  constexpr long groupBytes = block.bytes * Reader::group / block.depth;
   clear(sums, count * rows * panelRows);
   for (long first = 0; first < config.depth; first += Reader::group) {
     GroupScales<> scales[count];
-    for (int p = 0; p < count; ++p)
+    for (int p = 0; p < count; ++p) {
+      prefetchShare<groupBytes, 1>(
+          aheadOf<size, manyRowsAhead>(
+              panels[p], panels[p] + first / Reader::group * groupBytes,
+              stride),
+          0);
       scales[p] = Reader::scales(panels[p], first);
+    }
     for (long k = first; k < first + Reader::group; k += tileDepth) {
       F32x16 w[count][tileDepth];
       for (int p = 0; p < count; ++p)
@@ -134,14 +145,16 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
 
 /// Sums of `count` panels for any number of rows.
 template <MatmulConfig config, int count>
-LLAMAC_INLINE void manyRows(const U8 *const (&panels)[count],
+LLAMAC_INLINE void manyRows(const U8 *const (&panels)[count], long stride,
                             const MatmulBuffers<config> &buffers, long rows,
                             float *sums) {
   if constexpr (usesInt8(config.format))
-    int8Panels<config.format>(panels, buffers.int8Rows(rows), sums);
+    int8Panels<config.format, manyRowsAhead>(panels, stride,
+                                             buffers.int8Rows(rows), sums);
   else
-    floatPanels<config>(
-        panels, reinterpret_cast<const float *>(buffers.prepared), rows, sums);
+    floatPanels<config>(panels, stride,
+                        reinterpret_cast<const float *>(buffers.prepared), rows,
+                        sums);
 }
 
 /// Computes panels panel .. panel + count - 1 of each weight and hands the
@@ -157,22 +170,22 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
     for (int p = 0; p < count; ++p)
       panels[w * count + p] = panelAt<config>(weights, w, panel + p);
 
+  constexpr long stride = count * panelBytes(config.format, config.depth);
   float *sums = buffers.sums;
   if constexpr (single) {
     if constexpr (usesInt8(config.format)) {
       int8PanelsRow<config.format, prefetchDistance(config)>(
-          panels, count * panelBytes(config.format, config.depth),
-          buffers.int8Rows(1), sums);
+          panels, stride, buffers.int8Rows(1), sums);
     } else {
       floatPanelsRow<config>(
           panels, reinterpret_cast<const float *>(buffers.prepared), sums);
     }
   } else if constexpr (total <= tilePanels) {
-    manyRows<config>(panels, buffers, rows, sums);
+    manyRows<config>(panels, stride, buffers, rows, sums);
   } else {
     for (int i = 0; i < total; ++i) {
       const U8 *const one[] = {panels[i]};
-      manyRows<config>(one, buffers, rows, sums + i * rows * panelRows);
+      manyRows<config>(one, stride, buffers, rows, sums + i * rows * panelRows);
     }
   }
 
@@ -298,17 +311,13 @@ LLAMAC_INLINE void gemmProducts(const CpuLaunch &launch, const Rows &rows,
   }
 }
 
-/// At most `maxRows` rows.
-template <long maxRows, class Rows, class... Products>
+/// One row.
+template <class Rows, class... Products>
 LLAMAC_INLINE void gemvProducts(const CpuLaunch &launch, const Rows &rows,
                                 const Products &...products) {
-  const bool prepared = isPrepared(launch, /*block=*/0, products...);
-  if (maxRows == 1 || launch.rows == 1)
-    ProductRows<true, Rows>{launch.scratch, maxRows, rows, 0, 1}.run(
-        launch.begin, launch.end, prepared, products...);
-  else
-    ProductRows<false, Rows>{launch.scratch, maxRows, rows, 0, launch.rows}.run(
-        launch.begin, launch.end, prepared, products...);
+  ProductRows<true, Rows>{launch.scratch, 1, rows, 0, 1}.run(
+      launch.begin, launch.end, isPrepared(launch, /*block=*/0, products...),
+      products...);
 }
 
 template <MatmulConfig config, class Rows, class Epilogue>
@@ -319,13 +328,11 @@ LLAMAC_INLINE void gemm(const CpuLaunch &launch, const Rows &rows,
                                   Product<config, Epilogue>{weights, epilogue});
 }
 
-/// At most config.maxRows rows.
 template <MatmulConfig config, class Rows, class Epilogue>
 LLAMAC_INLINE void gemv(const CpuLaunch &launch, const Rows &rows,
                         const PanelWeights<config.weights> &weights,
                         const Epilogue &epilogue) {
-  gemvProducts<config.maxRows>(launch, rows,
-                               Product<config, Epilogue>{weights, epilogue});
+  gemvProducts(launch, rows, Product<config, Epilogue>{weights, epilogue});
 }
 
 } // namespace llamac::cpu

@@ -90,12 +90,11 @@ LLAMAC_INLINE void qkvGemm(const CpuLaunch &launch, const Rows &rows,
   });
 }
 
-/// At most config.query.maxRows rows.
 template <QkvConfig config, class Rows, class Args>
 LLAMAC_INLINE void qkvGemv(const CpuLaunch &launch, const Rows &rows,
                            const Args &args) {
   withQkvProducts<config>(args, [&](const auto &...products) {
-    gemvProducts<config.query.maxRows>(launch, rows, products...);
+    gemvProducts(launch, rows, products...);
   });
 }
 

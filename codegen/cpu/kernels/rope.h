@@ -37,22 +37,21 @@ struct SineCosine {
 /// below 1e-17.
 LLAMAC_INLINE SineCosine sineCosine(F64x8 x) {
   constexpr double magic = 0x1.8p52; // Adding it rounds to an integer.
-  F64x8 shifted = x * 0x1.45f306dc9c883p-1 + magic;
+  F64x8 shifted = fma(x, F64x8(0x1.45f306dc9c883p-1), F64x8(magic));
   auto quarters = bits<I64x8>(shifted); // Its lowest bits are those of n.
   F64x8 n = shifted - magic;
-  F64x8 r = x - n * 0x1.921fb54p+0;
-  r -= n * 0x1.10b46118p-30;
-  r -= n * 0x1.313198a2e037p-61;
+  F64x8 r = fma(n, F64x8(-0x1.921fb54p+0), x);
+  r = fma(n, F64x8(-0x1.10b46118p-30), r);
+  r = fma(n, F64x8(-0x1.313198a2e037p-61), r);
 
   F64x8 square = r * r;
-  F64x8 sine = 0, cosine = 0; // Of (sin r) / r and cos r, by Horner's rule.
+  F64x8 sine = 1, cosine = 1; // Of (sin r) / r and cos r, by Horner's rule.
 #pragma clang loop unroll(full)
   for (int k = 16; k > 0; k -= 2) {
-    sine = (sine + 1) * (square * (-1.0 / double(k * (k + 1))));
-    cosine = (cosine + 1) * (square * (-1.0 / double(k * (k - 1))));
+    sine = fma(sine, square * (-1.0 / double(k * (k + 1))), F64x8(1));
+    cosine = fma(cosine, square * (-1.0 / double(k * (k - 1))), F64x8(1));
   }
-  sine = r * (1 + sine);
-  cosine = 1 + cosine;
+  sine *= r;
 
   // An odd number of quarters swaps the two; signs follow the quadrant.
   I64x8 isOdd = (quarters & 1) != 0;

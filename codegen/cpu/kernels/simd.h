@@ -93,7 +93,9 @@ LLAMAC_INLINE U32 laneBits(I32x16 mask) {
   return bits<U16>(__builtin_convertvector(mask, Bool16));
 }
 
-/// a * b + c, rounded once where the machine can.
+/// a * b + c, rounded once where the machine can. Only what is written so is
+/// fused: were it for the compiler to choose, two instantiations of a kernel
+/// could round differently.
 template <class V> LLAMAC_INLINE V fma(V a, V b, V c) {
 #if defined(__FMA__) || defined(__aarch64__)
   return __builtin_elementwise_fma(a, b, c);

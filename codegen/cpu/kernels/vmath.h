@@ -110,7 +110,7 @@ LLAMAC_INLINE F32x16 silu(F32x16 x) { return x / (1.0f + exp(-x)); }
 /// x^3).
 LLAMAC_INLINE F32x16 geluTanh(F32x16 x) {
   constexpr float twice = 2 * 0.797884561f;
-  return x / (1.0f + exp(-twice * (x + 0.044715f * (x * x * x))));
+  return x / (1.0f + exp(-twice * fma(splat(0.044715f), x * x * x, x)));
 }
 
 } // namespace llamac::cpu

@@ -44,7 +44,7 @@ plan.kernel @rope_table_of_step(activation, result) family "rope_table" roles ["
 //      CHECK:// kernel.matmul for layers.*.attention.wq, layers.*.attention.wk
 // CHECK-NEXT:namespace gemv_wq {
 // CHECK-NEXT:constexpr MatmulConfig config{
-// CHECK-NEXT:    .format = PanelFormat::Q4_1, .outputs = 64, .depth = 96, .maxRows = 4};
+// CHECK-NEXT:    .format = PanelFormat::Q4_1, .outputs = 64, .depth = 96};
 // CHECK-NEXT:struct Epilogue {
 // CHECK-NEXT:  float *out;
 // CHECK-NEXT:  void operator()(long row, long column, F32x16 acc, int lanes) const {
@@ -65,7 +65,7 @@ plan.kernel @gemv_wq(activation, weight, weight, result) family "gemv" roles ["l
   %0 = kernel.matmul %x, %w norm(%n) epilogue {
   ^bb0(%acc: f32):
     kernel.yield %acc
-  } {config = #kernel.matmul_config<family = gemv, rowBlock = 4>, eps = 1.0e-5 : f64}
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>, eps = 1.0e-5 : f64}
     : (tensor<?x96xf32>, tensor<64x96x!llama.quant<q4_1>>, tensor<96xf32>) -> tensor<?x64xf32>
 }
 
@@ -74,7 +74,6 @@ plan.kernel @gemv_wq(activation, weight, weight, result) family "gemv" roles ["l
 // CHECK-NEXT:constexpr MatmulConfig config{.format = PanelFormat::Q4_1,
 // CHECK-NEXT:                              .outputs = 64,
 // CHECK-NEXT:                              .depth = 96,
-// CHECK-NEXT:                              .maxRows = 1,
 // CHECK-NEXT:                              .panels = 4,
 // CHECK-NEXT:                              .ahead = 4096};
 plan.kernel @gemv_tiles(activation, weight, result) family "gemv" roles ["layers.*.attention.wq"] geometry <items = 1, rowBlock = 0, scratch = 0> {

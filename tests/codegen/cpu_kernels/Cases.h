@@ -116,11 +116,8 @@ constexpr long pagesPerSequence = 10;
 
 constexpr MatmulConfig matmul(PanelFormat format, long outputs, long depth,
                               int weights) {
-  return {.format = format,
-          .outputs = outputs,
-          .depth = depth,
-          .weights = weights,
-          .maxRows = 8};
+  return {
+      .format = format, .outputs = outputs, .depth = depth, .weights = weights};
 }
 
 constexpr KvConfig kv(long kvHeads, long headSize, KvFormat format,

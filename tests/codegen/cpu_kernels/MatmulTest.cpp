@@ -151,13 +151,14 @@ TEST_P(Matmul, RowsDoNotDependOnFormBatchOrRanges) {
                           1, /*backwards=*/true));
   EXPECT_EQ(batch,
             runOne("gemm", gemmShape(config(1)), weight, x, rows, zero, 3));
-  for (long count = 1; count <= 8; ++count) {
+  for (long count = 1; count <= 33; ++count) {
     std::vector<float> some(zero.begin(), zero.begin() + count * c.n);
     std::vector<float> expected(batch.begin(), batch.begin() + count * c.n);
     for (long step : {0, 1, 2, 3}) {
-      EXPECT_EQ(expected, runOne("gemv", gemvShape(config(1)), weight, x, count,
-                                 some, step))
-          << count << " rows in ranges of " << step;
+      if (count == 1)
+        EXPECT_EQ(expected, runOne("gemv", gemvShape(config(1)), weight, x, 1,
+                                   some, step))
+            << "in ranges of " << step;
       EXPECT_EQ(expected, runOne("gemm", gemmShape(config(1)), weight, x, count,
                                  some, step))
           << count << " rows in ranges of " << step;

@@ -538,10 +538,10 @@ class RealModel(ReportCase):
             browser.press("ArrowRight")
             self.assertNotEqual(self.text(f"#{section} .live"), first)
             self.assertEqual(self.count(f"#{section} .active"), 1)
-            # Tabs: prefill beside decode.
+            # Tabs: decode's neighbour.
             self.value(f"document.querySelector('#{section} [role=tab]').focus()")
             browser.press("ArrowRight")
-            self.assertEqual(self.text(f"#{section} [role=tab][aria-selected=true]"), "prefill")
+            self.assertEqual(self.text(f"#{section} [role=tab][aria-selected=true]"), "decode32")
         self.check_nothing_went_wrong()
 
     def test_focus_is_visible_and_the_first_stop_skips_the_head(self):
