@@ -33,7 +33,7 @@
 //
 // Versions: functions and options are added, never changed, within a major
 // version (0.x: a minor one). Structs that the library writes grow at their
-// ends only.
+// ends only; those that come in arrays do not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -290,6 +290,20 @@ typedef struct llamac_end {
   double queue_seconds, first_token_seconds, seconds;
 } llamac_end;
 
+/// The natural logarithm of the probability that the model, at temperature 1,
+/// gives a token.
+typedef struct llamac_logprob {
+  int32_t token;
+  float logprob;
+} llamac_logprob;
+
+typedef struct llamac_token_logprobs {
+  llamac_logprob chosen;
+  int64_t rank; ///< Among all tokens; the most likely is number 1.
+  const llamac_logprob *alternatives; ///< The most likely ones, in order.
+  size_t alternative_count;
+} llamac_token_logprobs;
+
 /// What came for one answer since its last part.
 typedef struct llamac_part {
   int32_t answer;        ///< Its number, from 0 on.
@@ -298,6 +312,8 @@ typedef struct llamac_part {
   const char *text; ///< Whole characters; a NUL follows them.
   size_t text_size;
   const llamac_end *end; ///< NULL while the answer goes on.
+  /// One for each token; NULL without the option logprobs.
+  const llamac_token_logprobs *logprobs;
 } llamac_part;
 
 /// Waits at most `seconds` for the next part, or without end where they are

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace llamac {
 
@@ -34,11 +35,15 @@ public:
   void cancel() { stream->cancel(); }
 
 private:
+  void viewLogprobs();
+
   const std::unique_ptr<AnswerStream> stream;
   const std::shared_ptr<Notifier> news;
   std::mutex taking;
   std::optional<AnswerPart> part; ///< What the others view.
   std::string message;
+  std::vector<llamac_token_logprobs> logprobs;
+  std::vector<llamac_logprob> alternatives; ///< Of all of them.
   llamac_part view = {};
   llamac_end end = {};
 };

@@ -38,6 +38,25 @@ public:
   const std::unique_ptr<AsyncEngine> engine;
 };
 
+void AnswerObject::viewLogprobs() {
+  logprobs.clear();
+  alternatives.clear();
+  // Their addresses are final once all are there.
+  for (const TokenLogprobs &token : part->logprobs)
+    for (const TokenLogprob &other : token.alternatives)
+      alternatives.push_back({other.id, other.logprob});
+  const llamac_logprob *next = alternatives.data();
+  for (const TokenLogprobs &token : part->logprobs) {
+    logprobs.push_back({{token.chosen.id, token.chosen.logprob},
+                        token.rank,
+                        next,
+                        token.alternatives.size()});
+    next += token.alternatives.size();
+  }
+  if (!logprobs.empty())
+    view.logprobs = logprobs.data();
+}
+
 absl::StatusOr<const llamac_part *> AnswerObject::next(double seconds) {
   const std::unique_lock lock(taking, std::try_to_lock);
   if (!lock)
@@ -50,7 +69,9 @@ absl::StatusOr<const llamac_part *> AnswerObject::next(double seconds) {
           .token_count = part->tokens.size(),
           .text = part->text.c_str(),
           .text_size = part->text.size(),
-          .end = nullptr};
+          .end = nullptr,
+          .logprobs = nullptr};
+  viewLogprobs();
   if (!part->end)
     return &view;
   const AnswerEnd &ended = *part->end;

@@ -134,8 +134,7 @@ static absl::Status assign(const OptionValue &value,
   return assignHeld<std::vector<int32_t>>(value, "tokens", field);
 }
 
-[[maybe_unused]] static absl::Status assign(const OptionValue &value,
-                                            TokenWeights &field) {
+static absl::Status assign(const OptionValue &value, TokenWeights &field) {
   return assignHeld<TokenWeights>(value, "tokens with weights", field);
 }
 
@@ -200,6 +199,22 @@ static constexpr OptionRow requestRows[] = {
     ROW("top_p", options.sampling.topP,
         "samples from the fewest most probable tokens whose probabilities "
         "reach this sum; 1: from all"),
+    ROW("min_p", options.sampling.minP,
+        "samples from the tokens of at least this share of the largest "
+        "probability"),
+    ROW("repetition_penalty", options.sampling.repetitionPenalty,
+        "divides positive logits of the tokens of prompt and answer, and "
+        "multiplies others"),
+    ROW("frequency_penalty", options.sampling.frequencyPenalty,
+        "taken off the logit of a token for each time it is in the answer"),
+    ROW("presence_penalty", options.sampling.presencePenalty,
+        "taken off the logits of the tokens of the answer"),
+    ROW("logit_bias", options.sampling.logitBias,
+        "added to the logits of these ids"),
+    ROW("min_tokens", options.sampling.minTokens,
+        "stop ids are not chosen before so many tokens"),
+    ROW("logprobs", options.sampling.logprobs,
+        "alternatives to report for each token; -1: no logprobs at all"),
     ROW("seed", options.sampling.seed, "of sampling; none: a random one"),
     ROW("stop", options.stopStrings,
         "texts that end the answer and do not belong to it"),

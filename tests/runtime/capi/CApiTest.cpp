@@ -407,6 +407,34 @@ TEST_F(CApiTest, TheAnswersOfARequestHaveNumbersAndSeeds) {
   EXPECT_OK(llamac_answer_free(answer));
 }
 
+TEST_F(CApiTest, TokensComeWithTheirLogprobs) {
+  const std::vector<int> prompt = cleanTokens(6, 5, 4);
+  llamac_options *options = requestOptions(4);
+  EXPECT_OK(llamac_options_set_integer(options, "logprobs", 2));
+  const int32_t biased = 20;
+  const float bias = -1;
+  EXPECT_OK(
+      llamac_options_set_weights(options, "logit_bias", &biased, &bias, 1));
+  llamac_answer *answer = submit(prompt, options);
+  const llamac_part *part = nullptr;
+  size_t count = 0;
+  while (llamac_answer_next(answer, -1, &part) == LLAMAC_OK && part) {
+    for (size_t i = 0; i < part->token_count; ++i) {
+      const llamac_token_logprobs &token = part->logprobs[i];
+      EXPECT_EQ(token.chosen.token, part->tokens[i]);
+      EXPECT_EQ(token.rank, 1);
+      ASSERT_EQ(token.alternative_count, 2u);
+      EXPECT_EQ(token.alternatives[0].token, part->tokens[i]);
+      // Logits fall by a quarter from one to the next.
+      EXPECT_NEAR(token.alternatives[1].logprob, token.chosen.logprob - 0.25,
+                  1e-5);
+      ++count;
+    }
+  }
+  EXPECT_EQ(count, 4u);
+  EXPECT_OK(llamac_answer_free(answer));
+}
+
 TEST_F(CApiTest, WhatCannotRunIsRefusedWithItsNumbers) {
   llamac_answer *answer = nullptr;
   const std::vector<int> tooLong = cleanTokens(31, 5);
