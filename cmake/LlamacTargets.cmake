@@ -39,6 +39,15 @@ function(llamac_gtest name)
   endforeach()
 endfunction()
 
+# llamac_strict_c(NAME): the target, whose sources are C11, uses libllamac.so.
+function(llamac_strict_c name)
+  target_link_libraries(${name} PRIVATE libllamac)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -pedantic -Werror)
+  set_target_properties(${name} PROPERTIES
+    C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endfunction()
+
 # llamac_embed(OUTPUT NAME=PATH ...): writes OUTPUT, rows {"name", "text"} of the
 # files as string literals, for an array in a source file.
 function(llamac_embed output)

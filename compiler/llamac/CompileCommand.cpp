@@ -233,8 +233,11 @@ namespace {
 struct CompileCommand {
   CompileFlags flags;
   std::string model, output, sourceFolder, stopAfter;
+  bool cached = false;
 
   absl::Status run() const {
+    if (cached)
+      return findCached();
     LLAMAC_ASSIGN_OR_RETURN(const Phase last, lastPhase());
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
     LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, open(last));
@@ -246,6 +249,21 @@ struct CompileCommand {
                                 : compilation->writeSourceFiles(sourceFolder);
   }
 
+  /// Prints the path of the plan that verbs which run a model use for it.
+  absl::Status findCached() const {
+    if (!output.empty() || !sourceFolder.empty() || !stopAfter.empty())
+      return usageError("--cached: expected no -o, --emit-source or "
+                        "--stop-after, which write files of their own");
+    LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
+    LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
+                            resolvePlan(model, options, flags.quiet));
+    if (plan.temporary)
+      return usageError("--cached: the cache cannot be written; set "
+                        "XDG_CACHE_HOME to a writable folder, or use -o");
+    std::printf("%s\n", plan.path.c_str());
+    return absl::OkStatus();
+  }
+
   /// Usage error when nothing that a compilation makes is asked for.
   absl::StatusOr<Phase> lastPhase() const {
     const PassReportOptions &reports = flags.options.reports;
@@ -253,7 +271,7 @@ struct CompileCommand {
         reports.printBefore.empty() && reports.printAfter.empty() &&
         !reports.printChanged && !reports.wantsRemarks() && !reports.times)
       return usageError(
-          "compile: expected -o, --emit-source, --dump-dir, "
+          "compile: expected -o, --cached, --emit-source, --dump-dir, "
           "--time-passes, --explain-fusion, --explain-kernels or a "
           "--print flag");
     Phase last = output.empty() ? Phase::Emit : Phase::Plan;
@@ -329,6 +347,9 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   output.add("-o,--output", command->output, "FILE",
              "The plan to write, or what --stop-after leaves, as text "
              "(-: stdout)");
+  output.addFlag("--cached", command->cached,
+                 "Make the plan in the cache unless it is there, and print its "
+                 "path");
   output.add("--stop-after", command->stopAfter, "PHASE",
              "The last phase to run: import, graph, fuse, schedule, emit or "
              "plan (default: plan)");

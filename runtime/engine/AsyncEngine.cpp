@@ -137,6 +137,8 @@ std::optional<AnswerPart> AnswerStream::next(double seconds) {
 }
 
 bool AnswerStream::done() const {
+  if (line->isForked())
+    return mailbox->left == 0;
   const std::lock_guard lock(mailbox->mutex);
   return mailbox->left == 0;
 }
@@ -190,6 +192,8 @@ AsyncEngine::submit(Request request, std::function<void()> onPart) {
 }
 
 SchedulerCounts AsyncEngine::counts() const {
+  if (line->isForked())
+    return line->counts;
   const std::lock_guard lock(line->mutex);
   return line->counts;
 }

@@ -87,7 +87,8 @@ public:
   absl::StatusOr<std::unique_ptr<AnswerStream>>
   submit(Request request, std::function<void()> onPart = {});
 
-  /// As of the end of the last step, with what was submitted since as waiting.
+  /// As of the end of the last step, with what was submitted since as waiting;
+  /// in a child, as of the fork.
   SchedulerCounts counts() const;
 
 private:

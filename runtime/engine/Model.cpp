@@ -132,6 +132,14 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::asCompiled() const {
   return model;
 }
 
+SamplingOptions advisedSampling(const schema::SamplingT *advised) {
+  if (!advised)
+    return {};
+  return {.temperature = advised->temperature,
+          .topK = advised->topK,
+          .topP = advised->topP};
+}
+
 std::vector<void *> Model::weightAddresses() const {
   std::vector<void *> addresses;
   addresses.reserve(weights.size());

@@ -13,6 +13,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/engine/Devices.h"
 #include "runtime/engine/Grammar.h"
+#include "runtime/engine/Sampler.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 
 #include <memory>
@@ -58,6 +59,9 @@ struct LoadTimes {
     return plan + device + kernels + memory + weights + tokenizer;
   }
 };
+
+/// How a plan advises to sample; greedy for null.
+SamplingOptions advisedSampling(const schema::SamplingT *advised);
 
 /// A plan with its device, kernels, weights and tokenizer. It does not change
 /// while it runs: engines share one.

@@ -267,8 +267,7 @@ absl::Status Generation::readRequest(absl::string_view line,
   }
   Request &request = entry.request;
   request.options.maxTokens = options.maxTokens;
-  request.options.sampling =
-      withAdvice(request.options.sampling, model.plan().sampling.get());
+  request.options.sampling = advisedSampling(model.plan().sampling.get());
   request.wantsText = !options.printIds;
   LLAMAC_RETURN_IF_ERROR(
       readRequestFields(object, {"id", "prompt", "tokens"}, request));

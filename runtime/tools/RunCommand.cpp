@@ -43,23 +43,14 @@ absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
   return ids;
 }
 
-SamplingOptions withAdvice(SamplingOptions sampling,
-                           const schema::SamplingT *advised) {
-  if (advised) {
-    sampling.temperature = advised->temperature;
-    sampling.topK = advised->topK;
-    sampling.topP = advised->topP;
-  }
-  return sampling;
-}
-
 /// `options` over `advised`, which may be null.
 static SamplingOptions samplingOf(const RunOptions &options,
                                   const schema::SamplingT *advised) {
-  SamplingOptions sampling = withAdvice(options.generate.sampling, advised);
-  sampling.temperature = options.temperature.value_or(sampling.temperature);
-  sampling.topK = options.topK.value_or(sampling.topK);
-  sampling.topP = options.topP.value_or(sampling.topP);
+  const SamplingOptions model = advisedSampling(advised);
+  SamplingOptions sampling = options.generate.sampling;
+  sampling.temperature = options.temperature.value_or(model.temperature);
+  sampling.topK = options.topK.value_or(model.topK);
+  sampling.topP = options.topP.value_or(model.topP);
   return sampling;
 }
 

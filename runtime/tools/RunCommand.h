@@ -45,10 +45,6 @@ struct RunOptions {
   std::string trace;     ///< A file for that of each launch; empty: none.
 };
 
-/// `sampling` with what a model's makers advise, where `advised` is not null.
-SamplingOptions withAdvice(SamplingOptions sampling,
-                           const schema::SamplingT *advised);
-
 /// Before a model is loaded: reads a prompt of "-" from `in`, and files with
 /// grammars. Usage error for options that do not go together, or a prompt that
 /// is not UTF-8; those of reading a file.

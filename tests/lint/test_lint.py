@@ -17,11 +17,14 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN_DIR = os.environ.get("LLAMAC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
 
-CPP = (".cpp", ".h", ".cuh", ".inc")
+CPP = (".cpp", ".c", ".h", ".cuh", ".inc")
 
 # Module: what it may include of the project, by path prefix. The longest prefix
 # of a file's own path decides. docs/architecture.md explains the directions.
 MAY_INCLUDE = {
+    "include": [],
+    "python": ["include"],
+    "examples": ["include"],
     "ir": ["ir", "runtime/base"],
     "frontends": ["frontends", "ir", "runtime/base", "runtime/io", "runtime/engine/tokenizer"],
     "passes": ["passes", "ir", "runtime/base"],
@@ -39,12 +42,15 @@ MAY_INCLUDE = {
     "compiler": ["compiler", "frontends", "ir", "passes", "codegen", "runtime"],
     "runtime": ["runtime"],
     "runtime/base": ["runtime/base"],
+    "runtime/capi": ["runtime", "include"],
     "runtime/io": ["runtime/io", "runtime/base"],
     "tests": ["tests", "compiler", "frontends", "ir", "passes", "codegen", "runtime"],
+    "tests/runtime/capi": ["tests", "runtime", "include"],
     "tests/runtime": ["tests", "runtime", "codegen/plan/PlanWriter.h", "codegen/sim", "frontends"],
 }
+PUBLIC_HEADER = "llamac/llamac.h"
 # Modules that must build and run where there is no LLVM.
-WITHOUT_LLVM = ("runtime", "tests/runtime")
+WITHOUT_LLVM = ("include", "runtime", "python", "examples", "tests/runtime")
 LLVM_HEADERS = ("llvm", "llvm-c", "mlir", "mlir-c", "clang", "clang-c", "lld")
 
 BANNER = """\
@@ -110,6 +116,8 @@ def wrong_includes(path, text):
         if not match:
             continue
         header = match.group(1)
+        if header == PUBLIC_HEADER:
+            header = "include/" + header
         where = f"{path}:{number}: "
         if header.startswith("."):
             found.append(f"{where}{header} is not relative to the root")
@@ -260,6 +268,10 @@ class IncludeDirections(LintTest):
             ("frontends/gguf/A.cpp", '#include "runtime/engine/Engine.h"'),
             ("codegen/cpu/A.cpp", '#include "runtime/engine/Engine.h"'),
             ("codegen/cpu/A.cpp", '#include "../plan/B.h"'),
+            ("runtime/engine/A.cpp", '#include "llamac/llamac.h"'),
+            ("include/llamac/A.h", '#include "runtime/base/Status.h"'),
+            ("python/src/A.cpp", '#include "runtime/base/Status.h"'),
+            ("examples/c/a.c", '#include "mlir/IR/Value.h"'),
         ]
         for path, line in seeded:
             with self.subTest(path=path, line=line):
@@ -388,8 +400,20 @@ class Format(LintTest):
 
 
 class Links(LintTest):
-    def test_llamac_run_holds_no_llvm(self):
+    LIBRARY = os.path.join(os.path.dirname(BIN_DIR), "lib", "libllamac.so")
+
+    def test_the_runtime_holds_no_llvm(self):
         self.assertEqual(llvm_in_binary(os.path.join(BIN_DIR, "llamac-run")), [])
+        self.assertEqual(llvm_in_binary(self.LIBRARY), [])
+
+    def test_the_library_shows_what_its_header_declares(self):
+        declared = re.findall(r"LLAMAC_API [\w\s*]*?\b(llamac_\w+)\(", read("include/llamac/llamac.h"))
+        listing = subprocess.run(
+            ["readelf", "-W", "--dyn-syms", self.LIBRARY], capture_output=True, text=True, check=True
+        ).stdout
+        shown = re.findall(r" GLOBAL +DEFAULT +\d+ (\w+)@@LLAMAC_", listing)
+        self.assertGreater(len(declared), 30)
+        self.assertEqual(sorted(shown), sorted(declared))
 
     def test_finds_llvm_where_it_is(self):
         self.assertNotEqual(llvm_in_binary(os.path.join(BIN_DIR, "llamac")), [])

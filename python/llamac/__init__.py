@@ -1,0 +1,38 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiles Llama models, and runs many requests at once.
+
+    with llamac.Model.load("model.gguf") as model, llamac.Engine(model) as engine:
+        for part in engine.submit("The capital of France is", max_tokens=16):
+            print(part.text, end="", flush=True)
+
+docs/python.md of the project has more.
+"""
+
+from llamac._compiler import compile
+from llamac._engine import Answer, Counts, Engine
+from llamac._errors import Code, Error
+from llamac._model import Model, Sequence
+from llamac._native import version as _version
+from llamac._options import EngineOptions, ModelOptions, RequestOptions
+from llamac._parts import End, Part, Result, TokenLogprobs
+
+__version__ = _version()
+__all__ = [
+    "Answer",
+    "Code",
+    "Counts",
+    "End",
+    "Engine",
+    "EngineOptions",
+    "Error",
+    "Model",
+    "ModelOptions",
+    "Part",
+    "RequestOptions",
+    "Result",
+    "Sequence",
+    "TokenLogprobs",
+    "compile",
+]

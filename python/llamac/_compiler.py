@@ -1,0 +1,66 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The compiler, which is a program of its own: it is not loaded into this
+process, and may be interrupted."""
+
+import os
+import shutil
+import subprocess
+
+from llamac._errors import Code, Error
+
+
+def _tool() -> str:
+    own = os.path.join(os.path.dirname(__file__), "bin", "llamac")
+    tool = own if os.path.exists(own) else shutil.which("llamac")
+    if tool is None:
+        raise Error(Code.USAGE, f"compiler: expected {own} or llamac in PATH, found neither")
+    return tool
+
+
+def _flags(options: dict[str, object]) -> list[str]:
+    """`ctx_size=4096` as `--ctx-size=4096`."""
+    flags = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            flags.append(flag)
+        elif isinstance(value, (list, tuple)):
+            flags.append(f"{flag}={','.join(map(str, value))}")
+        elif value is not None and value is not False:
+            flags.append(f"{flag}={value}")
+    return flags
+
+
+def _run(*args: str) -> str:
+    """stdout of `llamac compile`; its error is raised."""
+    tool = [_tool(), "compile", "--quiet", *args]
+    with subprocess.Popen(
+        tool, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+    ) as process:
+        try:
+            out, log = process.communicate()
+        except BaseException:
+            process.terminate()  # It removes its temporary files.
+            raise
+    if process.returncode == 0:
+        return out
+    if process.returncode < 0:
+        raise Error(Code.INTERNAL, f"compiler: ended by signal {-process.returncode}")
+    line = (log.strip().splitlines() or ["compiler: failed without a word"])[-1]
+    known = process.returncode in Code.__members__.values()
+    raise Error(process.returncode if known else Code.INTERNAL, line.removeprefix("llamac: error: "))
+
+
+def compile(model: str | os.PathLike[str], output: str | os.PathLike[str], **options: object) -> str:
+    """Compiles a model directory or .gguf file to the plan `output`, whose path
+    it returns. The options are those of `llamac compile`, with _ for -:
+    `ctx_size=4096, weights="q8_0"`; True for a flag."""
+    _run(*_flags(options), f"--output={os.fspath(output)}", "--", os.fspath(model))
+    return os.fspath(output)
+
+
+def cached_plan(model: str, **options: object) -> str:
+    """The plan that `llamac run` uses for a model, which has just been verified."""
+    return _run(*_flags(options), "--cached", "--", model).removesuffix("\n")

@@ -1,0 +1,156 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Models and sequences."""
+
+import os
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, Unpack
+
+from llamac import _native
+from llamac._compiler import cached_plan
+from llamac._errors import Error
+from llamac._options import ModelOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_ATTEMPTS = 3
+_ROWS = {"none": 0, "last": 1, "all": 2}
+
+
+def _is_plan(path: str) -> bool:
+    return not path.endswith((".gguf", ".json")) and os.path.isfile(path)
+
+
+class Model:
+    """A plan, loaded: weights, kernels, device and tokenizer. Any number of
+    threads and engines may use it."""
+
+    def __init__(self, native: _native.Model) -> None:
+        self._native = native
+        described = native.describe()
+        self.path: str = described["path"]
+        self.target: str = described["target"]
+        self.device: str = described["device"]
+        """For people: "cpu, 8 threads"."""
+        self.context: int = described["context"]
+        """Tokens of the longest sequence."""
+        self.sequences: int = described["sequences"]
+        """As many at a time."""
+        self.vocab_size: int = described["vocab_size"]
+        """Logits of a row."""
+        self.tokenizer_size: int = described["tokenizer_size"]
+        """Ids of the tokenizer; 0 where the plan has none."""
+        self.bos_id: int | None = described["bos_id"]
+        """Put before prompts; None where none is."""
+        self.stop_ids: list[int] = described["stop_ids"]
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        compile: Mapping[str, object] | None = None,
+        **options: Unpack[ModelOptions],
+    ) -> Self:
+        """Loads a plan, or a model directory or .gguf file, which is compiled on
+        first use with the options `compile` and cached, as `llamac run` does.
+        A plan holds machine code: load only plans you trust."""
+        name = os.fspath(path)
+        if _is_plan(name) and compile is None:
+            return cls(_native.Model(name, dict(options)))
+        for attempt in range(_ATTEMPTS):
+            plan = cached_plan(name, **(compile or {}))
+            try:
+                return cls(_native.Model(plan, {"verify": False, **options}))
+            except Error:
+                # The cache may be cleared at any time.
+                if os.path.exists(plan) or attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    def encode(self, text: str | bytes, *, special: bool = False, continues: bool = False) -> list[int]:
+        """The ids of a text. `special`: the names of special tokens stand for
+        them. `continues`: the text goes on from another, and gets no
+        begin-of-sequence token."""
+        data = text.encode() if isinstance(text, str) else text
+        return self._native.encode(data, special, continues)
+
+    def decode(self, tokens: Iterable[int], *, special: bool = False, continues: bool = False) -> str:
+        """The text of tokens, with U+FFFD for what is no UTF-8."""
+        return self.decode_bytes(tokens, special=special, continues=continues).decode(errors="replace")
+
+    def decode_bytes(self, tokens: Iterable[int], *, special: bool = False, continues: bool = False) -> bytes:
+        """The bytes of tokens. `special`: special tokens are written as their
+        names, else they are left out. `continues`: a space before the first
+        word is kept."""
+        return self._native.decode(list(tokens), special, continues)
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of one token; of a special one, its name."""
+        return self._native.token(token)
+
+    def sequence(self) -> "Sequence":
+        """An empty sequence, for logits step by step."""
+        return Sequence(_native.Sequence(self._native))
+
+    def close(self) -> None:
+        """Engines and sequences go on; the model is freed after them."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<llamac.Model {self.path} on {self.device}>"
+
+
+class Sequence:
+    """Tokens with their KV cache. A model has as many at a time as it was loaded
+    for, beside those of engines; their steps take turns."""
+
+    def __init__(self, native: _native.Sequence) -> None:
+        self._native = native
+
+    def step(
+        self, tokens: Iterable[int], rows: Literal["none", "last", "all"] = "last"
+    ) -> "npt.NDArray[np.float32]":
+        """Appends tokens. Gives f32 [rows, vocab_size]: the logits that follow
+        the last of the tokens, all of them, or none. The array is the caller's:
+        it owns its memory, which nothing else uses, and no copy was made.
+
+        After an error the sequence is as before, or empty where its window's
+        keys are gone; len() says."""
+        if rows not in _ROWS:
+            raise Error(2, f"rows: expected none, last or all, got {rows}")
+        return self._native.step(list(tokens), _ROWS[rows])
+
+    def truncate(self, length: int) -> int:
+        """Drops all but the first tokens; gives how many are left, which are 0
+        where a sliding window has no keys of so early a token."""
+        return self._native.truncate(length)
+
+    def __len__(self) -> int:
+        return self._native.length()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,46 @@
+//===- Errors.h - From statuses to codes and texts --------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CAPI_ERRORS_H
+#define LLAMAC_RUNTIME_CAPI_ERRORS_H
+
+#include "llamac/llamac.h"
+#include "runtime/base/Status.h"
+
+#include <cstddef>
+#include <exception>
+#include <new>
+
+namespace llamac {
+
+/// The code of `status`, whose text becomes the thread's last error unless it
+/// is ok.
+llamac_code codeOf(const absl::Status &status) noexcept;
+
+/// Runs the body of a function of C, whose exceptions end here.
+template <typename Body> llamac_code callFromC(Body body) noexcept {
+  try {
+    return codeOf(body());
+  } catch (const std::bad_alloc &) {
+    return codeOf(memoryError("memory: the host has no more"));
+  } catch (const std::exception &error) {
+    return codeOf(internalError(error.what()));
+  } catch (...) {
+    return codeOf(internalError("an exception of an unknown type"));
+  }
+}
+
+/// Usage error where `argument`, of this name, is NULL.
+absl::Status checkNotNull(const void *argument, const char *name);
+
+/// The same for an array, which may be NULL where it is empty.
+absl::Status checkArray(const void *array, size_t count, const char *name);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CAPI_ERRORS_H

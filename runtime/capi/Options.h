@@ -1,0 +1,89 @@
+//===- Options.h - Options of C, by name ------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CAPI_OPTIONS_H
+#define LLAMAC_RUNTIME_CAPI_OPTIONS_H
+
+#include "llamac/llamac.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/AsyncEngine.h"
+#include "runtime/engine/Model.h"
+#include "runtime/engine/Request.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace llamac {
+
+using TokenWeights = std::vector<std::pair<int32_t, float>>;
+
+/// The values of all kinds of options.
+using OptionValue =
+    std::variant<int64_t, double, std::string, std::vector<std::string>,
+                 std::vector<int32_t>, TokenWeights>;
+
+/// An option: what C sees of it, and how it changes what it is for.
+struct OptionRow {
+  llamac_option option;
+  /// Usage error for a value of another kind, or out of the field's range.
+  absl::Status (*check)(const OptionValue &value);
+  absl::Status (*apply)(const OptionValue &value, void *target);
+};
+
+/// What options of a type are for.
+template <typename Target> constexpr llamac_scope scopeOf();
+template <> constexpr llamac_scope scopeOf<ModelOptions>() {
+  return LLAMAC_FOR_MODEL;
+}
+template <> constexpr llamac_scope scopeOf<AsyncEngineOptions>() {
+  return LLAMAC_FOR_ENGINE;
+}
+template <> constexpr llamac_scope scopeOf<Request>() {
+  return LLAMAC_FOR_REQUEST;
+}
+
+/// The options of `scope`; none for a number that is no scope.
+absl::Span<const OptionRow> optionRows(llamac_scope scope);
+
+/// Options that were set; used by any thread.
+class OptionsObject {
+public:
+  explicit OptionsObject(llamac_scope scope) : scope(scope) {}
+
+  /// Usage error for an unknown name or an invalid value.
+  absl::Status set(const char *name, OptionValue value);
+
+  /// Adds `text` to the list that option `name` is.
+  absl::Status add(const char *name, const char *text);
+
+  /// Changes `target` in every option that was set. Usage error for options of
+  /// another scope.
+  template <typename Target> absl::Status apply(Target &target) const {
+    return applyTo(scopeOf<Target>(), &target);
+  }
+
+private:
+  absl::StatusOr<const OptionRow *> find(const char *name) const;
+  absl::Status setRow(const OptionRow &row, OptionValue value);
+  absl::Status applyTo(llamac_scope wanted, void *target) const;
+
+  const llamac_scope scope;
+  mutable std::mutex mutex;
+  absl::flat_hash_map<const OptionRow *, OptionValue> values;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CAPI_OPTIONS_H
