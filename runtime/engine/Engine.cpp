@@ -366,9 +366,11 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
       part += rows[end].isOutput;
     LLAMAC_RETURN_IF_ERROR(writeOutputs(rows, first, end, samples));
     const StepShape shape{first == 0 ? std::ssize(rows) : 0, part, samples};
+    const double start = steadySeconds();
     LLAMAC_RETURN_IF_ERROR(observer  ? runObserved(program, shape)
                            : profile ? runTimed(rows, program, shape)
                                      : programs[program]->run(shape));
+    secondsInPrograms += steadySeconds() - start;
     for (const Row &row : rows)
       row.sequence->tokens = row.position + 1;
     LLAMAC_RETURN_IF_ERROR(callback(rows.subspan(first, end - first), program));

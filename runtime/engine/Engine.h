@@ -137,6 +137,10 @@ public:
     return !batchInvariant || shared->device().rowsAreAlike();
   }
 
+  /// Seconds that programs ran in step() and sample(), since the engine was
+  /// made.
+  double programSeconds() const { return secondsInPrograms; }
+
   /// Bytes of the pool of a layer's cache.
   uint64_t poolBytes(size_t layer) const { return kvPools[layer]->size(); }
 
@@ -269,6 +273,7 @@ private:
   std::vector<std::unique_ptr<Buffer>> inputs;  ///< By schema::InputRole.
   ProgramBindings bound;
   std::vector<std::unique_ptr<PreparedProgram>> programs;
+  double secondsInPrograms = 0;
   std::vector<int32_t> inputStaging;
   std::vector<SamplingParams> paramsStaging;
   std::vector<uint8_t> resultStaging;

@@ -279,10 +279,11 @@ void Scheduler::preempt(Job &job) {
 }
 
 void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
+  const double start = steadySeconds();
   endOverdue();
   admit();
   if (!running.empty())
-    run(isInterrupted);
+    run(start, isInterrupted);
 }
 
 /// The rows of a step: one of each answer that decodes, and as much of the
@@ -323,8 +324,8 @@ Scheduler::Batch Scheduler::chooseRows() {
   return batch;
 }
 
-void Scheduler::run(absl::FunctionRef<bool()> isInterrupted) {
-  const double start = steadySeconds();
+/// A step that began at `start`.
+void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   Batch batch = chooseRows();
   if (batch.promptRows == 0 && runQueued(batch, isInterrupted))
     return;
@@ -341,7 +342,9 @@ void Scheduler::run(absl::FunctionRef<bool()> isInterrupted) {
     else if (batch.items[i].sampler)
       take(*batch.jobs[i], (*sampled)[i]);
   }
-  budget.record(batch.decodeRows, batch.promptRows, steadySeconds() - start);
+  const double seconds = steadySeconds() - start;
+  total.stepSeconds += seconds;
+  budget.record(batch.decodeRows, batch.promptRows, seconds);
 }
 
 /// Runs steps of `batch`, which decodes, where the device queues them; false
@@ -454,6 +457,7 @@ void Scheduler::startLater(Asked &asked) {
 
 SchedulerCounts Scheduler::counts() const {
   SchedulerCounts counts = total;
+  counts.programSeconds = engine->programSeconds();
   counts.pages = engine->pages();
   counts.freePages = engine->freePages();
   return counts;

@@ -56,6 +56,8 @@ struct SchedulerCounts {
   int64_t answerTokens = 0;
   int64_t finished = 0; ///< Answers, those with an error included.
   int64_t failed = 0;
+  /// Of the steps that the device does not queue: all, and those in programs.
+  double stepSeconds = 0, programSeconds = 0;
   int64_t pages = 0, freePages = 0; ///< Of the fullest group; kept ones count
                                     ///< as free.
 };
@@ -128,7 +130,7 @@ private:
   SequenceGrowth grown(const Job &job, const Sequence &sequence) const;
   void preempt(Job &job);
   Batch chooseRows();
-  void run(absl::FunctionRef<bool()> isInterrupted);
+  void run(double start, absl::FunctionRef<bool()> isInterrupted);
   bool runQueued(const Batch &batch, absl::FunctionRef<bool()> isInterrupted);
   void take(Job &job, const absl::StatusOr<int32_t> &token);
   std::optional<AnswerPart> add(Job &job, int32_t token);

@@ -11,6 +11,7 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/tools/ServingBench.h"
 #include "runtime/tune/Trials.h"
 
 #include "absl/strings/str_cat.h"
@@ -381,11 +382,15 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
 static absl::Status checkOptions(const Model &model,
                                  const BenchOptions &options) {
   const int64_t context = model.context();
+  LLAMAC_RETURN_IF_ERROR(checkServing(options, context));
   const struct {
     const char *flag;
     int64_t value, least;
   } counts[] = {{"--gen-tokens", options.genTokens, 1},
                 {"--warm-ups", options.warmUps, 0},
+                {"--requests", options.requests, 0},
+                {"--shared-prefix", options.sharedPrefix, 0},
+                {"--long-prompt", options.longPrompt, 0},
                 {"--repeat", options.repeat, 1}};
   for (const auto &count : counts)
     if (count.value < count.least)
@@ -411,12 +416,16 @@ static absl::Status checkOptions(const Model &model,
 }
 
 int64_t mostSequences(const BenchOptions &options) {
-  return std::max<int64_t>(*std::ranges::max_element(options.batch), 1);
+  const int64_t batch =
+      std::max<int64_t>(*std::ranges::max_element(options.batch), 1);
+  return options.longPrompt > 0 ? batch + 1 : batch;
 }
 
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out) {
   LLAMAC_RETURN_IF_ERROR(checkOptions(*model, options));
+  if (isServing(options))
+    return servingBench(model, options, out);
   if (options.kernels)
     return benchKernels(model, options, out);
   if (options.compareUntuned)

@@ -9,10 +9,13 @@
 #ifndef LLAMAC_RUNTIME_TOOLS_BENCHCOMMAND_H
 #define LLAMAC_RUNTIME_TOOLS_BENCHCOMMAND_H
 
-#include "runtime/engine/Engine.h"
+#include "runtime/engine/Scheduler.h"
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace llamac {
 
@@ -26,6 +29,14 @@ struct BenchOptions {
   /// Compares with the plan as compiled, without what was tuned.
   bool compareUntuned = false;
   bool json = false;
+
+  // Requests that come and go, in place of a fixed batch (ServingBench.h).
+  int64_t requests = 0;     ///< 0: none.
+  double rate = 0;          ///< Requests a second; 0: all come at once.
+  std::string trace;        ///< A file of requests; empty: none.
+  int64_t sharedPrefix = 0; ///< Tokens that all prompts begin with.
+  int64_t longPrompt = 0;   ///< Tokens of a prompt beside streams; 0: none.
+  SchedulerOptions scheduler = {};
 };
 
 /// Sequences that a model must be loaded for: those of the largest batch.
@@ -43,6 +54,8 @@ int64_t mostSequences(const BenchOptions &options);
 /// by prompt and step by step: the median speedup over turns and its noise (1
 /// %, or three standard errors). Usage error when the tokens exceed the
 /// context, or the batch the sequences that the model was loaded for.
+///
+/// Requests that come and go are servingBench()'s.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 

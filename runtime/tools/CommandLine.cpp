@@ -165,6 +165,18 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
              "Write the time of each launch, for chrome://tracing");
 }
 
+static void addSchedulerOptions(const OptionGroup &group,
+                                SchedulerOptions &options) {
+  group
+      .add(
+          "--kv-pages", options.kvPages, "N",
+          "Pages of the KV cache that sequences share (default: as many as all "
+          "of them can use)")
+      ->check(wholeNumber(1, mostTokens));
+  group.addFlag("!--no-prefix-cache", options.cachesPrefixes,
+                "Compute beginnings that prompts share for each of them");
+}
+
 void addBenchOptions(CLI::App &app, BenchOptions &options) {
   const OptionGroup group{app};
   group
@@ -192,6 +204,24 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
                "speedup")
       ->excludes(kernels);
   group.addFlag("--json", options.json, "Print a JSON object for each");
+
+  const OptionGroup serving{app, "Requests that come and go"};
+  serving.add(
+      "--requests", options.requests, "N",
+      "Run N requests of random tokens; --batch of them at once, others "
+      "wait");
+  serving.add("--rate", options.rate, "R",
+              "Requests that arrive a second, Poisson (default: all at once)");
+  serving.add("--trace", options.trace, "FILE",
+              "Requests of a file, a line each: {\"arrival\": seconds, "
+              "\"prompt_tokens\": N, \"gen_tokens\": N}");
+  serving.add("--shared-prefix", options.sharedPrefix, "N",
+              "Tokens that all prompts begin with");
+  serving.add(
+      "--long-prompt", options.longPrompt, "N",
+      "Measure the time between tokens of --batch streams, alone and while "
+      "a prompt of N tokens comes in");
+  addSchedulerOptions(serving, options.scheduler);
 }
 
 void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
@@ -212,13 +242,7 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
       .addDefault("--parallel", options.parallel, "N",
                   "Sequences that run at once")
       ->check(wholeNumber(1, mostTokens));
-  generation
-      .add("--kv-pages", options.scheduler.kvPages, "N",
-           "Pages of the KV cache that they share (default: as many as all of "
-           "them can use)")
-      ->check(wholeNumber(1, mostTokens));
-  generation.addFlag("!--no-prefix-cache", options.scheduler.cachesPrefixes,
-                     "Compute beginnings that prompts share for each of them");
+  addSchedulerOptions(generation, options.scheduler);
   generation
       .addDefault("-n,--predict", options.maxTokens, "N",
                   "Tokens of an answer whose request has no max_tokens; -1 for "

@@ -466,7 +466,7 @@ absl::Status Generation::run(const std::shared_ptr<const Model> &shared) {
     if (scheduler->isIdle() && atEnd)
       break;
     if (!scheduler->isIdle())
-      scheduler->step();
+      scheduler->step([&] { return interrupts.signal() != 0; });
     LLAMAC_RETURN_IF_ERROR(failure);
     showProgress();
   }
