@@ -30,7 +30,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # A package, or package:command where any version of the command will do.
 build_packages=(
   ca-certificates ccache:ccache cmake:cmake ninja-build:ninja
-  pkg-config:pkg-config python3:python3
+  pkg-config:pkg-config python3:python3 python3-dev
   clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
   libclang-cpp19-dev liblld-19-dev
   libabsl-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler

@@ -1,5 +1,5 @@
 # llamac_python_test(NAME SCRIPT [ARGS ...] [LABELS ...] [TIMEOUT SECONDS]
-# [EXHAUSTIVE]): a test in Python, run with the built binaries' folder and the
+# [INTERPRETER PYTHON] [EXHAUSTIVE]): a test in Python, run with the built binaries' folder and the
 # real models' in its environment. A script that lacks a package or a model exits
 # with 77, which is "skipped"; where CI=true scripts fail instead. EXHAUSTIVE
 # tests are of the exhaustive tier alone.
@@ -17,15 +17,18 @@ set(LLAMAC_MODELS ${CMAKE_BINARY_DIR}/models CACHE PATH
     "Folder with smollm2.gguf and llama3/, as scripts/setup.sh makes it")
 
 function(llamac_python_test name script)
-  cmake_parse_arguments(ARG "EXHAUSTIVE" "TIMEOUT" "ARGS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "EXHAUSTIVE" "INTERPRETER;TIMEOUT" "ARGS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
   if(ARG_EXHAUSTIVE AND NOT LLAMAC_EXHAUSTIVE_TESTS)
     return()
   endif()
+  if(NOT ARG_INTERPRETER)
+    set(ARG_INTERPRETER ${LLAMAC_PYTHON})
+  endif()
   add_test(NAME ${name}
-           COMMAND ${LLAMAC_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARG_ARGS})
+           COMMAND ${ARG_INTERPRETER} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "LLAMAC_BIN_DIR=${CMAKE_BINARY_DIR}/bin;LLAMAC_MODELS=${LLAMAC_MODELS};PYTHONDONTWRITEBYTECODE=1"
     LABELS "${ARG_LABELS}"

@@ -33,6 +33,12 @@ def _flags(options: dict[str, object]) -> list[str]:
     return flags
 
 
+def _path(model: str | os.PathLike[str]) -> str:
+    """`model` as no flag."""
+    path = os.fspath(model)
+    return os.path.join(".", path) if path.startswith("-") else path
+
+
 def _run(*args: str) -> str:
     """stdout of `llamac compile`; its error is raised."""
     tool = [_tool(), "compile", "--quiet", *args]
@@ -57,10 +63,10 @@ def compile(model: str | os.PathLike[str], output: str | os.PathLike[str], **opt
     """Compiles a model directory or .gguf file to the plan `output`, whose path
     it returns. The options are those of `llamac compile`, with _ for -:
     `ctx_size=4096, weights="q8_0"`; True for a flag."""
-    _run(*_flags(options), f"--output={os.fspath(output)}", "--", os.fspath(model))
+    _run(_path(model), f"--output={os.fspath(output)}", *_flags(options))
     return os.fspath(output)
 
 
 def cached_plan(model: str, **options: object) -> str:
     """The plan that `llamac run` uses for a model, which has just been verified."""
-    return _run(*_flags(options), "--cached", "--", model).removesuffix("\n")
+    return _run(_path(model), "--cached", *_flags(options)).removesuffix("\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from llamac import _native
 from llamac._compiler import cached_plan
-from llamac._errors import Error
+from llamac._errors import Code, Error
 from llamac._options import ModelOptions
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Model:
 
     def sequence(self) -> "Sequence":
         """An empty sequence, for logits step by step."""
-        return Sequence(_native.Sequence(self._native))
+        return Sequence(_native.Sequence(self._native), self.vocab_size)
 
     def close(self) -> None:
         """Engines and sequences go on; the model is freed after them."""
@@ -117,8 +117,9 @@ class Sequence:
     """Tokens with their KV cache. A model has as many at a time as it was loaded
     for, beside those of engines; their steps take turns."""
 
-    def __init__(self, native: _native.Sequence) -> None:
+    def __init__(self, native: _native.Sequence, vocab_size: int) -> None:
         self._native = native
+        self._vocab_size = vocab_size
 
     def step(
         self, tokens: Iterable[int], rows: Literal["none", "last", "all"] = "last"
@@ -130,8 +131,8 @@ class Sequence:
         After an error the sequence is as before, or empty where its window's
         keys are gone; len() says."""
         if rows not in _ROWS:
-            raise Error(2, f"rows: expected none, last or all, got {rows}")
-        return self._native.step(list(tokens), _ROWS[rows])
+            raise Error(Code.USAGE, f"rows: expected none, last or all, got {rows}")
+        return self._native.step(list(tokens), _ROWS[rows]).reshape(-1, self._vocab_size)
 
     def truncate(self, length: int) -> int:
         """Drops all but the first tokens; gives how many are left, which are 0

@@ -1,0 +1,28 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The perplexity of a text: the exponential of the mean surprise at its tokens,
+from the logits that a sequence gives.
+
+perplexity.py MODEL TEXT
+"""
+
+import sys
+
+import numpy as np
+
+import llamac
+
+
+def main(path: str, text: str) -> None:
+    with llamac.Model.load(path) as model, model.sequence() as sequence:
+        tokens = model.encode(text)
+        logits = sequence.step(tokens, "all")
+        logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        surprise = -logits[np.arange(len(tokens) - 1), tokens[1:]]
+        print(f"{len(tokens)} tokens, perplexity {np.exp(surprise.mean()):.3f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

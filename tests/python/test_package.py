@@ -1,0 +1,507 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The Python package, installed from its wheel, with SmolLM2. The tool `llamac`
+says what is right: its answers, tokens and logits.
+
+    test_package.py Types | Models | Answers | EventLoops | Faults | Logits | Examples
+"""
+
+import asyncio
+import concurrent.futures
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import typing
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+
+import support
+from support import LLAMAC, ROOT
+
+support.require("numpy", "llamac")
+
+import numpy as np
+
+import llamac
+from llamac import Code, _native
+
+MODEL = support.require_model("smollm2.gguf")
+PROMPT = "The capital of France is"
+
+
+class PackageTest(support.TestCase):
+    """Plans are cached in the folder of the class."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.environ["XDG_CACHE_HOME"] = cls.cache
+        cls.addClassCleanup(os.environ.pop, "XDG_CACHE_HOME")
+        cls.model = llamac.Model.load(MODEL, threads=2, sequences=16)
+        cls.addClassCleanup(cls.model.close)
+
+    def setUp(self):
+        self.engine = llamac.Engine(self.model)
+        self.addCleanup(self.engine.close)
+
+    def run_tool(self, prompt, *options):
+        """What `llamac run` answers, as its JSON says."""
+        return json.loads(self.llamac("run", MODEL, "-p", prompt, "--json", *options).stdout)
+
+    def assert_error(self, code, words, function, *args, **options):
+        with self.assertRaises(llamac.Error) as caught:
+            function(*args, **options)
+        self.assertEqual(caught.exception.code, code)
+        self.assertIn(words, str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+
+
+class Types(unittest.TestCase):
+    TYPES = {0: {bool}, 1: {int}, 2: {float}, 3: {str}}
+
+    def test_the_typed_options_are_those_of_the_library(self):
+        for scope, options in enumerate((llamac.ModelOptions, llamac.EngineOptions, llamac.RequestOptions)):
+            hints = typing.get_type_hints(options)
+            listed = {name: kind for name, kind, _ in _native.list_options(scope)}
+            self.assertEqual(set(hints), set(listed))
+            for name, kind in listed.items():
+                if kind in self.TYPES:
+                    self.assertIn(hints[name], self.TYPES[kind], name)
+
+    def test_all_that_is_public_has_types_and_words(self):
+        folder = os.path.dirname(llamac.__file__)
+        for name in ("py.typed", "_native.pyi"):
+            self.assertTrue(os.path.exists(os.path.join(folder, name)), name)
+        for name in llamac.__all__:
+            value = getattr(llamac, name)
+            self.assertTrue(value.__doc__, name)
+            members = vars(value).items() if isinstance(value, type) else [(name, value)]
+            for member, function in members:
+                function = getattr(function, "__func__", getattr(function, "fget", function))
+                if callable(function) and hasattr(function, "__code__") and function.__module__.startswith("llamac"):
+                    if "Self" not in str(function.__annotations__) and function.__code__.co_filename.startswith(folder):
+                        self.assertIn("return", function.__annotations__, f"{name}.{member}")
+
+    def test_the_version_is_the_tools(self):
+        self.assertEqual(support.run([LLAMAC, "--version"]).stdout.split()[-1], llamac.__version__)
+
+    def test_the_compiler_is_not_loaded(self):
+        with open("/proc/self/maps") as maps:
+            text = maps.read()
+        self.assertIn("libllamac.so", text)
+        self.assertNotIn("LLVM", text)
+        self.assertNotIn("MLIR", text)
+
+
+class Models(PackageTest):
+    def test_a_model_says_what_it_is(self):
+        self.assertEqual((self.model.vocab_size, self.model.tokenizer_size), (49152, 49152))
+        self.assertEqual((self.model.context, self.model.sequences), (8192, 16))
+        self.assertEqual((self.model.target, self.model.device), ("cpu", "cpu, 2 threads"))
+        self.assertEqual((self.model.bos_id, self.model.stop_ids), (None, [2]))
+
+    def test_tokens_are_the_tools_and_come_back_as_text(self):
+        for text in (PROMPT, "Grüße, 世界! 🙂\n\tx = [1, 2]", "<|im_end|>", ""):
+            tokens = self.model.encode(text)
+            if text:
+                listed = self.llamac("tokenize", MODEL, "-p", text).stdout
+                self.assertEqual(tokens, [int(word) for word in listed.replace(",", " ").split()])
+            self.assertEqual(self.model.decode(tokens, special=True), text)
+            self.assertEqual(b"".join(map(self.model.token_bytes, tokens)).decode(), text)
+        self.assertEqual(self.model.encode("<|im_end|>", special=True), [2])
+        self.assertEqual(self.model.decode([2]), "")
+        self.assert_error(Code.USAGE, "49152", self.model.decode, [49152])
+
+    def test_a_model_is_compiled_once(self):
+        plans = os.path.join(self.cache, "llamac", "plans")
+        before = os.listdir(plans)
+        self.assertIn(os.path.basename(self.model.path), before)
+        with llamac.Model.load(MODEL) as again:
+            self.assertEqual(again.path, self.model.path)
+        # llamac run finds the same plan.
+        self.assertNotIn("compiling", self.llamac("run", MODEL, "-p", "a", "-n", 1).stderr)
+        self.assertEqual(os.listdir(plans), before)
+        with llamac.Model.load(MODEL, compile={"ctx_size": 64}) as short:
+            self.assertEqual(short.context, 64)
+            self.assertNotEqual(short.path, self.model.path)
+
+    def test_a_plan_of_ones_own(self):
+        plan = llamac.compile(MODEL, self.path("own.plan"), ctx_size=128, parallel=2, weights="q8_0")
+        with llamac.Model.load(plan) as model:
+            self.assertEqual((model.path, model.context, model.sequences), (plan, 128, 2))
+
+    def test_errors_of_the_compiler_have_its_code_and_line(self):
+        self.assert_error(Code.BAD_FILE, "no-such", llamac.compile, "/no-such", self.path("a.plan"))
+        self.assert_error(Code.USAGE, "--colour", llamac.compile, MODEL, self.path("a.plan"), colour="red")
+        self.assert_error(Code.USAGE, "ctx-size", llamac.Model.load, MODEL, compile={"ctx_size": 0})
+        broken = self.path("broken.gguf")
+        with open(broken, "wb") as file:
+            file.write(b"GGUF" + bytes(60))
+        self.assert_error(Code.BAD_FILE, "broken.gguf", llamac.Model.load, broken)
+
+    def test_errors_of_loading_have_their_code(self):
+        broken = self.path("broken.plan")
+        with open(broken, "wb") as file:
+            file.write(b"no plan at all" * 100)
+        self.assert_error(Code.BAD_PLAN, "magic", llamac.Model.load, broken)
+        self.assert_error(Code.USAGE, "thread", llamac.Model.load, self.model.path, thread=2)
+        self.assert_error(Code.USAGE, "expected an int", llamac.Model.load, self.model.path, threads="two")
+
+
+class Answers(PackageTest):
+    def test_answers_are_the_tools_whatever_else_runs(self):
+        prompts = [PROMPT, "Once upon a time", "def fibonacci(n):"]
+        seeds = {prompt: 7 + i for i, prompt in enumerate(prompts)}
+        sampled = [
+            self.engine.submit(p, max_tokens=24, temperature=0.8, top_k=40, seed=seeds[p]) for p in prompts * 4
+        ]
+        greedy = [self.engine.submit(p, max_tokens=24, temperature=0) for p in prompts]
+        for prompt, answer in zip(prompts * 4, sampled):
+            result = answer.result()
+            if prompt in seeds:
+                options = ("-n", 24, "--temp", 0.8, "--top-k", 40, "--seed", seeds.pop(prompt))
+                expected = self.run_tool(prompt, *options)
+                first = {**locals().get("first", {}), prompt: expected["text"]}
+            self.assertEqual(result.text, first[prompt])
+        for prompt, answer in zip(prompts, greedy):
+            self.assertEqual(answer.text(), self.run_tool(prompt, "-n", 24, "--temp", 0)["text"])
+
+    def test_parts_are_the_answer(self):
+        answer = self.engine.submit(PROMPT, max_tokens=12, temperature=0)
+        parts = list(answer)
+        self.assertTrue(answer.done)
+        self.assertIsNone(answer.next())
+        result = answer.result()
+        self.assertEqual("".join(part.text for part in parts), result.text)
+        self.assertEqual([token for part in parts for token in part.tokens], result.tokens)
+        self.assertEqual([part.end for part in parts if part.end], [result.end])
+        self.assertEqual((result.end.reason, result.end.answer_tokens, result.end.prompt_tokens), ("length", 12, 5))
+        self.assertTrue(result.text.startswith(" Paris"))
+        ids = self.engine.submit(self.model.encode(PROMPT), max_tokens=12, temperature=0)
+        self.assertEqual(ids.result().tokens, result.tokens)
+
+    def test_n_answers_are_those_of_the_next_seeds(self):
+        options = dict(max_tokens=10, temperature=1.0)
+        several = self.engine.submit(PROMPT, n=3, seed=2**64 - 2, **options).results()
+        self.assertEqual([result.index for result in several], [0, 1, 2])
+        self.assertEqual([result.end.seed for result in several], [2**64 - 2, 2**64 - 1, 0])
+        for result in several:
+            alone = self.engine.submit(PROMPT, seed=result.end.seed, **options).result()
+            self.assertEqual(alone.tokens, result.tokens)
+
+    def test_options_change_answers(self):
+        paris = self.engine.submit(PROMPT, max_tokens=8, temperature=0).result()
+        stopped = self.engine.submit(PROMPT, max_tokens=8, temperature=0, stop="aris").result()
+        self.assertEqual((stopped.text, stopped.end.reason), (" P", "stop string"))
+        ended = self.engine.submit(PROMPT, max_tokens=8, temperature=0, stop_token_ids=[paris.tokens[1]]).result()
+        self.assertEqual((ended.tokens, ended.end.reason), (paris.tokens[:1], "stop id"))
+        biased = self.engine.submit(PROMPT, max_tokens=1, temperature=0, logit_bias={paris.tokens[0]: -100}).result()
+        self.assertNotEqual(biased.tokens[0], paris.tokens[0])
+        silent = self.engine.submit(PROMPT, max_tokens=8, temperature=0, detokenize=False).result()
+        self.assertEqual((silent.text, silent.tokens), ("", paris.tokens))
+
+    def test_logprobs_are_those_of_the_logits(self):
+        tokens = self.model.encode(PROMPT)
+        result = self.engine.submit(tokens, max_tokens=4, temperature=0, logprobs=3).result()
+        with self.model.sequence() as sequence:
+            logits = sequence.step(tokens + result.tokens[:-1], "all")[len(tokens) - 1 :].astype(np.float64)
+        expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        for row, token in zip(expected, result.logprobs):
+            self.assertAlmostEqual(token.logprob, row[token.token], delta=1e-4)
+            self.assertEqual([each for each, _ in token.alternatives], list(np.argsort(-row)[:3]))
+            np.testing.assert_allclose([p for _, p in token.alternatives], np.sort(-row)[:3] * -1, atol=1e-4)
+
+    def test_threads_share_an_engine(self):
+        def answer(seed):
+            return self.engine.submit(PROMPT, max_tokens=6, temperature=1.0, seed=seed % 8).result().tokens
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(answer, range(64)))
+        for seed in range(64):
+            self.assertEqual(answers[seed], answers[seed % 8])
+        self.assertEqual(len({tuple(tokens) for tokens in answers}) > 1, True)
+
+    def test_waiting_leaves_other_threads_running(self):
+        answer = self.engine.submit(PROMPT, max_tokens=4000, temperature=0, ignore_eos=True)
+        # It can only be cancelled while result() waits.
+        threading.Timer(0.2, answer.cancel).start()
+        self.assertEqual(answer.result().end.reason, "cancelled")
+
+    def test_a_wait_has_a_limit(self):
+        answers = [self.engine.submit(PROMPT, max_tokens=50, ignore_eos=True, n=16) for _ in range(2)]
+        self.assertIsNone(answers[1].next(timeout=0))
+        answers[1].next(timeout=0.01)
+
+    def test_counts_add_up(self):
+        self.engine.submit(PROMPT, max_tokens=5, temperature=0, ignore_eos=True).result()
+        self.engine.submit(PROMPT, max_tokens=5, temperature=0, ignore_eos=True).result()
+        while self.engine.counts().running:
+            pass
+        counts = self.engine.counts()
+        self.assertEqual((counts.finished, counts.failed, counts.answer_tokens, counts.prompt_tokens), (2, 0, 10, 10))
+        self.assertEqual(counts.free_pages, counts.pages)
+
+
+class EventLoops(PackageTest):
+    def test_a_loop_waits_for_many_answers_and_does_other_things(self):
+        async def main():
+            ticks = 0
+
+            async def tick():
+                nonlocal ticks
+                while True:
+                    ticks += 1
+                    await asyncio.sleep(0)
+
+            ticking = asyncio.create_task(tick())
+            answers = [self.engine.submit(PROMPT, max_tokens=8, temperature=1.0, seed=i) for i in range(30)]
+            results = await asyncio.gather(*answers)
+            ticking.cancel()
+            self.assertGreater(ticks, 1)
+            return results
+
+        results = asyncio.run(main())
+        for seed in (0, 29):
+            alone = self.engine.submit(PROMPT, max_tokens=8, temperature=1.0, seed=seed).result()
+            self.assertEqual(results[seed].tokens, alone.tokens)
+
+    def test_parts_come_one_by_one(self):
+        async def main():
+            async with self.engine.submit(PROMPT, max_tokens=8, temperature=0) as answer:
+                return [part async for part in answer]
+
+        parts = asyncio.run(main())
+        self.assertEqual(sum(len(part.tokens) for part in parts), 8)
+        self.assertEqual(parts[-1].end.reason, "length")
+
+    def test_an_answer_may_go_from_loop_to_loop_and_thread(self):
+        answer = self.engine.submit(PROMPT, max_tokens=30, temperature=0, ignore_eos=True)
+
+        async def one():
+            return await answer.__anext__()
+
+        parts = [asyncio.run(one()), asyncio.run(one()), next(answer)]
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            parts.append(pool.submit(asyncio.run, one()).result())
+        result = answer.result()
+        taken = [token for part in parts for token in part.tokens]
+        self.assertEqual(result.tokens[: len(taken)], taken)
+        self.assertEqual(len(result.tokens), 30)
+
+    def test_a_cancelled_task_leaves_its_answer(self):
+        async def main():
+            answer = self.engine.submit(PROMPT, max_tokens=4000, temperature=0, ignore_eos=True)
+            task = asyncio.ensure_future(answer.gather())
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            answer.cancel()
+            return await answer
+
+        self.assertEqual(asyncio.run(main()).end.reason, "cancelled")
+
+    def test_an_engine_that_is_closed_wakes_its_loop(self):
+        async def main():
+            answer = self.engine.submit(PROMPT, max_tokens=4000, temperature=0, ignore_eos=True)
+            task = asyncio.ensure_future(answer.gather())
+            await asyncio.sleep(0.05)
+            self.engine.close()
+            await task
+
+        self.assert_error(Code.USAGE, "before the answer ended", asyncio.run, main())
+
+
+class Faults(PackageTest):
+    LONG = dict(max_tokens=4000, temperature=0, ignore_eos=True)
+
+    def test_wrong_requests_are_refused_at_once(self):
+        submit = self.engine.submit
+        self.assert_error(Code.USAGE, "9000", submit, [5] * 9000)
+        self.assert_error(Code.USAGE, "49152", submit, [49152])
+        self.assert_error(Code.USAGE, "at least one token", submit, [])
+        self.assert_error(Code.USAGE, "temperature", submit, PROMPT, temperature=-1)
+        self.assert_error(Code.USAGE, "expected one of a request: max_tokens", submit, PROMPT, max_token=1)
+        self.assert_error(Code.USAGE, "expected a float, got 'hot'", submit, PROMPT, temperature="hot")
+        self.assert_error(Code.USAGE, "option stop", submit, PROMPT, stop=["a\0b"])
+        with llamac.Engine(self.model, max_waiting=1) as small:
+            self.assert_error(Code.MEMORY, "at most 1 waiting", small.submit, PROMPT, n=2)
+
+    def test_what_is_closed_says_so(self):
+        answer = self.engine.submit(PROMPT, **self.LONG)
+        answer.close()
+        answer.close()
+        self.assert_error(Code.USAGE, "closed", answer.result)
+        self.engine.close()
+        self.engine.close()
+        self.assert_error(Code.USAGE, "closed", self.engine.submit, PROMPT)
+        self.assert_error(Code.USAGE, "closed", self.engine.counts)
+        sequence = self.model.sequence()
+        sequence.close()
+        self.assert_error(Code.USAGE, "closed", sequence.step, [5])
+        with llamac.Model.load(self.model.path) as model:
+            pass
+        self.assert_error(Code.USAGE, "closed", model.encode, "a")
+
+    def test_an_engine_that_is_closed_ends_its_requests(self):
+        answers = [self.engine.submit(PROMPT, **self.LONG) for _ in range(20)]
+        next(answers[0])
+        self.engine.close()
+        for answer in answers:
+            self.assert_error(Code.USAGE, "before the answer ended", answer.result)
+            self.assertTrue(answer.done)
+
+    def test_an_interrupt_ends_a_wait(self):
+        answer = self.engine.submit(PROMPT, **self.LONG)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            answer.result()
+        answer.cancel()
+        self.assertEqual(answer.result().end.reason, "cancelled")
+
+    def test_an_interrupted_compilation_leaves_nothing(self):
+        folder = self.path("interrupted")
+        os.mkdir(folder)
+        program = "import llamac, sys; print('go', flush=True); llamac.compile(sys.argv[1], sys.argv[2], isa='avx2')"
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, MODEL, os.path.join(folder, "a.plan")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(os.environ, XDG_CACHE_HOME=os.path.join(folder, "cache")),
+        )
+        process.stdout.readline()
+        try:
+            process.wait(0.3)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertNotIn(process.returncode, (0, 1), "expected an end by the interrupt")
+        self.assertEqual([name for name in os.listdir(folder) if name != "cache"], [])
+
+    def test_a_forked_child_loads_a_model_of_its_own(self):
+        answer = self.engine.submit(PROMPT, **self.LONG)
+        expected = self.engine.submit(PROMPT, max_tokens=4, temperature=0).result().tokens
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                self.assertEqual(self.model.encode(PROMPT), [504, 3575, 282, 4649, 314])
+                self.assert_error(Code.DEVICE, "child", self.engine.submit, PROMPT)
+                self.assert_error(Code.DEVICE, "child", llamac.Engine, self.model)
+                self.assert_error(Code.DEVICE, "child", self.model.sequence)
+                self.assert_error(Code.DEVICE, "child", lambda: list(answer))
+                self.engine.close()
+                with llamac.Model.load(self.model.path, threads=2) as own, llamac.Engine(own) as engine:
+                    self.assertEqual(engine.submit(PROMPT, max_tokens=4, temperature=0).result().tokens, expected)
+                code = 0
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        answer.cancel()
+        self.assertEqual(answer.result().end.reason, "cancelled")
+
+    def test_nothing_is_left_behind(self):
+        def use():
+            with llamac.Model.load(self.model.path, threads=2) as model, llamac.Engine(model) as engine:
+                engine.submit(PROMPT, **self.LONG)  # Dropped.
+                asyncio.run(engine.submit(PROMPT, max_tokens=2).gather())
+                with model.sequence() as sequence:
+                    sequence.step([5])
+
+        def held():
+            gc.collect()
+            with open("/proc/self/status") as status:
+                threads = [line for line in status if line.startswith("Threads:")]
+            return len(os.listdir("/proc/self/fd")), threads
+
+        use()
+        before = held()
+        for _ in range(3):
+            use()
+        self.assertEqual(held(), before)
+
+
+class Logits(PackageTest):
+    def test_logits_are_the_tools_bit_for_bit(self):
+        tokens = self.model.encode(PROMPT + " Paris, and the largest city")
+        expected = self.logits(MODEL, tokens, "cpu")
+        with self.model.sequence() as sequence:
+            whole = sequence.step(tokens, "all")
+            self.assertEqual((whole.shape, whole.dtype), ((len(tokens), 49152), np.float32))
+            np.testing.assert_array_equal(whole, expected)
+            self.assertEqual(sequence.truncate(0), 0)
+            chunks = [sequence.step(tokens[:3], "all"), sequence.step(tokens[3:5], "none"), sequence.step(tokens[5:])]
+        self.assertEqual([chunk.shape for chunk in chunks], [(3, 49152), (0, 49152), (1, 49152)])
+        np.testing.assert_array_equal(chunks[0], expected[:3])
+        np.testing.assert_array_equal(chunks[2], expected[-1:])
+
+    def test_the_argmax_is_the_greedy_answer(self):
+        tokens = self.model.encode(PROMPT)
+        greedy = self.engine.submit(tokens, max_tokens=6, temperature=0).result().tokens
+        with self.model.sequence() as sequence:
+            chosen = [int(sequence.step(tokens).argmax())]
+            while len(chosen) < 6:
+                chosen.append(int(sequence.step(chosen[-1:]).argmax()))
+        self.assertEqual(chosen, greedy)
+
+    def test_an_array_owns_the_librarys_memory(self):
+        with llamac.Model.load(self.model.path) as model, model.sequence() as sequence:
+            logits = sequence.step([5, 6], "all")
+            copy = logits.copy()
+            sequence.step([7] * 100, "all")
+        gc.collect()
+        self.assertFalse(logits.flags.owndata)
+        self.assertTrue(logits.flags.writeable and logits.flags.c_contiguous)
+        np.testing.assert_array_equal(logits, copy)
+
+    def test_sequences_go_on_from_where_they_were_cut(self):
+        with self.model.sequence() as first, self.model.sequence() as second:
+            first.step([5, 6, 7, 8, 9], "none")
+            self.assertEqual((first.truncate(3), len(first)), (3, 3))
+            second.step([5, 6, 7], "none")
+            np.testing.assert_array_equal(first.step([4]), second.step([4]))
+
+    def test_what_cannot_be_stepped_changes_nothing(self):
+        with self.model.sequence() as sequence:
+            sequence.step([5, 6], "none")
+            self.assert_error(Code.USAGE, "8193", sequence.step, [5] * 8191, "all")
+            self.assert_error(Code.USAGE, "49152", sequence.step, [49152])
+            self.assert_error(Code.USAGE, "rows", sequence.step, [5], "some")
+            self.assert_error(Code.USAGE, "expected 0 to 2, got 3", sequence.truncate, 3)
+            self.assertEqual(len(sequence), 2)
+
+
+class Examples(PackageTest):
+    def run_example(self, name, *args):
+        script = os.path.join(ROOT, "examples", "python", name)
+        result = support.run([sys.executable, script, MODEL, *args], cache=self.cache)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_complete(self):
+        expected = self.run_tool(PROMPT, "-n", 10, "--temp", 0)["text"]
+        self.assertEqual(self.run_example("complete.py", PROMPT, "10"), expected + "\n")
+
+    def test_many(self):
+        lines = self.run_example("many.py", PROMPT, "Once upon a time").splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertTrue(any(line.startswith(PROMPT + " ->' Paris") for line in lines), lines)
+
+    def test_perplexity(self):
+        text = "The sun rises in the east and sets in the west. " * 8
+        path = self.path("text.txt")
+        with open(path, "w") as file:
+            file.write(text)
+        line = self.llamac("perplexity", MODEL, path, "-c", 256).stdout
+        self.assertRegex(self.run_example("perplexity.py", text), r"^\d+ tokens, perplexity [\d.]+\n$")
+        print(line)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
