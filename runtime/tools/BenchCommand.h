@@ -33,7 +33,7 @@ struct BenchOptions {
   // Requests that come and go, in place of a fixed batch (ServingBench.h).
   int64_t requests = 0;     ///< 0: none.
   double rate = 0;          ///< Requests a second; 0: all come at once.
-  std::string trace;        ///< A file of requests; empty: none.
+  std::string trace = {};   ///< A file of requests; empty: none.
   int64_t sharedPrefix = 0; ///< Tokens that all prompts begin with.
   int64_t longPrompt = 0;   ///< Tokens of a prompt beside streams; 0: none.
   SchedulerOptions scheduler = {};
