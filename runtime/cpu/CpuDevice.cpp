@@ -67,10 +67,7 @@ CpuDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
 
 absl::Status CpuDevice::run(absl::FunctionRef<void(int)> job) {
   if (pool.isForked())
-    return deviceError(absl::StrCat(
-        describe(), ": expected the process that loaded the model, got a child "
-                    "that it forked, which has none of its threads; load the "
-                    "model in the child"));
+    return forkedError(describe(), "loaded the model", "load the model");
   const std::lock_guard<std::mutex> lock(running);
   pool.run(job);
   return absl::OkStatus();

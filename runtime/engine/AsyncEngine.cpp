@@ -8,6 +8,7 @@
 
 #include "runtime/engine/AsyncEngine.h"
 
+#include "runtime/base/KeepForGood.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -20,10 +21,8 @@
 
 namespace llamac {
 
-static absl::Status forkedError() {
-  return deviceError("engine: expected the process that made it, got a child "
-                     "that it forked, which has none of its threads; make one "
-                     "in the child");
+static absl::Status forkedEngineError() {
+  return forkedError("engine", "made it", "make one");
 }
 
 /// Parts on their way from the engine's thread to a caller.
@@ -32,6 +31,12 @@ struct AnswerStream::Mailbox {
 
   /// Adds `part`, to one of the same answer that was not taken if there is one.
   void put(const AnswerPart &part);
+
+  /// Ends all `answers` with `status`.
+  void fail(int answers, const absl::Status &status) {
+    for (int answer = 0; answer < answers; ++answer)
+      put({.answer = answer, .end = AnswerEnd{.status = status}});
+  }
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -105,8 +110,12 @@ AnswerStream::AnswerStream(std::shared_ptr<Mailbox> mailbox,
     : mailbox(std::move(mailbox)), line(std::move(line)) {}
 
 AnswerStream::~AnswerStream() {
-  if (!line->isForked() && !done())
+  if (line->isForked()) {
+    keepForGood(std::move(mailbox));
+    keepForGood(std::move(line));
+  } else if (!done()) {
     cancel();
+  }
 }
 
 std::optional<AnswerPart> AnswerStream::next(double seconds) {
@@ -116,7 +125,7 @@ std::optional<AnswerPart> AnswerStream::next(double seconds) {
       return std::nullopt;
     AnswerPart part;
     part.answer = --mailbox->left;
-    part.end.emplace().status = forkedError();
+    part.end.emplace().status = forkedEngineError();
     return part;
   }
   std::unique_lock lock(mailbox->mutex);
@@ -169,6 +178,7 @@ AsyncEngine::~AsyncEngine() {
     // The thread left them as they were in the middle of a step.
     (void)thread.release();
     (void)scheduler.release();
+    keepForGood(std::move(line));
     return;
   }
   {
@@ -182,7 +192,7 @@ AsyncEngine::~AsyncEngine() {
 absl::StatusOr<std::unique_ptr<AnswerStream>>
 AsyncEngine::submit(Request request, std::function<void()> onPart) {
   if (line->isForked())
-    return forkedError();
+    return forkedEngineError();
   LLAMAC_RETURN_IF_ERROR(scheduler->check(request));
   auto mailbox = std::make_shared<AnswerStream::Mailbox>(request.answers);
   mailbox->onPart = std::move(onPart);
@@ -225,8 +235,7 @@ void AsyncEngine::run() {
       if (id.ok())
         mailbox->id = *id;
       else
-        for (int i = 0; i < answers; ++i)
-          mailbox->put({.answer = i, .end = AnswerEnd{.status = id.status()}});
+        mailbox->fail(answers, id.status());
     }
     messages.clear();
     scheduler->step([&] {
@@ -243,8 +252,7 @@ void AsyncEngine::run() {
       usageError("engine: was destroyed before the answer ended");
   for (auto &[mailbox, request] : messages)
     if (request)
-      for (int i = 0; i < request->answers; ++i)
-        mailbox->put({.answer = i, .end = AnswerEnd{.status = closed}});
+      mailbox->fail(request->answers, closed);
   scheduler->failAll(closed);
 }
 

@@ -15,7 +15,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
+#include <unistd.h>
 
 namespace llamac {
 namespace {
@@ -176,7 +178,7 @@ TEST_F(AsyncEngineTest, AFullQueueRefusesAndGoesOn) {
 TEST_F(AsyncEngineTest, AnEngineThatGoesEndsItsRequestsWithAnError) {
   std::vector<std::unique_ptr<AnswerStream>> streams;
   for (int i = 0; i < 200; ++i)
-    streams.push_back(submit(greedy(cleanTokens(4, 5 + i % 40, 25), -1)));
+    streams.push_back(submit(greedy(cleanTokens(4, 5 + i % 40, 27), -1)));
   engine.reset();
   int unfinished = 0;
   for (const auto &stream : streams) {
@@ -207,6 +209,22 @@ TEST_F(AsyncEngineTest, AForkedChildIsToldSo) {
       },
       testing::ExitedWithCode(0), "");
   allOf(*stream);
+}
+
+TEST_F(AsyncEngineTest, AForkedChildMayDropWhatThreadsOfItsParentWaitFor) {
+  auto stream = submit(greedy(cleanTokens(4, 5, 3), 3));
+  allOf(*stream);
+  waitUntilFree();
+  // The engine's thread waits for a request by now.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EXIT(
+      {
+        alarm(20);
+        stream.reset();
+        engine.reset();
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 } // namespace
