@@ -146,8 +146,7 @@ llamac_code llamac_engine_new(const llamac_model *model,
                               const llamac_options *options,
                               llamac_engine **engine) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(engine, "engine"));
-    *engine = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(engine, "engine"));
     LLAMAC_ASSIGN_OR_RETURN(auto object, objectOf(model));
     LLAMAC_RETURN_IF_ERROR(object->checkProcess());
     LLAMAC_ASSIGN_OR_RETURN(const auto given, optionalObjectOf(options));
@@ -183,8 +182,7 @@ llamac_code llamac_engine_submit(llamac_engine *engine, const int32_t *tokens,
                                  size_t count, const llamac_options *options,
                                  llamac_answer **answer) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(answer, "answer"));
-    *answer = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(engine));
     LLAMAC_RETURN_IF_ERROR(checkArray(tokens, count, "tokens"));
     LLAMAC_ASSIGN_OR_RETURN(*answer,
@@ -198,8 +196,7 @@ llamac_code llamac_engine_submit_text(llamac_engine *engine, const char *text,
                                       const llamac_options *options,
                                       llamac_answer **answer) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(answer, "answer"));
-    *answer = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(engine));
     LLAMAC_RETURN_IF_ERROR(checkArray(text, size, "text"));
     LLAMAC_ASSIGN_OR_RETURN(auto tokens,
@@ -222,8 +219,7 @@ llamac_code llamac_answer_free(llamac_answer *answer) {
 llamac_code llamac_answer_next(llamac_answer *answer, double seconds,
                                const llamac_part **part) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(part, "part"));
-    *part = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(part, "part"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(answer));
     LLAMAC_ASSIGN_OR_RETURN(*part, object->next(seconds));
     return absl::OkStatus();
@@ -232,8 +228,7 @@ llamac_code llamac_answer_next(llamac_answer *answer, double seconds,
 
 llamac_code llamac_answer_done(const llamac_answer *answer, int *done) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(done, "done"));
-    *done = 0;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(done, "done"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(answer));
     *done = object->done() ? 1 : 0;
     return absl::OkStatus();

@@ -38,6 +38,16 @@ template <typename Body> llamac_code callFromC(Body body) noexcept {
 /// Usage error where `argument`, of this name, is NULL.
 absl::Status checkNotNull(const void *argument, const char *name);
 
+/// Usage error where `output`, of this name, is NULL; else gives it `value`,
+/// which it has when the function fails.
+template <typename T>
+absl::Status clearOutput(T *output, const char *name, T value = {}) {
+  absl::Status status = checkNotNull(output, name);
+  if (status.ok())
+    *output = value;
+  return status;
+}
+
 /// The same for an array, which may be NULL where it is empty.
 absl::Status checkArray(const void *array, size_t count, const char *name);
 

@@ -43,9 +43,7 @@ ModelObject::ModelObject(std::shared_ptr<const Model> model)
 absl::Status ModelObject::checkProcess() const {
   return getpid() == owner
              ? absl::OkStatus()
-             : deviceError("model: expected the process that loaded it, got a "
-                           "child that it forked, which has none of its "
-                           "threads; load the model in the child");
+             : forkedError("model", "loaded it", "load the model");
 }
 
 static absl::StatusOr<std::shared_ptr<ModelObject>>
@@ -104,8 +102,7 @@ using namespace llamac;
 llamac_code llamac_model_load(const char *path, const llamac_options *options,
                               llamac_model **model) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(model, "model"));
-    *model = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(model, "model"));
     LLAMAC_ASSIGN_OR_RETURN(auto object, loadModel(path, options));
     *model = openHandle<llamac_model>(std::move(object));
     return absl::OkStatus();
@@ -120,8 +117,7 @@ llamac_code
 llamac_model_describe(const llamac_model *model,
                       const llamac_model_description **description) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(description, "description"));
-    *description = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(description, "description"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(model));
     *description = &object->description();
     return absl::OkStatus();

@@ -319,8 +319,7 @@ const llamac_option *llamac_option_at(llamac_scope scope, size_t index) {
 
 llamac_code llamac_options_new(llamac_scope scope, llamac_options **options) {
   return callFromC([&] {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(options, "options"));
-    *options = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(options, "options"));
     if (optionRows(scope).empty())
       return usageError(absl::StrCat("scope: expected 0 to 2, got ",
                                      static_cast<int>(scope)));

@@ -12,6 +12,7 @@
 #include "runtime/capi/QueueObject.h"
 
 #include "runtime/base/Clock.h"
+#include "runtime/base/KeepForGood.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -129,8 +130,7 @@ using namespace llamac;
 
 llamac_code llamac_queue_new(llamac_queue **queue) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(queue, "queue"));
-    *queue = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(queue, "queue"));
     LLAMAC_ASSIGN_OR_RETURN(auto object, QueueObject::create());
     *queue = openHandle<llamac_queue>(std::move(object));
     return absl::OkStatus();
@@ -142,6 +142,8 @@ llamac_code llamac_queue_free(llamac_queue *queue) {
     LLAMAC_ASSIGN_OR_RETURN(const auto object, closeHandle(queue));
     if (object && object->checkProcess().ok())
       object->close();
+    else if (object)
+      keepForGood(object);
     return absl::OkStatus();
   });
 }
@@ -159,8 +161,7 @@ llamac_code llamac_queue_add(llamac_queue *queue, llamac_answer *answer) {
 llamac_code llamac_queue_next(llamac_queue *queue, double seconds,
                               llamac_answer **answer) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(answer, "answer"));
-    *answer = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(queue));
     LLAMAC_RETURN_IF_ERROR(object->checkProcess());
     LLAMAC_ASSIGN_OR_RETURN(*answer, nextAnswer(*object, seconds));
@@ -170,8 +171,7 @@ llamac_code llamac_queue_next(llamac_queue *queue, double seconds,
 
 llamac_code llamac_queue_fd(const llamac_queue *queue, int *fd) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(fd, "fd"));
-    *fd = -1;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(fd, "fd", -1));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(queue));
     LLAMAC_RETURN_IF_ERROR(object->checkProcess());
     *fd = object->descriptor();

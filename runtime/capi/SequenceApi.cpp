@@ -124,8 +124,7 @@ using namespace llamac;
 llamac_code llamac_sequence_new(llamac_model *model,
                                 llamac_sequence **sequence) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(sequence, "sequence"));
-    *sequence = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(sequence, "sequence"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(model));
     LLAMAC_ASSIGN_OR_RETURN(auto created, SequenceObject::create(object));
     *sequence = openHandle<llamac_sequence>(std::move(created));
@@ -141,8 +140,7 @@ llamac_code llamac_sequence_step(llamac_sequence *sequence,
                                  const int32_t *tokens, size_t count,
                                  llamac_rows rows, llamac_logits **logits) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(logits, "logits"));
-    *logits = nullptr;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(logits, "logits"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(sequence));
     LLAMAC_RETURN_IF_ERROR(checkArray(tokens, count, "tokens"));
     static constexpr OutputRows outputs[] = {OutputRows::None, OutputRows::Last,
@@ -161,8 +159,7 @@ llamac_code llamac_sequence_step(llamac_sequence *sequence,
 llamac_code llamac_sequence_length(const llamac_sequence *sequence,
                                    int64_t *length) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(length, "length"));
-    *length = 0;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(length, "length"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(sequence));
     LLAMAC_ASSIGN_OR_RETURN(*length, object->length());
     return absl::OkStatus();
@@ -172,8 +169,7 @@ llamac_code llamac_sequence_length(const llamac_sequence *sequence,
 llamac_code llamac_sequence_truncate(llamac_sequence *sequence, int64_t length,
                                      int64_t *left) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(left, "left"));
-    *left = 0;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(left, "left"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(sequence));
     LLAMAC_ASSIGN_OR_RETURN(*left, object->truncate(length));
     return absl::OkStatus();
