@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -127,22 +126,20 @@ absl::Status Scheduler::check(const Request &request) const {
 absl::StatusOr<Scheduler::RequestId>
 Scheduler::submit(Request request, AnswerCallback callback) {
   LLAMAC_RETURN_IF_ERROR(check(request));
-  LLAMAC_ASSIGN_OR_RETURN(
-      const Sampler sampler,
-      newSampler(request.options, request.options.sampling));
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t most = engine->mostTokens();
   auto asked = std::make_shared<Asked>(Asked{
       ++requests, std::move(request), std::move(callback), steadySeconds()});
   const GenerateOptions &generation = asked->request.options;
+  SamplingOptions sampling = generation.sampling;
+  Jobs jobs;
   for (int number = 0; number < asked->request.answers; ++number) {
-    SamplingOptions sampling = generation.sampling;
-    sampling.seed = sampler.seed() + static_cast<uint64_t>(number);
-    LLAMAC_ASSIGN_OR_RETURN(Sampler own, newSampler(generation, sampling));
-    own.see(asked->request.prompt);
-    Jobs job;
-    job.push_back(
-        {asked, number, std::move(own),
+    LLAMAC_ASSIGN_OR_RETURN(Sampler sampler, newSampler(generation, sampling));
+    const uint64_t seed = sampler.seed();
+    sampling.seed = seed + 1; // Of the next one.
+    sampler.see(asked->request.prompt);
+    jobs.push_back(
+        {asked, number, std::move(sampler),
          Answer(generation, stopIdsOf(generation, model().stopIds()),
                 most - prompt + 1, asked->request.wantsText,
                 model().tokenizer()),
@@ -151,14 +148,12 @@ Scheduler::submit(Request request, AnswerCallback callback) {
              ? most
              : std::min(most, prompt + std::max<int64_t>(
                                            generation.maxTokens - 1, 0))});
-    job.back().end.seed = *sampling.seed;
-    job.back().end.promptTokens = prompt;
-    ++total.waiting;
-    if (number == 0)
-      insert(waiting, job);
-    else
-      asked->later.splice(asked->later.end(), job);
+    jobs.back().end.seed = seed;
+    jobs.back().end.promptTokens = prompt;
   }
+  answers += asked->request.answers;
+  move(jobs, jobs.begin(), waiting);
+  asked->later = std::move(jobs);
   return asked->id;
 }
 
@@ -175,12 +170,12 @@ void Scheduler::failAll(const absl::Status &status) {
       finish(jobs->front(), status);
 }
 
-/// Moves the one job of `job` to its place in `to`.
-void Scheduler::insert(Jobs &to, Jobs &job) {
+/// Moves `job` of `from` to its place in `to`.
+void Scheduler::move(Jobs &from, Jobs::iterator job, Jobs &to) {
   auto place = to.end();
-  while (place != to.begin() && job.front().goesBefore(*std::prev(place)))
+  while (place != to.begin() && job->goesBefore(*std::prev(place)))
     --place;
-  to.splice(place, job);
+  to.splice(place, from, job);
 }
 
 /// Ends what was cancelled, has taken too long, or was asked for no token.
@@ -211,7 +206,7 @@ void Scheduler::admit() {
     if (running.empty() ||
         running.back().asked->request.priority >= job.asked->request.priority)
       return;
-    preempt(running.back());
+    preemptLast();
   }
 }
 
@@ -245,11 +240,7 @@ bool Scheduler::start(Job &job) {
     total.promptTokens += job.end.promptTokens;
     total.cachedTokens += job.end.cachedTokens;
   }
-  Jobs started;
-  started.splice(started.end(), waiting, waiting.begin());
-  insert(running, started);
-  --total.waiting;
-  ++total.running;
+  move(waiting, waiting.begin(), running);
   return true;
 }
 
@@ -262,20 +253,17 @@ SequenceGrowth Scheduler::grown(const Job &job,
   return {&sequence, std::min(tokens + ahead, job.most)};
 }
 
-/// Gives the pages of a running answer to others; it waits again, and goes on
-/// where it was. What it ran stays in the prefix cache as long as nobody needs
-/// the pages.
-void Scheduler::preempt(Job &job) {
+/// Gives the pages of the last running answer to others; it waits again, and
+/// goes on where it was. What it ran stays in the prefix cache as long as
+/// nobody needs the pages.
+void Scheduler::preemptLast() {
+  const auto last = std::prev(running.end());
+  Job &job = *last;
   engine->keep(*job.sequence, job.promptOf(*engine));
   job.sequence.reset();
   ++job.end.preemptions;
   ++total.preemptions;
-  --total.running;
-  ++total.waiting;
-  Jobs stopped;
-  stopped.splice(stopped.end(), running,
-                 std::ranges::find(running, &job, [](Job &of) { return &of; }));
-  insert(waiting, stopped);
+  move(running, last, waiting);
 }
 
 void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
@@ -331,7 +319,7 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     return;
   auto sampled = engine->sample(batch.items);
   while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
-    preempt(running.back());
+    preemptLast();
     batch = chooseRows();
     sampled = engine->sample(batch.items);
   }
@@ -440,7 +428,6 @@ void Scheduler::finish(Job &job, absl::Status status, AnswerPart part) {
   part.end = job.end;
   const std::shared_ptr<Asked> asked = job.asked;
   startLater(*asked);
-  --(job.sequence ? total.running : total.waiting);
   Jobs &jobs = job.sequence ? running : waiting;
   jobs.erase(std::ranges::find(jobs, &job, [](Job &of) { return &of; }));
   asked->callback(part);
@@ -448,15 +435,14 @@ void Scheduler::finish(Job &job, absl::Status status, AnswerPart part) {
 
 /// Queues the other answers of a request, whose prompt is in the cache now.
 void Scheduler::startLater(Asked &asked) {
-  while (!asked.later.empty()) {
-    Jobs next;
-    next.splice(next.end(), asked.later, asked.later.begin());
-    insert(waiting, next);
-  }
+  while (!asked.later.empty())
+    move(asked.later, asked.later.begin(), waiting);
 }
 
 SchedulerCounts Scheduler::counts() const {
   SchedulerCounts counts = total;
+  counts.running = std::ssize(running);
+  counts.waiting = answers - counts.finished - counts.running;
   counts.programSeconds = engine->programSeconds();
   counts.pages = engine->pages();
   counts.freePages = engine->freePages();

@@ -122,13 +122,13 @@ private:
 
   absl::StatusOr<Sampler> newSampler(const GenerateOptions &generation,
                                      const SamplingOptions &sampling) const;
-  static void insert(Jobs &to, Jobs &job);
+  static void move(Jobs &from, Jobs::iterator job, Jobs &to);
   void startLater(Asked &asked);
   void endOverdue();
   void admit();
   bool start(Job &job);
   SequenceGrowth grown(const Job &job, const Sequence &sequence) const;
-  void preempt(Job &job);
+  void preemptLast();
   Batch chooseRows();
   void run(double start, absl::FunctionRef<bool()> isInterrupted);
   bool runQueued(const Batch &batch, absl::FunctionRef<bool()> isInterrupted);
@@ -143,6 +143,7 @@ private:
   /// In the order in which they go: the last one is preempted first.
   Jobs running, waiting;
   uint64_t requests = 0;
+  int64_t answers = 0; ///< That were asked for.
   SchedulerCounts total;
 };
 
