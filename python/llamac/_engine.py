@@ -10,6 +10,7 @@ from typing import Any, Self, Unpack
 
 from llamac import _native
 from llamac._asyncio import wait_for_news
+from llamac._closing import Closing
 from llamac._errors import Error
 from llamac._model import Model
 from llamac._options import EngineOptions, RequestOptions
@@ -35,7 +36,7 @@ class Counts:
     free_pages: int
 
 
-class Answer:
+class Answer(Closing):
     """The answers to one request, as parts that are taken one by one: by `for`,
     by `async for`, or all at once by text(), result() or `await`. One thread or
     task at a time takes them. An answer that is dropped is cancelled."""
@@ -151,14 +152,6 @@ class Answer:
             results.append(Result(index, self._tokens[index], text, end, self._logprobs[index]))
         return results
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     async def __aenter__(self) -> Self:
         return self
 
@@ -168,7 +161,7 @@ class Answer:
         self.close()
 
 
-class Engine:
+class Engine(Closing):
     """Runs the requests of any thread and event loop, many at once, on a thread
     of its own."""
 
@@ -194,11 +187,3 @@ class Engine:
         """Waits for the step that runs. Answers that have not ended end with an
         error, which they raise."""
         self._native.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

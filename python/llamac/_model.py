@@ -5,10 +5,10 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from llamac import _native
+from llamac._closing import Closing
 from llamac._compiler import cached_plan
 from llamac._errors import Code, Error
 from llamac._options import ModelOptions
@@ -25,7 +25,7 @@ def _is_plan(path: str) -> bool:
     return not path.endswith((".gguf", ".json")) and os.path.isfile(path)
 
 
-class Model:
+class Model(Closing):
     """A plan, loaded: weights, kernels, device and tokenizer. Any number of
     threads and engines may use it."""
 
@@ -101,19 +101,11 @@ class Model:
         """Engines and sequences go on; the model is freed after them."""
         self._native.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<llamac.Model {self.path} on {self.device}>"
 
 
-class Sequence:
+class Sequence(Closing):
     """Tokens with their KV cache. A model has as many at a time as it was loaded
     for, beside those of engines; their steps take turns."""
 
@@ -147,11 +139,3 @@ class Sequence:
 
     def close(self) -> None:
         self._native.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
