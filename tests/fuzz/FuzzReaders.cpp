@@ -30,6 +30,7 @@
 #include "tests/frontends/tokenizer/TokenizerFixtures.h"
 #include "tests/runtime/plan/PlanBytes.h"
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_split.h"
 
 #include <cstdio>
@@ -144,21 +145,28 @@ void pickle(Bytes bytes) {
 // Configurations
 //===----------------------------------------------------------------------===//
 
-void json(Bytes bytes) {
+/// Calls `use` with the object that `bytes` are, if they are one.
+void withObject(Bytes bytes, absl::FunctionRef<void(const JsonObject &)> use) {
   const auto document = parseJson("fuzz", bytes);
   if (!check(document.status()))
     return;
   const auto root = JsonObject::root(*document);
   if (!check(root.status()))
     return;
-  for (const auto &[key, unused] : root->raw().items()) {
-    check(root->optionalInt(key).status());
-    check(root->optionalNumber(key).status());
-    check(root->optionalString(key).status());
-    check(root->intOrInts(key).status());
-    check(root->strings(key).status());
-    check(root->optionalObject(key).status());
-  }
+  use(*root);
+}
+
+void json(Bytes bytes) {
+  withObject(bytes, [](const JsonObject &root) {
+    for (const auto &[key, unused] : root.raw().items()) {
+      check(root.optionalInt(key).status());
+      check(root.optionalNumber(key).status());
+      check(root.optionalString(key).status());
+      check(root.intOrInts(key).status());
+      check(root.strings(key).status());
+      check(root.optionalObject(key).status());
+    }
+  });
 }
 
 void params(Bytes bytes) {
@@ -258,20 +266,14 @@ void tuning(Bytes bytes) {
 // Requests
 //===----------------------------------------------------------------------===//
 
-void request(Bytes bytes) {
-  const auto document = parseJson("fuzz", bytes);
-  if (!check(document.status()))
-    return;
-  const auto root = JsonObject::root(*document);
-  if (!check(root.status()))
-    return;
+void checkRequest(const JsonObject &root) {
   Request request;
-  check(readRequestFields(*root, {"id", "prompt", "tokens"}, request));
+  check(readRequestFields(root, {"id", "prompt", "tokens"}, request));
   const auto encode = [](Bytes text) {
     return absl::StatusOr<std::vector<int32_t>>(
         std::vector<int32_t>(text.begin(), text.end()));
   };
-  if (!check(readPrompt(*root, encode, request)))
+  if (!check(readPrompt(root, encode, request)))
     return;
   for (const int32_t id : request.options.stopIds)
     require(id >= 0, "ids that are not negative");
@@ -279,6 +281,8 @@ void request(Bytes bytes) {
   check(Sampler::create(request.options.sampling, request.options.stopIds, 300)
             .status());
 }
+
+void request(Bytes bytes) { withObject(bytes, checkRequest); }
 
 //===----------------------------------------------------------------------===//
 // The list
