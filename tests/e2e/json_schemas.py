@@ -1,3 +1,6 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random JSON schemas that have a valid value, for test_grammar.py.
 
 Each uses keywords that the grammars follow, in the ways that JSON Schema gives

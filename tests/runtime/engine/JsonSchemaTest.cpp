@@ -10,6 +10,8 @@
 
 #include "runtime/base/Status.h"
 
+#include "absl/strings/match.h"
+
 #include <gtest/gtest.h>
 
 namespace llamac {
@@ -57,11 +59,11 @@ TEST(JsonSchemaTest, WhatSaysNothingOfItsPartsMayHaveAny) {
 
 TEST(JsonSchemaTest, ErrorsNameThePlaceAndTheKeyword) {
   const std::pair<const char *, const char *> cases[] = {
-      {"", "expected JSON, got other text"},
-      {"{", "expected JSON, got other text"},
-      {"\"\xff\"", "expected JSON, got other text"},
+      {"", "schema:0: JSON: expected well-formed text"},
+      {"{", "schema:1: JSON: expected well-formed text"},
+      {"\"\xff\"", "schema:1: JSON: expected well-formed text"},
       {"[]", "#: expected a schema, got array"},
-      {R"({"a":1,"a":2})", "the key a is there twice"},
+      {R"({"a":1,"a":2})", "schema:7: a: expected a key used"},
       {R"({"not":{}})", "#: not is not supported"},
       {R"({"properties":{"x":{"contains":{}}}})",
        "#/properties/x: contains is not supported"},
@@ -102,7 +104,8 @@ TEST(JsonSchemaTest, ErrorsNameThePlaceAndTheKeyword) {
   for (const auto &[text, message] : cases) {
     const absl::Status status = prepareJsonSchema(text).status();
     EXPECT_EQ(exitCode(status), ExitCode::Usage) << text;
-    EXPECT_EQ(status.message(), message) << text;
+    EXPECT_TRUE(absl::StartsWith(status.message(), message))
+        << text << ": " << status;
   }
 }
 
