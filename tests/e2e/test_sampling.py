@@ -65,7 +65,7 @@ class Sampling(support.TestCase):
         """The ids of an answer, and the report."""
         ids = ",".join(map(str, PROMPT))
         result = self.llamac(
-            "run", self.plan, "--tokens", ids, "-n", tokens, "--print-ids", "--json", "--ignore-eos", *options
+            "run", self.plan, "-t", 1, "--tokens", ids, "-n", tokens, "--print-ids", "--json", "--ignore-eos", *options
         )
         report = json.loads(result.stdout)
         self.assertEqual(len(report["ids"]), tokens)
@@ -75,7 +75,7 @@ class Sampling(support.TestCase):
         """The logits that each of `ids` was chosen by."""
         out = self.path("logits.npy")
         tokens = ",".join(map(str, PROMPT + ids[:-1]))
-        self.llamac("logits", self.plan, "--tokens", tokens, "-o", out)
+        self.llamac("logits", self.plan, "-t", 1, "--tokens", tokens, "-o", out)
         return np.load(out, allow_pickle=False)[len(PROMPT) - 1 :]
 
     def check_greedy(self, options, **penalties):
@@ -128,6 +128,21 @@ class Sampling(support.TestCase):
             self.assertGreater(len(set(ids)), 5)
             for token, logits in zip(ids, self.rows(ids)):
                 self.assertIn(token, allowed(logits.astype(np.float64), **settings), options)
+
+    def test_a_plan_that_samples_gives_its_logits_for_these(self):
+        model = self.path("model")
+        plan = self.path("sim.plan")
+        support.run([LLAMAC, "compile", model, "-o", plan, "--target", "sim"], cache=self.cache, check=True)
+        options = ("--repeat-penalty", 1.4, "--logit-bias", "9=3", "--logprobs", 1)
+        expected, report = self.generate(*options, tokens=6)
+        self.plan, cpu = plan, self.plan
+        try:
+            ids, of_sim = self.generate(*options, tokens=6)
+        finally:
+            self.plan = cpu
+        self.assertEqual(ids, expected)
+        for one, other in zip(report["logprobs"], of_sim["logprobs"], strict=True):
+            self.assertAlmostEqual(one["logprob"], other["logprob"], delta=TOLERANCE)
 
 
 if __name__ == "__main__":
