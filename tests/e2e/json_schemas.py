@@ -85,7 +85,8 @@ def record(random, depth):
     elif extra < 0.6:
         schema["additionalProperties"] = {"type": "boolean"}
     elif extra < 0.65:
-        schema = {"type": "object", "patternProperties": {"^[a-z]{1,4}$": any_schema(random, 0)}, "additionalProperties": False}
+        schema = {"type": "object", "patternProperties": {"^[a-z]{1,4}$": any_schema(random, 0)}}
+        schema["additionalProperties"] = False
     elif extra < 0.7:
         schema = {"type": "object", "propertyNames": {"pattern": "^k[0-9]$"}, "additionalProperties": {"type": "null"}}
         schema["minProperties"] = random.randrange(2)
@@ -124,7 +125,10 @@ def root_schema(random):
     schema["$defs"] = {
         "first": record(random, 1),
         # A list of itself, which may be empty.
-        "second": {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/second"}, {"type": "null"}]}},
-                   "required": ["next"]},
+        "second": {
+            "type": "object",
+            "properties": {"next": {"anyOf": [{"$ref": "#/$defs/second"}, {"type": "null"}]}},
+            "required": ["next"],
+        },
     }
     return schema

@@ -35,7 +35,7 @@ class Grammars(support.TestCase):
 
     def answer(self, *options, prompt=PROMPT, tokens=400):
         """The text, and whether it was finished."""
-        result = self.llamac("run", self.plan, "-p", prompt, "-n", tokens, "--json", *options)
+        result = self.llamac("run", self.plan, "-t", 1, "-p", prompt, "-n", tokens, "--json", *options)
         report = json.loads(result.stdout)
         return report["text"], report["stop"] == "stop id"
 
