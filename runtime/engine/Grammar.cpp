@@ -23,9 +23,9 @@ GrammarCompiler::Backend::~Backend() = default;
 
 GrammarCompiler::GrammarCompiler(const Tokenizer &tokenizer, int64_t vocabSize,
                                  absl::Span<const int32_t> stopIds,
-                                 uint64_t keptBytes)
+                                 const GrammarLimits &limits)
     : tokenizer(tokenizer), vocabSize(vocabSize),
-      stopIds(stopIds.begin(), stopIds.end()), keptBytes(keptBytes) {}
+      stopIds(stopIds.begin(), stopIds.end()), limits(limits) {}
 
 GrammarCompiler::~GrammarCompiler() = default;
 
@@ -61,8 +61,8 @@ static absl::Status checkText(const GrammarSource &source) {
 
 absl::StatusOr<const GrammarCompiler::Backend *> GrammarCompiler::backend() {
   if (!worker) {
-    LLAMAC_ASSIGN_OR_RETURN(worker,
-                            newGrammarBackend(tokenizer, vocabSize, stopIds));
+    LLAMAC_ASSIGN_OR_RETURN(
+        worker, newGrammarBackend(tokenizer, vocabSize, stopIds, limits));
   }
   return worker.get();
 }
@@ -110,8 +110,9 @@ GrammarCompiler::compile(const GrammarSource &source) {
   uint64_t bytes = 0;
   for (auto known = kept.begin(); known != kept.end();) {
     bytes += known->grammar->bytes() + known->source.text.size();
-    known = bytes > keptBytes && known != kept.begin() ? kept.erase(known)
-                                                       : std::next(known);
+    known = bytes > limits.keptBytes && known != kept.begin()
+                ? kept.erase(known)
+                : std::next(known);
   }
   return grammar;
 }

@@ -78,6 +78,16 @@ public:
   virtual absl::Span<const int32_t> stopIds() const = 0;
 };
 
+/// Seconds are those of a processor.
+struct GrammarLimits {
+  uint64_t keptBytes = uint64_t{256} << 20; ///< Of grammars that are kept.
+  /// To compile one: schemas of a hundred properties take a second or two.
+  double compileSeconds = 10;
+  /// To follow an answer: some, and more for each token, which takes some 50
+  /// microseconds by most grammars.
+  double answerSeconds = 1, tokenSeconds = 5e-3;
+};
+
 /// Compiles grammars for one vocabulary and keeps those used last. Threads may
 /// share one.
 class GrammarCompiler {
@@ -87,10 +97,10 @@ public:
   static constexpr int maxDepth = 64;
 
   /// `tokenizer` outlives the result. `vocabSize` counts the logits of a row,
-  /// which may be more than its tokens. `keptBytes`: of grammars that are kept.
+  /// which may be more than its tokens.
   GrammarCompiler(const Tokenizer &tokenizer, int64_t vocabSize,
                   absl::Span<const int32_t> stopIds,
-                  uint64_t keptBytes = uint64_t{256} << 20);
+                  const GrammarLimits &limits = {});
   ~GrammarCompiler();
 
   /// The grammar of `source`. Errors: usage for text that is no grammar, asks
@@ -118,7 +128,7 @@ private:
   const Tokenizer &tokenizer;
   int64_t vocabSize;
   std::vector<int32_t> stopIds;
-  uint64_t keptBytes;
+  GrammarLimits limits;
   std::mutex compiling; ///< Held while a grammar is compiled.
   std::unique_ptr<Backend> worker;
   std::mutex keeping;   ///< Of `kept`.
@@ -128,7 +138,8 @@ private:
 /// The backend for a vocabulary; see GrammarCompiler.
 absl::StatusOr<std::unique_ptr<GrammarCompiler::Backend>>
 newGrammarBackend(const Tokenizer &tokenizer, int64_t vocabSize,
-                  absl::Span<const int32_t> stopIds);
+                  absl::Span<const int32_t> stopIds,
+                  const GrammarLimits &limits);
 
 } // namespace llamac
 

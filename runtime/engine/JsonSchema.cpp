@@ -9,6 +9,7 @@
 #include "runtime/engine/JsonSchema.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/JsonReader.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
@@ -301,26 +302,12 @@ absl::Status SchemaPreparer::prepare(Json &root) {
 }
 
 absl::StatusOr<std::string> prepareJsonSchema(absl::string_view text) {
-  // Of each object that is open, the keys.
-  std::vector<absl::flat_hash_set<std::string>> keys;
-  std::string twice;
-  Json root = Json::parse(
-      text.begin(), text.end(),
-      [&](int /*depth*/, Json::parse_event_t event, Json &parsed) {
-        if (event == Json::parse_event_t::object_start)
-          keys.emplace_back();
-        else if (event == Json::parse_event_t::object_end)
-          keys.pop_back();
-        else if (event == Json::parse_event_t::key &&
-                 !keys.back().insert(parsed.get<std::string>()).second)
-          twice = parsed.get<std::string>();
-        return true;
-      },
-      /*allow_exceptions=*/false);
-  if (root.is_discarded())
-    return usageError("expected JSON, got other text");
-  if (!twice.empty())
-    return usageError(absl::StrCat("the key ", twice, " is there twice"));
+  // Its tree has members by name, and an answer has them in their order.
+  if (const absl::Status status = parseJson("schema", text).status();
+      !status.ok())
+    return usageError(status.message());
+  Json root = Json::parse(text.begin(), text.end(), /*cb=*/nullptr,
+                          /*allow_exceptions=*/false);
   LLAMAC_RETURN_IF_ERROR(SchemaPreparer().prepare(root));
   return root.dump();
 }

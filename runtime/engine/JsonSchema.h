@@ -27,9 +27,9 @@ namespace llamac {
 /// one of the type that it is about. "format" is followed for the formats that
 /// XGrammar knows, and else says nothing.
 ///
-/// `text` nests less deeply than a recursive reader can follow. Usage error,
-/// with the place as a JSON pointer, for text that is no schema, and for
-/// keywords, or combinations of them, that are not supported.
+/// Usage error for text that is no JSON, with its offset, and, with the place
+/// as a JSON pointer, for what is no schema, and for keywords, or combinations
+/// of them, that are not supported.
 absl::StatusOr<std::string> prepareJsonSchema(absl::string_view text);
 
 } // namespace llamac

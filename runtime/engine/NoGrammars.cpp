@@ -13,7 +13,8 @@ namespace llamac {
 
 absl::StatusOr<std::unique_ptr<GrammarCompiler::Backend>>
 newGrammarBackend(const Tokenizer &tokenizer, int64_t vocabSize,
-                  absl::Span<const int32_t> stopIds) {
+                  absl::Span<const int32_t> stopIds,
+                  const GrammarLimits &limits) {
   return unsupportedError("grammars: llamac was built without XGrammar; run "
                           "scripts/setup.sh build, then scripts/build.sh");
 }

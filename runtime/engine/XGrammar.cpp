@@ -133,22 +133,20 @@ static auto guarded(double seconds, bool isStrict, Function function)
 // Matching
 //===----------------------------------------------------------------------===//
 
-/// Schemas of a hundred properties are compiled in a second or two.
-static constexpr double compileSeconds = 10;
-/// What an answer may use: its tokens take some 50 microseconds each.
-static constexpr double answerSeconds = 1, tokenSeconds = 5e-3;
-
 namespace {
 
 class XGrammarMatcher final : public GrammarMatcher {
 public:
-  XGrammarMatcher(xgrammar::GrammarMatcher matcher, int64_t vocabSize)
-      : matcher(std::move(matcher)), vocabSize(vocabSize) {}
+  XGrammarMatcher(xgrammar::GrammarMatcher matcher, int64_t vocabSize,
+                  const GrammarLimits &limits)
+      : matcher(std::move(matcher)), vocabSize(vocabSize),
+        secondsLeft(limits.answerSeconds), tokenSeconds(limits.tokenSeconds) {}
 
   std::unique_ptr<GrammarMatcher> clone() const override {
-    auto copy = std::make_unique<XGrammarMatcher>(matcher.Fork(), vocabSize);
-    copy->secondsLeft = secondsLeft;
-    return copy;
+    return std::make_unique<XGrammarMatcher>(
+        matcher.Fork(), vocabSize,
+        GrammarLimits{.answerSeconds = secondsLeft,
+                      .tokenSeconds = tokenSeconds});
   }
   absl::Status nextTokens(TokenMask &mask) override;
   absl::StatusOr<bool> accept(int32_t id) override;
@@ -166,20 +164,21 @@ private:
 
   xgrammar::GrammarMatcher matcher;
   int64_t vocabSize;
-  double secondsLeft = answerSeconds;
+  double secondsLeft, tokenSeconds;
 };
 
 class XGrammarGrammar final : public Grammar {
 public:
-  explicit XGrammarGrammar(xgrammar::CompiledGrammar compiled)
+  XGrammarGrammar(xgrammar::CompiledGrammar compiled,
+                  const GrammarLimits &limits)
       : compiled(std::move(compiled)), info(this->compiled.GetTokenizerInfo()),
-        size(this->compiled.MemorySizeBytes()) {}
+        limits(limits), size(this->compiled.MemorySizeBytes()) {}
 
   absl::StatusOr<std::unique_ptr<GrammarMatcher>> newMatcher() const override {
     return guarded(
-        answerSeconds, false, [&]() -> std::unique_ptr<GrammarMatcher> {
+        limits.answerSeconds, false, [&]() -> std::unique_ptr<GrammarMatcher> {
           return std::make_unique<XGrammarMatcher>(
-              xgrammar::GrammarMatcher(compiled), info.GetVocabSize());
+              xgrammar::GrammarMatcher(compiled), info.GetVocabSize(), limits);
         });
   }
   uint64_t bytes() const override { return size; }
@@ -190,18 +189,22 @@ public:
 private:
   xgrammar::CompiledGrammar compiled;
   xgrammar::TokenizerInfo info;
+  GrammarLimits limits;
   uint64_t size;
 };
 
 class XGrammarBackend final : public GrammarCompiler::Backend {
 public:
-  explicit XGrammarBackend(const xgrammar::TokenizerInfo &info) : info(info) {}
+  XGrammarBackend(const xgrammar::TokenizerInfo &info,
+                  const GrammarLimits &limits)
+      : info(info), limits(limits) {}
 
   absl::StatusOr<std::shared_ptr<const Grammar>>
   compile(const GrammarSource &source) const override;
 
 private:
   xgrammar::TokenizerInfo info;
+  GrammarLimits limits;
 };
 
 } // namespace
@@ -255,12 +258,12 @@ absl::StatusOr<std::shared_ptr<const Grammar>>
 XGrammarBackend::compile(const GrammarSource &source) const {
   using Result = std::shared_ptr<const Grammar>;
   LLAMAC_ASSIGN_OR_RETURN(
-      Result grammar, guarded(compileSeconds, true, [&]() -> Result {
+      Result grammar, guarded(limits.compileSeconds, true, [&]() -> Result {
         // One thread: an exception of another would end the program.
         xgrammar::GrammarCompiler compiler(info, /*max_threads=*/1,
                                            /*cache_enabled=*/false);
         return std::make_shared<XGrammarGrammar>(
-            compiler.CompileGrammar(parse(source)));
+            compiler.CompileGrammar(parse(source)), limits);
       }));
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<GrammarMatcher> matcher,
                           grammar->newMatcher());
@@ -273,7 +276,8 @@ XGrammarBackend::compile(const GrammarSource &source) const {
 
 absl::StatusOr<std::unique_ptr<GrammarCompiler::Backend>>
 newGrammarBackend(const Tokenizer &tokenizer, int64_t vocabSize,
-                  absl::Span<const int32_t> stopIds) {
+                  absl::Span<const int32_t> stopIds,
+                  const GrammarLimits &limits) {
   if (stopIds.empty())
     return usageError("grammars: they end by a stop id, the model has none");
   std::vector<std::string> vocabulary(
@@ -287,11 +291,14 @@ newGrammarBackend(const Tokenizer &tokenizer, int64_t vocabSize,
     vocabulary[id] = std::string(bytes);
   }
   return guarded(
-      compileSeconds, false,
+      limits.compileSeconds, false,
       [&]() -> std::unique_ptr<GrammarCompiler::Backend> {
-        return std::make_unique<XGrammarBackend>(xgrammar::TokenizerInfo(
-            vocabulary, xgrammar::VocabType::RAW, static_cast<int>(vocabSize),
-            std::vector<int32_t>(stopIds.begin(), stopIds.end())));
+        return std::make_unique<XGrammarBackend>(
+            xgrammar::TokenizerInfo(
+                vocabulary, xgrammar::VocabType::RAW,
+                static_cast<int>(vocabSize),
+                std::vector<int32_t>(stopIds.begin(), stopIds.end())),
+            limits);
       });
 }
 

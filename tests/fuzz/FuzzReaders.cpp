@@ -20,6 +20,7 @@
 #include "frontends/gguf/GgufReader.h"
 #include "frontends/meta/PickleReader.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/JsonSchema.h"
 #include "runtime/engine/RequestJson.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 #include "runtime/io/JsonReader.h"
@@ -144,6 +145,13 @@ void pickle(Bytes bytes) {
 //===----------------------------------------------------------------------===//
 // Configurations
 //===----------------------------------------------------------------------===//
+
+void jsonSchema(Bytes bytes) {
+  const absl::StatusOr<std::string> schema = prepareJsonSchema(bytes);
+  if (check(schema.status()))
+    require(prepareJsonSchema(*schema).value_or("") == *schema,
+            "a schema that is prepared already", *schema);
+}
 
 /// Calls `use` with the object that `bytes` are, if they are one.
 void withObject(Bytes bytes, absl::FunctionRef<void(const JsonObject &)> use) {
@@ -292,6 +300,13 @@ using Seeds = std::vector<std::string>;
 
 Seeds none() { return {}; }
 
+Seeds jsonSchemas() {
+  return {R"({"type":"object","properties":{"a":{"minimum":-1},"b":{"anyOf":[)"
+          R"({"$ref":"#/$defs/c"},{"enum":[1,"x"],"type":["string","integer"]})"
+          R"(]}},"required":["a","d"],"$defs":{"c":{"prefixItems":[true],)"
+          R"("maxItems":3,"items":{"pattern":"^a+$"}}}})"};
+}
+
 Seeds tokenizerModels() {
   return {test::joinLines(test::tiktokenLines()),
           test::trainSentencePiece({"she sells sea shells by the sea shore",
@@ -370,6 +385,7 @@ const Reader readers[] = {
     {"gguf", gguf, none},
     {"gguf-vocabulary", ggufVocabulary, none},
     {"json", json, none},
+    {"json-schema", jsonSchema, jsonSchemas},
     {"params", params, none},
     {"pickle", pickle, none},
     {"plan", plan, plans},

@@ -1,0 +1,375 @@
+//===- GrammarTest.cpp - What an answer must match ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of a vocabulary with every byte and some longer pieces. Whole answers of a
+// real one, judged by Python's jsonschema, are in tests/e2e/test_grammar.py.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/Grammar.h"
+
+#include "frontends/TokenizerBlobWriter.h"
+#include "runtime/base/Status.h"
+#include "runtime/engine/Sampler.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+namespace llamac {
+namespace {
+
+/// Ids: a stop token, another control token, the bytes from 2 on, the pieces.
+class GrammarTest : public testing::Test {
+protected:
+  static constexpr int32_t stop = 0, firstByte = 2, firstPiece = 258;
+  static constexpr int64_t vocabSize = 300; ///< Rows; there are fewer tokens.
+
+  void SetUp() override {
+    if (exitCode(compile(GrammarSource::Regex, "a").status()) ==
+        ExitCode::Unsupported)
+      GTEST_SKIP() << "built without XGrammar";
+  }
+
+  static std::unique_ptr<Tokenizer> makeTokenizer() {
+    TokenizerData data;
+    data.preTokenizer = PreTokenizerKind::Gpt2;
+    data.tokens = {"<stop>", "{"}; // Control tokens, whatever their text.
+    data.types = {TokenType::Control, TokenType::Control};
+    for (int byte = 0; byte < 256; ++byte)
+      data.tokens.push_back(std::string(1, static_cast<char>(byte)));
+    // The last two cut a character in the middle.
+    for (const char *piece :
+         {"{\"", "\": ", "yes", "ye", "es", "true", "\xe6\x97", "\xa5x"})
+      data.tokens.emplace_back(piece);
+    data.types.resize(data.tokens.size(), TokenType::Normal);
+    return *loadTokenizer(*writeTokenizerBlob(std::move(data), "test"));
+  }
+
+  absl::StatusOr<std::shared_ptr<const Grammar>>
+  compile(GrammarSource::Kind kind, const std::string &text) {
+    return compiler.compile({kind, text});
+  }
+
+  std::shared_ptr<const Grammar> grammar(GrammarSource::Kind kind,
+                                         const std::string &text) {
+    auto result = compile(kind, text);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? *result : nullptr;
+  }
+
+  static std::set<int32_t> next(GrammarMatcher &matcher) {
+    TokenMask mask;
+    const absl::Status status = matcher.nextTokens(mask);
+    EXPECT_TRUE(status.ok()) << status;
+    std::set<int32_t> ids;
+    for (size_t id = 0; id < mask.size() * 32; ++id)
+      if (mask[id / 32] >> id % 32 & 1)
+        ids.insert(static_cast<int32_t>(id));
+    return ids;
+  }
+
+  /// Goes on byte by byte; the bytes taken.
+  static size_t follow(GrammarMatcher &matcher, absl::string_view text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      const int32_t id = firstByte + static_cast<uint8_t>(text[i]);
+      const absl::StatusOr<bool> isAccepted = matcher.accept(id);
+      EXPECT_TRUE(isAccepted.ok()) << isAccepted.status();
+      if (!isAccepted.value_or(false))
+        return i;
+    }
+    return text.size();
+  }
+
+  /// Whether `text` is a whole answer.
+  static bool matches(const Grammar &grammar, absl::string_view text) {
+    const std::unique_ptr<GrammarMatcher> matcher = *grammar.newMatcher();
+    return follow(*matcher, text) == text.size() &&
+           next(*matcher).count(stop) != 0;
+  }
+
+  const std::unique_ptr<Tokenizer> tokenizer = makeTokenizer();
+  GrammarCompiler compiler{*tokenizer, vocabSize, {stop}};
+};
+
+TEST_F(GrammarTest, ARegexMatchesTheWholeAnswer) {
+  const auto date = grammar(GrammarSource::Regex, R"(\d{4}-\d{2}(-\d{2})?)");
+  EXPECT_TRUE(matches(*date, "2024-02"));
+  EXPECT_TRUE(matches(*date, "2024-02-29"));
+  EXPECT_FALSE(matches(*date, "2024-0"));
+  EXPECT_FALSE(matches(*date, "on 2024-02"));
+  EXPECT_FALSE(matches(*date, "2024-02-"));
+}
+
+TEST_F(GrammarTest, RulesMayNest) {
+  const auto sums =
+      grammar(GrammarSource::Ebnf, "root ::= value (\"+\" value)*\n"
+                                   "value ::= [0-9]+ | \"(\" root \")\"\n");
+  EXPECT_TRUE(matches(*sums, "1+(22+(3))+4"));
+  EXPECT_FALSE(matches(*sums, "1+(2"));
+  EXPECT_FALSE(matches(*sums, "1+2)"));
+}
+
+TEST_F(GrammarTest, AnyObjectIsJson) {
+  const auto object = grammar(GrammarSource::JsonObject, "");
+  EXPECT_TRUE(matches(*object, "{}"));
+  EXPECT_TRUE(matches(*object, R"({"a": [1, -2.5e3, "x\n", null], "b": {}})"));
+  EXPECT_FALSE(matches(*object, "[]"));
+  EXPECT_FALSE(matches(*object, R"({"a": 01})"));
+  EXPECT_FALSE(matches(*object, R"({"a" 1})"));
+}
+
+TEST_F(GrammarTest, ASchemaNamesWhatAnObjectHas) {
+  const auto schema = grammar(
+      GrammarSource::JsonSchema,
+      R"({"type":"object","properties":{"name":{"type":"string","maxLength":3},)"
+      R"("age":{"type":"integer","minimum":0,"maximum":150}},)"
+      R"("required":["name"]})");
+  EXPECT_TRUE(matches(*schema, R"({"name": "Ada", "age": 36})"));
+  EXPECT_TRUE(matches(*schema, "{\n  \"name\" : \"\u65e5\u672c\u8a9e\"\n}"));
+  EXPECT_FALSE(matches(*schema, R"({"age": 36})"));
+  EXPECT_FALSE(matches(*schema, R"({"name": "Grace"})"));
+  EXPECT_FALSE(matches(*schema, R"({"name": "Ada", "age": 151})"));
+  EXPECT_FALSE(matches(*schema, R"({"name": "Ada", "other": 1})"));
+}
+
+TEST_F(GrammarTest, PropertiesAreThereOnce) {
+  const auto schema = grammar(GrammarSource::JsonSchema,
+                              R"({"properties":{"a":{"type":"integer"}},)"
+                              R"("additionalProperties":true})");
+  EXPECT_TRUE(matches(*schema, R"({"a": 1, "b": "x"})"));
+  // Readers take the last one.
+  EXPECT_FALSE(matches(*schema, R"({"a": 1, "a": "x"})"));
+  EXPECT_FALSE(matches(*schema, R"({"a": "x"})"));
+  EXPECT_FALSE(matches(*schema, R"({"b": 1, "a": "x"})"));
+}
+
+TEST_F(GrammarTest, TheNextTokensAreThoseThatGoOn) {
+  const auto answer = grammar(GrammarSource::Ebnf, R"(root ::= "yes" | "no")");
+  const std::unique_ptr<GrammarMatcher> matcher = *answer->newMatcher();
+  const auto y = firstByte + 'y', n = firstByte + 'n';
+  EXPECT_EQ(next(*matcher),
+            (std::set<int32_t>{y, n, firstPiece + 2, firstPiece + 3}));
+  ASSERT_TRUE(*matcher->accept(y));
+  EXPECT_EQ(next(*matcher),
+            (std::set<int32_t>{firstByte + 'e', firstPiece + 4}));
+  EXPECT_FALSE(*matcher->accept(n)); // And nothing has changed.
+  const std::unique_ptr<GrammarMatcher> copy = matcher->clone();
+  ASSERT_TRUE(*matcher->accept(firstPiece + 4));
+  EXPECT_EQ(next(*matcher), std::set<int32_t>{stop}); // It can only end.
+  EXPECT_EQ(next(*copy), (std::set<int32_t>{firstByte + 'e', firstPiece + 4}));
+  ASSERT_TRUE(*matcher->accept(stop));
+  EXPECT_EQ(next(*matcher), std::set<int32_t>{});
+}
+
+TEST_F(GrammarTest, TokensMayCutACharacter) {
+  const auto letters = grammar(GrammarSource::Regex, "[\u65e0-\u65ef]x");
+  const std::unique_ptr<GrammarMatcher> matcher = *letters->newMatcher();
+  EXPECT_EQ(next(*matcher),
+            (std::set<int32_t>{firstByte + 0xe6, firstPiece + 6}));
+  ASSERT_TRUE(*matcher->accept(firstPiece + 6));
+  EXPECT_EQ(next(*matcher).count(firstPiece + 7), 1u);
+  ASSERT_TRUE(*matcher->accept(firstPiece + 7));
+  EXPECT_EQ(next(*matcher), std::set<int32_t>{stop});
+}
+
+TEST_F(GrammarTest, ControlTokensAreNoText) {
+  const auto object = grammar(GrammarSource::JsonObject, "");
+  EXPECT_EQ(next(**object->newMatcher()),
+            (std::set<int32_t>{firstByte + '{', firstPiece}));
+}
+
+TEST_F(GrammarTest, AGrammarIsCompiledOnceForTheSameText) {
+  const auto first = grammar(GrammarSource::Regex, "ab");
+  EXPECT_EQ(grammar(GrammarSource::Regex, "ab"), first);
+  EXPECT_NE(grammar(GrammarSource::Ebnf, "root ::= \"ab\""), first);
+  EXPECT_EQ(grammar(GrammarSource::Regex, "ab"), first);
+}
+
+TEST_F(GrammarTest, GrammarsUsedLeastRecentlyGoFirst) {
+  const uint64_t size = grammar(GrammarSource::Regex, "a")->bytes();
+  GrammarCompiler small(*tokenizer, vocabSize, {stop},
+                        {.keptBytes = 2 * size + size / 2});
+  auto compiled = [&](const char *text) {
+    return *small.compile({GrammarSource::Regex, text});
+  };
+  const auto a = compiled("a"), b = compiled("b");
+  EXPECT_EQ(compiled("a"), a);
+  compiled("c");
+  EXPECT_EQ(compiled("a"), a);
+  EXPECT_NE(compiled("b"), b);
+}
+
+TEST_F(GrammarTest, ThreadsShareACompilerAndItsGrammars) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 10; ++round) {
+        const auto shared = compiler.compile({GrammarSource::JsonObject, ""});
+        ASSERT_TRUE(shared.ok());
+        EXPECT_TRUE(matches(**shared, absl::StrCat("{\"a\": ", i, "}")));
+        const auto own = compiler.compile(
+            {GrammarSource::Regex, absl::StrCat("x", i, "y", round)});
+        ASSERT_TRUE(own.ok());
+        EXPECT_TRUE(matches(**own, absl::StrCat("x", i, "y", round)));
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST_F(GrammarTest, ErrorsAreOneLineAndNameWhatIsWrong) {
+  struct Case {
+    GrammarSource::Kind kind;
+    std::string text;
+    const char *mentions;
+  };
+  const std::string nested(65, '(');
+  const Case cases[] = {
+      {GrammarSource::Regex, "(a", "regex: "},
+      {GrammarSource::Regex, "(?=a)b", "ookahead"},
+      {GrammarSource::Regex, nested + "a",
+       "at most 64 levels of brackets, got"},
+      {GrammarSource::Regex, std::string(70000, 'a'), "at most 65536 bytes"},
+      {GrammarSource::Regex, std::string("a\0b", 3), "zero byte"},
+      {GrammarSource::Ebnf, "root ::= other", "other"},
+      {GrammarSource::Ebnf, "other ::= \"a\"", "root"},
+      {GrammarSource::Ebnf, "root ::= root", "no text matches it"},
+      {GrammarSource::Ebnf, "", "grammar: "},
+      {GrammarSource::JsonSchema, "{",
+       "JSON schema: schema:1: JSON: expected well-formed"},
+      {GrammarSource::JsonSchema, R"({"type":"thing"})", "thing"},
+      {GrammarSource::JsonSchema, R"({"$ref":"#"})", "no text matches it"},
+      {GrammarSource::JsonSchema,
+       R"({"type":"integer","minimum":2,"maximum":1})", "JSON schema: "},
+      {GrammarSource::JsonSchema, "false", "JSON schema: "},
+      // What XGrammar would leave out.
+      {GrammarSource::JsonSchema, R"({"type":"number","multipleOf":0.5})",
+       "multipleOf"},
+      {GrammarSource::JsonSchema,
+       R"({"type":"string","pattern":"a","minLength":2})", "pattern"},
+      {GrammarSource::JsonSchema,
+       R"({"allOf":[{"type":"string"},{"minLength":2}]})", "allOf"},
+  };
+  for (const Case &test : cases) {
+    const absl::Status status = compile(test.kind, test.text).status();
+    EXPECT_EQ(exitCode(status), ExitCode::Usage) << test.text.substr(0, 99);
+    EXPECT_NE(status.message().find(test.mentions), std::string::npos)
+        << status;
+    EXPECT_EQ(status.message().find('\n'), std::string::npos);
+    EXPECT_LT(status.message().size(), 400u);
+  }
+}
+
+TEST_F(GrammarTest, AGrammarThatTakesTooLongIsRefused) {
+  GrammarCompiler quick(*tokenizer, vocabSize, {stop},
+                        {.compileSeconds = 0.01});
+  std::string regex;
+  for (int i = 0; i < 300; ++i)
+    regex += ".*";
+  const absl::Status status =
+      quick.compile({GrammarSource::Regex, regex}).status();
+  EXPECT_EQ(exitCode(status), ExitCode::Usage);
+  EXPECT_EQ(status.message(), "regex: it takes too long to follow; make it "
+                              "simpler or less ambiguous");
+}
+
+TEST_F(GrammarTest, AnAnswerThatIsTooAmbiguousEnds) {
+  GrammarCompiler quick(*tokenizer, vocabSize, {stop},
+                        {.answerSeconds = 0.05, .tokenSeconds = 1e-4});
+  const auto ambiguous =
+      quick.compile({GrammarSource::Ebnf,
+                     "root ::= s\ns ::= s s s | [a-z] | s \"a\" s | \"\""});
+  ASSERT_TRUE(ambiguous.ok()) << ambiguous.status();
+  const std::unique_ptr<GrammarMatcher> matcher = *(*ambiguous)->newMatcher();
+  absl::Status status;
+  for (int i = 0; i < 1000 && status.ok(); ++i) {
+    TokenMask mask;
+    status = matcher->nextTokens(mask);
+    if (status.ok())
+      status = matcher->accept(firstByte + 'a').status();
+  }
+  EXPECT_EQ(exitCode(status), ExitCode::Usage) << status;
+}
+
+TEST_F(GrammarTest, TextThatTheVocabularyLacksIsRefused) {
+  TokenizerData data;
+  data.preTokenizer = PreTokenizerKind::Gpt2;
+  data.tokens = {"<stop>", "a", "b"};
+  data.types = {TokenType::Control, TokenType::Normal, TokenType::Normal};
+  const auto words = *loadTokenizer(*writeTokenizerBlob(std::move(data), "ab"));
+  GrammarCompiler small(*words, 3, {0});
+  EXPECT_EQ(exitCode(small.compile({GrammarSource::Regex, "c"}).status()),
+            ExitCode::Usage);
+  // Later it is the sampler's error, and no crash.
+  const auto dead = small.compile({GrammarSource::Regex, "ac"});
+  ASSERT_TRUE(dead.ok());
+  auto sampler = Sampler::create({.grammar = *dead}, {0});
+  ASSERT_TRUE(sampler.ok());
+  EXPECT_EQ(*sampler->sample({1, 2, 3}), 1);
+  EXPECT_EQ(exitCode(sampler->sample({1, 2, 3}).status()), ExitCode::Usage);
+}
+
+//===----------------------------------------------------------------------===//
+// The sampler
+//===----------------------------------------------------------------------===//
+
+TEST_F(GrammarTest, ASamplerChoosesWhatTheGrammarAllows) {
+  const auto answer = grammar(GrammarSource::Ebnf, R"(root ::= "yes" | "no")");
+  std::vector<float> logits(vocabSize);
+  for (size_t id = 0; id < logits.size(); ++id)
+    logits[id] = static_cast<float>(id) / 100;
+  for (const double temperature : {0.0, 1.0})
+    for (const bool isPrepared : {false, true}) {
+      auto sampler = Sampler::create(
+          {.temperature = temperature, .topK = 1, .grammar = answer}, {stop});
+      ASSERT_TRUE(sampler.ok());
+      EXPECT_FALSE(sampler->samplesOnDevice());
+      std::vector<int32_t> ids;
+      for (int i = 0; i < 2; ++i) {
+        if (isPrepared)
+          std::thread([&] { sampler->prepare(); }).join();
+        // A copy goes on alone.
+        Sampler copy = *sampler;
+        EXPECT_TRUE(copy.sample(logits).ok());
+        ids.push_back(*sampler->sample(logits));
+      }
+      // The longest pieces have the largest ids; then it can only end.
+      const std::vector<int32_t> yeS = {firstPiece + 3, firstByte + 's'};
+      EXPECT_EQ(ids, yeS);
+      EXPECT_EQ(*sampler->sample(logits), stop);
+      EXPECT_EQ(exitCode(sampler->sample(logits).status()), ExitCode::Usage);
+    }
+}
+
+TEST_F(GrammarTest, LeastTokensGiveWayToAGrammarThatCanOnlyEnd) {
+  const auto letters = grammar(GrammarSource::Regex, "a{1,3}");
+  std::vector<float> logits(vocabSize);
+  logits[stop] = 9;
+  auto sampler = Sampler::create({.minTokens = 2, .grammar = letters}, {stop});
+  ASSERT_TRUE(sampler.ok());
+  const int32_t a = firstByte + 'a';
+  for (const int32_t expected : {a, a, stop})
+    EXPECT_EQ(*sampler->sample(logits), expected);
+  auto more = Sampler::create({.minTokens = 9, .grammar = letters}, {stop});
+  ASSERT_TRUE(more.ok());
+  for (const int32_t expected : {a, a, a, stop})
+    EXPECT_EQ(*more->sample(logits), expected);
+}
+
+TEST_F(GrammarTest, StopIdsThatAreIgnoredEndNoGrammar) {
+  const auto letter = grammar(GrammarSource::Regex, "a");
+  EXPECT_EQ(exitCode(Sampler::create({.grammar = letter}).status()),
+            ExitCode::Usage);
+}
+
+} // namespace
+} // namespace llamac
