@@ -134,11 +134,10 @@ class Answer:
         self._texts[index].append(text)
         self._logprobs[index] += part_logprobs
         if ended is not None:
-            code, message, *rest = ended
-            if code != 0:
-                self._ends[index] = error = Error(code, message)
+            if ended[0] != 0:
+                self._ends[index] = error = Error(ended[0], ended[1])
                 return error
-            self._ends[index] = end = End(*rest)
+            self._ends[index] = end = End(*ended[2:])
         return Part(index, tokens, text, end, part_logprobs)
 
     def _results(self) -> list[Result]:

@@ -12,9 +12,11 @@ import concurrent.futures
 import gc
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import typing
@@ -89,6 +91,20 @@ class Types(unittest.TestCase):
                     if "Self" not in str(function.__annotations__) and function.__code__.co_filename.startswith(folder):
                         self.assertIn("return", function.__annotations__, f"{name}.{member}")
 
+    def test_a_type_checker_accepts_the_package_and_its_examples(self):
+        support.require("mypy")
+        examples = os.path.join(ROOT, "examples", "python")
+        files = [os.path.join(examples, name) for name in sorted(os.listdir(examples)) if name.endswith(".py")]
+        with tempfile.TemporaryDirectory() as cache:
+            checker = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", cache]
+            for subject in (files, ["-p", "llamac"]):
+                result = support.run([*checker, *subject], cwd=cache)
+                self.assertEqual((result.returncode, result.stdout), (0, ""))
+            wrong = os.path.join(cache, "wrong.py")
+            with open(wrong, "w") as file:
+                file.write("import llamac\n\ndef f(engine: llamac.Engine) -> None:\n    engine.submit('a', top_k='b')\n")
+            self.assertIn("top_k", support.run([*checker, wrong], cwd=cache).stdout)
+
     def test_the_version_is_the_tools(self):
         self.assertEqual(support.run([LLAMAC, "--version"]).stdout.split()[-1], llamac.__version__)
 
@@ -158,19 +174,14 @@ class Models(PackageTest):
 class Answers(PackageTest):
     def test_answers_are_the_tools_whatever_else_runs(self):
         prompts = [PROMPT, "Once upon a time", "def fibonacci(n):"]
-        seeds = {prompt: 7 + i for i, prompt in enumerate(prompts)}
-        sampled = [
-            self.engine.submit(p, max_tokens=24, temperature=0.8, top_k=40, seed=seeds[p]) for p in prompts * 4
-        ]
-        greedy = [self.engine.submit(p, max_tokens=24, temperature=0) for p in prompts]
-        for prompt, answer in zip(prompts * 4, sampled):
-            result = answer.result()
-            if prompt in seeds:
-                options = ("-n", 24, "--temp", 0.8, "--top-k", 40, "--seed", seeds.pop(prompt))
-                expected = self.run_tool(prompt, *options)
-                first = {**locals().get("first", {}), prompt: expected["text"]}
-            self.assertEqual(result.text, first[prompt])
-        for prompt, answer in zip(prompts, greedy):
+        sampling = dict(max_tokens=24, temperature=0.8, top_k=40)
+        flags = ("-n", 24, "--temp", 0.8, "--top-k", 40)
+        sampled = [(p, self.engine.submit(p, seed=len(p), **sampling)) for p in prompts * 4]
+        greedy = [(p, self.engine.submit(p, max_tokens=24, temperature=0)) for p in prompts]
+        expected = {p: self.run_tool(p, *flags, "--seed", len(p))["text"] for p in prompts}
+        for prompt, answer in sampled:
+            self.assertEqual(answer.text(), expected[prompt])
+        for prompt, answer in greedy:
             self.assertEqual(answer.text(), self.run_tool(prompt, "-n", 24, "--temp", 0)["text"])
 
     def test_parts_are_the_answer(self):
@@ -519,9 +530,11 @@ class Examples(PackageTest):
         path = self.path("text.txt")
         with open(path, "w") as file:
             file.write(text)
-        line = self.llamac("perplexity", MODEL, path, "-c", 256).stdout
-        self.assertRegex(self.run_example("perplexity.py", text), r"^\d+ tokens, perplexity [\d.]+\n$")
-        print(line)
+        expected = json.loads(self.llamac("perplexity", MODEL, path, "--json").stdout)
+        match = re.fullmatch(r"(\d+) tokens, perplexity ([\d.]+)\n", self.run_example("perplexity.py", text))
+        # The first one is not predicted.
+        self.assertEqual(int(match[1]) - 1, expected["tokens"])
+        self.assertAlmostEqual(float(match[2]), expected["perplexity"], delta=2e-3)
 
 
 if __name__ == "__main__":
