@@ -86,8 +86,8 @@ class RequestOptions(TypedDict, total=False):
     """Whether parts have text (True)."""
     json_object: bool
     """Whether the answer is a JSON object (False)."""
-    json_schema: str
-    """The answer is JSON by this schema."""
+    json_schema: str | Mapping[str, object]
+    """The answer is JSON by this schema, given as text or as it is parsed."""
     regex: str
     """The answer matches this, in ECMAScript's syntax."""
     grammar: str
