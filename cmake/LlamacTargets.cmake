@@ -43,6 +43,9 @@ endfunction()
 function(llamac_strict_c name)
   target_link_libraries(${name} PRIVATE libllamac)
   target_compile_options(${name} PRIVATE -Wall -Wextra -pedantic -Werror)
+  if(LLAMAC_SANITIZE)
+    target_link_options(${name} PRIVATE -fsanitize=${LLAMAC_SANITIZE})
+  endif()
   set_target_properties(${name} PROPERTIES
     C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

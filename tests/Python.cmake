@@ -1,8 +1,9 @@
 # llamac_python_test(NAME SCRIPT [ARGS ...] [LABELS ...] [TIMEOUT SECONDS]
-# [INTERPRETER PYTHON] [EXHAUSTIVE]): a test in Python, run with the built binaries' folder and the
-# real models' in its environment. A script that lacks a package or a model exits
-# with 77, which is "skipped"; where CI=true scripts fail instead. EXHAUSTIVE
-# tests are of the exhaustive tier alone.
+# [INTERPRETER PYTHON] [EXHAUSTIVE]): a test in Python, run with the built
+# binaries' folder and the real models' in its environment. A script that lacks a
+# package or a model exits with 77, which is "skipped"; where CI=true scripts fail
+# instead. INTERPRETER replaces LLAMAC_PYTHON. EXHAUSTIVE tests are of the
+# exhaustive tier alone.
 
 if(EXISTS ${CMAKE_BINARY_DIR}/venv/bin/python)
   set(LLAMAC_PYTHON_DEFAULT ${CMAKE_BINARY_DIR}/venv/bin/python)

@@ -15,6 +15,7 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
 
@@ -254,12 +255,13 @@ struct CompileCommand {
     if (!output.empty() || !sourceFolder.empty() || !stopAfter.empty())
       return usageError("--cached: expected no -o, --emit-source or "
                         "--stop-after, which write files of their own");
+    if (!DiskCache(CacheKind::Plans).usable())
+      return usageError("--cached: expected a cache, got a folder that cannot "
+                        "be used as one; set XDG_CACHE_HOME to another, or use "
+                        "-o");
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
     LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
                             resolvePlan(model, options, flags.quiet));
-    if (plan.temporary)
-      return usageError("--cached: the cache cannot be written; set "
-                        "XDG_CACHE_HOME to a writable folder, or use -o");
     std::printf("%s\n", plan.path.c_str());
     return absl::OkStatus();
   }

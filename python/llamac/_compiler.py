@@ -48,7 +48,8 @@ def _run(*args: str) -> str:
         try:
             out, log = process.communicate()
         except BaseException:
-            process.terminate()  # It removes its temporary files.
+            process.terminate()
+            process.wait()  # Until it has removed its temporary files.
             raise
     if process.returncode == 0:
         return out

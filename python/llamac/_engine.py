@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Engines and answers."""
 
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+import json
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -135,11 +136,10 @@ class Answer(Closing):
         self._texts[index].append(text)
         self._logprobs[index] += part_logprobs
         if ended is not None:
-            code, message, *rest = ended
-            if code != 0:
-                self._ends[index] = error = Error(code, message)
+            if ended[0] != 0:
+                self._ends[index] = error = Error(ended[0], ended[1])
                 return error
-            self._ends[index] = end = End(*rest)
+            self._ends[index] = end = End(*ended[2:])
         return Part(index, tokens, text, end, part_logprobs)
 
     def _results(self) -> list[Result]:
@@ -172,11 +172,14 @@ class Engine(Closing):
     def submit(self, prompt: str | Sequence[int], **options: Unpack[RequestOptions]) -> Answer:
         """Queues a prompt: a text, or ids. Raises at once what is wrong with it;
         Code.MEMORY when more wait than the engine's option max_waiting says."""
-        count = options.get("n", 1)
+        given: dict[str, Any] = dict(options)
+        if isinstance(schema := given.get("json_schema"), Mapping):
+            given["json_schema"] = json.dumps(schema)
         if isinstance(prompt, str):
-            native = self._native.submit_text(prompt.encode(), dict(options))
+            native = self._native.submit_text(prompt.encode(), given)
         else:
-            native = self._native.submit(list(prompt), dict(options))
+            native = self._native.submit(list(prompt), given)
+        count = options.get("n", 1)
         return Answer(native, 1 if count is None else count)
 
     def counts(self) -> Counts:

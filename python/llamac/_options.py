@@ -84,3 +84,11 @@ class RequestOptions(TypedDict, total=False):
     """Seconds after which answers end as they are; 0, the default: none."""
     detokenize: bool
     """Whether parts have text (True)."""
+    json_object: bool
+    """Whether the answer is a JSON object (False)."""
+    json_schema: str | Mapping[str, object]
+    """The answer is JSON by this schema, given as text or as it is parsed."""
+    regex: str
+    """The answer matches this, in ECMAScript's syntax."""
+    grammar: str
+    """The answer follows these rules, "name ::= ...", of which root is first."""

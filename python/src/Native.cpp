@@ -107,6 +107,7 @@ private:
 };
 
 using Tokens = std::vector<int32_t>;
+using Values = nb::typed<nb::dict, nb::str, nb::any>; ///< By name.
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -123,7 +124,7 @@ std::vector<std::tuple<std::string, int, std::string>> listOptions(int scope) {
 class Options : public Handle<llamac_options, llamac_options_free> {
 public:
   /// Those that `given` names, but for None.
-  Options(llamac_scope scope, const nb::dict &given) {
+  Options(llamac_scope scope, const Values &given) {
     open([&](llamac_options **out) { return llamac_options_new(scope, out); });
     for (const auto &[name, value] : given)
       if (!value.is_none())
@@ -219,17 +220,17 @@ unsigned flagsOf(bool special, bool continues) {
 
 class Model : public Handle<llamac_model, llamac_model_free> {
 public:
-  Model(const std::string &path, const nb::dict &given) {
+  Model(const std::string &path, const Values &given) {
     const Options options(LLAMAC_FOR_MODEL, given);
     open([&](llamac_model **out) {
       return llamac_model_load(path.c_str(), options.get(), out);
     });
   }
 
-  nb::dict describe() const {
+  Values describe() const {
     const llamac_model_description *it = nullptr;
     check(llamac_model_describe(get(), &it));
-    nb::dict result;
+    Values result;
     result["path"] = it->path;
     result["target"] = it->target;
     result["device"] = it->device;
@@ -367,14 +368,14 @@ public:
 
 class Engine : public Handle<llamac_engine, llamac_engine_free> {
 public:
-  Engine(const Model &model, const nb::dict &given) {
+  Engine(const Model &model, const Values &given) {
     const Options options(LLAMAC_FOR_ENGINE, given);
     open([&](llamac_engine **out) {
       return llamac_engine_new(model.get(), options.get(), out);
     });
   }
 
-  Answer *submit(const Tokens &tokens, const nb::dict &given) const {
+  Answer *submit(const Tokens &tokens, const Values &given) const {
     const Options options(LLAMAC_FOR_REQUEST, given);
     return new Answer([&](llamac_answer **out) {
       return llamac_engine_submit(get(), tokens.data(), tokens.size(),
@@ -382,7 +383,7 @@ public:
     });
   }
 
-  Answer *submitText(const nb::bytes &text, const nb::dict &given) const {
+  Answer *submitText(const nb::bytes &text, const Values &given) const {
     const Options options(LLAMAC_FOR_REQUEST, given);
     const char *bytes = text.c_str();
     const size_t size = text.size();
@@ -485,7 +486,7 @@ NB_MODULE(_native, module) {
   module.def("list_options", &listOptions, "scope"_a,
              "Name, kind and help of each option of a scope.");
   nb::class_<Model>(module, "Model")
-      .def(nb::init<const std::string &, const nb::dict &>(), "path"_a,
+      .def(nb::init<const std::string &, const Values &>(), "path"_a,
            "options"_a)
       .def("describe", &Model::describe)
       .def("encode", &Model::encode, "text"_a, "special"_a, "continues"_a)
@@ -499,7 +500,7 @@ NB_MODULE(_native, module) {
       .def("number", &Answer::number)
       .def("close", &Answer::close);
   nb::class_<Engine>(module, "Engine")
-      .def(nb::init<const Model &, const nb::dict &>(), "model"_a, "options"_a)
+      .def(nb::init<const Model &, const Values &>(), "model"_a, "options"_a)
       .def("submit", &Engine::submit, "tokens"_a, "options"_a)
       .def("submit_text", &Engine::submitText, "text"_a, "options"_a)
       .def("counts", &Engine::counts)

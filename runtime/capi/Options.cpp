@@ -190,7 +190,10 @@ static constexpr OptionRow engineRows[] = {
 };
 
 static constexpr OptionRow requestRows[] = {
-#define ROW(NAME, FIELD, HELP) LLAMAC_OPTION(Request, NAME, FIELD, HELP)
+#define ROW(NAME, FIELD, HELP)                                                 \
+  LLAMAC_OPTION(RequestDraft, NAME, request.FIELD, HELP)
+#define GRAMMAR(NAME, FIELD, HELP)                                             \
+  LLAMAC_OPTION(RequestDraft, NAME, FIELD, HELP)
     ROW("max_tokens", options.maxTokens,
         "tokens to generate at most; -1: as many as the context holds"),
     ROW("temperature", options.sampling.temperature, "0: the argmax"),
@@ -219,15 +222,23 @@ static constexpr OptionRow requestRows[] = {
     ROW("stop", options.stopStrings,
         "texts that end the answer and do not belong to it"),
     ROW("stop_token_ids", options.stopIds, "ids that do so beside the model's"),
-    makeRow<Request>(
+    makeRow<RequestDraft>(
         "ignore_eos",
-        [](Request &to) { return Inverse{to.options.stopAtStopIds}; },
+        [](RequestDraft &to) {
+          return Inverse{to.request.options.stopAtStopIds};
+        },
         "whether the model's stop ids do not end the answer"),
     ROW("n", answers, "answers; number i has the seed plus i"),
     ROW("priority", priority, "higher ones go first"),
     ROW("time_limit", timeLimit,
         "seconds after which answers end as they are; 0: none"),
     ROW("detokenize", wantsText, "whether parts have text"),
+    GRAMMAR("json_object", jsonObject, "whether the answer is a JSON object"),
+    GRAMMAR("json_schema", jsonSchema, "the answer is JSON by this schema"),
+    GRAMMAR("regex", regex, "the answer matches this, in ECMAScript's syntax"),
+    GRAMMAR("grammar", grammar,
+            "the answer follows these rules, of which \"root\" is the first"),
+#undef GRAMMAR
 #undef ROW
 };
 

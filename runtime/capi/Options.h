@@ -42,6 +42,13 @@ struct OptionRow {
   absl::Status (*apply)(const OptionValue &value, void *target);
 };
 
+/// A request, and the texts of its grammar, of which one at most may be set.
+struct RequestDraft {
+  Request request;
+  bool jsonObject = false;
+  std::string jsonSchema, regex, grammar;
+};
+
 /// What options of a type are for.
 template <typename Target> constexpr llamac_scope scopeOf();
 template <> constexpr llamac_scope scopeOf<ModelOptions>() {
@@ -50,7 +57,7 @@ template <> constexpr llamac_scope scopeOf<ModelOptions>() {
 template <> constexpr llamac_scope scopeOf<AsyncEngineOptions>() {
   return LLAMAC_FOR_ENGINE;
 }
-template <> constexpr llamac_scope scopeOf<Request>() {
+template <> constexpr llamac_scope scopeOf<RequestDraft>() {
   return LLAMAC_FOR_REQUEST;
 }
 

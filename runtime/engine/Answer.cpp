@@ -38,6 +38,9 @@ absl::Status checkGenerateOptions(const GenerateOptions &options,
     return usageError(absl::StrCat("tokens to generate: expected -1 or more, "
                                    "got ",
                                    options.maxTokens));
+  if (std::ranges::find(options.stopStrings, "") != options.stopStrings.end())
+    return usageError("stop: expected texts that are not empty, got an empty "
+                      "one");
   if (!tokenizer && (wantsText || !options.stopStrings.empty()))
     return usageError("text: the plan has no tokenizer; give and ask for ids");
   return absl::OkStatus();

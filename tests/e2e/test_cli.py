@@ -282,6 +282,17 @@ class Cache(SmallModel):
         shutil.rmtree(self.cache)
         self.assertEqual(self.llamac("run", self.model, *self.RUN, "-q").stderr, "")
 
+    def test_compile_cached_prints_the_plan_that_runs_use(self):
+        self.run_model()
+        (plan,) = os.listdir(os.path.join(self.cache, "llamac", "plans"))
+        made = self.llamac("compile", self.model, "-c", 32, "--cached")
+        self.assertEqual((made.stdout, made.stderr), (os.path.join(self.cache, "llamac", "plans", plan) + "\n", ""))
+        self.llamac("compile", self.model, "--cached", "-o", self.path("a.plan"), expect=USAGE)
+        os.chmod(os.path.dirname(made.stdout), 0o777)
+        refused = self.llamac("compile", self.model, "-c", 32, "--cached", expect=USAGE)
+        self.assertIn("cannot be used as one", refused.stderr)
+        self.assertEqual(refused.stdout, "")
+
     def test_list_and_clear(self):
         def rows():
             lines = self.llamac("cache", "list").stdout.splitlines()

@@ -7,12 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "llamac/llamac.h"
+#include "runtime/engine/RequestJson.h"
 #include "tests/runtime/engine/ToyModel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -241,6 +242,37 @@ TEST_F(CApiTest, OptionsOfEachScopeAreListedAndCanBeSet) {
     EXPECT_GT(count, 3u);
     EXPECT_OK(llamac_options_free(options));
   }
+}
+
+TEST_F(CApiTest, OptionsOfRequestsAreTheFieldsOfTheirJson) {
+  std::vector<std::string> names;
+  for (size_t i = 0;
+       const llamac_option *option = llamac_option_at(LLAMAC_FOR_REQUEST, i);
+       ++i)
+    names.emplace_back(option->name);
+  std::vector<std::string> expected = {"time_limit",  "detokenize",
+                                       "json_object", "json_schema",
+                                       "regex",       "grammar"};
+  for (const absl::string_view name : requestFieldNames())
+    if (std::ranges::find(expected, name) == expected.end())
+      expected.emplace_back(name);
+  EXPECT_THAT(names, testing::UnorderedElementsAreArray(expected));
+}
+
+TEST_F(CApiTest, OneGrammarAtMostIsTaken) {
+  llamac_options *options = requestOptions(4);
+  EXPECT_OK(llamac_options_set_text(options, "regex", "a+"));
+  EXPECT_OK(llamac_options_set_integer(options, "json_object", 1));
+  const int32_t token = 5;
+  llamac_answer *answer = nullptr;
+  EXPECT_ERROR(llamac_engine_submit(engine, &token, 1, options, &answer),
+               LLAMAC_USAGE, "got 2 of them");
+  EXPECT_OK(llamac_options_set_integer(options, "json_object", 0));
+  EXPECT_OK(llamac_options_set_text(options, "regex", "("));
+  EXPECT_NE(llamac_engine_submit(engine, &token, 1, options, &answer),
+            LLAMAC_OK);
+  EXPECT_EQ(answer, nullptr);
+  EXPECT_OK(llamac_options_free(options));
 }
 
 TEST_F(CApiTest, WrongOptionsSayWhatIsExpected) {
