@@ -173,6 +173,11 @@ static void addSchedulerOptions(const OptionGroup &group,
           "Pages of the KV cache that sequences share (default: as many as all "
           "of them can use)")
       ->check(wholeNumber(1, mostTokens));
+  group
+      .add("--prompt-rows", options.promptRows, "N",
+           "Tokens of prompts in a step beside answers that decode (default: "
+           "as many as delay them little)")
+      ->check(wholeNumber(1, mostTokens));
   group.addFlag("!--no-prefix-cache", options.cachesPrefixes,
                 "Compute beginnings that prompts share for each of them");
 }
