@@ -14,10 +14,13 @@
 
 namespace llamac {
 
-/// How much of a mean the next step is.
-static constexpr double newShare = 0.1;
+/// How much of a mean the next step is. Those without prompts are rare while
+/// prompts come in.
+static constexpr double newShare = 0.1, newPlainShare = 0.3;
 
 int64_t RowBudget::rows() const {
+  if (sincePlain == plainInterval)
+    return 0;
   if (steps == 0)
     return firstRows;
   const double meanRows = sumRows / steps, meanSeconds = sumSeconds / steps;
@@ -42,11 +45,15 @@ void RowBudget::record(int64_t decodeRows, int64_t promptRows, double seconds) {
   if (decodeRows == 0)
     return;
   if (promptRows == 0) {
-    plainSeconds = plainSeconds == 0
-                       ? seconds
-                       : plainSeconds + newShare * (seconds - plainSeconds);
+    sincePlain = 0;
+    // Some steps are slow by chance.
+    const double most =
+        plainSeconds == 0 ? seconds : std::min(seconds, 1.5 * plainSeconds);
+    plainSeconds +=
+        (plainSeconds == 0 ? 1 : newPlainShare) * (most - plainSeconds);
     return;
   }
+  ++sincePlain;
   const auto rows = static_cast<double>(promptRows);
   for (const auto &[sum, value] :
        {std::pair(&steps, 1.0), std::pair(&sumRows, rows),

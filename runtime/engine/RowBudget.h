@@ -25,8 +25,8 @@ namespace llamac {
 /// longer by `leastShare`.
 class RowBudget {
 public:
-  /// Of at least one row, so that prompts go on. Varies by a quarter from step
-  /// to step, which shows the slope.
+  /// Varies by a quarter from step to step, which shows the slope, and is 0 now
+  /// and then: what a step without prompts takes grows with the answers.
   int64_t rows() const;
 
   /// Takes the seconds of a step of `decodeRows` rows that decode and
@@ -38,8 +38,10 @@ private:
   static constexpr double slowdown = 1.6;
   static constexpr double leastShare = 0.25;
   static constexpr int64_t firstRows = 16; ///< While nothing is known.
+  static constexpr int plainInterval = 32; ///< Steps to one without prompts.
 
   double plainSeconds = 0; ///< Of a step without prompts; 0: not known.
+  int sincePlain = 0;      ///< Steps.
   /// Sums over steps with prompts, each of which weighs less by the step.
   double steps = 0, sumRows = 0, sumSeconds = 0, sumSquares = 0,
          sumProducts = 0;

@@ -270,7 +270,11 @@ absl::Status Generation::readRequest(absl::string_view line,
   request.options.sampling = advisedSampling(model.plan().sampling.get());
   request.wantsText = !options.printIds;
   LLAMAC_RETURN_IF_ERROR(
-      readRequestFields(object, {"id", "prompt", "tokens"}, request));
+      readRequestFields(object,
+                        {.text = line,
+                         .others = {"id", "prompt", "tokens"},
+                         .grammars = model.grammars()},
+                        request));
   LLAMAC_RETURN_IF_ERROR(readPrompt(
       object,
       [&](absl::string_view text) {

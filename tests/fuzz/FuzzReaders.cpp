@@ -266,7 +266,8 @@ void request(Bytes bytes) {
   if (!check(root.status()))
     return;
   Request request;
-  check(readRequestFields(*root, {"id", "prompt", "tokens"}, request));
+  check(readRequestFields(
+      *root, {.text = bytes, .others = {"id", "prompt", "tokens"}}, request));
   const auto encode = [](Bytes text) {
     return absl::StatusOr<std::vector<int32_t>>(
         std::vector<int32_t>(text.begin(), text.end()));
