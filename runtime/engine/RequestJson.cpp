@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <utility>
@@ -38,6 +38,7 @@ namespace {
 struct Member {
   const JsonObject &object;
   absl::string_view name;
+  const RequestContext &context;
 
   const json &value() const { return object.raw()[std::string(name)]; }
 
@@ -138,6 +139,85 @@ static absl::Status readLogitBias(const Member &member,
   return absl::OkStatus();
 }
 
+static absl::Status readString(const Member &member, std::string &to) {
+  LLAMAC_ASSIGN_OR_RETURN(const auto value,
+                          member.object.optionalString(member.name));
+  to = value.value_or("");
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Grammars
+//===----------------------------------------------------------------------===//
+
+/// Makes answers match `source`, which `member` has.
+static absl::Status setGrammar(const Member &member,
+                               const GrammarSource &source, Request &request) {
+  if (request.options.sampling.grammar)
+    return member.object.fail(
+        member.name, "one of grammar, json_schema, regex and response_format",
+        "several");
+  if (!member.context.grammars)
+    return member.object.fail(member.name, "a model with a tokenizer",
+                              "one without");
+  LLAMAC_ASSIGN_OR_RETURN(request.options.sampling.grammar,
+                          member.context.grammars->compile(source));
+  return absl::OkStatus();
+}
+
+template <GrammarSource::Kind kind>
+static absl::Status readGrammar(const Member &member, Request &request) {
+  GrammarSource source{kind, ""};
+  LLAMAC_RETURN_IF_ERROR(readString(member, source.text));
+  return setGrammar(member, source, request);
+}
+
+/// A schema as an object.
+static absl::Status readSchema(const Member &member, Request &request) {
+  if (!member.value().is_object() && !member.value().is_boolean())
+    return member.fail("a JSON schema");
+  return setGrammar(member,
+                    {GrammarSource::JsonSchema,
+                     member.object.textOf(member.name, member.context.text)},
+                    request);
+}
+
+/// Error for a member of `object` that is not one of `names`.
+static absl::Status
+checkMembers(const JsonObject &object,
+             std::initializer_list<absl::string_view> names) {
+  for (const auto &[name, value] : object.raw().items())
+    if (std::ranges::find(names, name) == names.end())
+      return object.fail(name.substr(0, 80), "a known field", "an unknown one");
+  return absl::OkStatus();
+}
+
+/// OpenAI's response_format.
+static absl::Status readResponseFormat(const Member &member, Request &request) {
+  LLAMAC_ASSIGN_OR_RETURN(const auto format,
+                          member.object.optionalObject(member.name));
+  LLAMAC_RETURN_IF_ERROR(checkMembers(*format, {"type", "json_schema"}));
+  LLAMAC_ASSIGN_OR_RETURN(const auto type, format->optionalString("type"));
+  if (format->has("json_schema") != (type == "json_schema"))
+    return format->fail("json_schema", "with the type json_schema alone",
+                        type.value_or("none").substr(0, 80));
+  if (type == "text")
+    return absl::OkStatus();
+  if (type == "json_object")
+    return setGrammar(member, {GrammarSource::JsonObject, ""}, request);
+  if (type != "json_schema")
+    return format->fail("type", "text, json_object or json_schema",
+                        quoteForMessage(type.value_or("")));
+  LLAMAC_ASSIGN_OR_RETURN(const auto named,
+                          format->optionalObject("json_schema"));
+  // A schema is always followed, which is what "strict" asks for.
+  LLAMAC_RETURN_IF_ERROR(
+      checkMembers(*named, {"name", "description", "strict", "schema"}));
+  if (!named->has("schema"))
+    return named->fail("schema", "a JSON schema", "none");
+  return readSchema({*named, "schema", member.context}, request);
+}
+
 //===----------------------------------------------------------------------===//
 // Fields
 //===----------------------------------------------------------------------===//
@@ -159,6 +239,7 @@ struct Field {
 
 static constexpr Field fields[] = {
     {"frequency_penalty", sampling<&SamplingOptions::frequencyPenalty>},
+    {"grammar", readGrammar<GrammarSource::Ebnf>},
     {"ignore_eos",
      [](const Member &member, Request &request) -> absl::Status {
        LLAMAC_ASSIGN_OR_RETURN(const auto ignores,
@@ -166,6 +247,7 @@ static constexpr Field fields[] = {
        request.options.stopAtStopIds = !ignores.value_or(false);
        return absl::OkStatus();
      }},
+    {"json_schema", readSchema},
     {"logit_bias",
      [](const Member &member, Request &request) {
        return readLogitBias(member, request.options.sampling.logitBias);
@@ -187,7 +269,9 @@ static constexpr Field fields[] = {
        return read(member, request.priority, std::numeric_limits<int>::min(),
                    std::numeric_limits<int>::max());
      }},
+    {"regex", readGrammar<GrammarSource::Regex>},
     {"repetition_penalty", sampling<&SamplingOptions::repetitionPenalty>},
+    {"response_format", readResponseFormat},
     {"seed",
      [](const Member &member, Request &request) {
        return readSeed(member, request.options.sampling.seed);
@@ -217,8 +301,9 @@ static absl::Status asUsage(const absl::Status &status) {
 }
 
 absl::Status readRequestFields(const JsonObject &object,
-                               absl::Span<const absl::string_view> others,
+                               const RequestContext &context,
                                Request &request) {
+  const absl::Span<const absl::string_view> others = context.others;
   for (const auto &[name, value] : object.raw().items()) {
     const auto *field = std::ranges::find(fields, name, &Field::name);
     if (field == std::end(fields) &&
@@ -232,7 +317,7 @@ absl::Status readRequestFields(const JsonObject &object,
     }
     if (field != std::end(fields) && !value.is_null())
       LLAMAC_RETURN_IF_ERROR(
-          asUsage(field->read({object, field->name}, request)));
+          asUsage(field->read({object, field->name, context}, request)));
   }
   return absl::OkStatus();
 }
@@ -251,7 +336,8 @@ absl::Status readPrompt(const JsonObject &object, PromptEncoder encode,
     return asUsage(object.fail(hasPrompt ? "tokens" : "prompt",
                                "one of prompt and tokens",
                                hasPrompt ? "both" : "neither"));
-  const Member member{object, hasPrompt ? "prompt" : "tokens"};
+  const RequestContext none;
+  const Member member{object, hasPrompt ? "prompt" : "tokens", none};
   if (!member.value().is_string() || !hasPrompt)
     return member.value().is_array() || !hasPrompt
                ? asUsage(readIds(member, request.prompt))

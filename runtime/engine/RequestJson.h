@@ -32,13 +32,22 @@ namespace llamac {
 using PromptEncoder = absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(
     absl::string_view text)>;
 
+/// What the fields of a request are read with.
+struct RequestContext {
+  /// What the object was parsed from.
+  absl::string_view text;
+  /// Fields that the caller reads itself.
+  absl::Span<const absl::string_view> others = {};
+  /// Null where there is no tokenizer.
+  GrammarCompiler *grammars = nullptr;
+};
+
 /// Sets what the fields of `object` say in `request`, whose other values stay.
-/// `others` are fields that the caller reads itself. What is null counts as
-/// absent. Usage error, with the place, for an unknown field, a wrong type or a
-/// number out of the range of its type; Scheduler::check() has the others.
+/// What is null counts as absent. Usage error, with the place, for an unknown
+/// field, a wrong type or a number out of the range of its type, and for a
+/// grammar those of GrammarCompiler; Scheduler::check() has the others.
 absl::Status readRequestFields(const JsonObject &object,
-                               absl::Span<const absl::string_view> others,
-                               Request &request);
+                               const RequestContext &context, Request &request);
 
 /// The names that readRequestFields() knows.
 std::vector<absl::string_view> requestFieldNames();

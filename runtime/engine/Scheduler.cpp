@@ -315,7 +315,8 @@ Scheduler::Batch Scheduler::chooseRows() {
 /// A step that began at `start`.
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   Batch batch = chooseRows();
-  if (batch.promptRows == 0 && runQueued(batch, isInterrupted))
+  if (batch.decodeRows == std::ssize(running) &&
+      runQueued(batch, isInterrupted))
     return;
   auto sampled = engine->sample(batch.items);
   while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {

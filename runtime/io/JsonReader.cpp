@@ -12,6 +12,7 @@
 #include "runtime/io/Malformed.h"
 #include "runtime/io/MappedFile.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 #include <cmath>
@@ -259,6 +260,42 @@ absl::Status JsonObject::wrongType(absl::string_view key,
       value.dump(-1, ' ', true, json::error_handler_t::replace);
   return fail(key, expected,
               text.size() <= 80 ? text : text.substr(0, 80) + "...");
+}
+
+// The bytes of the value that `text` begins with; knows only strings and
+// brackets.
+static absl::string_view firstValue(absl::string_view text) {
+  int depth = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (inString && c == '\\')
+      ++i;
+    else if (c == '"')
+      inString = !inString;
+    else if (!inString && (c == '[' || c == '{'))
+      ++depth;
+    else if (!inString && (c == ']' || c == '}' || c == ',') && depth == 0)
+      return text.substr(0, i);
+    else if (!inString && (c == ']' || c == '}'))
+      --depth;
+  }
+  return text;
+}
+
+std::string JsonObject::textOf(absl::string_view key,
+                               absl::string_view text) const {
+  const json &value = *member(key);
+  const uint64_t offset = document->offsetOf(value);
+  const size_t colon = text.find(':', offset + key.size());
+  if (colon != absl::string_view::npos) {
+    const absl::string_view found =
+        absl::StripAsciiWhitespace(firstValue(text.substr(colon + 1)));
+    // A key that is written with escapes is not where it is looked for.
+    if (json::parse(found.begin(), found.end(), nullptr, false) == value)
+      return std::string(found);
+  }
+  return value.dump();
 }
 
 // The value as an int64_t, when it is one: 8192 and 8192.0, not 0.5 or 1e30.

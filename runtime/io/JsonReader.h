@@ -106,6 +106,10 @@ public:
 
   const nlohmann::json &raw() const { return *object; }
 
+  /// The value of member `key`, which is there, as `text` has it, from which
+  /// the document was parsed: an object's members in their order.
+  std::string textOf(absl::string_view key, absl::string_view text) const;
+
 private:
   JsonObject(const JsonDocument &document, const nlohmann::json &object)
       : document(&document), object(&object) {}

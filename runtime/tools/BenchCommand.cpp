@@ -400,6 +400,8 @@ static absl::Status checkOptions(const Model &model,
     if (tokens < 1)
       return usageError(
           absl::StrCat("--prompt-tokens: expected at least 1, got ", tokens));
+    if (isServing(options))
+      continue; // checkServing() knows which of them are used.
     if (tokens > context || options.genTokens > context - tokens)
       return usageError(absl::StrCat(
           "context: ", tokens, " and ", options.genTokens,

@@ -165,13 +165,20 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
              "Write the time of each launch, for chrome://tracing");
 }
 
+/// `promptRows` says what the default of --prompt-rows is.
 static void addSchedulerOptions(const OptionGroup &group,
-                                SchedulerOptions &options) {
+                                SchedulerOptions &options,
+                                const std::string &promptRows) {
   group
       .add(
           "--kv-pages", options.kvPages, "N",
           "Pages of the KV cache that sequences share (default: as many as all "
           "of them can use)")
+      ->check(wholeNumber(1, mostTokens));
+  group
+      .add("--prompt-rows", options.promptRows, "N",
+           "Tokens of prompts in a step beside answers that decode (default: " +
+               promptRows + ")")
       ->check(wholeNumber(1, mostTokens));
   group.addFlag("!--no-prefix-cache", options.cachesPrefixes,
                 "Compute beginnings that prompts share for each of them");
@@ -221,7 +228,8 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
       "--long-prompt", options.longPrompt, "N",
       "Measure the time between tokens of --batch streams, alone and while "
       "a prompt of N tokens comes in");
-  addSchedulerOptions(serving, options.scheduler);
+  addSchedulerOptions(serving, options.scheduler,
+                      "as many as delay them little");
 }
 
 void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
@@ -242,7 +250,7 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
       .addDefault("--parallel", options.parallel, "N",
                   "Sequences that run at once")
       ->check(wholeNumber(1, mostTokens));
-  addSchedulerOptions(generation, options.scheduler);
+  addSchedulerOptions(generation, options.scheduler, "as many as fit");
   generation
       .addDefault("-n,--predict", options.maxTokens, "N",
                   "Tokens of an answer whose request has no max_tokens; -1 for "

@@ -270,7 +270,11 @@ absl::Status Generation::readRequest(absl::string_view line,
   request.options.sampling = advisedSampling(model.plan().sampling.get());
   request.wantsText = !options.printIds;
   LLAMAC_RETURN_IF_ERROR(
-      readRequestFields(object, {"id", "prompt", "tokens"}, request));
+      readRequestFields(object,
+                        {.text = line,
+                         .others = {"id", "prompt", "tokens"},
+                         .grammars = model.grammars()},
+                        request));
   LLAMAC_RETURN_IF_ERROR(readPrompt(
       object,
       [&](absl::string_view text) {
@@ -457,8 +461,11 @@ void Generation::summarize(bool isInterrupted) {
 
 absl::Status Generation::run(const std::shared_ptr<const Model> &shared) {
   LLAMAC_RETURN_IF_ERROR(openFiles());
-  LLAMAC_ASSIGN_OR_RETURN(scheduler,
-                          Scheduler::create(shared, options.scheduler));
+  SchedulerOptions scheduling = options.scheduler;
+  // Nobody waits for the next token: fewer steps are faster in all.
+  if (scheduling.promptRows == 0)
+    scheduling.promptRows = model.plan().programs.back()->maxRows;
+  LLAMAC_ASSIGN_OR_RETURN(scheduler, Scheduler::create(shared, scheduling));
   start = steadySeconds();
   Interrupts interrupts;
   while (interrupts.signal() == 0) {

@@ -177,6 +177,8 @@ static absl::Status checkTogether(const BenchOptions &options) {
        "with --requests or --trace"},
       {"--kv-pages", options.scheduler.kvPages != 0, isServing(options),
        "with --requests, --trace or --long-prompt"},
+      {"--prompt-rows", options.scheduler.promptRows != 0, isServing(options),
+       "with --requests, --trace or --long-prompt"},
       {"--no-prefix-cache", !options.scheduler.cachesPrefixes,
        isServing(options), "with --requests, --trace or --long-prompt"},
       {"--kernels", options.kernels, !isServing(options),
@@ -392,10 +394,15 @@ absl::Status LongPromptRun::round(RandomStream &random, bool isMeasured) {
   };
   LLAMAC_RETURN_IF_ERROR(runUntil(unused, start));
   // A few more, so that all of them decode.
-  int64_t goal = tokens() + 8 * count;
+  const int64_t goal = tokens() + 8 * count;
   LLAMAC_RETURN_IF_ERROR(runUntil(unused, [&] { return tokens() >= goal; }));
-  goal = tokens() + options.genTokens * count;
-  LLAMAC_RETURN_IF_ERROR(runUntil(alone, [&] { return tokens() >= goal; }));
+  // Half of them before the long prompt and half behind it: steps take longer
+  // as the streams grow.
+  const auto runAlone = [&](int64_t each) {
+    const int64_t end = tokens() + each * count;
+    return runUntil(alone, [&] { return tokens() >= end; });
+  };
+  LLAMAC_RETURN_IF_ERROR(runAlone((options.genTokens + 1) / 2));
   const double arrival = steadySeconds();
   bool isDone = false;
   LLAMAC_RETURN_IF_ERROR(
@@ -410,6 +417,7 @@ absl::Status LongPromptRun::round(RandomStream &random, bool isMeasured) {
   LLAMAC_RETURN_IF_ERROR(runUntil(beside, [&] { return isDone; }));
   if (isMeasured)
     prompts.add(steadySeconds() - arrival);
+  LLAMAC_RETURN_IF_ERROR(runAlone(options.genTokens / 2));
   for (const Scheduler::RequestId id : ids)
     scheduler.cancel(id);
   while (!scheduler.isIdle())

@@ -7,6 +7,8 @@ those of llamac run however many run at once, and that a killed run goes on.
     test_generate.py Lines        good and bad lines
     test_generate.py Runs         the same answers as run, at any --parallel
     test_generate.py Resume       kills, torn lines, interrupts
+    test_generate.py Grammars     answers that match one
+    test_generate.py Bench        the benchmark of requests
     test_generate.py RealModel    SmolLM2
 """
 
@@ -322,6 +324,84 @@ class Resume(GenerateCase):
         process.kill()
         process.communicate()
         self.assertIn("another process", result.stderr)
+
+
+class Grammars(GenerateCase):
+    def test_an_answer_matches_its_grammar(self):
+        schema = {"type": "object", "properties": {"b": {"type": "boolean"}, "a": {"enum": [1, 2]}}, "required": ["b", "a"]}
+        common = {"prompt": "a", "temperature": 1, "max_tokens": 60}
+        requests = [{"id": f"regex {i}", "regex": "(ab|c)+d", "seed": i, **common} for i in range(8)]
+        requests += [{"id": f"schema {i}", "json_schema": schema, "seed": i, **common} for i in range(8)]
+        format = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+        requests += [{"id": "schema of a format", "response_format": format, "seed": 9, **common}]
+        requests += [{"id": "object", "response_format": {"type": "json_object"}, "seed": 9, **common}]
+        answers, _ = self.generate(requests)
+        if "without XGrammar" in answers[0].get("error", ""):
+            self.skipTest(answers[0]["error"])
+        for answer in answers:
+            with self.subTest(answer["id"]):
+                if answer["finish_reason"] == "length":
+                    continue
+                if answer["id"] == "object":
+                    self.assertIsInstance(json.loads(answer["text"]), dict)
+                elif answer["id"].startswith("regex"):
+                    self.assertRegex(answer["text"], r"\A(ab|c)+d\Z")
+                else:
+                    self.assertEqual(list(json.loads(answer["text"])), ["b", "a"])
+        self.assertIn("stop", {a["finish_reason"] for a in answers})
+
+
+class Bench(GenerateCase):
+    """llamac bench of requests that come and go."""
+
+    def bench(self, *flags):
+        result = self.llamac("bench", self.plan, "--json", *flags)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def test_requests_at_a_rate(self):
+        reports = self.bench("--requests", 12, "--rate", 400, "--prompt-tokens", "5,9", "--gen-tokens", 4, "--batch", "1,3")
+        self.assertEqual([report["sequences"] for report in reports], [1, 3])
+        for report in reports:
+            counts = report["requests"], report["prompt_tokens"], report["generated_tokens"], report["cached_tokens"]
+            self.assertEqual(counts, (12, 12 * 7, 48, 0))
+            for times in ("first_token_s", "between_tokens_s", "answer_s"):
+                self.assertLess(0, report[times]["median"])
+                self.assertLessEqual(report[times]["median"], report[times]["p99"])
+            self.assertLess(0, report["host_share"])
+            self.assertLess(report["host_share"], 1)
+            self.assertAlmostEqual(report["output_tok_s"] * report["seconds"], 48)
+
+    def test_a_trace(self):
+        trace = [{"arrival": 0.3, "prompt_tokens": 140, "gen_tokens": 2}, {"arrival": 0, "prompt_tokens": 150, "gen_tokens": 3}]
+        path = self.write(trace, "trace.jsonl")
+        (report,) = self.bench("--trace", path, "--shared-prefix", 130, "--batch", 2)
+        self.assertEqual((report["prompt_tokens"], report["generated_tokens"]), (290, 5))
+        self.assertEqual(report["cached_tokens"], 128)
+        self.assertGreater(report["seconds"], 0.3)
+        for bad, message in [("{}", "arrival: expected"), ('{"arrival": 0, "prompt_tokens": 0, "gen_tokens": 1}', "at least 1")]:
+            result = self.llamac("bench", self.plan, "--trace", self.write([bad], "trace.jsonl"), expect=BAD_FILE)
+            self.assertIn(f"trace.jsonl:1:", result.stderr)
+            self.assertIn(message, result.stderr)
+
+    def test_a_long_prompt_beside_streams(self):
+        flags = ("--long-prompt", 100, "--prompt-rows", 9, "--batch", 2, "--prompt-tokens", 4, "--gen-tokens", 6, "--repeat", 2)
+        (report,) = self.bench(*flags)
+        self.assertEqual((report["streams"], report["times_alone"]), (2, 2 * 2 * 6))
+        # 12 steps of 9 rows, and those in which the streams have a token.
+        self.assertEqual(report["times_beside"], 2 * 2 * 12)
+        self.assertGreater(report["p99_ratio"], 0)
+
+    def test_options_that_have_no_effect_are_refused(self):
+        for flags, message in [
+            (("--rate", 5), "--rate: expected it with --requests"),
+            (("--kv-pages", 5), "--kv-pages: expected it with"),
+            (("--requests", 2, "--kernels"), "--kernels: expected it without"),
+            (("--requests", 2, "--long-prompt", 5), "--long-prompt: expected it without"),
+            (("--requests", 2, "--prompt-tokens", self.CONTEXT + 1), f"compiled for {self.CONTEXT}"),
+            (("--requests", 2, "--rate", -1), "--rate: expected requests a second"),
+        ]:
+            result = self.llamac("bench", self.plan, *flags, expect=USAGE)
+            self.assertIn(message, result.stderr)
 
 
 class RealModel(support.TestCase):

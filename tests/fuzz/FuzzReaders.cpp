@@ -274,9 +274,10 @@ void tuning(Bytes bytes) {
 // Requests
 //===----------------------------------------------------------------------===//
 
-void checkRequest(const JsonObject &root) {
+void checkRequest(const JsonObject &root, Bytes bytes) {
   Request request;
-  check(readRequestFields(root, {"id", "prompt", "tokens"}, request));
+  check(readRequestFields(
+      root, {.text = bytes, .others = {"id", "prompt", "tokens"}}, request));
   const auto encode = [](Bytes text) {
     return absl::StatusOr<std::vector<int32_t>>(
         std::vector<int32_t>(text.begin(), text.end()));
@@ -290,7 +291,10 @@ void checkRequest(const JsonObject &root) {
             .status());
 }
 
-void request(Bytes bytes) { withObject(bytes, checkRequest); }
+void request(Bytes bytes) {
+  withObject(bytes,
+             [bytes](const JsonObject &root) { checkRequest(root, bytes); });
+}
 
 //===----------------------------------------------------------------------===//
 // The list

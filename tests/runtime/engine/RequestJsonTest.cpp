@@ -9,6 +9,8 @@
 #include "runtime/engine/RequestJson.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/engine/Model.h"
+#include "tests/runtime/engine/ToyModel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +27,8 @@ using testing::IsEmpty;
 using testing::Pair;
 
 /// The request that `text` is, over defaults that no field has.
-absl::StatusOr<Request> requestOf(const std::string &text) {
+absl::StatusOr<Request> requestOf(const std::string &text,
+                                  GrammarCompiler *grammars = nullptr) {
   const auto document = parseJson("request", text);
   if (!document.ok())
     return document.status();
@@ -35,7 +38,9 @@ absl::StatusOr<Request> requestOf(const std::string &text) {
   Request request;
   request.options.maxTokens = 77;
   request.options.sampling.temperature = 0.25;
-  if (absl::Status status = readRequestFields(*object, {"id"}, request);
+  if (absl::Status status = readRequestFields(
+          *object, {.text = text, .others = {"id"}, .grammars = grammars},
+          request);
       !status.ok())
     return status;
   return request;
@@ -84,7 +89,8 @@ TEST(RequestJson, EveryFieldHasItsPlace) {
   EXPECT_EQ(sampling.topP, 0.5);
 
   const auto document = *parseJson("request", text);
-  std::set<std::string> tried;
+  std::set<std::string> tried = {"grammar", "json_schema", "regex",
+                                 "response_format"}; // Below.
   for (const auto &[name, value] : document.root().items())
     tried.insert(name);
   for (const absl::string_view name : requestFieldNames())
@@ -104,6 +110,70 @@ TEST(RequestJson, TopKOfMinusOneIsAll) {
 TEST(RequestJson, WholeNumbersMayBeWrittenAsFractions) {
   EXPECT_EQ(requestOf(R"({"max_tokens": 5.0})")->options.maxTokens, 5);
   EXPECT_EQ(requestOf(R"({"seed": 5.0})")->options.sampling.seed, 5);
+}
+
+class RequestGrammar : public testing::Test {
+protected:
+  void SetUp() override {
+    auto loaded = Model::load(file.path(), {.threads = 1});
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    model = *std::move(loaded);
+    // Where there is no XGrammar, that is all that there is to say.
+    const auto any = model->grammars()->compile({});
+    if (exitCode(any.status()) == ExitCode::Unsupported)
+      GTEST_SKIP() << any.status();
+  }
+
+  /// The grammar of a request, which the compiler keeps.
+  const Grammar *grammarOf(const std::string &text) {
+    const auto request = requestOf(text, model->grammars());
+    EXPECT_TRUE(request.ok()) << text << ": " << request.status();
+    return request.ok() ? request->options.sampling.grammar.get() : nullptr;
+  }
+  const Grammar *compiled(const GrammarSource &source) {
+    return model->grammars()->compile(source)->get();
+  }
+
+  toy::ToyPlanFile file;
+  std::shared_ptr<const Model> model;
+};
+
+TEST_F(RequestGrammar, EveryFieldHasItsKind) {
+  // The toy model has letters alone.
+  const std::string schema = R"({"const": true})";
+  const Grammar *ofSchema = compiled({GrammarSource::JsonSchema, schema});
+  EXPECT_EQ(grammarOf(R"({"json_schema": )" + schema + "}"), ofSchema);
+  EXPECT_EQ(grammarOf(R"({"json_schema":)" + schema + R"( , "n": 2})"),
+            ofSchema);
+  EXPECT_EQ(grammarOf(R"({"response_format": {"type": "json_schema",
+                          "json_schema": {"name": "x", "strict": true,
+                                          "schema": )" +
+                      schema + "}}}"),
+            ofSchema);
+  EXPECT_EQ(grammarOf(R"({"response_format": {"type": "text"}})"), nullptr);
+  EXPECT_EQ(grammarOf(R"({"regex": "[a-z]+"})"),
+            compiled({GrammarSource::Regex, "[a-z]+"}));
+  EXPECT_EQ(grammarOf(R"({"grammar": "root ::= \"a\""})"),
+            compiled({GrammarSource::Ebnf, "root ::= \"a\""}));
+}
+
+TEST_F(RequestGrammar, RefusesWhatIsNone) {
+  for (const auto &[text, message] : {
+           std::pair(R"({"regex": "("})", "regex"),
+           std::pair(R"({"regex": "a", "grammar": "root ::= \"a\""})",
+                     "expected one of grammar"),
+           std::pair(R"({"json_schema": "{}"})", "a JSON schema, got \"{}\""),
+           std::pair(R"({"response_format": {"type": "xml"}})",
+                     "text, json_object or json_schema, got \"xml\""),
+           std::pair(R"({"response_format": {"type": "json_schema"}})",
+                     "json_schema: expected"),
+           std::pair(R"({"response_format": {"type": "text", "of": 1}})",
+                     "of: expected a known field"),
+       }) {
+    const absl::Status status = requestOf(text, model->grammars()).status();
+    EXPECT_EQ(exitCode(status), ExitCode::Usage) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
+  }
 }
 
 struct Wrong {
@@ -126,6 +196,8 @@ INSTANTIATE_TEST_SUITE_P(
               "unknown one; did you mean temperature?"},
         Wrong{R"({"stream": null})", "stream: expected a field of a request"},
         Wrong{R"({"frequency_penalty": "1"})", "frequency_penalty: expected a"},
+        Wrong{R"({"grammar": "root ::= \"a\""})",
+              "grammar: expected a model with a tokenizer"},
         Wrong{R"({"ignore_eos": 1})", "ignore_eos: expected true or false"},
         Wrong{R"({"logit_bias": [1]})", "logit_bias: expected an object"},
         Wrong{R"({"logit_bias": {"x": 1}})", "got \"x\" with number"},
@@ -140,6 +212,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{R"({"presence_penalty": {}})", "presence_penalty: expected a"},
         Wrong{R"({"priority": 2147483648})", "priority: expected -2147483648"},
         Wrong{R"({"repetition_penalty": false})", "repetition_penalty: expect"},
+        Wrong{R"({"regex": 5})", "regex: expected a string"},
+        Wrong{R"({"response_format": "json_object"})",
+              "response_format: expected an object"},
         Wrong{R"({"seed": -1})", "seed: expected 0 or more, got -1"},
         Wrong{R"({"seed": "1"})", "seed: expected an integer"},
         Wrong{R"({"stop": 1})", "stop: expected a string or an array of"},

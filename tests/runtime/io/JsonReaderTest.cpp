@@ -156,6 +156,20 @@ INSTANTIATE_TEST_SUITE_P(Json, JsonReaderRefuses, testing::ValuesIn(badTexts()),
                            return std::string(info.param.name);
                          });
 
+TEST(JsonReader, GivesAMemberAsItIsWritten) {
+  const std::string text =
+      R"({"z": {"b": "}\"]", "a": [1, {}]} , "y" : 1.50, "x":"a,\\",)"
+      R"( "w\u0061": {"b": 1, "a": 2}})";
+  const auto document = *parseJson("file", text);
+  const JsonObject object = *JsonObject::root(document);
+  EXPECT_EQ(object.textOf("z", text), R"({"b": "}\"]", "a": [1, {}]})");
+  EXPECT_EQ(object.textOf("y", text), "1.50");
+  EXPECT_EQ(object.textOf("x", text), R"("a,\\")");
+  // Where the key has escapes, only the value is the same.
+  EXPECT_EQ(nlohmann::json::parse(object.textOf("wa", text)),
+            object.raw()["wa"]);
+}
+
 TEST(JsonReader, RefusesARootThatIsNoObject) {
   const auto document = parseJson("file", "[1]");
   ASSERT_TRUE(document.ok()) << document.status();
