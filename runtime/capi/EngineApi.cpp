@@ -11,9 +11,6 @@
 #include "runtime/capi/Handles.h"
 #include "runtime/capi/ModelObject.h"
 #include "runtime/capi/Options.h"
-#include "runtime/engine/Grammar.h"
-
-#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <cstring>
@@ -97,41 +94,15 @@ absl::StatusOr<const llamac_part *> AnswerObject::next(double seconds) {
   return &view;
 }
 
-/// The grammar that `draft` asks for, compiled; null for none.
-static absl::StatusOr<std::shared_ptr<const Grammar>>
-grammarOf(const Model &model, const RequestDraft &draft) {
-  std::vector<GrammarSource> sources;
-  if (draft.jsonObject)
-    sources.push_back({GrammarSource::JsonObject, ""});
-  const std::pair<GrammarSource::Kind, const std::string &> texts[] = {
-      {GrammarSource::JsonSchema, draft.jsonSchema},
-      {GrammarSource::Regex, draft.regex},
-      {GrammarSource::Ebnf, draft.grammar}};
-  for (const auto &[kind, text] : texts)
-    if (!text.empty())
-      sources.push_back({kind, text});
-  if (sources.empty())
-    return nullptr;
-  if (sources.size() > 1)
-    return usageError(absl::StrCat("request: expected one of json_object, "
-                                   "json_schema, regex and grammar, got ",
-                                   sources.size(), " of them"));
-  if (!model.grammars())
-    return usageError("grammar: expected a plan that has a tokenizer");
-  return model.grammars()->compile(sources.front());
-}
-
 /// `prompt` with `options`, which may be null, over what the model advises.
 static absl::StatusOr<Request> requestOf(const Model &model,
                                          std::vector<int32_t> prompt,
                                          const OptionsObject *options) {
-  RequestDraft draft{.request = {.prompt = std::move(prompt)}};
-  SamplingOptions &sampling = draft.request.options.sampling;
-  sampling = advisedSampling(model.plan().sampling.get());
+  Request request{.prompt = std::move(prompt)};
+  request.options.sampling = advisedSampling(model.plan().sampling.get());
   if (options)
-    LLAMAC_RETURN_IF_ERROR(options->apply(draft));
-  LLAMAC_ASSIGN_OR_RETURN(sampling.grammar, grammarOf(model, draft));
-  return std::move(draft.request);
+    LLAMAC_RETURN_IF_ERROR(options->apply(request));
+  return request;
 }
 
 static absl::StatusOr<llamac_answer *> submit(const EngineObject &engine,

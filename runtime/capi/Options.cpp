@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -23,237 +24,201 @@
 namespace llamac {
 
 //===----------------------------------------------------------------------===//
-// From the type of a field to its kind, and from values to fields
+// From values to fields
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// A field that is set to what an option does not say.
-struct Inverse {
-  bool &value;
+/// The kind of the option that sets a field.
+struct KindOf {
+  llamac_option_kind operator()(bool *) { return LLAMAC_BOOLEAN; }
+  llamac_option_kind operator()(Inverse) { return LLAMAC_BOOLEAN; }
+  llamac_option_kind operator()(int *) { return LLAMAC_INTEGER; }
+  llamac_option_kind operator()(int64_t *) { return LLAMAC_INTEGER; }
+  llamac_option_kind operator()(std::optional<uint64_t> *) {
+    return LLAMAC_INTEGER;
+  }
+  llamac_option_kind operator()(double *) { return LLAMAC_NUMBER; }
+  llamac_option_kind operator()(std::string *) { return LLAMAC_TEXT; }
+  llamac_option_kind operator()(std::vector<std::string> *) {
+    return LLAMAC_TEXTS;
+  }
+  llamac_option_kind operator()(std::vector<int32_t> *) {
+    return LLAMAC_TOKENS;
+  }
+  llamac_option_kind operator()(TokenWeights *) { return LLAMAC_WEIGHTS; }
+  llamac_option_kind operator()(GrammarField field) {
+    return field.kind == GrammarSource::JsonObject ? LLAMAC_BOOLEAN
+                                                   : LLAMAC_TEXT;
+  }
+};
+
+/// Sets a field to a value. Usage error for one of another kind, or out of the
+/// field's range.
+class Assign {
+public:
+  explicit Assign(const OptionValue &value) : value(value) {}
+
+  absl::Status operator()(bool *field) const {
+    LLAMAC_ASSIGN_OR_RETURN(const auto number, held<int64_t>("0 or 1"));
+    if (number != 0 && number != 1)
+      return usageError(absl::StrCat("expected 0 or 1, got ", number));
+    *field = number != 0;
+    return absl::OkStatus();
+  }
+
+  absl::Status operator()(Inverse field) const {
+    LLAMAC_RETURN_IF_ERROR((*this)(field.value));
+    *field.value = !*field.value;
+    return absl::OkStatus();
+  }
+
+  absl::Status operator()(int *field) const {
+    LLAMAC_ASSIGN_OR_RETURN(const auto number, held<int64_t>("an integer"));
+    using Limits = std::numeric_limits<int>;
+    if (number < Limits::min() || number > Limits::max())
+      return usageError(absl::StrCat("expected an integer from ", Limits::min(),
+                                     " to ", Limits::max(), ", got ", number));
+    *field = static_cast<int>(number);
+    return absl::OkStatus();
+  }
+
+  absl::Status operator()(int64_t *field) const {
+    return set(field, held<int64_t>("an integer"));
+  }
+
+  /// Seeds are 64 bits, whatever their sign.
+  absl::Status operator()(std::optional<uint64_t> *field) const {
+    return set(field, held<int64_t>("an integer"));
+  }
+
+  absl::Status operator()(double *field) const {
+    if (const auto *integer = std::get_if<int64_t>(&value))
+      return set(field, absl::StatusOr<int64_t>(*integer));
+    return set(field, held<double>("a number"));
+  }
+
+  absl::Status operator()(std::string *field) const {
+    return set(field, held<std::string>("a text"));
+  }
+
+  absl::Status operator()(std::vector<std::string> *field) const {
+    return set(field,
+               held<std::vector<std::string>>("texts, added one by one"));
+  }
+
+  absl::Status operator()(std::vector<int32_t> *field) const {
+    return set(field, held<std::vector<int32_t>>("tokens"));
+  }
+
+  absl::Status operator()(TokenWeights *field) const {
+    return set(field, held<TokenWeights>("tokens with weights"));
+  }
+
+  absl::Status operator()(GrammarField field) const {
+    GrammarSource source{field.kind, ""};
+    bool isAsked = true;
+    if (field.kind == GrammarSource::JsonObject)
+      LLAMAC_RETURN_IF_ERROR((*this)(&isAsked));
+    else
+      LLAMAC_RETURN_IF_ERROR((*this)(&source.text));
+    if (!isAsked)
+      return absl::OkStatus();
+    if (field.source->has_value())
+      return usageError(
+          "expected the only grammar of a request, got another one beside it");
+    *field.source = std::move(source);
+    return absl::OkStatus();
+  }
+
+private:
+  template <typename Held>
+  absl::StatusOr<Held> held(absl::string_view expected) const {
+    if (const Held *found = std::get_if<Held>(&value))
+      return *found;
+    static constexpr absl::string_view names[] = {
+        "an integer",      "a number", "a text",
+        "a list of texts", "tokens",   "tokens with weights"};
+    return usageError(
+        absl::StrCat("expected ", expected, ", got ", names[value.index()]));
+  }
+
+  template <typename Field, typename Held>
+  static absl::Status set(Field *field, const absl::StatusOr<Held> &held) {
+    if (held.ok())
+      *field = static_cast<Field>(*held);
+    return held.status();
+  }
+
+  const OptionValue &value;
 };
 
 } // namespace
 
-template <typename Field> static constexpr llamac_option_kind kindOf() {
-  if constexpr (std::is_same_v<Field, bool> || std::is_same_v<Field, Inverse>)
-    return LLAMAC_BOOLEAN;
-  else if constexpr (std::is_integral_v<Field> ||
-                     std::is_same_v<Field, std::optional<uint64_t>>)
-    return LLAMAC_INTEGER;
-  else if constexpr (std::is_floating_point_v<Field>)
-    return LLAMAC_NUMBER;
-  else if constexpr (std::is_same_v<Field, std::string>)
-    return LLAMAC_TEXT;
-  else if constexpr (std::is_same_v<Field, std::vector<std::string>>)
-    return LLAMAC_TEXTS;
-  else if constexpr (std::is_same_v<Field, std::vector<int32_t>>)
-    return LLAMAC_TOKENS;
-  else if constexpr (std::is_same_v<Field, TokenWeights>)
-    return LLAMAC_WEIGHTS;
-}
+//===----------------------------------------------------------------------===//
+// The lists
+//===----------------------------------------------------------------------===//
 
-static absl::Status wrongKind(const OptionValue &value,
-                              absl::string_view expected) {
-  static constexpr absl::string_view names[] = {
-      "an integer",      "a number", "a text",
-      "a list of texts", "tokens",   "tokens with weights"};
-  return usageError(
-      absl::StrCat("expected ", expected, ", got ", names[value.index()]));
-}
+static constexpr NamedOption<ModelOptions> modelOptions[] = {
+#define ROW(NAME, FIELD, HELP)                                                 \
+  {NAME, [](ModelOptions &to) -> OptionField { return &to.FIELD; }, HELP},
+    ROW("threads", threads, "threads of kernels; 0: one on each physical core")
+        ROW("sequences", sequences,
+            "sequences at a time; 0: as many as the plan was compiled for")
+            ROW("isa", isa, "instruction-set level, of those that the plan has")
+                ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda")
+                    ROW("verify", verify,
+                        "whether all checksums of the plan are verified")
+                        ROW("tuned", tuned,
+                            "whether kernels have the configs that tuning "
+                            "found") ROW("random_weights", randomWeights,
+                                         "random weights by this seed, for a "
+                                         "plan that has none")
+#undef ROW
+};
 
-template <typename Held, typename Field>
-static absl::Status assignHeld(const OptionValue &value,
-                               absl::string_view expected, Field &field) {
-  const Held *held = std::get_if<Held>(&value);
-  if (!held)
-    return wrongKind(value, expected);
-  field = *held;
-  return absl::OkStatus();
-}
+static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
+#define ROW(NAME, FIELD, HELP)                                                 \
+  {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; }, HELP},
+    ROW("max_waiting", maxWaiting, "answers that may wait; 0: any number")
+        ROW("prefix_cache", scheduler.cachesPrefixes,
+            "whether beginnings that were seen before are computed once")
+            ROW("kv_pages", scheduler.kvPages,
+                "pages of the KV cache; 0: as many as all sequences can use")
+                ROW("prompt_rows", scheduler.promptRows,
+                    "tokens of prompts in a step beside answers that decode; "
+                    "0: as many "
+                    "as the times of earlier steps allow")
+#undef ROW
+};
 
-static absl::Status assign(const OptionValue &value, bool &field) {
-  int64_t number = 0;
-  LLAMAC_RETURN_IF_ERROR(assignHeld<int64_t>(value, "0 or 1", number));
-  if (number != 0 && number != 1)
-    return usageError(absl::StrCat("expected 0 or 1, got ", number));
-  field = number != 0;
-  return absl::OkStatus();
-}
-
-static absl::Status assign(const OptionValue &value, Inverse field) {
-  LLAMAC_RETURN_IF_ERROR(assign(value, field.value));
-  field.value = !field.value;
-  return absl::OkStatus();
-}
-
-static absl::Status assign(const OptionValue &value, int64_t &field) {
-  return assignHeld<int64_t>(value, "an integer", field);
-}
-
-static absl::Status assign(const OptionValue &value, int &field) {
-  int64_t number = 0;
-  LLAMAC_RETURN_IF_ERROR(assign(value, number));
-  using Limits = std::numeric_limits<int>;
-  if (number < Limits::min() || number > Limits::max())
-    return usageError(absl::StrCat("expected an integer from ", Limits::min(),
-                                   " to ", Limits::max(), ", got ", number));
-  field = static_cast<int>(number);
-  return absl::OkStatus();
-}
-
-/// Seeds are 64 bits, whatever their sign.
-static absl::Status assign(const OptionValue &value,
-                           std::optional<uint64_t> &field) {
-  int64_t number = 0;
-  LLAMAC_RETURN_IF_ERROR(assign(value, number));
-  field = static_cast<uint64_t>(number);
-  return absl::OkStatus();
-}
-
-static absl::Status assign(const OptionValue &value, double &field) {
-  if (const auto *integer = std::get_if<int64_t>(&value)) {
-    field = static_cast<double>(*integer);
-    return absl::OkStatus();
+template <typename Target>
+static std::vector<OptionRow>
+rowsOf(absl::Span<const NamedOption<Target>> options) {
+  std::vector<OptionRow> rows;
+  for (const NamedOption<Target> &option : options) {
+    Target target;
+    rows.push_back(
+        {{option.name, std::visit(KindOf(), option.field(target)), option.help},
+         [&option](const OptionValue &value) {
+           Target target;
+           return std::visit(Assign(value), option.field(target));
+         },
+         [&option](const OptionValue &value, void *target) {
+           return std::visit(Assign(value),
+                             option.field(*static_cast<Target *>(target)));
+         }});
   }
-  return assignHeld<double>(value, "a number", field);
+  return rows;
 }
-
-static absl::Status assign(const OptionValue &value, std::string &field) {
-  return assignHeld<std::string>(value, "a text", field);
-}
-
-static absl::Status assign(const OptionValue &value,
-                           std::vector<std::string> &field) {
-  return assignHeld<std::vector<std::string>>(value, "texts, added one by one",
-                                              field);
-}
-
-static absl::Status assign(const OptionValue &value,
-                           std::vector<int32_t> &field) {
-  return assignHeld<std::vector<int32_t>>(value, "tokens", field);
-}
-
-static absl::Status assign(const OptionValue &value, TokenWeights &field) {
-  return assignHeld<TokenWeights>(value, "tokens with weights", field);
-}
-
-/// The option that sets `field`, a function from a target to its field.
-template <typename Target, typename Field>
-static constexpr OptionRow makeRow(const char *name, Field field,
-                                   const char *help) {
-  using Type =
-      std::remove_reference_t<decltype(field(std::declval<Target &>()))>;
-  return {{name, kindOf<Type>(), help},
-          [](const OptionValue &value) {
-            Target target;
-            return assign(value, Field()(target));
-          },
-          [](const OptionValue &value, void *target) {
-            return assign(value, Field()(*static_cast<Target *>(target)));
-          }};
-}
-
-//===----------------------------------------------------------------------===//
-// The lists: a row of NAME sets FIELD
-//===----------------------------------------------------------------------===//
-
-#define LLAMAC_OPTION(TARGET, NAME, FIELD, HELP)                               \
-  makeRow<TARGET>(NAME, [](TARGET &to) -> auto & { return to.FIELD; }, HELP)
-
-static constexpr OptionRow modelRows[] = {
-#define ROW(NAME, FIELD, HELP) LLAMAC_OPTION(ModelOptions, NAME, FIELD, HELP)
-    ROW("threads", threads, "threads of kernels; 0: one on each physical core"),
-    ROW("sequences", sequences,
-        "sequences at a time; 0: as many as the plan was compiled for"),
-    ROW("isa", isa, "instruction-set level, of those that the plan has"),
-    ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda"),
-    ROW("verify", verify, "whether all checksums of the plan are verified"),
-    ROW("tuned", tuned, "whether kernels have the configs that tuning found"),
-    ROW("random_weights", randomWeights,
-        "random weights by this seed, for a plan that has none"),
-#undef ROW
-};
-
-static constexpr OptionRow engineRows[] = {
-#define ROW(NAME, FIELD, HELP)                                                 \
-  LLAMAC_OPTION(AsyncEngineOptions, NAME, FIELD, HELP)
-    ROW("max_waiting", maxWaiting, "answers that may wait; 0: any number"),
-    ROW("prefix_cache", scheduler.cachesPrefixes,
-        "whether beginnings that were seen before are computed once"),
-    ROW("kv_pages", scheduler.kvPages,
-        "pages of the KV cache; 0: as many as all sequences can use"),
-    ROW("prompt_rows", scheduler.promptRows,
-        "tokens of prompts in a step beside answers that decode; 0: as many "
-        "as the times of earlier steps allow"),
-#undef ROW
-};
-
-static constexpr OptionRow requestRows[] = {
-#define ROW(NAME, FIELD, HELP)                                                 \
-  LLAMAC_OPTION(RequestDraft, NAME, request.FIELD, HELP)
-#define GRAMMAR(NAME, FIELD, HELP)                                             \
-  LLAMAC_OPTION(RequestDraft, NAME, FIELD, HELP)
-    ROW("max_tokens", options.maxTokens,
-        "tokens to generate at most; -1: as many as the context holds"),
-    ROW("temperature", options.sampling.temperature, "0: the argmax"),
-    ROW("top_k", options.sampling.topK,
-        "samples from the k most probable tokens; 0: from all"),
-    ROW("top_p", options.sampling.topP,
-        "samples from the fewest most probable tokens whose probabilities "
-        "reach this sum; 1: from all"),
-    ROW("min_p", options.sampling.minP,
-        "samples from the tokens of at least this share of the largest "
-        "probability"),
-    ROW("repetition_penalty", options.sampling.repetitionPenalty,
-        "divides positive logits of the tokens of prompt and answer, and "
-        "multiplies others"),
-    ROW("frequency_penalty", options.sampling.frequencyPenalty,
-        "taken off the logit of a token for each time it is in the answer"),
-    ROW("presence_penalty", options.sampling.presencePenalty,
-        "taken off the logits of the tokens of the answer"),
-    ROW("logit_bias", options.sampling.logitBias,
-        "added to the logits of these ids"),
-    ROW("min_tokens", options.sampling.minTokens,
-        "stop ids are not chosen before so many tokens"),
-    ROW("logprobs", options.sampling.logprobs,
-        "alternatives to report for each token; -1: no logprobs at all"),
-    ROW("seed", options.sampling.seed, "of sampling; none: a random one"),
-    ROW("stop", options.stopStrings,
-        "texts that end the answer and do not belong to it"),
-    ROW("stop_token_ids", options.stopIds, "ids that do so beside the model's"),
-    makeRow<RequestDraft>(
-        "ignore_eos",
-        [](RequestDraft &to) {
-          return Inverse{to.request.options.stopAtStopIds};
-        },
-        "whether the model's stop ids do not end the answer"),
-    ROW("n", answers, "answers; number i has the seed plus i"),
-    ROW("priority", priority, "higher ones go first"),
-    ROW("time_limit", timeLimit,
-        "seconds after which answers end as they are; 0: none"),
-    ROW("detokenize", wantsText, "whether parts have text"),
-    GRAMMAR("json_object", jsonObject, "whether the answer is a JSON object"),
-    GRAMMAR("json_schema", jsonSchema, "the answer is JSON by this schema"),
-    GRAMMAR("regex", regex, "the answer matches this, in ECMAScript's syntax"),
-    GRAMMAR("grammar", grammar,
-            "the answer follows these rules, of which \"root\" is the first"),
-#undef GRAMMAR
-#undef ROW
-};
 
 absl::Span<const OptionRow> optionRows(llamac_scope scope) {
-  switch (scope) {
-  case LLAMAC_FOR_MODEL:
-    return modelRows;
-  case LLAMAC_FOR_ENGINE:
-    return engineRows;
-  case LLAMAC_FOR_REQUEST:
-    return requestRows;
-  case LLAMAC_SCOPE_MAX:
-    break;
-  }
-  return {};
+  // By scope. Never destroyed: threads may outlive main().
+  static const auto &rows = *new std::array<std::vector<OptionRow>, 3>{
+      rowsOf<ModelOptions>(modelOptions),
+      rowsOf<AsyncEngineOptions>(engineOptions), rowsOf(requestOptions())};
+  const auto index = static_cast<size_t>(scope);
+  return index < std::size(rows) ? rows[index] : absl::Span<const OptionRow>();
 }
 
 static absl::string_view scopeName(llamac_scope scope) {
@@ -315,7 +280,8 @@ absl::Status OptionsObject::applyTo(llamac_scope wanted, void *target) const {
                                    scopeName(scope)));
   const std::lock_guard lock(mutex);
   for (const auto &[row, value] : values)
-    LLAMAC_RETURN_IF_ERROR(row->apply(value, target));
+    LLAMAC_RETURN_IF_ERROR(withContext(
+        row->apply(value, target), absl::StrCat("option ", row->option.name)));
   return absl::OkStatus();
 }
 

@@ -13,12 +13,13 @@
 #include "runtime/base/Status.h"
 #include "runtime/engine/AsyncEngine.h"
 #include "runtime/engine/Model.h"
-#include "runtime/engine/Request.h"
+#include "runtime/engine/RequestOptions.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -26,8 +27,6 @@
 #include <vector>
 
 namespace llamac {
-
-using TokenWeights = std::vector<std::pair<int32_t, float>>;
 
 /// The values of all kinds of options.
 using OptionValue =
@@ -38,15 +37,8 @@ using OptionValue =
 struct OptionRow {
   llamac_option option;
   /// Usage error for a value of another kind, or out of the field's range.
-  absl::Status (*check)(const OptionValue &value);
-  absl::Status (*apply)(const OptionValue &value, void *target);
-};
-
-/// A request, and the texts of its grammar, of which one at most may be set.
-struct RequestDraft {
-  Request request;
-  bool jsonObject = false;
-  std::string jsonSchema, regex, grammar;
+  std::function<absl::Status(const OptionValue &value)> check;
+  std::function<absl::Status(const OptionValue &value, void *target)> apply;
 };
 
 /// What options of a type are for.
@@ -57,7 +49,7 @@ template <> constexpr llamac_scope scopeOf<ModelOptions>() {
 template <> constexpr llamac_scope scopeOf<AsyncEngineOptions>() {
   return LLAMAC_FOR_ENGINE;
 }
-template <> constexpr llamac_scope scopeOf<RequestDraft>() {
+template <> constexpr llamac_scope scopeOf<Request>() {
   return LLAMAC_FOR_REQUEST;
 }
 

@@ -193,7 +193,7 @@ absl::StatusOr<std::unique_ptr<AnswerStream>>
 AsyncEngine::submit(Request request, std::function<void()> onPart) {
   if (line->isForked())
     return forkedEngineError();
-  LLAMAC_RETURN_IF_ERROR(scheduler->check(request));
+  LLAMAC_RETURN_IF_ERROR(scheduler->prepare(request));
   auto mailbox = std::make_shared<AnswerStream::Mailbox>(request.answers);
   mailbox->onPart = std::move(onPart);
   LLAMAC_RETURN_IF_ERROR(

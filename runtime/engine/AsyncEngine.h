@@ -83,7 +83,7 @@ public:
 
   /// Queues `request`. `onPart` is called by the engine's thread after each
   /// part: it must neither block nor throw, nor call the engine. Errors: those
-  /// of Scheduler::check(); memory when too many wait; device in a child.
+  /// of Scheduler::prepare(); memory when too many wait; device in a child.
   absl::StatusOr<std::unique_ptr<AnswerStream>>
   submit(Request request, std::function<void()> onPart = {});
 

@@ -21,12 +21,17 @@
 
 namespace llamac {
 
+/// Answers that one request may ask for.
+inline constexpr int mostAnswers = 1024;
+
 /// A prompt, and how it is to be answered.
 struct Request {
   std::vector<int32_t> prompt; ///< At least one id.
   GenerateOptions options = {};
-  /// How many answers. Number i has the seed of the options plus i, and shares
-  /// the prompt's keys and values with the others.
+  /// What answers match: Scheduler::prepare() compiles it.
+  std::optional<GrammarSource> grammar = {};
+  /// How many answers, at most mostAnswers. Number i has the seed of the
+  /// options plus i, and shares the prompt's keys and values with the others.
   int answers = 1;
   /// Higher ones go first, equal ones in the order they came.
   int priority = 0;

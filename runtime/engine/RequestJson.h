@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Names and meanings are those of OpenAI's interface, and vLLM's where that has
-// none. A field that is not known is an error, so that none is ignored.
+// The fields are those of requestOptions(), and OpenAI's response_format. One
+// that is not known is an error, so that none is ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,25 +32,14 @@ namespace llamac {
 using PromptEncoder = absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(
     absl::string_view text)>;
 
-/// What the fields of a request are read with.
-struct RequestContext {
-  /// What the object was parsed from.
-  absl::string_view text;
-  /// Fields that the caller reads itself.
-  absl::Span<const absl::string_view> others = {};
-  /// Null where there is no tokenizer.
-  GrammarCompiler *grammars = nullptr;
-};
-
-/// Sets what the fields of `object` say in `request`, whose other values stay.
-/// What is null counts as absent. Usage error, with the place, for an unknown
-/// field, a wrong type or a number out of the range of its type, and for a
-/// grammar those of GrammarCompiler; Scheduler::check() has the others.
-absl::Status readRequestFields(const JsonObject &object,
-                               const RequestContext &context, Request &request);
-
-/// The names that readRequestFields() knows.
-std::vector<absl::string_view> requestFieldNames();
+/// Sets what the fields of `object`, which was parsed from `text`, say in
+/// `request`, whose other values stay. The caller reads `others` itself. What
+/// is null counts as absent. Usage error, with the place, for an unknown field,
+/// a wrong type or a number out of the range of its type; Scheduler::prepare()
+/// has the others.
+absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
+                               absl::Span<const absl::string_view> others,
+                               Request &request);
 
 /// Sets the prompt, by one of the fields `prompt`, text or ids, and `tokens`,
 /// ids. Usage error for both or neither, a wrong type, and those of `encode`.

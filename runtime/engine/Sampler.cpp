@@ -93,15 +93,16 @@ static absl::Status checkBias(const SamplingOptions &options,
   return absl::OkStatus();
 }
 
-static absl::Status checkOptions(const SamplingOptions &options,
-                                 std::optional<int64_t> vocabSize) {
+absl::Status Sampler::check(const SamplingOptions &options,
+                            absl::Span<const int32_t> stopIds,
+                            std::optional<int64_t> vocabSize) {
   if (!(options.temperature >= 0) || !std::isfinite(options.temperature))
     return usageError(
         absl::StrCat("temperature: expected a number of at least 0, got ",
                      options.temperature));
-  if (options.topK < 0)
+  if (options.topK < -1)
     return usageError(
-        absl::StrCat("top-k: expected 0 or more, got ", options.topK));
+        absl::StrCat("top-k: expected -1 or more, got ", options.topK));
   if (!(options.topP > 0 && options.topP <= 1))
     return usageError(absl::StrCat(
         "top-p: expected a number above 0 and at most 1, got ", options.topP));
@@ -117,13 +118,18 @@ static absl::Status checkOptions(const SamplingOptions &options,
       checkRange("presence penalty", options.presencePenalty, -2.0, 2.0));
   LLAMAC_RETURN_IF_ERROR(
       checkRange("logprobs", options.logprobs, int64_t{-1}, mostLogprobs));
+  if (options.grammar)
+    for (const int32_t id : options.grammar->stopIds())
+      if (std::find(stopIds.begin(), stopIds.end(), id) == stopIds.end())
+        return usageError("grammar: its answers are ended by the model's stop "
+                          "ids, which are to be ignored; do not ask for both");
   return checkBias(options, vocabSize);
 }
 
 absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options,
                                         absl::Span<const int32_t> stopIds,
                                         std::optional<int64_t> vocabSize) {
-  LLAMAC_RETURN_IF_ERROR(checkOptions(options, vocabSize));
+  LLAMAC_RETURN_IF_ERROR(check(options, stopIds, vocabSize));
   uint64_t seed = 0;
   if (options.seed) {
     seed = *options.seed;
@@ -136,10 +142,6 @@ absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options,
   if (options.grammar) {
     LLAMAC_ASSIGN_OR_RETURN(sampler.matcher.state,
                             options.grammar->newMatcher());
-    for (const int32_t id : options.grammar->stopIds())
-      if (std::find(stopIds.begin(), stopIds.end(), id) == stopIds.end())
-        return usageError("grammar: its answers are ended by the model's stop "
-                          "ids, which are to be ignored; do not ask for both");
   }
   return sampler;
 }
@@ -150,6 +152,7 @@ Sampler::Sampler(const SamplingOptions &options, uint64_t seed,
       stopIds(stopIds.begin(), stopIds.end()),
       adjusts(penalizes() || !options.logitBias.empty() ||
               options.minTokens > 0 || options.grammar) {
+  this->options.topK = std::max<int64_t>(options.topK, 0);
   onDevice = !adjusts && options.minP == 0 && options.logprobs < 0;
 }
 

@@ -48,7 +48,7 @@ absl::Status checkLogits(absl::Span<const float> logits, int64_t position);
 struct SamplingOptions {
   /// At least 0.
   double temperature = 0;
-  /// Samples from the k most probable tokens; 0: from all.
+  /// Samples from the k most probable tokens; 0 or -1: from all.
   int64_t topK = 0;
   /// Samples, after topK, from the fewest most probable tokens whose
   /// probabilities reach this sum; 1: from all.
@@ -119,11 +119,16 @@ static_assert(sizeof(SamplingParams) == 16, "four words of the plan's input");
 class Sampler {
 public:
   /// `stopIds` are those that end the answer. `vocabSize`, where it is known,
-  /// bounds the ids of logitBias. Usage error for an option out of
-  /// its range, NaN included.
+  /// bounds the ids of logitBias. Errors: those of check(), and of a grammar
+  /// those of Grammar::newMatcher().
   static absl::StatusOr<Sampler> create(const SamplingOptions &options,
                                         absl::Span<const int32_t> stopIds = {},
                                         std::optional<int64_t> vocabSize = {});
+
+  /// Usage error for an option out of its range, NaN included.
+  static absl::Status check(const SamplingOptions &options,
+                            absl::Span<const int32_t> stopIds,
+                            std::optional<int64_t> vocabSize);
 
   /// Takes the prompt, or its next tokens, for the repetition penalty.
   void see(absl::Span<const int32_t> prompt);

@@ -89,24 +89,26 @@ Scheduler::create(std::shared_ptr<const Model> model,
 // Requests come and go
 //===----------------------------------------------------------------------===//
 
-absl::StatusOr<Sampler>
-Scheduler::newSampler(const GenerateOptions &generation,
-                      const SamplingOptions &sampling) const {
-  return Sampler::create(sampling, stopIdsOf(generation, model().stopIds()),
-                         model().config().vocabSize);
-}
-
-absl::Status Scheduler::check(const Request &request) const {
+absl::Status Scheduler::prepare(Request &request) const {
   if (request.prompt.empty())
     return usageError("prompt: expected at least one token, got none");
   LLAMAC_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
   LLAMAC_RETURN_IF_ERROR(checkGenerateOptions(
       request.options, request.wantsText, model().tokenizer()));
+  SamplingOptions &sampling = request.options.sampling;
+  if (request.grammar && !sampling.grammar) {
+    if (!model().grammars())
+      return usageError("grammar: expected a model with a tokenizer, got one "
+                        "without");
+    LLAMAC_ASSIGN_OR_RETURN(sampling.grammar,
+                            model().grammars()->compile(*request.grammar));
+  }
   LLAMAC_RETURN_IF_ERROR(
-      newSampler(request.options, request.options.sampling).status());
-  if (request.answers < 1)
-    return usageError(
-        absl::StrCat("answers: expected at least 1, got ", request.answers));
+      Sampler::check(sampling, stopIdsOf(request.options, model().stopIds()),
+                     model().config().vocabSize));
+  if (request.answers < 1 || request.answers > mostAnswers)
+    return usageError(absl::StrCat("n: expected 1 to ", mostAnswers, ", got ",
+                                   request.answers));
   if (!(request.timeLimit >= 0))
     return usageError(absl::StrCat(
         "time limit: expected seconds of at least 0, got ", request.timeLimit));
@@ -125,24 +127,26 @@ absl::Status Scheduler::check(const Request &request) const {
 
 absl::StatusOr<Scheduler::RequestId>
 Scheduler::submit(Request request, AnswerCallback callback) {
-  LLAMAC_RETURN_IF_ERROR(check(request));
+  LLAMAC_RETURN_IF_ERROR(prepare(request));
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t most = engine->mostTokens();
   auto asked = std::make_shared<Asked>(Asked{
       ++requests, std::move(request), std::move(callback), steadySeconds()});
   const GenerateOptions &generation = asked->request.options;
+  const std::vector<int32_t> stopIds = stopIdsOf(generation, model().stopIds());
   SamplingOptions sampling = generation.sampling;
   Jobs jobs;
   for (int number = 0; number < asked->request.answers; ++number) {
-    LLAMAC_ASSIGN_OR_RETURN(Sampler sampler, newSampler(generation, sampling));
+    LLAMAC_ASSIGN_OR_RETURN(
+        Sampler sampler,
+        Sampler::create(sampling, stopIds, model().config().vocabSize));
     const uint64_t seed = sampler.seed();
     sampling.seed = seed + 1; // Of the next one.
     sampler.see(asked->request.prompt);
     jobs.push_back(
         {asked, number, std::move(sampler),
-         Answer(generation, stopIdsOf(generation, model().stopIds()),
-                most - prompt + 1, asked->request.wantsText,
-                model().tokenizer()),
+         Answer(generation, stopIds, most - prompt + 1,
+                asked->request.wantsText, model().tokenizer()),
          asked->request.prompt,
          generation.maxTokens < 0
              ? most

@@ -82,11 +82,12 @@ public:
   /// The most tokens of a prompt and its answer together.
   int64_t mostTokens() const { return engine->mostTokens(); }
 
-  /// Usage error, with the numbers, for what can never be run. May be called by
-  /// any thread.
-  absl::Status check(const Request &request) const;
+  /// Usage error, with the numbers, for what can never be run. Compiles the
+  /// request's grammar, which may take seconds; errors: those of
+  /// GrammarCompiler. May be called by any thread.
+  absl::Status prepare(Request &request) const;
 
-  /// Queues `request`, whose parts `callback` gets. Errors: those of check().
+  /// Queues `request`, whose parts `callback` gets. Errors: those of prepare().
   absl::StatusOr<RequestId> submit(Request request, AnswerCallback callback);
 
   /// Ends all answers of a request in the next step; nothing for one that has
@@ -120,8 +121,6 @@ private:
 
   Scheduler(std::unique_ptr<Engine> engine, const SchedulerOptions &options);
 
-  absl::StatusOr<Sampler> newSampler(const GenerateOptions &generation,
-                                     const SamplingOptions &sampling) const;
   static void move(Jobs &from, Jobs::iterator job, Jobs &to);
   void startLater(Asked &asked);
   void endOverdue();

@@ -50,7 +50,7 @@ uint64_t cacheLimit();
 struct CacheFile {
   std::filesystem::path path;
   uint64_t bytes = 0;
-  std::filesystem::file_time_type used; ///< When it was written or found.
+  std::filesystem::file_time_type used = {}; ///< When it was written or found.
   bool temporary = false; ///< Of a writer that is at work, or was killed.
 };
 

@@ -269,12 +269,8 @@ absl::Status Generation::readRequest(absl::string_view line,
   request.options.maxTokens = options.maxTokens;
   request.options.sampling = advisedSampling(model.plan().sampling.get());
   request.wantsText = !options.printIds;
-  LLAMAC_RETURN_IF_ERROR(
-      readRequestFields(object,
-                        {.text = line,
-                         .others = {"id", "prompt", "tokens"},
-                         .grammars = model.grammars()},
-                        request));
+  LLAMAC_RETURN_IF_ERROR(readRequestFields(
+      object, line, {"id", "prompt", "tokens"}, request));
   LLAMAC_RETURN_IF_ERROR(readPrompt(
       object,
       [&](absl::string_view text) {
@@ -286,7 +282,7 @@ absl::Status Generation::readRequest(absl::string_view line,
   if (!object.has("max_tokens") &&
       request.options.maxTokens > scheduler->mostTokens() - prompt)
     request.options.maxTokens = -1;
-  return withContext(scheduler->check(request), where);
+  return withContext(scheduler->prepare(request), where);
 }
 
 /// Submits what has no answer yet of a request that was checked.
@@ -381,7 +377,7 @@ absl::Status Generation::writeAnswer(const Entry &entry, int number,
   ordered_json line = {{"id", entry.id}};
   if (entry.request.answers > 1)
     line["index"] = number;
-  if (!options.printIds)
+  if (entry.request.wantsText)
     line["text"] = answer.text;
   line.update({{"tokens", answer.tokens},
                {"finish_reason", std::string(finishReason(end.reason))},

@@ -276,8 +276,7 @@ void tuning(Bytes bytes) {
 
 void checkRequest(const JsonObject &root, Bytes bytes) {
   Request request;
-  check(readRequestFields(
-      root, {.text = bytes, .others = {"id", "prompt", "tokens"}}, request));
+  check(readRequestFields(root, bytes, {"id", "prompt", "tokens"}, request));
   const auto encode = [](Bytes text) {
     return absl::StatusOr<std::vector<int32_t>>(
         std::vector<int32_t>(text.begin(), text.end()));

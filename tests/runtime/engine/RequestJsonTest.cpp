@@ -9,8 +9,7 @@
 #include "runtime/engine/RequestJson.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/engine/Model.h"
-#include "tests/runtime/engine/ToyModel.h"
+#include "runtime/engine/RequestOptions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,8 +26,7 @@ using testing::IsEmpty;
 using testing::Pair;
 
 /// The request that `text` is, over defaults that no field has.
-absl::StatusOr<Request> requestOf(const std::string &text,
-                                  GrammarCompiler *grammars = nullptr) {
+absl::StatusOr<Request> requestOf(const std::string &text) {
   const auto document = parseJson("request", text);
   if (!document.ok())
     return document.status();
@@ -38,9 +36,7 @@ absl::StatusOr<Request> requestOf(const std::string &text,
   Request request;
   request.options.maxTokens = 77;
   request.options.sampling.temperature = 0.25;
-  if (absl::Status status = readRequestFields(
-          *object, {.text = text, .others = {"id"}, .grammars = grammars},
-          request);
+  if (absl::Status status = readRequestFields(*object, text, {"id"}, request);
       !status.ok())
     return status;
   return request;
@@ -61,12 +57,12 @@ TEST(RequestJson, AbsentFieldsLeaveTheDefaults) {
 TEST(RequestJson, EveryFieldHasItsPlace) {
   // One member for each field, checked against the list itself.
   const std::string text = R"({
-    "frequency_penalty": -1.5, "ignore_eos": true,
+    "detokenize": false, "frequency_penalty": -1.5, "ignore_eos": true,
     "logit_bias": {"5": -100, "7": 2.5}, "logprobs": 3, "max_tokens": 9,
     "min_p": 0.125, "min_tokens": 2, "n": 4, "presence_penalty": 1.25,
     "priority": -6, "repetition_penalty": 1.5, "seed": 18446744073709551615,
     "stop": ["a", "bc"], "stop_token_ids": [0, 12], "temperature": 0.75,
-    "top_k": 40, "top_p": 0.5})";
+    "time_limit": 2.5, "top_k": 40, "top_p": 0.5})";
   const auto request = requestOf(text);
   ASSERT_TRUE(request.ok()) << request.status();
   const SamplingOptions &sampling = request->options.sampling;
@@ -87,14 +83,16 @@ TEST(RequestJson, EveryFieldHasItsPlace) {
   EXPECT_EQ(sampling.temperature, 0.75);
   EXPECT_EQ(sampling.topK, 40);
   EXPECT_EQ(sampling.topP, 0.5);
+  EXPECT_EQ(request->timeLimit, 2.5);
+  EXPECT_FALSE(request->wantsText);
 
   const auto document = *parseJson("request", text);
-  std::set<std::string> tried = {"grammar", "json_schema", "regex",
-                                 "response_format"}; // Below.
+  std::set<std::string> tried = {"grammar", "json_object", "json_schema",
+                                 "regex"}; // Below.
   for (const auto &[name, value] : document.root().items())
     tried.insert(name);
-  for (const absl::string_view name : requestFieldNames())
-    EXPECT_TRUE(tried.contains(std::string(name))) << name;
+  for (const NamedOption<Request> &option : requestOptions())
+    EXPECT_TRUE(tried.contains(option.name)) << option.name;
 }
 
 TEST(RequestJson, OneStopIsAStopOfItsOwn) {
@@ -103,77 +101,39 @@ TEST(RequestJson, OneStopIsAStopOfItsOwn) {
   EXPECT_THAT(requestOf(R"({"stop": []})")->options.stopStrings, IsEmpty());
 }
 
-TEST(RequestJson, TopKOfMinusOneIsAll) {
-  EXPECT_EQ(requestOf(R"({"top_k": -1})")->options.sampling.topK, 0);
-}
-
 TEST(RequestJson, WholeNumbersMayBeWrittenAsFractions) {
   EXPECT_EQ(requestOf(R"({"max_tokens": 5.0})")->options.maxTokens, 5);
   EXPECT_EQ(requestOf(R"({"seed": 5.0})")->options.sampling.seed, 5);
 }
 
-class RequestGrammar : public testing::Test {
-protected:
-  void SetUp() override {
-    auto loaded = Model::load(file.path(), {.threads = 1});
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    model = *std::move(loaded);
-    // Where there is no XGrammar, that is all that there is to say.
-    const auto any = model->grammars()->compile({});
-    if (exitCode(any.status()) == ExitCode::Unsupported)
-      GTEST_SKIP() << any.status();
-  }
-
-  /// The grammar of a request, which the compiler keeps.
-  const Grammar *grammarOf(const std::string &text) {
-    const auto request = requestOf(text, model->grammars());
-    EXPECT_TRUE(request.ok()) << text << ": " << request.status();
-    return request.ok() ? request->options.sampling.grammar.get() : nullptr;
-  }
-  const Grammar *compiled(const GrammarSource &source) {
-    return model->grammars()->compile(source)->get();
-  }
-
-  toy::ToyPlanFile file;
-  std::shared_ptr<const Model> model;
-};
-
-TEST_F(RequestGrammar, EveryFieldHasItsKind) {
-  // The toy model has letters alone.
-  const std::string schema = R"({"const": true})";
-  const Grammar *ofSchema = compiled({GrammarSource::JsonSchema, schema});
-  EXPECT_EQ(grammarOf(R"({"json_schema": )" + schema + "}"), ofSchema);
-  EXPECT_EQ(grammarOf(R"({"json_schema":)" + schema + R"( , "n": 2})"),
-            ofSchema);
-  EXPECT_EQ(grammarOf(R"({"response_format": {"type": "json_schema",
-                          "json_schema": {"name": "x", "strict": true,
-                                          "schema": )" +
-                      schema + "}}}"),
-            ofSchema);
-  EXPECT_EQ(grammarOf(R"({"response_format": {"type": "text"}})"), nullptr);
-  EXPECT_EQ(grammarOf(R"({"regex": "[a-z]+"})"),
-            compiled({GrammarSource::Regex, "[a-z]+"}));
-  EXPECT_EQ(grammarOf(R"({"grammar": "root ::= \"a\""})"),
-            compiled({GrammarSource::Ebnf, "root ::= \"a\""}));
-}
-
-TEST_F(RequestGrammar, RefusesWhatIsNone) {
-  for (const auto &[text, message] : {
-           std::pair(R"({"regex": "("})", "regex"),
-           std::pair(R"({"regex": "a", "grammar": "root ::= \"a\""})",
-                     "expected one of grammar"),
-           std::pair(R"({"json_schema": "{}"})", "a JSON schema, got \"{}\""),
-           std::pair(R"({"response_format": {"type": "xml"}})",
-                     "text, json_object or json_schema, got \"xml\""),
-           std::pair(R"({"response_format": {"type": "json_schema"}})",
-                     "json_schema: expected"),
-           std::pair(R"({"response_format": {"type": "text", "of": 1}})",
-                     "of: expected a known field"),
+TEST(RequestJson, EveryGrammarHasItsKind) {
+  const std::string schema = R"({"b": true, "a": [1,  2]})";
+  const GrammarSource ofSchema = {GrammarSource::JsonSchema, schema};
+  const GrammarSource ofObject = {GrammarSource::JsonObject, ""};
+  for (const auto &[text, expected] : {
+           std::pair(R"({"json_schema": )" + schema + "}", ofSchema),
+           std::pair(R"({"json_schema":)" + schema + R"( , "n": 2})", ofSchema),
+           std::pair(R"({"response_format": {"type": "json_schema",
+                        "json_schema": {"name": "x", "strict": true,
+                                        "schema": )" +
+                         schema + "}}}",
+                     ofSchema),
+           std::pair(std::string(R"({"json_object": true})"), ofObject),
+           std::pair(
+               std::string(R"({"response_format": {"type": "json_object"}})"),
+               ofObject),
+           std::pair(std::string(R"({"regex": "[a-z]+"})"),
+                     GrammarSource{GrammarSource::Regex, "[a-z]+"}),
+           std::pair(std::string(R"({"grammar": "root ::= \"a\""})"),
+                     GrammarSource{GrammarSource::Ebnf, "root ::= \"a\""}),
        }) {
-    const absl::Status status = requestOf(text, model->grammars()).status();
-    EXPECT_EQ(exitCode(status), ExitCode::Usage) << text;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
+    const auto request = requestOf(text);
+    ASSERT_TRUE(request.ok()) << text << ": " << request.status();
+    EXPECT_TRUE(request->grammar == expected) << text;
   }
+  for (const char *text : {R"({"response_format": {"type": "text"}})",
+                           R"({"json_object": false})", "{}"})
+    EXPECT_FALSE(requestOf(text)->grammar) << text;
 }
 
 struct Wrong {
@@ -196,8 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
               "unknown one; did you mean temperature?"},
         Wrong{R"({"stream": null})", "stream: expected a field of a request"},
         Wrong{R"({"frequency_penalty": "1"})", "frequency_penalty: expected a"},
-        Wrong{R"({"grammar": "root ::= \"a\""})",
-              "grammar: expected a model with a tokenizer"},
+        Wrong{R"({"grammar": 7})", "grammar: expected a string"},
         Wrong{R"({"ignore_eos": 1})", "ignore_eos: expected true or false"},
         Wrong{R"({"logit_bias": [1]})", "logit_bias: expected an object"},
         Wrong{R"({"logit_bias": {"x": 1}})", "got \"x\" with number"},
@@ -207,19 +166,26 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{R"({"max_tokens": 1e30})", "max_tokens: expected an integer"},
         Wrong{R"({"min_p": []})", "min_p: expected a finite number"},
         Wrong{R"({"min_tokens": "a"})", "min_tokens: expected an integer"},
-        Wrong{R"({"n": 0})", "n: expected 1 to 1024, got 0"},
-        Wrong{R"({"n": 1025})", "n: expected 1 to 1024, got 1025"},
+        Wrong{R"({"json_schema": "{}"})", "a JSON schema, got \"{}\""},
+        Wrong{R"({"n": 2147483648})", "n: expected -2147483648 to 2147483647"},
         Wrong{R"({"presence_penalty": {}})", "presence_penalty: expected a"},
         Wrong{R"({"priority": 2147483648})", "priority: expected -2147483648"},
         Wrong{R"({"repetition_penalty": false})", "repetition_penalty: expect"},
         Wrong{R"({"regex": 5})", "regex: expected a string"},
         Wrong{R"({"response_format": "json_object"})",
               "response_format: expected an object"},
+        Wrong{R"({"regex": "a", "grammar": "root ::= \"a\""})",
+              "regex: expected the only grammar"},
+        Wrong{R"({"response_format": {"type": "xml"}})",
+              "text, json_object or json_schema, got \"xml\""},
+        Wrong{R"({"response_format": {"type": "json_schema"}})",
+              "json_schema: expected"},
+        Wrong{R"({"response_format": {"type": "text", "of": 1}})",
+              "of: expected a known field"},
         Wrong{R"({"seed": -1})", "seed: expected 0 or more, got -1"},
         Wrong{R"({"seed": "1"})", "seed: expected an integer"},
         Wrong{R"({"stop": 1})", "stop: expected a string or an array of"},
         Wrong{R"({"stop": ["a", 1]})", "stop: expected an array of strings"},
-        Wrong{R"({"stop": ""})", "stop: expected texts that are not empty"},
         Wrong{R"({"stop_token_ids": 1})", "stop_token_ids: expected an array"},
         Wrong{R"({"stop_token_ids": [-1]})", "of token ids, got -1"},
         Wrong{R"({"temperature": "hot"})",

@@ -90,8 +90,10 @@ TEST(SamplerTest, TopKKeepsTheLargestLogits) {
   Sampler one = make({.temperature = 5, .topK = 1, .seed = 9});
   EXPECT_EQ(shares(one, logits, 1000).count(1), 1u);
   EXPECT_EQ(shares(one, logits, 1000).size(), 1u);
-  Sampler more = make({.temperature = 5, .topK = 99, .seed = 9});
-  EXPECT_EQ(shares(more, logits, 4000).size(), 5u);
+  for (const int64_t all : {99, 0, -1}) {
+    Sampler more = make({.temperature = 5, .topK = all, .seed = 9});
+    EXPECT_EQ(shares(more, logits, 4000).size(), 5u);
+  }
 }
 
 TEST(SamplerTest, TopPKeepsTheFewestThatReachIt) {
@@ -435,7 +437,7 @@ TEST(SamplerTest, RefusesWhatIsNoParameter) {
       {.temperature = -0.1},
       {.temperature = nan},
       {.temperature = infinity},
-      {.topK = -1},
+      {.topK = -2},
       {.topP = 0},
       {.topP = -1},
       {.topP = 1.01},

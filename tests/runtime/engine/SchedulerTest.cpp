@@ -332,7 +332,7 @@ TEST_F(SchedulerTest, WhatCanNeverRunIsRefusedWithBothNumbers) {
   EXPECT_THAT(refusal(greedy({2, toy::vocab}, 1)), HasSubstr("token 1"));
   Request none = greedy({2}, 1);
   none.answers = 0;
-  EXPECT_THAT(refusal(none), HasSubstr("answers: expected at least 1, got 0"));
+  EXPECT_THAT(refusal(none), HasSubstr("n: expected 1 to 1024, got 0"));
   Request late = greedy({2}, 1);
   late.timeLimit = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(refusal(late), HasSubstr("time limit"));
