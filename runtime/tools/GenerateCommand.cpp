@@ -269,8 +269,8 @@ absl::Status Generation::readRequest(absl::string_view line,
   request.options.maxTokens = options.maxTokens;
   request.options.sampling = advisedSampling(model.plan().sampling.get());
   request.wantsText = !options.printIds;
-  LLAMAC_RETURN_IF_ERROR(readRequestFields(
-      object, line, {"id", "prompt", "tokens"}, request));
+  LLAMAC_RETURN_IF_ERROR(
+      readRequestFields(object, line, {"id", "prompt", "tokens"}, request));
   LLAMAC_RETURN_IF_ERROR(readPrompt(
       object,
       [&](absl::string_view text) {

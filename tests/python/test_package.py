@@ -241,7 +241,7 @@ class Answers(PackageTest):
         for form in (schema, json.dumps(schema)):
             shaped = self.engine.submit("JSON:", max_tokens=60, temperature=0, json_schema=form).text()
             self.assertIn(json.loads(shaped), ({"a": 1}, {"a": 2}))
-        self.assert_error(Code.USAGE, "got 2 of them", self.engine.submit, PROMPT, regex="a", json_object=True)
+        self.assert_error(Code.USAGE, "the only grammar of a request", self.engine.submit, PROMPT, regex="a", json_object=True)
 
     def test_threads_share_an_engine(self):
         def answer(seed):
