@@ -46,6 +46,9 @@ public:
   explicit SimDevice(const SimDeviceOptions &options);
 
   std::string describe() const override;
+  std::string arithmetic(const schema::PlanT & /*plan*/) const override {
+    return "sim";
+  }
   int threads() const override { return hostThreads; }
   absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>>

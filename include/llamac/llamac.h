@@ -225,7 +225,9 @@ LLAMAC_API llamac_code llamac_engine_new(const llamac_model *model,
                                          llamac_engine **engine);
 
 /// Waits for the step that runs. Answers that have not ended end with a usage
-/// error, which their handles give.
+/// error, which their handles give. Then the prefix cache is saved, where the
+/// option prefix_file names a file; what goes wrong there is a warning on
+/// stderr.
 LLAMAC_API llamac_code llamac_engine_free(llamac_engine *engine);
 
 /// What an engine did since it was made, and does now.
@@ -237,6 +239,7 @@ typedef struct llamac_counts {
   int64_t answer_tokens;
   int64_t finished, failed; ///< Answers; the failed ones are finished too.
   int64_t pages, free_pages;
+  int64_t loaded_tokens; ///< That the prefix cache brought from its file.
 } llamac_counts;
 
 /// `size` is sizeof(llamac_counts) as the caller knows it.

@@ -35,6 +35,8 @@ class Counts:
     failed: int
     pages: int
     free_pages: int
+    loaded_tokens: int
+    """That the prefix cache brought from its file."""
 
 
 class Answer(Closing):

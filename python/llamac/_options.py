@@ -34,6 +34,9 @@ class EngineOptions(TypedDict, total=False):
     """Answers that may wait; 0, the default: any number."""
     prefix_cache: bool
     """Whether beginnings that were seen before are computed once (True)."""
+    prefix_file: str
+    """A file that they are read from, where it is there, and saved to when the
+    engine is closed."""
     kv_pages: int
     """Pages of the KV cache; 0, the default: as many as all sequences can use."""
     prompt_rows: int

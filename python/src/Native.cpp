@@ -399,7 +399,7 @@ public:
     return {it.running,       it.waiting,       it.steps,
             it.preemptions,   it.prompt_tokens, it.cached_tokens,
             it.answer_tokens, it.finished,      it.failed,
-            it.pages,         it.free_pages};
+            it.pages,         it.free_pages,    it.loaded_tokens};
   }
 };
 

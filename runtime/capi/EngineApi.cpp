@@ -135,7 +135,8 @@ static llamac_counts countsOf(const SchedulerCounts &counts) {
           .finished = counts.finished,
           .failed = counts.failed,
           .pages = counts.pages,
-          .free_pages = counts.freePages};
+          .free_pages = counts.freePages,
+          .loaded_tokens = counts.loadedTokens};
 }
 
 } // namespace llamac

@@ -180,9 +180,13 @@ static constexpr NamedOption<ModelOptions> modelOptions[] = {
 static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
 #define ROW(NAME, FIELD, HELP)                                                 \
   {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; }, HELP},
-    ROW("max_waiting", maxWaiting, "answers that may wait; 0: any number")
-        ROW("prefix_cache", scheduler.cachesPrefixes,
-            "whether beginnings that were seen before are computed once")
+    ROW("max_waiting", maxWaiting, "answers that may wait; 0: any number") ROW(
+        "prefix_cache", scheduler.cachesPrefixes,
+        "whether beginnings that were seen before are computed once")
+        ROW("prefix_file", scheduler.prefixFile,
+            "file that they are read from, where it is there, and saved to "
+            "when "
+            "the engine goes; empty: none")
             ROW("kv_pages", scheduler.kvPages,
                 "pages of the KV cache; 0: as many as all sequences can use")
                 ROW("prompt_rows", scheduler.promptRows,

@@ -44,6 +44,9 @@ public:
 
   std::string describe() const override;
   std::string identity(const schema::PlanT &plan) const override;
+  std::string arithmetic(const schema::PlanT & /*plan*/) const override {
+    return "cpu";
+  }
   int threads() const override { return pool.size(); }
   bool rowsAreAlike() const override { return true; }
   absl::Status forEach(size_t count,

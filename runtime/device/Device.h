@@ -229,6 +229,12 @@ public:
     return describe();
   }
 
+  /// What decides the bits of its results beside the code of a plan and the
+  /// level of that.
+  virtual std::string arithmetic(const schema::PlanT &plan) const {
+    return identity(plan);
+  }
+
   /// Threads of the host that the device keeps busy.
   virtual int threads() const = 0;
 

@@ -10,6 +10,7 @@
 
 #include "runtime/base/KeepForGood.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -254,6 +255,8 @@ void AsyncEngine::run() {
     if (request)
       mailbox->fail(request->answers, closed);
   scheduler->failAll(closed);
+  if (absl::Status status = scheduler->savePrefixes(); !status.ok())
+    printWarning(absl::StrCat("prefix cache: ", status.message()));
 }
 
 } // namespace llamac

@@ -76,7 +76,8 @@ public:
          const AsyncEngineOptions &options = {});
   AsyncEngine(const AsyncEngine &) = delete;
   AsyncEngine &operator=(const AsyncEngine &) = delete;
-  /// Ends all requests with an error that says so.
+  /// Ends all requests with an error that says so, and saves the prefix cache
+  /// where it has a file; what goes wrong there is a warning.
   ~AsyncEngine();
 
   const Model &model() const { return *shared; }

@@ -79,6 +79,54 @@ private:
   Engine &engine;
 };
 
+/// The pages of the pools as they are copied to and from a file.
+class Engine::Pages final : public PageMemory {
+public:
+  explicit Pages(Engine &engine) : engine(engine) {}
+
+  uint64_t pageBytes(size_t group) const override {
+    const auto layers = static_cast<uint64_t>(
+        std::ranges::count(engine.shared->plan().kv->layerGroups, group));
+    return layers * layerBytes();
+  }
+
+  absl::Status read(size_t group, int32_t page,
+                    std::vector<uint8_t> &bytes) override {
+    return forEachLayer(group, [&](Buffer &pool) -> absl::Status {
+      LLAMAC_ASSIGN_OR_RETURN(
+          const absl::Span<const uint8_t> part,
+          engine.shared->device().read(pool, page * layerBytes(), layerBytes(),
+                                       staging));
+      bytes.insert(bytes.end(), part.begin(), part.end());
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status write(size_t group, int32_t page,
+                     absl::Span<const uint8_t> bytes) override {
+    return forEachLayer(group, [&](Buffer &pool) {
+      const absl::Span<const uint8_t> part = bytes.first(layerBytes());
+      bytes.remove_prefix(layerBytes());
+      return engine.shared->device().write(pool, page * layerBytes(), part);
+    });
+  }
+
+private:
+  uint64_t layerBytes() const { return engine.shared->plan().kv->pageBytes; }
+
+  absl::Status forEachLayer(size_t group,
+                            absl::FunctionRef<absl::Status(Buffer &)> use) {
+    const auto &groups = engine.shared->plan().kv->layerGroups;
+    for (size_t layer = 0; layer < groups.size(); ++layer)
+      if (groups[layer] == group)
+        LLAMAC_RETURN_IF_ERROR(use(*engine.kvPools[layer]));
+    return absl::OkStatus();
+  }
+
+  Engine &engine;
+  std::vector<uint8_t> staging;
+};
+
 StepMemory::~StepMemory() = default;
 LaunchObserver::~LaunchObserver() = default;
 Engine::~Engine() = default;
@@ -91,6 +139,8 @@ Engine::create(std::shared_ptr<const Model> model,
   engine->observer = options.observer;
   engine->profile = options.profile;
   LLAMAC_RETURN_IF_ERROR(engine->allocate(options));
+  if (!options.prefixFile.empty())
+    LLAMAC_RETURN_IF_ERROR(engine->openPrefixFile(options.prefixFile));
   return engine;
 }
 
@@ -141,6 +191,28 @@ absl::Status Engine::allocate(const EngineOptions &options) {
                             shared->code().prepare(i, bound));
   }
   return absl::OkStatus();
+}
+
+absl::Status Engine::openPrefixFile(const std::string &path) {
+  if (!prefixCache)
+    return usageError(absl::StrCat(
+        "prefix file: expected it with the prefix cache, which is off, got ",
+        path));
+  pageMemory = std::make_unique<Pages>(*this);
+  std::string identity = shared->identity();
+  // Then any program may have computed a row.
+  if (!batchInvariant && !shared->device().rowsAreAlike())
+    identity += ", not batch-invariant";
+  return prefixCache->open(path, identity, *pageMemory);
+}
+
+absl::Status Engine::savePrefixes() {
+  if (!prefixCache)
+    return absl::OkStatus();
+  uint64_t bytes = 0;
+  for (const auto &pool : kvPools)
+    bytes += pool->size();
+  return prefixCache->save(bytes);
 }
 
 absl::StatusOr<Sequence> Engine::newSequence() {
@@ -221,6 +293,7 @@ absl::StatusOr<int64_t> Engine::reuse(Sequence &sequence,
     return 0;
   if (sequence.tokens != 0)
     return internalError("only an empty sequence can begin as another did");
+  LLAMAC_RETURN_IF_ERROR(prefixCache->load(tokens));
   const int64_t found = prefixCache->attach(sequence.slot, tokens);
   if (found != 0)
     LLAMAC_RETURN_IF_ERROR(writePageTable(sequence));

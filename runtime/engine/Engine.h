@@ -30,6 +30,9 @@ struct EngineOptions {
   int64_t kvPages = 0;
   /// Whether pages of beginnings are kept for reuse().
   bool keepsPrefixes = false;
+  /// The file that they are read from, where it is there, and saved to; empty:
+  /// none.
+  std::string prefixFile = {};
   /// Whether a row's results are to depend on nothing but its sequence. They
   /// always do where rows are alike (Device); else each kind of row then has
   /// one program, whatever runs: prompts the largest, and decode the smallest
@@ -161,6 +164,10 @@ public:
   /// others need their memory.
   void keep(const Sequence &sequence, absl::Span<const int32_t> tokens);
 
+  /// Saves what is kept to the file of the options, at most as many bytes as
+  /// the pools of the cache have. Errors: those of PrefixCache::save().
+  absl::Status savePrefixes();
+
   /// What is kept; null where nothing ever is.
   const PrefixCache *prefixes() const { return prefixCache.get(); }
 
@@ -225,6 +232,7 @@ private:
   class InFlightSteps;
   struct Row;
   class Memory;
+  class Pages;
   /// Takes the results of program number `program` for `rows`.
   using ChunkCallback = absl::FunctionRef<absl::Status(
       absl::Span<const Row> rows, size_t program)>;
@@ -233,6 +241,7 @@ private:
       : shared(std::move(model)) {}
 
   absl::Status allocate(const EngineOptions &options);
+  absl::Status openPrefixFile(const std::string &path);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
   absl::Status reserve(const Sequence &sequence, int64_t tokens);
   absl::Status writePageTable(const Sequence &sequence);
@@ -267,6 +276,7 @@ private:
   LaunchObserver *observer = nullptr;
   Profile *profile = nullptr;
   std::unique_ptr<KvCache> cache;
+  std::unique_ptr<PageMemory> pageMemory;
   std::unique_ptr<PrefixCache> prefixCache; ///< Of its pages.
   std::unique_ptr<Buffer> arena, counters;
   std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.

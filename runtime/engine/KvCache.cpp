@@ -102,6 +102,19 @@ void KvCache::release(Group &group, int32_t page) {
     group.freeList.push_back(page);
 }
 
+int32_t KvCache::takeKept(size_t group) {
+  Group &of = groups[group];
+  while (of.freeList.empty() && reclaim())
+    ;
+  if (of.freeList.empty())
+    return -1;
+  const int32_t page = of.freeList.back();
+  of.freeList.pop_back();
+  of.kept[page] = true;
+  ++of.reclaimable;
+  return page;
+}
+
 void KvCache::keep(size_t group, int32_t page) {
   groups[group].kept[page] = true;
 }

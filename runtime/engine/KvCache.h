@@ -128,6 +128,9 @@ public:
   /// The first page that the token after `pages` full pages sees.
   int64_t firstSeen(size_t group, int64_t pages) const;
 
+  /// A page that no sequence holds, kept until drop(); -1 where they hold all.
+  int32_t takeKept(size_t group);
+
   /// Keeps a page that a sequence holds, once, until drop().
   void keep(size_t group, int32_t page);
   void drop(size_t group, int32_t page);

@@ -15,6 +15,7 @@
 #include "runtime/cpu/Topology.h"
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/engine/WeightLoader.h"
+#include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/tune/TunedPlan.h"
 
@@ -83,6 +84,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
                                              .threads = threads,
                                              .sequences = options.sequences}));
   model->compiled = model->reader;
+  model->randomWeights = options.randomWeights;
   model->modelConfig = fromPlan(*model->plan().config);
   times.plan = lap();
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
@@ -130,6 +132,21 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::asCompiled() const {
   model->reader = compiled;
   LLAMAC_ASSIGN_OR_RETURN(model->kernels, runsOn->loadCode(compiled));
   return model;
+}
+
+std::string Model::identity() const {
+  std::string text =
+      absl::StrCat("plan ", hashText(compiled->hash()), " on ",
+                   runsOn->arithmetic(plan()), ", ", kernels->isa());
+  if (reader != compiled) {
+    std::string symbols;
+    for (const auto &kernel : plan().kernels)
+      absl::StrAppend(&symbols, kernel->symbol, "\n");
+    absl::StrAppend(&text, ", tuned configs ", keyOf({symbols}));
+  }
+  if (randomWeights)
+    absl::StrAppend(&text, ", random weights ", *randomWeights);
+  return text;
 }
 
 SamplingOptions advisedSampling(const schema::SamplingT *advised) {

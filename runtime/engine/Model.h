@@ -78,6 +78,10 @@ public:
   const std::string &path() const { return reader->path(); }
   const ModelConfig &config() const { return modelConfig; }
 
+  /// Of all that decides the bits of its results, for people to read: equal
+  /// texts mean equal bits.
+  std::string identity() const;
+
   /// The longest sequence, prompt and answer together, in tokens.
   int64_t context() const { return plan().context; }
 
@@ -124,6 +128,7 @@ private:
   std::shared_ptr<const PlanReader> reader;
   std::shared_ptr<const PlanReader> compiled; ///< Without what was tuned.
   ModelConfig modelConfig;
+  std::optional<uint64_t> randomWeights; ///< Their seed.
   std::shared_ptr<Device> runsOn;
   std::vector<std::shared_ptr<Buffer>> weights;
   std::vector<std::shared_ptr<Buffer>> constants; ///< Null for other sections.

@@ -15,18 +15,25 @@
 // sequences need are given back least recently used first, leaves before what
 // they stand on.
 //
+// The tree can be kept in a file. Of the nodes that the file has, those whose
+// pages are not in memory are asleep: they are known, and a prompt that begins
+// with them brings their pages from the file.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_RUNTIME_ENGINE_PREFIXCACHE_H
 #define LLAMAC_RUNTIME_ENGINE_PREFIXCACHE_H
 
 #include "runtime/engine/KvCache.h"
+#include "runtime/engine/PrefixFile.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +43,23 @@ namespace llamac {
 /// tokens that were given up for others.
 struct PrefixCacheCounts {
   int64_t asked = 0, found = 0, evicted = 0;
+  int64_t loaded = 0;  ///< Tokens whose pages were brought from the file.
+  int64_t damaged = 0; ///< Pages of tokens that the file has no more.
+};
+
+/// The memory of the pages, of a group in all of its layers, one layer after
+/// the other.
+class PageMemory {
+public:
+  virtual ~PageMemory();
+
+  virtual uint64_t pageBytes(size_t group) const = 0;
+
+  /// Appends the bytes of a page.
+  virtual absl::Status read(size_t group, int32_t page,
+                            std::vector<uint8_t> &bytes) = 0;
+  virtual absl::Status write(size_t group, int32_t page,
+                             absl::Span<const uint8_t> bytes) = 0;
 };
 
 class PrefixCache {
@@ -47,6 +71,23 @@ public:
   PrefixCache &operator=(const PrefixCache &) = delete;
   ~PrefixCache();
 
+  /// Makes the file at `path` the one of this cache, which knows nothing yet:
+  /// what it has is known from now on, if there is one. `identity` is that of
+  /// the model; `memory` outlives the cache. Errors: those of PrefixFile::open,
+  /// and usage for a path that cannot be written.
+  absl::Status open(const std::string &path, const std::string &identity,
+                    PageMemory &memory);
+
+  /// Writes what is known to the file, as far as its pages have at most
+  /// `mostBytes`, the most recently used first; nothing where the file has all
+  /// of it or there is none. Errors: those of AtomicFile and of the device.
+  absl::Status save(uint64_t mostBytes);
+
+  /// Brings what attach() will give a sequence that begins with `tokens` from
+  /// the file, as far as no sequence holds the memory. What is damaged there is
+  /// forgotten, with one warning. Errors: those of the device.
+  absl::Status load(absl::Span<const int32_t> tokens);
+
   /// Gives the empty sequence `slot` the pages of the longest known beginning
   /// of `tokens` that leaves at least one of them; returns its tokens.
   int64_t attach(int32_t slot, absl::Span<const int32_t> tokens);
@@ -55,11 +96,11 @@ public:
   /// whose tokens `written` were written.
   void keep(int32_t slot, absl::Span<const int32_t> tokens, int64_t written);
 
-  /// Forgets all that no sequence holds.
+  /// Gives up all pages that no sequence holds.
   void clear();
 
   /// Pages of tokens that it knows.
-  size_t size() const { return nodes.size(); }
+  size_t size() const { return nodes.size() + asleep.size(); }
   const PrefixCacheCounts &counts() const { return total; }
 
 private:
@@ -68,8 +109,10 @@ private:
   struct Node {
     Node *parent; ///< Null: it begins the sequence.
     std::vector<int32_t> tokens;
-    std::vector<int32_t> pages; ///< By group; -1: its page was replaced.
-    int64_t children = 0;
+    std::vector<int32_t> pages; ///< By group; -1: not in memory.
+    int64_t stored = -1;        ///< Its number in the file; -1: none.
+    int64_t children = 0;       ///< That are awake.
+    bool isAsleep = false;
     Nodes::iterator place = {};
   };
 
@@ -79,17 +122,42 @@ private:
   Node *find(const Node *parent, absl::Span<const int32_t> tokens) const;
   /// The nodes that `tokens` begin with, at most `most`.
   std::vector<Node *> path(absl::Span<const int32_t> tokens, size_t most) const;
-  /// Makes the nodes of `path` the most recently used, the first one most.
+  /// The longest part of path() that leaves one of `tokens` and of which each
+  /// group has all pages that the next token sees, in memory or, where
+  /// `inFile`, in the file.
+  std::vector<Node *> usable(absl::Span<const int32_t> tokens,
+                             bool inFile) const;
+  /// The first page of `count` that the token behind them needs of `group`.
+  int64_t firstNeeded(size_t group, int64_t count) const;
+  bool isInFile(const Node &node, size_t group) const;
+  /// Brings the page of `node` in `group` from the file; false where it cannot
+  /// be had.
+  absl::StatusOr<bool> loadPage(Node &node, size_t group);
+  absl::StatusOr<bool> loadNode(Node &node, int64_t number, int64_t count);
+  absl::StatusOr<absl::Span<const uint8_t>> storedPage(const Node &node,
+                                                       size_t group);
+  PrefixFileLayout layout() const;
+
+  /// Makes the nodes of `path` the most recently used, the first one most, and
+  /// wakes them.
   void touch(absl::Span<Node *const> path);
   bool isEvictable(const Node &node) const;
-  void erase(Node &node);
+  /// Gives the pages of `node` back, and forgets it where the file has it not.
+  void giveUp(Node &node);
   /// Gives up the least recently used leaf that no sequence holds.
   bool evict();
 
   KvCache &cache;
-  Nodes nodes; ///< The most recently used first.
+  /// The most recently used first, and so parents before their children. The
+  /// parents of nodes that are awake are awake.
+  Nodes nodes, asleep;
   absl::flat_hash_map<Key, Node *> index;
   PrefixCacheCounts total;
+
+  PageMemory *memory = nullptr; ///< Null: no file is asked for.
+  std::string filePath, modelIdentity;
+  std::unique_ptr<PrefixFile> file; ///< Null: there was none.
+  bool isChanged = false;           ///< Whether the file has not all.
 };
 
 } // namespace llamac

@@ -81,6 +81,7 @@ Scheduler::create(std::shared_ptr<const Model> model,
       Engine::create(std::move(model),
                      {.kvPages = options.kvPages,
                       .keepsPrefixes = options.cachesPrefixes,
+                      .prefixFile = options.prefixFile,
                       .batchInvariant = options.batchInvariant}));
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(engine), options));
 }
@@ -448,6 +449,8 @@ SchedulerCounts Scheduler::counts() const {
   SchedulerCounts counts = total;
   counts.running = std::ssize(running);
   counts.waiting = answers - counts.finished - counts.running;
+  if (const PrefixCache *prefixes = engine->prefixes())
+    counts.loadedTokens = prefixes->counts().loaded;
   counts.programSeconds = engine->programSeconds();
   counts.pages = engine->pages();
   counts.freePages = engine->freePages();

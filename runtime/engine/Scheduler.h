@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace llamac {
@@ -42,6 +43,8 @@ struct SchedulerOptions {
   bool batchInvariant = true;
   /// Whether beginnings that were seen before are computed once.
   bool cachesPrefixes = true;
+  /// The file that they are read from and saved to (EngineOptions).
+  std::string prefixFile = {};
   /// Rows of prompts in a step beside answers that decode; 0 for as many as the
   /// times of earlier steps allow (RowBudget).
   int64_t promptRows = 0;
@@ -53,6 +56,7 @@ struct SchedulerCounts {
   int64_t steps = 0, preemptions = 0;
   int64_t promptTokens = 0; ///< Of answers that were begun.
   int64_t cachedTokens = 0; ///< Of those, found in the prefix cache.
+  int64_t loadedTokens = 0; ///< That the cache had to bring from its file.
   int64_t answerTokens = 0;
   int64_t finished = 0; ///< Answers, those with an error included.
   int64_t failed = 0;
@@ -104,6 +108,10 @@ public:
   /// them, until an answer ends or `isInterrupted` says so. Errors go to the
   /// answers they concern.
   void step(absl::FunctionRef<bool()> isInterrupted = [] { return false; });
+
+  /// Saves the prefix cache to its file, if it has one. Errors: those of
+  /// Engine::savePrefixes().
+  absl::Status savePrefixes() { return engine->savePrefixes(); }
 
   SchedulerCounts counts() const;
 

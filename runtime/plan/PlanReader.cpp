@@ -36,6 +36,12 @@ PlanReader::open(absl::string_view path, const PlanReadOptions &options) {
   return reader;
 }
 
+PlanHash PlanReader::hash() const {
+  PlanHeader header;
+  std::memcpy(&header, file->data(), sizeof(header));
+  return header.hash;
+}
+
 absl::Status PlanReader::readManifest(int64_t sequences) {
   const uint32_t number = static_cast<uint32_t>(table.size() - 1);
   const absl::Span<const uint8_t> buffer = bytes(number);

@@ -61,6 +61,9 @@ public:
 
   const std::vector<PlanSection> &sections() const { return table; }
 
+  /// That of the header and the table, and so of all the file has.
+  PlanHash hash() const;
+
   /// The plan with other configs: the manifest has the variants' symbols and
   /// geometry, and copies of kernels for other overlaps. Errors: internal for
   /// variants that it does not have, badPlan for an invalid result.

@@ -252,6 +252,11 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
       ->check(wholeNumber(1, mostTokens));
   addSchedulerOptions(generation, options.scheduler, "as many as fit");
   generation
+      .add("--prefix-cache", options.scheduler.prefixFile, "FILE",
+           "Where beginnings of prompts are kept for the next run: read, if it "
+           "is there, and written at the end")
+      ->excludes(app.get_option("--no-prefix-cache"));
+  generation
       .addDefault("-n,--predict", options.maxTokens, "N",
                   "Tokens of an answer whose request has no max_tokens; -1 for "
                   "as many as fit")

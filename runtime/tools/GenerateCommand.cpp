@@ -426,6 +426,7 @@ void Generation::summarize(bool isInterrupted) {
     return;
   const double seconds = steadySeconds() - start;
   const int64_t preemptions = scheduler->counts().preemptions;
+  const int64_t loaded = scheduler->counts().loadedTokens;
   const double rate =
       seconds > 0 ? static_cast<double>(summary.answerTokens) / seconds : 0;
   if (options.json)
@@ -435,6 +436,7 @@ void Generation::summarize(bool isInterrupted) {
                                 {"skipped", summary.skipped},
                                 {"prompt_tokens", summary.promptTokens},
                                 {"cached_tokens", summary.cachedTokens},
+                                {"loaded_tokens", loaded},
                                 {"generated_tokens", summary.answerTokens},
                                 {"seconds", seconds},
                                 {"tok_s", rate},
@@ -443,10 +445,13 @@ void Generation::summarize(bool isInterrupted) {
   else
     absl::FPrintF(log,
                   "%d answers, %d errors, %d requests answered before; prompts "
-                  "%d tokens, %d of them cached; answers %d tokens in %.2f s, "
-                  "%.1f tok/s; %d preemptions\n",
+                  "%d tokens, %d of them cached%s; answers %d tokens in "
+                  "%.2f s, %.1f tok/s; %d preemptions\n",
                   summary.answers, summary.errors, summary.skipped,
                   summary.promptTokens, summary.cachedTokens,
+                  options.scheduler.prefixFile.empty()
+                      ? ""
+                      : absl::StrCat(", ", loaded, " brought from the file"),
                   summary.answerTokens, seconds, rate, preemptions);
   if (isInterrupted)
     absl::FPrintF(log, "interrupted after %d answers; %s\n", summary.answers,
@@ -475,10 +480,11 @@ absl::Status Generation::run(const std::shared_ptr<const Model> &shared) {
   }
   if (output)
     LLAMAC_RETURN_IF_ERROR(output->sync());
+  const absl::Status saved = scheduler->savePrefixes();
   summarize(interrupts.signal() != 0);
-  if (interrupts.signal() != 0)
+  if (saved.ok() && interrupts.signal() != 0)
     interrupts.endProcess();
-  return absl::OkStatus();
+  return saved;
 }
 
 absl::Status generateCommand(const std::shared_ptr<const Model> &model,

@@ -21,6 +21,7 @@
 #include "frontends/meta/PickleReader.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/JsonSchema.h"
+#include "runtime/engine/PrefixFile.h"
 #include "runtime/engine/RequestJson.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 #include "runtime/io/JsonReader.h"
@@ -36,6 +37,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -244,6 +246,41 @@ void planManifest(Bytes bytes) {
 }
 
 //===----------------------------------------------------------------------===//
+// Prefix caches
+//===----------------------------------------------------------------------===//
+
+const PrefixFileLayout prefixLayout = {"fuzz", 2, {16, 8}};
+
+void checkPrefixFile(Bytes bytes) {
+  const auto file =
+      PrefixFile::open(asFile("fuzz.prefixes", bytes), prefixLayout);
+  if (!check(file.status()))
+    return;
+  for (size_t i = 0; i < (*file)->size(); ++i) {
+    require((*file)->node(i).parent < static_cast<int64_t>(i),
+            "parents before their children");
+    for (size_t group = 0; group < 2; ++group)
+      if ((*file)->has(i, group))
+        check((*file)->page(i, group).status());
+  }
+}
+
+/// As it is, and with the checksum of a header and of a table up to anywhere:
+/// the first byte says where.
+void prefixFile(Bytes bytes) {
+  checkPrefixFile(bytes);
+  if (bytes.size() < 65)
+    return;
+  const size_t end = 65 + static_cast<uint8_t>(bytes[0]);
+  std::string sealed(bytes.substr(1));
+  const std::string hashed = sealed.substr(0, 48) + sealed.substr(64, end - 65);
+  const PlanHash hash = hashBytes(
+      {reinterpret_cast<const uint8_t *>(hashed.data()), hashed.size()});
+  std::memcpy(sealed.data() + 48, &hash, sizeof(hash));
+  checkPrefixFile(sealed);
+}
+
+//===----------------------------------------------------------------------===//
 // Tunings
 //===----------------------------------------------------------------------===//
 
@@ -344,6 +381,22 @@ Seeds requests() {
           "logprobs": 1, "stop_token_ids": [4], "repetition_penalty": 1.1})"};
 }
 
+Seeds prefixFiles() {
+  static constexpr int32_t tokens[] = {1, 2, 3, 4};
+  const absl::Span<const int32_t> all = tokens;
+  const std::string path = pathOf("seed.prefixes");
+  const PrefixFileNode nodes[] = {{-1, all.first(2)}, {0, all.last(2)}};
+  const auto fill = [](size_t, size_t group, std::vector<uint8_t> &to) {
+    to.insert(to.end(), prefixLayout.pageBytes[group], uint8_t{7});
+    return absl::StatusOr<bool>(true);
+  };
+  require(writePrefixFile(path, prefixLayout, nodes, fill).ok(), "a file");
+  const std::string file((*MappedFile::open(path))->text());
+  // Its table: of two groups, two nodes of two tokens, and the identity.
+  constexpr char tableBytes = 2 * 8 + 2 * 24 + 4 * 4 + 2 * 2 + 4;
+  return {file, tableBytes + file};
+}
+
 Seeds plans() { return {unsoundPlan(toy::makeToyPlan())}; }
 
 Seeds manifests() {
@@ -393,6 +446,7 @@ const Reader readers[] = {
     {"pickle", pickle, none},
     {"plan", plan, plans},
     {"plan-manifest", planManifest, manifests},
+    {"prefix-file", prefixFile, prefixFiles},
     {"request", request, requests},
     {"safetensors", safetensors, none},
     {"tokenizer-blob", tokenizerBlob, tokenizerBlobs},

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tests/TemporaryFolder.h"
 #include "tests/runtime/capi/CApiFixture.h"
 
 #include <gmock/gmock.h>
@@ -334,6 +335,31 @@ TEST_F(CApiTest, TokensComeWithTheirLogprobs) {
   }
   EXPECT_EQ(count, 4u);
   EXPECT_OK(llamac_answer_free(answer));
+}
+
+TEST_F(CApiTest, AnEngineThatGoesLeavesItsPrefixesToTheNext) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("prefixes");
+  llamac_options *options = nullptr;
+  ASSERT_OK(llamac_options_new(LLAMAC_FOR_ENGINE, &options));
+  ASSERT_OK(llamac_options_set_text(options, "prefix_file", path.c_str()));
+  const std::vector<int> prompt = cleanTokens(14, 5, 3);
+  for (int64_t loaded : {0, 12}) {
+    ASSERT_OK(llamac_engine_free(engine));
+    ASSERT_OK(llamac_engine_new(model, options, &engine));
+    llamac_answer *answer = submit(prompt, 3);
+    const Taken taken = take(answer);
+    EXPECT_EQ(taken.tokens, greedyAfter(prompt, 3));
+    EXPECT_EQ(taken.end.cached_tokens, loaded);
+    EXPECT_OK(llamac_answer_free(answer));
+    waitUntilFree();
+    EXPECT_EQ(counts().loaded_tokens, loaded);
+  }
+  EXPECT_OK(llamac_options_set_integer(options, "prefix_cache", 0));
+  llamac_engine *other = nullptr;
+  EXPECT_ERROR(llamac_engine_new(model, options, &other), LLAMAC_USAGE,
+               "prefix file: expected it with the prefix cache");
+  EXPECT_OK(llamac_options_free(options));
 }
 
 TEST_F(CApiTest, WhatCannotRunIsRefusedWithItsNumbers) {

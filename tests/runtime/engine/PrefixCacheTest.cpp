@@ -8,12 +8,19 @@
 
 #include "runtime/engine/PrefixCache.h"
 
+#include "tests/TemporaryFolder.h"
+
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <random>
+#include <sys/stat.h>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -51,15 +58,53 @@ static Tokens counted(int32_t first, size_t count) {
 
 /// What kernels do with the pages: each holds the tokens it was written with, a
 /// key stands for all tokens up to its own.
-class Sequences {
+class Sequences : public PageMemory {
 public:
-  Sequences(const schema::KvLayoutT &layout, int64_t pages)
-      : windows(windowsOf(layout)), cache(layout, pages), prefixes(cache) {}
+  Sequences(const schema::KvLayoutT &layout, int64_t pages,
+            const std::string &file = "")
+      : windows(windowsOf(layout)), cache(layout, pages), prefixes(cache) {
+    if (!file.empty())
+      EXPECT_TRUE(prefixes.open(file, "keys", *this).ok());
+  }
+
+  /// A key is as many tokens as it has, and these.
+  uint64_t pageBytes(size_t /*group*/) const override {
+    return pageTokens * sizeof(KeyBytes);
+  }
+
+  absl::Status read(size_t group, int32_t page,
+                    std::vector<uint8_t> &bytes) override {
+    for (int64_t i = 0; i < pageTokens; ++i) {
+      const Tokens &key = keys[{group, page, i}];
+      KeyBytes from = {static_cast<int32_t>(key.size())};
+      std::ranges::copy(key, from.begin() + 1);
+      const auto *first = reinterpret_cast<const uint8_t *>(from.data());
+      bytes.insert(bytes.end(), first, first + sizeof(from));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status write(size_t group, int32_t page,
+                     absl::Span<const uint8_t> bytes) override {
+    EXPECT_EQ(bytes.size(), pageBytes(group));
+    for (int64_t i = 0; i < pageTokens; ++i) {
+      KeyBytes to;
+      std::memcpy(to.data(), bytes.data() + i * sizeof(to), sizeof(to));
+      keys[{group, page, i}] = Tokens(to.begin() + 1, to.begin() + 1 + to[0]);
+    }
+    return absl::OkStatus();
+  }
+
+  /// As an engine does.
+  int64_t attach(int32_t slot, const Tokens &tokens) {
+    EXPECT_TRUE(prefixes.load(tokens).ok());
+    return prefixes.attach(slot, tokens);
+  }
 
   /// Runs `tokens`, in steps of at most 4; false when there are no pages.
   /// Checks each key that a row sees.
   bool run(int32_t slot, const Tokens &tokens) {
-    int64_t done = prefixes.attach(slot, tokens);
+    int64_t done = attach(slot, tokens);
     while (done < std::ssize(tokens)) {
       const int64_t end = std::min<int64_t>(done + 4, std::ssize(tokens));
       if (!cache.reserve({slot, end}).ok())
@@ -81,6 +126,8 @@ public:
   PrefixCache prefixes;
 
 private:
+  using KeyBytes = std::array<int32_t, 1 + 24>;
+
   static std::vector<int64_t> windowsOf(const schema::KvLayoutT &layout) {
     std::vector<int64_t> windows;
     for (const schema::KvGroup &group : layout.groups)
@@ -196,6 +243,158 @@ TEST(PrefixCacheTest, OfAWindowOnlyWhatTheNextTokenSeesMustBeThere) {
   EXPECT_EQ(of.prefixes.attach(four, counted(10, 11)), 8);
 }
 
+/// Runs `tokens` as the only sequence.
+static int64_t runAlone(Sequences &of, const Tokens &tokens) {
+  const int64_t before = of.prefixes.counts().found;
+  const int32_t slot = *of.cache.open();
+  EXPECT_TRUE(of.run(slot, tokens));
+  of.cache.close(slot);
+  return of.prefixes.counts().found - before;
+}
+
+static constexpr uint64_t anySize = 1 << 30;
+
+class PrefixCacheFileTest : public testing::Test {
+protected:
+  TemporaryFolder folder;
+  std::string file = folder.file("prefixes");
+};
+
+TEST_F(PrefixCacheFileTest, WhatWasSavedIsFoundAndTakesNoPageUntilThen) {
+  {
+    Sequences of(allKeys(), 0, file);
+    runAlone(of, counted(10, 11));
+    runAlone(of, counted(50, 23));
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+  Sequences of(allKeys(), 0, file);
+  EXPECT_EQ(of.prefixes.size(), 7u);
+  EXPECT_EQ(of.cache.freePages(0), of.cache.pages(0));
+  EXPECT_EQ(runAlone(of, counted(10, 11)), 8);
+  EXPECT_EQ(of.prefixes.counts().loaded, 8);
+  EXPECT_EQ(of.cache.freePages(0), of.cache.pages(0) - 2);
+  // Now it is in memory.
+  EXPECT_EQ(runAlone(of, counted(10, 11)), 8);
+  EXPECT_EQ(of.prefixes.counts().loaded, 8);
+}
+
+TEST_F(PrefixCacheFileTest, WhatIsGivenUpIsStillInTheFile) {
+  {
+    Sequences of(allKeys(), 0, file);
+    runAlone(of, counted(10, 23));
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+  Sequences of(allKeys(), 6, file);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(runAlone(of, counted(10, 23)), 20);
+    EXPECT_EQ(of.prefixes.counts().loaded, 20 * (round + 1));
+    EXPECT_EQ(runAlone(of, counted(100 * round + 100, 24)), 0);
+  }
+}
+
+TEST_F(PrefixCacheFileTest, AsMuchIsBroughtAsThereIsMemoryFor) {
+  {
+    Sequences of(allKeys(), 0, file);
+    runAlone(of, counted(10, 24));
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+  Sequences of(allKeys(), 6, file);
+  const int32_t one = *of.cache.open(), two = *of.cache.open();
+  ASSERT_TRUE(of.run(one, counted(50, 16)));
+  EXPECT_EQ(of.attach(two, counted(10, 24)), 8);
+  EXPECT_EQ(of.cache.freePages(0) + of.cache.reclaimablePages(0), 0);
+}
+
+TEST_F(PrefixCacheFileTest, TheMostRecentlyUsedAreSavedWhereNotAllFit) {
+  uint64_t page = 0;
+  {
+    Sequences of(allKeys(), 0, file);
+    page = of.pageBytes(0);
+    for (int32_t first : {100, 200, 300})
+      runAlone(of, counted(first, 8));
+    runAlone(of, counted(100, 9));
+    ASSERT_TRUE(of.prefixes.save(5 * page - 1).ok());
+  }
+  Sequences of(allKeys(), 0, file);
+  EXPECT_EQ(of.prefixes.size(), 4u);
+  EXPECT_EQ(runAlone(of, counted(200, 9)), 0);
+  EXPECT_EQ(runAlone(of, counted(300, 9)), 8);
+  EXPECT_EQ(runAlone(of, counted(100, 9)), 8);
+}
+
+TEST_F(PrefixCacheFileTest, AFileThatHasAllIsNotWrittenAgain) {
+  {
+    Sequences of(allKeys(), 0, file);
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+    EXPECT_FALSE(std::filesystem::exists(file));
+    runAlone(of, counted(10, 9));
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+  const auto number = [&] {
+    struct stat info;
+    EXPECT_EQ(stat(file.c_str(), &info), 0);
+    return info.st_ino;
+  };
+  const auto written = number();
+  Sequences of(allKeys(), 0, file);
+  runAlone(of, counted(10, 9));
+  ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  EXPECT_EQ(number(), written);
+  runAlone(of, counted(10, 13));
+  ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  EXPECT_NE(number(), written);
+}
+
+/// Changes a byte of a file.
+static void damage(const std::string &file, uint64_t offset) {
+  std::FILE *opened = std::fopen(file.c_str(), "r+b");
+  ASSERT_TRUE(opened);
+  std::fseek(opened, static_cast<long>(offset), SEEK_SET);
+  const int byte = std::fgetc(opened);
+  std::fseek(opened, static_cast<long>(offset), SEEK_SET);
+  std::fputc(byte ^ 0x10, opened);
+  std::fclose(opened);
+}
+
+TEST_F(PrefixCacheFileTest, DamagedPagesAreComputedAgainAndThatIsSaid) {
+  {
+    Sequences of(allKeys(), 0, file);
+    runAlone(of, counted(10, 13));
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+  damage(file, 2 * 4096 + 5); // Of the second of three nodes.
+  {
+    Sequences of(allKeys(), 0, file);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(runAlone(of, counted(10, 13)), 4);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(said, testing::MatchesRegex(
+                          "warning: .*prefixes:8192: checksum of the pages of "
+                          "node 1: expected [0-9a-f]+, got [0-9a-f]+; what is "
+                          "damaged is computed again\n"));
+    EXPECT_EQ(of.prefixes.counts().damaged, 1);
+    EXPECT_EQ(runAlone(of, counted(10, 13)), 12);
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+  Sequences of(allKeys(), 0, file);
+  EXPECT_EQ(runAlone(of, counted(10, 13)), 12);
+  EXPECT_EQ(of.prefixes.counts().damaged, 0);
+}
+
+TEST_F(PrefixCacheFileTest, AFileThatIsWrittenToMeanwhileIsDoneWithout) {
+  {
+    Sequences of(allKeys(), 0, file);
+    runAlone(of, counted(10, 13));
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+  Sequences of(allKeys(), 0, file);
+  std::filesystem::resize_file(file, 100);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(runAlone(of, counted(10, 13)), 0);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("as when it was opened"));
+}
+
 struct Pool {
   const char *name;
   schema::KvLayoutT layout;
@@ -206,12 +405,12 @@ void PrintTo(const Pool &pool, std::ostream *out) { *out << pool.name; }
 
 class RandomPrefixes : public testing::TestWithParam<Pool> {};
 
-TEST_P(RandomPrefixes, EachRowSeesTheKeysOfItsOwnTokens) {
-  Sequences of(GetParam().layout, GetParam().pages);
-  std::mt19937 random(11);
+/// Runs sequences of a few tokens that begin alike, `rounds` times begins or
+/// ends one; returns how many ran.
+static int64_t runRandomly(Sequences &of, std::mt19937 &random, int rounds) {
   std::vector<int32_t> open;
   int64_t ran = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     if (open.size() == 4 || (!open.empty() && random() % 3 == 0)) {
       const size_t which = random() % open.size();
       of.cache.close(open[which]);
@@ -230,14 +429,49 @@ TEST_P(RandomPrefixes, EachRowSeesTheKeysOfItsOwnTokens) {
       of.cache.close(slot);
     }
   }
-  EXPECT_GT(ran, 300);
-  EXPECT_GT(of.prefixes.counts().found, 300);
   for (int32_t slot : open)
     of.cache.close(slot);
+  return ran;
+}
+
+/// When no sequence is open.
+static void expectAllIsGivenUp(Sequences &of) {
   of.prefixes.clear();
-  EXPECT_EQ(of.prefixes.size(), 0u);
   for (size_t group = 0; group < of.cache.groupCount(); ++group)
     EXPECT_EQ(of.cache.freePages(group), of.cache.pages(group));
+}
+
+TEST_P(RandomPrefixes, EachRowSeesTheKeysOfItsOwnTokens) {
+  Sequences of(GetParam().layout, GetParam().pages);
+  std::mt19937 random(11);
+  EXPECT_GT(runRandomly(of, random, 3000), 300);
+  EXPECT_GT(of.prefixes.counts().found, 300);
+  expectAllIsGivenUp(of);
+  EXPECT_EQ(of.prefixes.size(), 0u);
+}
+
+TEST_P(RandomPrefixes, ThatIsSoFromAFileThatMayBeDamagedToo) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("prefixes");
+  std::mt19937 random(12);
+  int64_t ran = 0, loaded = 0, damaged = 0;
+  testing::internal::CaptureStderr();
+  for (int life = 0; life < 20; ++life) {
+    Sequences of(GetParam().layout, GetParam().pages, file);
+    ran += runRandomly(of, random, 150);
+    loaded += of.prefixes.counts().loaded;
+    damaged += of.prefixes.counts().damaged;
+    ASSERT_TRUE(of.prefixes.save(20 * of.pageBytes(0)).ok());
+    expectAllIsGivenUp(of);
+    // Of one of the last nodes, whose pages fill no more than a block each.
+    const uint64_t blocks = std::filesystem::file_size(file) / 4096;
+    if (life % 3 == 0 && blocks >= 12)
+      damage(file, (blocks - random() % 8) * 4096 + random() % 8);
+  }
+  testing::internal::GetCapturedStderr();
+  EXPECT_GT(ran, 300);
+  EXPECT_GT(loaded, 100);
+  EXPECT_GT(damaged, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

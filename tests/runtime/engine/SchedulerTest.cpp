@@ -9,6 +9,7 @@
 #include "runtime/engine/Scheduler.h"
 
 #include "runtime/base/Status.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/runtime/engine/ToyModel.h"
 
 #include <gmock/gmock.h>
@@ -39,9 +40,10 @@ class SchedulerTest : public testing::Test {
 protected:
   void SetUp() override { start(); }
 
-  void start(const SchedulerOptions &options = {}, int64_t sequences = 3) {
+  void start(const SchedulerOptions &options = {}, int64_t sequences = 3,
+             int threads = 2) {
     auto loaded =
-        Model::load(file.path(), {.threads = 2, .sequences = sequences});
+        Model::load(file.path(), {.threads = threads, .sequences = sequences});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     auto created = Scheduler::create(*loaded, options);
     ASSERT_TRUE(created.ok()) << created.status();
@@ -243,6 +245,58 @@ TEST_F(SchedulerTest, WhatWasSaidBeforeIsNotRunAgain) {
     runAll();
     EXPECT_EQ(got.back()[0].end->cachedTokens, 0);
   }
+}
+
+TEST_F(SchedulerTest, WhatAnotherProcessSaidIsReadFromAFile) {
+  const TemporaryFolder folder;
+  const SchedulerOptions options{.prefixFile = folder.file("prefixes")};
+  const std::vector<int> prompt = cleanTokens(14, 5, 6);
+  start(options, 3, 1);
+  ASSERT_TRUE(submit(greedy(prompt, 6)).ok());
+  runAll();
+  ASSERT_TRUE(scheduler->savePrefixes().ok());
+
+  start(options, 2, 2);
+  EXPECT_EQ(scheduler->counts().freePages, scheduler->counts().pages);
+  for (int64_t loaded : {12, 0}) {
+    const int64_t before = scheduler->counts().loadedTokens;
+    ASSERT_TRUE(submit(greedy(prompt, 6)).ok());
+    runAll();
+    EXPECT_EQ(got.back()[0].tokens, greedyAfter(prompt, 6));
+    EXPECT_EQ(got.back()[0].end->cachedTokens, 12);
+    EXPECT_EQ(scheduler->counts().loadedTokens - before, loaded);
+  }
+  expectAllFree();
+}
+
+TEST_F(SchedulerTest, AFileOfPrefixesThatCannotBeUsedIsAnError) {
+  const TemporaryFolder folder;
+  const auto create = [&](const ModelOptions &model,
+                          const SchedulerOptions &options) {
+    auto loaded = Model::load(file.path(), model);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return Scheduler::create(*loaded, options).status();
+  };
+  const SchedulerOptions options{.prefixFile = folder.file("prefixes")};
+  start(options);
+  ASSERT_TRUE(submit(greedy(cleanTokens(9, 5, 2), 2)).ok());
+  runAll();
+  ASSERT_TRUE(scheduler->savePrefixes().ok());
+  // Other weights have other keys.
+  absl::Status status = create({.randomWeights = 3}, options);
+  EXPECT_EQ(exitCode(status), ExitCode::Usage);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("random weights 3, got"));
+
+  status = create({}, {.cachesPrefixes = false, .prefixFile = "prefixes"});
+  EXPECT_EQ(exitCode(status), ExitCode::Usage);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("which is off"));
+  status = create({}, {.prefixFile = folder.file("no/prefixes")});
+  EXPECT_EQ(exitCode(status), ExitCode::Usage);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be written"));
+  status = create({}, {.prefixFile = file.path()});
+  EXPECT_EQ(exitCode(status), ExitCode::BadFile);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another kind of file"));
 }
 
 TEST_F(SchedulerTest, WhatIsCancelledEndsWithinAStep) {
