@@ -12,6 +12,7 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -296,24 +297,42 @@ absl::Status PrefixCache::load(absl::Span<const int32_t> tokens) {
   return absl::OkStatus();
 }
 
-absl::Status PrefixCache::save(uint64_t mostBytes) {
-  if (!memory || !isChanged)
-    return absl::OkStatus();
-  std::vector<const Node *> saved;
-  std::vector<PrefixFileNode> written;
-  absl::flat_hash_map<const Node *, int64_t> numbers = {{nullptr, -1}};
+/// What has pages and what that stands on, parents before their children.
+std::vector<const PrefixCache::Node *>
+PrefixCache::chooseSaved(uint64_t mostBytes) const {
+  std::vector<const Node *> fitting;
+  absl::flat_hash_set<const Node *> needed;
   uint64_t bytes = 0;
   for (const Nodes *list : {&nodes, &asleep})
     for (const Node &node : *list) {
+      const uint64_t before = bytes;
       for (size_t group = 0; group < cache.groupCount(); ++group)
         if (node.pages[group] >= 0 || isInFile(node, group))
           bytes += memory->pageBytes(group);
       if (bytes > mostBytes)
         break;
-      numbers[&node] = static_cast<int64_t>(saved.size());
-      written.push_back({numbers[node.parent], node.tokens});
-      saved.push_back(&node);
+      fitting.push_back(&node);
+      if (bytes != before)
+        needed.insert(&node);
     }
+  for (const Node *node : fitting | std::views::reverse)
+    if (needed.contains(node))
+      needed.insert(node->parent);
+  std::erase_if(fitting,
+                [&](const Node *node) { return !needed.contains(node); });
+  return fitting;
+}
+
+absl::Status PrefixCache::save(uint64_t mostBytes) {
+  if (!memory || !isChanged)
+    return absl::OkStatus();
+  const std::vector<const Node *> saved = chooseSaved(mostBytes);
+  std::vector<PrefixFileNode> written;
+  absl::flat_hash_map<const Node *, int64_t> numbers = {{nullptr, -1}};
+  for (const Node *node : saved) {
+    numbers[node] = std::ssize(written);
+    written.push_back({numbers[node->parent], node->tokens});
+  }
   LLAMAC_RETURN_IF_ERROR(writePrefixFile(
       filePath, layout(), written,
       [&](size_t number, size_t group,

@@ -137,6 +137,7 @@ private:
   absl::StatusOr<absl::Span<const uint8_t>> storedPage(const Node &node,
                                                        size_t group);
   PrefixFileLayout layout() const;
+  std::vector<const Node *> chooseSaved(uint64_t mostBytes) const;
 
   /// Makes the nodes of `path` the most recently used, the first one most, and
   /// wakes them.
