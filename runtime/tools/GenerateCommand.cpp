@@ -116,7 +116,7 @@ private:
   absl::Status writeError(const Entry &entry, absl::string_view message);
   absl::Status write(const ordered_json &line);
   void showProgress();
-  void summarize(bool isInterrupted);
+  void summarize(double seconds, bool isInterrupted);
 
   const Model &model;
   const GenerateCommandOptions &options;
@@ -420,11 +420,10 @@ void Generation::showProgress() {
                   });
 }
 
-void Generation::summarize(bool isInterrupted) {
+void Generation::summarize(double seconds, bool isInterrupted) {
   progress.finish();
   if (options.quiet && !options.json)
     return;
-  const double seconds = steadySeconds() - start;
   const int64_t preemptions = scheduler->counts().preemptions;
   const int64_t loaded = scheduler->counts().loadedTokens;
   const double rate =
@@ -480,8 +479,9 @@ absl::Status Generation::run(const std::shared_ptr<const Model> &shared) {
   }
   if (output)
     LLAMAC_RETURN_IF_ERROR(output->sync());
+  const double seconds = steadySeconds() - start;
   const absl::Status saved = scheduler->savePrefixes();
-  summarize(interrupts.signal() != 0);
+  summarize(seconds, interrupts.signal() != 0);
   if (saved.ok() && interrupts.signal() != 0)
     interrupts.endProcess();
   return saved;

@@ -7,6 +7,7 @@ those of llamac run however many run at once, and that a killed run goes on.
     test_generate.py Lines        good and bad lines
     test_generate.py Runs         the same answers as run, at any --parallel
     test_generate.py Resume       kills, torn lines, interrupts
+    test_generate.py PrefixCache  one in a file, for the next run
     test_generate.py Grammars     answers that match one
     test_generate.py Bench        the benchmark of requests
     test_generate.py RealModel    SmolLM2
@@ -324,6 +325,78 @@ class Resume(GenerateCase):
         process.kill()
         process.communicate()
         self.assertIn("another process", result.stderr)
+
+
+class PrefixCache(GenerateCase):
+    """A prefix cache in a file, from one process to the next."""
+
+    def logprobs(self, answers):
+        """What depends on the logits, bit by bit: by the id of the request."""
+        return {key: (a["tokens"], a["logprobs"]) for key, a in by_id(answers).items()}
+
+    def requests(self, seed, pages=2, count=4):
+        """Prompts that begin with the same pages, of 64 tokens."""
+        rng = random.Random(seed)
+        shared = [rng.randrange(3, 250) for _ in range(64 * pages + count)]
+        prompts = [shared[: 64 * pages + i] + [rng.randrange(3, 250)] for i in range(count)]
+        return [{"id": i, "tokens": prompt, "max_tokens": 4, "logprobs": 3} for i, prompt in enumerate(prompts)]
+
+    def check(self, plan, pages, count, *flags):
+        requests, file = self.requests(7, pages, count), self.fresh("prefixes")
+        expected, _ = self.generate(requests, "--no-prefix-cache", *flags, plan=plan)
+        for threads in (1, 2):
+            answers, summary = self.generate(requests, "--prefix-cache", file, "-t", threads, *flags, plan=plan)
+            self.assertEqual(self.logprobs(answers), self.logprobs(expected))
+            self.assertEqual(summary["loaded_tokens"], 64 * pages * (threads - 1))
+        self.assertEqual({a["cached_tokens"] for a in answers}, {64 * pages})
+
+    def test_answers_have_the_bits_they_have_without_at_any_thread_count(self):
+        self.check(self.plan, 2, 4)
+
+    def test_so_they_have_on_the_simulator(self):
+        config = Config(64, 1, 4, 2, vocab=261)
+        model = write_gguf(self.path("sim.gguf"), config, quantise(random_weights(config, "bf16", 5), "F32")[0])
+        plan = self.path("sim.plan")
+        support.run([LLAMAC, "compile", model, "--target", "sim", "-o", plan, "-c", "96", "-q"], cache=self.cache, check=True)
+        self.check(plan, 1, 2, "--parallel", 2)
+
+    def test_a_file_of_another_model_or_none_of_it_is_refused_and_stays(self):
+        file = self.fresh("prefixes")
+        path, out = self.write(self.requests(1)), self.fresh("out.jsonl")
+        self.generate(path, "--prefix-cache", file, out=out)
+        with open(file, "rb") as f:
+            saved = f.read()
+
+        def refuse(code, mentions, name=file, plan=self.plan, flags=()):
+            result = self.llamac("generate", plan, "--prompts", path, "-o", out, "--prefix-cache", name, *flags, expect=code)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+            self.assertIn(mentions, result.stderr)
+
+        other = self.path("other.plan")
+        compile = [LLAMAC, "compile", self.path("model.gguf"), "-o", other, "-q"]
+        support.run([*compile, "-c", "180"], cache=self.cache, check=True)
+        refuse(USAGE, "expected a prefix cache of plan ", plan=other)
+        with open(file, "rb") as f:
+            self.assertEqual(f.read(), saved)
+        refuse(BAD_FILE, "another kind of file", name=path)
+        with open(self.path("cut"), "wb") as f:
+            f.write(saved[:-1])
+        refuse(BAD_FILE, f"cut:32: size of the file: expected {len(saved)} bytes", name=self.path("cut"))
+        refuse(USAGE, "cannot be written", name=self.path("no", "prefixes"))
+        refuse(USAGE, "--no-prefix-cache", flags=("--no-prefix-cache",))
+
+    def test_an_interrupted_run_saves_what_it_computed(self):
+        file, out = self.fresh("prefixes"), self.fresh("interrupted.jsonl")
+        path = self.write(random_requests(2000, 5))
+        args = [LLAMAC_RUN, "generate", self.plan, "--prompts", path, "-o", out, "--prefix-cache", file]
+        with subprocess.Popen(args, stderr=subprocess.PIPE, text=True) as process:
+            while not os.path.exists(out) or os.path.getsize(out) < 2000:
+                time.sleep(0.001)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+        self.assertEqual(process.returncode, -signal.SIGTERM)
+        _, summary = self.generate(path, "--prefix-cache", file, out=out)
+        self.assertGreater(summary["loaded_tokens"], 0)
 
 
 class Grammars(GenerateCase):
