@@ -350,17 +350,17 @@ class PrefixCache(GenerateCase):
             self.assertEqual(summary["loaded_tokens"], 64 * pages * (threads - 1))
         self.assertEqual({a["cached_tokens"] for a in answers}, {64 * pages})
 
-    def test_answers_have_the_bits_they_have_without_at_any_thread_count(self):
+    def test_the_bits_are_those_without_at_any_thread_count(self):
         self.check(self.plan, 2, 4)
 
-    def test_so_they_have_on_the_simulator(self):
+    def test_so_they_are_on_the_simulator(self):
         config = Config(64, 1, 4, 2, vocab=261)
         model = write_gguf(self.path("sim.gguf"), config, quantise(random_weights(config, "bf16", 5), "F32")[0])
         plan = self.path("sim.plan")
         support.run([LLAMAC, "compile", model, "--target", "sim", "-o", plan, "-c", "96", "-q"], cache=self.cache, check=True)
         self.check(plan, 1, 2, "--parallel", 2)
 
-    def test_a_file_of_another_model_or_none_of_it_is_refused_and_stays(self):
+    def test_a_file_of_another_model_or_kind_is_refused_and_stays(self):
         file = self.fresh("prefixes")
         path, out = self.write(self.requests(1)), self.fresh("out.jsonl")
         self.generate(path, "--prefix-cache", file, out=out)

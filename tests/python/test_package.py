@@ -264,6 +264,20 @@ class Answers(PackageTest):
         self.assertIsNone(answers[1].next(timeout=0))
         answers[1].next(timeout=0.01)
 
+    def test_an_engine_that_is_closed_leaves_its_prefixes_to_the_next(self):
+        prompt, file = self.model.encode(PROMPT * 30), self.path("prefixes")
+        expected = self.engine.submit(prompt, max_tokens=4, temperature=0, logprobs=3).result()
+        pages = (len(prompt) - 1) // 64 * 64
+        self.assertGreater(pages, 0)
+        for loaded in (0, pages):
+            with llamac.Engine(self.model, prefix_file=file) as engine:
+                result = engine.submit(prompt, max_tokens=4, temperature=0, logprobs=3).result()
+                self.assertEqual((result.tokens, result.logprobs), (expected.tokens, expected.logprobs))
+                self.assertEqual(result.end.cached_tokens, loaded)
+                while engine.counts().running:
+                    pass
+                self.assertEqual(engine.counts().loaded_tokens, loaded)
+
     def test_counts_add_up(self):
         self.engine.submit(PROMPT, max_tokens=5, temperature=0, ignore_eos=True).result()
         self.engine.submit(PROMPT, max_tokens=5, temperature=0, ignore_eos=True).result()
