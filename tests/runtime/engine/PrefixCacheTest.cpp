@@ -456,9 +456,9 @@ TEST_P(RandomPrefixes, ThatIsSoFromAFileThatMayBeDamagedToo) {
   std::mt19937 random(12);
   int64_t ran = 0, loaded = 0, damaged = 0;
   testing::internal::CaptureStderr();
-  for (int life = 0; life < 20; ++life) {
+  for (int life = 0; life < 8; ++life) {
     Sequences of(GetParam().layout, GetParam().pages, file);
-    ran += runRandomly(of, random, 150);
+    ran += runRandomly(of, random, 200);
     loaded += of.prefixes.counts().loaded;
     damaged += of.prefixes.counts().damaged;
     ASSERT_TRUE(of.prefixes.save(20 * of.pageBytes(0)).ok());
