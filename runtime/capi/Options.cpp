@@ -161,38 +161,33 @@ private:
 
 static constexpr NamedOption<ModelOptions> modelOptions[] = {
 #define ROW(NAME, FIELD, HELP)                                                 \
-  {NAME, [](ModelOptions &to) -> OptionField { return &to.FIELD; }, HELP},
-    ROW("threads", threads, "threads of kernels; 0: one on each physical core")
-        ROW("sequences", sequences,
-            "sequences at a time; 0: as many as the plan was compiled for")
-            ROW("isa", isa, "instruction-set level, of those that the plan has")
-                ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda")
-                    ROW("verify", verify,
-                        "whether all checksums of the plan are verified")
-                        ROW("tuned", tuned,
-                            "whether kernels have the configs that tuning "
-                            "found") ROW("random_weights", randomWeights,
-                                         "random weights by this seed, for a "
-                                         "plan that has none")
+  {NAME, [](ModelOptions &to) -> OptionField { return &to.FIELD; }, HELP}
+    ROW("threads", threads, "threads of kernels; 0: one on each physical core"),
+    ROW("sequences", sequences,
+        "sequences at a time; 0: as many as the plan was compiled for"),
+    ROW("isa", isa, "instruction-set level, of those that the plan has"),
+    ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda"),
+    ROW("verify", verify, "whether all checksums of the plan are verified"),
+    ROW("tuned", tuned, "whether kernels have the configs that tuning found"),
+    ROW("random_weights", randomWeights,
+        "random weights by this seed, for a plan that has none"),
 #undef ROW
 };
 
 static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
 #define ROW(NAME, FIELD, HELP)                                                 \
-  {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; }, HELP},
-    ROW("max_waiting", maxWaiting, "answers that may wait; 0: any number") ROW(
-        "prefix_cache", scheduler.cachesPrefixes,
-        "whether beginnings that were seen before are computed once")
-        ROW("prefix_file", scheduler.prefixFile,
-            "file that they are read from, where it is there, and saved to "
-            "when "
-            "the engine goes; empty: none")
-            ROW("kv_pages", scheduler.kvPages,
-                "pages of the KV cache; 0: as many as all sequences can use")
-                ROW("prompt_rows", scheduler.promptRows,
-                    "tokens of prompts in a step beside answers that decode; "
-                    "0: as many "
-                    "as the times of earlier steps allow")
+  {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; }, HELP}
+    ROW("max_waiting", maxWaiting, "answers that may wait; 0: any number"),
+    ROW("prefix_cache", scheduler.cachesPrefixes,
+        "whether beginnings that were seen before are computed once"),
+    ROW("prefix_file", scheduler.prefixFile,
+        "file that they are read from, where it is there, and saved to when "
+        "the engine goes; empty: none"),
+    ROW("kv_pages", scheduler.kvPages,
+        "pages of the KV cache; 0: as many as all sequences can use"),
+    ROW("prompt_rows", scheduler.promptRows,
+        "tokens of prompts in a step beside answers that decode; 0: as many as "
+        "the times of earlier steps allow"),
 #undef ROW
 };
 
