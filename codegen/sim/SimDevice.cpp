@@ -159,7 +159,8 @@ public:
     return absl::OkStatus();
   }
 
-  absl::Status run(const StepShape &shape) override {
+  absl::Status run(const StepShape &shape,
+                   absl::FunctionRef<void()> /*meanwhile*/) override {
     LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
     // The arena is uninitialised at the start of each step.
     absl::Span<uint8_t> undefined(static_cast<uint8_t *>(bindings.arena),

@@ -37,7 +37,8 @@ public:
              const std::vector<CpuKernel> &kernels,
              const ProgramBindings &bindings, std::vector<void *> scratch);
 
-  absl::Status run(const StepShape &shape) override;
+  absl::Status run(const StepShape &shape,
+                   absl::FunctionRef<void()> meanwhile) override;
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
 
 private:
@@ -97,7 +98,8 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::PlanT &plan,
   }
 }
 
-absl::Status CpuProgram::run(const StepShape &shape) {
+absl::Status CpuProgram::run(const StepShape &shape,
+                             absl::FunctionRef<void()> /*meanwhile*/) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   work.nextStep();
   return device.run([&](int thread) { runThread(thread, shape); });

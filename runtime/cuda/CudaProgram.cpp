@@ -56,7 +56,8 @@ public:
   /// Makes the tensor maps, once.
   absl::Status prepare();
 
-  absl::Status run(const StepShape &shape) override;
+  absl::Status run(const StepShape &shape,
+                   absl::FunctionRef<void()> meanwhile) override;
   absl::StatusOr<std::vector<double>> runTimed(const StepShape &shape) override;
   absl::Status runLaunch(size_t launch, const StepShape &shape) override;
   absl::Status enqueue(const StepShape &shape, int steps) override {
@@ -388,9 +389,11 @@ absl::Status CudaProgram::enqueueSteps(const Work &work) {
                       "cuGraphLaunch");
 }
 
-absl::Status CudaProgram::run(const StepShape &shape) {
+absl::Status CudaProgram::run(const StepShape &shape,
+                              absl::FunctionRef<void()> meanwhile) {
   LLAMAC_RETURN_IF_ERROR(device.enter());
   LLAMAC_RETURN_IF_ERROR(enqueueSteps({shape}));
+  meanwhile();
   return finish();
 }
 

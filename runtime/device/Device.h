@@ -132,8 +132,14 @@ public:
   virtual ~PreparedProgram();
 
   /// Runs every launch of the program that `shape` asks for and waits for the
-  /// last.
-  virtual absl::Status run(const StepShape &shape) = 0;
+  /// last. A device that leaves the host idle meanwhile calls `meanwhile` once
+  /// all is launched; one that runs on the host's threads does not, as there is
+  /// no time to spare.
+  virtual absl::Status run(const StepShape &shape,
+                           absl::FunctionRef<void()> meanwhile) = 0;
+  absl::Status run(const StepShape &shape) {
+    return run(shape, [] {});
+  }
 
   /// The same, one launch after the other; seconds that each took, 0 for one
   /// that has nothing to do.

@@ -341,9 +341,11 @@ size_t Engine::programFor(const StepShape &shape, RowKind kind) const {
 absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
                           LogitsCallback callback) {
   LLAMAC_RETURN_IF_ERROR(admit(batch));
-  return runBatch(batch, {}, [&](absl::Span<const Row> rows, size_t program) {
-    return giveLogits(rows, program, callback);
-  });
+  return runBatch(
+      batch, {}, [] {},
+      [&](absl::Span<const Row> rows, size_t program) {
+        return giveLogits(rows, program, callback);
+      });
 }
 
 absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
@@ -364,9 +366,14 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
     for (const SampledTokens &item : batch)
       params.push_back(isOnDevice(item) ? item.sampler->nextParams()
                                         : SamplingParams());
+  const auto prepareSamplers = [&] {
+    for (const SampledTokens &item : batch)
+      if (item.sampler)
+        item.sampler->prepare();
+  };
   std::vector<absl::StatusOr<int32_t>> tokens(batch.size(), -1);
   LLAMAC_RETURN_IF_ERROR(runBatch(
-      items, params,
+      items, params, prepareSamplers,
       [&](absl::Span<const Row> rows, size_t program) -> absl::Status {
         if (!params.empty())
           LLAMAC_RETURN_IF_ERROR(
@@ -379,6 +386,7 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
 /// `batch` is admitted; `params` are those of its items, or empty.
 absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
                               absl::Span<const SamplingParams> params,
+                              absl::FunctionRef<void()> meanwhile,
                               ChunkCallback callback) {
   // An observer sees every launch.
   const bool samples = shared->samples() && (observer || !params.empty());
@@ -390,7 +398,8 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
   RowKind kind = RowKind::Prompt; // Of the rows.
   const auto runRows = [&]() -> absl::Status {
     if (!rows.empty())
-      LLAMAC_RETURN_IF_ERROR(runChunk(rows, outputs, kind, samples, callback));
+      LLAMAC_RETURN_IF_ERROR(
+          runChunk(rows, outputs, kind, samples, meanwhile, callback));
     rows.clear();
     outputs = 0;
     return absl::OkStatus();
@@ -420,6 +429,7 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
 
 absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
                               RowKind kind, bool samples,
+                              absl::FunctionRef<void()> meanwhile,
                               ChunkCallback callback) {
   const size_t program = programFor({std::ssize(rows), outputs, samples}, kind);
   for (size_t i = 0; i < rows.size(); ++i)
@@ -440,9 +450,10 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
     LLAMAC_RETURN_IF_ERROR(writeOutputs(rows, first, end, samples));
     const StepShape shape{first == 0 ? std::ssize(rows) : 0, part, samples};
     const double start = steadySeconds();
-    LLAMAC_RETURN_IF_ERROR(observer  ? runObserved(program, shape)
-                           : profile ? runTimed(rows, program, shape)
-                                     : programs[program]->run(shape));
+    LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape)
+                           : profile
+                               ? runTimed(rows, program, shape)
+                               : programs[program]->run(shape, meanwhile));
     secondsInPrograms += steadySeconds() - start;
     for (const Row &row : rows)
       row.sequence->tokens = row.position + 1;

@@ -251,9 +251,12 @@ private:
                               TokenCallback callback);
   absl::Status runBatch(absl::Span<const SequenceTokens> batch,
                         absl::Span<const SamplingParams> params,
+                        absl::FunctionRef<void()> meanwhile,
                         ChunkCallback callback);
   absl::Status runChunk(absl::Span<const Row> rows, int64_t outputs,
-                        RowKind kind, bool samples, ChunkCallback callback);
+                        RowKind kind, bool samples,
+                        absl::FunctionRef<void()> meanwhile,
+                        ChunkCallback callback);
   absl::Status writeInput(schema::InputRole role,
                           absl::Span<const uint8_t> bytes);
   absl::Status writeRows(absl::Span<const Row> rows);

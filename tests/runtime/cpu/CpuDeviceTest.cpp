@@ -137,6 +137,9 @@ TEST(CpuDeviceTest, AStepThatDoesNotFitItsProgramIsABug) {
   const auto program = (*code)->prepare(1, bindings);
   ASSERT_TRUE(program.ok());
   EXPECT_TRUE((*program)->run({4, 2}).ok());
+  // All threads run kernels.
+  EXPECT_TRUE(
+      (*program)->run({4, 2}, [] { FAIL() << "no time is left over"; }).ok());
   EXPECT_TRUE((*program)->run({1, 0}).ok());
   EXPECT_TRUE((*program)->runLaunch(3, {1, 0}).ok()); // No outputs.
   EXPECT_EQ(exitCode((*program)->runLaunch(4, {1, 0})), ExitCode::Internal);

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Engine::follow() on a device that queues steps, against one step after the
-// other. Run by tests/e2e/test_cuda.py, which makes the plan for cuda that
-// LLAMAC_TEST_PLAN names and finds the fake driver.
+// Engine::decode() on a device that queues steps, against one step after the
+// other, and what the host does while a step runs. Run by
+// tests/e2e/test_cuda.py, which makes the plan for cuda that LLAMAC_TEST_PLAN
+// names and finds the fake driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,18 @@ static std::shared_ptr<const Model> loadModel() {
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *model : nullptr;
 }
+
+/// What the fake driver counts: see there.
+static size_t countOf(const char *function) {
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto *count = driver ? reinterpret_cast<size_t (*)()>(dlsym(driver, function))
+                       : nullptr;
+  EXPECT_NE(count, nullptr) << function;
+  return count ? count() : 0;
+}
+
+/// Objects of the GPU that live.
+static size_t liveObjects() { return countOf("fakeLiveObjects"); }
 
 /// So many that every place of the ring is used more than once.
 constexpr int64_t manySteps = 20;
@@ -254,15 +267,77 @@ TEST_F(StepsInFlightTest, EnginesOfOneModelRunOnThreadsOfTheirOwn) {
   other.join();
 }
 
-/// Objects of the GPU that live: see the fake driver.
-static size_t liveObjects() {
-  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  auto *count =
-      driver ? reinterpret_cast<size_t (*)()>(dlsym(driver, "fakeLiveObjects"))
-             : nullptr;
-  EXPECT_NE(count, nullptr);
-  return count ? count() : 0;
+//===----------------------------------------------------------------------===//
+// Steps that the host samples
+//===----------------------------------------------------------------------===//
+
+/// Allows multiples of 3, and notes what the GPU had to do whenever the tokens
+/// were found.
+class MultiplesOfThree final : public Grammar {
+public:
+  explicit MultiplesOfThree(int64_t vocabSize) : vocabSize(vocabSize) {}
+
+  absl::StatusOr<std::unique_ptr<GrammarMatcher>> newMatcher() const override {
+    return std::make_unique<Matcher>(*this);
+  }
+  uint64_t bytes() const override { return 0; }
+  absl::Span<const int32_t> stopIds() const override { return {}; }
+
+  mutable std::vector<size_t> pendingWork;
+
+private:
+  struct Matcher final : GrammarMatcher {
+    explicit Matcher(const MultiplesOfThree &grammar) : grammar(grammar) {}
+    std::unique_ptr<GrammarMatcher> clone() const override {
+      return std::make_unique<Matcher>(grammar);
+    }
+    absl::Status nextTokens(TokenMask &mask) override {
+      grammar.pendingWork.push_back(countOf("fakePendingWork"));
+      mask.assign((grammar.vocabSize + 31) / 32, 0);
+      for (int64_t id = 0; id < grammar.vocabSize; id += 3)
+        mask[id / 32] |= 1U << id % 32;
+      return absl::OkStatus();
+    }
+    absl::StatusOr<bool> accept(int32_t id) override { return id % 3 == 0; }
+
+    const MultiplesOfThree &grammar;
+  };
+
+  int64_t vocabSize;
+};
+
+TEST_F(StepsInFlightTest, WhatAGrammarAllowsIsFoundWhileTheStepRuns) {
+  const auto grammar =
+      std::make_shared<MultiplesOfThree>(model->config().vocabSize);
+  Sampler constrained = *Sampler::create({.grammar = grammar});
+  Sampler unused = sampler(true);
+  int32_t token = 0, other = 0;
+  Sequence one = begin(prompt(5, 9), constrained, token);
+  Sequence two = begin(prompt(5, 9), unused, other);
+  constexpr int64_t steps = 3;
+  for (int64_t step = 0; step < steps; ++step) {
+    const auto next = engine->sample({{&one, {&token, 1}, &constrained}});
+    ASSERT_TRUE(next.ok() && (*next)[0].ok());
+    // The same token is the best of the allowed ones by the logits.
+    int32_t best = 0;
+    const absl::Status status = engine->step(
+        {{&two, {&token, 1}}}, [&](const LogitsRow &row) -> absl::Status {
+          for (int32_t id = 0; id < std::ssize(row.values); id += 3)
+            best = row.values[id] > row.values[best] ? id : best;
+          return absl::OkStatus();
+        });
+    ASSERT_TRUE(status.ok()) << status;
+    token = *(*next)[0];
+    EXPECT_EQ(token, best);
+  }
+  // Once for each token, the one behind the prompt included.
+  EXPECT_EQ(grammar->pendingWork.size(), static_cast<size_t>(steps + 1));
+  EXPECT_THAT(grammar->pendingWork, testing::Each(testing::Gt(0U)));
 }
+
+//===----------------------------------------------------------------------===//
+// Leaks
+//===----------------------------------------------------------------------===//
 
 // What is left when the process ends is counted by test_cuda.py.
 TEST(LeakTest, AThousandRunsLeaveNothing) {

@@ -128,6 +128,7 @@ public:
   std::set<Stream> streams;
   std::set<Event> events;
   std::map<const uint8_t *, size_t> pinned; ///< Of the host, by its start.
+  size_t copiesToDevice = 0;                ///< That were asked for.
   std::set<Graph> graphs;
   std::set<GraphExec> graphExecs;
 
@@ -318,6 +319,21 @@ size_t fakeLiveObjects() {
   return gpu().liveObjects();
 }
 
+/// Not of the driver: copies from the host to the GPU.
+size_t fakeCopiesToDevice() {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  return gpu().copiesToDevice;
+}
+
+/// Not of the driver: what streams were given and have not done.
+size_t fakePendingWork() {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  size_t count = 0;
+  for (Stream stream : gpu().streams)
+    count += stream->pending.size();
+  return count;
+}
+
 /// Not used by us: NVRTC itself asks a driver that it finds, and goes on
 /// without an answer.
 Result cuGetExportTable(const void **table, const void *) {
@@ -478,6 +494,7 @@ Result cuMemsetD8Async(Address address, unsigned char value, size_t bytes,
 Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
                             Stream stream) {
   FAKE_WORK(cuMemcpyHtoDAsync_v2)
+  ++gpu().copiesToDevice;
   if (gpu().isPinned(from))
     return enqueue(stream, [=] {
       std::memcpy(reinterpret_cast<void *>(to), from, bytes);
