@@ -24,7 +24,11 @@ namespace llamac {
 
 void SimMemory::add(std::string name, void *address, uint64_t size,
                     SimContents contents) {
-  Buffer buffer{std::move(name), size, contents == SimContents::ReadOnly, {}};
+  Buffer buffer{.name = std::move(name),
+                .parts = {},
+                .size = size,
+                .readOnly = contents == SimContents::ReadOnly,
+                .defined = {}};
   if (contents == SimContents::Undefined)
     buffer.defined.assign(size, 0);
   buffers[reinterpret_cast<uintptr_t>(address)] = std::move(buffer);
@@ -46,9 +50,12 @@ void SimMemory::markDefined(void *address, uint64_t size, bool defined) {
 }
 
 void SimMemory::rename(void *address, std::string name) {
-  if (auto buffer = buffers.find(reinterpret_cast<uintptr_t>(address));
-      buffer != buffers.end())
-    buffer->second.name = std::move(name);
+  uintptr_t start = 0;
+  Buffer *buffer = find(address, start);
+  if (!buffer)
+    return;
+  const uint64_t offset = reinterpret_cast<uintptr_t>(address) - start;
+  (offset == 0 ? buffer->name : buffer->parts[offset]) = std::move(name);
 }
 
 SimMemory::Buffer *SimMemory::find(const void *address, uintptr_t &start) {
@@ -70,9 +77,17 @@ std::string SimMemory::describe(const void *address) const {
     const auto &[start, buffer] = *std::prev(next);
     if (at - start < buffer.size + near &&
         (at - start < buffer.size || next == buffers.end() ||
-         at - start - buffer.size < next->first - at))
-      return absl::StrCat("'", buffer.name, "' at byte ", at - start, " of ",
-                          buffer.size);
+         at - start - buffer.size < next->first - at)) {
+      const auto behind = buffer.parts.upper_bound(at - start);
+      const auto part =
+          behind == buffer.parts.begin()
+              ? std::pair(uint64_t{0}, buffer.name)
+              : std::pair(std::prev(behind)->first, std::prev(behind)->second);
+      const uint64_t end =
+          behind == buffer.parts.end() ? buffer.size : behind->first;
+      return absl::StrCat("'", part.second, "' at byte ",
+                          at - start - part.first, " of ", end - part.first);
+    }
   }
   if (next != buffers.end() && next->first - at < near)
     return absl::StrCat("'", next->second.name, "' at byte -", next->first - at,

@@ -87,6 +87,8 @@ class SimMemory {
 public:
   struct Buffer {
     std::string name; ///< For messages.
+    /// The same of what starts at these bytes, where it has parts.
+    std::map<uint64_t, std::string> parts;
     uint64_t size = 0;
     bool readOnly = false;
     /// One byte for each, not 0 where it was written; empty: all were.
@@ -102,7 +104,8 @@ public:
   /// undefined, as written by the host or as undefined again.
   void markDefined(void *address, uint64_t size, bool defined = true);
 
-  /// Names the buffer that starts at `address`, if there is one.
+  /// Names what starts at `address`: a buffer, or a part of one, which ends
+  /// where the next begins. Nothing where there is no buffer.
   void rename(void *address, std::string name);
 
   /// The buffer that `address` is in, and its start; null if there is none.

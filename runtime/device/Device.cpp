@@ -93,12 +93,11 @@ absl::Status checkLaunch(const schema::ProgramT &program, size_t launch) {
                    program.launches.size(), " launches, got ", launch));
 }
 
-absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size) {
-  if (isInside(offset, size, buffer.size()))
+absl::Status checkInside(uint64_t bytes, uint64_t offset, uint64_t size) {
+  if (isInside(offset, size, bytes))
     return absl::OkStatus();
-  return internalError(absl::StrCat("copy: expected to stay within ",
-                                    buffer.size(), " bytes, got ", size,
-                                    " from ", offset));
+  return internalError(absl::StrCat("copy: expected to stay within ", bytes,
+                                    " bytes, got ", size, " from ", offset));
 }
 
 absl::StatusOr<std::vector<double>>

@@ -121,8 +121,13 @@ absl::Status checkShape(const schema::ProgramT &program,
                         const StepShape &shape);
 absl::Status checkLaunch(const schema::ProgramT &program, size_t launch);
 
-/// Internal error when bytes [offset, offset + size) are not all in `buffer`.
-absl::Status checkInside(const Buffer &buffer, uint64_t offset, uint64_t size);
+/// Internal error when bytes [offset, offset + size) are not all in a buffer,
+/// of `bytes` bytes.
+absl::Status checkInside(uint64_t bytes, uint64_t offset, uint64_t size);
+inline absl::Status checkInside(const Buffer &buffer, uint64_t offset,
+                                uint64_t size) {
+  return checkInside(buffer.size(), offset, size);
+}
 
 /// One program of a plan, bound to memory.
 class PreparedProgram {

@@ -39,16 +39,16 @@ public:
   absl::StatusOr<absl::Span<const uint8_t>>
   read(const schema::Operand &operand, uint64_t offset, uint64_t size,
        std::vector<uint8_t> &staging) override {
-    LLAMAC_ASSIGN_OR_RETURN(const Place place, find(operand));
-    return engine.shared->device().read(*place.buffer, place.start + offset,
-                                        size, staging);
+    LLAMAC_ASSIGN_OR_RETURN(const Place place, find(operand, offset, size));
+    return engine.shared->device().read(*place.buffer, place.start, size,
+                                        staging);
   }
 
   absl::Status write(const schema::Operand &operand, uint64_t offset,
                      absl::Span<const uint8_t> bytes) override {
-    LLAMAC_ASSIGN_OR_RETURN(const Place place, find(operand));
-    return engine.shared->device().write(*place.buffer, place.start + offset,
-                                         bytes);
+    LLAMAC_ASSIGN_OR_RETURN(const Place place,
+                            find(operand, offset, bytes.size()));
+    return engine.shared->device().write(*place.buffer, place.start, bytes);
   }
 
 private:
@@ -57,15 +57,23 @@ private:
     uint64_t start;
   };
 
-  absl::StatusOr<Place> find(const schema::Operand &operand) const {
+  /// Byte `offset` of an operand, and `size` from there.
+  absl::StatusOr<Place> find(const schema::Operand &operand, uint64_t offset,
+                             uint64_t size) const {
     switch (operand.kind()) {
     case schema::OperandKind::Arena:
-      return Place{engine.arena.get(), operand.offset()};
+      return Place{engine.arena.get(), operand.offset() + offset};
     case schema::OperandKind::Kv:
-      return Place{engine.kvPools[operand.index()].get(), 0};
-    case schema::OperandKind::Input:
-      return Place{engine.inputs[operand.index()].get(),
-                   operand.offset() * engine.bound.pageTableBytes};
+      return Place{engine.kvPools[operand.index()].get(), offset};
+    case schema::OperandKind::Input: {
+      const auto role = static_cast<schema::InputRole>(operand.index());
+      const InputLayout &layout = engine.inputs->layout();
+      const uint64_t first =
+          operand.offset() * engine.bound.pageTableBytes + offset;
+      // Others lie behind it in the same buffer.
+      LLAMAC_RETURN_IF_ERROR(checkInside(layout.bytes(role), first, size));
+      return Place{&engine.inputs->buffer(), layout.offset(role) + first};
+    }
     case schema::OperandKind::Weight:
     case schema::OperandKind::Constant:
     case schema::OperandKind::Counters:
@@ -174,15 +182,12 @@ absl::Status Engine::allocate(const EngineOptions &options) {
     kvPools.push_back(*std::move(pool));
   }
 
-  for (const schema::InputRole role : schema::EnumValuesInputRole()) {
-    LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(),
-                            device.allocate(inputBytes(plan, role)));
-  }
+  LLAMAC_ASSIGN_OR_RETURN(inputs, StepInputs::create(plan, device));
 
   bound.arena = arena->address();
   bound.weights = shared->weightAddresses();
   bound.kv = addressesOf(kvPools);
-  bound.inputs = addressesOf(inputs);
+  bound.inputs = inputs->addresses();
   bound.pageTableBytes = pageTableBytes(*plan.kv);
   bound.constants = shared->constantAddresses();
   bound.counters = counters->address();
@@ -280,10 +285,9 @@ bool Engine::hasRoom(absl::Span<const SequenceGrowth> growths) const {
 }
 
 absl::Status Engine::writePageTable(const Sequence &sequence) {
+  const uint64_t table = inputs->layout().offset(schema::InputRole::PageTable);
   return cache->writeRows(sequence.slot, [&](uint64_t offset, auto bytes) {
-    return shared->device().write(
-        *inputs[static_cast<size_t>(schema::InputRole::PageTable)], offset,
-        bytes);
+    return shared->device().write(inputs->buffer(), table + offset, bytes);
   });
 }
 
@@ -435,7 +439,7 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
   for (size_t i = 0; i < rows.size(); ++i)
     if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
       LLAMAC_RETURN_IF_ERROR(reserve(*rows[i].sequence, rows[i].position + 1));
-  LLAMAC_RETURN_IF_ERROR(writeRows(rows));
+  fillRows(rows);
   for (const Row &row : rows)
     row.sequence->written =
         std::max<int64_t>(row.sequence->written, row.position + 1);
@@ -447,7 +451,10 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
     size_t end = first;
     for (; end < rows.size() && part + rows[end].isOutput <= most; ++end)
       part += rows[end].isOutput;
-    LLAMAC_RETURN_IF_ERROR(writeOutputs(rows, first, end, samples));
+    fillOutputs(rows.subspan(0, end), first, part, samples);
+    LLAMAC_RETURN_IF_ERROR(inputs->send([&](uint64_t offset, auto bytes) {
+      return shared->device().write(inputs->buffer(), offset, bytes);
+    }));
     const StepShape shape{first == 0 ? std::ssize(rows) : 0, part, samples};
     const double start = steadySeconds();
     LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape)
@@ -490,51 +497,39 @@ absl::Status Engine::runObserved(size_t program, const StepShape &shape) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::writeInput(schema::InputRole role,
-                                absl::Span<const uint8_t> bytes) {
-  return shared->device().write(*inputs[static_cast<size_t>(role)], 0, bytes);
+void Engine::fillRows(absl::Span<const Row> rows) {
+  using schema::InputRole;
+  const auto tokens = inputs->rows<int32_t>(InputRole::Tokens, rows.size());
+  const auto positions =
+      inputs->rows<int32_t>(InputRole::Positions, rows.size());
+  const auto sequences =
+      inputs->rows<int32_t>(InputRole::Sequences, rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    tokens[i] = rows[i].token;
+    positions[i] = rows[i].position;
+    sequences[i] = rows[i].sequence->slot;
+  }
 }
 
-template <typename T>
-static absl::Span<const uint8_t> bytesOf(const T &values) {
-  return {reinterpret_cast<const uint8_t *>(values.data()),
-          values.size() * sizeof(values[0])};
-}
-
-absl::Status Engine::writeRows(absl::Span<const Row> rows) {
-  auto writeField = [&](schema::InputRole role, auto field) {
-    inputStaging.clear();
-    for (const Row &row : rows)
-      inputStaging.push_back(field(row));
-    return writeInput(role, bytesOf(inputStaging));
-  };
-  LLAMAC_RETURN_IF_ERROR(writeField(schema::InputRole::Tokens,
-                                    [](const Row &row) { return row.token; }));
-  LLAMAC_RETURN_IF_ERROR(
-      writeField(schema::InputRole::Positions,
-                 [](const Row &row) { return row.position; }));
-  return writeField(schema::InputRole::Sequences,
-                    [](const Row &row) { return row.sequence->slot; });
-}
-
-/// Makes those of rows first .. end - 1 that are outputs the step's.
-absl::Status Engine::writeOutputs(absl::Span<const Row> rows, size_t first,
-                                  size_t end, bool samples) {
-  inputStaging.clear();
-  paramsStaging.clear();
-  for (size_t i = first; i < end; ++i)
-    if (rows[i].isOutput) {
-      inputStaging.push_back(static_cast<int32_t>(i));
-      paramsStaging.push_back(rows[i].params);
-    }
-  LLAMAC_RETURN_IF_ERROR(
-      writeInput(schema::InputRole::OutputRows, bytesOf(inputStaging)));
-  if (!samples)
-    return absl::OkStatus();
+/// Makes those of `rows` from `first` on that are outputs, `count` of them, the
+/// step's.
+void Engine::fillOutputs(absl::Span<const Row> rows, size_t first,
+                         int64_t count, bool samples) {
+  using schema::InputRole;
+  const auto outputs = inputs->rows<int32_t>(InputRole::OutputRows, count);
   // The one row of a step is sampled even where it is no output row.
-  if (paramsStaging.empty())
-    paramsStaging.emplace_back();
-  return writeInput(schema::InputRole::SamplingParams, bytesOf(paramsStaging));
+  const auto params = inputs->rows<SamplingParams>(
+      InputRole::SamplingParams, samples ? std::max<size_t>(count, 1) : 0);
+  if (samples && count == 0)
+    params[0] = SamplingParams();
+  for (size_t i = first, output = 0; i < rows.size(); ++i) {
+    if (!rows[i].isOutput)
+      continue;
+    outputs[output] = static_cast<int32_t>(i);
+    if (samples)
+      params[output] = rows[i].params;
+    ++output;
+  }
 }
 
 /// Gives the items whose tokens the device has sampled theirs.
@@ -542,11 +537,11 @@ absl::Status Engine::takeTokens(absl::Span<const Row> rows, size_t program,
                                 absl::Span<const SampledTokens> batch,
                                 absl::Span<absl::StatusOr<int32_t>> tokens) {
   const schema::ProgramT &plan = *shared->plan().programs[program];
+  const auto outputs = std::ranges::count(rows, true, &Row::isOutput);
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
       shared->device().read(*arena, static_cast<uint64_t>(plan.tokensOffset),
-                            paramsStaging.size() * sizeof(int32_t),
-                            resultStaging));
+                            outputs * sizeof(int32_t), resultStaging));
   const uint8_t *next = bytes.data();
   for (const Row &row : rows) {
     if (!row.isOutput)

@@ -15,10 +15,12 @@
 #include "runtime/engine/PrefixCache.h"
 #include "runtime/engine/Profile.h"
 #include "runtime/engine/Sampler.h"
+#include "runtime/engine/StepInputs.h"
 
 #include "absl/functional/function_ref.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -257,11 +259,9 @@ private:
                         RowKind kind, bool samples,
                         absl::FunctionRef<void()> meanwhile,
                         ChunkCallback callback);
-  absl::Status writeInput(schema::InputRole role,
-                          absl::Span<const uint8_t> bytes);
-  absl::Status writeRows(absl::Span<const Row> rows);
-  absl::Status writeOutputs(absl::Span<const Row> rows, size_t first,
-                            size_t end, bool samples);
+  void fillRows(absl::Span<const Row> rows);
+  void fillOutputs(absl::Span<const Row> rows, size_t first, int64_t count,
+                   bool samples);
   absl::Status runTimed(absl::Span<const Row> rows, size_t program,
                         const StepShape &shape);
   absl::Status runObserved(size_t program, const StepShape &shape);
@@ -283,12 +283,10 @@ private:
   std::unique_ptr<PrefixCache> prefixCache; ///< Of its pages.
   std::unique_ptr<Buffer> arena, counters;
   std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.
-  std::vector<std::unique_ptr<Buffer>> inputs;  ///< By schema::InputRole.
+  std::optional<StepInputs> inputs;             ///< Once memory is allocated.
   ProgramBindings bound;
   std::vector<std::unique_ptr<PreparedProgram>> programs;
   double secondsInPrograms = 0;
-  std::vector<int32_t> inputStaging;
-  std::vector<SamplingParams> paramsStaging;
   std::vector<uint8_t> resultStaging;
   /// Last, so that it is destroyed before what it works on. Null where the
   /// device has none.

@@ -10,7 +10,7 @@
 
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/Sampler.h"
+#include "runtime/engine/StepInputs.h"
 #include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
@@ -24,14 +24,6 @@ uint64_t arenaBytes(const schema::PlanT &plan) {
   for (const auto &program : plan.programs)
     most = std::max(most, program->arenaBytes);
   return most;
-}
-
-uint64_t inputBytes(const schema::PlanT &plan, schema::InputRole role) {
-  if (role == schema::InputRole::PageTable)
-    return plan.kv->groups.size() * pageTableBytes(*plan.kv);
-  // The last program holds the most rows.
-  const auto rows = static_cast<uint64_t>(plan.programs.back()->maxRows);
-  return rows * inputRowBytes(role);
 }
 
 /// Of the cache for a context of `pages` pages.
@@ -51,10 +43,9 @@ MemoryNeeds memoryNeeds(const PlanReader &reader) {
   for (const auto &weight : plan.weights)
     needs.weights += reservedBytes(packedBytes(*weight));
   needs.kv = kvBytes(plan, plan.kv->pagesPerSequence);
-  needs.rest =
-      reservedBytes(arenaBytes(plan)) + reservedBytes(counterBytes(plan));
-  for (const schema::InputRole role : schema::EnumValuesInputRole())
-    needs.rest += reservedBytes(inputBytes(plan, role));
+  needs.rest = reservedBytes(arenaBytes(plan)) +
+               reservedBytes(counterBytes(plan)) +
+               reservedBytes(InputLayout(plan).totalBytes());
   for (const PlanSection &section : reader.sections())
     if (section.kind == SectionKind::Constants)
       needs.rest += reservedBytes(section.size);

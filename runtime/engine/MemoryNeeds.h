@@ -23,9 +23,6 @@ namespace llamac {
 /// Bytes of the arena, which the largest program needs.
 uint64_t arenaBytes(const schema::PlanT &plan);
 
-/// Bytes of a step's input.
-uint64_t inputBytes(const schema::PlanT &plan, schema::InputRole role);
-
 /// Bytes of the device's memory, each buffer as reservedBytes() of it.
 struct MemoryNeeds {
   uint64_t weights = 0;

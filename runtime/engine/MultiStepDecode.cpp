@@ -18,7 +18,6 @@
 #include "runtime/engine/Engine.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/engine/MemoryNeeds.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +26,8 @@
 #include <cstring>
 
 namespace llamac {
+
+using schema::InputRole;
 
 /// Steps of a run, where as many are left: what lies between two runs, a few
 /// copies, takes some microseconds, and a token comes up to a run late.
@@ -58,11 +59,6 @@ private:
   /// For `count` more steps.
   absl::Status reservePages(int64_t count);
   absl::Status enqueue(int64_t count);
-  absl::Status write(schema::InputRole role, absl::Span<const int32_t> values);
-
-  Buffer &input(schema::InputRole role) const {
-    return *engine.inputs[static_cast<size_t>(role)];
-  }
 
   Engine &engine;
   absl::Span<const DecodeItem> batch;
@@ -78,7 +74,7 @@ private:
   size_t runs = 0;               ///< In flight.
   std::vector<int32_t> fetched;  ///< Tokens of a run, step by step.
   size_t given = 0;              ///< Of them, taken.
-  std::vector<int32_t> staging, tokens;
+  std::vector<int32_t> tokens;
 };
 
 Engine::InFlightSteps::InFlightSteps(Engine &engine,
@@ -121,70 +117,61 @@ absl::Status Engine::InFlightSteps::reservePages(int64_t count) {
   for (size_t i = 0; i < batch.size(); ++i)
     growths.push_back({batch[i].sequence->slot, starts[i] + queued + count});
   LLAMAC_RETURN_IF_ERROR(engine.cache->makeRoom(growths));
+  const StepInputs &inputs = *engine.inputs;
+  const uint64_t table = inputs.layout().offset(InputRole::PageTable);
   for (const Growth &growth : growths) {
     LLAMAC_ASSIGN_OR_RETURN(const bool changed, engine.cache->reserve(growth));
     if (!changed)
       continue;
     LLAMAC_RETURN_IF_ERROR(
         engine.cache->writeRows(growth.slot, [&](uint64_t offset, auto bytes) {
-          return engine.queue->write(input(schema::InputRole::PageTable),
-                                     offset, bytes);
+          return engine.queue->write(inputs.buffer(), table + offset, bytes);
         }));
   }
   return absl::OkStatus();
 }
 
-absl::Status Engine::InFlightSteps::write(schema::InputRole role,
-                                          absl::Span<const int32_t> values) {
-  return engine.queue->write(input(role), 0,
-                             {reinterpret_cast<const uint8_t *>(values.data()),
-                              values.size() * sizeof(int32_t)});
-}
-
 absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
-  auto writeEach = [&](schema::InputRole role, int64_t steps, auto value) {
-    staging.clear();
-    for (int64_t step = 0; step < steps; ++step)
-      for (size_t i = 0; i < batch.size(); ++i)
-        staging.push_back(static_cast<int32_t>(value(step, i)));
-    return write(role, staging);
-  };
   StepQueue &queue = *engine.queue;
-  Buffer &inputTokens = input(schema::InputRole::Tokens);
-  const uint64_t stepBytes = batch.size() * sizeof(int32_t);
+  StepInputs &inputs = *engine.inputs;
+  const size_t rows = batch.size();
+  const uint64_t tokensAt = inputs.layout().offset(InputRole::Tokens);
+  const uint64_t stepBytes = rows * sizeof(int32_t);
   if (queued == 0) {
-    LLAMAC_RETURN_IF_ERROR(
-        writeEach(schema::InputRole::Tokens, 1,
-                  [&](int64_t, size_t i) { return batch[i].token; }));
-    LLAMAC_RETURN_IF_ERROR(
-        writeEach(schema::InputRole::Sequences, 1,
-                  [&](int64_t, size_t i) { return batch[i].sequence->slot; }));
-    LLAMAC_RETURN_IF_ERROR(writeEach(schema::InputRole::OutputRows, 1,
-                                     [](int64_t, size_t i) { return i; }));
+    const auto first = inputs.rows<int32_t>(InputRole::Tokens, rows);
+    const auto sequences = inputs.rows<int32_t>(InputRole::Sequences, rows);
+    const auto outputs = inputs.rows<int32_t>(InputRole::OutputRows, rows);
+    for (size_t i = 0; i < rows; ++i) {
+      first[i] = batch[i].token;
+      sequences[i] = batch[i].sequence->slot;
+      outputs[i] = static_cast<int32_t>(i);
+    }
   } else {
-    LLAMAC_RETURN_IF_ERROR(queue.copy(inputTokens, 0, inputTokens,
-                                      lastRunSteps * stepBytes, stepBytes));
+    LLAMAC_RETURN_IF_ERROR(
+        queue.copy(inputs.buffer(), tokensAt, inputs.buffer(),
+                   tokensAt + lastRunSteps * stepBytes, stepBytes));
   }
-  LLAMAC_RETURN_IF_ERROR(writeEach(
-      schema::InputRole::Positions, count,
-      [&](int64_t step, size_t i) { return starts[i] + queued + step; }));
+  const auto positions =
+      inputs.rows<int32_t>(InputRole::Positions, count * rows);
+  for (int64_t step = 0; step < count; ++step)
+    for (size_t i = 0; i < rows; ++i)
+      positions[step * rows + i] =
+          static_cast<int32_t>(starts[i] + queued + step);
   // The params of greedy steps are all the same.
   if (!isGreedy || paramSteps < count) {
-    std::vector<SamplingParams> &params = engine.paramsStaging;
-    params.clear();
-    for (int64_t step = 0; step < count; ++step)
-      for (Sampler &sampler : samplers)
-        params.push_back(sampler.nextParams());
-    LLAMAC_RETURN_IF_ERROR(
-        queue.write(input(schema::InputRole::SamplingParams), 0,
-                    {reinterpret_cast<const uint8_t *>(params.data()),
-                     params.size() * sizeof(SamplingParams)}));
+    const auto params =
+        inputs.rows<SamplingParams>(InputRole::SamplingParams, count * rows);
+    for (size_t i = 0; i < params.size(); ++i)
+      params[i] = samplers[i % rows].nextParams();
     paramSteps = count;
   }
+  LLAMAC_RETURN_IF_ERROR(inputs.send([&](uint64_t offset, auto bytes) {
+    return queue.write(inputs.buffer(), offset, bytes);
+  }));
   LLAMAC_RETURN_IF_ERROR(
       queue.run(*engine.programs[program], shape, static_cast<int>(count)));
   LLAMAC_RETURN_IF_ERROR(
-      queue.fetch(inputTokens, stepBytes, count * stepBytes));
+      queue.fetch(inputs.buffer(), tokensAt + stepBytes, count * stepBytes));
   queued += count;
   for (size_t i = 0; i < batch.size(); ++i)
     batch[i].sequence->written =
@@ -295,13 +282,10 @@ absl::StatusOr<bool> Engine::canQueue(absl::Span<const DecodeItem> batch) {
       2 * static_cast<int64_t>(rows) > largest.maxRows)
     return false;
   if (!queue) {
-    // Of each sequence: token, number, row and page table, and of each step
-    // position, params and result.
-    const uint64_t bytes =
-        inputBytes(plan, schema::InputRole::PageTable) +
-        static_cast<uint64_t>(plan.kv->maxSequences) *
-            (3 * sizeof(int32_t) +
-             stepsOfRun * (2 * sizeof(int32_t) + sizeof(SamplingParams)));
+    // All inputs, and the tokens of each sequence.
+    const uint64_t bytes = inputs->layout().totalBytes() +
+                           static_cast<uint64_t>(plan.kv->maxSequences) *
+                               stepsOfRun * sizeof(int32_t);
     LLAMAC_ASSIGN_OR_RETURN(
         queue, shared->device().newStepQueue(maxRunsInFlight, bytes));
   }

@@ -75,6 +75,14 @@ TEST_F(SimDeviceTest, UninitialisedReadsNameTheBuffer) {
                         "400 of 1200, which was never written"));
 }
 
+TEST_F(SimDeviceTest, MessagesNameThePartOfABuffer) {
+  device.rename(static_cast<uint8_t *>(a->address()) + 256, "the middle");
+  device.rename(static_cast<uint8_t *>(a->address()) + 1000, "the end");
+  ASSERT_TRUE(device.write(*a, 0, bytesOf(ones).first(400)).ok());
+  EXPECT_THAT(std::string(add(*out).message()),
+              HasSubstr("'the middle' at byte 144 of 744"));
+}
+
 TEST_F(SimDeviceTest, TheArenaIsUninitialisedAtEachStep) {
   ASSERT_TRUE(device.write(*a, 0, bytesOf(ones)).ok());
   ASSERT_TRUE(add(*a).ok());

@@ -20,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <deque>
 #include <dlfcn.h>
 #include <thread>
 
@@ -333,6 +334,56 @@ TEST_F(StepsInFlightTest, WhatAGrammarAllowsIsFoundWhileTheStepRuns) {
   // Once for each token, the one behind the prompt included.
   EXPECT_EQ(grammar->pendingWork.size(), static_cast<size_t>(steps + 1));
   EXPECT_THAT(grammar->pendingWork, testing::Each(testing::Gt(0U)));
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// Sequences decode together, within a page.
+class CopiesTest : public StepsInFlightTest {
+protected:
+  void begin(const SamplingOptions &options) {
+    for (int i = 0; i < 3; ++i)
+      samplers.push_back(*Sampler::create(options));
+    for (int i = 0; i < 3; ++i) {
+      sequences.push_back(StepsInFlightTest::begin(
+          prompt(3 + i, 7), samplers[i], next.emplace_back()));
+      items.push_back(
+          {&sequences.back(), {&next[i], 1}, &samplers[i], RowKind::Decode});
+      batch.push_back({&sequences.back(), next[i], &samplers[i]});
+    }
+    ASSERT_GT(model->plan().kv->pageTokens, 5 + 8);
+  }
+
+  std::vector<Sampler> samplers;
+  std::deque<Sequence> sequences;
+  std::deque<int32_t> next;
+  std::vector<SampledTokens> items;
+  std::vector<DecodeItem> batch;
+};
+
+TEST_F(CopiesTest, TheInputsOfAStepThatTheHostSamplesAreOneCopy) {
+  begin({.minP = 0.1});
+  const size_t before = countOf("fakeCopiesToDevice");
+  ASSERT_TRUE(engine->sample(items).ok());
+  EXPECT_EQ(countOf("fakeCopiesToDevice") - before, 1u);
+}
+
+TEST_F(CopiesTest, TheInputsOfAStepThatTheGpuSamplesAreOneCopy) {
+  begin({.temperature = 1, .seed = 3});
+  const size_t before = countOf("fakeCopiesToDevice");
+  ASSERT_TRUE(engine->sample(items).ok());
+  EXPECT_EQ(countOf("fakeCopiesToDevice") - before, 1u);
+}
+
+TEST_F(CopiesTest, TheInputsOfARunOfStepsAreOneCopy) {
+  begin({.temperature = 1, .seed = 3});
+  const size_t before = countOf("fakeCopiesToDevice");
+  const absl::Status status =
+      engine->decode(batch, 8, [](absl::Span<const int32_t>) { return true; });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(countOf("fakeCopiesToDevice") - before, 2u); // Of four each.
 }
 
 //===----------------------------------------------------------------------===//

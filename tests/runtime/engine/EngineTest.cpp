@@ -633,10 +633,19 @@ TEST_P(EngineErrors, AnObserverReachesNoWeightsAndNothingOutside) {
   std::vector<uint8_t> staging;
   const schema::Operand weight(schema::OperandKind::Weight, 0, 0);
   const schema::Operand arena(schema::OperandKind::Arena, 0, 0);
+  const schema::Operand tokens(schema::OperandKind::Input,
+                               static_cast<uint32_t>(schema::InputRole::Tokens),
+                               0);
   watcher.change = [&](const LaunchSite &, StepMemory &memory) {
     EXPECT_THAT(
         std::string(memory.read(weight, 0, 4, staging).status().message()),
         HasSubstr("got a Weight"));
+    // Other inputs lie behind it.
+    const uint64_t bytes =
+        engine->model().plan().programs.back()->maxRows * sizeof(int32_t);
+    EXPECT_TRUE(memory.read(tokens, bytes - 4, 4, staging).ok());
+    EXPECT_EQ(exitCode(memory.read(tokens, bytes, 4, staging).status()),
+              ExitCode::Internal);
     EXPECT_EQ(exitCode(memory.write(weight, 0, {})), ExitCode::Internal);
     return memory.read(arena, uint64_t{1} << 40, 4, staging).status();
   };
