@@ -304,6 +304,65 @@ def simulate(gpu, launches, kv_bytes, ring=RING, ahead=AHEAD):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Batch invariance
+# ---------------------------------------------------------------------------------------------------------------------
+
+PROMPT_ROWS = 512  # Of the largest program.
+
+
+@dataclass
+class Counted:
+    """A step of some rows in one program, as --explain-kernels counts it."""
+
+    program: str
+    launches: int
+    microseconds: float
+
+
+def counted_steps(llamac, model, weights, rows):
+    """The programs that take `rows` rows, the smallest first."""
+    command = [llamac, "compile", os.path.join(SHAPES, MODELS[model]), "--no-weights", "--target", "cuda", "-q"]
+    command += ["--gpu", "sm_90a", "-c", "4096", "--stop-after", "schedule", "-o", os.devnull, "--explain-kernels"]
+    command += ["--explain-rows", str(rows)] + (["--weights", weights] if weights != "bf16" else [])
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    lines = re.findall(r"^(\w+): (\d+) launches, .*, expected (\S+) us$", text, re.M)
+    return [Counted(name, int(launches), float(us)) for name, launches, us in lines]
+
+
+def invariance(llamac, cases=(("1B", "bf16"), ("8B", "q4_0"))):
+    """Steps in the program that batch invariance keeps to, against the smallest that fits."""
+
+    def ratio(step, least):
+        return f"{step.microseconds / least.microseconds:.2f}"
+
+    decode, prompts, mixed = [], [], []
+    for model, weights in cases:
+        for rows in (1, 2, 4, 8, 16, 32):
+            steps = counted_steps(llamac, model, weights, rows)
+            named = {step.program: step for step in steps}
+            cells = [ratio(named[name], steps[0]) if name in named else "" for name in ("decode16", "decode32")]
+            decode.append([model, weights, str(rows), f"`{steps[0].program}`", f"{steps[0].microseconds:.0f}", *cells])
+        for tokens in (1, 16, 128, 2000):
+            pieces = [PROMPT_ROWS] * (tokens // PROMPT_ROWS) + [tokens % PROMPT_ROWS]
+            steps = [counted_steps(llamac, model, weights, rows) for rows in pieces]
+            least, kept = (sum(step[place].microseconds for step in steps) for place in (0, -1))
+            prompts.append([model, weights, str(tokens), f"`{steps[-1][0].program}`", f"{least:.0f}"])
+            prompts[-1] += [f"{kept:.0f}", f"{kept / least:.2f}"]
+        for tokens in (56, 504):
+            both = counted_steps(llamac, model, weights, 8 + tokens)[0]
+            parts = counted_steps(llamac, model, weights, 8)[0], counted_steps(llamac, model, weights, tokens)[-1]
+            apart = sum(part.microseconds for part in parts)
+            mixed.append([model, weights, str(tokens), f"{both.microseconds:.0f}", str(both.launches), f"{apart:.0f}"])
+            mixed[-1] += [str(sum(part.launches for part in parts)), f"{apart / both.microseconds:.2f}"]
+    head = ["model", "weights", "sequences that decode", "smallest program", "us", "kept to `decode16`", "to `decode32`"]
+    text = table(head, decode)
+    head = ["model", "weights", "tokens of a prompt", "smallest program", "us", "in `prefill`, us", "ratio"]
+    text += "\n" + table(head, prompts)
+    head = ["model", "weights", "prompt tokens beside 8 sequences", "in one program, us", "launches"]
+    return text + "\n" + table([*head, "in `decode16` and `prefill`, us", "launches", "ratio"], mixed)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # The page
 # ---------------------------------------------------------------------------------------------------------------------
 
@@ -364,15 +423,28 @@ def kernels(step):
     return table(["kernel", "launches", "blocks", "registers", "KB", "MB read", "begun"], rows)
 
 
-def page(steps):
+INVARIANCE = """
+## What batch invariance costs
+
+By default a server's answer has the same bits whatever runs beside it. On cuda decode then keeps
+to the smallest program that holds all sequences the model was loaded for, and prompts to the
+largest ([decision 34](decisions/0034-batch-invariance.md)); `--no-batch-invariant` takes the
+smallest program that holds a step. Steps on an H200, as the cost model of the kernels expects them
+(`llamac compile --explain-kernels --explain-rows N`), with 512 keys:
+
+"""
+
+
+def page(steps, invariant):
     first = steps["1B", "bf16", "H200"]
     text = HEAD.format(tokens=TOKENS) + "\n" + summary(steps)
     text += "\n## Llama 3.2 1B in bf16 on an H200\n\n" + terms(first)
     text += "\n" + kernels(first)
     text += (
         "\nKB: shared memory of a block. Begun: launches whose blocks are on a multiprocessor at a time, by\n"
-        "registers, threads and shared memory.\n\n## What the terms are taken from\n\n"
+        "registers, threads and shared memory.\n"
     )
+    text += INVARIANCE + invariant + "\n## What the terms are taken from\n\n"
     rows = [[f"{name}, {value * 1e6:.1f} us", source, by] for name, (value, source, by) in LATENCIES.items()]
     text += table(["latency", "is", "measured by"], rows) + "\n"
     head = ["GPU", "read, GB/s", "L2, TB/s", "multiprocessors", "shared, KB", "begins early"]
@@ -403,7 +475,7 @@ def main():
                         )
                 launches, kv_bytes = plans[gpu.architecture]
                 steps[model, weights, name] = simulate(gpu, launches, kv_bytes)
-    text = page(steps)
+    text = page(steps, invariance(options.llamac))
     if not options.write:
         sys.stdout.write(text)
         return

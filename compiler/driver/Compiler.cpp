@@ -425,7 +425,8 @@ absl::Status Compilation::runPhase(Phase phase) {
       LLAMAC_ASSIGN_OR_RETURN(const int64_t tokens,
                               countedContext(0, compileOptions.context));
       llvm::errs() << explainKernels(*graph, target(), costStep(tokens),
-                                     reports);
+                                     reports,
+                                     compileOptions.reports.explainRows);
     }
     return absl::OkStatus();
   case Phase::Emit:

@@ -56,14 +56,14 @@ static KernelUse useOf(plan::KernelOp kernel, const kernel::Target &target,
 std::vector<KernelUse> kernelUses(plan::ProgramOp program,
                                   const kernel::Target &target,
                                   kernel::CostStep step,
-                                  const PassReports &reports) {
+                                  const PassReports &reports, int64_t maxRows) {
   std::vector<KernelUse> uses;
   std::map<std::pair<StringRef, int64_t>, size_t> numbers;
   for (auto launch : program.getBody().front().getOps<plan::LaunchOp>()) {
-    step.rows = countedRows(static_cast<int64_t>(program.getMaxRows()),
-                            static_cast<int64_t>(program.getMaxLogitsRows()),
-                            step.context,
-                            launch.getRows() == plan::RowSymbol::LogitsRows);
+    step.rows = countedRows(
+        std::min(maxRows, static_cast<int64_t>(program.getMaxRows())),
+        static_cast<int64_t>(program.getMaxLogitsRows()), step.context,
+        launch.getRows() == plan::RowSymbol::LogitsRows);
     const auto [it, isNew] =
         numbers.try_emplace({launch.getKernel(), step.rows}, uses.size());
     if (isNew)
@@ -125,25 +125,31 @@ static std::string useText(const KernelUse &use, double allBytes) {
 
 std::string explainKernels(ModuleOp module, const kernel::Target &target,
                            const kernel::CostStep &step,
-                           const PassReports &reports) {
+                           const PassReports &reports, int64_t rows) {
   std::string text;
   for (auto program : module.getOps<plan::ProgramOp>()) {
+    const auto most = static_cast<int64_t>(program.getMaxRows());
+    if (rows > most)
+      continue;
     const std::vector<KernelUse> uses =
-        kernelUses(program, target, step, reports);
+        kernelUses(program, target, step, reports, rows > 0 ? rows : most);
     const std::string name = program.getSymName().str();
     size_t launches = 0;
-    double bytes = 0, least = 0;
+    double bytes = 0, least = 0, expected = 0;
     for (const KernelUse &use : uses) {
+      const auto count = static_cast<double>(use.launches.size());
       launches += use.launches.size();
       bytes += use.bytes();
-      least += static_cast<double>(use.launches.size()) * use.leastSeconds();
+      least += count * use.leastSeconds();
+      expected += count * std::max(use.seconds, use.leastSeconds());
     }
     absl::StrAppendFormat(&text,
                           "%s: %d launches, %s, the last row at %d tokens; ",
                           name, launches, bytesText(bytes), step.context);
     if (least > 0)
-      absl::StrAppendFormat(&text, "at least %.3g us by the GPU's data sheet\n",
-                            1e6 * least);
+      absl::StrAppendFormat(
+          &text, "at least %.3g us by the GPU's data sheet, expected %.3g us\n",
+          1e6 * least, 1e6 * expected);
     else
       absl::StrAppend(&text, "no peaks are known: memory bounds what has fewer "
                              "FLOP/byte than the machine\n");

@@ -14,6 +14,7 @@
 #include "ir/plan/Plan.h"
 
 #include "absl/status/statusor.h"
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,20 +61,21 @@ absl::StatusOr<int64_t> countedContext(int64_t asked, int64_t context);
 int64_t countedRows(int64_t maxRows, int64_t maxLogitsRows, int64_t context,
                     bool ofLogits);
 
-/// The uses of `program`, in the order of their first launches, in a step of as
-/// many rows as it takes; of `step` the rows are left out. `reports` are those
-/// of the passes that made it.
-std::vector<KernelUse> kernelUses(plan::ProgramOp program,
-                                  const kernel::Target &target,
-                                  kernel::CostStep step,
-                                  const PassReports &reports);
+/// The uses of `program`, in the order of their first launches, in a step of
+/// `maxRows` rows or as many as it takes; of `step` the rows are left out.
+/// `reports` are those of the passes that made it.
+std::vector<KernelUse>
+kernelUses(plan::ProgramOp program, const kernel::Target &target,
+           kernel::CostStep step, const PassReports &reports,
+           int64_t maxRows = std::numeric_limits<int64_t>::max());
 
 /// For people, a line for each use in each program: its family, tiles, bytes,
 /// what bounds it, the share of that which it should reach where the target
-/// predicts times, and why it does not take a faster way.
+/// predicts times, and why it does not take a faster way. The step has `rows`
+/// rows, in the programs that take so many; 0: as many as each takes.
 std::string explainKernels(mlir::ModuleOp module, const kernel::Target &target,
                            const kernel::CostStep &step,
-                           const PassReports &reports);
+                           const PassReports &reports, int64_t rows);
 
 } // namespace llamac
 

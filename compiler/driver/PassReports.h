@@ -53,6 +53,7 @@ struct PassReportOptions {
   std::optional<int64_t> layer; ///< Whose ops are printed; none: all ops.
   bool explainFusion = false;   ///< The remarks of passes, on stderr.
   bool explainKernels = false;  ///< What each kernel is, likewise.
+  int64_t explainRows = 0;      ///< Of its step; 0: as many as programs take.
   std::string dumpFolder;       ///< Empty: no dumps.
   bool times = false;           ///< Of phases and passes, on stderr at the end.
   std::string crashReproducer;  ///< A file for the IR and passes of a failure.

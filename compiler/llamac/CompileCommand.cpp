@@ -155,6 +155,11 @@ void CompileFlags::addReportsTo(CLI::App &command, Help help) {
       seeing.addFlag("--explain-kernels", reports.explainKernels,
                      "Say of every kernel what it is made with, what bounds it "
                      "and why it takes a slow path"),
+      seeing
+          .add("--explain-rows", reports.explainRows, "N",
+               "With --explain-kernels: count a step of N rows, in the "
+               "programs that take so many (default: as many as each takes)")
+          ->check(wholeNumber(1, mostTokens)),
       seeing.add("--dump-dir", reports.dumpFolder, "DIR",
                  "Write the IR after each pass, kernels.cpp and plan.json"),
       seeing.addFlag("--time-passes", reports.times,
@@ -290,6 +295,8 @@ struct CompileCommand {
       return usageError(absl::StrCat("--emit-source: expected --stop-after "
                                      "emit or plan, got ",
                                      stopAfter));
+    if (reports.explainRows != 0 && !reports.explainKernels)
+      return usageError("--explain-rows: expected it with --explain-kernels");
     if (last < Phase::Schedule && reports.explainKernels)
       return usageError(absl::StrCat("--explain-kernels: expected --stop-after "
                                      "schedule or later, got ",

@@ -42,6 +42,9 @@ class EngineOptions(TypedDict, total=False):
     prompt_rows: int
     """Tokens of prompts in a step beside answers that decode; 0, the default:
     as many as the times of earlier steps allow."""
+    batch_invariant: bool
+    """Whether an answer is the same whatever runs beside it (True); on the cpu it
+    always is."""
 
 
 class RequestOptions(TypedDict, total=False):

@@ -188,6 +188,9 @@ static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
     ROW("prompt_rows", scheduler.promptRows,
         "tokens of prompts in a step beside answers that decode; 0: as many as "
         "the times of earlier steps allow"),
+    ROW("batch_invariant", scheduler.batchInvariant,
+        "whether an answer is the same whatever runs beside it; on the cpu it "
+        "always is"),
 #undef ROW
 };
 

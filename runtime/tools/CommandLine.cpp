@@ -182,6 +182,10 @@ static void addSchedulerOptions(const OptionGroup &group,
       ->check(wholeNumber(1, mostTokens));
   group.addFlag("!--no-prefix-cache", options.cachesPrefixes,
                 "Compute beginnings that prompts share for each of them");
+  group.addFlag("!--no-batch-invariant", options.batchInvariant,
+                "On cuda and sim: run steps in the smallest program that holds "
+                "them, so that an answer may depend on what runs beside it; on "
+                "the cpu it never does");
 }
 
 void addBenchOptions(CLI::App &app, BenchOptions &options) {

@@ -98,6 +98,18 @@ class Answers(CudaCase):
         self.assertEqual(got.stdout, expected)
         self.assert_nothing_leaked()
 
+    def test_with_batch_invariance_a_prompt_has_the_largest_program(self):
+        requests, answers = self.path("requests.jsonl"), self.path("answers.jsonl")
+        with open(requests, "w") as f:
+            f.write('{"tokens": [1, 5, 9], "max_tokens": 1}\n')
+        # The steps of all other programs are graphs.
+        failing = {"LLAMAC_FAKE_FAILS": "cuGraphLaunch"}
+        run = ("generate", self.plan, "--prompts", requests, "-o", answers, "-q")
+        self.run_plan(*run, **failing)
+        os.remove(answers)
+        self.run_plan(*run, "--no-batch-invariant", expect=DEVICE, **failing)
+        self.run_plan(*run, "--no-batch-invariant")
+
     def test_drawn_tokens_are_those_of_the_simulator(self):
         # Which are those that NumPy samples (test_sim.py).
         draw = ("-n", 20, "--temp", 0.9, "--top-k", 40, "--top-p", 0.95, "--seed", 11)
