@@ -104,7 +104,7 @@ class Answers(CudaCase):
             f.write('{"tokens": [1, 5, 9], "max_tokens": 1}\n')
         # The steps of all other programs are graphs.
         failing = {"LLAMAC_FAKE_FAILS": "cuGraphLaunch"}
-        run = ("generate", self.plan, "--prompts", requests, "-o", answers, "-q")
+        run = ("generate", self.plan, "--prompts", requests, "-o", answers, "--print-ids", "-q")
         self.run_plan(*run, **failing)
         os.remove(answers)
         self.run_plan(*run, "--no-batch-invariant", expect=DEVICE, **failing)
