@@ -84,6 +84,7 @@ public:
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
   bool otherConfigsAreExact() const override { return true; }
   int64_t mostTopK() const override;
+  bool rowsAreAlike() const override { return true; }
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
 

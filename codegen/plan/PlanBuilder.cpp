@@ -116,6 +116,7 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
   plan.modelFingerprint = contents.fingerprint;
   plan.options = contents.options;
   plan.generator = contents.generator;
+  plan.rowsAreAlike = contents.rowsAreAlike;
   plan.kv = std::make_unique<schema::KvLayoutT>(contents.kv);
   if (contents.sampling)
     plan.sampling = std::make_unique<schema::SamplingT>(*contents.sampling);

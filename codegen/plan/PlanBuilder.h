@@ -47,9 +47,10 @@ struct PlanContents {
   std::string target;
   std::string gpu; ///< Whose kernels they are; empty for cpu.
   int64_t context = 0;
-  std::string fingerprint; ///< Of the model.
-  std::string options;     ///< What the plan was compiled with, readable.
-  schema::KvLayoutT kv;    ///< With its groups.
+  std::string fingerprint;   ///< Of the model.
+  std::string options;       ///< What the plan was compiled with, readable.
+  bool rowsAreAlike = false; ///< Whether a row is so in every program.
+  schema::KvLayoutT kv;      ///< With its groups.
   schema::WeightLayout matrixLayout = schema::WeightLayout::Panel16;
   std::vector<PlanCode> code;           ///< Best level first.
   std::string source;                   ///< The emitted unit.

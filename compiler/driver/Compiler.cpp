@@ -555,6 +555,9 @@ absl::Status Compilation::writePlanFile(const std::string &path,
         checkpoint.path, ": changed while it was compiled; compile it again"));
   };
   contents.options = compileOptions.describe();
+  // Steps of one row alone leave scores out.
+  contents.rowsAreAlike =
+      backend->target().rowsAreAlike() && compileOptions.sparsifyTopK == 0;
   contents.kv = kvLayout();
   contents.matrixLayout = backend->matrixLayout();
   contents.code = code;

@@ -89,6 +89,10 @@ public:
   /// Whether a step samples tokens, rather than ending in logits alone.
   virtual bool samples() const { return false; }
 
+  /// Whether a row has the same results, bit by bit, in every program and
+  /// beside any other rows, where sparsify-attention is not asked for.
+  virtual bool rowsAreAlike() const { return false; }
+
   /// Whether the launch that embeds a step's tokens also computes its cosines
   /// and sines: worth it where a launch takes longer than they do.
   virtual bool embedsWithCosSin() const { return false; }

@@ -48,7 +48,6 @@ public:
     return "cpu";
   }
   int threads() const override { return pool.size(); }
-  bool rowsAreAlike() const override { return true; }
   absl::Status forEach(size_t count,
                        absl::FunctionRef<void(size_t)> work) override;
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;

@@ -51,7 +51,7 @@ struct SplitQuants {
 
 struct Layout {
   Field fields[5];
-  SplitQuants split;
+  SplitQuants split = {};
 };
 } // namespace
 

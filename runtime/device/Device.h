@@ -255,10 +255,6 @@ public:
   virtual absl::Status forEach(size_t count,
                                absl::FunctionRef<void(size_t)> work);
 
-  /// Whether a row has the same results, bit by bit, in every program of a plan
-  /// and beside any other rows.
-  virtual bool rowsAreAlike() const { return false; }
-
   /// None where the host's memory is used.
   virtual absl::StatusOr<std::optional<DeviceMemory>> memory();
 

@@ -206,7 +206,7 @@ absl::Status Engine::openPrefixFile(const std::string &path) {
   pageMemory = std::make_unique<Pages>(*this);
   std::string identity = shared->identity();
   // Then any program may have computed a row.
-  if (!batchInvariant && !shared->device().rowsAreAlike())
+  if (!batchInvariant && !shared->plan().rowsAreAlike)
     identity += ", not batch-invariant";
   return prefixCache->open(path, identity, *pageMemory);
 }

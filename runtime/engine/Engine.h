@@ -36,7 +36,7 @@ struct EngineOptions {
   /// none.
   std::string prefixFile = {};
   /// Whether a row's results are to depend on nothing but its sequence. They
-  /// always do where rows are alike (Device); else each kind of row then has
+  /// always do in a plan whose rows are alike; else each kind of row then has
   /// one program, whatever runs: prompts the largest, and decode the smallest
   /// that holds a row of as many sequences as the model was loaded for.
   bool batchInvariant = false;
@@ -139,7 +139,7 @@ public:
   /// Whether prompts and decode may share a program, and tokens that were
   /// sampled may be run as a prompt is.
   bool mixesKinds() const {
-    return !batchInvariant || shared->device().rowsAreAlike();
+    return !batchInvariant || shared->plan().rowsAreAlike;
   }
 
   /// Seconds that programs ran in step() and sample(), since the engine was

@@ -46,6 +46,12 @@ class OnCpu(Load):
         write_gguf(model, self.CONFIG, quantise(random_weights(self.CONFIG, "bf16", 5), "Q4_0")[0])
         self.load(model, "cpu", self.NUMBERS, "--kv-type", "q8_0")
 
+    def test_sparsified(self):
+        # Steps of one row drop scores that others keep: their rows are not alike.
+        model = self.path("sparse.gguf")
+        write_gguf(model, self.CONFIG, quantise(random_weights(self.CONFIG, "bf16", 6), "F32")[0])
+        self.load(model, "cpu", support.by_tier("120,16,40", "2000,16,40"), "--sparsify-attention", 4)
+
 
 class OnSim(Load):
     def test_bf16(self):

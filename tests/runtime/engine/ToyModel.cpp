@@ -185,6 +185,7 @@ ToyPlan makeToyPlan() {
   plan.config = toyConfig();
   plan.context = context;
   plan.modelFingerprint = "toy";
+  plan.rowsAreAlike = true;
   plan.options = "none";
   plan.kv = std::make_unique<schema::KvLayoutT>();
   plan.kv->pageTokens = pageTokens;
