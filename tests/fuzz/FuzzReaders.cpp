@@ -322,7 +322,6 @@ void checkRequest(const JsonObject &root, Bytes bytes) {
     return;
   for (const int32_t id : request.options.stopIds)
     require(id >= 0, "ids that are not negative");
-  require(request.answers >= 1, "an answer");
   check(Sampler::create(request.options.sampling, request.options.stopIds, 300)
             .status());
 }
