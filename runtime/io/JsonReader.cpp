@@ -24,8 +24,8 @@ using nlohmann::json;
 
 // Checks size and nesting of `text` in one pass that knows only strings and
 // brackets.
-static absl::Status checkGate(absl::string_view file, absl::string_view text,
-                              const JsonLimits &limits) {
+absl::Status checkJsonLimits(absl::string_view file, absl::string_view text,
+                             const JsonLimits &limits) {
   if (text.size() > limits.maxBytes)
     return malformed(
         file, 0, "size",
@@ -52,6 +52,19 @@ static absl::Status checkGate(absl::string_view file, absl::string_view text,
     }
   }
   return absl::OkStatus();
+}
+
+std::string jsonErrorReason(const nlohmann::detail::exception &error) {
+  // nlohmann-json's text is "[...] parse error at line 1, column 2: syntax
+  // error while parsing value - unexpected end of input; expected ...": what
+  // follows the dash says it best.
+  std::string reason = error.what();
+  if (const size_t dash = reason.find(" - "); dash != std::string::npos)
+    reason = reason.substr(dash + 3);
+  if (const size_t last = reason.find("; last read:");
+      last != std::string::npos)
+    reason = reason.substr(0, last);
+  return reason.substr(0, 200);
 }
 
 namespace {
@@ -135,17 +148,8 @@ public:
   }
   bool parse_error(std::size_t position, const std::string &lastToken,
                    const nlohmann::detail::exception &error) override {
-    // nlohmann-json's text is "[...] parse error at line 1, column 2: syntax
-    // error while parsing value - unexpected end of input; expected ...": what
-    // follows the dash says it best.
-    std::string reason = error.what();
-    if (const size_t dash = reason.find(" - "); dash != std::string::npos)
-      reason = reason.substr(dash + 3);
-    if (const size_t last = reason.find("; last read:");
-        last != std::string::npos)
-      reason = reason.substr(0, last);
     return fail(position > 0 ? position - 1 : 0, "JSON", "well-formed text",
-                reason.substr(0, 200));
+                jsonErrorReason(error));
   }
 
 private:
@@ -201,7 +205,7 @@ absl::StatusOr<JsonDocument> parseJson(absl::string_view file,
                                        const JsonLimits &limits) {
   JsonDocument document;
   document.path = std::string(file);
-  LLAMAC_RETURN_IF_ERROR(checkGate(file, text, limits));
+  LLAMAC_RETURN_IF_ERROR(checkJsonLimits(file, text, limits));
   TreeBuilder builder(file, document.value, document.offsets);
   LLAMAC_RETURN_IF_ERROR(builder.parse(text));
   return document;

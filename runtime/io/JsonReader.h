@@ -34,6 +34,13 @@ struct JsonLimits {
   int maxDepth = 64; ///< Of nested arrays and objects.
 };
 
+/// The gate alone, for other readers: size and nesting of `text` of `file`.
+absl::Status checkJsonLimits(absl::string_view file, absl::string_view text,
+                             const JsonLimits &limits);
+
+/// What nlohmann-json's message says is wrong, without what it says around it.
+std::string jsonErrorReason(const nlohmann::detail::exception &error);
+
 /// A parsed text and where its members' keys lie.
 class JsonDocument {
 public:

@@ -1,0 +1,690 @@
+//===- Value.cpp - Values of a template -----------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/chat/Value.h"
+
+#include "runtime/chat/Interpreter.h"
+#include "runtime/chat/Text.h"
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace llamac::chat {
+
+//===----------------------------------------------------------------------===//
+// The heap
+//===----------------------------------------------------------------------===//
+
+Heap::~Heap() {
+  for (const Owned &each : owned)
+    each.free(each.object);
+}
+
+absl::Status Heap::tooMany(absl::string_view what, uint64_t limit) {
+  return templateError(
+      absl::StrCat("it needs more than ", limit, " ", what,
+                   "; the template or the messages are too large"));
+}
+
+absl::Status Heap::wouldFit(uint64_t count, uint64_t bytes) const {
+  uint64_t product;
+  if (__builtin_mul_overflow(count, bytes, &product) ||
+      product > limits.memoryBytes - memory)
+    return tooMany("bytes of values", limits.memoryBytes);
+  return absl::OkStatus();
+}
+
+absl::Status Heap::reserve(uint64_t bytes) {
+  LLAMAC_RETURN_IF_ERROR(wouldFit(1, bytes));
+  memory += bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Value> Heap::string(std::string text, bool markup) {
+  LLAMAC_RETURN_IF_ERROR(spendBytes(text.size()));
+  LLAMAC_RETURN_IF_ERROR(reserve(text.size()));
+  const size_t length = codePoints(text);
+  return object(Kind::String, String{std::move(text), length, markup});
+}
+
+absl::StatusOr<Value> Heap::sequence(Kind kind, std::vector<Value> items) {
+  LLAMAC_RETURN_IF_ERROR(spend(1 + items.size() / 4));
+  LLAMAC_RETURN_IF_ERROR(reserve(items.size() * sizeof(Value)));
+  return object(kind, Sequence{std::move(items)});
+}
+
+absl::StatusOr<Value> Heap::dict(Kind kind) { return object(kind, Dict{}); }
+
+absl::Status Heap::set(const Value &dict, const Value &key,
+                       const Value &value) {
+  if (!isHashable(key))
+    return templateError(
+        absl::StrCat("unhashable type: '", typeName(key), "'"));
+  LLAMAC_RETURN_IF_ERROR(spendBytes(key.isString() ? key.text().size() : 0));
+  LLAMAC_RETURN_IF_ERROR(reserve(4 * sizeof(Value)));
+  dict.dict().set(key, value);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Value> Heap::generator(NextItem next) {
+  return object(Kind::Generator, Generator{std::move(next)});
+}
+
+//===----------------------------------------------------------------------===//
+// Dictionaries
+//===----------------------------------------------------------------------===//
+
+bool isHashable(const Value &value, int depth) {
+  switch (value.kind()) {
+  case Kind::List:
+  case Kind::Dict:
+  case Kind::DictView:
+  case Kind::Missing:
+    return false;
+  case Kind::Tuple:
+    for (const Value &item : value.sequence().items)
+      if (depth > 50 || !isHashable(item, depth + 1))
+        return false;
+    return true;
+  default:
+    return true;
+  }
+}
+
+static bool isIntegral(double value) {
+  return std::trunc(value) == value && std::fabs(value) < 0x1p63;
+}
+
+size_t KeyHash::operator()(const Value &key) const {
+  switch (key.kind()) {
+  case Kind::None:
+  case Kind::Undefined:
+    return static_cast<size_t>(key.kind());
+  case Kind::Bool:
+  case Kind::Int:
+    return absl::HashOf(key.integer());
+  case Kind::Float:
+    return isIntegral(key.real())
+               ? absl::HashOf(static_cast<int64_t>(key.real()))
+               : absl::HashOf(key.real());
+  case Kind::String:
+    return absl::HashOf(key.text());
+  case Kind::Tuple: {
+    size_t hash = 1;
+    for (const Value &item : key.sequence().items)
+      hash = absl::HashOf(hash, (*this)(item));
+    return hash;
+  }
+  default:
+    return absl::HashOf(key.address());
+  }
+}
+
+// As Python compares an int with a float: by their exact values.
+static int orderOf(const Value &a, const Value &b) {
+  static_assert(std::numeric_limits<long double>::digits >= 64);
+  const auto exact = [](const Value &value) {
+    return value.is(Kind::Float) ? static_cast<long double>(value.real())
+                                 : static_cast<long double>(value.integer());
+  };
+  const long double x = exact(a), y = exact(b);
+  return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
+}
+
+bool KeyEqual::operator()(const Value &a, const Value &b) const {
+  if (a.isNumber() && b.isNumber())
+    return orderOf(a, b) == 0;
+  if (a.kind() != b.kind())
+    return false;
+  if (a.isString())
+    return a.text() == b.text();
+  if (a.is(Kind::Tuple)) {
+    const std::vector<Value> &x = a.sequence().items, &y = b.sequence().items;
+    if (x.size() != y.size())
+      return false;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!(*this)(x[i], y[i]))
+        return false;
+    return true;
+  }
+  return a.is(Kind::None) || a.isUndefined() || a.address() == b.address();
+}
+
+const Value *Dict::find(const Value &key) const {
+  const auto at = index.find(key);
+  return at == index.end() ? nullptr : &entries[at->second].second;
+}
+
+const Value *Dict::find(absl::string_view key) const {
+  String text{std::string(key), 0};
+  return find(Value::of(Kind::String, &text));
+}
+
+void Dict::set(const Value &key, const Value &value) {
+  const auto [at, isNew] = index.emplace(key, entries.size());
+  if (isNew)
+    entries.emplace_back(key, value);
+  else
+    entries[at->second].second = value;
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+absl::Status templateError(absl::string_view message) {
+  return usageError(message);
+}
+
+absl::string_view typeName(const Value &value) {
+  switch (value.kind()) {
+  case Kind::Missing:
+  case Kind::Undefined:
+    return "undefined";
+  case Kind::None:
+    return "none";
+  case Kind::Bool:
+    return "bool";
+  case Kind::Int:
+    return "int";
+  case Kind::Float:
+    return "float";
+  case Kind::String:
+    return "str";
+  case Kind::List:
+    return "list";
+  case Kind::Tuple:
+    return "tuple";
+  case Kind::Dict:
+    return "dict";
+  case Kind::DictView:
+    return "view of a dict";
+  case Kind::Range:
+    return "range";
+  case Kind::Namespace:
+    return "namespace";
+  case Kind::Generator:
+    return "generator";
+  case Kind::Macro:
+    return "macro";
+  case Kind::Method:
+    return "method";
+  case Kind::Function:
+    return "function";
+  case Kind::Loop:
+    return "loop";
+  case Kind::Cycler:
+    return "cycler";
+  case Kind::Joiner:
+    return "joiner";
+  }
+  return "";
+}
+
+absl::Status undefinedError(const Value &value) {
+  return templateError(value.undefinedName()
+                           ? absl::StrCat("'",
+                                          value.undefinedName()->substr(0, 200),
+                                          "' is undefined")
+                           : "the value is undefined");
+}
+
+//===----------------------------------------------------------------------===//
+// Truth, length, equality and order
+//===----------------------------------------------------------------------===//
+
+bool isTrue(const Value &value) {
+  switch (value.kind()) {
+  case Kind::Missing:
+  case Kind::Undefined:
+  case Kind::None:
+    return false;
+  case Kind::Bool:
+  case Kind::Int:
+    return value.integer() != 0;
+  case Kind::Float:
+    return value.real() != 0;
+  default:
+    return lengthOf(value).value_or(1) != 0;
+  }
+}
+
+std::optional<int64_t> lengthOf(const Value &value) {
+  switch (value.kind()) {
+  case Kind::Undefined:
+    return 0;
+  case Kind::String:
+    return static_cast<int64_t>(value.string().length);
+  case Kind::List:
+  case Kind::Tuple:
+    return static_cast<int64_t>(value.sequence().items.size());
+  case Kind::Dict:
+    return static_cast<int64_t>(value.dict().entries.size());
+  case Kind::DictView:
+    return static_cast<int64_t>(value.view().dict->entries.size());
+  case Kind::Range:
+    return value.range().count;
+  default:
+    return std::nullopt;
+  }
+}
+
+static absl::Status tooDeep() {
+  return templateError("lists and dictionaries are nested too deeply");
+}
+
+static absl::StatusOr<bool> equalsAt(Heap &heap, const Value &a, const Value &b,
+                                     int depth) {
+  LLAMAC_RETURN_IF_ERROR(heap.spend(1));
+  if (depth > heap.limits.valueDepth)
+    return tooDeep();
+  if (a.isNumber() && b.isNumber())
+    return orderOf(a, b) == 0;
+  if (a.kind() != b.kind())
+    return false;
+  switch (a.kind()) {
+  case Kind::String:
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(a.text().size()));
+    return a.text() == b.text();
+  case Kind::List:
+  case Kind::Tuple: {
+    const std::vector<Value> &x = a.sequence().items, &y = b.sequence().items;
+    if (x.size() != y.size())
+      return false;
+    for (size_t i = 0; i < x.size(); ++i) {
+      LLAMAC_ASSIGN_OR_RETURN(const bool same,
+                              equalsAt(heap, x[i], y[i], depth + 1));
+      if (!same)
+        return false;
+    }
+    return true;
+  }
+  case Kind::Dict: {
+    if (a.dict().entries.size() != b.dict().entries.size())
+      return false;
+    for (const auto &[key, value] : a.dict().entries) {
+      const Value *const other = b.dict().find(key);
+      if (!other)
+        return false;
+      LLAMAC_ASSIGN_OR_RETURN(const bool same,
+                              equalsAt(heap, value, *other, depth + 1));
+      if (!same)
+        return false;
+    }
+    return true;
+  }
+  case Kind::Range: {
+    const Range &x = a.range(), &y = b.range();
+    return x.count == y.count &&
+           (x.count == 0 ||
+            (x.start == y.start && (x.count == 1 || x.step == y.step)));
+  }
+  case Kind::Undefined:
+  case Kind::None:
+    return true;
+  default:
+    return a.address() == b.address();
+  }
+}
+
+absl::StatusOr<bool> equals(Heap &heap, const Value &a, const Value &b) {
+  return equalsAt(heap, a, b, 0);
+}
+
+// a < b is -1, equality 0, a > b is 1; 2 when neither.
+static absl::StatusOr<int> order(Heap &heap, absl::string_view op,
+                                 const Value &a, const Value &b, int depth) {
+  LLAMAC_RETURN_IF_ERROR(heap.spend(1));
+  if (depth > heap.limits.valueDepth)
+    return tooDeep();
+  if (a.isNumber() && b.isNumber())
+    return orderOf(a, b);
+  if (a.isString() && b.isString()) {
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(a.text().size()));
+    const int sign = a.text().compare(b.text());
+    return sign < 0 ? -1 : sign > 0;
+  }
+  if (a.isSequence() && a.kind() == b.kind()) {
+    const std::vector<Value> &x = a.sequence().items, &y = b.sequence().items;
+    for (size_t i = 0; i < x.size() && i < y.size(); ++i) {
+      LLAMAC_ASSIGN_OR_RETURN(const bool same,
+                              equalsAt(heap, x[i], y[i], depth + 1));
+      if (!same)
+        return order(heap, op, x[i], y[i], depth + 1);
+    }
+    return x.size() < y.size() ? -1 : x.size() > y.size();
+  }
+  for (const Value &value : {a, b})
+    if (value.isUndefined())
+      return undefinedError(value);
+  return templateError(absl::StrCat("'", op, "' compares no ", typeName(a),
+                                    " with ", typeName(b)));
+}
+
+absl::StatusOr<bool> compareOrder(Heap &heap, absl::string_view op,
+                                  const Value &a, const Value &b) {
+  LLAMAC_ASSIGN_OR_RETURN(const int sign, order(heap, op, a, b, 0));
+  if (op == "<")
+    return sign == -1;
+  if (op == "<=")
+    return sign == -1 || sign == 0;
+  if (op == ">")
+    return sign == 1;
+  return sign == 1 || sign == 0;
+}
+
+absl::Status stableSort(std::vector<size_t> &order, IndexLess less) {
+  const size_t size = order.size();
+  std::vector<size_t> merged(size);
+  for (size_t run = 1; run < size; run *= 2) {
+    for (size_t begin = 0; begin < size; begin += 2 * run) {
+      const size_t middle = std::min(begin + run, size);
+      const size_t end = std::min(middle + run, size);
+      size_t left = begin, right = middle;
+      for (size_t to = begin; to < end; ++to) {
+        bool takesRight = left == middle;
+        if (left < middle && right < end) {
+          LLAMAC_ASSIGN_OR_RETURN(takesRight, less(order[right], order[left]));
+        }
+        merged[to] = order[takesRight ? right++ : left++];
+      }
+    }
+    order.swap(merged);
+  }
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Iteration
+//===----------------------------------------------------------------------===//
+
+absl::StatusOr<NextItem> iterate(Heap &heap, const Value &value) {
+  using Item = absl::StatusOr<std::optional<Value>>;
+  // Items by their number, of which there are `count`.
+  const auto counted = [](size_t count, auto at) -> NextItem {
+    return [count, at, i = size_t{0}]() mutable -> Item {
+      if (i >= count)
+        return std::nullopt;
+      return at(i++);
+    };
+  };
+  switch (value.kind()) {
+  case Kind::Undefined:
+    return NextItem([]() -> Item { return std::nullopt; });
+  case Kind::List:
+  case Kind::Tuple: {
+    const Sequence *const sequence = &value.sequence();
+    return counted(sequence->items.size(),
+                   [sequence](size_t i) -> Item { return sequence->items[i]; });
+  }
+  case Kind::String:
+    return NextItem([&heap, text = value.text()]() mutable -> Item {
+      if (text.empty())
+        return std::nullopt;
+      size_t at = 0;
+      decode(text, at);
+      std::string character(text.substr(0, at));
+      text.remove_prefix(at);
+      LLAMAC_ASSIGN_OR_RETURN(const Value item,
+                              heap.string(std::move(character)));
+      return item;
+    });
+  case Kind::Dict:
+  case Kind::DictView: {
+    const bool whole = value.is(Kind::Dict);
+    const Dict *const dict = whole ? &value.dict() : value.view().dict;
+    const DictView::Part part =
+        whole ? DictView::Part::Keys : value.view().part;
+    return counted(dict->entries.size(), [&heap, dict, part](size_t i) -> Item {
+      const auto &[key, mapped] = dict->entries[i];
+      if (part == DictView::Part::Keys)
+        return key;
+      if (part == DictView::Part::Values)
+        return mapped;
+      LLAMAC_ASSIGN_OR_RETURN(const Value item, heap.tuple({key, mapped}));
+      return item;
+    });
+  }
+  case Kind::Range: {
+    const Range *const range = &value.range();
+    return counted(static_cast<size_t>(range->count),
+                   [range](size_t i) -> Item {
+                     return range->at(static_cast<int64_t>(i));
+                   });
+  }
+  case Kind::Generator: {
+    Generator *const generator = &value.generator();
+    return NextItem([generator]() { return generator->next(); });
+  }
+  default:
+    return templateError(
+        absl::StrCat("'", typeName(value), "' object is not iterable"));
+  }
+}
+
+absl::StatusOr<std::vector<Value>> items(Heap &heap, const Value &value) {
+  LLAMAC_ASSIGN_OR_RETURN(const NextItem next, iterate(heap, value));
+  std::vector<Value> all;
+  while (true) {
+    LLAMAC_RETURN_IF_ERROR(heap.spend(1));
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item, next());
+    if (!item)
+      return all;
+    all.push_back(*item);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+std::string floatText(double value) {
+  if (std::isnan(value))
+    return "nan";
+  if (std::isinf(value))
+    return value < 0 ? "-inf" : "inf";
+  // The shortest digits that read back as the value: d.dde+x.
+  char buffer[32];
+  int precision = 0;
+  do
+    std::snprintf(buffer, sizeof(buffer), "%.*e", precision, value);
+  while (std::strtod(buffer, nullptr) != value && ++precision < 17);
+  const absl::string_view shortest(buffer);
+  const size_t e = shortest.find('e');
+  std::string digits;
+  for (const char c : shortest.substr(0, e))
+    if (c >= '0' && c <= '9')
+      digits += c;
+  const int exponent = std::atoi(buffer + e + 1);
+  std::string text = std::signbit(value) ? "-" : "";
+  if (exponent < -4 || exponent >= 16) {
+    text += digits.substr(0, 1);
+    if (digits.size() > 1)
+      absl::StrAppend(&text, ".", digits.substr(1));
+    absl::StrAppend(&text, exponent < 0 ? "e-" : "e+",
+                    std::abs(exponent) < 10 ? "0" : "", std::abs(exponent));
+  } else if (exponent < 0) {
+    absl::StrAppend(&text, "0.", std::string(-exponent - 1, '0'), digits);
+  } else {
+    const size_t whole = static_cast<size_t>(exponent) + 1;
+    if (digits.size() <= whole)
+      absl::StrAppend(&text, digits, std::string(whole - digits.size(), '0'),
+                      ".0");
+    else
+      absl::StrAppend(&text, digits.substr(0, whole), ".",
+                      digits.substr(whole));
+  }
+  return text;
+}
+
+static void appendQuoted(absl::string_view text, std::string &to) {
+  const char quote = text.find('\'') != absl::string_view::npos &&
+                             text.find('"') == absl::string_view::npos
+                         ? '"'
+                         : '\'';
+  to += quote;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const int32_t code = decode(text, at);
+    char hex[12];
+    if (code == quote || code == '\\') {
+      to += '\\';
+      to += static_cast<char>(code);
+    } else if (code == '\n') {
+      to += "\\n";
+    } else if (code == '\r') {
+      to += "\\r";
+    } else if (code == '\t') {
+      to += "\\t";
+    } else if (isPrintable(code)) {
+      absl::StrAppend(&to, text.substr(begin, at - begin));
+    } else {
+      std::snprintf(hex, sizeof(hex),
+                    code < 0x100     ? "\\x%02x"
+                    : code < 0x10000 ? "\\u%04x"
+                                     : "\\U%08x",
+                    static_cast<unsigned>(code));
+      to += hex;
+    }
+  }
+  to += quote;
+}
+
+static absl::Status appendItems(Heap &heap, absl::Span<const Value> items,
+                                std::string &to, int depth) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0)
+      to += ", ";
+    LLAMAC_RETURN_IF_ERROR(appendRepr(heap, items[i], to, depth));
+  }
+  return absl::OkStatus();
+}
+
+static absl::Status appendDict(Heap &heap, const Dict &dict, std::string &to,
+                               int depth) {
+  to += '{';
+  for (size_t i = 0; i < dict.entries.size(); ++i) {
+    if (i > 0)
+      to += ", ";
+    LLAMAC_RETURN_IF_ERROR(appendRepr(heap, dict.entries[i].first, to, depth));
+    to += ": ";
+    LLAMAC_RETURN_IF_ERROR(appendRepr(heap, dict.entries[i].second, to, depth));
+  }
+  to += '}';
+  return absl::OkStatus();
+}
+
+absl::Status appendRepr(Heap &heap, const Value &value, std::string &to,
+                        int depth) {
+  if (depth > heap.limits.valueDepth)
+    return tooDeep();
+  LLAMAC_RETURN_IF_ERROR(heap.wouldFit(1, to.size()));
+  switch (value.kind()) {
+  case Kind::Undefined:
+    to += "Undefined";
+    return heap.spend(1);
+  case Kind::String:
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(value.text().size()));
+    to += value.string().markup ? "Markup(" : "";
+    appendQuoted(value.text(), to);
+    to += value.string().markup ? ")" : "";
+    return absl::OkStatus();
+  case Kind::List:
+    to += '[';
+    LLAMAC_RETURN_IF_ERROR(
+        appendItems(heap, value.sequence().items, to, depth + 1));
+    to += ']';
+    return heap.spend(1);
+  case Kind::Tuple:
+    to += '(';
+    LLAMAC_RETURN_IF_ERROR(
+        appendItems(heap, value.sequence().items, to, depth + 1));
+    to += value.sequence().items.size() == 1 ? ",)" : ")";
+    return heap.spend(1);
+  case Kind::Dict:
+    return appendDict(heap, value.dict(), to, depth + 1);
+  case Kind::Namespace:
+    to += "<Namespace ";
+    LLAMAC_RETURN_IF_ERROR(appendDict(heap, value.dict(), to, depth + 1));
+    to += '>';
+    return absl::OkStatus();
+  case Kind::DictView: {
+    static constexpr const char *names[] = {"dict_keys([", "dict_values([",
+                                            "dict_items(["};
+    to += names[static_cast<int>(value.view().part)];
+    LLAMAC_ASSIGN_OR_RETURN(const std::vector<Value> all, items(heap, value));
+    LLAMAC_RETURN_IF_ERROR(appendItems(heap, all, to, depth + 1));
+    to += "])";
+    return absl::OkStatus();
+  }
+  default:
+    return appendText(heap, value, to);
+  }
+}
+
+absl::Status appendText(Heap &heap, const Value &value, std::string &to) {
+  LLAMAC_RETURN_IF_ERROR(heap.spend(1));
+  switch (value.kind()) {
+  case Kind::Missing:
+  case Kind::Undefined:
+    return absl::OkStatus();
+  case Kind::None:
+    to += "None";
+    return absl::OkStatus();
+  case Kind::Bool:
+    to += value.boolean() ? "True" : "False";
+    return absl::OkStatus();
+  case Kind::Int:
+    absl::StrAppend(&to, value.integer());
+    return absl::OkStatus();
+  case Kind::Float:
+    to += floatText(value.real());
+    return absl::OkStatus();
+  case Kind::String:
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(value.text().size()));
+    absl::StrAppend(&to, value.text());
+    return absl::OkStatus();
+  case Kind::List:
+  case Kind::Tuple:
+  case Kind::Dict:
+  case Kind::DictView:
+  case Kind::Namespace:
+    return appendRepr(heap, value, to);
+  case Kind::Range: {
+    const Range &range = value.range();
+    absl::StrAppend(&to, "range(", range.start, ", ", range.stop);
+    if (range.step != 1)
+      absl::StrAppend(&to, ", ", range.step);
+    to += ')';
+    return absl::OkStatus();
+  }
+  case Kind::Macro: {
+    const std::string *const name = value.macro().node->name;
+    if (!name)
+      to += "<Macro anonymous>";
+    else
+      absl::StrAppend(&to, "<Macro '", *name, "'>");
+    return absl::OkStatus();
+  }
+  default:
+    // Python shows an address there.
+    return templateError(absl::StrCat("a ", typeName(value), " has no text"));
+  }
+}
+
+absl::StatusOr<std::string> textOf(Heap &heap, const Value &value) {
+  std::string text;
+  LLAMAC_RETURN_IF_ERROR(appendText(heap, value, text));
+  return text;
+}
+
+} // namespace llamac::chat
