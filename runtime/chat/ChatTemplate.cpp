@@ -72,6 +72,9 @@ static absl::StatusOr<Value> makeVariables(Heap &heap,
   LLAMAC_RETURN_IF_ERROR(setJson("documents", inputs.documents));
   for (const auto &[name, text] : inputs.variables)
     LLAMAC_RETURN_IF_ERROR(setJson(name, text));
+  // In Jinja `self` has the blocks of a template, of which there are none.
+  LLAMAC_ASSIGN_OR_RETURN(const Value self, heap.dict(Kind::Namespace));
+  LLAMAC_RETURN_IF_ERROR(set("self", self));
   return variables;
 }
 

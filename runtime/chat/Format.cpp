@@ -369,7 +369,9 @@ absl::StatusOr<Value> PercentFormatter::run() {
   }
   const size_t given =
       value.is(Kind::Tuple) ? value.sequence().items.size() : 1;
-  const bool isMapping = value.is(Kind::Dict) || value.is(Kind::List);
+  // Python takes whatever has items for a mapping, and may find it unused.
+  const bool isMapping = value.is(Kind::Dict) || value.is(Kind::List) ||
+                         value.is(Kind::Range) || value.isUndefined();
   if (used < given && !named && !isMapping)
     return templateError("not all arguments are used by the format");
   return heap.string(std::move(result), markup);

@@ -428,7 +428,9 @@ std::optional<double> parseFloat(absl::string_view text) {
   } else if (absl::EqualsIgnoreCase(number, "nan")) {
     value = std::numeric_limits<double>::quiet_NaN();
   } else {
-    if (number.empty() || !(absl::ascii_isdigit(number[0]) || number[0] == '.'))
+    if (number.find_first_not_of("0123456789.eE+-") !=
+            absl::string_view::npos ||
+        absl::StartsWith(number, "+") || absl::StartsWith(number, "-"))
       return std::nullopt;
     const char *const end = number.data() + number.size();
     const absl::from_chars_result read =

@@ -13,6 +13,7 @@
 #include "runtime/chat/Text.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <cmath>
@@ -164,14 +165,17 @@ static ValueOr truncate(Interpreter &in, Value input, CallArguments &args) {
     LLAMAC_ASSIGN_OR_RETURN(leeway, integerOr(bound[3], 5));
   }
   const bool hasEnd = !bound[2].is(Kind::Missing);
-  if (!input.isString() || (hasEnd && !bound[2].isString()))
+  const std::optional<int64_t> size = lengthOf(input);
+  if (!size || (hasEnd && !bound[2].isString()))
     return templateError("truncate needs a text");
   const absl::string_view end = hasEnd ? bound[2].text() : "...";
   const int64_t room = length - static_cast<int64_t>(codePoints(end));
   if (room < 0 || leeway < 0)
     return templateError("truncate has no room for the end of the text");
-  if (static_cast<int64_t>(input.string().length) - length <= leeway)
+  if (*size - length <= leeway)
     return input;
+  if (!input.isString())
+    return templateError("truncate needs a text");
   absl::string_view kept =
       input.text().substr(0, byteOf(input.text(), static_cast<size_t>(room)));
   if (bound[1].is(Kind::Missing) || !isTrue(bound[1]))
@@ -234,57 +238,52 @@ static ValueOr format(Interpreter &in, Value input, CallArguments &args) {
   return formatPercent(in, text, values);
 }
 
-static std::string quoteUrl(absl::string_view text, bool slashes) {
+static std::string quoteUrl(absl::string_view text, bool inQuery) {
+  static constexpr char digits[] = "0123456789ABCDEF";
   std::string result;
   for (const char c : text) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
-        c == '.' || c == '-' || c == '~' || (c == '/' && slashes))
+    const uint8_t byte = static_cast<uint8_t>(c);
+    if (absl::ascii_isalnum(byte) || absl::StrContains("_.-~", c) ||
+        (c == '/' && !inQuery))
       result += c;
+    else if (c == ' ' && inQuery)
+      result += '+';
     else
-      absl::StrAppend(&result, "%",
-                      absl::Hex(static_cast<uint8_t>(c), absl::kZeroPad2));
+      result.append({'%', digits[byte >> 4], digits[byte & 15]});
   }
   return result;
 }
 
-static std::string upperHex(std::string text) {
-  for (size_t i = 0; i + 2 < text.size(); ++i)
-    if (text[i] == '%')
-      for (const size_t digit : {i + 1, i + 2})
-        text[digit] =
-            absl::ascii_toupper(static_cast<unsigned char>(text[digit]));
-  return text;
-}
-
 static ValueOr urlEncode(Interpreter &in, Value input, CallArguments &args) {
   LLAMAC_RETURN_IF_ERROR(bind("urlencode", args, {}).status());
-  if (input.isString() || !(input.is(Kind::Dict) || input.isSequence())) {
-    if (input.isUndefined())
-      return in.heap.string("");
+  CallArguments none;
+  LLAMAC_ASSIGN_OR_RETURN(const Value isIterable,
+                          findTest("iterable")->call(in, input, none));
+  if (input.isString() || !isIterable.boolean()) {
     LLAMAC_ASSIGN_OR_RETURN(const std::string text, textOf(in.heap, input));
     LLAMAC_RETURN_IF_ERROR(in.heap.wouldFit(3, text.size()));
-    return in.heap.string(upperHex(quoteUrl(text, true)));
+    return in.heap.string(quoteUrl(text, false));
   }
-  std::vector<std::pair<Value, Value>> pairs;
+  Value pairs = input;
   if (input.is(Kind::Dict)) {
-    pairs = input.dict().entries;
-  } else {
-    for (const Value &item : input.sequence().items) {
-      LLAMAC_ASSIGN_OR_RETURN(const auto parts, items(in.heap, item));
-      if (parts.size() != 2)
-        return templateError("urlencode needs pairs");
-      pairs.emplace_back(parts[0], parts[1]);
-    }
+    LLAMAC_ASSIGN_OR_RETURN(
+        pairs, in.heap.object(Kind::DictView,
+                              DictView{DictView::Part::Items, &input.dict()}));
   }
+  LLAMAC_ASSIGN_OR_RETURN(const auto all, items(in.heap, pairs));
   std::string result;
-  for (const auto &[key, value] : pairs) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::string name, textOf(in.heap, key));
-    LLAMAC_ASSIGN_OR_RETURN(const std::string text, textOf(in.heap, value));
-    LLAMAC_RETURN_IF_ERROR(in.heap.wouldFit(3, result.size() + text.size()));
-    absl::StrAppend(&result, result.empty() ? "" : "&", quoteUrl(name, false),
-                    "=", quoteUrl(text, false));
+  for (const Value &pair : all) {
+    LLAMAC_ASSIGN_OR_RETURN(const auto parts, items(in.heap, pair));
+    if (parts.size() != 2)
+      return templateError("urlencode needs pairs");
+    LLAMAC_ASSIGN_OR_RETURN(const std::string name, textOf(in.heap, parts[0]));
+    LLAMAC_ASSIGN_OR_RETURN(const std::string text, textOf(in.heap, parts[1]));
+    LLAMAC_RETURN_IF_ERROR(
+        in.heap.wouldFit(3, result.size() + name.size() + text.size()));
+    absl::StrAppend(&result, result.empty() ? "" : "&", quoteUrl(name, true),
+                    "=", quoteUrl(text, true));
   }
-  return in.heap.string(upperHex(std::move(result)));
+  return in.heap.string(std::move(result));
 }
 
 //===----------------------------------------------------------------------===//
@@ -416,8 +415,10 @@ static ValueOr roundNumber(Interpreter &in, Value input, CallArguments &args) {
                           ? 1.0 / std::pow(10.0, static_cast<double>(-digits))
                           : std::pow(10.0, static_cast<double>(digits));
   const double scaled = input.real() * unit;
-  return Value::real(
-      (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
+  // Integers in Python: there is no negative zero.
+  const double whole =
+      method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
+  return Value::real((whole + 0.0) / unit);
 }
 
 static ValueOr toJsonFilter(Interpreter &in, Value input, CallArguments &args) {

@@ -20,6 +20,7 @@
 #include "frontends/gguf/GgufReader.h"
 #include "frontends/meta/PickleReader.h"
 #include "runtime/base/Status.h"
+#include "runtime/chat/ChatTemplate.h"
 #include "runtime/engine/JsonSchema.h"
 #include "runtime/engine/PrefixFile.h"
 #include "runtime/engine/RequestJson.h"
@@ -332,6 +333,31 @@ void request(Bytes bytes) {
 }
 
 //===----------------------------------------------------------------------===//
+// Chat templates
+//===----------------------------------------------------------------------===//
+
+/// A template and, after a zero byte, messages. The limits keep what is allowed
+/// within the seconds that an input has.
+void chatTemplate(Bytes bytes) {
+  const std::vector<Bytes> texts = parts(bytes);
+  const auto parsed =
+      ChatTemplate::parse(texts[0], {.steps = 200'000,
+                                     .memoryBytes = uint64_t{16} << 20,
+                                     .outputBytes = uint64_t{1} << 20});
+  if (!check(parsed.status()))
+    return;
+  ChatTemplateInputs inputs;
+  inputs.messages =
+      texts.size() > 1
+          ? std::string(texts[1])
+          : R"([{"role":"user","content":"Hi"},{"role":"tool","a":[1,2.5]}])";
+  inputs.bosToken = "<s>";
+  const auto text = parsed->render(inputs);
+  if (check(text.status()))
+    require(text->size() <= uint64_t{1} << 20, "a text within its limit");
+}
+
+//===----------------------------------------------------------------------===//
 // The list
 //===----------------------------------------------------------------------===//
 
@@ -378,6 +404,35 @@ Seeds requests() {
           "logit_bias": {"5": -1.5}, "temperature": 0.5, "seed": 3})",
       R"({"tokens": [1, 2], "ignore_eos": true, "min_tokens": 2, "top_k": 5,
           "logprobs": 1, "stop_token_ids": [4], "repetition_penalty": 1.1})"};
+}
+
+Seeds chatTemplates() {
+  const std::string messages =
+      R"([{"role": "user", "content": "Hi", "x": [1, 2.5, null, {"a": "b"}]}])";
+  const char *const templates[] = {
+      "{{ bos_token }}{% for m in messages if m.role != 'x' -%} {{ loop.index "
+      "~ "
+      "m['content'] | trim }}{% else %}{{ raise_exception('none') }}{% endfor "
+      "%}",
+      "{% set ns = namespace(a=0) %}{% macro f(x, y=[1, 2][::-1]) %}{% call "
+      "g() "
+      "%}{{ caller() }}{% endcall %}{% endmacro %}{% macro g() %}{{ caller() }}"
+      "{% endmacro %}{% set ns.a = ns.a + 1 %}{{ f(2) }}{# c #}{% raw %}{{{% "
+      "endraw %}",
+      "{% set x | upper %}{{ messages | tojson(indent=2) }}{% endset %}{{ "
+      "x.split("
+      "'E')[1:3] | map('lower') | join(', ') }}{{ '%5.2f' % 3 }}{{ "
+      "'{:>9}'.format("
+      "x) }}{% filter replace('a', 'b') %}a{% endfilter %}",
+      "{% for a in [[1, [2]], [3]] recursive %}{{ loop(a) if a is iterable "
+      "else a "
+      "}}{% break %}{% endfor %}{{ {'a': 1} | dictsort }}{{ range(9) | "
+      "batch(2) | "
+      "list }}{{ messages | selectattr('role', 'equalto', 'user') | first }}"};
+  Seeds seeds;
+  for (const char *text : templates)
+    seeds.push_back(std::string(text) + '\0' + messages);
+  return seeds;
 }
 
 Seeds prefixFiles() {
@@ -436,6 +491,7 @@ struct Reader {
 
 // CMake takes the names from here, one a line.
 const Reader readers[] = {
+    {"chat-template", chatTemplate, chatTemplates},
     {"config", config, none},
     {"gguf", gguf, none},
     {"gguf-vocabulary", ggufVocabulary, none},

@@ -43,6 +43,7 @@ MAY_INCLUDE = {
     "runtime": ["runtime"],
     "runtime/base": ["runtime/base"],
     "runtime/capi": ["runtime", "include"],
+    "runtime/chat": ["runtime/chat", "runtime/base", "runtime/io"],
     "runtime/io": ["runtime/io", "runtime/base"],
     "tests": ["tests", "compiler", "frontends", "ir", "passes", "codegen", "runtime"],
     "tests/runtime/capi": ["tests", "runtime", "include"],
