@@ -256,9 +256,13 @@ Interpreter::ValueOr Interpreter::attribute(const Value &object,
 Interpreter::ValueOr Interpreter::item(const Value &object, const Value &key) {
   if (object.isUndefined())
     return undefinedError(object);
-  if (object.is(Kind::Dict) && isHashable(key)) {
-    if (const Value *const value = object.dict().find(key))
-      return *value;
+  // What cannot be a key is only looked for as an attribute, as in Jinja.
+  if (object.is(Kind::Dict)) {
+    const absl::StatusOr<const Value *> value =
+        lookUp(heap, object.dict(), key);
+    if (value.ok() && *value)
+      return **value;
+    LLAMAC_RETURN_IF_ERROR(heap.spend(0));
   } else if (key.isInt() && (object.isSequence() || object.isString() ||
                              object.is(Kind::Range))) {
     const int64_t size = *lengthOf(object);

@@ -73,6 +73,13 @@ static ValueOr listLike(Interpreter &in, const Value &self,
   return in.heap.sequence(kind, std::move(all));
 }
 
+// Counts a search from the right, which takes the product of both sizes at
+// worst: all positions, and vectors of bytes at each.
+static absl::Status spendFromRight(Heap &heap, absl::string_view text,
+                                   absl::string_view part) {
+  return heap.spend(1 + text.size() * part.size() / 256);
+}
+
 //===----------------------------------------------------------------------===//
 // Case, kinds of characters
 //===----------------------------------------------------------------------===//
@@ -228,6 +235,8 @@ static ValueOr split(Interpreter &in, Value self, CallArguments &args) {
   const absl::string_view separator = given[0].text();
   if (separator.empty())
     return templateError("split has an empty separator");
+  if (fromRight)
+    LLAMAC_RETURN_IF_ERROR(spendFromRight(in.heap, text, separator));
   std::vector<absl::string_view> parts;
   while (most-- != 0) {
     const size_t at = fromRight ? text.rfind(separator) : find(text, separator);
@@ -261,6 +270,8 @@ static ValueOr partition(Interpreter &in, Value self, CallArguments &args) {
   const absl::string_view text = self.text(), part = given[0].text();
   if (part.empty())
     return templateError("partition has an empty separator");
+  if (fromRight)
+    LLAMAC_RETURN_IF_ERROR(spendFromRight(in.heap, text, part));
   const size_t at = fromRight ? text.rfind(part) : find(text, part);
   if (at == absl::string_view::npos)
     return listLike(in, self,
@@ -331,6 +342,8 @@ static ValueOr search(Interpreter &in, Value self, CallArguments &args) {
     return wrongArgument("a text", given[0]);
   LLAMAC_ASSIGN_OR_RETURN(const Part part,
                           partOf(in, self, given[1], given[2]));
+  if (fromRight)
+    LLAMAC_RETURN_IF_ERROR(spendFromRight(in.heap, part.text, given[0].text()));
   const size_t at = !part.isValid ? absl::string_view::npos
                     : fromRight   ? part.text.rfind(given[0].text())
                                   : find(part.text, given[0].text());
@@ -489,9 +502,9 @@ static ValueOr format(Interpreter &in, Value self, CallArguments &args) {
 
 static ValueOr get(Interpreter &in, Value self, CallArguments &args) {
   LLAMAC_ASSIGN_OR_RETURN(const auto given, positional(args, 1, 2));
-  if (!isHashable(given[0]))
-    return wrongArgument("a key", given[0]);
-  if (const Value *const found = self.dict().find(given[0]))
+  LLAMAC_ASSIGN_OR_RETURN(const Value *const found,
+                          lookUp(in.heap, self.dict(), given[0]));
+  if (found)
     return *found;
   return given[1].is(Kind::Missing) ? Value::none() : given[1];
 }

@@ -199,11 +199,11 @@ absl::StatusOr<bool> Interpreter::contains(const Value &container,
       return wrongOperands("in", value, container);
     LLAMAC_RETURN_IF_ERROR(heap.spendBytes(container.text().size()));
     return find(container.text(), value.text()) != absl::string_view::npos;
-  case Kind::Dict:
-    if (!isHashable(value))
-      return templateError(
-          absl::StrCat("unhashable type: '", typeName(value), "'"));
-    return container.dict().find(value) != nullptr;
+  case Kind::Dict: {
+    LLAMAC_ASSIGN_OR_RETURN(const Value *const found,
+                            lookUp(heap, container.dict(), value));
+    return found != nullptr;
+  }
   default: {
     LLAMAC_ASSIGN_OR_RETURN(const NextItem next, iterate(heap, container));
     while (true) {

@@ -66,10 +66,7 @@ absl::StatusOr<Value> Heap::dict(Kind kind) { return object(kind, Dict{}); }
 
 absl::Status Heap::set(const Value &dict, const Value &key,
                        const Value &value) {
-  if (!isHashable(key))
-    return templateError(
-        absl::StrCat("unhashable type: '", typeName(key), "'"));
-  LLAMAC_RETURN_IF_ERROR(spendBytes(key.isString() ? key.text().size() : 0));
+  LLAMAC_RETURN_IF_ERROR(checkKey(key));
   LLAMAC_RETURN_IF_ERROR(reserve(4 * sizeof(Value)));
   dict.dict().set(key, value);
   return absl::OkStatus();
@@ -83,7 +80,8 @@ absl::StatusOr<Value> Heap::generator(NextItem next) {
 // Dictionaries
 //===----------------------------------------------------------------------===//
 
-bool isHashable(const Value &value, int depth) {
+// `rest` is how many values a key may still have.
+static bool isHashable(const Value &value, int &rest) {
   switch (value.kind()) {
   case Kind::List:
   case Kind::Dict:
@@ -92,12 +90,36 @@ bool isHashable(const Value &value, int depth) {
     return false;
   case Kind::Tuple:
     for (const Value &item : value.sequence().items)
-      if (depth > 50 || !isHashable(item, depth + 1))
+      if (--rest < 0 || !isHashable(item, rest))
         return false;
     return true;
   default:
     return true;
   }
+}
+
+static uint64_t keyBytes(const Value &key) {
+  if (key.isString())
+    return key.text().size();
+  uint64_t bytes = 0;
+  if (key.is(Kind::Tuple))
+    for (const Value &item : key.sequence().items)
+      bytes += keyBytes(item);
+  return bytes;
+}
+
+absl::Status Heap::checkKey(const Value &key) {
+  int rest = 32;
+  if (!isHashable(key, rest))
+    return templateError(
+        absl::StrCat("a ", typeName(key), " cannot be a key of a dict"));
+  return spendBytes(keyBytes(key));
+}
+
+absl::StatusOr<const Value *> lookUp(Heap &heap, const Dict &dict,
+                                     const Value &key) {
+  LLAMAC_RETURN_IF_ERROR(heap.checkKey(key));
+  return dict.find(key);
 }
 
 static bool isIntegral(double value) {
@@ -312,7 +334,8 @@ static absl::StatusOr<bool> equalsAt(Heap &heap, const Value &a, const Value &b,
     if (a.dict().entries.size() != b.dict().entries.size())
       return false;
     for (const auto &[key, value] : a.dict().entries) {
-      const Value *const other = b.dict().find(key);
+      LLAMAC_ASSIGN_OR_RETURN(const Value *const other,
+                              lookUp(heap, b.dict(), key));
       if (!other)
         return false;
       LLAMAC_ASSIGN_OR_RETURN(const bool same,
@@ -463,7 +486,15 @@ absl::StatusOr<NextItem> iterate(Heap &heap, const Value &value) {
   }
   case Kind::Generator: {
     Generator *const generator = &value.generator();
-    return NextItem([generator]() { return generator->next(); });
+    return NextItem([&heap, generator]() -> Item {
+      // A generator may take its items from another, and so on.
+      if (heap.generators >= heap.limits.valueDepth)
+        return templateError("generators are nested too deeply");
+      ++heap.generators;
+      Item item = generator->next();
+      --heap.generators;
+      return item;
+    });
   }
   default:
     return templateError(

@@ -259,6 +259,8 @@ public:
 
   /// Counts `bytes` that are kept, or are no more.
   absl::Status reserve(uint64_t bytes);
+  /// Counts the work for a key. Error: a value that cannot be one.
+  absl::Status checkKey(const Value &key);
   void release(uint64_t bytes) { memory -= bytes; }
 
   absl::StatusOr<Value> string(std::string text, bool markup = false);
@@ -284,6 +286,7 @@ public:
   ~Heap();
 
   const ChatTemplateLimits limits;
+  int generators = 0; ///< That are making an item, one for the other.
 
 private:
   static absl::Status tooMany(absl::string_view what, uint64_t limit);
@@ -315,8 +318,10 @@ absl::StatusOr<bool> equals(Heap &heap, const Value &a, const Value &b);
 absl::StatusOr<bool> compareOrder(Heap &heap, absl::string_view op,
                                   const Value &a, const Value &b);
 
-/// Python's hash() would succeed.
-bool isHashable(const Value &value, int depth = 0);
+/// What `dict` has for `key`, or null. Error: a value that is no key; so is a
+/// tuple of more than 32 values in all.
+absl::StatusOr<const Value *> lookUp(Heap &heap, const Dict &dict,
+                                     const Value &key);
 
 /// Sorts `order`, indices, by a `less` of two that may fail: merges sorted
 /// runs, so equal ones keep their order and no `less` leads out of bounds.
