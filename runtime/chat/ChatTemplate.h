@@ -61,16 +61,16 @@ struct ChatTemplateLimits {
 /// What a rendering is given beside the messages. JSON values are texts, whose
 /// members keep their order; an empty text is a null.
 struct ChatTemplateInputs {
-  std::string messages;  ///< A JSON array.
-  std::string tools;     ///< A JSON array of functions.
-  std::string documents; ///< A JSON array.
+  std::string messages = {};  ///< A JSON array.
+  std::string tools = {};     ///< A JSON array of functions.
+  std::string documents = {}; ///< A JSON array.
   bool addGenerationPrompt = false;
   /// Undefined in the template where the model has none.
-  std::optional<std::string> bosToken, eosToken;
+  std::optional<std::string> bosToken = {}, eosToken = {};
   /// Other variables, by name: values are JSON. They win over those above.
-  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<std::pair<std::string, std::string>> variables = {};
   /// The time that strftime_now formats; the machine's local time when unset.
-  std::function<std::tm()> now;
+  std::function<std::tm()> now = {};
 };
 
 class ChatTemplate {

@@ -437,6 +437,8 @@ std::optional<double> parseFloat(absl::string_view text) {
         absl::from_chars(number.data(), end, value);
     if (read.ptr != end || read.ec == std::errc::invalid_argument)
       return std::nullopt;
+    if (read.ec == std::errc::result_out_of_range)
+      value = value > 1 ? std::numeric_limits<double>::infinity() : 0;
   }
   return negative ? -value : value;
 }

@@ -6,6 +6,7 @@ Face's apply_chat_template sets it up; and by render-templates, which is ours.""
 
 import copy
 import datetime
+import functools
 import json
 import os
 import resource
@@ -66,6 +67,11 @@ def environment():
 ENVIRONMENT = environment()
 
 
+@functools.lru_cache
+def compiled(template):
+    return ENVIRONMENT.from_string(template)
+
+
 def expected(case):
     """(text, None), or (None, error)."""
     variables = {
@@ -80,7 +86,7 @@ def expected(case):
     try:
         warnings.simplefilter("ignore")  # Of the Python that jinja2 makes.
         # Python refuses what has no UTF-8 only when it is written.
-        text = ENVIRONMENT.from_string(case["template"]).render(**variables)
+        text = compiled(case["template"]).render(**variables)
         text.encode()
         return text, None
     except Exception as error:
