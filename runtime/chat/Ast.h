@@ -89,6 +89,7 @@ struct ScopeLoad {
 /// Variables of a loop's body, a macro, a block.
 struct Scope {
   std::vector<ScopeLoad> loads;
+  uint64_t cost = 0; ///< Steps of entering it.
 };
 
 /// A body that runs in a frame of its own.

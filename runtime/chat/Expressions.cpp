@@ -244,6 +244,7 @@ Interpreter::ValueOr Interpreter::attribute(const Value &object,
                                             const std::string &name) {
   if (object.isUndefined())
     return undefinedError(object);
+  LLAMAC_RETURN_IF_ERROR(heap.spendBytes(name.size()));
   LLAMAC_ASSIGN_OR_RETURN(const Value found, member(object, name));
   if (!found.is(Kind::Missing))
     return found;
@@ -401,6 +402,7 @@ absl::Status Interpreter::evalArguments(const Expr &expr,
   }
   for (const auto &[name, child] : expr.named) {
     LLAMAC_ASSIGN_OR_RETURN(const Value value, eval(child));
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(name.size()));
     arguments.named.emplace_back(name, value);
   }
   if (expr.unpackedNamed) {
@@ -480,6 +482,8 @@ absl::Status Interpreter::bindMacro(const MacroNode &node,
   std::vector<Value> &slots = frame->slots;
   const size_t count = node.parameters.size();
   bool foundCaller = node.explicitCaller;
+  // Each parameter is looked for among the named arguments.
+  LLAMAC_RETURN_IF_ERROR(heap.spend(count * (1 + arguments.named.size())));
   for (size_t i = 0; i < count; ++i) {
     Value &slot = slots[static_cast<size_t>(node.parameters[i]->slot.index)];
     if (i < arguments.positional.size())
@@ -525,7 +529,7 @@ Interpreter::ValueOr Interpreter::callMacro(const Macro &macro,
                           makeFrame(node.layout.slots, macro.closure));
   const InFrame inside(*this, made);
   LLAMAC_RETURN_IF_ERROR(bindMacro(node, arguments));
-  enter(node.scope);
+  LLAMAC_RETURN_IF_ERROR(enter(node.scope));
   const size_t undefaulted = node.parameters.size() - node.defaults.size();
   for (size_t i = 0; i < node.parameters.size(); ++i) {
     const Expr &parameter = *node.parameters[i];

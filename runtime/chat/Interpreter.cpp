@@ -69,7 +69,8 @@ Value Interpreter::global(const std::string &name) const {
   return Value::missing();
 }
 
-void Interpreter::enter(const Scope &scope) {
+absl::Status Interpreter::enter(const Scope &scope) {
+  LLAMAC_RETURN_IF_ERROR(heap.spend(scope.cost));
   for (const ScopeLoad &load : scope.loads) {
     Value &slot = frame->slots[static_cast<size_t>(load.index)];
     switch (load.action) {
@@ -86,6 +87,7 @@ void Interpreter::enter(const Scope &scope) {
       break;
     }
   }
+  return absl::OkStatus();
 }
 
 void Interpreter::leave(const Scope &scope) {
@@ -147,7 +149,7 @@ absl::StatusOr<std::string> Interpreter::run() {
   LLAMAC_ASSIGN_OR_RETURN(frame, makeFrame(program.layout.slots, nullptr));
   std::string text;
   output = &text;
-  enter(program.scope);
+  LLAMAC_RETURN_IF_ERROR(enter(program.scope));
   LLAMAC_RETURN_IF_ERROR(run(program.body).status());
   return text;
 }
@@ -216,7 +218,7 @@ absl::Status Interpreter::runSet(const Stmt &stmt) {
 
 Interpreter::FlowOr Interpreter::runSetBlock(const Stmt &stmt) {
   std::string text;
-  enter(stmt.scope);
+  LLAMAC_RETURN_IF_ERROR(enter(stmt.scope));
   LLAMAC_ASSIGN_OR_RETURN(const Flow flow, capture(stmt.body, text));
   if (flow != Flow::Next)
     return flow;
@@ -234,7 +236,7 @@ Interpreter::FlowOr Interpreter::runSetBlock(const Stmt &stmt) {
 
 Interpreter::FlowOr Interpreter::runFilterBlock(const Stmt &stmt) {
   std::string text;
-  enter(stmt.scope);
+  LLAMAC_RETURN_IF_ERROR(enter(stmt.scope));
   LLAMAC_ASSIGN_OR_RETURN(const Flow flow, capture(stmt.body, text));
   if (flow != Flow::Next)
     return flow;
@@ -261,7 +263,7 @@ Interpreter::FlowOr Interpreter::runWith(const Stmt &stmt) {
     LLAMAC_ASSIGN_OR_RETURN(const Value value, eval(expr));
     values.push_back(value);
   }
-  enter(stmt.scope);
+  LLAMAC_RETURN_IF_ERROR(enter(stmt.scope));
   for (size_t i = 0; i < values.size(); ++i)
     LLAMAC_RETURN_IF_ERROR(assign(*stmt.targets[i], values[i]));
   LLAMAC_ASSIGN_OR_RETURN(const Flow flow, run(stmt.body));
@@ -344,7 +346,7 @@ absl::StatusOr<NextItem> Interpreter::filtered(const Stmt &stmt,
                                                NextItem next) {
   Frame *const home = frame;
   home->isCaptured = true;
-  enter(stmt.testScope);
+  LLAMAC_RETURN_IF_ERROR(enter(stmt.testScope));
   return NextItem(
       [this, &stmt, home,
        next = std::move(next)]() -> absl::StatusOr<std::optional<Value>> {
@@ -409,7 +411,7 @@ Interpreter::FlowOr Interpreter::runLoop(const Stmt &stmt, Loop &loop,
     LLAMAC_RETURN_IF_ERROR(assign(*stmt.target, *item));
     if (stmt.loopSlot >= 0)
       frame->slots[static_cast<size_t>(stmt.loopSlot)] = loopValue;
-    enter(stmt.scope);
+    LLAMAC_RETURN_IF_ERROR(enter(stmt.scope));
     LLAMAC_ASSIGN_OR_RETURN(const Flow flow, run(stmt.body));
     if (flow == Flow::Break)
       break;
@@ -418,7 +420,7 @@ Interpreter::FlowOr Interpreter::runLoop(const Stmt &stmt, Loop &loop,
   leave(stmt.scope);
   if (finishedOne || stmt.otherwise.empty())
     return Flow::Next;
-  enter(stmt.elseScope);
+  LLAMAC_RETURN_IF_ERROR(enter(stmt.elseScope));
   LLAMAC_ASSIGN_OR_RETURN(const Flow flow, run(stmt.otherwise));
   leave(stmt.elseScope);
   return flow;

@@ -143,7 +143,7 @@ private:
   // Variables.
   Value &variable(const Slot &slot);
   absl::Status assign(const Expr &target, const Value &value);
-  void enter(const Scope &scope);
+  absl::Status enter(const Scope &scope);
   void leave(const Scope &scope);
   Value global(const std::string &name) const;
   absl::StatusOr<Frame *> makeFrame(int slots, Frame *outside);

@@ -135,8 +135,10 @@ struct Symbols {
   }
   Scope scope() const {
     Scope result;
-    for (const auto &[slot, load] : loads)
+    for (const auto &[slot, load] : loads) {
       result.loads.push_back({load.action, slot, load.name, load.source});
+      result.cost += 1 + load.name.size() / 16;
+    }
     return result;
   }
 };

@@ -89,6 +89,14 @@ TEST(ChatLimits, MoreThanTheMemory) {
 }
 
 TEST(ChatLimits, MoreThanTheSteps) {
+  // Names that no step reads are loaded each time their scope is entered.
+  std::string names;
+  for (int i = 0; i < 10'000; ++i)
+    names += "{{ x" + std::to_string(i) + " }}";
+  const std::string manyNames = "{% for i in range(100000) %}{% if false %}" +
+                                names + "{% endif %}{% endfor %}";
+  const std::string longName = "{% for i in range(100000) %}{{ {}." +
+                               repeat("x", 100'000) + " }}{% endfor %}";
   for (const char *source :
        {"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}"
         "{% endfor %}",
@@ -96,8 +104,8 @@ TEST(ChatLimits, MoreThanTheSteps) {
         "{% endmacro %}{{ f(60) }}",
         "{% set ns = namespace(x=[]) %}{% for i in range(60) %}{% set ns.x = "
         "[ns.x, ns.x] %}{% endfor %}{{ ns.x == ns.x + [] }}",
-        "{{ ('a' * 1000000).strip('b' * 1000000) }}",
-        "{{ ('a' * 1000000).rfind('b' ~ 'a' * 500000) }}"})
+        "{{ ('a' * 1000000).strip('b' * 1000000) }}", manyNames.c_str(),
+        longName.c_str(), "{{ ('a' * 1000000).rfind('b' ~ 'a' * 500000) }}"})
     EXPECT_THAT(errorOf(source, ExitCode::Usage, {.steps = 1'000'000}),
                 HasSubstr("more than 1000000 steps"));
 }
