@@ -215,9 +215,7 @@ Interpreter::ValueOr Interpreter::member(const Value &object,
   switch (object.kind()) {
   case Kind::Namespace: {
     const Value *const found = object.dict().find(name);
-    if (found)
-      return absl::StartsWith(name, "_") ? Value::undefined(&name) : *found;
-    return Value::missing();
+    return found ? *found : Value::missing();
   }
   case Kind::Loop:
     return loopAttribute(object, name);

@@ -12,6 +12,7 @@
 #include "runtime/chat/Text.h"
 
 #include "absl/hash/hash.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -67,6 +68,12 @@ absl::StatusOr<Value> Heap::dict(Kind kind) { return object(kind, Dict{}); }
 absl::Status Heap::set(const Value &dict, const Value &key,
                        const Value &value) {
   LLAMAC_RETURN_IF_ERROR(checkKey(key));
+  // As Hugging Face's namespaces, which keep Python's own names away.
+  if (dict.is(Kind::Namespace) && key.isString() &&
+      absl::StartsWith(key.text(), "_"))
+    return templateError(absl::StrCat("a namespace has no '",
+                                      key.text().substr(0, 60),
+                                      "': names begin with no underscore"));
   LLAMAC_RETURN_IF_ERROR(reserve(4 * sizeof(Value)));
   dict.dict().set(key, value);
   return absl::OkStatus();

@@ -46,6 +46,26 @@ class Generation(jinja2.ext.Extension):
         return caller()
 
 
+class Namespace(jinja2.utils.Namespace):
+    """One whose names begin with no underscore."""
+
+    def __init__(*args, **kwargs):
+        self, *args = args
+        attributes = dict(*args, **kwargs)
+        for name in attributes:
+            Namespace.check(name)
+        jinja2.utils.Namespace.__init__(self, attributes)
+
+    def __setitem__(self, name, value):
+        Namespace.check(name)
+        jinja2.utils.Namespace.__setitem__(self, name, value)
+
+    @staticmethod
+    def check(name):
+        if isinstance(name, str) and name.startswith("_"):
+            raise jinja2.exceptions.SecurityError(name)
+
+
 def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
     return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
@@ -61,6 +81,7 @@ def environment():
     made.filters["tojson"] = tojson
     made.globals["raise_exception"] = raise_exception
     made.globals["strftime_now"] = NOW.strftime
+    made.globals["namespace"] = Namespace
     return made
 
 

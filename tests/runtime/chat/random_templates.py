@@ -252,7 +252,7 @@ class Statements(Expressions):
         if make == 12:
             return self.tag("generation") + self.body(inner) + self.tag("endgeneration")
         if make == 13:
-            return self.tag(f"set ns.v = {self.small()}")
+            return self.tag(f"set ns.{self.pick(['v'] * 20 + ['w', '_v'])} = {self.small()}")
         pair = self.pick(["1, 2", "[3, 4]", "(a, b)", "'xy'", "ls[:2]", "b, 9", "l"])
         return self.tag(f"set {name}, {other} = {pair}")
 
