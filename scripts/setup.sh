@@ -10,9 +10,9 @@
 #
 # Makes build/venv (Python), build/xgrammar (a library for grammars) and
 # build/models: smollm2.gguf, and for the tests llama3/, the tokenizer of Llama
-# 3.2, and chat-templates/, which are never committed; build/nvdisasm, and build/nvrtc where the
-# machine has no NVRTC. Can be run again at any time; a second run finds
-# everything there and takes a second.
+# 3.2, and chat-templates/, which are never committed; build/nvdisasm, and
+# build/nvrtc where the machine has no NVRTC. Can be run again at any time; a
+# second run finds everything there and takes a second.
 # Writes to stderr only.
 set -euo pipefail
 exec >&2
