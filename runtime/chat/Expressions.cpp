@@ -99,7 +99,7 @@ Interpreter::ValueOr Interpreter::evalUnary(const Expr &expr) {
                                      "a ", typeName(value), " has no sign"));
   int64_t result = value.integer();
   if (negative && __builtin_sub_overflow(int64_t{0}, result, &result))
-    return templateError("an integer of more than 64 bits");
+    return integerOverflow();
   return Value::integer(result);
 }
 

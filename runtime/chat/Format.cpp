@@ -254,7 +254,7 @@ absl::StatusOr<std::string> PercentFormatter::text(const Value &shown,
   int64_t integer = shown.integer();
   if (shown.is(Kind::Float)) {
     if (!(std::fabs(shown.real()) < 0x1p63))
-      return templateError("an integer of more than 64 bits");
+      return integerOverflow();
     integer = static_cast<int64_t>(shown.real());
   }
   if (spec.precision >= 0) {

@@ -36,12 +36,12 @@ public:
   }
   bool number_unsigned(uint64_t value) override {
     return value > static_cast<uint64_t>(INT64_MAX)
-               ? fail(templateError("an integer of more than 64 bits"))
+               ? fail(integerOverflow())
                : place(Value::integer(static_cast<int64_t>(value)));
   }
   bool number_float(double value, const std::string &text) override {
     return text.find_first_of(".eE") == std::string::npos
-               ? fail(templateError("an integer of more than 64 bits"))
+               ? fail(integerOverflow())
                : place(Value::real(value));
   }
   bool string(std::string &value) override {
@@ -230,7 +230,7 @@ static absl::Status appendObject(Heap &heap, const Dict &dict,
 absl::Status appendJson(Heap &heap, const Value &value, const JsonStyle &style,
                         std::string &to, int depth) {
   if (depth > heap.limits.valueDepth)
-    return templateError("lists and dictionaries are nested too deeply");
+    return tooDeep();
   LLAMAC_RETURN_IF_ERROR(heap.spendBytes(
       (style.indent ? style.indent->size() * static_cast<size_t>(depth) : 0) +
       style.itemSeparator.size() + style.keySeparator.size()));

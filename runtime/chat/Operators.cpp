@@ -16,10 +16,6 @@
 
 namespace llamac::chat {
 
-static absl::Status overflow() {
-  return templateError("an integer of more than 64 bits");
-}
-
 static absl::Status wrongOperands(absl::string_view op, const Value &a,
                                   const Value &b) {
   for (const Value &value : {a, b})
@@ -39,7 +35,8 @@ static absl::StatusOr<Value> divideIntegers(absl::string_view op, int64_t a,
   if (b == 0)
     return templateError("division by zero");
   if (a == INT64_MIN && b == -1)
-    return op == "%" ? absl::StatusOr<Value>(Value::integer(0)) : overflow();
+    return op == "%" ? absl::StatusOr<Value>(Value::integer(0))
+                     : integerOverflow();
   const int64_t rest = a % b;
   const bool corrects = rest != 0 && (rest < 0) != (b < 0);
   return Value::integer(op == "%" ? rest + (corrects ? b : 0)
@@ -76,7 +73,7 @@ static absl::StatusOr<Value> power(const Value &a, const Value &b) {
     for (uint64_t rest = static_cast<uint64_t>(b.integer()); rest; rest >>= 1) {
       if (rest & 1) {
         if (isTooLarge || __builtin_mul_overflow(result, base, &result))
-          return overflow();
+          return integerOverflow();
       }
       isTooLarge |= __builtin_mul_overflow(base, base, &base);
     }
@@ -121,7 +118,7 @@ static absl::StatusOr<Value> arithmetic(absl::string_view op, const Value &a,
       : op == "-" ? __builtin_sub_overflow(x, y, &result)
       : op == "*" ? __builtin_mul_overflow(x, y, &result)
                   : false)
-    return overflow();
+    return integerOverflow();
   if (op == "+" || op == "-" || op == "*")
     return Value::integer(result);
   return divideIntegers(op, x, y);

@@ -290,10 +290,6 @@ static ValueOr urlEncode(Interpreter &in, Value input, CallArguments &args) {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-static absl::Status tooLarge() {
-  return templateError("an integer of more than 64 bits");
-}
-
 static ValueOr absolute(Interpreter &in, Value input, CallArguments &args) {
   LLAMAC_RETURN_IF_ERROR(bind("abs", args, {}).status());
   if (input.isUndefined())
@@ -304,13 +300,13 @@ static ValueOr absolute(Interpreter &in, Value input, CallArguments &args) {
     return templateError(
         absl::StrCat("abs needs a number, got ", typeName(input)));
   if (input.integer() == INT64_MIN)
-    return tooLarge();
+    return integerOverflow();
   return Value::integer(std::abs(input.integer()));
 }
 
 static ValueOr truncated(double value) {
   if (!(std::fabs(value) < 0x1p63))
-    return tooLarge();
+    return integerOverflow();
   return Value::integer(static_cast<int64_t>(value));
 }
 
@@ -336,7 +332,7 @@ static ValueOr integer(Interpreter &in, Value input, CallArguments &args) {
           ? parseInt(input.text(), static_cast<int>(base), value)
           : IntParse::Malformed;
   if (parsed == IntParse::Overflow)
-    return tooLarge();
+    return integerOverflow();
   if (parsed == IntParse::Ok)
     return Value::integer(value);
   const std::optional<double> real = parseFloat(input.text());
@@ -383,11 +379,11 @@ static ValueOr roundInteger(int64_t value, int64_t digits) {
     rest += unit;
   int64_t low;
   if (__builtin_sub_overflow(value, rest, &low))
-    return tooLarge();
+    return integerOverflow();
   const bool up =
       rest > unit - rest || (rest == unit - rest && (low / unit) % 2 != 0);
   if (up && __builtin_add_overflow(low, unit, &low))
-    return tooLarge();
+    return integerOverflow();
   return Value::integer(low);
 }
 

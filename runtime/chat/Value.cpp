@@ -311,6 +311,10 @@ absl::Status tooDeep() {
   return templateError("lists and dictionaries are nested too deeply");
 }
 
+absl::Status integerOverflow() {
+  return templateError("an integer of more than 64 bits");
+}
+
 static absl::StatusOr<bool> equalsAt(Heap &heap, const Value &a, const Value &b,
                                      int depth) {
   LLAMAC_RETURN_IF_ERROR(heap.spend(1));

@@ -302,6 +302,9 @@ absl::Status templateError(absl::string_view message);
 /// The error for values that are nested more deeply than their limit.
 absl::Status tooDeep();
 
+/// The error for integers that 64 bits do not hold.
+absl::Status integerOverflow();
+
 /// What a message calls the type of `value`: Python's names.
 absl::string_view typeName(const Value &value);
 
