@@ -57,13 +57,6 @@ PlanWriter::PlanWriter(std::string path, std::unique_ptr<AtomicFile> file)
 
 PlanWriter::~PlanWriter() = default;
 
-absl::Status PlanWriter::alignTo(uint64_t alignment) {
-  const uint64_t over = bytesWritten() % alignment;
-  if (over == 0)
-    return absl::OkStatus();
-  return file->write(std::vector<uint8_t>(alignment - over, 0));
-}
-
 absl::Status PlanWriter::append(absl::Span<const uint8_t> bytes) {
   LLAMAC_RETURN_IF_ERROR(file->write(bytes));
   PlanSection &section = sections.back();
@@ -82,7 +75,7 @@ absl::Status PlanWriter::append(absl::Span<const uint8_t> bytes) {
 absl::StatusOr<uint32_t>
 PlanWriter::addSection(SectionKind kind,
                        absl::FunctionRef<absl::Status(PlanWriter &)> fill) {
-  LLAMAC_RETURN_IF_ERROR(alignTo(alignmentOf(kind)));
+  LLAMAC_RETURN_IF_ERROR(file->alignTo(alignmentOf(kind)));
   sections.push_back({kind, bytesWritten(), 0, {}});
   LLAMAC_RETURN_IF_ERROR(fill(*this));
   if (hash->bytes != 0)

@@ -80,8 +80,6 @@ private:
 
   PlanWriter(std::string path, std::unique_ptr<AtomicFile> file);
 
-  absl::Status alignTo(uint64_t alignment);
-
   std::string path;
   std::unique_ptr<AtomicFile> file;
   std::vector<PlanSection> sections;

@@ -91,10 +91,8 @@ static std::optional<uint64_t> alignPages(uint64_t offset) {
 }
 
 static PlanHash hashOf(const Header &header, absl::Span<const uint8_t> table) {
-  std::vector<uint8_t> bytes(hashedBytes + table.size());
-  std::memcpy(bytes.data(), &header, hashedBytes);
-  std::ranges::copy(table, bytes.begin() + hashedBytes);
-  return hashBytes(bytes);
+  return hashBytes({reinterpret_cast<const uint8_t *>(&header), hashedBytes},
+                   table);
 }
 
 //===----------------------------------------------------------------------===//
@@ -260,13 +258,6 @@ void PrefixFile::forget(size_t number) {
 // Writing
 //===----------------------------------------------------------------------===//
 
-static absl::Status align(AtomicFile &file) {
-  const uint64_t over = file.size() % pagesAlignment;
-  if (over == 0)
-    return absl::OkStatus();
-  return file.write(std::vector<uint8_t>(pagesAlignment - over, 0));
-}
-
 absl::Status writePrefixFile(absl::string_view path,
                              const PrefixFileLayout &layout,
                              absl::Span<const PrefixFileNode> nodes,
@@ -291,7 +282,7 @@ absl::Status writePrefixFile(absl::string_view path,
   LLAMAC_RETURN_IF_ERROR(file->write(table));
   std::vector<uint8_t> bytes;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    LLAMAC_RETURN_IF_ERROR(align(*file));
+    LLAMAC_RETURN_IF_ERROR(file->alignTo(pagesAlignment));
     bytes.clear();
     for (size_t group = 0; group < groups; ++group) {
       LLAMAC_ASSIGN_OR_RETURN(const bool has, pages(i, group, bytes));

@@ -229,14 +229,17 @@ static absl::Status readResponseFormat(const Member &member, Request &request) {
 /// OpenAI's name of what is several options here.
 static constexpr absl::string_view responseFormat = "response_format";
 
-static absl::Status readField(const Member &member, Request &request) {
-  if (member.name == responseFormat)
-    return readResponseFormat(member, request);
-  const absl::Span<const NamedOption<Request>> options = requestOptions();
-  const auto option =
-      std::ranges::find(options, member.name, &NamedOption<Request>::name);
-  return std::visit([&](auto field) { return read(member, field); },
-                    option->field(request));
+/// The error for a field that is neither one of a request nor of `others`.
+static absl::Status unknownField(const JsonObject &object,
+                                 absl::string_view name,
+                                 absl::Span<const absl::string_view> others) {
+  std::vector<std::string> known = {std::string(responseFormat)};
+  for (const NamedOption<Request> &option : requestOptions())
+    known.emplace_back(option.name);
+  for (const absl::string_view other : others)
+    known.emplace_back(other);
+  return object.fail(name.substr(0, 80), "a field of a request",
+                     absl::StrCat("an unknown one", suggestion(name, known)));
 }
 
 /// `status`, which is an error of a file's, as one of a request's.
@@ -247,21 +250,22 @@ static absl::Status asUsage(const absl::Status &status) {
 absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
                                absl::Span<const absl::string_view> others,
                                Request &request) {
-  std::vector<std::string> known = {std::string(responseFormat)};
-  for (const NamedOption<Request> &option : requestOptions())
-    known.emplace_back(option.name);
+  const absl::Span<const NamedOption<Request>> options = requestOptions();
   for (const auto &[name, value] : object.raw().items()) {
     if (std::ranges::find(others, name) != others.end())
       continue;
-    if (std::ranges::find(known, name) == known.end()) {
-      for (const absl::string_view other : others)
-        known.emplace_back(other);
-      return asUsage(
-          object.fail(name.substr(0, 80), "a field of a request",
-                      absl::StrCat("an unknown one", suggestion(name, known))));
-    }
-    if (!value.is_null())
-      LLAMAC_RETURN_IF_ERROR(asUsage(readField({object, name, text}, request)));
+    const auto option =
+        std::ranges::find(options, name, &NamedOption<Request>::name);
+    const bool isFormat = name == responseFormat;
+    if (option == options.end() && !isFormat)
+      return asUsage(unknownField(object, name, others));
+    if (value.is_null())
+      continue;
+    const Member member{object, name, text};
+    LLAMAC_RETURN_IF_ERROR(asUsage(
+        isFormat ? readResponseFormat(member, request)
+                 : std::visit([&](auto field) { return read(member, field); },
+                              option->field(request))));
   }
   return absl::OkStatus();
 }

@@ -179,6 +179,13 @@ absl::Status AtomicFile::write(absl::Span<const uint8_t> bytes) {
   return absl::OkStatus();
 }
 
+absl::Status AtomicFile::alignTo(uint64_t alignment) {
+  const uint64_t over = size() % alignment;
+  if (over == 0)
+    return absl::OkStatus();
+  return write(std::vector<uint8_t>(alignment - over, 0));
+}
+
 absl::Status AtomicFile::overwrite(uint64_t offset,
                                    absl::Span<const uint8_t> bytes) {
   LLAMAC_RETURN_IF_ERROR(flush());

@@ -69,6 +69,9 @@ public:
         reinterpret_cast<const uint8_t *>(text.data()), text.size()));
   }
 
+  /// Appends zeros up to a multiple of `alignment`.
+  absl::Status alignTo(uint64_t alignment);
+
   /// Replaces bytes that were written before.
   absl::Status overwrite(uint64_t offset, absl::Span<const uint8_t> bytes);
 

@@ -35,6 +35,17 @@ PlanHash hashBytes(absl::Span<const uint8_t> bytes) {
   return {hash.low64, hash.high64};
 }
 
+PlanHash hashBytes(absl::Span<const uint8_t> first,
+                   absl::Span<const uint8_t> second) {
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t *)> state(
+      XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  for (const absl::Span<const uint8_t> part : {first, second})
+    XXH3_128bits_update(state.get(), part.data(), part.size());
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return {hash.low64, hash.high64};
+}
+
 std::string hashText(const PlanHash &hash) {
   return absl::StrFormat("%016x%016x", hash.high, hash.low);
 }
@@ -42,13 +53,8 @@ std::string hashText(const PlanHash &hash) {
 // The hash that the header carries.
 static PlanHash hashHeaderAndTable(const PlanHeader &header,
                                    absl::Span<const uint8_t> table) {
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t *)> state(
-      XXH3_createState(), XXH3_freeState);
-  XXH3_128bits_reset(state.get());
-  XXH3_128bits_update(state.get(), &header, hashedHeaderBytes);
-  XXH3_128bits_update(state.get(), table.data(), table.size());
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  return {hash.low64, hash.high64};
+  return hashBytes(
+      {reinterpret_cast<const uint8_t *>(&header), hashedHeaderBytes}, table);
 }
 
 static uint64_t piecesOf(uint64_t size) {

@@ -75,6 +75,9 @@ struct PlanHash {
 };
 
 PlanHash hashBytes(absl::Span<const uint8_t> bytes);
+/// Of both, one behind the other.
+PlanHash hashBytes(absl::Span<const uint8_t> first,
+                   absl::Span<const uint8_t> second);
 
 /// 32 hexadecimal digits, high half first.
 std::string hashText(const PlanHash &hash);
