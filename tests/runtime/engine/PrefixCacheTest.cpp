@@ -256,6 +256,13 @@ static constexpr uint64_t anySize = 1 << 30;
 
 class PrefixCacheFileTest : public testing::Test {
 protected:
+  /// Makes the file that of a cache which has seen `tokens` alone.
+  void saveAfter(const Tokens &tokens) {
+    Sequences of(allKeys(), 0, file);
+    runAlone(of, tokens);
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+
   TemporaryFolder folder;
   std::string file = folder.file("prefixes");
 };
@@ -279,11 +286,7 @@ TEST_F(PrefixCacheFileTest, WhatWasSavedIsFoundAndTakesNoPageUntilThen) {
 }
 
 TEST_F(PrefixCacheFileTest, WhatIsGivenUpIsStillInTheFile) {
-  {
-    Sequences of(allKeys(), 0, file);
-    runAlone(of, counted(10, 23));
-    ASSERT_TRUE(of.prefixes.save(anySize).ok());
-  }
+  ASSERT_NO_FATAL_FAILURE(saveAfter(counted(10, 23)));
   Sequences of(allKeys(), 6, file);
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(runAlone(of, counted(10, 23)), 20);
@@ -293,11 +296,7 @@ TEST_F(PrefixCacheFileTest, WhatIsGivenUpIsStillInTheFile) {
 }
 
 TEST_F(PrefixCacheFileTest, AsMuchIsBroughtAsThereIsMemoryFor) {
-  {
-    Sequences of(allKeys(), 0, file);
-    runAlone(of, counted(10, 24));
-    ASSERT_TRUE(of.prefixes.save(anySize).ok());
-  }
+  ASSERT_NO_FATAL_FAILURE(saveAfter(counted(10, 24)));
   Sequences of(allKeys(), 6, file);
   const int32_t one = *of.cache.open(), two = *of.cache.open();
   ASSERT_TRUE(of.run(one, counted(50, 16)));
@@ -357,11 +356,7 @@ static void damage(const std::string &file, uint64_t offset) {
 }
 
 TEST_F(PrefixCacheFileTest, DamagedPagesAreComputedAgainAndThatIsSaid) {
-  {
-    Sequences of(allKeys(), 0, file);
-    runAlone(of, counted(10, 13));
-    ASSERT_TRUE(of.prefixes.save(anySize).ok());
-  }
+  ASSERT_NO_FATAL_FAILURE(saveAfter(counted(10, 13)));
   damage(file, 2 * 4096 + 5); // Of the second of three nodes.
   {
     Sequences of(allKeys(), 0, file);
@@ -382,11 +377,7 @@ TEST_F(PrefixCacheFileTest, DamagedPagesAreComputedAgainAndThatIsSaid) {
 }
 
 TEST_F(PrefixCacheFileTest, AFileThatIsWrittenToMeanwhileIsDoneWithout) {
-  {
-    Sequences of(allKeys(), 0, file);
-    runAlone(of, counted(10, 13));
-    ASSERT_TRUE(of.prefixes.save(anySize).ok());
-  }
+  ASSERT_NO_FATAL_FAILURE(saveAfter(counted(10, 13)));
   Sequences of(allKeys(), 0, file);
   std::filesystem::resize_file(file, 100);
   testing::internal::CaptureStderr();
