@@ -45,8 +45,9 @@ absl::string_view tokenizerFormatName(TokenizerFormat kind);
 /// about it. Anything else is in the tokenizer itself.
 struct TokenizerSource {
   TokenizerFormat kind = TokenizerFormat::None;
-  /// The tokenizer's file first: tokenizer.model or tokenizer.json; then
-  /// tokenizer_config.json where there is one. For GGUF, the .gguf file.
+  /// The tokenizer's file first: tokenizer.model or tokenizer.json; then, where
+  /// there are such, tokenizer_config.json and the files of chat templates. For
+  /// GGUF, the .gguf file.
   std::vector<std::string> paths;
   std::shared_ptr<const GgufReader> gguf; ///< For TokenizerFormat::Gguf.
   std::optional<int64_t> bos;

@@ -12,6 +12,7 @@
 #include "frontends/CheckpointFormats.h"
 #include "frontends/TokenizerSources.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/tokenizer/TokenizerBlob.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 namespace llamac {
 
@@ -115,6 +117,24 @@ std::string jsonForMessage(const nlohmann::json &value) {
                                      nlohmann::json::error_handler_t::replace));
 }
 
+// The files of chat templates in `directory`, by the templates' names.
+static std::map<std::string, std::string>
+chatTemplateFiles(absl::string_view directory) {
+  std::map<std::string, std::string> files;
+  const std::string path = joinPath(directory, "chat_template.jinja");
+  if (fileExists(path))
+    files.emplace(defaultChatTemplate, path);
+  std::error_code error; // No such directory: no such templates.
+  for (fs::directory_iterator
+           entry(joinPath(directory, "additional_chat_templates"), error),
+       end;
+       !error && entry != end; entry.increment(error))
+    if (entry->path().extension() == ".jinja")
+      files.insert_or_assign(entry->path().stem().string(),
+                             entry->path().string());
+  return files;
+}
+
 absl::Status findTokenizer(const std::string &directory,
                            Checkpoint &checkpoint) {
   TokenizerSource &tokenizer = checkpoint.tokenizer;
@@ -133,8 +153,12 @@ absl::Status findTokenizer(const std::string &directory,
     tokenizer.paths.push_back(model);
   }
   const std::string config = joinPath(directory, "tokenizer_config.json");
-  if (tokenizer.kind != TokenizerFormat::None && fileExists(config))
+  if (tokenizer.kind == TokenizerFormat::None)
+    return absl::OkStatus();
+  if (fileExists(config))
     tokenizer.paths.push_back(config);
+  for (const auto &[name, path] : chatTemplateFiles(directory))
+    tokenizer.paths.push_back(path);
   return absl::OkStatus();
 }
 
@@ -143,8 +167,8 @@ buildDirectoryBlob(absl::string_view directory,
                    std::optional<uint32_t> vocabSize) {
   std::vector<std::shared_ptr<MappedFile>> files; // The texts are theirs.
   absl::Status status;
-  const auto read = [&](absl::string_view name) -> std::optional<NamedText> {
-    const std::string path = joinPath(directory, name);
+  const auto readPath =
+      [&](const std::string &path) -> std::optional<NamedText> {
     if (!fileExists(path) || !status.ok())
       return std::nullopt;
     absl::StatusOr<std::shared_ptr<MappedFile>> file = MappedFile::open(path);
@@ -154,13 +178,17 @@ buildDirectoryBlob(absl::string_view directory,
     files.push_back(*std::move(file));
     return NamedText{files.back()->path(), files.back()->text()};
   };
+  const auto read = [&](absl::string_view name) {
+    return readPath(joinPath(directory, name));
+  };
   const std::optional<NamedText> model = read("tokenizer.model");
   if (const std::optional<NamedText> tokenizer = read("tokenizer.json")) {
-    const HuggingFaceFiles all = {
-        .tokenizer = *tokenizer,
-        .tokenizerConfig = read("tokenizer_config.json"),
-        .generationConfig = read("generation_config.json"),
-        .chatTemplate = read("chat_template.jinja")};
+    HuggingFaceFiles all = {.tokenizer = *tokenizer,
+                            .tokenizerConfig = read("tokenizer_config.json"),
+                            .generationConfig = read("generation_config.json")};
+    for (const auto &[name, path] : chatTemplateFiles(directory))
+      if (const std::optional<NamedText> text = readPath(path))
+        all.chatTemplates.emplace(name, *text);
     LLAMAC_RETURN_IF_ERROR(status);
     absl::StatusOr<std::string> blob = buildHuggingFaceBlob(all);
     const bool otherKind =

@@ -184,12 +184,21 @@ absl::StatusOr<std::string> writeTokenizerBlob(TokenizerData data,
     offsets.push_back(static_cast<uint32_t>(tokenBytes.size()));
   }
 
+  std::string chatTemplates;
+  for (const auto &[name, text] : data.chatTemplates) {
+    if (text.empty())
+      continue; // Stands for none.
+    const ChatTemplateSizes sizes = {name.size(), text.size()};
+    chatTemplates.append(reinterpret_cast<const char *>(&sizes), sizeof(sizes));
+    chatTemplates += name + text;
+  }
+
   const absl::string_view sections[sectionCount] = {
       asBytes(offsets),    tokenBytes,
       asBytes(data.types), asBytes(index),
       asBytes(merges),     asBytes(data.scores),
       asBytes(specials),   asBytes(data.stopIds),
-      data.chatTemplate,   data.model};
+      chatTemplates,       data.model};
 
   Header header = {};
   std::copy(std::begin(magic), std::end(magic), header.magic);

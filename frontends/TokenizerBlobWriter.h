@@ -11,6 +11,7 @@
 
 #include "runtime/engine/tokenizer/TokenizerBlob.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,8 +32,9 @@ struct TokenizerData {
   std::optional<uint32_t> eotId;
   std::optional<uint32_t> unknownId;
   std::vector<uint32_t> stopIds; ///< Besides the known names.
-  std::string chatTemplate;      ///< Carried as text, never run.
-  std::string model;             ///< SentencePiece: the model file.
+  /// Texts by name; carried as they are.
+  std::map<std::string, std::string> chatTemplates;
+  std::string model; ///< SentencePiece: the model file.
 };
 
 /// The blob of `data`. Adds to the stop ids the end-of-sequence id and every

@@ -19,6 +19,7 @@
 #include "runtime/base/Status.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,11 +61,15 @@ buildTokenizerModelBlob(const NamedText &model,
 /// PreTokenizer.h.
 struct HuggingFaceFiles {
   NamedText tokenizer; ///< tokenizer.json
-  /// tokenizer_config.json: bos_token, eos_token, add_bos_token, chat_template.
+  /// tokenizer_config.json: bos_token, eos_token, add_bos_token, chat_template
+  /// (one text, or a list of named ones).
   std::optional<NamedText> tokenizerConfig;
   /// generation_config.json: eos_token_id, one or several; bos_token_id.
   std::optional<NamedText> generationConfig;
-  std::optional<NamedText> chatTemplate; ///< chat_template.jinja
+  /// Files that take the place of chat_template, by the templates' names:
+  /// chat_template.jinja is "default", additional_chat_templates/NAME.jinja
+  /// NAME.
+  std::map<std::string, NamedText> chatTemplates = {};
 };
 absl::StatusOr<std::string> buildHuggingFaceBlob(const HuggingFaceFiles &files);
 
@@ -87,7 +92,9 @@ struct GgufVocabulary {
   std::optional<int64_t> unknownId;
   std::optional<bool> addBos;
   std::optional<bool> addSpacePrefix;
-  absl::string_view chatTemplate; ///< tokenizer.chat_template
+  /// By name: tokenizer.chat_template is "default",
+  /// tokenizer.chat_template.NAME NAME.
+  std::map<std::string, absl::string_view> chatTemplates;
 };
 absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary);
 

@@ -34,13 +34,17 @@ static absl::Status writeTokenizerFiles(const TokenizerSource &tokenizer,
     printWarning(absl::StrCat("no tokenizer is written: ", status.message()));
     return absl::OkStatus();
   }
+  if (tokenizer.paths.empty())
+    return absl::OkStatus();
+  const auto from = std::filesystem::path(tokenizer.paths[0]).parent_path();
   for (const std::string &path : tokenizer.paths) {
     LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
                             MappedFile::open(path));
-    LLAMAC_RETURN_IF_ERROR(writeFileAtomically(
-        absl::StrCat(directory, "/",
-                     std::filesystem::path(path).filename().string()),
-        file->text()));
+    const auto to = directory / std::filesystem::path(path).lexically_relative(
+                                    from); // Templates may be in a folder.
+    std::error_code error;                 // Writing says what is wrong.
+    std::filesystem::create_directories(to.parent_path(), error);
+    LLAMAC_RETURN_IF_ERROR(writeFileAtomically(to.string(), file->text()));
   }
   return absl::OkStatus();
 }

@@ -21,6 +21,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 #include <cmath>
 #include <tuple>
@@ -78,7 +79,8 @@ public:
           source.file, ": tokenizer.ggml.model: expected gpt2 or llama, got ",
           quoteForMessage(source.model)));
     LLAMAC_RETURN_IF_ERROR(readIds());
-    data.chatTemplate = std::string(source.chatTemplate);
+    for (const auto &[name, text] : source.chatTemplates)
+      data.chatTemplates.emplace(name, text);
     return writeTokenizerBlob(std::move(data), source.file);
   }
 
@@ -260,6 +262,23 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary) {
   return GgufVocabularyReader(vocabulary).build();
 }
 
+// The keys of named templates are taken as they come: tokenizer.chat_templates,
+// which lists the names, says nothing more.
+static void readChatTemplates(const GgufReader &reader,
+                              ConfigFields<GgufReader> &fields,
+                              GgufVocabulary &vocabulary) {
+  constexpr absl::string_view key = "tokenizer.chat_template";
+  for (const GgufValue &value : reader.values()) {
+    absl::string_view name = value.key;
+    if (!absl::ConsumePrefix(&name, key) ||
+        !(name.empty() || absl::ConsumePrefix(&name, ".")))
+      continue;
+    vocabulary.chatTemplates.insert_or_assign(
+        std::string(name.empty() ? defaultChatTemplate : name),
+        fields.text(value.key).value_or(""));
+  }
+}
+
 absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader) {
   ConfigFields fields(reader);
   GgufVocabulary vocabulary;
@@ -267,7 +286,7 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader) {
   vocabulary.contents = reader.file()->text();
   vocabulary.model = fields.text("tokenizer.ggml.model").value_or("");
   vocabulary.pre = fields.text("tokenizer.ggml.pre").value_or("");
-  vocabulary.chatTemplate = fields.text("tokenizer.chat_template").value_or("");
+  readChatTemplates(reader, fields, vocabulary);
   vocabulary.bosId = fields.integer("tokenizer.ggml.bos_token_id");
   vocabulary.eosId = fields.integer("tokenizer.ggml.eos_token_id");
   vocabulary.eotId = fields.integer("tokenizer.ggml.eot_token_id");

@@ -31,6 +31,8 @@
 #include "absl/strings/str_format.h"
 #include <nlohmann/json.hpp>
 
+#include <map>
+
 namespace llamac {
 
 using nlohmann::json;
@@ -465,14 +467,23 @@ private:
 
 } // namespace
 
-// chat_template: its text, or a list of named ones, of which "default" counts.
-static absl::string_view configTemplate(const json &value) {
-  if (value.is_array())
-    for (const json &entry : value)
-      if (textOf(member(entry, "name")) == "default" &&
-          member(entry, "template").is_string())
-        return textOf(member(entry, "template"));
-  return textOf(value);
+// chat_template: a text, or a list of named ones, of which the last of a name
+// counts. False for what is neither.
+static bool readChatTemplates(const json &value,
+                              std::map<std::string, std::string> &templates) {
+  if (value.is_string())
+    templates.emplace(defaultChatTemplate, textOf(value));
+  if (!value.is_array())
+    return value.is_string() || value.is_null();
+  for (const json &entry : value) {
+    const json &name = member(entry, "name");
+    const json &text = member(entry, "template");
+    if (!name.is_string() || !text.is_string())
+      return false;
+    templates.insert_or_assign(std::string(textOf(name)),
+                               std::string(textOf(text)));
+  }
+  return true;
 }
 
 absl::Status HuggingFaceReader::readConfig(const NamedText &file) {
@@ -500,8 +511,11 @@ absl::Status HuggingFaceReader::readConfig(const NamedText &file) {
   if (data.flags.addBos && !data.bosId)
     return malformed(file.file, 0, "bos_token",
                      "a token, as add_bos_token is set", "none");
-  data.chatTemplate =
-      std::string(configTemplate(member(config.root(), "chat_template")));
+  const json &templates = member(config.root(), "chat_template");
+  if (!readChatTemplates(templates, data.chatTemplates))
+    return object.fail("chat_template",
+                       "a text, or a list of objects with name and template",
+                       jsonForMessage(templates));
   return absl::OkStatus();
 }
 
@@ -541,8 +555,10 @@ buildHuggingFaceBlob(const HuggingFaceFiles &files) {
     LLAMAC_RETURN_IF_ERROR(reader.readConfig(*files.tokenizerConfig));
   if (files.generationConfig)
     LLAMAC_RETURN_IF_ERROR(readTokenIds(*files.generationConfig, data));
-  if (files.chatTemplate)
-    data.chatTemplate = std::string(files.chatTemplate->text);
+  if (!files.chatTemplates.empty())
+    data.chatTemplates.clear();
+  for (const auto &[name, file] : files.chatTemplates)
+    data.chatTemplates.emplace(name, file.text);
   return writeTokenizerBlob(std::move(data), files.tokenizer.file);
 }
 
@@ -610,8 +626,13 @@ static OrderedJson configJson(const TokenizerBlob &blob) {
     config["bos_token"] = text(blob.tokenBytes(*blob.bosId()));
   if (blob.eosId())
     config["eos_token"] = text(blob.tokenBytes(*blob.eosId()));
-  if (!blob.chatTemplate().empty())
-    config["chat_template"] = text(blob.chatTemplate());
+  const std::vector<NamedChatTemplate> &templates = blob.chatTemplates();
+  if (templates.size() == 1 && templates[0].name == defaultChatTemplate)
+    config["chat_template"] = text(templates[0].text);
+  else
+    for (const auto &[name, source] : templates)
+      config["chat_template"].push_back(
+          OrderedJson{{"name", text(name)}, {"template", text(source)}});
   return config;
 }
 

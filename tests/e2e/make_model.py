@@ -517,8 +517,8 @@ def gguf_tensors(config, stored, family):
     return fuse(ordered, family, join)
 
 
-def write_gguf(path, config, stored, name="random", merges=MERGES, family=LLAMA):
-    """A GGUF v3 file of `stored` (see quantise)."""
+def write_gguf(path, config, stored, name="random", merges=MERGES, family=LLAMA, chat_template=None):
+    """A GGUF v3 file of `stored` (see quantise); `chat_template` as gguf takes it."""
     writer = gguf.GGUFWriter(path, family.gguf_architecture)
     writer.add_name(name)
     writer.add_block_count(config.layers)
@@ -542,6 +542,8 @@ def write_gguf(path, config, stored, name="random", merges=MERGES, family=LLAMA)
     writer.add_token_merges(list(merges))
     writer.add_bos_token_id(258)
     writer.add_eos_token_id(259)
+    if chat_template:
+        writer.add_chat_template(chat_template)
     for weight, (data, kind) in gguf_tensors(config, stored, family).items():
         writer.add_tensor(gguf_name(weight), data, raw_dtype=kind)
     writer.write_header_to_file()

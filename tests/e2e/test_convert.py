@@ -156,6 +156,28 @@ class ToHuggingFace(ConvertCase):
                 self.assertEqual(settings["tie_word_embeddings"], config.tied)
                 self.check_logits(out, config, weights)
 
+    def test_chat_templates_of_gguf_keep_their_names(self):
+        named = [{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]
+        for name, templates in (("one", "{{ messages }}"), ("several", named)):
+            config = CONFIGS["usual"]
+            stored, _ = quantise(random_weights(config), "BF16")
+            model = write_gguf(self.path(f"{name}.gguf"), config, stored, chat_template=templates)
+            with open(os.path.join(self.convert(model, "huggingface"), "tokenizer_config.json")) as f:
+                self.assertEqual(json.load(f)["chat_template"], templates)
+
+    def test_files_of_chat_templates_are_copied(self):
+        config = CONFIGS["usual"]
+        model = write_huggingface(self.path("templates"), config, random_weights(config))
+        files = {"tokenizer.json": "{}", "chat_template.jinja": "d", "additional_chat_templates/rag.jinja": "r"}
+        os.mkdir(os.path.join(model, "additional_chat_templates"))
+        for name, text in files.items():
+            with open(os.path.join(model, name), "w") as f:
+                f.write(text)
+        out = self.convert(model, "huggingface")
+        for name, text in files.items():
+            with open(os.path.join(out, name)) as f:
+                self.assertEqual(f.read(), text)
+
     def test_shards_become_one_model(self):
         config = Config(96, 2, 6, 3, vocab=501, multiple_of=48)
         weights = random_weights(config)

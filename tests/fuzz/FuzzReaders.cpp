@@ -221,8 +221,7 @@ void tokenizerJson(Bytes bytes) {
   checkVocabulary(buildHuggingFaceBlob(
       {.tokenizer = {"tokenizer.json", files[0]},
        .tokenizerConfig = file(1, "tokenizer_config.json"),
-       .generationConfig = file(2, "generation_config.json"),
-       .chatTemplate = std::nullopt}));
+       .generationConfig = file(2, "generation_config.json")}));
 }
 
 void tokenizerBlob(Bytes bytes) {
@@ -382,17 +381,20 @@ Seeds tokenizerModels() {
 Seeds tokenizerJsons() {
   const std::string json = test::huggingFaceJson().dump();
   const std::string bos =
-      R"({"bos_token": "<|start|>", "add_bos_token": true})";
+      R"({"bos_token": "<|start|>", "add_bos_token": true, "chat_template": )"
+      R"([{"name": "default", "template": "x"}]})";
   return {json, json + '\0' + bos + '\0' + R"({"eos_token_id": [266]})",
           test::piecesJson().dump()};
 }
 
 Seeds tokenizerBlobs() {
-  Seeds seeds = {*buildGgufBlob(test::GgufFixture().vocabulary()),
+  test::GgufFixture fixture;
+  fixture.chatTemplates = {{"default", "{{ messages }}"}, {"tool_use", "t"}};
+  Seeds seeds = {*buildGgufBlob(fixture.vocabulary()),
                  *buildGgufBlob(test::scoredPieces().vocabulary())};
   const std::string pieces = test::piecesJson().dump();
   seeds.push_back(*buildHuggingFaceBlob(
-      {{"tokenizer.json", pieces}, std::nullopt, std::nullopt, std::nullopt}));
+      {{"tokenizer.json", pieces}, std::nullopt, std::nullopt}));
   for (const std::string &model : tokenizerModels())
     seeds.push_back(*buildTokenizerModelBlob({"tokenizer.model", model}));
   return seeds;

@@ -42,7 +42,7 @@ absl::Status TokenizerBlob::parseHeader(absl::string_view bytes) {
                    bytes.size());
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, magic, sizeof(magic)) != 0)
-    return badBlob("magic", "LCTOKEN1", "something else");
+    return badBlob("magic", "LCTOKEN2", "something else");
   if (header.kind > static_cast<uint32_t>(TokenizerKind::RankedPieces))
     return badBlob("kind", "0 to 3", header.kind);
   if (header.preTokenizer > static_cast<uint32_t>(lastPreTokenizer))
@@ -196,6 +196,33 @@ absl::Status TokenizerBlob::checkIds(BlobSection which,
   return absl::OkStatus();
 }
 
+absl::Status TokenizerBlob::readChatTemplates() {
+  absl::string_view rest = section(BlobSection::ChatTemplates);
+  const auto take = [&rest](size_t size) {
+    const absl::string_view taken = rest.substr(0, size);
+    rest.remove_prefix(size);
+    return taken;
+  };
+  while (!rest.empty()) {
+    ChatTemplateSizes sizes;
+    if (rest.size() < sizeof(sizes))
+      return badBlob("chat templates",
+                     absl::StrCat("sizes of ", sizeof(sizes), " bytes"),
+                     rest.size());
+    std::memcpy(&sizes, take(sizeof(sizes)).data(), sizeof(sizes));
+    if (sizes.name > rest.size() || sizes.text > rest.size() - sizes.name)
+      return badBlob("chat template",
+                     absl::StrCat("name and text in ", rest.size(), " bytes"),
+                     absl::StrCat(sizes.name, " and ", sizes.text));
+    const absl::string_view name = take(sizes.name);
+    if (!templates.empty() && name <= templates.back().name)
+      return badBlob("chat templates", "names in ascending order",
+                     "one that is not");
+    templates.push_back({name, take(sizes.text)});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TokenizerBlob> TokenizerBlob::parse(absl::string_view bytes) {
   TokenizerBlob blob;
   LLAMAC_RETURN_IF_ERROR(blob.parseHeader(bytes));
@@ -214,6 +241,7 @@ absl::StatusOr<TokenizerBlob> TokenizerBlob::parse(absl::string_view bytes) {
   LLAMAC_RETURN_IF_ERROR(blob.checkMerges());
   LLAMAC_RETURN_IF_ERROR(blob.checkIds(BlobSection::SpecialIds, "special ids"));
   LLAMAC_RETURN_IF_ERROR(blob.checkIds(BlobSection::StopIds, "stop ids"));
+  LLAMAC_RETURN_IF_ERROR(blob.readChatTemplates());
   return blob;
 }
 
@@ -239,6 +267,14 @@ std::optional<Merge> TokenizerBlob::findMerge(uint32_t left,
     if (merge.left == left && merge.right == right)
       return merge;
   }
+}
+
+std::optional<absl::string_view>
+TokenizerBlob::chatTemplate(absl::string_view name) const {
+  for (const NamedChatTemplate &each : templates)
+    if (each.name == name)
+      return each.text;
+  return std::nullopt;
 }
 
 std::vector<int32_t> TokenizerBlob::ids(BlobSection which) const {

@@ -12,7 +12,7 @@
 // and copies nothing that grows with the vocabulary.
 //
 // Layout, little-endian, no alignment needed:
-//   char[8]  magic "LCTOKEN1"
+//   char[8]  magic "LCTOKEN2"
 //   u32      kind, pre-tokenizer, flags, vocabulary size n
 //   i32      ids of begin-of-sequence, end-of-sequence, end-of-turn and
 //            unknown; -1 where there is none
@@ -79,15 +79,24 @@ struct TokenizerFlags {
 enum class BlobSection {
   TokenOffsets, ///< u32[n + 1] into TokenBytes.
   TokenBytes,
-  TokenTypes, ///< u8[n], TokenType.
-  TokenIndex, ///< u32 slots: ids of Normal tokens by XXH3 of their bytes.
-  Merges,     ///< Slots of four u32: left, right, rank, result.
-  Scores,     ///< f32[n].
-  SpecialIds, ///< u32: Control and User tokens, sorted by their bytes.
-  StopIds,    ///< u32, ascending.
-  ChatTemplate,
+  TokenTypes,    ///< u8[n], TokenType.
+  TokenIndex,    ///< u32 slots: ids of Normal tokens by XXH3 of their bytes.
+  Merges,        ///< Slots of four u32: left, right, rank, result.
+  Scores,        ///< f32[n].
+  SpecialIds,    ///< u32: Control and User tokens, sorted by their bytes.
+  StopIds,       ///< u32, ascending.
+  ChatTemplates, ///< u64 sizes of name and text, name, text; names ascending.
   Model,
   Count,
+};
+
+/// The name of a model's chat template where it has one alone.
+inline constexpr absl::string_view defaultChatTemplate = "default";
+
+/// A chat template and its name among those of the model.
+struct NamedChatTemplate {
+  absl::string_view name;
+  absl::string_view text;
 };
 
 /// A blob that has been checked: every id in its tables is below the size of
@@ -135,9 +144,13 @@ public:
   }
   /// The ids that end a generation, ascending.
   std::vector<int32_t> stopIds() const { return ids(BlobSection::StopIds); }
-  absl::string_view chatTemplate() const {
-    return section(BlobSection::ChatTemplate);
+  /// By their names, ascending.
+  const std::vector<NamedChatTemplate> &chatTemplates() const {
+    return templates;
   }
+  /// The text of a chat template, if there is one of the name.
+  std::optional<absl::string_view>
+  chatTemplate(absl::string_view name = defaultChatTemplate) const;
   absl::string_view model() const { return section(BlobSection::Model); }
 
 private:
@@ -156,6 +169,7 @@ private:
   absl::Status checkTokenIndex() const;
   absl::Status checkMerges() const;
   absl::Status checkIds(BlobSection which, const char *name) const;
+  absl::Status readChatTemplates();
 
   TokenizerKind tokenizerKind = TokenizerKind::BytePair;
   PreTokenizerKind pre = PreTokenizerKind::Llama3;
@@ -165,6 +179,7 @@ private:
   size_t longest = 0;
   size_t indexMask = 0;
   size_t mergeMask = 0;
+  std::vector<NamedChatTemplate> templates;
   absl::string_view sections[static_cast<size_t>(BlobSection::Count)];
 };
 

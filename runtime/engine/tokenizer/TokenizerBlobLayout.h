@@ -24,7 +24,7 @@ namespace llamac::blob {
 static_assert(std::endian::native == std::endian::little,
               "blobs are read in place, as little-endian");
 
-inline constexpr char magic[8] = {'L', 'C', 'T', 'O', 'K', 'E', 'N', '1'};
+inline constexpr char magic[8] = {'L', 'C', 'T', 'O', 'K', 'E', 'N', '2'};
 inline constexpr size_t sectionCount = static_cast<size_t>(BlobSection::Count);
 
 struct SectionExtent {
@@ -45,6 +45,12 @@ struct Header {
   SectionExtent sections[sectionCount];
 };
 static_assert(sizeof(Header) == 40 + 16 * sectionCount);
+
+/// What is before a chat template: the sizes of what follows.
+struct ChatTemplateSizes {
+  uint64_t name;
+  uint64_t text;
+};
 
 inline constexpr uint32_t allFlags = 31;
 

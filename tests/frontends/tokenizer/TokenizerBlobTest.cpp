@@ -119,6 +119,24 @@ TEST(TokenizerBlob, RefusesDamagedTables) {
                 "score of token 7");
 }
 
+TEST(TokenizerBlob, RefusesDamagedChatTemplates) {
+  GgufFixture fixture;
+  fixture.chatTemplates = {{"a", "1234567"}, {"b", "x"}};
+  const std::string good = buildGgufBlob(fixture.vocabulary()).value();
+  constexpr BlobSection section = BlobSection::ChatTemplates;
+  // The second one's sizes are behind 16 bytes of sizes, a name and 7 bytes.
+  expectBadPlan(withNumber(good, section, 1, 1),
+                "chat template: expected name and text in 26 bytes");
+  expectBadPlan(withNumber(good, section, 3, UINT32_MAX),
+                "chat template: expected name and text in 26 bytes");
+  expectBadPlan(withNumber(good, section, 6 + 2, 3),
+                "chat template: expected name and text in 2 bytes");
+  expectBadPlan(withNumber(good, section, 6, 0),
+                "chat templates: expected names in ascending order");
+  expectBadPlan(withNumber(good, section, 2, 23),
+                "chat templates: expected sizes of 16 bytes, got 2");
+}
+
 TEST(TokenizerBlob, RefusesATableWithoutAnEmptySlot) {
   std::string bad = goodBlob();
   const auto &extent =

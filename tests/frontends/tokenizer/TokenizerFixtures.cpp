@@ -169,6 +169,7 @@ GgufVocabulary GgufFixture::vocabulary() const {
   out.bosId = bosId;
   out.eosId = eosId;
   out.addBos = addBos;
+  out.chatTemplates = chatTemplates;
   return out;
 }
 

@@ -19,6 +19,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <map>
+
 namespace llamac::test {
 
 /// The lines of a tiktoken file: the bytes by value (rank = byte), then the
@@ -57,6 +59,7 @@ struct GgufFixture {
   std::optional<int64_t> bosId = 265;
   std::optional<int64_t> eosId = 266;
   std::optional<bool> addBos;
+  std::map<std::string, absl::string_view> chatTemplates;
 };
 
 /// A vocabulary of scored pieces: <unk>, <s>, </s>, the bytes <0x00> to

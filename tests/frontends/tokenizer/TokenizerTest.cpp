@@ -6,16 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tests/TemporaryFolder.h"
 #include "tests/frontends/tokenizer/TokenizerFixtures.h"
 
+#include "absl/strings/str_cat.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
 
 namespace llamac::test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 static std::unique_ptr<Tokenizer> tiktoken() {
   const std::string text = joinLines(tiktokenLines());
@@ -254,6 +261,77 @@ TEST(SpecialTokens, GenerationConfigAddsStopIds) {
   EXPECT_THAT(tokenizer->vocabulary().stopIds(), ElementsAre(5, 266));
   EXPECT_EQ(tokenizer->vocabulary().eosId(), 266);
   EXPECT_EQ(tokenizer->vocabulary().chatTemplate(), "{{x}}");
+}
+
+//===----------------------------------------------------------------------===//
+// Chat templates
+//===----------------------------------------------------------------------===//
+
+static std::map<std::string, std::string>
+templatesOf(const std::unique_ptr<Tokenizer> &tokenizer) {
+  std::map<std::string, std::string> out;
+  for (const NamedChatTemplate &each : tokenizer->vocabulary().chatTemplates())
+    out.emplace(each.name, each.text);
+  return out;
+}
+
+TEST(ChatTemplates, OneTextIsTheDefault) {
+  EXPECT_THAT(templatesOf(huggingFace(huggingFaceJson(),
+                                      R"({"chat_template": "{{x}}"})")),
+              ElementsAre(Pair("default", "{{x}}")));
+}
+
+TEST(ChatTemplates, AListHasNamedOnesOfWhichTheLastCounts) {
+  EXPECT_THAT(templatesOf(huggingFace(huggingFaceJson(),
+                                      R"({"chat_template": [
+      {"name": "tool_use", "template": "t"}, {"name": "rag", "template": ""},
+      {"name": "default", "template": "a"},
+      {"name": "default", "template": "b"}]})")),
+              ElementsAre(Pair("default", "b"), Pair("tool_use", "t")));
+}
+
+TEST(ChatTemplates, WhatIsNeitherIsMalformed) {
+  for (const char *value :
+       {"5", R"({"default": "a"})", R"(["a"])", R"([{"name": "a"}])",
+        R"([{"name": 1, "template": "a"}])"}) {
+    const std::string config =
+        absl::StrCat(R"({"chat_template": )", value, "}");
+    const std::string text = huggingFaceJson().dump();
+    HuggingFaceFiles files = {};
+    files.tokenizer = {"tokenizer.json", text};
+    files.tokenizerConfig = {"tokenizer_config.json", config};
+    const absl::Status status = buildHuggingFaceBlob(files).status();
+    EXPECT_EQ(exitCode(status), ExitCode::BadFile) << value;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("chat_template: expected a text, or a list"));
+  }
+}
+
+TEST(ChatTemplates, FilesTakeThePlaceOfTheConfig) {
+  const std::string text = huggingFaceJson().dump();
+  HuggingFaceFiles files = {};
+  files.tokenizer = {"tokenizer.json", text};
+  files.tokenizerConfig = {"tokenizer_config.json",
+                           R"({"chat_template": "old"})"};
+  files.chatTemplates["rag"] = {"rag.jinja", "r"};
+  EXPECT_THAT(templatesOf(load(buildHuggingFaceBlob(files))),
+              ElementsAre(Pair("rag", "r")));
+}
+
+TEST(ChatTemplates, OfADirectoryAreInItsFiles) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(std::filesystem::create_directory(
+      folder.file("additional_chat_templates")));
+  for (const auto &[name, text] :
+       {std::pair("tokenizer.json", huggingFaceJson().dump()),
+        std::pair("chat_template.jinja", std::string("d")),
+        std::pair("additional_chat_templates/tool_use.jinja", std::string("t")),
+        std::pair("additional_chat_templates/notes.txt", std::string("n"))})
+    std::ofstream(folder.file(name)) << text;
+  const auto blob = buildDirectoryBlob(folder.name());
+  ASSERT_TRUE(blob.ok()) << blob.status();
+  EXPECT_THAT(templatesOf(load(**blob)),
+              ElementsAre(Pair("default", "d"), Pair("tool_use", "t")));
 }
 
 //===----------------------------------------------------------------------===//
