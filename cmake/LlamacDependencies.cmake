@@ -29,11 +29,15 @@ find_library(LLAMAC_XGRAMMAR xgrammar PATHS ${CMAKE_SOURCE_DIR}/build/xgrammar/l
 if(LLAMAC_XGRAMMAR)
   cmake_path(GET LLAMAC_XGRAMMAR PARENT_PATH xgrammar_folder)
   cmake_path(GET xgrammar_folder PARENT_PATH xgrammar_folder)
+  # "xgrammar==0.2.8 ...", which scripts/setup.sh wrote.
+  file(STRINGS ${xgrammar_folder}/recipe xgrammar_recipe REGEX "^xgrammar==")
+  string(REGEX REPLACE "^xgrammar==([0-9.]+).*" "\\1" LLAMAC_XGRAMMAR_VERSION "${xgrammar_recipe}")
   add_library(xgrammar STATIC IMPORTED)
   set_target_properties(xgrammar PROPERTIES
     IMPORTED_LOCATION ${LLAMAC_XGRAMMAR}
     INTERFACE_INCLUDE_DIRECTORIES ${xgrammar_folder}/include)
 else()
+  set(LLAMAC_XGRAMMAR_VERSION none)
   message(STATUS "No XGrammar, which scripts/setup.sh builds: grammars will be refused")
 endif()
 

@@ -1,4 +1,4 @@
-//===- BuildId.h - Which build of llamac this is ----------------*- C++ -*-===//
+//===- BuildId.h - Which build of the compiler this is ----------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,13 +13,8 @@
 
 namespace llamac {
 
-/// 16 hexadecimal digits of the code and constants of the program or library
-/// that `address` lies in: equal for two processes exactly when they run the
-/// same build, wherever its file lies. Empty outside all of them.
-std::string buildIdAt(const void *address);
-
-/// That of the program or library which holds the compiler, with the kernel
-/// headers that it embeds.
+/// The id (runtime/base/BuildId.h) of the program or library which holds the
+/// compiler, with the kernel headers that it embeds.
 const std::string &compilerBuildId();
 
 } // namespace llamac

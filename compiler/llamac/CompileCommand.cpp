@@ -13,16 +13,19 @@
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/cpu/IsaLevel.h"
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/tools/CommandTree.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -64,12 +67,14 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
   keep(compiling.add("--target", options.target, "TARGET",
                      "What runs the plan: cpu, cuda, or sim, which runs "
                      "cuda's kernels on the host (default: cpu)"),
-       "target");
+       "target")
+      ->check(suggestedValues("cpu, cuda, sim, reference"));
   keep(compiling.add("--gpu", options.gpu, "GPU",
                      "GPU that cuda's kernels are for: " + gpuNames() +
                          " (default: the first of the machine, else " +
                          defaultGpuSpec().name + ")"),
-       "gpu");
+       "gpu")
+      ->check(suggestedValues(gpuNames()));
   keep(compiling.add("-c,--ctx-size", options.context, "N",
                      "Tokens a sequence may hold (default: the model's, at "
                      "most 8192)"),
@@ -85,16 +90,19 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
   keep(compiling.add("--weights", options.weightFormat, "FORMAT",
                      "Format of the matrices: " + weightOptionNames() +
                          " (default: keep)"),
-       "weights");
+       "weights")
+      ->check(suggestedValues(weightOptionNames()));
   keep(compiling.addDefault("--kv-type", options.kvFormat, "FORMAT",
                             "Format of the KV cache: f16, bf16 or, on cpu, "
                             "f32 or q8_0"),
-       "kv");
+       "kv")
+      ->check(suggestedValues("f16, bf16, f32, q8_0"));
   keep(compiling.add("--tune-cpu", options.tuneCpu, "CPU",
                      "On cpu: CPU to tune for; results are unchanged: " +
                          processorNames() +
                          " (default: the most like this machine's)"),
-       "tune");
+       "tune")
+      ->check(suggestedValues(processorNames()));
   keep(compiling.addFlag("--sim-check", options.simCheck,
                          "On sim: check every access to memory for races, "
                          "bounds and uninitialised reads"),
@@ -359,9 +367,11 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   output.addFlag("--cached", command->cached,
                  "Make the plan in the cache unless it is there, and print its "
                  "path");
-  output.add("--stop-after", command->stopAfter, "PHASE",
-             "The last phase to run: import, graph, fuse, schedule, emit or "
-             "plan (default: plan)");
+  output
+      .add("--stop-after", command->stopAfter, "PHASE",
+           "The last phase to run: import, graph, fuse, schedule, emit or "
+           "plan (default: plan)")
+      ->check(suggestedValues(llvm::join(phaseNames(), ", ")));
   output.add("--emit-source", command->sourceFolder, "DIR",
              "Write the kernels' C++: kernels.cpp and the headers that it "
              "includes");
@@ -369,9 +379,11 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   CompileFlags &flags = command->flags;
   flags.addTo(*verb, CompileFlags::Help::Listed);
   const OptionGroup compiling{*verb, "Compilation"};
-  compiling.add("--isa", flags.isa, "LEVELS",
-                "Instruction-set levels to compile for, comma separated "
-                "(default: the host's)");
+  compiling
+      .add("--isa", flags.isa, "LEVELS",
+           "Instruction-set levels to compile for, comma separated (default: "
+           "the host's)")
+      ->check(suggestedValues(isaLevelNames()));
   compiling.addFlag("!--no-weights", flags.options.hasWeights,
                     "A small plan for --random-weights alone: the "
                     "configuration decides all shapes");

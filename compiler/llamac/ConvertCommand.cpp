@@ -15,6 +15,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/tools/CommandTree.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -93,8 +94,10 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
   group.add("--to", command->form, "FORMAT", "meta or huggingface")
       ->required()
       ->check(CLI::IsMember({"meta", "huggingface"}));
-  group.addDefault("--type", command->blockType, "TYPE",
-                   "What weights in block formats become: f32, f16 or bf16");
+  group
+      .addDefault("--type", command->blockType, "TYPE",
+                  "What weights in block formats become: f32, f16 or bf16")
+      ->check(suggestedValues("f32, f16, bf16"));
   group.addFlag("-q,--quiet", command->quiet, "No progress on stderr");
   verb->footer("Examples:\n"
                "  llamac convert model.gguf -o model --to huggingface");

@@ -7,18 +7,21 @@
 //===----------------------------------------------------------------------===//
 //
 
+#include "compiler/driver/Devices.h"
 #include "compiler/llamac/Commands.h"
 #include "compiler/llamac/LlvmErrors.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/tools/CommandLine.h"
+#include "runtime/tools/ToolVerbs.h"
+
+#include "llvm/Config/llvm-config.h"
 
 // An option that is declared twice ends the program.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 static int llamacMain(int argc, char **argv) {
   CLI::App app("Compiles Llama models into plans and runs them.", "llamac");
   llamac::formatHelp(app);
-  app.set_version_flag("--version", LLAMAC_VERSION, "Print the version");
   app.footer("MODEL is a model directory or a .gguf file, PLAN what `llamac "
              "compile` made of\none. `llamac VERB --help` shows the options "
              "of a verb.");
@@ -33,13 +36,17 @@ static int llamacMain(int argc, char **argv) {
       {"Make plans and models",
        {llamac::addCompileCommand, llamac::addTuneCommand,
         llamac::addConvertCommand}},
-      {"Look inside", {llamac::addInspectCommand, llamac::addCheckCommand}},
-      {"Clean up", {llamac::addCacheCommand}}};
+      {"Look inside", {llamac::addInspectCommand, llamac::addCheckCommand}}};
   for (const auto &[heading, verbs] : groups)
     for (const AddCommand add : verbs) {
       add(app, status);
       app.get_subcommands({}).back()->group(heading);
     }
+  llamac::addToolVerbs(app,
+                       {.name = "llamac",
+                        .devices = llamac::allDevices(),
+                        .compiler = {{"LLVM", LLVM_VERSION_STRING}}},
+                       status);
   if (const std::optional<int> code = llamac::parseCommandLine(app, argc, argv))
     return *code;
   return llamac::finishTool("llamac", status);

@@ -35,7 +35,7 @@ using LoadedModel = absl::StatusOr<std::shared_ptr<const Model>>;
 struct ModelCommand {
   std::string model;
   CompileFlags compile;
-  ModelOptions runtime;
+  LoadOptions runtime;
 
   ModelCommand() { runtime.sequences = 1; }
 
@@ -43,12 +43,12 @@ struct ModelCommand {
 
   /// The plan that the flags name, or one that is compiled on the way, loaded.
   /// Usage error for flags that a plan was not compiled with.
-  LoadedModel load(bool quiet = false) const;
+  LoadedModel load() const;
 };
 
 } // namespace
 
-LoadedModel ModelCommand::load(bool quiet) const {
+LoadedModel ModelCommand::load() const {
   if (namesPlan(model)) {
     LLAMAC_RETURN_IF_ERROR(compile.checkPlan(model));
   }
@@ -61,13 +61,14 @@ LoadedModel ModelCommand::load(bool quiet) const {
   static const ClangVariantCompiler compiler;
   for (int attempt = 0;; ++attempt) {
     LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
-                            resolvePlan(model, options, quiet));
+                            resolvePlan(model, options, runtime.quiet));
     ModelOptions loading = runtime;
     loading.verify &= !plan.verified;
-    loading.quiet = quiet;
     loading.devices = allDevices();
     loading.compiler = &compiler;
     auto loaded = Model::load(plan.path, loading);
+    if (loaded.ok() && runtime.verbose)
+      printLoaded(**loaded);
     // A cached plan may be deleted at any time, and is then made again.
     if (loaded.ok() || attempt == cacheAttempts || plan.path == model ||
         std::filesystem::exists(plan.path))
@@ -108,7 +109,8 @@ static absl::Status run(ModelCommand &command, RunOptions &options) {
   if (command.onReference())
     return referenceRun(command.model, command.compile.options, options, stdout,
                         stderr);
-  LLAMAC_ASSIGN_OR_RETURN(auto model, command.load(options.quiet));
+  command.runtime.quiet = options.quiet;
+  LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
   return runCommand(model, options, stdout, stderr);
 }
 
@@ -132,7 +134,8 @@ void addGenerateCommand(CLI::App &app, absl::Status &status) {
           return usageError("generate: expected a target that has kernels, got "
                             "reference");
         command.runtime.sequences = options.parallel;
-        LLAMAC_ASSIGN_OR_RETURN(auto model, command.load(options.quiet));
+        command.runtime.quiet = options.quiet;
+        LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
         return generateCommand(model, options, stdout, stderr);
       });
 }
@@ -182,12 +185,12 @@ void addTuneCommand(CLI::App &app, absl::Status &status) {
       [](ModelCommand &command, TuneCommandOptions &options) {
         command.runtime.tuned = false;
         command.runtime.sequences = 0; // The plan's: its programs of decode.
-        options.quiet = command.compile.quiet;
+        options.quiet = command.runtime.quiet;
         const ClangVariantCompiler compiler;
         auto load = [&]() -> LoadedModel {
           if (command.model.empty())
             return nullptr;
-          return command.load(options.quiet);
+          return command.load();
         };
         return tuneCommand(load, options, &compiler, stdout);
       },

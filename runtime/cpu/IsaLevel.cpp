@@ -43,6 +43,12 @@ std::optional<IsaLevel> parseIsaLevel(absl::string_view name) {
 
 absl::Span<const IsaLevel> isaLevels() { return levels; }
 
+std::string isaLevelNames() {
+  return absl::StrJoin(levels, ", ", [](std::string *out, IsaLevel level) {
+    absl::StrAppend(out, isaLevelName(level));
+  });
+}
+
 #if defined(__x86_64__) && defined(__linux__)
 // Linux gives a process the registers of the tiles when it asks; all threads
 // have them then.
@@ -95,13 +101,8 @@ absl::StatusOr<IsaLevel> usableIsaLevel(absl::string_view name) {
     return host;
   const std::optional<IsaLevel> level = parseIsaLevel(name);
   if (!level)
-    return usageError(
-        absl::StrCat("instruction set: expected one of ",
-                     absl::StrJoin(levels, ", ",
-                                   [](std::string *out, IsaLevel known) {
-                                     absl::StrAppend(out, isaLevelName(known));
-                                   }),
-                     ", got ", name));
+    return usageError(absl::StrCat("instruction set: expected one of ",
+                                   isaLevelNames(), ", got ", name));
   if (*level > host)
     return usageError(absl::StrCat("instruction set: expected at most ",
                                    isaLevelName(host),

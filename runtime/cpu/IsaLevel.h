@@ -41,6 +41,9 @@ std::optional<IsaLevel> parseIsaLevel(absl::string_view name);
 /// All levels, ascending.
 absl::Span<const IsaLevel> isaLevels();
 
+/// "portable, x86-64-v3, ...", for messages.
+std::string isaLevelNames();
+
 /// The best level that this machine and its kernel run.
 IsaLevel hostIsaLevel();
 

@@ -26,6 +26,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <xxhash.h>
 
@@ -81,18 +82,25 @@ static std::optional<uint64_t> parseSize(absl::string_view text) {
   return number << shift;
 }
 
-uint64_t cacheLimit() {
-  constexpr uint64_t byDefault = uint64_t{10} << 30;
+/// The file with the limit of this user; bytes as digits.
+static absl::StatusOr<std::string> limitFile() { return cachePath("limit"); }
+
+CacheLimit cacheLimit() {
   const char *given = std::getenv("LLAMAC_CACHE_SIZE");
-  if (!given || !*given)
-    return byDefault;
-  const std::optional<uint64_t> limit = parseSize(given);
-  static std::atomic<bool> warned = false;
-  if (!limit && !warned.exchange(true))
-    printWarning(absl::StrCat("LLAMAC_CACHE_SIZE: expected bytes such as 500M "
-                              "or 10G, got ",
-                              given, "; ", formatBytes(byDefault), " is used"));
-  return limit.value_or(byDefault);
+  if (given && *given) {
+    if (const std::optional<uint64_t> limit = parseSize(given))
+      return {*limit, "LLAMAC_CACHE_SIZE"};
+    static std::atomic<bool> warned = false;
+    if (!warned.exchange(true))
+      printWarning(absl::StrCat(
+          "LLAMAC_CACHE_SIZE: expected bytes such as 500M or 10G, got ", given,
+          "; ", formatBytes(CacheLimit().bytes), " is used"));
+    return {};
+  }
+  std::string text;
+  std::ifstream(limitFile().value_or("")) >> text;
+  const std::optional<uint64_t> limit = parseSize(text);
+  return limit ? CacheLimit{*limit, "llamac cache limit"} : CacheLimit();
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,7 +168,7 @@ static void evict() {
   for (const CacheFile &file : files)
     total += file.temporary ? 0 : file.bytes;
   const auto now = FileClock::now();
-  const uint64_t limit = cacheLimit();
+  const uint64_t limit = cacheLimit().bytes;
   for (const CacheFile &file : files) {
     const bool isOld =
         now - file.used > (file.temporary ? writingFor : unusedFor);
@@ -170,6 +178,24 @@ static void evict() {
     if ((isOld || isOver) && fs::remove(file.path, error) && !file.temporary)
       total -= file.bytes;
   }
+}
+
+absl::Status keepCacheLimit(absl::string_view size) {
+  const std::optional<uint64_t> limit = parseSize(size);
+  if (!limit && size != "default")
+    return usageError(absl::StrCat(
+        "limit: expected bytes such as 500M or 10G, or default, got ", size));
+  LLAMAC_ASSIGN_OR_RETURN(const std::string path, limitFile());
+  LLAMAC_RETURN_IF_ERROR(makePrivateFolder(fs::path(path).parent_path()));
+  if (limit) {
+    LLAMAC_RETURN_IF_ERROR(
+        writeFileAtomically(path, absl::StrCat(*limit, "\n")));
+  } else if (std::error_code error; !fs::remove(path, error) && error) {
+    return usageError(
+        absl::StrCat(path, ": cannot be removed: ", error.message()));
+  }
+  evict();
+  return absl::OkStatus();
 }
 
 //===----------------------------------------------------------------------===//

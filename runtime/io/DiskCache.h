@@ -12,8 +12,8 @@
 // where a cache cannot be used, one warning says so.
 //
 // A new file evicts those that were not used for 30 days, then the least
-// recently used ones of all three caches until they take at most 10 GiB, or
-// LLAMAC_CACHE_SIZE. Files with other names are never touched.
+// recently used ones of all three caches until they take at most cacheLimit().
+// Files with other names are never touched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,19 @@ inline constexpr int cacheAttempts = 5;
 /// 32 hexadecimal digits that name what `parts` decide.
 std::string keyOf(const std::vector<absl::string_view> &parts);
 
-/// Bytes that the caches may take together.
-uint64_t cacheLimit();
+/// Bytes that the caches may take together, and who says so.
+struct CacheLimit {
+  uint64_t bytes = uint64_t{10} << 30;
+  absl::string_view source = "default";
+};
+
+/// LLAMAC_CACHE_SIZE, else what keepCacheLimit() left, else 10 GiB.
+CacheLimit cacheLimit();
+
+/// Makes `size` ("500M"; "default" for none) the limit of this user from now
+/// on, and evicts what is over it. Usage error for another text, or when it
+/// cannot be written.
+absl::Status keepCacheLimit(absl::string_view size);
 
 /// A file of a cache.
 struct CacheFile {
@@ -66,7 +77,8 @@ public:
   /// An error where the environment names none; empty: caching is off.
   const absl::StatusOr<std::string> &folder() const { return where; }
 
-  /// Makes the folder where it is not there. False when nothing can be cached.
+  /// Makes the folder where it is not there. False when nothing can be cached,
+  /// with a warning unless the cache is off.
   bool usable() const;
 
   /// The file of `key` in a cache that is usable().

@@ -12,6 +12,8 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/cpu/IsaLevel.h"
+#include "runtime/tools/CommandTree.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -20,7 +22,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -55,21 +56,25 @@ CLI::Validator wholeNumber(int64_t least, int64_t most) {
 
 CLI::Validator seedNumber() { return numberIn<uint64_t>(0, UINT64_MAX); }
 
-void addModelOptions(CLI::App &app, ModelOptions &options) {
+void addModelOptions(CLI::App &app, LoadOptions &options) {
   const OptionGroup group{app, "Execution"};
   group
       .add("-t,--threads", options.threads, "N",
            "Threads (default: one on each physical core)")
       ->check(wholeNumber(1, 1024));
-  group.add("--isa", options.isa, "LEVEL",
-            "Best instruction-set level to use (also LLAMAC_ISA)");
+  group
+      .add("--isa", options.isa, "LEVEL",
+           "Best instruction-set level to use (also LLAMAC_ISA)")
+      ->check(suggestedValues(isaLevelNames()));
   group
       .addDefault("--gpu-index", options.gpuIndex, "N",
                   "On cuda: which GPU of the machine to use")
       ->check(wholeNumber(0, 1023));
-  group.add("--sim-schedule", options.simSchedule, "ORDER",
-            "Order of the threads on sim: forward, reverse, random or "
-            "random:SEED");
+  group
+      .add("--sim-schedule", options.simSchedule, "ORDER",
+           "Order of the threads on sim: forward, reverse, random or "
+           "random:SEED")
+      ->check(suggestedValues("forward, reverse, random"));
   group
       .add("--random-weights", options.randomWeights, "SEED",
            "Random weights of this seed in place of the plan's")
@@ -78,6 +83,25 @@ void addModelOptions(CLI::App &app, ModelOptions &options) {
                 "Run the default configs, whatever was tuned");
   group.addFlag("!--no-verify", options.verify,
                 "Skip the checksums of the plan");
+  const OptionGroup output{app, "Output"};
+  if (!app.get_option_no_throw("--quiet"))
+    output.addFlag("-q,--quiet", options.quiet, "No progress on stderr");
+  output
+      .addFlag("-v,--verbose", options.verbose,
+               "Say on stderr what was loaded, and how long each part took")
+      ->excludes("--quiet");
+}
+
+void printLoaded(const Model &model) {
+  const LoadTimes &times = model.loadTimes();
+  absl::FPrintF(stderr,
+                "loaded %s on %s, %s: context %d, %d sequences; plan %.2f s, "
+                "device %.2f s, kernels %.2f s, memory %.2f s, weights %.2f s, "
+                "tokenizer %.2f s\n",
+                printable(model.path()), printable(model.device().describe()),
+                printable(model.code().isa()), model.context(),
+                model.plan().kv->maxSequences, times.plan, times.device,
+                times.kernels, times.memory, times.weights, times.tokenizer);
 }
 
 void addRunOptions(CLI::App &app, RunOptions &options) {
@@ -341,22 +365,11 @@ class HelpFormatter final : public CLI::Formatter {
 public:
   std::string make_option(const CLI::Option *option,
                           bool isPositional) const override {
-    std::string name = absl::StrReplaceAll(
-        make_option_name(option, isPositional), {{"{false}", ""}, {",", ", "}});
-    if (!isPositional && option->get_type_size() != 0)
-      // Behind a colon stands what a check says of itself.
-      absl::StrAppend(
-          &name, " ",
-          option->get_type_name().substr(0, option->get_type_name().find(':')));
-    std::string text = option->get_description();
-    if (!isPositional && option->get_required())
-      text += " (required)";
-    if (const std::string value = option->get_default_str();
-        !value.empty() && value != "[]")
-      absl::StrAppend(&text, " (default: ",
-                      absl::StripSuffix(absl::StripPrefix(value, "["), "]"),
-                      ")");
-    return helpRow(name, text);
+    const OptionEntry entry = describeOption(*option);
+    std::string name = absl::StrJoin(entry.names, ", ");
+    if (!isPositional && !entry.isFlag())
+      absl::StrAppend(&name, " ", entry.type);
+    return helpRow(name, entry.text);
   }
   std::string make_subcommand(const CLI::App *verb) const override {
     return helpRow(verb->get_name(), verb->get_description());

@@ -50,9 +50,19 @@ struct OptionGroup {
 /// Tokens that a context may be asked to hold.
 inline constexpr int64_t mostTokens = int64_t{1} << 20;
 
+/// How a tool loads the plan that it runs.
+struct LoadOptions : ModelOptions {
+  bool verbose = false; ///< Whether printLoaded() is due.
+};
+
+/// One line on stderr: what `model` is, what runs it, and where the time of its
+/// loading went.
+void printLoaded(const Model &model);
+
 // Each declares the flags of one structure, with its defaults; where the plan
 // or model comes from is the tool's own.
-void addModelOptions(CLI::App &app, ModelOptions &options);
+/// Last of a verb's, as --quiet may be the verb's own.
+void addModelOptions(CLI::App &app, LoadOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);
 void addBenchOptions(CLI::App &app, BenchOptions &options);
 void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options);

@@ -12,6 +12,7 @@
 // llamac-run logits PLAN ...         writes logits to a file
 // llamac-run perplexity PLAN FILE    scores a text
 // llamac-run tune PLAN               finds the fastest tiles of a plan for cuda
+// llamac-run doctor | cache | completion | manual
 //
 // The runtime alone: no compiler is linked.
 //
@@ -20,6 +21,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/tools/CommandLine.h"
+#include "runtime/tools/ToolVerbs.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -34,7 +36,7 @@ namespace {
 /// What the command line says.
 struct Invocation {
   std::string plan;
-  ModelOptions model;
+  LoadOptions model;
   RunOptions run;
   BenchOptions bench;
   GenerateCommandOptions generate;
@@ -45,13 +47,16 @@ struct Invocation {
 
 } // namespace
 
-static CLI::App *addCommand(CLI::App &app, Invocation &invocation,
-                            const char *name, const char *description) {
+template <typename Options>
+static void addCommand(CLI::App &app, Invocation &invocation, const char *name,
+                       const char *description,
+                       void (*addOptions)(CLI::App &, Options &),
+                       Options &options) {
   CLI::App *command = app.add_subcommand(name, description);
   command->add_option("PLAN", invocation.plan, "A compiled plan")->required();
+  addOptions(*command, options);
   addModelOptions(*command, invocation.model);
   command->group("Other verbs");
-  return command;
 }
 
 /// The command that was asked for; `run` has no name of its own.
@@ -71,11 +76,12 @@ static absl::Status execute(Invocation &invocation,
   if (command == "generate")
     LLAMAC_RETURN_IF_ERROR(checkGenerate(invocation.generate));
   ModelOptions loading = invocation.model;
-  loading.quiet = invocation.run.quiet || invocation.generate.quiet;
+  loading.quiet |= invocation.run.quiet || invocation.generate.quiet;
   loading.sequences = command == "bench"      ? mostSequences(invocation.bench)
                       : command == "generate" ? invocation.generate.parallel
                                               : 1;
-  if (command == "tune")
+  if (command == "tune") {
+    invocation.tune.quiet = loading.quiet;
     return tuneCommand(
         [&]() -> absl::StatusOr<std::shared_ptr<const Model>> {
           ModelOptions untuned = invocation.model;
@@ -83,8 +89,11 @@ static absl::Status execute(Invocation &invocation,
           return Model::load(invocation.plan, untuned);
         },
         invocation.tune, /*compiler=*/nullptr, stdout);
+  }
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
                           Model::load(invocation.plan, loading));
+  if (invocation.model.verbose)
+    printLoaded(*model);
   if (command == "bench")
     return benchCommand(model, invocation.bench, stdout);
   if (command == "generate")
@@ -100,26 +109,22 @@ static int llamacRun(int argc, char **argv) {
   Invocation invocation;
   CLI::App app("Runs a plan that llamac compiled.", "llamac-run");
   formatHelp(app);
-  app.set_version_flag("--version", LLAMAC_VERSION, "Print the version");
   app.require_subcommand(0, 1);
   app.add_option("PLAN", invocation.plan, "A compiled plan");
   addRunOptions(app, invocation.run);
   addModelOptions(app, invocation.model);
-  addBenchOptions(
-      *addCommand(app, invocation, "bench", "Measure prefill and decode"),
-      invocation.bench);
-  addGenerateOptions(
-      *addCommand(app, invocation, "generate", "Answer a file of requests"),
-      invocation.generate);
-  addLogitsOptions(
-      *addCommand(app, invocation, "logits", "Write logits to a .npy file"),
-      invocation.logits);
-  addPerplexityOptions(
-      *addCommand(app, invocation, "perplexity", "Score a text"),
-      invocation.perplexity);
-  addTuneOptions(*addCommand(app, invocation, "tune",
-                             "Find the fastest tiles for this machine"),
-                 invocation.tune);
+  addCommand(app, invocation, "bench", "Measure prefill and decode",
+             addBenchOptions, invocation.bench);
+  addCommand(app, invocation, "generate", "Answer a file of requests",
+             addGenerateOptions, invocation.generate);
+  addCommand(app, invocation, "logits", "Write logits to a .npy file",
+             addLogitsOptions, invocation.logits);
+  addCommand(app, invocation, "perplexity", "Score a text",
+             addPerplexityOptions, invocation.perplexity);
+  addCommand(app, invocation, "tune", "Find the fastest tiles for this machine",
+             addTuneOptions, invocation.tune);
+  absl::Status status;
+  addToolVerbs(app, {.name = "llamac-run"}, status);
   app.footer("Examples:\n"
              "  llamac-run model.plan -p \"The capital of France is\" -n 24\n"
              "  llamac-run bench model.plan --prompt-tokens 512");
@@ -127,9 +132,10 @@ static int llamacRun(int argc, char **argv) {
   if (const std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;
   const std::vector<CLI::App *> commands = app.get_subcommands();
-  return finishTool(
-      "llamac-run",
-      execute(invocation, commands.empty() ? "" : commands[0]->get_name()));
+  const std::string command = commands.empty() ? "" : commands[0]->get_name();
+  if (commands.empty() || commands[0]->get_group() != toolVerbsHeading)
+    status = execute(invocation, command);
+  return finishTool("llamac-run", status);
 }
 
 int main(int argc, char **argv) {

@@ -135,7 +135,7 @@ class Words(support.TestCase):
     def test_help_has_a_verbs_own_flags_and_fits_a_terminal(self):
         main = self.llamac("--help").stdout
         self.assertEqual(set(re.findall(r"^  --(\S+)", main, re.M)), {"version"})
-        for verb in (*self.VERBS, "cache"):
+        for verb in (*self.VERBS, "doctor", "cache", "completion", "manual"):
             self.assertRegex(main, rf"(?m)^  {verb} +\w")
         for verb in self.VERBS:
             with self.subTest(verb):
@@ -255,6 +255,23 @@ class Streams(SmallModel):
             answer = json.loads(self.llamac("run", what, *run).stdout)
             self.assertEqual((len(answer["ids"]), answer["stop"]), (count, stop))
 
+    def test_verbs_that_load_a_model_are_quiet_or_say_more(self):
+        text = self.path("some text")
+        with open(text, "w") as f:
+            f.write("abcdefgh" * 4)
+        for verb, args in {
+            "run": self.RUN,
+            "bench": ("--prompt-tokens", 2, "--gen-tokens", 2),
+            "logits": ("--tokens", "1", "-o", self.path("x.npy")),
+            "perplexity": (text,),
+        }.items():
+            with self.subTest(verb):
+                shutil.rmtree(self.cache, ignore_errors=True)
+                self.assertEqual(self.llamac(verb, self.model, *args, "-q").stderr, "")
+                loaded = rf"(?m)^loaded {re.escape(self.plan)} on cpu, .* context 64, .*tokenizer [\d.]+ s$"
+                self.assertRegex(self.llamac(verb, self.plan, *args, "-v").stderr, loaded)
+                self.llamac(verb, self.plan, *args, "-q", "-v", expect=USAGE)
+
     def test_names_do_not_command_the_terminal(self):
         config = Config(64, 1, 4, 2, vocab=64)
         model = write_huggingface(self.path("mo\x1b[2Jdel"), config, random_weights(config))
@@ -309,6 +326,20 @@ class Cache(SmallModel):
         self.assertRegex(self.llamac("cache", "clear").stdout, r"^removed \d+ files, ")
         self.assertRegex(rows()[1], r"^plans +0 +0 B  - ")
         self.assertTrue(os.path.exists(mine))
+
+    def test_a_limit_is_kept(self):
+        for args, expected in [
+            ((), "10.0 GiB (default)"),
+            (("1500M",), "1.5 GiB (llamac cache limit)"),
+            ((), "1.5 GiB (llamac cache limit)"),
+            (("default",), "10.0 GiB (default)"),
+        ]:
+            self.assertEqual(self.llamac("cache", "limit", *args).stdout, expected + "\n")
+        self.run_model()
+        self.llamac("cache", "limit", "0")
+        self.assertRegex(self.llamac("cache", "list").stdout, r"(?m)^0 B of|^[\d.]+ KiB of 0 B")
+        self.assertEqual(self.run_model().stderr.count("compiling"), 0, "the newest file stays")
+        self.assertIn("many", self.llamac("cache", "limit", "many", expect=USAGE).stderr)
 
     def test_a_folder_that_others_can_write_is_done_without(self):
         expected = self.run_model().stdout

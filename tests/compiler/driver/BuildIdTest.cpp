@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/BuildId.h"
+#include "runtime/base/BuildId.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>

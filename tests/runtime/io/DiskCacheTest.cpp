@@ -8,6 +8,7 @@
 
 #include "runtime/io/DiskCache.h"
 
+#include "runtime/base/Status.h"
 #include "tests/runtime/io/TestFiles.h"
 
 #include <chrono>
@@ -160,8 +161,26 @@ TEST_F(DiskCacheTest, TheLimitIsANumberOfBytesWithAUnit) {
       {"-1", 10ull << 30}, {"99999999999T", 10ull << 30}};
   for (const auto &[text, bytes] : sizes) {
     setenv("LLAMAC_CACHE_SIZE", text, 1);
-    EXPECT_EQ(cacheLimit(), bytes) << text;
+    EXPECT_EQ(cacheLimit().bytes, bytes) << text;
   }
+}
+
+TEST_F(DiskCacheTest, AKeptLimitHoldsUntilItIsTakenBack) {
+  const std::string old = makePlan('a', 1000, std::chrono::hours(1));
+  makePlan('b', 1000);
+  ASSERT_TRUE(keepCacheLimit("1500").ok());
+  EXPECT_EQ(cacheLimit().bytes, 1500u);
+  EXPECT_EQ(cacheLimit().source, "llamac cache limit");
+  EXPECT_FALSE(fs::exists(old)) << "over the limit at once";
+  setenv("LLAMAC_CACHE_SIZE", "2K", 1);
+  EXPECT_EQ(cacheLimit().bytes, 2048u);
+  unsetenv("LLAMAC_CACHE_SIZE");
+  for (const char *bad : {"", "many", "-1", "1.5G"})
+    EXPECT_EQ(exitCode(keepCacheLimit(bad)), ExitCode::Usage) << bad;
+  EXPECT_EQ(cacheLimit().bytes, 1500u);
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(keepCacheLimit("default").ok());
+  EXPECT_EQ(cacheLimit().bytes, uint64_t{10} << 30);
 }
 
 TEST_F(DiskCacheTest, WhatKilledWritersLeftGoesAfterAnHour) {

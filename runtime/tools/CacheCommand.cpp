@@ -1,4 +1,4 @@
-//===- CacheCommand.cpp - llamac cache ------------------------------------===//
+//===- CacheCommand.cpp - The caches on disk ------------------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/DiskCache.h"
+#include "runtime/tools/ToolVerbs.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,6 +19,7 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <memory>
 
 namespace llamac {
 
@@ -31,6 +32,10 @@ static std::string dateOf(std::filesystem::file_time_type time) {
   std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M",
                 localtime_r(&seconds, &parts));
   return text.data();
+}
+
+static std::string describe(const CacheLimit &limit) {
+  return absl::StrCat(formatBytes(limit.bytes), " (", limit.source, ")");
 }
 
 static absl::Status listCaches() {
@@ -51,8 +56,7 @@ static absl::Status listCaches() {
                  printable(cache.folder().value_or("")));
     total += bytes;
   }
-  absl::PrintF("%s of %s (LLAMAC_CACHE_SIZE)\n", formatBytes(total),
-               formatBytes(cacheLimit()));
+  absl::PrintF("%s of %s\n", formatBytes(total), describe(cacheLimit()));
   return absl::OkStatus();
 }
 
@@ -72,17 +76,32 @@ static absl::Status clearCaches() {
   return absl::OkStatus();
 }
 
+/// Prints the limit, after it became `size` unless that is empty.
+static absl::Status limitCaches(const std::string &size) {
+  if (!size.empty())
+    LLAMAC_RETURN_IF_ERROR(keepCacheLimit(size));
+  absl::PrintF("%s\n", describe(cacheLimit()));
+  return absl::OkStatus();
+}
+
 void addCacheCommand(CLI::App &app, absl::Status &status) {
-  CLI::App *verb = app.add_subcommand("cache", "List or clear the disk caches");
+  CLI::App *verb =
+      app.add_subcommand("cache", "List, clear or limit the disk caches");
   verb->require_subcommand(1);
   verb->add_subcommand("list", "Sizes and last use of the caches")
       ->callback([&status] { status = listCaches(); });
   verb->add_subcommand("clear", "Remove every cached file")
       ->callback([&status] { status = clearCaches(); });
+  auto size = std::make_shared<std::string>();
+  CLI::App *limit = verb->add_subcommand(
+      "limit", "Print the size that the caches keep to, or set it");
+  limit->add_option("SIZE", *size,
+                    "Bytes, such as 500M or 10G; default for 10G");
+  limit->callback([size, &status] { status = limitCaches(*size); });
   verb->footer("Cached plans and compiled kernels are made again when they are "
                "needed; what\n`llamac tune` found stays. The least recently "
-               "used go when they take more\nthan LLAMAC_CACHE_SIZE (default: "
-               "10G).");
+               "used go when they take more\nthan the limit: "
+               "LLAMAC_CACHE_SIZE, else what `cache limit` set, else 10G.");
 }
 
 } // namespace llamac
