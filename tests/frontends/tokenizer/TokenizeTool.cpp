@@ -52,8 +52,7 @@ static absl::StatusOr<std::string> buildBlob(const std::string &kind,
   if (kind == "sentencepiece")
     return buildSentencePieceBlob(text);
   if (kind == "huggingface")
-    return buildHuggingFaceBlob(
-        {text, std::nullopt, std::nullopt, std::nullopt});
+    return buildHuggingFaceBlob({text, std::nullopt, std::nullopt});
   if (kind == "gguf") {
     LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const GgufReader> reader,
                             GgufReader::open(file));
