@@ -33,10 +33,9 @@ build_packages=(
   pkg-config:pkg-config python3:python3 python3-dev
   clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
   libclang-cpp19-dev liblld-19-dev
-  libabsl-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
-  libhwloc-dev libpcre2-dev libsentencepiece-dev libsqlite3-dev libutf8proc-dev
-  libxxhash-dev
-  nlohmann-json3-dev zlib1g-dev
+  libabsl-dev libboost1.81-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
+  libhwloc-dev libpcre2-dev libsentencepiece-dev libsqlite3-dev libssl-dev libutf8proc-dev
+  libxxhash-dev nlohmann-json3-dev prometheus-cpp-dev zlib1g-dev
 )
 test_packages=(
   git:git g++:g++ libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools libclang-rt-19-dev

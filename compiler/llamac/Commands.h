@@ -33,6 +33,7 @@ void addInspectCommand(CLI::App &app, absl::Status &status);
 void addLogitsCommand(CLI::App &app, absl::Status &status);
 void addPerplexityCommand(CLI::App &app, absl::Status &status);
 void addRunCommand(CLI::App &app, absl::Status &status);
+void addServeCommand(CLI::App &app, absl::Status &status);
 void addTokenizeCommand(CLI::App &app, absl::Status &status);
 void addTuneCommand(CLI::App &app, absl::Status &status);
 

@@ -30,9 +30,10 @@ static int llamacMain(int argc, char **argv) {
   using AddCommand = void (*)(CLI::App &, absl::Status &);
   const std::pair<const char *, std::vector<AddCommand>> groups[] = {
       {"Run a model or plan",
-       {llamac::addRunCommand, llamac::addGenerateCommand,
-        llamac::addBenchCommand, llamac::addPerplexityCommand,
-        llamac::addLogitsCommand, llamac::addTokenizeCommand}},
+       {llamac::addRunCommand, llamac::addServeCommand,
+        llamac::addGenerateCommand, llamac::addBenchCommand,
+        llamac::addPerplexityCommand, llamac::addLogitsCommand,
+        llamac::addTokenizeCommand}},
       {"Make plans and models",
        {llamac::addCompileCommand, llamac::addTuneCommand,
         llamac::addConvertCommand}},

@@ -23,6 +23,8 @@
 #include "runtime/tools/CommandLine.h"
 #include "runtime/tools/TuneCommand.h"
 
+#include "absl/strings/str_cat.h"
+
 #include <cstdio>
 #include <filesystem>
 
@@ -89,9 +91,13 @@ addModelVerb(CLI::App &app, absl::Status &status, const char *name,
   };
   auto command = std::make_shared<Command>();
   CLI::App *verb = app.add_subcommand(name, description);
-  verb->add_option("MODEL", command->model,
-                   "A plan, model directory or .gguf file")
-      ->required(needsModel);
+  static constexpr const char *what = "A plan, model directory or .gguf file";
+  if constexpr (requires { command->options.models; })
+    verb->add_option("MODEL", command->options.models,
+                     absl::StrCat(what, "; NAME=MODEL gives it another name"))
+        ->required();
+  else
+    verb->add_option("MODEL", command->model, what)->required(needsModel);
   addOptions(*verb, command->options);
   addModelOptions(*verb, command->runtime);
   command->compile.addTo(*verb);
@@ -137,6 +143,28 @@ void addGenerateCommand(CLI::App &app, absl::Status &status) {
         command.runtime.quiet = options.quiet;
         LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
         return generateCommand(model, options, stdout, stderr);
+      });
+}
+
+void addServeCommand(CLI::App &app, absl::Status &status) {
+  addModelVerb(
+      app, status, "serve",
+      "Answer requests over HTTP, as OpenAI's interface has them",
+      addServeOptions,
+      "  llamac serve model.gguf\n"
+      "  llamac serve small=a.plan large=b.plan --host 0.0.0.0 --api-key-file "
+      "keys",
+      [](ModelCommand &command, ServeOptions &options) -> absl::Status {
+        LLAMAC_RETURN_IF_ERROR(checkServe(options));
+        if (command.onReference())
+          return usageError("serve: expected a target that has kernels, got "
+                            "reference");
+        command.runtime.sequences = options.parallel;
+        const auto load = [&](const std::string &path) {
+          command.model = path;
+          return command.load();
+        };
+        return serveCommand(options, load, stderr);
       });
 }
 

@@ -116,8 +116,10 @@ static absl::StatusOr<llamac_answer *> submit(const EngineObject &engine,
   const uint64_t number = handles.newNumber();
   auto notifier = std::make_shared<Notifier>(number);
   LLAMAC_ASSIGN_OR_RETURN(
-      auto stream, engine.engine->submit(std::move(request),
-                                         [notifier] { notifier->notify(); }));
+      auto stream,
+      engine.engine->submit(std::move(request), [notifier](const AnswerPart &) {
+        notifier->notify();
+      }));
   handles.insert(
       number, HandleTraits<llamac_answer>::name,
       std::make_shared<AnswerObject>(std::move(stream), std::move(notifier)));

@@ -43,7 +43,7 @@ struct AnswerStream::Mailbox {
   std::condition_variable changed;
   std::deque<AnswerPart> parts;
   int left; ///< Answers whose ends were not taken.
-  std::function<void()> onPart;
+  AnswerCallback onPart;
   /// The engine's thread alone.
   std::optional<Scheduler::RequestId> id;
 };
@@ -66,7 +66,7 @@ void AnswerStream::Mailbox::put(const AnswerPart &part) {
   }
   changed.notify_all();
   if (onPart)
-    onPart();
+    onPart(part);
 }
 
 /// What callers tell the engine's thread.
@@ -191,7 +191,7 @@ AsyncEngine::~AsyncEngine() {
 }
 
 absl::StatusOr<std::unique_ptr<AnswerStream>>
-AsyncEngine::submit(Request request, std::function<void()> onPart) {
+AsyncEngine::submit(Request request, AnswerCallback onPart) {
   if (line->isForked())
     return forkedEngineError();
   LLAMAC_RETURN_IF_ERROR(scheduler->prepare(request));

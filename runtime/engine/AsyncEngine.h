@@ -22,7 +22,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -86,7 +85,7 @@ public:
   /// part: it must neither block nor throw, nor call the engine. Errors: those
   /// of Scheduler::prepare(); memory when too many wait; device in a child.
   absl::StatusOr<std::unique_ptr<AnswerStream>>
-  submit(Request request, std::function<void()> onPart = {});
+  submit(Request request, AnswerCallback onPart = {});
 
   /// As of the end of the last step, with what was submitted since as waiting;
   /// in a child, as of the fork.

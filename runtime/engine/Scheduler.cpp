@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -317,6 +318,13 @@ Scheduler::Batch Scheduler::chooseRows() {
   return batch;
 }
 
+void Scheduler::countStep(int64_t rows) {
+  ++total.steps;
+  total.rows += rows;
+  const int bucket = std::bit_width(static_cast<uint64_t>(rows) - 1);
+  ++total.stepRows[std::min<size_t>(bucket, total.stepRows.size() - 1)];
+}
+
 /// A step that began at `start`.
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   Batch batch = chooseRows();
@@ -329,7 +337,7 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     batch = chooseRows();
     sampled = engine->sample(batch.items);
   }
-  ++total.steps;
+  countStep(batch.decodeRows + batch.promptRows);
   for (size_t i = 0; i < batch.jobs.size(); ++i) {
     if (!sampled.ok())
       finish(*batch.jobs[i], sampled.status());
@@ -361,7 +369,7 @@ bool Scheduler::runQueued(const Batch &batch,
   std::vector<std::pair<Job *, AnswerPart>> ended;
   const absl::Status status = engine->decode(
       items, steps, [&](absl::Span<const int32_t> tokens) -> bool {
-        ++total.steps;
+        countStep(std::ssize(tokens));
         bool goesOn = !isInterrupted();
         for (size_t i = 0; i < tokens.size(); ++i) {
           Job &job = *batch.jobs[i];

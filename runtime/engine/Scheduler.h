@@ -28,6 +28,7 @@
 #include "runtime/engine/Request.h"
 #include "runtime/engine/RowBudget.h"
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -54,6 +55,9 @@ struct SchedulerOptions {
 struct SchedulerCounts {
   int64_t running = 0, waiting = 0; ///< Answers.
   int64_t steps = 0, preemptions = 0;
+  int64_t rows = 0; ///< Of all steps.
+  /// Steps of more than 2^(i - 1) to 2^i rows; the last ones of more, too.
+  std::array<int64_t, 15> stepRows = {};
   int64_t promptTokens = 0; ///< Of answers that were begun.
   int64_t cachedTokens = 0; ///< Of those, found in the prefix cache.
   int64_t loadedTokens = 0; ///< That the cache had to bring from its file.
@@ -137,6 +141,7 @@ private:
   SequenceGrowth grown(const Job &job, const Sequence &sequence) const;
   void preemptLast();
   Batch chooseRows();
+  void countStep(int64_t rows);
   void run(double start, absl::FunctionRef<bool()> isInterrupted);
   bool runQueued(const Batch &batch, absl::FunctionRef<bool()> isInterrupted);
   void take(Job &job, const absl::StatusOr<int32_t> &token);

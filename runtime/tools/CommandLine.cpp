@@ -300,6 +300,57 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
   printing.addFlag("-q,--quiet", options.quiet, "No progress and no summary");
 }
 
+void addServeOptions(CLI::App &app, ServeOptions &options) {
+  const OptionGroup network{app, "Network"};
+  network.addDefault("--host", options.host, "ADDRESS",
+                     "Where to listen; other addresses than this machine's "
+                     "own need --api-key-file");
+  network.addDefault("--port", options.port, "N", "The port; 0 for a free one")
+      ->check(wholeNumber(0, UINT16_MAX));
+  network.add("--tls-cert", options.certificate, "FILE",
+              "Serve https, by this certificate in PEM");
+  network.add("--tls-key", options.key, "FILE", "The certificate's key");
+  network
+      .add("--cors", options.origins, "ORIGIN",
+           "Let pages of this origin call, or of any by *; may be given more "
+           "than once")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  CLI::Option *keys = network.add("--api-key-file", options.keyFile, "FILE",
+                                  "Take requests with one of the keys of this "
+                                  "file alone, one a line");
+  network
+      .addFlag("!--no-auth", options.authenticates,
+               "Serve without keys at an address that others can reach")
+      ->excludes(keys);
+
+  const OptionGroup serving{app, "Serving"};
+  serving
+      .addDefault("--parallel", options.parallel, "N",
+                  "Answers of a model that run at once")
+      ->check(wholeNumber(1, mostTokens));
+  serving
+      .addDefault("--max-queue", options.maxQueue, "N",
+                  "Answers of a model that wait at most; others get 503")
+      ->check(wholeNumber(1, mostTokens));
+  addSchedulerOptions(serving, options.scheduler,
+                      "as many as delay them little");
+  serving
+      .add("--prefix-cache", options.scheduler.prefixFile, "FILE",
+           "Where beginnings of prompts are kept for the next start; of one "
+           "model alone")
+      ->excludes(app.get_option("--no-prefix-cache"));
+  serving.add("--chat-template", options.chatTemplate, "FILE",
+              "A chat template in place of the model's own");
+  serving.addDefault("--access-log", options.accessLog, "FILE",
+                     "A line of JSON for each request; - for stderr, \"\" for "
+                     "none");
+  serving
+      .addDefault("--drain", options.drainSeconds, "SECONDS",
+                  "Time for answers to end after SIGTERM")
+      ->check(wholeNumber(0, 86400));
+}
+
 void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
   const OptionGroup group{app};
   group.add("--tokens", options.tokens, "IDS", "Ids: 1,2,3")->required();

@@ -14,6 +14,7 @@
 #include "runtime/tools/LogitsCommand.h"
 #include "runtime/tools/PerplexityCommand.h"
 #include "runtime/tools/RunCommand.h"
+#include "runtime/tools/ServeCommand.h"
 #include "runtime/tools/TuneCommand.h"
 
 #include "absl/functional/function_ref.h"
@@ -66,6 +67,7 @@ void addModelOptions(CLI::App &app, LoadOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);
 void addBenchOptions(CLI::App &app, BenchOptions &options);
 void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options);
+void addServeOptions(CLI::App &app, ServeOptions &options);
 void addLogitsOptions(CLI::App &app, LogitsOptions &options);
 void addTuneOptions(CLI::App &app, TuneCommandOptions &options);
 void addPerplexityOptions(CLI::App &app, PerplexityOptions &options);

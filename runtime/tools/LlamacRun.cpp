@@ -42,6 +42,7 @@ struct Invocation {
   GenerateCommandOptions generate;
   LogitsOptions logits;
   PerplexityOptions perplexity;
+  ServeOptions serve;
   TuneCommandOptions tune;
 };
 
@@ -53,7 +54,13 @@ static void addCommand(CLI::App &app, Invocation &invocation, const char *name,
                        void (*addOptions)(CLI::App &, Options &),
                        Options &options) {
   CLI::App *command = app.add_subcommand(name, description);
-  command->add_option("PLAN", invocation.plan, "A compiled plan")->required();
+  const auto takes = [&](auto &plans) {
+    command->add_option("PLAN", plans, "A compiled plan")->required();
+  };
+  if constexpr (requires { options.models; })
+    takes(options.models);
+  else
+    takes(invocation.plan);
   addOptions(*command, options);
   addModelOptions(*command, invocation.model);
   command->group("Other verbs");
@@ -62,6 +69,14 @@ static void addCommand(CLI::App &app, Invocation &invocation, const char *name,
 /// The command that was asked for; `run` has no name of its own.
 static absl::Status execute(Invocation &invocation,
                             const std::string &command) {
+  if (command == "serve") {
+    ModelOptions loading = invocation.model;
+    loading.sequences = invocation.serve.parallel;
+    return serveCommand(
+        invocation.serve,
+        [&](const std::string &plan) { return Model::load(plan, loading); },
+        stderr);
+  }
   if (invocation.plan.empty())
     return usageError("PLAN: expected a file, got none; see llamac-run --help");
   if (std::error_code error;
@@ -121,6 +136,9 @@ static int llamacRun(int argc, char **argv) {
              addLogitsOptions, invocation.logits);
   addCommand(app, invocation, "perplexity", "Score a text",
              addPerplexityOptions, invocation.perplexity);
+  addCommand(app, invocation, "serve",
+             "Answer requests over HTTP, as OpenAI's interface has them",
+             addServeOptions, invocation.serve);
   addCommand(app, invocation, "tune", "Find the fastest tiles for this machine",
              addTuneOptions, invocation.tune);
   absl::Status status;

@@ -92,7 +92,8 @@ TEST_F(AsyncEngineTest, ThreadsGetTheAnswersToTheirRequests) {
 TEST_F(AsyncEngineTest, PartsGatherUntilTheyAreTaken) {
   const std::vector<int> prompt = cleanTokens(6, 5, 8);
   std::atomic<int> parts = 0;
-  auto stream = engine->submit(greedy(prompt, 8), [&] { ++parts; });
+  auto stream =
+      engine->submit(greedy(prompt, 8), [&](const AnswerPart &) { ++parts; });
   ASSERT_TRUE(stream.ok());
   while (parts < 8)
     std::this_thread::yield();

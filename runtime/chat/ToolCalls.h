@@ -1,0 +1,92 @@
+//===- ToolCalls.h - Calls of tools in a model's answer ---------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_CHAT_TOOLCALLS_H
+#define LLAMAC_RUNTIME_CHAT_TOOLCALLS_H
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// How models of a family write calls: JSON objects with the tool's name and
+/// its arguments.
+struct ToolCallSyntax {
+  const char *name;
+  const char *templateMark; ///< What their chat templates contain.
+  /// Around each call; empty where the answer is nothing but calls.
+  const char *open, *close;
+  const char *arguments; ///< The member that has them.
+};
+
+/// Those known, the first match counts.
+absl::Span<const ToolCallSyntax> toolCallSyntaxes();
+
+/// A part of a call: the name comes with the first one, then the arguments'
+/// JSON text piece by piece, as the model wrote it.
+struct ToolCallPart {
+  int call = 0; ///< Its number in the answer.
+  std::string name = {}, arguments = {};
+};
+
+/// What a piece of an answer says.
+struct ToolCallPieces {
+  std::string content = {};
+  std::vector<ToolCallPart> calls = {};
+};
+
+/// Takes an answer piece by piece and tells calls from content. What it gives
+/// in all does not depend on how the answer was cut. Text that only begins as a
+/// call does is content; space around calls is dropped.
+class ToolCallParser {
+public:
+  explicit ToolCallParser(const ToolCallSyntax &syntax)
+      : syntax(&syntax), state(*syntax.open ? State::Text : State::Start) {}
+
+  ToolCallPieces add(absl::string_view text);
+
+  /// The answer ends here.
+  ToolCallPieces end();
+
+  int calls() const { return count; }
+
+private:
+  enum class State {
+    Start,     ///< Nothing but space has come, and the answer may be calls.
+    Text,      ///< Content, up to `open`.
+    Plain,     ///< Content to the end.
+    Head,      ///< A call, before its arguments.
+    Whole,     ///< A call whose arguments do not come last.
+    Arguments, ///< Inside of them.
+    Tail,      ///< Behind them.
+  };
+
+  bool step(ToolCallPieces &to);
+  bool stepText(ToolCallPieces &to);
+  bool stepHead(ToolCallPieces &to);
+  bool stepWhole(ToolCallPieces &to);
+  bool stepArguments(ToolCallPieces &to);
+  bool stepTail();
+  bool takeCall(absl::string_view text, ToolCallPieces &to);
+  void afterCall();
+
+  const ToolCallSyntax *syntax;
+  State state;
+  std::string pending;
+  bool atEnd = false;
+  int count = 0;
+  int depth = 0; ///< Of the arguments: open brackets.
+  bool inString = false, afterBackslash = false;
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_CHAT_TOOLCALLS_H

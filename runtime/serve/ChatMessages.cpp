@@ -1,0 +1,299 @@
+//===- ChatMessages.cpp - Conversations of OpenAI's interface -------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/serve/ChatMessages.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+
+#include <array>
+#include <utility>
+
+namespace llamac::serve {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+static constexpr std::array<absl::string_view, 5> roles = {
+    "system", "developer", "user", "assistant", "tool"};
+
+/// Error for a member of `object` that is not one of `names`.
+static absl::Status checkMembers(const JsonObject &object,
+                                 absl::Span<const absl::string_view> names) {
+  for (const auto &[name, value] : object.raw().items())
+    if (!value.is_null() && !absl::c_linear_search(names, name))
+      return object.fail(name.substr(0, 80),
+                         absl::StrCat("one of ", absl::StrJoin(names, ", ")),
+                         "an unknown field");
+  return absl::OkStatus();
+}
+
+/// The text of `content`: a string, or parts that are texts.
+static absl::StatusOr<std::string> readContent(const JsonObject &message) {
+  const json &content = message.raw()["content"];
+  if (content.is_string())
+    return content.get<std::string>();
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> parts,
+                          message.objects("content"));
+  std::vector<std::string> texts;
+  for (const JsonObject &part : parts) {
+    LLAMAC_ASSIGN_OR_RETURN(const auto type, part.optionalString("type"));
+    if (type != "text")
+      return part.fail("type", "text, as the model reads nothing else",
+                       quoteForMessage(type.value_or("none")));
+    LLAMAC_RETURN_IF_ERROR(checkMembers(part, {{"type", "text"}}));
+    LLAMAC_ASSIGN_OR_RETURN(const auto text, part.optionalString("text"));
+    if (!text)
+      return part.fail("text", "a string", "none");
+    texts.push_back(*text);
+  }
+  return absl::StrJoin(texts, "\n");
+}
+
+/// The calls of an assistant's message. Templates take arguments as an object,
+/// clients give them as its text.
+static absl::StatusOr<ordered_json> readCalls(const JsonObject &message) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> calls,
+                          message.objects("tool_calls"));
+  ordered_json list = ordered_json::array();
+  for (const JsonObject &call : calls) {
+    LLAMAC_RETURN_IF_ERROR(
+        checkMembers(call, {{"id", "type", "function", "index"}}));
+    LLAMAC_ASSIGN_OR_RETURN(const auto id, call.optionalString("id"));
+    LLAMAC_ASSIGN_OR_RETURN(const auto type, call.optionalString("type"));
+    if (type.value_or("function") != "function")
+      return call.fail("type", "function", quoteForMessage(*type));
+    LLAMAC_ASSIGN_OR_RETURN(const auto function,
+                            call.optionalObject("function"));
+    if (!function)
+      return call.fail("function", "an object", "none");
+    LLAMAC_RETURN_IF_ERROR(checkMembers(*function, {{"name", "arguments"}}));
+    LLAMAC_ASSIGN_OR_RETURN(const auto name, function->optionalString("name"));
+    LLAMAC_ASSIGN_OR_RETURN(const auto arguments,
+                            function->optionalString("arguments"));
+    if (!name)
+      return function->fail("name", "a string", "none");
+    const std::string text = arguments.value_or("{}");
+    ordered_json value = text;
+    if (checkJsonLimits("arguments", text, {}).ok())
+      if (auto parsed = ordered_json::parse(text, nullptr, false);
+          parsed.is_object())
+        value = std::move(parsed);
+    ordered_json one = ordered_json::object();
+    if (id)
+      one["id"] = *id;
+    one["type"] = "function";
+    one["function"] = {{"name", *name}, {"arguments", std::move(value)}};
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+static absl::StatusOr<ordered_json> readMessage(const JsonObject &message,
+                                                const ChatFormat &format) {
+  LLAMAC_RETURN_IF_ERROR(checkMembers(
+      message, {{"role", "content", "name", "tool_calls", "tool_call_id",
+                 "reasoning_content", "refusal", "annotations"}}));
+  LLAMAC_ASSIGN_OR_RETURN(auto role, message.optionalString("role"));
+  if (!role || !absl::c_linear_search(roles, *role))
+    return message.fail("role",
+                        absl::StrCat("one of ", absl::StrJoin(roles, ", ")),
+                        role ? quoteForMessage(*role) : "none");
+  // The newer name of it, which most templates do not know.
+  if (role == "developer" && !format.mentions("developer"))
+    role = "system";
+  ordered_json to = {{"role", *role}};
+  if (message.has("content")) {
+    LLAMAC_ASSIGN_OR_RETURN(to["content"], readContent(message));
+  } else if (role == "assistant") {
+    to["content"] = "";
+  } else {
+    return message.fail("content", "a string or an array of parts", "none");
+  }
+  for (const char *field : {"name", "tool_call_id", "reasoning_content"}) {
+    LLAMAC_ASSIGN_OR_RETURN(const auto value, message.optionalString(field));
+    if (value)
+      to[field] = *value;
+  }
+  if (!message.has("tool_calls"))
+    return to;
+  if (role != "assistant")
+    return message.fail("tool_calls", "in messages of the assistant alone",
+                        *role);
+  LLAMAC_ASSIGN_OR_RETURN(auto calls, readCalls(message));
+  if (!calls.empty())
+    to["tool_calls"] = std::move(calls);
+  return to;
+}
+
+absl::StatusOr<std::string> readMessages(const JsonObject &object,
+                                         absl::string_view text,
+                                         const ChatFormat &format) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> messages,
+                          object.objects("messages"));
+  if (messages.empty())
+    return object.fail("messages", "at least one message", "none");
+  ordered_json list = ordered_json::array();
+  for (size_t i = 0; i < messages.size(); ++i) {
+    auto message = readMessage(messages[i], format);
+    if (!message.ok())
+      return withContext(message.status(), absl::StrCat("messages[", i, "]"));
+    list.push_back(*std::move(message));
+  }
+  return list.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+absl::StatusOr<ChatTemplateInputs> readChatInputs(const JsonObject &object,
+                                                  absl::string_view text,
+                                                  const ChatFormat &format) {
+  ChatTemplateInputs inputs;
+  inputs.addGenerationPrompt = true;
+  LLAMAC_ASSIGN_OR_RETURN(inputs.messages, readMessages(object, text, format));
+  LLAMAC_ASSIGN_OR_RETURN(const auto effort,
+                          object.optionalString("reasoning_effort"));
+  if (effort) {
+    if (!format.mentions("reasoning_effort"))
+      return object.fail("reasoning_effort",
+                         "none, as the model's template knows nothing of it",
+                         quoteForMessage(*effort));
+    inputs.variables.emplace_back("reasoning_effort", json(*effort).dump());
+  }
+  LLAMAC_ASSIGN_OR_RETURN(const auto variables,
+                          object.optionalObject("chat_template_kwargs"));
+  if (variables)
+    for (const auto &[name, value] : variables->raw().items()) {
+      if (!format.mentions(name))
+        return variables->fail(name.substr(0, 80),
+                               "a variable of the model's template",
+                               "an unknown one");
+      inputs.variables.emplace_back(name, variables->textOf(name, text));
+    }
+  if (object.has("documents")) {
+    LLAMAC_RETURN_IF_ERROR(object.objects("documents").status());
+    inputs.documents = object.textOf("documents", text);
+  }
+  return inputs;
+}
+
+//===----------------------------------------------------------------------===//
+// Tools
+//===----------------------------------------------------------------------===//
+
+static bool isToolName(absl::string_view name) {
+  return !name.empty() && name.size() <= 64 && absl::c_all_of(name, [](char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
+  });
+}
+
+static absl::StatusOr<Tool> readTool(const JsonObject &tool,
+                                     absl::string_view text) {
+  LLAMAC_RETURN_IF_ERROR(checkMembers(tool, {{"type", "function"}}));
+  LLAMAC_ASSIGN_OR_RETURN(const auto type, tool.optionalString("type"));
+  if (type != "function")
+    return tool.fail("type", "function",
+                     quoteForMessage(type.value_or("none")));
+  LLAMAC_ASSIGN_OR_RETURN(const auto function, tool.optionalObject("function"));
+  if (!function)
+    return tool.fail("function", "an object", "none");
+  LLAMAC_RETURN_IF_ERROR(checkMembers(
+      *function, {{"name", "description", "parameters", "strict"}}));
+  LLAMAC_ASSIGN_OR_RETURN(const auto name, function->optionalString("name"));
+  if (!name || !isToolName(*name))
+    return function->fail("name", "1 to 64 letters, digits, _, - and .",
+                          quoteForMessage(name.value_or("none")));
+  LLAMAC_RETURN_IF_ERROR(function->optionalString("description").status());
+  LLAMAC_RETURN_IF_ERROR(function->optionalBool("strict").status());
+  LLAMAC_ASSIGN_OR_RETURN(const auto parameters,
+                          function->optionalObject("parameters"));
+  return Tool{*name, parameters ? function->textOf("parameters", text)
+                                : R"({"type": "object", "properties": {}})"};
+}
+
+/// The tool that `choice`, an object, names.
+static absl::StatusOr<Tool> namedTool(const JsonObject &object,
+                                      const std::vector<Tool> &tools) {
+  LLAMAC_ASSIGN_OR_RETURN(const auto choice,
+                          object.optionalObject("tool_choice"));
+  LLAMAC_RETURN_IF_ERROR(checkMembers(*choice, {{"type", "function"}}));
+  LLAMAC_ASSIGN_OR_RETURN(const auto type, choice->optionalString("type"));
+  if (type != "function")
+    return choice->fail("type", "function",
+                        quoteForMessage(type.value_or("none")));
+  LLAMAC_ASSIGN_OR_RETURN(const auto function,
+                          choice->optionalObject("function"));
+  if (!function)
+    return choice->fail("function", "an object", "none");
+  LLAMAC_ASSIGN_OR_RETURN(const auto name, function->optionalString("name"));
+  const auto found = absl::c_find_if(
+      tools, [&](const Tool &tool) { return tool.name == name; });
+  if (found == tools.end())
+    return function->fail("name", "one of the tools",
+                          quoteForMessage(name.value_or("none")));
+  return *found;
+}
+
+absl::StatusOr<ToolChoice> readTools(const JsonObject &object,
+                                     absl::string_view text) {
+  ToolChoice result;
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> tools,
+                          object.objects("tools"));
+  for (const JsonObject &tool : tools) {
+    LLAMAC_ASSIGN_OR_RETURN(result.tools.emplace_back(), readTool(tool, text));
+  }
+  if (!object.has("tool_choice"))
+    return result;
+  const json &choice = object.raw()["tool_choice"];
+  if (choice == "none") {
+    result.kind = ToolChoice::None;
+    return result;
+  }
+  if (tools.empty())
+    return object.fail("tool_choice", "tools beside it", "none");
+  if (choice == "auto")
+    return result;
+  result.kind = ToolChoice::Required;
+  if (choice == "required")
+    return result;
+  if (!choice.is_object())
+    return object.wrongType("tool_choice", "none, auto, required or a function",
+                            choice);
+  LLAMAC_ASSIGN_OR_RETURN(Tool named, namedTool(object, result.tools));
+  result.tools = {std::move(named)};
+  return result;
+}
+
+std::string callSchema(const std::vector<Tool> &tools,
+                       absl::string_view arguments) {
+  const auto one = [&](const Tool &tool) {
+    return absl::StrCat(
+        R"({"type": "object", "properties": {"name": {"const": ")", tool.name,
+        R"("}, ")", arguments, R"(": )", tool.parameters,
+        R"(}, "required": ["name", ")", arguments,
+        R"("], "additionalProperties": false})");
+  };
+  if (tools.size() == 1)
+    return one(tools.front());
+  return absl::StrCat(R"({"anyOf": [)",
+                      absl::StrJoin(tools, ", ",
+                                    [&](std::string *out, const Tool &tool) {
+                                      absl::StrAppend(out, one(tool));
+                                    }),
+                      "]}");
+}
+
+} // namespace llamac::serve

@@ -1,0 +1,76 @@
+//===- ServedModel.h - A model that a server answers by ---------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_SERVE_SERVEDMODEL_H
+#define LLAMAC_RUNTIME_SERVE_SERVEDMODEL_H
+
+#include "runtime/chat/ToolCalls.h"
+#include "runtime/engine/AsyncEngine.h"
+#include "runtime/engine/ChatFormat.h"
+
+#include "absl/status/statusor.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llamac::serve {
+
+/// What to serve a model as.
+struct ServedModelOptions {
+  std::string name;
+  AsyncEngineOptions engine = {};
+  std::string chatTemplate = {}; ///< A file; empty: the model's own.
+};
+
+/// A model that is ready for requests. Its functions may be called by any
+/// thread.
+class ServedModel {
+public:
+  /// Errors: those of AsyncEngine::create() and of the template's file; usage
+  /// for a model without a tokenizer.
+  static absl::StatusOr<std::unique_ptr<ServedModel>>
+  create(std::shared_ptr<const Model> model, const ServedModelOptions &options);
+
+  const std::string &name() const { return options.name; }
+  const Model &model() const { return engine->model(); }
+  const Tokenizer &tokenizer() const { return *model().tokenizer(); }
+  AsyncEngine &requests() const { return *engine; }
+  int64_t maxWaiting() const { return options.engine.maxWaiting; }
+
+  /// How conversations are written. Errors: those of Model::chatFormat().
+  absl::StatusOr<const ChatFormat *> chat() const {
+    return format ? format.get() : model().chatFormat();
+  }
+
+  /// How it calls tools; null where its template says of no known way.
+  const ToolCallSyntax *toolCalls() const { return calls; }
+
+  /// Of all that decides the bits of an answer.
+  const std::string &fingerprint() const { return identity; }
+
+  /// Since the epoch, in seconds.
+  int64_t created() const { return start; }
+
+private:
+  ServedModel() = default;
+
+  ServedModelOptions options;
+  std::unique_ptr<AsyncEngine> engine;
+  std::unique_ptr<const ChatFormat> format; ///< Null: the model's own.
+  const ToolCallSyntax *calls = nullptr;
+  std::string identity;
+  int64_t start = 0;
+};
+
+using ServedModels = std::vector<std::unique_ptr<ServedModel>>;
+
+} // namespace llamac::serve
+
+#endif // LLAMAC_RUNTIME_SERVE_SERVEDMODEL_H

@@ -1,0 +1,582 @@
+//===- Service.cpp - The interface of a server ----------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/serve/Service.h"
+
+#include "runtime/base/Clock.h"
+#include "runtime/base/Status.h"
+#include "runtime/serve/ApiError.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <openssl/crypto.h>
+
+#include <atomic>
+#include <ctime>
+#include <utility>
+
+namespace llamac::serve {
+
+using http::verb;
+using nlohmann::ordered_json;
+
+/// Threads that read requests: one whose grammar takes seconds to compile holds
+/// up few others.
+static constexpr int readerThreads = 4;
+
+/// After so long without a token a stream gets a comment, so that nothing in
+/// between takes it for dead.
+static constexpr std::chrono::seconds commentInterval{15};
+
+//===----------------------------------------------------------------------===//
+// Routes
+//===----------------------------------------------------------------------===//
+
+/// What is logged of a request.
+struct Service::Entry {
+  const HttpRequest *request = nullptr;
+  std::string remote = {}, id = {}, traceparent = {};
+  Clock::time_point start = Clock::now();
+  unsigned status = 0;
+  std::string model = {}, finishReason = {}, error = {};
+  Usage usage = {};
+  double firstToken = 0; ///< Seconds after `start`; 0: none came.
+};
+
+struct Service::Route {
+  verb method;
+  const char *path; ///< One that ends with / stands for all below it.
+  bool isOpen;      ///< To clients without a key.
+  bool makesAnswers;
+  Task<void> (Service::*answer)(HttpExchange &exchange, Entry &entry);
+};
+
+absl::Span<const Service::Route> Service::routes() {
+  static constexpr Route all[] = {
+      {verb::get, "/health", true, false, &Service::health},
+      {verb::get, "/metrics", false, false, &Service::showMetrics},
+      {verb::get, "/v1/models", false, false, &Service::listModels},
+      {verb::get, "/v1/models/", false, false, &Service::listModels},
+      {verb::post, "/v1/chat/completions", false, true, &Service::complete},
+      {verb::post, "/v1/completions", false, true, &Service::complete},
+      {verb::post, "/tokenize", false, false, &Service::tokenize},
+      {verb::post, "/detokenize", false, false, &Service::detokenize},
+  };
+  return all;
+}
+
+static absl::string_view fieldOf(const HttpRequest &head, http::field name) {
+  const auto value = head[name];
+  return {value.data(), value.size()};
+}
+
+static absl::string_view fieldOf(const HttpRequest &head, const char *name) {
+  const auto value = head[name];
+  return {value.data(), value.size()};
+}
+
+/// The target without its query.
+static absl::string_view pathOf(const HttpRequest &head) {
+  const absl::string_view target(head.target().data(), head.target().size());
+  return target.substr(0, target.find('?'));
+}
+
+const Service::Route *Service::findRoute(const HttpRequest &head) const {
+  const absl::string_view path = pathOf(head);
+  for (const Route &route : routes()) {
+    const absl::string_view own = route.path;
+    if (path == own || (own.size() > 1 && absl::EndsWith(own, "/") &&
+                        absl::StartsWith(path, own)))
+      return &route;
+  }
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Who may ask
+//===----------------------------------------------------------------------===//
+
+bool Service::hasKey(const HttpRequest &head) const {
+  if (options.keys.empty())
+    return true;
+  absl::string_view given = fieldOf(head, http::field::authorization);
+  if (absl::StartsWithIgnoreCase(given, "Bearer "))
+    given = absl::StripAsciiWhitespace(given.substr(7));
+  else
+    given = fieldOf(head, "X-Api-Key");
+  // In the same time for every wrong key of a length.
+  bool isKnown = false;
+  for (const std::string &key : options.keys)
+    isKnown |= key.size() == given.size() &&
+               CRYPTO_memcmp(key.data(), given.data(), key.size()) == 0;
+  return isKnown;
+}
+
+/// The name in a Host field, without its port.
+static absl::string_view hostName(absl::string_view host) {
+  if (absl::StartsWith(host, "["))
+    return host.substr(0, host.find(']') + 1);
+  return host.substr(0, host.find(':'));
+}
+
+static bool isLocalName(absl::string_view name) {
+  return absl::EqualsIgnoreCase(name, "localhost") || name == "[::1]" ||
+         (absl::StartsWith(name, "127.") && absl::c_all_of(name, [](char c) {
+            return absl::ascii_isdigit(c) || c == '.';
+          }));
+}
+
+/// A page of another site must neither use the server nor read its answers.
+std::optional<HttpAnswer> Service::refuseOrigin(const HttpRequest &head) const {
+  const absl::string_view host = fieldOf(head, http::field::host);
+  if (host.empty() && head.version() >= 11)
+    return errorAnswer(400, "Host: expected the field, got none");
+  if (needsLocalHost && !host.empty() && !isLocalName(hostName(host)))
+    return errorAnswer(403, "Host: expected localhost, as the server listens "
+                            "there alone; see --host");
+  const absl::string_view origin = fieldOf(head, http::field::origin);
+  if (origin.empty() || absl::c_linear_search(options.origins, origin) ||
+      absl::c_linear_search(options.origins, "*") ||
+      absl::EndsWith(origin, absl::StrCat("://", host)))
+    return std::nullopt;
+  return errorAnswer(403, "Origin: expected this server, or one that --cors "
+                          "names");
+}
+
+std::optional<HttpAnswer> Service::refuse(const HttpRequest &head,
+                                          const Route *route) const {
+  if (auto answer = refuseOrigin(head))
+    return answer;
+  if (head.method() == verb::options && !options.origins.empty()) {
+    return HttpAnswer{
+        204,
+        "",
+        "",
+        {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+         {"Access-Control-Allow-Headers",
+          "Authorization, Content-Type, X-Api-Key, X-Request-Id, traceparent"},
+         {"Access-Control-Max-Age", "600"}}};
+  }
+  if (!(route && route->isOpen) && !hasKey(head))
+    return errorAnswer(401, "key: expected one that the server knows, as "
+                            "Authorization: Bearer KEY or X-Api-Key: KEY");
+  if (!route)
+    return errorAnswer(404, absl::StrCat("path: expected one of the interface, "
+                                         "got ",
+                                         pathOf(head).substr(0, 200)));
+  const bool isRead = route->method == verb::get;
+  if (head.method() != route->method &&
+      !(isRead && head.method() == verb::head)) {
+    HttpAnswer answer = errorAnswer(
+        405, absl::StrCat("method: expected ", isRead ? "GET or HEAD" : "POST",
+                          " of ", route->path));
+    answer.fields = {{"Allow", isRead ? "GET, HEAD" : "POST"}};
+    return answer;
+  }
+  if (!route->makesAnswers)
+    return std::nullopt;
+  if (isDraining)
+    return errorAnswer(503, "server: is ending; try another one, or again "
+                            "later");
+  // Before the body: an answer that says so comes at once.
+  const auto isFull = [](const std::unique_ptr<ServedModel> &model) {
+    return model->maxWaiting() > 0 &&
+           model->requests().counts().waiting >= model->maxWaiting();
+  };
+  if (absl::c_all_of(models, isFull))
+    return errorAnswer(503, "queue: is full; try again later");
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Any request
+//===----------------------------------------------------------------------===//
+
+Service::Service(asio::io_context &context, ServedModels served,
+                 const ServiceOptions &options, AccessLog &log)
+    : context(context), readers(readerThreads), models(std::move(served)),
+      options(options), log(log), metrics(models) {}
+
+/// Whether `text` may go back to the client, and into logs, as it is.
+static bool isPlainId(absl::string_view text) {
+  return !text.empty() && text.size() <= 128 &&
+         absl::c_all_of(text, [](char c) {
+           return absl::ascii_isalnum(c) || absl::StrContains("-_.:", c);
+         });
+}
+
+/// Sets the ids of a request, its own where it has some, and the fields that
+/// all answers have.
+void Service::addCommonFields(HttpExchange &exchange, Entry &entry) const {
+  const HttpRequest &request = *entry.request;
+  const absl::string_view id = fieldOf(request, "X-Request-Id");
+  entry.id = isPlainId(id) ? std::string(id) : randomId("req_");
+  exchange.addField("X-Request-Id", entry.id);
+  // https://www.w3.org/TR/trace-context/
+  const absl::string_view trace = fieldOf(request, "traceparent");
+  if (isPlainId(trace)) {
+    entry.traceparent = std::string(trace);
+    exchange.addField("traceparent", entry.traceparent);
+  }
+  const absl::string_view origin = fieldOf(request, http::field::origin);
+  if (!origin.empty() && !options.origins.empty()) {
+    exchange.addField("Access-Control-Allow-Origin", std::string(origin));
+    exchange.addField("Vary", "Origin");
+    exchange.addField("Access-Control-Expose-Headers", "X-Request-Id");
+  }
+}
+
+void Service::write(const Entry &entry) {
+  const double seconds =
+      std::chrono::duration<double>(Clock::now() - entry.start).count();
+  const std::time_t now = std::time(nullptr);
+  std::tm utc = {};
+  gmtime_r(&now, &utc);
+  char time[32];
+  std::strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  ordered_json line = {
+      {"time", time}, {"id", entry.id}, {"remote", entry.remote}};
+  if (entry.request) {
+    line["method"] = std::string(entry.request->method_string());
+    line["path"] = std::string(pathOf(*entry.request));
+  }
+  line["status"] = entry.status;
+  line["seconds"] = seconds;
+  if (!entry.model.empty())
+    line.update({{"model", entry.model},
+                 {"prompt_tokens", entry.usage.promptTokens},
+                 {"cached_tokens", entry.usage.cachedTokens},
+                 {"completion_tokens", entry.usage.answerTokens},
+                 {"first_token_seconds", entry.firstToken},
+                 {"finish_reason", entry.finishReason}});
+  if (!entry.traceparent.empty())
+    line["traceparent"] = entry.traceparent;
+  if (!entry.error.empty())
+    line["error"] = entry.error;
+  log.write(dumpJson(line));
+}
+
+/// The message of an answer that is an error.
+static std::string errorOf(const HttpAnswer &answer) {
+  if (answer.status < 400)
+    return "";
+  const auto body = ordered_json::parse(answer.body, nullptr, false);
+  return body.is_object() ? body["error"]["message"].get<std::string>() : "";
+}
+
+HttpHandler Service::handler() {
+  HttpHandler handler;
+  handler.refuse = [this](HttpExchange &exchange) {
+    Entry entry{&exchange.request(), exchange.remote()};
+    auto answer = refuse(exchange.request(), findRoute(exchange.request()));
+    if (!answer)
+      return answer;
+    addCommonFields(exchange, entry);
+    entry.status = answer->status;
+    entry.error = errorOf(*answer);
+    write(entry);
+    return answer;
+  };
+  handler.answer = [this](HttpExchange &exchange) { return answer(exchange); };
+  handler.malformed = [this](unsigned status, absl::string_view why,
+                             const std::string &remote) {
+    Entry entry{nullptr, remote, randomId("req_")};
+    entry.status = status;
+    entry.error = std::string(why);
+    write(entry);
+  };
+  handler.errorAnswer = errorAnswer;
+  return handler;
+}
+
+Task<void> Service::answer(HttpExchange &exchange) {
+  Entry entry{&exchange.request(), exchange.remote()};
+  addCommonFields(exchange, entry);
+  ++active;
+  const absl::Cleanup done = [&] { --active; };
+  const Route *route = findRoute(exchange.request());
+  co_await (this->*route->answer)(exchange, entry);
+  write(entry);
+}
+
+/// Sends `answer`, and has it logged.
+static Task<void> send(HttpExchange &exchange, unsigned &status,
+                       std::string &error, HttpAnswer answer) {
+  status = answer.status;
+  error = errorOf(answer);
+  co_await exchange.send(answer);
+}
+
+//===----------------------------------------------------------------------===//
+// What operators need
+//===----------------------------------------------------------------------===//
+
+Task<void> Service::health(HttpExchange &exchange, Entry &entry) {
+  co_await send(exchange, entry.status, entry.error,
+                isDraining ? errorAnswer(503, "server: is ending")
+                           : HttpAnswer{200, R"({"status": "ok"})"});
+}
+
+Task<void> Service::showMetrics(HttpExchange &exchange, Entry &entry) {
+  co_await send(
+      exchange, entry.status, entry.error,
+      {200, metrics.text(), "text/plain; version=0.0.4; charset=utf-8"});
+}
+
+Task<void> Service::listModels(HttpExchange &exchange, Entry &entry) {
+  absl::string_view name = pathOf(exchange.request());
+  const bool isOne = absl::ConsumePrefix(&name, "/v1/models/");
+  ordered_json list = ordered_json::array();
+  for (const auto &model : models)
+    if (!isOne || model->name() == name)
+      list.push_back({{"id", model->name()},
+                      {"object", "model"},
+                      {"created", model->created()},
+                      {"owned_by", "llamac"},
+                      {"max_model_len", model->model().context()}});
+  HttpAnswer answer;
+  if (!isOne)
+    answer.body = dumpJson({{"object", "list"}, {"data", std::move(list)}});
+  else if (!list.empty())
+    answer.body = dumpJson(list.front());
+  else
+    answer = errorAnswer(404, "model: expected one that is served; GET "
+                              "/v1/models lists them");
+  co_await send(exchange, entry.status, entry.error, std::move(answer));
+}
+
+//===----------------------------------------------------------------------===//
+// Tokens
+//===----------------------------------------------------------------------===//
+
+/// `run`, on one of the threads of `pool`.
+template <typename Function>
+static auto onPool(asio::thread_pool &pool, Function run)
+    -> Task<std::invoke_result_t<Function>> {
+  co_return co_await asio::co_spawn(
+      pool,
+      [run = std::move(run)]() -> Task<std::invoke_result_t<Function>> {
+        co_return run();
+      },
+      asio::use_awaitable);
+}
+
+/// The answer to a request whose JSON `makeAnswer` makes of its body.
+template <typename Function>
+static HttpAnswer answerBody(const std::string &body, Function makeAnswer) {
+  const auto made = [&]() -> absl::StatusOr<ordered_json> {
+    LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document, readBody(body));
+    LLAMAC_ASSIGN_OR_RETURN(const JsonObject object,
+                            JsonObject::root(document));
+    return makeAnswer(object);
+  }();
+  if (!made.ok())
+    return errorAnswer(httpStatus(made.status()), made.status().message());
+  return {200, dumpJson(*made)};
+}
+
+Task<void> Service::tokenize(HttpExchange &exchange, Entry &entry) {
+  const std::string &body = exchange.request().body();
+  HttpAnswer answer = co_await onPool(readers, [&] {
+    return answerBody(
+        body, [&](const JsonObject &object) -> absl::StatusOr<ordered_json> {
+          LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model,
+                                  findModel(models, object));
+          LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                                  readTokenizeRequest(*model, object, body));
+          return ordered_json{{"count", ids.size()},
+                              {"max_model_len", model->model().context()},
+                              {"tokens", ids}};
+        });
+  });
+  co_await send(exchange, entry.status, entry.error, std::move(answer));
+}
+
+Task<void> Service::detokenize(HttpExchange &exchange, Entry &entry) {
+  const std::string &body = exchange.request().body();
+  HttpAnswer answer = co_await onPool(readers, [&] {
+    return answerBody(
+        body, [&](const JsonObject &object) -> absl::StatusOr<ordered_json> {
+          LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model,
+                                  findModel(models, object));
+          LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                                  readDetokenizeRequest(*model, object));
+          LLAMAC_ASSIGN_OR_RETURN(std::string text,
+                                  model->tokenizer().decode(ids));
+          return ordered_json{{"prompt", std::move(text)}};
+        });
+  });
+  co_await send(exchange, entry.status, entry.error, std::move(answer));
+}
+
+//===----------------------------------------------------------------------===//
+// Answers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Wakes the thread of the connections from that of an engine.
+class Waker {
+public:
+  Waker(asio::io_context &context, Signal &signal)
+      : context(context), signal(&signal) {}
+
+  void wake(const std::shared_ptr<Waker> &self) {
+    if (!isPosted.exchange(true))
+      asio::post(context, [self] {
+        self->isPosted = false;
+        if (self->signal)
+          self->signal->notify();
+      });
+  }
+
+  /// From now on nobody waits.
+  void forget() { signal = nullptr; }
+
+private:
+  asio::io_context &context;
+  std::atomic<bool> isPosted = false;
+  Signal *signal;
+};
+
+} // namespace
+
+/// A request with the answers that come to it.
+struct Service::Submitted {
+  std::unique_ptr<ApiRequest> request;
+  std::shared_ptr<Waker> waker;
+  std::vector<std::unique_ptr<AnswerStream>> streams; ///< One for each prompt.
+};
+
+/// What an engine's thread does with each part of an answer.
+static AnswerCallback partCallback(std::shared_ptr<Waker> waker,
+                                   AnswerMetrics &metrics, int answers) {
+  return [waker = std::move(waker), &metrics,
+          last = std::vector<double>(static_cast<size_t>(answers))](
+             const AnswerPart &part) mutable {
+    const double now = steadySeconds();
+    double &before = last[static_cast<size_t>(part.answer)];
+    const auto tokens = static_cast<double>(part.tokens.size());
+    if (before > 0)
+      for (size_t i = 0; i < part.tokens.size(); ++i)
+        metrics.addTokenTime((now - before) / tokens);
+    if (tokens > 0)
+      before = now;
+    if (part.end)
+      metrics.addEnd(*part.end);
+    waker->wake(waker);
+  };
+}
+
+/// Reads the request of `exchange` and hands it to its engine.
+absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
+                                                   bool isChat) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      ApiRequest request,
+      readApiRequest(models, isChat, exchange.request().body()));
+  Submitted submitted{std::make_unique<ApiRequest>(std::move(request)),
+                      std::make_shared<Waker>(context, exchange.changed()),
+                      {}};
+  const ServedModel &model = *submitted.request->model;
+  for (const Request &one : submitted.request->requests) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        submitted.streams.emplace_back(),
+        model.requests().submit(
+            one,
+            partCallback(submitted.waker, metrics.of(model), one.answers)));
+  }
+  return submitted;
+}
+
+Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
+  const bool isChat = pathOf(exchange.request()) == "/v1/chat/completions";
+  auto submitted =
+      co_await onPool(readers, [&] { return submit(exchange, isChat); });
+  if (!submitted.ok()) {
+    const absl::Status &status = submitted.status();
+    co_return co_await send(exchange, entry.status, entry.error,
+                            errorAnswer(httpStatus(status), status.message()));
+  }
+  const absl::Cleanup forget = [&] { submitted->waker->forget(); };
+  entry.model = submitted->request->model->name();
+  co_await stream(exchange, entry, *submitted);
+}
+
+/// The answers to `submitted` as they come, or when all have.
+Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
+                           Submitted &submitted) {
+  const ApiRequest &request = *submitted.request;
+  const HttpAnswer eventStream{200,
+                               "",
+                               "text/event-stream; charset=utf-8",
+                               {{"Cache-Control", "no-cache"}}};
+  AnswerWriter writer(request);
+  int open = 0;
+  for (const Request &one : request.requests)
+    open += one.answers;
+  absl::Status failure;
+  bool isTaken = true;
+  const auto sendEvents = [&](std::string events) -> Task<void> {
+    if (!exchange.begun())
+      isTaken = co_await exchange.begin(eventStream);
+    isTaken = isTaken && co_await exchange.sendPart(events);
+  };
+  while (open > 0) {
+    std::string events;
+    for (size_t prompt = 0; prompt < submitted.streams.size(); ++prompt)
+      while (const auto part = submitted.streams[prompt]->next(0)) {
+        if (entry.firstToken == 0 && !part->tokens.empty())
+          entry.firstToken =
+              std::chrono::duration<double>(Clock::now() - entry.start).count();
+        events += writer.take(prompt, *part);
+        open -= part->end.has_value();
+        if (part->end)
+          failure.Update(part->end->status);
+      }
+    if (!failure.ok())
+      break;
+    if (!events.empty())
+      co_await sendEvents(std::move(events));
+    isTaken = isTaken && !exchange.clientLeft();
+    if (!isTaken || open == 0)
+      break;
+    if (!co_await exchange.changed().wait(commentInterval) && request.streams)
+      co_await sendEvents(": the answer goes on\n\n");
+  }
+  entry.usage = writer.usage();
+  entry.finishReason = writer.finishReason();
+  entry.status = 200;
+  if (!isTaken) {
+    // What still runs ends with its streams.
+    entry.status = 499;
+    entry.error = "the client left";
+  } else if (!failure.ok() && exchange.begun()) {
+    entry.error = std::string(failure.message());
+    co_await sendEvents(absl::StrCat(
+        "data: ", errorBody(httpStatus(failure), failure.message()), "\n\n"));
+    co_await exchange.end();
+  } else if (!failure.ok()) {
+    co_await send(exchange, entry.status, entry.error,
+                  errorAnswer(httpStatus(failure), failure.message()));
+  } else if (request.streams) {
+    co_await sendEvents(writer.streamEnd());
+    co_await exchange.end();
+  } else {
+    co_await exchange.send({200, writer.whole()});
+  }
+}
+
+} // namespace llamac::serve
