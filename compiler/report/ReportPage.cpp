@@ -98,10 +98,10 @@ static absl::string_view pageFile(absl::string_view name) {
 }
 
 std::string reportPage(const Json &report) {
-  std::string script = "\"use strict\";\n";
+  std::string script;
   for (absl::string_view part :
-       {"dom.js", "passes.js", "graph.js", "kernels.js", "roofline.js",
-        "memory.js", "comparison.js", "report.js"})
+       {"dom.js", "widgets.js", "passes.js", "graph.js", "kernels.js",
+        "roofline.js", "memory.js", "comparison.js", "report.js"})
     absl::StrAppend(&script, pageFile(part));
   return absl::StrReplaceAll(pageFile("report.html"),
                              {{"{{style}}", pageFile("report.css")},
