@@ -1,0 +1,112 @@
+// Code blocks: a head with the language and a button that copies, and the text
+// with its comments, strings, numbers and key words in colours.
+
+const KEYWORDS = new Set(
+  (
+    "abstract alignas and as asm assert async await auto begin bool boolean break byte case catch char class concept const " +
+    "consteval constexpr continue co_await co_return crate debugger declare def default defer del delete do done double dyn " +
+    "echo elif else elsif end enum esac except export extends extern false fi final finally float fn for foreach from func " +
+    "function global go goto if impl implements import in include inline instanceof int interface is lambda let local long " +
+    "loop match mod module move mut namespace new nil noexcept none nonlocal not null nullptr of operator or override package " +
+    "pass private protected protocol pub public raise ref register requires return self short signed sizeof static str string " +
+    "struct super switch template then this throw trait true try type typedef typename typeof undefined union unless unsafe " +
+    "unsigned until use using var virtual void volatile where while with xor yield " +
+    "select insert update create table join on group by order having limit values into set drop alter primary key foreign"
+  ).split(" "),
+);
+
+const SLASHES = String.raw`\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)`;
+const HASH = String.raw`(?<![\w$&])#[^\n]*`;
+const DASHES = String.raw`--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)`;
+const MARKUP = String.raw`<!--[\s\S]*?(?:-->|$)`;
+const NO_COMMENT = "(?!)";
+// Languages by how their comments look; others have // and /* */.
+const COMMENTS = {
+  [HASH]: "bash cmake console dockerfile elixir ini julia make makefile nim perl ps1 powershell py python r rb ruby sh shell toml yaml yml zsh",
+  [DASHES]: "ada elm haskell hs lua sql",
+  [MARKUP]: "html svg vue xml",
+  [NO_COMMENT]: "json md markdown diff text txt plain plaintext csv log output",
+};
+const UNCOLOURED = new Set(["", "text", "txt", "plain", "plaintext", "csv", "log", "output", "md", "markdown"]);
+
+const STRINGS = String.raw`"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'|` + "`(?:[^`\\\\]|\\\\[\\s\\S])*(?:`|$)";
+const NUMBERS = String.raw`\b(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)[a-zA-Z%]*`;
+const WORDS = String.raw`[\p{L}_$][\p{L}\p{N}_$]*`;
+
+// The pattern of a language's parts, in groups: comment, string, number, word.
+function partsOf(language) {
+  const known = Object.entries(COMMENTS).find(([, names]) => names.split(" ").includes(language));
+  return new RegExp(`(${known ? known[0] : SLASHES})|(${STRINGS})|(${NUMBERS})|(${WORDS})`, "gu");
+}
+
+function kindOf([, comment, string, number, word], next, language) {
+  if (comment) return "comment";
+  if (string) return language === "json" && next === ":" ? "name" : "string";
+  if (number) return "number";
+  if (KEYWORDS.has(language === "sql" ? word.toLowerCase() : word)) return "keyword";
+  return next === "(" ? "name" : null;
+}
+
+function colourDiff(text) {
+  return text.split(/(?<=\n)/).map((line) => {
+    const kind = { "+": "added", "-": "removed", "@": "comment" }[line[0]];
+    return kind ? el("span", { class: kind }, line) : line;
+  });
+}
+
+// A code block whose text may grow. Parts that end before the last line stay as
+// they are; those of the last line are coloured again when more arrives.
+class CodeView {
+  constructor(language) {
+    this.language = language;
+    this.pattern = partsOf(language);
+    this.text = "";
+    this.done = 0; // Characters that are shown for good.
+    this.tail = [];
+    this.code = el("code");
+    const copy = copyButton("Copy code", () => this.text);
+    this.element = el("div", { class: "code" }, el("div", { class: "code-head" }, el("span", {}, language || "text"), copy), el("pre", { tabindex: "0", role: "group", "aria-label": `Code, ${language || "text"}` }, this.code));
+  }
+
+  update(text, finished) {
+    for (const node of this.tail) node.remove();
+    this.tail = [];
+    this.text = text;
+    // Before this, parts are final. The last line break is not: it is no part of the
+    // text if the fence comes next.
+    const safe = finished ? text.length : Math.max(0, text.lastIndexOf("\n"));
+    if (UNCOLOURED.has(this.language)) this.plain(safe);
+    else if (this.language === "diff") this.keep(colourDiff(text.slice(this.done, safe)), safe);
+    else this.colour(safe);
+    this.tail = [document.createTextNode(text.slice(this.done))];
+    this.code.append(...this.tail);
+  }
+
+  keep(nodes, end) {
+    this.code.append(...nodes);
+    this.done = Math.max(this.done, end);
+  }
+
+  plain(safe) {
+    this.keep([this.text.slice(this.done, safe)], safe);
+  }
+
+  colour(safe) {
+    const nodes = [];
+    let at = this.done;
+    this.pattern.lastIndex = at;
+    for (let match = this.pattern.exec(this.text); match; match = this.pattern.exec(this.text)) {
+      const end = match.index + match[0].length;
+      if (end > safe) {
+        // What may still grow is not final, but what stands before it is.
+        safe = Math.min(safe, match.index);
+        break;
+      }
+      const kind = kindOf(match, this.text[end], this.language);
+      if (!kind) continue;
+      nodes.push(this.text.slice(at, match.index), el("span", { class: kind }, match[0]));
+      at = end;
+    }
+    this.keep([...nodes, this.text.slice(at, safe)], safe);
+  }
+}

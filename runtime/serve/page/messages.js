@@ -1,0 +1,190 @@
+// The messages of the chat that is shown.
+
+const STATES = {
+  stopped: "Stopped.",
+  partial: "Cut off: the page was closed before the answer ended.",
+};
+
+function seconds(time) {
+  return `${time.toFixed(time < 10 ? 2 : 1)} s`;
+}
+
+// "412 tokens · 61.2 tokens/s · ...", as far as it is known.
+function statsText({ completion, rate, first, prompt, cached, counted }) {
+  const about = counted ? "" : "about ";
+  return [
+    completion ? about + count(completion, "token") : null,
+    rate ? `${rate < 100 ? rate.toFixed(1) : whole(rate)} tokens/s` : null,
+    first ? `first after ${seconds(first)}` : null,
+    cached ? `${whole(cached)} of ${whole(prompt)} prompt tokens cached` : null,
+  ].filter((part) => part).join(" \u00b7 ");
+}
+
+// A message as it is shown. An answer that grows is drawn at most once a frame, and
+// so seldom that drawing takes a fifth of the time: a page with a long answer stays
+// usable.
+class MessageView {
+  constructor(chat, message) {
+    this.chat = chat;
+    this.message = message;
+    this.isAnswer = message.role === "assistant";
+    this.body = el("div", { class: "body" });
+    this.foot = el("div", { class: "foot" });
+    this.element = el("article", { class: `message ${this.isAnswer ? "answer" : "question"}` }, el("h2", { class: "hidden" }, this.isAnswer ? "Answer" : "You"), this.body, this.foot);
+    this.running = this.isAnswer && app.runs.get(chat.id)?.message === message;
+    this.clear();
+    this.draw();
+    this.showFoot();
+  }
+
+  clear() {
+    this.thought = null; // Of an answer: its folded thought, with a MarkdownView.
+    this.text = el("div", { class: "text" });
+    this.markdown = new MarkdownView(this.text);
+    this.body.replaceChildren(this.text);
+  }
+
+  // The message has more text.
+  changed() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    const wait = Math.max(0, (this.next || 0) - performance.now());
+    setTimeout(() => requestAnimationFrame(() => {
+      const begin = performance.now();
+      if (this.running) this.draw();
+      this.showStats();
+      // Runs after the frame has been laid out.
+      setTimeout(() => {
+        const end = performance.now();
+        this.next = end + 4 * (end - begin);
+        this.scheduled = false;
+        if (this.running && this.message.content.length !== this.drawn) this.changed();
+      });
+    }), wait);
+  }
+
+  // The message will not change any more.
+  finish() {
+    this.running = false;
+    this.draw();
+    this.showFoot();
+  }
+
+  draw() {
+    const { content } = this.message;
+    this.drawn = content.length;
+    if (!this.isAnswer) this.text.textContent = content;
+    else this.drawAnswer(splitThought(content));
+    this.element.classList.toggle("waiting", this.running && !content);
+    this.element.setAttribute("aria-busy", this.running);
+    // Blocks out of sight need no layout.
+    this.text.classList.toggle("long", this.text.childElementCount > 50);
+    if (app.following) scrollToEnd();
+  }
+
+  drawAnswer({ thought, answer, open }) {
+    // What looked like the answer was a thought without a beginning.
+    if (thought && !this.thought && this.text.hasChildNodes()) this.clear();
+    if (thought && !this.thought) {
+      const summary = el("summary");
+      const text = el("div", { class: "text" });
+      this.thought = { summary, markdown: new MarkdownView(text), done: false };
+      this.body.prepend(el("details", { class: "thought" }, summary, text));
+    }
+    if (thought && !this.thought.done) {
+      this.thought.done = !open || !this.running;
+      this.thought.summary.textContent = open && this.running ? "Thinking\u2026" : "Thought";
+      this.thought.markdown.update(thought, this.thought.done);
+    }
+    this.markdown.update(answer, !this.running);
+  }
+
+  showStats() {
+    if (this.stats) this.stats.textContent = statsText(this.message.stats || {});
+  }
+
+  showFoot() {
+    const { message, chat } = this;
+    const isLast = chat.messages.at(-1) === message;
+    this.stats = this.isAnswer ? el("span", { class: "stats" }) : null;
+    this.showStats();
+    const buttons = [];
+    if (!this.running) {
+      const shown = () => (this.isAnswer ? splitThought(message.content).answer : message.content);
+      buttons.push(copyButton(this.isAnswer ? "Copy answer" : "Copy message", shown));
+      if (!this.isAnswer) buttons.push(iconButton("pencil", "Edit message", () => this.edit()));
+      else if (isLast) buttons.push(iconButton("again", "Answer again", regenerate));
+    }
+    this.foot.replaceChildren(...[this.note(), el("div", { class: "actions" }, ...buttons), this.stats].filter((node) => node));
+  }
+
+  // What went wrong with the answer, or why it ends where it does.
+  note() {
+    const { error, finish, state } = this.message;
+    if (this.running) return null;
+    if (error) {
+      const wait = error.retryAfter ? ` Try again in ${count(error.retryAfter, "second")}.` : "";
+      const help = error.status === 401 ? iconButton("sliders", "Enter the key", () => byId("open-settings").click(), true) : iconButton("again", "Try again", regenerate, true);
+      return el("p", { class: "error", role: "alert" }, error.message + wait, " ", help);
+    }
+    const text = finish === "length" ? "The answer reached its longest length or the end of the context." : STATES[state];
+    return text ? el("p", { class: "quiet note" }, text) : null;
+  }
+
+  // Puts a field in the place of the text.
+  edit() {
+    if (app.runs.has(this.chat.id)) return;
+    const field = el("textarea", { rows: "1", "aria-label": "Message" });
+    const done = (send) => {
+      this.body.replaceChildren(this.text);
+      this.element.classList.remove("editing");
+      this.showFoot();
+      if (send && field.value.trim()) editMessage(this.message, field.value.trim());
+      else byId("prompt").focus();
+    };
+    field.value = this.message.content;
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") done(false);
+      else if (isSend(event)) done(true);
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    field.addEventListener("input", () => fitHeight(field));
+    this.element.classList.add("editing");
+    this.body.replaceChildren(field);
+    this.foot.replaceChildren(el("div", { class: "actions" }, el("button", { type: "button", click: () => done(false) }, "Cancel"), el("button", { type: "button", class: "main", click: () => done(true) }, "Send")));
+    fitHeight(field);
+    field.focus();
+  }
+}
+
+// Whether a key sends what was written: Enter, but not while a word is composed.
+function isSend(event) {
+  return event.key === "Enter" && !event.shiftKey && !event.isComposing;
+}
+
+// Makes a field as high as its text.
+function fitHeight(field) {
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}
+
+function scrollToEnd() {
+  const scroller = byId("scroller");
+  scroller.scrollTop = scroller.scrollHeight;
+}
+
+// Follows the end of an answer unless the reader has scrolled away from it.
+function startScrolling() {
+  const scroller = byId("scroller");
+  const atEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
+  scroller.addEventListener("scroll", () => {
+    app.following = atEnd();
+    byId("to-end").hidden = app.following;
+  });
+  byId("to-end").addEventListener("click", () => {
+    app.following = true;
+    scrollToEnd();
+  });
+}

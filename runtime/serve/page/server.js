@@ -1,0 +1,150 @@
+// What the server does now: its metrics each second while they are in sight, and the
+// kernels of the plan.
+
+const SECONDS_SHOWN = 300;
+
+// Figures on cards; `of` gives the value of a sample as text.
+const CARDS = [
+  ["Running", "requests", (s) => whole(s.running)],
+  ["Waiting", "requests", (s) => whole(s.waiting)],
+  ["Cache", "of the KV cache in use", (s) => percent(s.cache)],
+  ["Prefix hits", "of prompt tokens, since the start", (s) => (s.queries ? percent(s.hits / s.queries) : "\u2013")],
+  ["Preempted", "requests, since the start", (s) => whole(s.preemptions)],
+];
+
+// Lines over time: {title, unit, series: [[name, value of a sample]], most}.
+const CHARTS = [
+  { title: "Tokens a second", unit: "tokens/s", series: [["answers", (s) => s.answerRate]], least: 10 },
+  { title: "Prompt tokens a second", unit: "tokens/s", series: [["prompts", (s) => s.promptRate]], least: 10 },
+  { title: "Requests", unit: "", series: [["running", (s) => s.running], ["waiting", (s) => s.waiting]], least: 4 },
+  { title: "KV cache in use", unit: "%", series: [["in use", (s) => 100 * s.cache]], least: 100 },
+];
+
+const KERNEL_COLUMNS = [
+  ["Kernel"], ["Kind"], ["Launches", "number"], ["Memory", "number"], ["Arithmetic", "number"],
+  ["Time", "number"], ["Share of the step", "number"], ["Share of the limit", "number"],
+];
+
+class ServerView {
+  constructor(host) {
+    this.host = host;
+    this.samples = [];
+    this.cards = CARDS.map(([name, hint]) => ({ value: el("strong"), name, hint }));
+    this.charts = CHARTS.map((chart) => ({ ...chart, plot: el("div", { class: "plot" }) }));
+    this.kernels = el("div", { class: "kernels" });
+    this.problem = el("p", { class: "error", role: "alert", hidden: "" });
+    host.append(
+      el("h2", {}, "Server"),
+      this.problem,
+      el("dl", { class: "cards" }, ...this.cards.map(({ name, hint, value }) => el("div", {}, el("dt", {}, name), el("dd", {}, value, el("small", {}, hint))))),
+      el("div", { class: "charts" }, ...this.charts.map(({ title, plot }) => el("figure", {}, el("figcaption", {}, title), plot))),
+      el("h2", {}, "Kernels of the plan"),
+      this.kernels,
+    );
+  }
+
+  // Begins or ends to ask the server.
+  show(visible) {
+    clearInterval(this.timer);
+    if (!visible) return;
+    this.timer = setInterval(() => this.tick(), 1000);
+    this.tick();
+    this.showKernels();
+  }
+
+  async tick() {
+    if (document.hidden || this.asking) return;
+    this.asking = true;
+    try {
+      const text = await (await request("metrics")).text();
+      this.add(parseMetrics(text, byId("model").value));
+      this.problem.hidden = true;
+    } catch (error) {
+      this.problem.textContent = error.message;
+      this.problem.hidden = false;
+    }
+    this.asking = false;
+  }
+
+  add(metrics) {
+    const value = (name) => metrics[`vllm:${name}`] ?? 0;
+    const before = this.samples.at(-1);
+    const sample = {
+      time: performance.now() / 1000,
+      running: value("num_requests_running"),
+      waiting: value("num_requests_waiting"),
+      cache: value("kv_cache_usage_perc"),
+      answers: value("generation_tokens_total"),
+      prompts: value("prompt_tokens_total"),
+      queries: value("prefix_cache_queries_total"),
+      hits: value("prefix_cache_hits_total"),
+      preemptions: value("num_preemptions_total"),
+    };
+    const rate = (name) => (before ? Math.max(0, sample[name] - before[name]) / (sample.time - before.time) : 0);
+    sample.answerRate = rate("answers");
+    sample.promptRate = rate("prompts");
+    this.samples = [...this.samples, sample].filter(({ time }) => time > sample.time - SECONDS_SHOWN);
+    CARDS.forEach(([, , of], i) => (this.cards[i].value.textContent = of(sample)));
+    for (const chart of this.charts) chart.plot.replaceChildren(...drawChart(chart, this.samples));
+  }
+
+  // A model was chosen.
+  restart() {
+    this.samples = [];
+    if (!this.host.hidden) this.show(true);
+  }
+
+  async showKernels() {
+    const model = byId("model").value;
+    try {
+      const answer = await (await request(`v1/llamac/kernels?model=${encodeURIComponent(model)}`)).json();
+      this.kernels.replaceChildren(...kernelTable(answer));
+    } catch (error) {
+      this.kernels.replaceChildren(el("p", { class: "quiet" }, `The server does not say: ${error.message}`));
+    }
+  }
+}
+
+// The least of 1, 2 and 5 times powers of ten that is no less than `value`.
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * power).find((mark) => mark >= value);
+}
+
+// A chart of the last minutes, the present at its right end.
+function drawChart({ title, unit, series, least }, samples) {
+  const last = samples.at(-1);
+  const most = Math.max(least, ...series.flatMap(([, of]) => samples.map(of)));
+  const top = most > least ? roundUp(most) : least;
+  const point = (sample, of) => `${(SECONDS_SHOWN - last.time + sample.time).toFixed(1)},${(100 - (100 * of(sample)) / top).toFixed(2)}`;
+  const lines = series.map(([, of], i) => svg("polyline", { class: `line line-${i}`, points: samples.map((sample) => point(sample, of)).join(" ") }));
+  const text = (value) => (value < 10 && value % 1 ? value.toFixed(1) : whole(value));
+  const now = series.map(([name, of]) => [name, `${text(of(last))} ${unit}`.trim()]);
+  const spoken = `${title}: ${now.map(([name, value]) => `${name} ${value}`).join(", ")} now`;
+  return [
+    el("span", { class: "top" }, text(top)),
+    svg("svg", { viewBox: `0 0 ${SECONDS_SHOWN} 100`, preserveAspectRatio: "none", role: "img", "aria-label": spoken }, svg("path", { class: "grid", d: `M0 0H${SECONDS_SHOWN}M0 50H${SECONDS_SHOWN}M0 100H${SECONDS_SHOWN}` }), ...lines),
+    el("p", { class: "now" }, ...now.map(([name, value], i) => el("span", { class: `key-${i}` }, series.length > 1 ? `${name} ` : "", el("strong", {}, value)))),
+    el("p", { class: "ends" }, el("span", {}, `${SECONDS_SHOWN / 60} minutes ago`), el("span", {}, "now")),
+  ];
+}
+
+function kernelTable({ device, kernels }) {
+  const orNothing = (value, show) => (value === null || value === undefined ? "\u2013" : show(value));
+  const rows = kernels.map((kernel) => [
+    el("code", {}, kernel.name),
+    kernel.kind,
+    whole(kernel.launches),
+    bytes(kernel.bytes),
+    flops(kernel.flops),
+    orNothing(kernel.seconds, microseconds),
+    orNothing(kernel.share_of_step, (share) => shareBar(share, 60)),
+    orNothing(kernel.share_of_limit, (share) => shareBar(share, 60)),
+  ]);
+  const unknown = kernels.some((kernel) => kernel.share_of_limit === null);
+  return [
+    el("p", { class: "quiet" }, `One decode step on ${device}. The limit is the time that the memory and the arithmetic of a launch take at the machine's peaks.`),
+    unknown ? el("p", { class: "quiet" }, "\u2013: this was not measured on this machine.") : null,
+    table(null, KERNEL_COLUMNS, rows),
+  ].filter((node) => node);
+}

@@ -1,0 +1,112 @@
+// What a chat asks for: the system prompt and how tokens are sampled. A field that is
+// empty is left to the server.
+
+const SAMPLING = [
+  { name: "temperature", label: "Temperature", min: 0, max: 2, step: "any", hint: "0 takes the most probable token" },
+  { name: "top_p", label: "Top-p", min: 0, max: 1, step: "any", hint: "share of probability kept" },
+  { name: "top_k", label: "Top-k", min: 0, step: 1, hint: "tokens kept" },
+  { name: "min_p", label: "Min-p", min: 0, max: 1, step: "any", hint: "of the most probable token's" },
+  { name: "max_tokens", label: "Longest answer", min: 1, step: 1, hint: "tokens" },
+  { name: "seed", label: "Seed", step: 1, hint: "the same seed, the same answer" },
+];
+
+// Settings as far as they are of the right kind; what else an object has is dropped.
+function checkedSettings(given) {
+  const settings = {};
+  for (const { name, min = -Infinity, max = Infinity } of SAMPLING)
+    if (Number.isFinite(given[name]) && given[name] >= min && given[name] <= max) settings[name] = given[name];
+  if (typeof given.system === "string" && given.system) settings.system = given.system;
+  const stop = [given.stop].flat().filter((text) => typeof text === "string" && text);
+  if (stop.length) settings.stop = stop;
+  return settings;
+}
+
+// A line break within a stop string is written \n.
+function stopToText(stop = []) {
+  return stop.map((text) => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll("\t", "\\t")).join("\n");
+}
+
+function stopFromText(text) {
+  const unescape = (line) => line.replace(/\\([\\nt])/g, (_, c) => ({ n: "\n", t: "\t", "\\": "\\" })[c]);
+  return text.split("\n").filter((line) => line).map(unescape);
+}
+
+// The body of a request for the answer to `messages`.
+function requestBody(chat, model) {
+  const { system, ...sampling } = checkedSettings(chat.settings);
+  const messages = conversation(chat.messages);
+  if (system) messages.unshift({ role: "system", content: system });
+  return { model, messages, ...sampling };
+}
+
+// Messages as a server gets them: without thoughts, and without answers that failed.
+// The questions before and after such an answer become one, since many templates want
+// the roles to alternate.
+function conversation(messages) {
+  const result = [];
+  for (const { role, content } of messages) {
+    const text = role === "assistant" ? splitThought(content).answer.trim() : content;
+    if (text && result.at(-1)?.role === role) result.at(-1).content += `\n\n${text}`;
+    else if (text) result.push({ role, content: text });
+  }
+  return result;
+}
+
+// An answer's thought and the rest. A template may open the thought in the prompt, so
+// that the answer has only its end.
+function splitThought(text) {
+  const begin = /^\s*<think>\n?/.exec(text);
+  const end = text.indexOf("</think>");
+  if (!begin && end < 0) return { thought: "", answer: text, open: false };
+  const from = begin ? begin[0].length : 0;
+  if (end < 0) return { thought: text.slice(from), answer: "", open: true };
+  return { thought: text.slice(from, end).trim(), answer: text.slice(end + 8).trimStart(), open: false };
+}
+
+// The dialog that changes the settings of `chat`; `changed` is called after each change.
+function openSettings(chat, changed) {
+  const dialog = byId("settings");
+  const { settings } = chat;
+  const set = (name, value) => {
+    if (value === undefined) delete settings[name];
+    else settings[name] = value;
+    changed();
+  };
+  const field = ({ name, label, hint, ...limits }) => {
+    const id = `setting-${name}`;
+    const input = el("input", {
+      id, type: "number", ...limits, placeholder: "default", "aria-describedby": `${id}-hint`,
+      input: () => input.checkValidity() && set(name, input.value === "" ? undefined : Number(input.value)),
+    });
+    input.value = settings[name] ?? "";
+    return el("div", { class: "field" }, el("label", { for: id }, label), input, el("small", { id: `${id}-hint` }, hint));
+  };
+  const system = el("textarea", { id: "setting-system", rows: "4", placeholder: "You are a helpful assistant.", input: () => set("system", system.value || undefined) });
+  system.value = settings.system || "";
+  const stop = el("textarea", { id: "setting-stop", rows: "2", spellcheck: "false", "aria-describedby": "setting-stop-hint", input: () => set("stop", stop.value ? stopFromText(stop.value) : undefined) });
+  stop.value = stopToText(settings.stop);
+  byId("settings-fields").replaceChildren(
+    el("div", { class: "field" }, el("label", { for: "setting-system" }, "System prompt"), system),
+    el("div", { class: "fields" }, ...SAMPLING.map(field)),
+    el("div", { class: "field" }, el("label", { for: "setting-stop" }, "Stop strings"), stop, el("small", { id: "setting-stop-hint" }, "One a line; \\n for a line break. The answer ends before any of them.")),
+  );
+  dialog.showModal();
+}
+
+// The fields of the key, which belong to the window and not to a chat.
+function startKeyFields(changed) {
+  const input = byId("key");
+  const remember = byId("key-remember");
+  input.value = key.get();
+  remember.checked = key.isRemembered();
+  const set = () => {
+    key.set(input.value.trim(), remember.checked);
+    changed();
+  };
+  input.addEventListener("change", set);
+  remember.addEventListener("change", set);
+  byId("key-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    byId("settings").close();
+  });
+}
