@@ -150,17 +150,23 @@ class Browser:
 
     # --- What tests do --------------------------------------------------------
 
-    def open(self, path):
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
-        deadline = time.monotonic() + 60
-        while self.evaluate("document.readyState") != "complete":
+    def open(self, page):
+        """Opens a file, or an address on the network."""
+        address = page if "://" in page else "file://" + os.path.abspath(page)
+        self.call("Page.navigate", url=address)
+        self.wait_for("document.readyState === 'complete'")
+
+    def wait_for(self, condition, timeout=60):
+        """Until a JavaScript expression is true."""
+        deadline = time.monotonic() + timeout
+        while not self.evaluate(condition):
             if time.monotonic() > deadline:
-                raise BrowserError(f"{path} does not finish loading")
-            time.sleep(0.05)
+                raise BrowserError(f"after {timeout} s it does not hold that {condition}")
+            time.sleep(0.02)
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression, as JSON would give it."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of a JavaScript expression, or of its promise, as JSON would give it."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             raise BrowserError(f"{expression}: {details.get('exception', {}).get('description', details['text'])}")
@@ -181,15 +187,28 @@ class Browser:
             awaitPromise=True,
         )
 
-    def press(self, key, code=None, text=None, shift=False):
-        """A key as the keyboard gives it: "Tab", "ArrowDown", "Enter"."""
-        numbers = {"Tab": 9, "Enter": 13, "End": 35, "Home": 36}
-        numbers |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
-        event = {"key": key, "code": code or key, "windowsVirtualKeyCode": numbers[key], "modifiers": 8 * shift}
-        if key == "Enter":
-            event["text"] = "\r"
+    def press(self, key, shift=False, alt=False):
+        """A key as the keyboard gives it: "Tab", "ArrowDown", "Enter", "a", "/"."""
+        numbers = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36}
+        numbers |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "/": 191}
+        code = {" ": "Space", "/": "Slash"}.get(key, key if len(key) > 1 else "Key" + key.upper())
+        number = numbers[key] if key in numbers else ord(key.upper())
+        event = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": 8 * shift + alt}
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else None)
+        if text and not alt:
+            event["text"] = text
         self.call("Input.dispatchKeyEvent", type="keyDown", **event)
         self.call("Input.dispatchKeyEvent", type="keyUp", **event)
+
+    def write(self, text):
+        """Text into what has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def choose_files(self, selector, *paths):
+        """Files for a field of files, as if picked in its dialog."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        field = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=field, files=[os.path.abspath(path) for path in paths])
 
     def prefer(self, scheme):
         """Makes the system's colours "light" or "dark"."""
