@@ -7,6 +7,7 @@ foreach(file ${FILES})
   file(READ ${CMAKE_MATCH_2} body)
   string(REPLACE "\\" "\\\\" body "${body}")
   string(REPLACE "\"" "\\\"" body "${body}")
+  string(REPLACE "?" "\\?" body "${body}") # No trigraphs.
   string(REPLACE "\n" "\\n\"\n     \"" body "${body}")
   string(APPEND text "    {\"${name}\",\n     \"${body}\"},\n")
 endforeach()

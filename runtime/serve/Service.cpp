@@ -11,6 +11,7 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/serve/ApiError.h"
+#include "runtime/serve/Page.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
@@ -66,6 +67,7 @@ struct Service::Route {
 
 absl::Span<const Service::Route> Service::routes() {
   static constexpr Route all[] = {
+      {verb::get, "/", true, false, &Service::page},
       {verb::get, "/health", true, false, &Service::health},
       {verb::get, "/metrics", false, false, &Service::showMetrics},
       {verb::get, "/v1/models", false, false, &Service::listModels},
@@ -323,6 +325,11 @@ static Task<void> send(HttpExchange &exchange, unsigned &status,
 //===----------------------------------------------------------------------===//
 // What operators need
 //===----------------------------------------------------------------------===//
+
+Task<void> Service::page(HttpExchange &exchange, Entry &entry) {
+  entry.status = 200;
+  co_await exchange.send(pageAnswer());
+}
 
 Task<void> Service::health(HttpExchange &exchange, Entry &entry) {
   co_await send(exchange, entry.status, entry.error,
