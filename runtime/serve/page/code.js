@@ -29,7 +29,7 @@ const COMMENTS = {
 };
 const UNCOLOURED = new Set(["", "text", "txt", "plain", "plaintext", "csv", "log", "output", "md", "markdown"]);
 
-const STRINGS = String.raw`"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'|` + "`(?:[^`\\\\]|\\\\[\\s\\S])*(?:`|$)";
+const STRINGS = String.raw`"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'|` + "`(?:[^`\\\\]|\\\\[\\s\\S])*\\\\?(?:`|$)";
 const NUMBERS = String.raw`\b(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)[a-zA-Z%]*`;
 const WORDS = String.raw`[\p{L}_$][\p{L}\p{N}_$]*`;
 
@@ -54,8 +54,12 @@ function colourDiff(text) {
   });
 }
 
+// Lines of a block that the browser lays out as one.
+const CHUNK_LINES = 200;
+
 // A code block whose text may grow. Parts that end before the last line stay as
-// they are; those of the last line are coloured again when more arrives.
+// they are; those of the last line are coloured again when more arrives. Long code
+// is cut into chunks, so that the browser lays out only what is in sight.
 class CodeView {
   constructor(language) {
     this.language = language;
@@ -64,6 +68,7 @@ class CodeView {
     this.done = 0; // Characters that are shown for good.
     this.tail = [];
     this.code = el("code");
+    this.beginChunk();
     const copy = copyButton("Copy code", () => this.text);
     this.element = el("div", { class: "code" }, el("div", { class: "code-head" }, el("span", {}, language || "text"), copy), el("pre", { tabindex: "0", role: "group", "aria-label": `Code, ${language || "text"}` }, this.code));
   }
@@ -79,11 +84,26 @@ class CodeView {
     else if (this.language === "diff") this.keep(colourDiff(text.slice(this.done, safe)), safe);
     else this.colour(safe);
     this.tail = [document.createTextNode(text.slice(this.done))];
-    this.code.append(...this.tail);
+    this.chunk.append(...this.tail);
   }
 
+  beginChunk() {
+    this.chunk = el("span", { class: "chunk" });
+    this.lines = 0;
+    this.code.append(this.chunk);
+  }
+
+  // Shows what will not change: coloured parts, and text between them.
   keep(nodes, end) {
-    this.code.append(...nodes);
+    for (let node of nodes) {
+      while (typeof node === "string" && node.includes("\n")) {
+        const next = node.indexOf("\n") + 1;
+        this.chunk.append(node.slice(0, next));
+        node = node.slice(next);
+        if (++this.lines >= CHUNK_LINES) this.beginChunk();
+      }
+      if (node) this.chunk.append(node);
+    }
     this.done = Math.max(this.done, end);
   }
 

@@ -5,6 +5,9 @@
 const DEEPEST_BLOCK = 12;
 const DEEPEST_INLINE = 24;
 
+// Items of a list that the browser lays out as one.
+const LIST_ITEMS = 200;
+
 const FENCE = /^( {0,3})(`{3,}|~{3,})([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
@@ -168,20 +171,33 @@ function link(address, ...children) {
 function renderInline(host, text, open = false) {
   const stack = []; // Of what is not closed: {mark, node}.
   const missing = new Set(); // Lengths of runs of ` that do not come again.
-  const top = () => (stack.length ? stack[stack.length - 1].node : host);
-  const add = (...nodes) => top().append(...nodes);
+  let pending = ""; // Text that is added as one.
+  const flush = () => {
+    const node = stack.length ? stack[stack.length - 1].node : host;
+    if (pending) node.append(pending);
+    pending = "";
+    return node;
+  };
+  const add = (node) => {
+    if (typeof node === "string") pending += node;
+    else flush().append(node);
+  };
   // The innermost open mark turns out to be text.
   const unwrap = () => {
+    flush();
     const { mark, node } = stack.pop();
-    add(mark, ...node.childNodes);
+    add(mark);
+    appendAll(flush(), [...node.childNodes]);
   };
   const close = (index) => {
     while (stack.length > index + 1) unwrap();
+    flush();
     const { node } = stack.pop();
     add(node);
     return node;
   };
   const push = (mark, tag) => {
+    flush();
     if (stack.length < DEEPEST_INLINE) stack.push({ mark, node: el(tag) });
     else add(mark);
   };
@@ -209,6 +225,7 @@ function renderInline(host, text, open = false) {
     if (open && stack[stack.length - 1].mark === "**") close(stack.length - 1);
     else unwrap();
   }
+  flush();
   return host;
 }
 
@@ -276,7 +293,7 @@ const INLINE = {
     // What stands within a link is no link, and a picture becomes a link to it.
     for (const inner of node.querySelectorAll("a")) inner.replaceWith(...inner.childNodes);
     if (mark === "![" && !node.hasChildNodes()) node.append("picture");
-    node.replaceWith(link(address, ...node.childNodes));
+    node.replaceWith(appendAll(link(address), [...node.childNodes]));
     return at + match[0].length;
   },
   "<": ({ text, at, add, asText }) => {
@@ -343,6 +360,12 @@ function inlineAddress({ text, at, add, lastOpen }) {
 
 // --- Elements ------------------------------------------------------------------
 
+// Not by append(...nodes): more than some 100,000 arguments are too many.
+function appendAll(element, nodes) {
+  for (const node of nodes) element.append(node);
+  return element;
+}
+
 function renderBlock(block, open) {
   switch (block.kind) {
     case "heading":
@@ -351,10 +374,10 @@ function renderBlock(block, open) {
     case "rule":
       return el("hr");
     case "quote":
-      return el("blockquote", {}, ...renderBlocks(block.blocks, open));
+      return appendAll(el("blockquote"), renderBlocks(block.blocks, open));
     case "list": {
       const items = block.items.map((item, i) => renderItem(item, open && i === block.items.length - 1));
-      return el(block.ordered ? "ol" : "ul", { start: block.ordered && block.start !== 1 ? block.start : null }, ...items);
+      return appendAll(el(block.ordered ? "ol" : "ul", { start: block.start === 1 ? null : block.start }), items);
     }
     case "table":
       return renderTable(block, open);
@@ -377,20 +400,21 @@ const TASK = /^\[([ xX])\] /;
 function renderItem(item, open) {
   const [first] = item.blocks;
   const task = first && first.kind === "paragraph" ? TASK.exec(first.text) : null;
-  if (!task) return el("li", {}, ...renderBlocks(item.blocks, open));
+  if (!task) return appendAll(el("li"), renderBlocks(item.blocks, open));
   const done = task[1] !== " ";
   const rest = { ...first, text: first.text.slice(4) };
-  const node = el("li", { class: "task" }, ...renderBlocks([rest, ...item.blocks.slice(1)], open));
+  const node = appendAll(el("li", { class: "task" }), renderBlocks([rest, ...item.blocks.slice(1)], open));
   node.firstChild.prepend(el("span", { class: "box", role: "img", "aria-label": done ? "done" : "not done" }, done ? "\u2611" : "\u2610"), " ");
   return node;
 }
 
 function renderTable({ head, rows, aligns }, open) {
-  const cell = (tag, text, i) => renderInline(el(tag, { class: aligns[i] || null, scope: tag === "th" ? "col" : null }), text || "", open);
+  const cell = (tag, text, i) => renderInline(el(tag, { class: aligns[i], scope: tag === "th" ? "col" : null }), text || "", open);
+  const line = (tag, cells) => appendAll(el("tr"), head.map((_, i) => cell(tag, cells[i], i)));
   return el(
     "div",
     { class: "wide", tabindex: "0", role: "group", "aria-label": "Table" },
-    el("table", {}, el("thead", {}, el("tr", {}, ...head.map((text, i) => cell("th", text, i)))), el("tbody", {}, ...rows.map((row) => el("tr", {}, ...head.map((_, i) => cell("td", row[i], i)))))),
+    el("table", {}, el("thead", {}, line("th", head)), appendAll(el("tbody"), rows.map((row) => line("td", row)))),
   );
 }
 
@@ -442,13 +466,23 @@ class MarkdownView {
       return;
     }
     this.dropCode();
-    if (items && this.list?.localName === (block.ordered ? "ol" : "ul")) {
-      this.list.append(...items.map((item) => renderItem(item, false)));
+    if (items) {
+      for (const item of items) this.listFor(block).append(renderItem(item, false));
       return;
     }
-    const node = renderBlock(items ? { ...block, items } : block, false);
-    this.host.append(node);
-    this.list = items ? node : null;
+    this.host.append(renderBlock(block, false));
+    this.list = null;
+  }
+
+  // Where the next finished item of a list goes. Long lists are cut, so that the
+  // browser lays out only what is in sight.
+  listFor({ ordered, start }) {
+    const goesOn = this.list?.localName === (ordered ? "ol" : "ul");
+    if (goesOn && this.list.childElementCount < LIST_ITEMS) return this.list;
+    const first = goesOn && ordered ? this.list.start + LIST_ITEMS : start;
+    this.list = el(ordered ? "ol" : "ul", { class: goesOn ? "more" : null, start: first === 1 ? null : first });
+    this.host.append(this.list);
+    return this.list;
   }
 
   // The blocks that may still change.
@@ -460,8 +494,8 @@ class MarkdownView {
       if (i === 0 && block.kind === "code") this.tail.push(this.showCode(block));
       else if (i === 0 && block.kind === "list" && this.list?.localName === (block.ordered ? "ol" : "ul")) {
         const items = block.items.map((item, k) => renderItem(item, open && k === block.items.length - 1));
-        this.list.append(...items);
-        this.tail.push(...items);
+        appendAll(this.list, items);
+        this.tail = items;
       } else {
         const node = renderBlock(block, open);
         this.host.append(node);
