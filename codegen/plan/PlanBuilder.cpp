@@ -358,6 +358,11 @@ absl::Status PlanBuilder::addCode() {
     return absl::OkStatus();
   plan.tokenizer = std::make_unique<schema::TokenizerT>();
   plan.tokenizer->kind = contents.tokenizerKind;
+  // A tokenizer may know more ids than the model.
+  if (contents.bos && *contents.bos < contents.config.vocabSize) {
+    plan.tokenizer->bos = *contents.bos;
+    plan.tokenizer->addBos = contents.addBos;
+  }
   plan.tokenizer->stopIds = contents.stopIds;
   LLAMAC_ASSIGN_OR_RETURN(plan.tokenizer->section,
                           writer.addSection(SectionKind::Tokenizer,

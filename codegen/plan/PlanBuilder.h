@@ -61,7 +61,9 @@ struct PlanContents {
   std::optional<schema::SamplingT> sampling; ///< As the model's makers advise.
   std::string tokenizerKind;
   std::string tokenizerBlob;    ///< Empty: the model has no tokenizer.
-  std::vector<int32_t> stopIds; ///< Besides those the tokenizer knows.
+  std::optional<int32_t> bos;   ///< Begins a sequence.
+  bool addBos = false;          ///< Whether prompts begin with it.
+  std::vector<int32_t> stopIds; ///< End an answer.
   bool embedWeights = true;     ///< Packed in the plan, or read at load.
   bool hasWeights = true;       ///< Else there are none at all.
   /// When all is written: an error keeps the plan from getting its name.

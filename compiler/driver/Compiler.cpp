@@ -537,6 +537,20 @@ advisedSampling(const GenerationDefaults &defaults) {
   return sampling;
 }
 
+std::vector<int32_t> endsOfText(const Checkpoint &checkpoint,
+                                const TokenizerBlob *vocabulary) {
+  std::vector<int64_t> all = checkpoint.tokenizer.stopIds;
+  if (vocabulary)
+    for (int32_t id : vocabulary->stopIds())
+      all.push_back(id);
+  std::vector<int32_t> ids;
+  for (int64_t id : all)
+    if (id >= 0 && id < checkpoint.config.vocabSize &&
+        !llvm::is_contained(ids, id))
+      ids.push_back(static_cast<int32_t>(id));
+  return ids;
+}
+
 absl::Status Compilation::writePlanFile(const std::string &path,
                                         const std::string &fingerprint,
                                         const std::string &tokenizerBlob,
@@ -565,9 +579,14 @@ absl::Status Compilation::writePlanFile(const std::string &path,
   contents.tokenizerKind =
       std::string(tokenizerFormatName(checkpoint.tokenizer.kind));
   contents.tokenizerBlob = tokenizerBlob;
-  for (int64_t id : checkpoint.tokenizer.stopIds)
-    if (id >= 0 && id < checkpoint.config.vocabSize)
-      contents.stopIds.push_back(static_cast<int32_t>(id));
+  std::optional<TokenizerBlob> vocabulary;
+  if (!tokenizerBlob.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(vocabulary, TokenizerBlob::parse(tokenizerBlob));
+    contents.bos = vocabulary->bosId();
+    contents.addBos = vocabulary->flags().addBos;
+  }
+  contents.stopIds =
+      endsOfText(checkpoint, vocabulary ? &*vocabulary : nullptr);
   contents.sampling = advisedSampling(checkpoint.generation);
   contents.embedWeights = compileOptions.embedWeights;
   contents.hasWeights = compileOptions.hasWeights;

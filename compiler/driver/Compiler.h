@@ -21,6 +21,7 @@
 #include "frontends/Checkpoint.h"
 #include "passes/Passes.h"
 #include "runtime/cpu/IsaLevel.h"
+#include "runtime/engine/tokenizer/TokenizerBlob.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -78,6 +79,11 @@ struct CompileOptions {
   /// What the approximations may change in a plan, one line each.
   std::vector<std::string> describeBounds() const;
 };
+
+/// The ids that end an answer: those that the checkpoint names, and those that
+/// its tokenizer knows, if there is one.
+std::vector<int32_t> endsOfText(const Checkpoint &checkpoint,
+                                const TokenizerBlob *vocabulary);
 
 /// The sampling that a checkpoint advises, if it does.
 std::optional<schema::SamplingT>

@@ -72,10 +72,10 @@ class ReferenceDecoder final : public Decoder {
 public:
   ReferenceDecoder(ReferenceTarget &target, const Tokenizer *words,
                    int64_t context)
-      : target(target), words(words), maxTokens(context) {
-    for (int64_t id : target.checkpoint.tokenizer.stopIds)
-      stops.push_back(static_cast<int32_t>(id));
-  }
+      : target(target), words(words),
+        stops(endsOfText(target.checkpoint,
+                         words ? &words->vocabulary() : nullptr)),
+        maxTokens(context) {}
 
   const Tokenizer *tokenizer() const override { return words; }
   absl::Span<const int32_t> stopIds() const override { return stops; }
@@ -196,7 +196,8 @@ absl::Status referenceRun(const std::string &model,
     if (!words)
       return usageError(absl::StrCat(
           model, ": there is no tokenizer; give the prompt as ids"));
-    return words->encode(text, {.special = special});
+    return words->encode(text, {.special = special,
+                                .addBos = words->vocabulary().flags().addBos});
   };
   const std::optional<schema::SamplingT> sampling =
       advisedSampling(target->checkpoint.generation);
