@@ -21,4 +21,4 @@ mkdir -p build/demo
 if [ ! "$plan" -nt build/bin/llamac ] || [ ! "$plan" -nt "$model" ]; then
   build/bin/llamac compile "$model" -o "$plan"
 fi
-build/bin/llamac-run "$plan" -p "$prompt" -n 40 --temp 0 >&3
+build/bin/llamac-run "$plan" --raw -p "$prompt" -n 40 --temp 0 >&3

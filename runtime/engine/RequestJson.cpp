@@ -270,20 +270,46 @@ absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
   return absl::OkStatus();
 }
 
-absl::Status readPrompt(const JsonObject &object, PromptEncoder encode,
+/// The text of an array of JSON; "" where there is none.
+static absl::StatusOr<std::string> arrayText(const Member &member) {
+  if (!member.object.has(member.name))
+    return "";
+  if (!member.value().is_array())
+    return asUsage(member.fail("an array"));
+  return member.object.textOf(member.name, member.text);
+}
+
+absl::Status readPrompt(const JsonObject &object, absl::string_view text,
+                        PromptEncoder encode, ChatEncoder write,
                         Request &request) {
-  const bool hasPrompt = object.has("prompt"), hasTokens = object.has("tokens");
-  if (hasPrompt == hasTokens)
-    return asUsage(object.fail(hasPrompt ? "tokens" : "prompt",
-                               "one of prompt and tokens",
-                               hasPrompt ? "both" : "neither"));
-  const Member member{object, hasPrompt ? "prompt" : "tokens", ""};
-  if (!member.value().is_string() || !hasPrompt)
-    return member.value().is_array() || !hasPrompt
-               ? asUsage(read(member, &request.prompt))
-               : asUsage(member.fail("a string or an array of token ids"));
+  const bool hasPrompt = object.has("prompt"), hasTokens = object.has("tokens"),
+             hasMessages = object.has("messages");
+  if (hasPrompt + hasTokens + hasMessages != 1)
+    return asUsage(object.fail("prompt", "one of prompt, tokens and messages",
+                               hasPrompt || hasTokens || hasMessages ? "several"
+                                                                     : "none"));
+  if (object.has("tools") && !hasMessages)
+    return asUsage(object.fail("tools", "messages beside it", "none"));
+  if (hasTokens)
+    return asUsage(read(Member{object, "tokens", text}, &request.prompt));
+  if (hasMessages) {
+    LLAMAC_ASSIGN_OR_RETURN(std::string messages,
+                            arrayText({object, "messages", text}));
+    LLAMAC_ASSIGN_OR_RETURN(std::string tools,
+                            arrayText({object, "tools", text}));
+    LLAMAC_ASSIGN_OR_RETURN(request.prompt,
+                            write({.messages = std::move(messages),
+                                   .tools = std::move(tools),
+                                   .addGenerationPrompt = true}));
+    return absl::OkStatus();
+  }
+  const Member prompt{object, "prompt", text};
+  if (prompt.value().is_array())
+    return asUsage(read(prompt, &request.prompt));
+  if (!prompt.value().is_string())
+    return asUsage(prompt.fail("a string or an array of token ids"));
   LLAMAC_ASSIGN_OR_RETURN(
-      request.prompt, encode(member.value().get_ref<const std::string &>()));
+      request.prompt, encode(prompt.value().get_ref<const std::string &>()));
   return absl::OkStatus();
 }
 

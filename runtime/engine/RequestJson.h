@@ -14,6 +14,7 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_REQUESTJSON_H
 #define LLAMAC_RUNTIME_ENGINE_REQUESTJSON_H
 
+#include "runtime/chat/ChatTemplate.h"
 #include "runtime/engine/Request.h"
 #include "runtime/io/JsonReader.h"
 
@@ -41,9 +42,20 @@ absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
                                absl::Span<const absl::string_view> others,
                                Request &request);
 
-/// Sets the prompt, by one of the fields `prompt`, text or ids, and `tokens`,
-/// ids. Usage error for both or neither, a wrong type, and those of `encode`.
-absl::Status readPrompt(const JsonObject &object, PromptEncoder encode,
+/// The ids of a prompt that is a conversation.
+using ChatEncoder = absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(
+    ChatTemplateInputs conversation)>;
+
+/// The fields that readPrompt() reads.
+inline constexpr absl::string_view promptFields[] = {"prompt", "tokens",
+                                                     "messages", "tools"};
+
+/// Sets the prompt, by one of the fields `prompt`, text or ids, `tokens`, ids,
+/// and `messages`, with `tools` perhaps, of `object`, which was parsed from
+/// `text`. Usage error for none or several, a wrong type, and those of the
+/// encoders.
+absl::Status readPrompt(const JsonObject &object, absl::string_view text,
+                        PromptEncoder encode, ChatEncoder write,
                         Request &request);
 
 /// OpenAI's finish_reason: "stop", or "length" where the answer was cut off;

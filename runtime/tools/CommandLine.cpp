@@ -104,22 +104,43 @@ void printLoaded(const Model &model) {
                 times.kernels, times.memory, times.weights, times.tokenizer);
 }
 
+void addChatTemplateOptions(CLI::App &app, ChatOptions &options) {
+  const OptionGroup group{app, "Prompt"};
+  group.add("--system", options.system, "TEXT",
+            "The system message that the conversation begins with");
+  group.add("--chat-template", options.templateFile, "FILE",
+            "Write messages by this template in place of the model's "
+            "(docs/chat-templates.md)");
+}
+
 void addRunOptions(CLI::App &app, RunOptions &options) {
   const OptionGroup prompt{app, "Prompt"};
   CLI::Option *text =
       prompt.add("-p,--prompt", options.prompt, "TEXT",
-                 "The prompt as text; - reads it from stdin, without its last "
-                 "line feed");
-  prompt.add("--tokens", options.tokens, "IDS", "The prompt as ids: 1,2,3")
-      ->excludes(text);
-  prompt.addFlag("--special", options.special,
-                 "Names of special tokens in the prompt stand for them");
+                 "The prompt as text, a message where the model has a chat "
+                 "template; - reads it from stdin, without its last line feed");
+  CLI::Option *tokens =
+      prompt.add("--tokens", options.tokens, "IDS", "The prompt as ids: 1,2,3")
+          ->excludes(text);
+  CLI::Option *raw = prompt.addFlag(
+      "--raw", options.raw, "Complete the text as it is, without a template");
+  addChatTemplateOptions(app, options.chat);
+  for (const char *name : {"--system", "--chat-template"})
+    app.get_option(name)->excludes(raw)->excludes(tokens);
+  prompt.addFlag(
+      "--special", options.special,
+      "Names of special tokens in a text as it is stand for them; in "
+      "a message they always do");
 
   GenerateOptions &generate = options.generate;
   const OptionGroup generation{app, "Generation"};
   generation
-      .addDefault("-n,--predict", generate.maxTokens, "N",
-                  "Tokens to generate at most; -1 for as many as fit")
+      .add("-n,--predict", options.maxTokens, "N",
+           absl::StrCat("Tokens to generate at most; -1 for as many as fit "
+                        "(default: ",
+                        mostChatTokens,
+                        " of an answer to a message, which ends by itself, ",
+                        mostRawTokens, " of a text that is completed)"))
       ->check(wholeNumber(-1, mostTokens));
   generation.add("--temp", options.temperature, "T",
                  "Temperature; 0 takes the argmax (default: what the model's "

@@ -64,6 +64,7 @@ void printLoaded(const Model &model);
 // or model comes from is the tool's own.
 /// Last of a verb's, as --quiet may be the verb's own.
 void addModelOptions(CLI::App &app, LoadOptions &options);
+void addChatTemplateOptions(CLI::App &app, ChatOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);
 void addBenchOptions(CLI::App &app, BenchOptions &options);
 void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options);

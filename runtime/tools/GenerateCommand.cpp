@@ -269,12 +269,19 @@ absl::Status Generation::readRequest(absl::string_view line,
   request.options.maxTokens = options.maxTokens;
   request.options.sampling = advisedSampling(model.plan().sampling.get());
   request.wantsText = !options.printIds;
-  LLAMAC_RETURN_IF_ERROR(
-      readRequestFields(object, line, {"id", "prompt", "tokens"}, request));
+  std::vector<absl::string_view> others(std::begin(promptFields),
+                                        std::end(promptFields));
+  others.push_back("id");
+  LLAMAC_RETURN_IF_ERROR(readRequestFields(object, line, others, request));
   LLAMAC_RETURN_IF_ERROR(readPrompt(
-      object,
+      object, line,
       [&](absl::string_view text) {
         return model.encode(text, options.special);
+      },
+      [&](ChatTemplateInputs conversation)
+          -> absl::StatusOr<std::vector<int32_t>> {
+        LLAMAC_ASSIGN_OR_RETURN(const ChatFormat *format, model.chatFormat());
+        return format->prompt(std::move(conversation));
       },
       request));
   // Of an answer whose length nobody asked for, as much as fits.

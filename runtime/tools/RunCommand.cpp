@@ -10,7 +10,6 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
-#include "runtime/engine/tokenizer/CharClasses.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/MappedFile.h"
 
@@ -52,16 +51,6 @@ static SamplingOptions samplingOf(const RunOptions &options,
   sampling.topK = options.topK.value_or(model.topK);
   sampling.topP = options.topP.value_or(model.topP);
   return sampling;
-}
-
-static bool isUtf8(absl::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const DecodedChar decoded = decodeChar(text, at);
-    if (decoded.length == 1 && static_cast<uint8_t>(text[at]) >= 0x80)
-      return false;
-    at += decoded.length;
-  }
-  return true;
 }
 
 /// The pairs of "ID=VALUE".
@@ -129,11 +118,12 @@ absl::Status prepareRun(RunOptions &options, std::FILE *in) {
     if (absl::EndsWith(*options.prompt, "\n"))
       options.prompt->pop_back();
   }
-  if (options.prompt && !isUtf8(*options.prompt))
-    return usageError("prompt: expected UTF-8 text, got other bytes");
-  if (options.generate.maxTokens < -1)
-    return usageError(absl::StrCat("-n: expected -1 or more, got ",
-                                   options.generate.maxTokens));
+  if (options.prompt)
+    LLAMAC_RETURN_IF_ERROR(checkUtf8("prompt", *options.prompt));
+  LLAMAC_RETURN_IF_ERROR(prepareChat(options.chat));
+  if (options.maxTokens.value_or(0) < -1)
+    return usageError(
+        absl::StrCat("-n: expected -1 or more, got ", *options.maxTokens));
   LLAMAC_ASSIGN_OR_RETURN(options.generate.sampling.logitBias,
                           parseLogitBias(options.logitBias));
   LLAMAC_ASSIGN_OR_RETURN(options.grammar, readGrammar(options));
@@ -208,7 +198,7 @@ static void printLogprobs(const Tokenizer *tokenizer,
 /// One JSON object for programs: the answer, `text` unless ids are asked for,
 /// and the times.
 static std::string answerJson(double loadSeconds, const GenerateResult &result,
-                              const RunOptions &options,
+                              const RunOptions &options, bool asMessage,
                               const Tokenizer *tokenizer,
                               const std::string &text) {
   const GenerateTimes &times = result.times;
@@ -219,6 +209,7 @@ static std::string answerJson(double loadSeconds, const GenerateResult &result,
     answer["text"] = text;
   answer.update(
       {{"load_s", loadSeconds},
+       {"chat_template", asMessage},
        {"prompt_tokens", times.promptTokens},
        {"prefill_s", times.prefillSeconds},
        {"prefill_tok_s", rate(times.promptTokens, times.prefillSeconds)},
@@ -234,19 +225,72 @@ static std::string answerJson(double loadSeconds, const GenerateResult &result,
                      nlohmann::ordered_json::error_handler_t::replace);
 }
 
+/// Whether the prompt is a message. Usage error for a system message that
+/// nothing is made of.
+static absl::StatusOr<bool> isMessage(const RunSubject &subject,
+                                      const RunOptions &options) {
+  const Tokenizer *tokenizer = subject.decoder.tokenizer();
+  if (options.raw || options.tokens || !tokenizer)
+    return false;
+  const bool result = hasChatTemplate(*tokenizer, options.chat);
+  if (options.chat.system && !result)
+    return usageError(absl::StrCat(
+        subject.path, ": --system: expected a model with a chat template, got "
+                      "one without; give one by --chat-template"));
+  return result;
+}
+
+/// The ids of the prompt as a message, or those that it is.
+static absl::StatusOr<std::vector<int32_t>> promptIds(const RunSubject &subject,
+                                                      const RunOptions &options,
+                                                      bool isMessage) {
+  if (options.tokens)
+    return parseTokenIds(*options.tokens);
+  const std::string text = options.prompt.value_or("");
+  if (!isMessage)
+    return subject.encode(text, options.special);
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<const ChatFormat> format,
+      chatFormatOf(*subject.decoder.tokenizer(), options.chat));
+  auto messages = nlohmann::ordered_json::array();
+  if (options.chat.system)
+    messages.push_back({{"role", "system"}, {"content", *options.chat.system}});
+  messages.push_back({{"role", "user"}, {"content", text}});
+  return format->prompt(
+      {.messages = messages.dump(), .addGenerationPrompt = true});
+}
+
+/// Says, where nobody asked for it, what the prompt became.
+static void printForm(const RunOptions &options, bool isMessage,
+                      std::FILE *log) {
+  if (isMessage)
+    absl::FPrintF(log, "prompt: by %s chat template; --raw leaves it out\n",
+                  options.chat.templateFile.empty() ? "the model's"
+                                                    : "the given");
+  else if (!options.raw && !options.tokens)
+    absl::FPrintF(log, "prompt: as it is; the model has no chat template\n");
+}
+
 absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
                         std::FILE *out, std::FILE *log) {
-  LLAMAC_ASSIGN_OR_RETURN(
-      const std::vector<int32_t> prompt,
-      options.tokens
-          ? parseTokenIds(*options.tokens)
-          : subject.encode(options.prompt.value_or(""), options.special));
+  LLAMAC_ASSIGN_OR_RETURN(const bool asMessage, isMessage(subject, options));
+  absl::StatusOr<std::vector<int32_t>> prompt =
+      promptIds(subject, options, asMessage);
+  if (!prompt.ok())
+    return asMessage ? usageError(
+                           absl::StrCat(prompt.status().message(),
+                                        "; --raw leaves the chat template out"))
+                     : prompt.status();
   if (!options.printIds && !subject.decoder.tokenizer())
     return usageError(absl::StrCat(subject.path,
                                    ": there is no tokenizer to make text "
                                    "with; ask for ids by --print-ids"));
 
+  if (!options.quiet && !options.json)
+    printForm(options, asMessage, log);
   GenerateOptions generation = options.generate;
+  generation.maxTokens =
+      options.maxTokens.value_or(asMessage ? mostChatTokens : mostRawTokens);
   generation.sampling = samplingOf(options, subject.sampling);
   if (options.grammar) {
     if (!subject.grammars)
@@ -279,9 +323,9 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
 
   LLAMAC_ASSIGN_OR_RETURN(
       const GenerateResult result,
-      generate(subject.decoder, prompt, generation, callbacks));
+      generate(subject.decoder, *prompt, generation, callbacks));
   if (options.json)
-    answer = answerJson(subject.loadSeconds, result, options,
+    answer = answerJson(subject.loadSeconds, result, options, asMessage,
                         subject.decoder.tokenizer(), answer);
   if (!writes || !print(answer + "\n"))
     return memoryError(

@@ -10,6 +10,7 @@
 #define LLAMAC_RUNTIME_TOOLS_RUNCOMMAND_H
 
 #include "runtime/engine/Generator.h"
+#include "runtime/tools/ChatOptions.h"
 
 #include "absl/functional/function_ref.h"
 
@@ -19,10 +20,16 @@
 
 namespace llamac {
 
+/// How far a text is completed that need not end.
+inline constexpr int64_t mostRawTokens = 128;
+
 struct RunOptions {
   std::optional<std::string> prompt; ///< Text, "-": of stdin; or `tokens`.
   std::optional<std::string> tokens; ///< Ids: "1,2,3".
-  /// Whether names of special tokens in the prompt stand for them.
+  /// Whether a text is the prompt as it is, and no message in a conversation.
+  bool raw = false;
+  ChatOptions chat = {}; ///< For a message.
+  /// Whether names of special tokens in a prompt as it is stand for them.
   bool special = false;
   /// How to choose tokens, where it is not as the plan advises.
   std::optional<double> temperature;
@@ -37,24 +44,27 @@ struct RunOptions {
   std::optional<std::string> regex;
   std::optional<std::string> grammarFile;
   std::optional<GrammarSource> grammar; ///< The same, read by prepareRun().
-  GenerateOptions generate = {.maxTokens = 128}; ///< But for those three.
-  bool printIds = false; ///< The ids instead of the text.
-  bool json = false;     ///< The answer and the timings as one JSON object.
-  bool quiet = false;    ///< No timings.
-  bool profile = false;  ///< The time of each kernel.
-  std::string trace;     ///< A file for that of each launch; empty: none.
+  /// Tokens to generate at most, -1 for as many as the context holds; by
+  /// default mostChatTokens of an answer to a message, else mostRawTokens.
+  std::optional<int64_t> maxTokens;
+  GenerateOptions generate = {}; ///< But for those above.
+  bool printIds = false;         ///< The ids instead of the text.
+  bool json = false;    ///< The answer and the timings as one JSON object.
+  bool quiet = false;   ///< No timings.
+  bool profile = false; ///< The time of each kernel.
+  std::string trace;    ///< A file for that of each launch; empty: none.
 };
 
 /// Before a model is loaded: reads a prompt of "-" from `in`, and files with
-/// grammars. Usage error for options that do not go together, or a prompt that
-/// is not UTF-8; those of reading a file.
+/// grammars and templates. Usage error for options that do not go together, or
+/// a prompt that is not UTF-8; those of reading a file.
 absl::Status prepareRun(RunOptions &options, std::FILE *in);
 
 /// What a prompt is run through.
 struct RunSubject {
   Decoder &decoder;
   const std::string &path; ///< For messages.
-  /// The ids of a text; see Tokenizer::encode.
+  /// The ids of a text as it is; see Tokenizer::encode.
   absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(absl::string_view text,
                                                          bool special)>
       encode;
@@ -67,9 +77,11 @@ struct RunSubject {
 absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
                         std::FILE *out, std::FILE *log);
 
-/// Completes a prompt with `model`: the text alone, or the ids separated by
-/// spaces, and a line feed go to `out` as they come, or at the end one JSON
-/// object; seed, timings and, without JSON, logprobs go to `log`.
+/// Answers or completes a prompt with `model`. A text is a message, written by
+/// the chat template, where there is one. The answer alone, or its ids
+/// separated by spaces, and a line feed go to `out` as they come, or at the end
+/// one JSON object; what the prompt is, seed, timings and, without JSON,
+/// logprobs go to `log`.
 absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log);

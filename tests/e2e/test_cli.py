@@ -397,21 +397,21 @@ class RealModel(support.TestCase):
         return [int(x) for x in self.llamac("tokenize", self.model, *options, text).stdout.split()]
 
     def generate(self, *options):
-        return self.llamac("run", self.plan, "-p", PROMPT, "-n", 24, *options).stdout
+        return self.llamac("run", self.plan, "--raw", "-p", PROMPT, "-n", 24, *options).stdout
 
     def test_the_capital_of_france(self):
         self.assertIn(" Paris", self.generate(*GREEDY))
 
     def test_the_small_binary_gives_the_same(self):
-        args = [LLAMAC_RUN, self.plan, "-p", PROMPT, "-n", "24", *GREEDY]
+        args = [LLAMAC_RUN, self.plan, "--raw", "-p", PROMPT, "-n", "24", *GREEDY]
         self.assertEqual(support.run(args, check=True).stdout, self.generate(*GREEDY))
 
     def test_a_prompt_comes_from_stdin(self):
-        result = self.llamac("run", self.plan, "-p", "-", "-n", 24, *GREEDY, stdin=None, input=PROMPT + "\n")
+        result = self.llamac("run", self.plan, "--raw", "-p", "-", "-n", 24, *GREEDY, stdin=None, input=PROMPT + "\n")
         self.assertEqual(result.stdout, self.generate(*GREEDY))
 
     def test_json_has_the_answer(self):
-        result = self.llamac("run", self.plan, "-p", PROMPT, "-n", 24, *GREEDY, "--json")
+        result = self.llamac("run", self.plan, "--raw", "-p", PROMPT, "-n", 24, *GREEDY, "--json")
         answer = json.loads(result.stdout)
         self.assertEqual(answer["text"] + "\n", self.generate(*GREEDY))
         self.assertEqual((answer["generated_tokens"], result.stderr), (24, ""))
@@ -448,7 +448,7 @@ class RealModel(support.TestCase):
         self.assertEqual(self.generate("--temp", "1", "--top-k", "1", "-s", "3"), self.generate(*GREEDY))
 
     def test_one_token(self):
-        printed = self.llamac("run", self.plan, "-p", PROMPT, "-n", 1, *GREEDY, "--print-ids").stdout
+        printed = self.llamac("run", self.plan, "--raw", "-p", PROMPT, "-n", 1, *GREEDY, "--print-ids").stdout
         self.assertEqual(printed.split(), self.generate(*GREEDY, "--print-ids").split()[:1])
 
     def test_special_tokens_only_where_asked_for(self):

@@ -92,7 +92,7 @@ class ToMeta(ConvertCase):
         plan = self.path("smollm2.plan")
         self.llamac("compile", meta, "-o", plan)
         prompt = "The capital of France is"
-        text = self.llamac("run", plan, "-p", prompt, "-n", 24, "--temp", 0).stdout
+        text = self.llamac("run", plan, "--raw", "-p", prompt, "-n", 24, "--temp", 0).stdout
         self.assertIn(" Paris", text)
         for text in (prompt, "  two  spaces\n\n\nand 12345 numbers, naïve 日本語 🙂"):
             self.assertEqual(

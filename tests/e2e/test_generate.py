@@ -493,7 +493,7 @@ class RealModel(support.TestCase):
         for request in requests[:: support.by_tier(2, 1)]:
             flags = ["--temp", request["temperature"]]
             flags += ["--top-p", 0.9, "-s", 3] if "seed" in request else ["--stop", "."]
-            text = self.llamac("run", model, "-p", request["prompt"], "-n", 16, *flags, "-q").stdout
+            text = self.llamac("run", model, "--raw", "-p", request["prompt"], "-n", 16, *flags, "-q").stdout
             self.assertEqual(answers[request["id"]]["text"] + "\n", text)
 
 

@@ -29,13 +29,13 @@ class Grammars(support.TestCase):
         support.run(
             [LLAMAC, "compile", support.require_model("smollm2.gguf"), "-o", cls.plan], cache=cls.cache, check=True
         )
-        options = ["run", cls.plan, "-p", "a", "-n", "1", "--regex", "a"]
+        options = ["run", cls.plan, "--raw", "-p", "a", "-n", "1", "--regex", "a"]
         if support.run([LLAMAC, *options]).returncode == UNSUPPORTED:
             support.skip("llamac was built without XGrammar")
 
     def answer(self, *options, prompt=PROMPT, tokens=400):
         """The text, and whether it was finished."""
-        result = self.llamac("run", self.plan, "-t", 1, "-p", prompt, "-n", tokens, "--json", *options)
+        result = self.llamac("run", self.plan, "--raw", "-t", 1, "-p", prompt, "-n", tokens, "--json", *options)
         report = json.loads(result.stdout)
         return report["text"], report["stop"] == "stop id"
 
@@ -104,7 +104,7 @@ class Grammars(support.TestCase):
             (("--regex", "a", "--json-object"), USAGE, "got several"),
             (("--json-object", "--ignore-eos"), USAGE, "stop ids"),
         ):
-            result = self.llamac("run", self.plan, "-q", "-p", "a", "-n", 3, *options, expect=code)
+            result = self.llamac("run", self.plan, "--raw", "-q", "-p", "a", "-n", 3, *options, expect=code)
             self.assertEqual(result.stdout, "")
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
             self.assertIn(mentions, result.stderr)

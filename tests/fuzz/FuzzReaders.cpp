@@ -313,12 +313,15 @@ void tuning(Bytes bytes) {
 
 void checkRequest(const JsonObject &root, Bytes bytes) {
   Request request;
-  check(readRequestFields(root, bytes, {"id", "prompt", "tokens"}, request));
+  check(readRequestFields(root, bytes, promptFields, request));
   const auto encode = [](Bytes text) {
     return absl::StatusOr<std::vector<int32_t>>(
         std::vector<int32_t>(text.begin(), text.end()));
   };
-  if (!check(readPrompt(root, encode, request)))
+  const auto write = [&](const ChatTemplateInputs &conversation) {
+    return encode(conversation.messages + conversation.tools);
+  };
+  if (!check(readPrompt(root, bytes, encode, write, request)))
     return;
   for (const int32_t id : request.options.stopIds)
     require(id >= 0, "ids that are not negative");
@@ -405,7 +408,8 @@ Seeds requests() {
       R"({"prompt": "a b", "max_tokens": 9, "stop": ["a", "b"], "n": 2,
           "logit_bias": {"5": -1.5}, "temperature": 0.5, "seed": 3})",
       R"({"tokens": [1, 2], "ignore_eos": true, "min_tokens": 2, "top_k": 5,
-          "logprobs": 1, "stop_token_ids": [4], "repetition_penalty": 1.1})"};
+          "logprobs": 1, "stop_token_ids": [4], "repetition_penalty": 1.1})",
+      R"({"messages": [{"role": "user", "content": "a"}], "tools": [{}]})"};
 }
 
 Seeds chatTemplates() {

@@ -55,7 +55,7 @@ class PackageTest(support.TestCase):
 
     def run_tool(self, prompt, *options):
         """What `llamac run` answers, as its JSON says."""
-        return json.loads(self.llamac("run", MODEL, "-p", prompt, "--json", *options).stdout)
+        return json.loads(self.llamac("run", MODEL, "-p", prompt, "--raw", "--json", *options).stdout)
 
     def assert_error(self, code, words, function, *args, **options):
         with self.assertRaises(llamac.Error) as caught:

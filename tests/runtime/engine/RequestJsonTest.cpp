@@ -193,7 +193,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{R"({"top_k": 0.5})", "top_k: expected an integer, got 0.5"},
         Wrong{R"({"top_p": "x"})", "top_p: expected a finite number"}));
 
-/// The prompt of `text`; the ids of a text are its bytes.
+/// The prompt of `text`; the ids of a text are its bytes, those of a
+/// conversation the bytes of its messages and tools.
 absl::StatusOr<std::vector<int32_t>> promptOf(const std::string &text) {
   const auto document = *parseJson("request", text);
   Request request;
@@ -201,8 +202,12 @@ absl::StatusOr<std::vector<int32_t>> promptOf(const std::string &text) {
     return absl::StatusOr<std::vector<int32_t>>(
         std::vector<int32_t>(of.begin(), of.end()));
   };
+  const auto write = [&](const ChatTemplateInputs &conversation) {
+    EXPECT_TRUE(conversation.addGenerationPrompt);
+    return encode(conversation.messages + conversation.tools);
+  };
   if (absl::Status status =
-          readPrompt(*JsonObject::root(document), encode, request);
+          readPrompt(*JsonObject::root(document), text, encode, write, request);
       !status.ok())
     return status;
   return request.prompt;
@@ -215,11 +220,25 @@ TEST(RequestPrompt, IsTextOrIds) {
               ElementsAre(4, 5));
 }
 
+TEST(RequestPrompt, IsAConversationWhoseMembersKeepTheirOrder) {
+  const std::string messages = R"([{"role":"user", "content":"a"}])";
+  const std::string tools = R"([{"b":1,"a":2}])";
+  EXPECT_EQ(*promptOf(absl::StrCat(R"({"tools": )", tools, R"(, "messages": )",
+                                   messages, "}")),
+            *promptOf(nlohmann::json{{"prompt", messages + tools}}.dump()));
+}
+
 TEST(RequestPrompt, RefusesOthers) {
   for (const auto &[text, message] : {
-           Wrong{"{}",
-                 "prompt: expected one of prompt and tokens, got neither"},
-           Wrong{R"({"prompt": "a", "tokens": [1]})", "got both"},
+           Wrong{"{}", "prompt: expected one of prompt, tokens and messages, "
+                       "got none"},
+           Wrong{R"({"prompt": "a", "tokens": [1]})", "got several"},
+           Wrong{R"({"prompt": "a", "messages": []})", "got several"},
+           Wrong{R"({"prompt": "a", "tools": []})",
+                 "tools: expected messages beside it"},
+           Wrong{R"({"messages": "a"})", "messages: expected an array"},
+           Wrong{R"({"messages": [], "tools": {}})",
+                 "tools: expected an array"},
            Wrong{R"({"prompt": 5})", "a string or an array of token ids"},
            Wrong{R"({"tokens": "a"})",
                  "tokens: expected an array of token ids"},

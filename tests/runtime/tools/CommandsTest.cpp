@@ -74,7 +74,7 @@ TEST_F(CommandsTest, RunPrintsTheTextAlone) {
   const std::vector<int> prompt = cleanTokens(5, 12, 6);
   RunOptions options;
   options.tokens = join(prompt, ",");
-  options.generate.maxTokens = 6;
+  options.maxTokens = 6;
   ASSERT_TRUE(runCommand(model, options, out, log).ok());
   std::string expected;
   for (int id : greedyAfter(prompt, 6))
@@ -87,7 +87,7 @@ TEST_F(CommandsTest, RunPrintsIds) {
   const std::vector<int> prompt = cleanTokens(5, 12, 6);
   RunOptions options;
   options.tokens = join(prompt, " ");
-  options.generate.maxTokens = 6;
+  options.maxTokens = 6;
   options.printIds = true;
   options.quiet = true;
   ASSERT_TRUE(runCommand(model, options, out, log).ok());
@@ -99,7 +99,7 @@ TEST_F(CommandsTest, RunPrintsOneJsonObjectWithTheAnswer) {
   const std::vector<int> prompt = cleanTokens(5, 12, 6);
   RunOptions options;
   options.tokens = join(prompt, ",");
-  options.generate.maxTokens = 6;
+  options.maxTokens = 6;
   options.json = true;
   std::string expected;
   for (int id : greedyAfter(prompt, 6))
@@ -126,7 +126,7 @@ TEST_F(CommandsTest, RunPrintsOneJsonObjectWithTheAnswer) {
 TEST_F(CommandsTest, RunNamesTheSeedItMade) {
   RunOptions options;
   options.tokens = join(cleanTokens(5, 12, 1), ",");
-  options.generate.maxTokens = 1;
+  options.maxTokens = 1;
   options.temperature = 1;
   ASSERT_TRUE(runCommand(model, options, out, log).ok());
   EXPECT_THAT(contents(log), HasSubstr("seed "));
@@ -166,7 +166,7 @@ TEST_F(CommandsTest, RunSaysWhenItsOutputCannotBeWritten) {
   std::FILE *full = std::fopen("/dev/full", "w");
   RunOptions options;
   options.tokens = join(cleanTokens(5, 12, 6), ",");
-  options.generate.maxTokens = 6;
+  options.maxTokens = 6;
   EXPECT_EQ(exitCode(runCommand(model, options, full, log)), ExitCode::Memory);
   std::fclose(full);
   std::fclose(out);
