@@ -104,6 +104,7 @@ public:
   std::vector<Message> messages;
   bool isClosed = false;
   SchedulerCounts counts;
+  std::shared_ptr<const std::vector<KernelSum>> kernelTimes;
 };
 
 AnswerStream::AnswerStream(std::shared_ptr<Mailbox> mailbox,
@@ -209,6 +210,13 @@ SchedulerCounts AsyncEngine::counts() const {
   return line->counts;
 }
 
+std::shared_ptr<const std::vector<KernelSum>> AsyncEngine::kernelTimes() const {
+  if (line->isForked())
+    return nullptr;
+  const std::lock_guard lock(line->mutex);
+  return line->kernelTimes;
+}
+
 /// What the thread does until the engine goes.
 void AsyncEngine::run() {
   std::vector<AnswerStream::Line::Message> messages;
@@ -245,6 +253,7 @@ void AsyncEngine::run() {
     });
     const std::lock_guard lock(line->mutex);
     line->counts = scheduler->counts();
+    line->kernelTimes = scheduler->kernelTimes();
     for (const auto &message : line->messages)
       if (message.request)
         line->counts.waiting += message.request->answers;

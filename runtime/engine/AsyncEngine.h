@@ -91,6 +91,9 @@ public:
   /// in a child, as of the fork.
   SchedulerCounts counts() const;
 
+  /// See Scheduler::kernelTimes(); in a child, null.
+  std::shared_ptr<const std::vector<KernelSum>> kernelTimes() const;
+
 private:
   AsyncEngine(std::unique_ptr<Scheduler> scheduler,
               const AsyncEngineOptions &options);

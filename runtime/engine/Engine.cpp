@@ -145,7 +145,6 @@ Engine::create(std::shared_ptr<const Model> model,
   std::unique_ptr<Engine> engine(new Engine(std::move(model)));
   engine->batchInvariant = options.batchInvariant;
   engine->observer = options.observer;
-  engine->profile = options.profile;
   LLAMAC_RETURN_IF_ERROR(engine->allocate(options));
   if (!options.prefixFile.empty())
     LLAMAC_RETURN_IF_ERROR(engine->openPrefixFile(options.prefixFile));

@@ -43,9 +43,6 @@ struct EngineOptions {
   /// Sees every launch of every step; outlives the engine. Null: programs run
   /// as a whole.
   LaunchObserver *observer = nullptr;
-  /// Records every step with the time of each launch; outlives the engine.
-  /// Null: nothing is timed.
-  Profile *profile = nullptr;
 };
 
 /// A sequence of tokens whose keys and values an engine holds; its pages are
@@ -184,6 +181,10 @@ public:
     return cache->freePages(group) + cache->reclaimablePages(group);
   }
 
+  /// From now on steps are added to `to`, which outlives its use, with the time
+  /// of each launch; null: nothing is timed. Results do not depend on it.
+  void setProfile(Profile *to) { profile = to; }
+
   /// The longest sequence that the context and the pages of the cache hold.
   int64_t mostTokens() const;
 
@@ -277,7 +278,7 @@ private:
   std::shared_ptr<const Model> shared;
   bool batchInvariant = false;
   LaunchObserver *observer = nullptr;
-  Profile *profile = nullptr;
+  Profile *profile = nullptr; ///< See setProfile().
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<PageMemory> pageMemory;
   std::unique_ptr<PrefixCache> prefixCache; ///< Of its pages.

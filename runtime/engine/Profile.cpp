@@ -50,6 +50,7 @@ std::vector<KernelSum> Profile::sums() const {
   for (const Slice &slice : slices) {
     KernelSum &sum = byKernel[slice.launch->kernel];
     sum.kernel = plan->kernels[slice.launch->kernel]->symbol;
+    sum.family = plan->kernels[slice.launch->kernel]->family;
     for (KernelSum *each : {&sum, &all}) {
       ++each->launches;
       each->seconds += slice.seconds;

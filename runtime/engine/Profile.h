@@ -31,6 +31,7 @@ struct TimedStep {
 /// The launches of one kernel.
 struct KernelSum {
   std::string kernel;
+  std::string family = {}; ///< Of the kernel; empty for the sum of all.
   int64_t launches = 0;
   double seconds = 0, bytes = 0, operations = 0;
 };

@@ -328,9 +328,16 @@ void Scheduler::countStep(int64_t rows) {
 /// A step that began at `start`.
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   Batch batch = chooseRows();
-  if (batch.decodeRows == std::ssize(running) &&
-      runQueued(batch, isInterrupted))
+  Profile profile(model().plan());
+  const bool isTimed = options.profileInterval > 0 && start >= nextProfile &&
+                       batch.promptRows == 0;
+  if (isTimed) {
+    nextProfile = start + options.profileInterval;
+    engine->setProfile(&profile);
+  } else if (batch.decodeRows == std::ssize(running) &&
+             runQueued(batch, isInterrupted)) {
     return;
+  }
   auto sampled = engine->sample(batch.items);
   while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
     preemptLast();
@@ -346,7 +353,12 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   }
   const double seconds = steadySeconds() - start;
   total.stepSeconds += seconds;
-  budget.record(batch.decodeRows, batch.promptRows, seconds);
+  if (!isTimed) {
+    budget.record(batch.decodeRows, batch.promptRows, seconds);
+    return;
+  }
+  engine->setProfile(nullptr);
+  kernels = std::make_shared<const std::vector<KernelSum>>(profile.sums());
 }
 
 /// Runs steps of `batch`, which decodes, where the device queues them; false

@@ -25,6 +25,7 @@
 #define LLAMAC_RUNTIME_ENGINE_SCHEDULER_H
 
 #include "runtime/engine/Engine.h"
+#include "runtime/engine/Profile.h"
 #include "runtime/engine/Request.h"
 #include "runtime/engine/RowBudget.h"
 
@@ -49,6 +50,8 @@ struct SchedulerOptions {
   /// Rows of prompts in a step beside answers that decode; 0 for as many as the
   /// times of earlier steps allow (RowBudget).
   int64_t promptRows = 0;
+  /// Seconds between steps whose launches are timed; 0: none is.
+  double profileInterval = 0;
 };
 
 /// What a scheduler did since it was made, and does now.
@@ -119,6 +122,11 @@ public:
 
   SchedulerCounts counts() const;
 
+  /// Of the last step that was timed, all of whose rows decoded; null before.
+  std::shared_ptr<const std::vector<KernelSum>> kernelTimes() const {
+    return kernels;
+  }
+
 private:
   struct Asked;
   struct Job;
@@ -157,6 +165,8 @@ private:
   uint64_t requests = 0;
   int64_t answers = 0; ///< That were asked for.
   SchedulerCounts total;
+  double nextProfile = 0; ///< When a step is timed again.
+  std::shared_ptr<const std::vector<KernelSum>> kernels;
 };
 
 } // namespace llamac

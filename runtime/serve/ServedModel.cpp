@@ -49,4 +49,13 @@ ServedModel::create(std::shared_ptr<const Model> model,
   return served;
 }
 
+absl::StatusOr<std::optional<DeviceLimits>> ServedModel::limits() const {
+  const std::lock_guard lock(measuring);
+  const SchedulerCounts counts = engine->counts();
+  if (!measured && counts.running + counts.waiting == 0) {
+    LLAMAC_ASSIGN_OR_RETURN(measured, model().device().measureLimits());
+  }
+  return measured;
+}
+
 } // namespace llamac::serve

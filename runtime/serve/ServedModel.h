@@ -17,6 +17,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,10 @@ public:
   /// How it calls tools; null where its template says of no known way.
   const ToolCallSyntax *toolCalls() const { return calls; }
 
+  /// How fast the device is: measured when first asked for while nothing runs;
+  /// none before, or where it cannot be measured. Errors: those of the device.
+  absl::StatusOr<std::optional<DeviceLimits>> limits() const;
+
   /// Of all that decides the bits of an answer.
   const std::string &fingerprint() const { return identity; }
 
@@ -67,6 +73,8 @@ private:
   const ToolCallSyntax *calls = nullptr;
   std::string identity;
   int64_t start = 0;
+  mutable std::mutex measuring;
+  mutable std::optional<DeviceLimits> measured;
 };
 
 using ServedModels = std::vector<std::unique_ptr<ServedModel>>;

@@ -11,11 +11,13 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/serve/ApiError.h"
+#include "runtime/serve/KernelReport.h"
 #include "runtime/serve/Page.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -70,6 +72,7 @@ absl::Span<const Service::Route> Service::routes() {
       {verb::get, "/", true, false, &Service::page},
       {verb::get, "/health", true, false, &Service::health},
       {verb::get, "/metrics", false, false, &Service::showMetrics},
+      {verb::get, "/v1/llamac/kernels", false, false, &Service::listKernels},
       {verb::get, "/v1/models", false, false, &Service::listModels},
       {verb::get, "/v1/models/", false, false, &Service::listModels},
       {verb::post, "/v1/chat/completions", false, true, &Service::complete},
@@ -343,12 +346,33 @@ Task<void> Service::showMetrics(HttpExchange &exchange, Entry &entry) {
       {200, metrics.text(), "text/plain; version=0.0.4; charset=utf-8"});
 }
 
+/// `text` of a target without its escapes (RFC 3986, 2.1).
+static std::string unescaped(absl::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const absl::string_view digits = text.substr(i + 1, 2);
+    if (text[i] == '%' && digits.size() == 2 &&
+        absl::c_all_of(digits, absl::ascii_isxdigit)) {
+      plain += absl::HexStringToBytes(digits);
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+static HttpAnswer unknownModel() {
+  return errorAnswer(404, "model: expected one that is served; GET /v1/models "
+                          "lists them");
+}
+
 Task<void> Service::listModels(HttpExchange &exchange, Entry &entry) {
   absl::string_view name = pathOf(exchange.request());
   const bool isOne = absl::ConsumePrefix(&name, "/v1/models/");
   ordered_json list = ordered_json::array();
   for (const auto &model : models)
-    if (!isOne || model->name() == name)
+    if (!isOne || model->name() == unescaped(name))
       list.push_back({{"id", model->name()},
                       {"object", "model"},
                       {"created", model->created()},
@@ -360,8 +384,7 @@ Task<void> Service::listModels(HttpExchange &exchange, Entry &entry) {
   else if (!list.empty())
     answer.body = dumpJson(list.front());
   else
-    answer = errorAnswer(404, "model: expected one that is served; GET "
-                              "/v1/models lists them");
+    answer = unknownModel();
   co_await send(exchange, entry.status, entry.error, std::move(answer));
 }
 
@@ -381,18 +404,41 @@ static auto onPool(asio::thread_pool &pool, Function run)
       asio::use_awaitable);
 }
 
+/// `made` as an answer.
+static HttpAnswer answerOf(const absl::StatusOr<ordered_json> &made) {
+  if (!made.ok())
+    return errorAnswer(httpStatus(made.status()), made.status().message());
+  return {200, dumpJson(*made)};
+}
+
 /// The answer to a request whose JSON `makeAnswer` makes of its body.
 template <typename Function>
 static HttpAnswer answerBody(const std::string &body, Function makeAnswer) {
-  const auto made = [&]() -> absl::StatusOr<ordered_json> {
+  return answerOf([&]() -> absl::StatusOr<ordered_json> {
     LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document, readBody(body));
     LLAMAC_ASSIGN_OR_RETURN(const JsonObject object,
                             JsonObject::root(document));
     return makeAnswer(object);
-  }();
-  if (!made.ok())
-    return errorAnswer(httpStatus(made.status()), made.status().message());
-  return {200, dumpJson(*made)};
+  }());
+}
+
+Task<void> Service::listKernels(HttpExchange &exchange, Entry &entry) {
+  const absl::string_view target(exchange.request().target().data(),
+                                 exchange.request().target().size());
+  const ServedModel *asked = models.front().get();
+  if (const size_t query = target.find("?model=");
+      query != absl::string_view::npos) {
+    const std::string name = unescaped(target.substr(query + 7));
+    const auto found = absl::c_find_if(
+        models, [&](const auto &model) { return model->name() == name; });
+    if (found == models.end())
+      co_return co_await send(exchange, entry.status, entry.error,
+                              unknownModel());
+    asked = found->get();
+  }
+  HttpAnswer answer = co_await onPool(
+      readers, [asked] { return answerOf(kernelReport(*asked)); });
+  co_await send(exchange, entry.status, entry.error, std::move(answer));
 }
 
 Task<void> Service::tokenize(HttpExchange &exchange, Entry &entry) {

@@ -75,6 +75,7 @@ private:
   Task<void> page(HttpExchange &exchange, Entry &entry);
   Task<void> health(HttpExchange &exchange, Entry &entry);
   Task<void> showMetrics(HttpExchange &exchange, Entry &entry);
+  Task<void> listKernels(HttpExchange &exchange, Entry &entry);
   Task<void> listModels(HttpExchange &exchange, Entry &entry);
   Task<void> complete(HttpExchange &exchange, Entry &entry);
   Task<void> tokenize(HttpExchange &exchange, Entry &entry);

@@ -344,9 +344,8 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
                           model->device().measureLimits());
   const Profile none(model->plan());
-  Profile profile = none;
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model, {.profile = &profile}));
+                          Engine::create(model));
   for (const int64_t promptTokens : options.promptTokens)
     for (const int64_t batch : options.batch) {
       const std::vector<int32_t> tokens = spreadTokens(
@@ -356,15 +355,12 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
         if (round == 0)
           prefill = decode = none;
         Run run(*engine, batch);
-        // The engine adds to `profile`; each kind of work has it in turn.
-        std::swap(profile, prefill);
+        engine->setProfile(&prefill);
         LLAMAC_RETURN_IF_ERROR(
             run.prefill(absl::MakeConstSpan(tokens).first(promptTokens)));
-        std::swap(profile, prefill);
-        std::swap(profile, decode);
+        engine->setProfile(&decode);
         LLAMAC_RETURN_IF_ERROR(
             run.decode(absl::MakeConstSpan(tokens).last(options.genTokens)));
-        std::swap(profile, decode);
       }
       printKernels(
           prefill,

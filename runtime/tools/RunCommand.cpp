@@ -344,10 +344,10 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log) {
   Profile profile(model->plan());
-  Profile *used =
-      options.profile || !options.trace.empty() ? &profile : nullptr;
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model, {.profile = used}));
+                          Engine::create(model));
+  if (options.profile || !options.trace.empty())
+    engine->setProfile(&profile);
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
                           newDecoder(*engine));
   auto encode = [&](absl::string_view text, bool special) {

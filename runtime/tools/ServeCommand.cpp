@@ -182,6 +182,7 @@ serveCommand(const ServeOptions &options,
     served.name = named.name;
     served.chatTemplate = options.chatTemplate;
     served.engine.scheduler = options.scheduler;
+    served.engine.scheduler.profileInterval = 1;
     served.engine.maxWaiting = options.maxQueue;
     LLAMAC_ASSIGN_OR_RETURN(models.emplace_back(),
                             ServedModel::create(std::move(model), served));

@@ -446,5 +446,30 @@ TEST_F(SchedulerTest, ASchedulerThatGoesTakesItsRequestsWithIt) {
   EXPECT_FALSE(got[0][0].end);
 }
 
+TEST_F(SchedulerTest, StepsThatAreTimedGiveTheSameAnswers) {
+  start({.profileInterval = 1e-9});
+  EXPECT_EQ(scheduler->kernelTimes(), nullptr);
+  ASSERT_TRUE(submit(greedy(cleanTokens(6, 5, 5), 5)).ok());
+  ASSERT_TRUE(submit(greedy(cleanTokens(6, 20, 5), 5)).ok());
+  runAll();
+  EXPECT_EQ(got[0][0].tokens, greedyAfter(cleanTokens(6, 5, 5), 5));
+  EXPECT_EQ(got[1][0].tokens, greedyAfter(cleanTokens(6, 20, 5), 5));
+  const auto times = scheduler->kernelTimes();
+  ASSERT_NE(times, nullptr);
+  EXPECT_GT(times->back().launches, 0);
+  EXPECT_GT(times->back().seconds, 0);
+}
+
+TEST_F(SchedulerTest, StepsAreCountedByTheirRows) {
+  ASSERT_TRUE(submit(greedy(cleanTokens(6, 5, 5), 3)).ok());
+  runAll();
+  const SchedulerCounts counts = scheduler->counts();
+  // A prompt of 6 rows in the bucket of 5 to 8, and two single ones.
+  EXPECT_EQ(counts.steps, 3);
+  EXPECT_EQ(counts.rows, 8);
+  EXPECT_EQ(counts.stepRows[0], 2);
+  EXPECT_EQ(counts.stepRows[3], 1);
+}
+
 } // namespace
 } // namespace llamac
