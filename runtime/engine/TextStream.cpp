@@ -18,8 +18,7 @@ TextStream::TextStream(std::vector<std::string> stopStrings)
   std::erase_if(stops, [](const std::string &stop) { return stop.empty(); });
 }
 
-// Bytes at the end of `text` that begin a UTF-8 character without ending it.
-static size_t unfinishedCharacter(absl::string_view text) {
+size_t unfinishedCharacter(absl::string_view text) {
   const size_t most = std::min<size_t>(3, text.size());
   for (size_t count = 1; count <= most; ++count) {
     const auto byte = static_cast<unsigned char>(text[text.size() - count]);

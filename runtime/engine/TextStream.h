@@ -11,10 +11,14 @@
 
 #include "absl/strings/string_view.h"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace llamac {
+
+/// Bytes at the end of `text` that begin a UTF-8 character without ending it.
+size_t unfinishedCharacter(absl::string_view text);
 
 /// Takes the bytes of an answer piece by piece and gives them on as soon as it
 /// is certain that they belong to it: not inside a UTF-8 character, and not in

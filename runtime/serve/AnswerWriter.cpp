@@ -9,6 +9,7 @@
 #include "runtime/serve/AnswerWriter.h"
 
 #include "runtime/engine/RequestJson.h"
+#include "runtime/engine/TextStream.h"
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
@@ -177,7 +178,9 @@ void AnswerWriter::add(Choice &choice, const Delta &delta) const {
       choice.logprobs[name].push_back(one);
 }
 
-std::string AnswerWriter::take(size_t prompt, const AnswerPart &part) {
+std::string AnswerWriter::take(size_t prompt, AnswerPart part) {
+  if (part.end)
+    part.text.resize(part.text.size() - unfinishedCharacter(part.text));
   size_t index = static_cast<size_t>(part.answer);
   for (size_t before = 0; before < prompt; ++before)
     index += static_cast<size_t>(request->requests[before].answers);

@@ -60,8 +60,9 @@ public:
   explicit AnswerWriter(const ApiRequest &request);
 
   /// Takes a part of the answer to prompt number `prompt`. Returns the events
-  /// of a stream, empty where it is not one or the part has nothing for it.
-  std::string take(size_t prompt, const AnswerPart &part);
+  /// of a stream, empty where it is not one or the part has nothing for it. A
+  /// character that the end of the answer cuts is left out.
+  std::string take(size_t prompt, AnswerPart part);
 
   /// The events that end a stream.
   std::string streamEnd() const;

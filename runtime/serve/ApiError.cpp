@@ -9,10 +9,12 @@
 #include "runtime/serve/ApiError.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/engine/RequestOptions.h"
 #include "runtime/serve/AnswerWriter.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
 #include <algorithm>
@@ -43,9 +45,20 @@ static const ErrorKind &kindOf(unsigned status) {
   return found == std::end(kinds) ? std::end(kinds)[-1] : *found;
 }
 
+/// The option of requests that messages call `words`, "top-p" or "logit bias of
+/// token id 7"; empty where there is none.
+static std::string optionOf(absl::string_view words) {
+  const std::string name = absl::StrReplaceAll(
+      words.substr(0, words.find(" of ")), {{" ", "_"}, {"-", "_"}});
+  const auto options = requestOptions();
+  return std::ranges::count(options, name, &NamedOption<Request>::name) > 0
+             ? name
+             : "";
+}
+
 /// The field that `message` begins with, "temperature: ..." or
 /// "body:12: temperature: ...".
-static absl::string_view fieldOf(absl::string_view message) {
+static std::string fieldOf(absl::string_view message) {
   if (absl::ConsumePrefix(&message, "body:"))
     message.remove_prefix(
         std::min(message.size(), message.find_first_not_of("0123456789: ")));
@@ -55,21 +68,27 @@ static absl::string_view fieldOf(absl::string_view message) {
       end != absl::string_view::npos && std::ranges::all_of(field, [](char c) {
         return absl::ascii_isalnum(c) || absl::StrContains("_.[]", c);
       });
-  return isName ? field : "";
+  return isName ? std::string(field) : optionOf(field);
 }
 
 std::string errorBody(unsigned status, absl::string_view message) {
   const ErrorKind &kind = kindOf(status);
   const bool isModel = absl::StartsWith(message, "model: ");
-  const absl::string_view field = status < 500 ? fieldOf(message) : "";
+  // The prompt and what is asked of the answer, of which either may change.
+  const bool isTooLong =
+      absl::StartsWith(message, "request: expected at most ");
+  const std::string field =
+      status == 400 || isModel ? isTooLong ? "" : fieldOf(message) : "";
   ordered_json error = {{"message", std::string(message)},
                         {"type", kind.type},
                         {"param", nullptr},
                         {"code", nullptr}};
   if (!field.empty())
-    error["param"] = std::string(field);
+    error["param"] = field;
   if (status == 404 && isModel)
     error["code"] = "model_not_found";
+  else if (isTooLong)
+    error["code"] = "context_length_exceeded";
   else if (kind.code)
     error["code"] = kind.code;
   return dumpJson({{"error", std::move(error)}});

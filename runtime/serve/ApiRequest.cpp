@@ -14,6 +14,7 @@
 #include "runtime/engine/RequestJson.h"
 #include "runtime/serve/ChatMessages.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 
@@ -187,6 +188,30 @@ static void fitLength(const JsonObject &object, const ServedModel &model,
     request.options.maxTokens = -1;
 }
 
+/// Compiles the grammar that `field` asks for, where its errors are told.
+static absl::Status compileGrammar(const ServedModel &model,
+                                   absl::string_view field, Request &request) {
+  auto compiled = model.model().grammars()->compile(*request.grammar);
+  if (!compiled.ok())
+    return absl::StartsWith(compiled.status().message(),
+                            absl::StrCat(field, ": "))
+               ? compiled.status()
+               : withContext(compiled.status(), field);
+  request.options.sampling.grammar = *std::move(compiled);
+  return absl::OkStatus();
+}
+
+/// The same for the field of `object` that it has for this.
+static absl::Status compileGrammar(const JsonObject &object,
+                                   const ServedModel &model, Request &request) {
+  absl::string_view field = "response_format";
+  for (const absl::string_view own : {"json_schema", "regex", "grammar"})
+    if (object.has(own))
+      field = own;
+  return request.grammar ? compileGrammar(model, field, request)
+                         : absl::OkStatus();
+}
+
 /// Sets what `object` says of the conversation, and of its tools.
 static absl::Status readConversation(const JsonObject &object,
                                      absl::string_view text, ApiRequest &to,
@@ -217,6 +242,7 @@ static absl::Status readConversation(const JsonObject &object,
                        "one");
   request.grammar = GrammarSource{
       GrammarSource::JsonSchema, callSchema(choice.tools, to.tools->arguments)};
+  LLAMAC_RETURN_IF_ERROR(compileGrammar(*to.model, "tools", request));
   if (*to.tools->open) {
     to.begun = absl::StrCat(to.tools->open, "\n");
     LLAMAC_ASSIGN_OR_RETURN(
@@ -315,6 +341,7 @@ static absl::Status read(const JsonObject &object, absl::string_view text,
   LLAMAC_RETURN_IF_ERROR(readRequestFields(object, text, others, request));
   LLAMAC_RETURN_IF_ERROR(checkFixedFields(object));
   LLAMAC_RETURN_IF_ERROR(readStreaming(object, to));
+  LLAMAC_RETURN_IF_ERROR(compileGrammar(object, *to.model, request));
   if (!to.isChat) {
     LLAMAC_RETURN_IF_ERROR(readCompletionFields(object, request));
     return readCompletion(object, request, to);

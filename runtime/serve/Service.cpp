@@ -544,6 +544,14 @@ absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
                       std::make_shared<Waker>(context, exchange.changed()),
                       {}};
   const ServedModel &model = *submitted.request->model;
+  int64_t answers = 0;
+  for (const Request &one : submitted.request->requests)
+    answers += one.answers;
+  if (model.maxWaiting() > 0 && answers > model.maxWaiting())
+    return usageError(absl::StrCat("n: expected at most ", model.maxWaiting(),
+                                   " answers of all prompts, as many as may "
+                                   "wait, got ",
+                                   answers));
   for (const Request &one : submitted.request->requests) {
     LLAMAC_ASSIGN_OR_RETURN(
         submitted.streams.emplace_back(),
@@ -590,14 +598,14 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
   while (open > 0) {
     std::string events;
     for (size_t prompt = 0; prompt < submitted.streams.size(); ++prompt)
-      while (const auto part = submitted.streams[prompt]->next(0)) {
+      while (auto part = submitted.streams[prompt]->next(0)) {
         if (entry.firstToken == 0 && !part->tokens.empty())
           entry.firstToken =
               std::chrono::duration<double>(Clock::now() - entry.start).count();
-        events += writer.take(prompt, *part);
         open -= part->end.has_value();
         if (part->end)
           failure.Update(part->end->status);
+        events += writer.take(prompt, *std::move(part));
       }
     if (!failure.ok())
       break;

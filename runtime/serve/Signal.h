@@ -1,5 +1,4 @@
 //===- Signal.h - Wakes a coroutine -----------------------------*- C++ -*-===//
-//-*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
