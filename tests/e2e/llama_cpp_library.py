@@ -9,7 +9,10 @@ the structures below are those of one version of llama.h.
 
 import ctypes
 import importlib.util
+import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 
@@ -140,3 +143,15 @@ class Llama:
             raise ValueError(f"llama.cpp does not decode {count} tokens")
         shape = (count, _library.llama_vocab_n_tokens(self._vocabulary))
         return np.ctypeslib.as_array(_library.llama_get_logits(self._context), shape).copy()
+
+
+def tokenize(path, texts):
+    """The ids of `texts`, in which names of special tokens stand for them. It is
+    done by another process, as the library breaks down beside other threads."""
+    command = [sys.executable, os.path.abspath(__file__), path]
+    return json.loads(subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True).stdout)
+
+
+if __name__ == "__main__":
+    vocabulary = Llama(sys.argv[1])
+    print(json.dumps([vocabulary.tokenize(text.encode(), special=True) for text in json.load(sys.stdin)]))

