@@ -46,7 +46,8 @@ async function listModels() {
 
 // The parts of an answer as the server sends them.
 async function* streamCompletion(body, signal) {
-  const response = await request("v1/chat/completions", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+  const headers = { "Content-Type": "application/json" };
+  const response = await request("v1/chat/completions", { method: "POST", headers, body: JSON.stringify(body), signal });
   for await (const line of linesOf(response)) {
     if (!line.startsWith("data:")) continue;
     const data = line.slice(5).trim();

@@ -11,7 +11,9 @@ const app = {
 };
 
 function newChat() {
-  return { id: crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`, title: "", updated: Date.now(), settings: checkedSettings(keptObject("settings")), messages: [] };
+  // Pages that came without encryption from another machine have no randomUUID().
+  const id = crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`;
+  return { id, title: "", updated: Date.now(), settings: checkedSettings(keptObject("settings")), messages: [] };
 }
 
 function chatTitle(chat) {
@@ -182,7 +184,8 @@ async function answer(chat) {
   app.runs.delete(chat.id);
   view()?.finish();
   if (app.chat === chat) updateChat();
-  if (!message.error) say(message.state ? "Stopped" : `Answer complete. ${splitThought(message.content).answer.slice(0, 1000)}`);
+  const begin = splitThought(message.content).answer.slice(0, 1000);
+  if (!message.error) say(message.state ? "Stopped" : `Answer complete. ${begin}`);
   await saveChat(chat);
 }
 

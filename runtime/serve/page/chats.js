@@ -23,7 +23,8 @@ async function listChanged() {
 function chatEntry(head) {
   const title = chatTitle(head);
   const entry = el("li", { "data-id": head.id });
-  const open = el("button", { type: "button", class: "open", title, "aria-label": title, click: () => openChat(head.id) }, title);
+  const open = el("button", { type: "button", class: "open", title, "aria-label": title }, title);
+  open.addEventListener("click", () => openChat(head.id));
   entry.append(
     open,
     el(
@@ -125,8 +126,9 @@ function chatToJson(chat) {
 // The text of a message, whose content may come in parts.
 function contentText(content) {
   if (typeof content === "string") return content;
-  if (Array.isArray(content) && content.every((part) => part?.type === "text" && typeof part.text === "string")) return content.map((part) => part.text).join("");
-  throw new Error("a message holds something other than text");
+  const isText = (part) => part?.type === "text" && typeof part.text === "string";
+  if (!Array.isArray(content) || !content.every(isText)) throw new Error("a message holds something other than text");
+  return content.map((part) => part.text).join("");
 }
 
 // A new chat of what chatToJson() gives, or of a list of messages. Throws an Error
@@ -135,14 +137,17 @@ function chatFromJson(json) {
   const messages = (Array.isArray(json) ? json : json?.messages) || null;
   if (!Array.isArray(messages) || !messages.length) throw new Error("it has no messages");
   const chat = { ...newChat(), settings: checkedSettings(Object(json)) };
+  const system = [];
   for (const message of messages) {
     const content = contentText(message?.content);
-    if (["system", "developer"].includes(message.role)) chat.settings.system = [chat.settings.system, content].filter((text) => text).join("\n\n");
+    if (["system", "developer"].includes(message.role)) system.push(content);
     else if (["user", "assistant"].includes(message.role)) chat.messages.push({ role: message.role, content });
     else throw new Error(`a message has the role ${JSON.stringify(message.role)}`);
   }
+  if (system.length) chat.settings.system = system.join("\n\n");
   const title = json.metadata?.title ?? json.title;
-  chat.title = typeof title === "string" && title.trim() ? title.trim().slice(0, 200) : titleOf(chat.messages[0]?.content || "");
+  if (typeof title === "string") chat.title = title.trim().slice(0, 200);
+  chat.title ||= titleOf(chat.messages[0]?.content || "");
   return chat;
 }
 
@@ -168,7 +173,8 @@ async function importChats(files) {
       }
     showBanner(null);
   } catch (error) {
-    showBanner(`This file cannot be imported: ${error.message}. Expected chats as JSON: {"messages": [{"role", "content"}, ...]}.`);
+    const expected = 'Expected chats as JSON: {"messages": [{"role", "content"}, ...]}.';
+    showBanner(`This file cannot be imported: ${error.message}. ${expected}`);
   }
   await listChanged();
   if (last) openChat(last.id);

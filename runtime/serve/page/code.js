@@ -1,18 +1,24 @@
 // Code blocks: a head with the language and a button that copies, and the text
 // with its comments, strings, numbers and key words in colours.
 
-const KEYWORDS = new Set(
-  (
-    "abstract alignas and as asm assert async await auto begin bool boolean break byte case catch char class concept const " +
-    "consteval constexpr continue co_await co_return crate debugger declare def default defer del delete do done double dyn " +
-    "echo elif else elsif end enum esac except export extends extern false fi final finally float fn for foreach from func " +
-    "function global go goto if impl implements import in include inline instanceof int interface is lambda let local long " +
-    "loop match mod module move mut namespace new nil noexcept none nonlocal not null nullptr of operator or override package " +
-    "pass private protected protocol pub public raise ref register requires return self short signed sizeof static str string " +
-    "struct super switch template then this throw trait true try type typedef typename typeof undefined union unless unsafe " +
-    "unsigned until use using var virtual void volatile where while with xor yield " +
-    "select insert update create table join on group by order having limit values into set drop alter primary key foreign"
-  ).split(" "),
+const words = (text) => new Set(text.split(" "));
+
+// Of many languages at once: what one has as a name, another has as a key word.
+const KEYWORDS = words(
+  "abstract alignas and as asm assert async await auto begin bool boolean break byte case catch char class concept " +
+    "const consteval constexpr continue co_await co_return crate debugger declare def default defer del delete do " +
+    "done double dyn echo elif else elsif end enum esac except export extends extern false False fi final finally " +
+    "float fn for foreach from func function global go goto if impl implements import in include inline instanceof " +
+    "int interface is lambda let local long loop match mod module move mut namespace new nil noexcept None nonlocal " +
+    "not null nullptr of or override package pass private protected protocol pub public raise ref requires return " +
+    "self short signed sizeof static str string struct super switch template then this throw trait true True try type " +
+    "typedef typename typeof undefined union unless unsafe unsigned until use using var virtual void volatile where " +
+    "while with xor yield",
+);
+const SQL_KEYWORDS = words(
+  "all alter and as asc between by case create delete desc distinct drop else end exists false foreign from full " +
+    "group having in index inner insert into is join key left like limit not null on or order outer primary right " +
+    "select set table then true union unique update values view when where with",
 );
 
 const SLASHES = String.raw`\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)`;
@@ -21,21 +27,29 @@ const DASHES = String.raw`--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)`;
 const MARKUP = String.raw`<!--[\s\S]*?(?:-->|$)`;
 const NO_COMMENT = "(?!)";
 // Languages by how their comments look; others have // and /* */.
-const COMMENTS = {
-  [HASH]: "bash cmake console dockerfile elixir ini julia make makefile nim perl ps1 powershell py python r rb ruby sh shell toml yaml yml zsh",
-  [DASHES]: "ada elm haskell hs lua sql",
-  [MARKUP]: "html svg vue xml",
-  [NO_COMMENT]: "json md markdown diff text txt plain plaintext csv log output",
-};
-const UNCOLOURED = new Set(["", "text", "txt", "plain", "plaintext", "csv", "log", "output", "md", "markdown"]);
+const COMMENTS = [
+  [
+    HASH,
+    words(
+      "bash cmake console dockerfile elixir ini julia make makefile nim perl ps1 powershell py python r rb ruby sh " +
+        "shell toml yaml yml zsh",
+    ),
+  ],
+  [DASHES, words("ada elm haskell hs lua sql")],
+  [MARKUP, words("html svg vue xml")],
+  [NO_COMMENT, words("json")],
+];
+const UNCOLOURED = words("csv log markdown md output plain plaintext text txt").add("");
 
-const STRINGS = String.raw`"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'|` + "`(?:[^`\\\\]|\\\\[\\s\\S])*\\\\?(?:`|$)";
+const STRINGS =
+  String.raw`"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'|` +
+  "`(?:[^`\\\\]|\\\\[\\s\\S])*\\\\?(?:`|$)";
 const NUMBERS = String.raw`\b(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)[a-zA-Z%]*`;
 const WORDS = String.raw`[\p{L}_$][\p{L}\p{N}_$]*`;
 
 // The pattern of a language's parts, in groups: comment, string, number, word.
 function partsOf(language) {
-  const known = Object.entries(COMMENTS).find(([, names]) => names.split(" ").includes(language));
+  const known = COMMENTS.find(([, languages]) => languages.has(language));
   return new RegExp(`(${known ? known[0] : SLASHES})|(${STRINGS})|(${NUMBERS})|(${WORDS})`, "gu");
 }
 
@@ -43,7 +57,7 @@ function kindOf([, comment, string, number, word], next, language) {
   if (comment) return "comment";
   if (string) return language === "json" && next === ":" ? "name" : "string";
   if (number) return "number";
-  if (KEYWORDS.has(language === "sql" ? word.toLowerCase() : word)) return "keyword";
+  if (language === "sql" ? SQL_KEYWORDS.has(word.toLowerCase()) : KEYWORDS.has(word)) return "keyword";
   return next === "(" ? "name" : null;
 }
 
@@ -70,7 +84,10 @@ class CodeView {
     this.code = el("code");
     this.beginChunk();
     const copy = copyButton("Copy code", () => this.text);
-    this.element = el("div", { class: "code" }, el("div", { class: "code-head" }, el("span", {}, language || "text"), copy), el("pre", { tabindex: "0", role: "group", "aria-label": `Code, ${language || "text"}` }, this.code));
+    const name = language || "text";
+    const head = el("div", { class: "code-head" }, el("span", {}, name), copy);
+    const text = el("pre", { tabindex: "0", role: "group", "aria-label": `Code, ${name}` }, this.code);
+    this.element = el("div", { class: "code" }, head, text);
   }
 
   update(text, finished) {

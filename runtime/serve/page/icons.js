@@ -11,7 +11,9 @@ const ICONS = {
   stop: "M7 7h10v10H7z",
   send: "M12 19V5M6 11l6-6 6 6",
   sliders: "M4 7h9M19 7h1M4 17h1M11 17h9M13 7a3 3 0 1 0 6 0a3 3 0 1 0-6 0M5 17a3 3 0 1 0 6 0a3 3 0 1 0-6 0",
-  light: "M8 12a4 4 0 1 0 8 0a4 4 0 1 0-8 0M12 3v1.5M12 19.5V21M3 12h1.5M19.5 12H21M5.6 5.6l1.1 1.1M17.3 17.3l1.1 1.1M18.4 5.6l-1.1 1.1M6.7 17.3l-1.1 1.1",
+  light:
+    "M8 12a4 4 0 1 0 8 0a4 4 0 1 0-8 0M12 3v1.5M12 19.5V21M3 12h1.5M19.5 12H21" +
+    "M5.6 5.6l1.1 1.1M17.3 17.3l1.1 1.1M18.4 5.6l-1.1 1.1M6.7 17.3l-1.1 1.1",
   dark: "M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10z",
   auto: "M4 5h16v11H4zM9 20h6M12 16v4",
   save: "M12 4v11M7 11l5 5 5-5M5 20h14",
@@ -27,7 +29,8 @@ function icon(name) {
 
 // A button with an icon; `label` is its name and, unless `text`, its only sign.
 function iconButton(name, label, click, text = false) {
-  return el("button", { type: "button", class: text ? "labelled" : "plain", "aria-label": text ? null : label, title: text ? null : label, click }, icon(name), text ? label : null);
+  if (text) return el("button", { type: "button", class: "labelled", click }, icon(name), label);
+  return el("button", { type: "button", class: "plain", "aria-label": label, title: label, click }, icon(name));
 }
 
 // A button that copies what `text()` gives, and says so for a moment.

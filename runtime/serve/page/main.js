@@ -79,7 +79,8 @@ function copyLastAnswer() {
 function showBanner(text, ...actions) {
   const banner = byId("banner");
   banner.hidden = text === null;
-  banner.replaceChildren(...(text === null ? [] : [el("span", {}, text), ...actions, iconButton("close", "Dismiss", () => showBanner(null))]));
+  banner.replaceChildren();
+  if (text !== null) banner.append(el("span", {}, text), ...actions, iconButton("close", "Dismiss", () => showBanner(null)));
 }
 
 function startTheme() {
@@ -106,8 +107,7 @@ async function loadModels() {
     app.models = await listModels();
     showBanner(null);
   } catch (error) {
-    const action = error.status === 401 ? iconButton("sliders", "Enter the key", () => byId("open-settings").click(), true) : iconButton("again", "Try again", loadModels, true);
-    showBanner(error.status === 401 ? "This server asks for a key." : error.message, action);
+    showBanner(error.status === 401 ? "This server asks for a key." : error.message, remedy(error, loadModels));
     return;
   }
   const before = select.value || kept("model");
@@ -117,7 +117,9 @@ async function loadModels() {
 }
 
 function startKeys() {
-  byId("shortcuts").append(...SHORTCUTS.map(([keys, what]) => el("div", {}, el("dt", {}, ...keys.split(" ").map((name) => el("kbd", {}, name))), el("dd", {}, what))));
+  const key = (name) => el("kbd", {}, name);
+  const line = ([keys, what]) => el("div", {}, el("dt", {}, ...keys.split(" ").map(key)), el("dd", {}, what));
+  byId("shortcuts").append(...SHORTCUTS.map(line));
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {

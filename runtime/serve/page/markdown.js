@@ -141,7 +141,8 @@ function cellsOf(line) {
 }
 
 function parseTable(lines, i) {
-  const aligns = cellsOf(lines[i + 1]).map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : null));
+  const alignOf = (cell) => (!cell.endsWith(":") ? null : cell.startsWith(":") ? "center" : "right");
+  const aligns = cellsOf(lines[i + 1]).map(alignOf);
   let end = i + 2;
   while (end < lines.length && !isBlank(lines[end]) && !interrupts(lines, end)) ++end;
   return { kind: "table", aligns, head: cellsOf(lines[i]), rows: lines.slice(i + 2, end).map(cellsOf), end };
@@ -219,7 +220,8 @@ function renderInline(host, text, open = false) {
     const next = SPECIAL.exec(text);
     const end = next ? next.index : text.length;
     if (end > at) at = asText(end - at);
-    if (next) at = (INLINE[text[at]] || inlineAddress)({ text, at, add, asText, close, push, lastOpen, unwrap, stack, missing });
+    const read = INLINE[text[at]] || inlineAddress;
+    if (next) at = read({ text, at, add, asText, close, push, lastOpen, unwrap, stack, missing });
   }
   while (stack.length) {
     if (open && stack[stack.length - 1].mark === "**") close(stack.length - 1);
@@ -404,13 +406,14 @@ function renderItem(item, open) {
   const done = task[1] !== " ";
   const rest = { ...first, text: first.text.slice(4) };
   const node = appendAll(el("li", { class: "task" }), renderBlocks([rest, ...item.blocks.slice(1)], open));
-  node.firstChild.prepend(el("span", { class: "box", role: "img", "aria-label": done ? "done" : "not done" }, done ? "\u2611" : "\u2610"), " ");
+  const box = { class: "box", role: "img", "aria-label": done ? "done" : "not done" };
+  node.firstChild.prepend(el("span", box, done ? "\u2611" : "\u2610"), " ");
   return node;
 }
 
 function renderTable({ head, rows, aligns }, open) {
-  const cell = (tag, text, i) => renderInline(el(tag, { class: aligns[i], scope: tag === "th" ? "col" : null }), text || "", open);
-  const line = (tag, cells) => appendAll(el("tr"), head.map((_, i) => cell(tag, cells[i], i)));
+  const cell = (tag, i) => el(tag, { class: aligns[i], scope: tag === "th" ? "col" : null });
+  const line = (tag, cells) => appendAll(el("tr"), head.map((_, i) => renderInline(cell(tag, i), cells[i] || "", open)));
   return el(
     "div",
     { class: "wide", tabindex: "0", role: "group", "aria-label": "Table" },

@@ -1,6 +1,7 @@
 // The messages of the chat that is shown.
 
 const STATES = {
+  length: "The answer reached its longest length or the end of the context.",
   stopped: "Stopped.",
   partial: "Cut off: the page was closed before the answer ended.",
 };
@@ -20,6 +21,12 @@ function statsText({ completion, rate, first, prompt, cached, counted }) {
   ].filter((part) => part).join(" \u00b7 ");
 }
 
+// A button that helps against an error: asks for the key, or tries again.
+function remedy(error, again) {
+  if (error.status !== 401) return iconButton("again", "Try again", again, true);
+  return iconButton("sliders", "Enter the key", () => byId("open-settings").click(), true);
+}
+
 // A message as it is shown. An answer that grows is drawn at most once a frame, and
 // so seldom that drawing takes a fifth of the time: a page with a long answer stays
 // usable.
@@ -30,7 +37,9 @@ class MessageView {
     this.isAnswer = message.role === "assistant";
     this.body = el("div", { class: "body" });
     this.foot = el("div", { class: "foot" });
-    this.element = el("article", { class: `message ${this.isAnswer ? "answer" : "question"}` }, el("h2", { class: "hidden" }, this.isAnswer ? "Answer" : "You"), this.body, this.foot);
+    const name = el("h2", { class: "hidden" }, this.isAnswer ? "Answer" : "You");
+    const kind = this.isAnswer ? "answer" : "question";
+    this.element = el("article", { class: `message ${kind}` }, name, this.body, this.foot);
     this.running = this.isAnswer && app.runs.get(chat.id)?.message === message;
     this.clear();
     this.draw();
@@ -109,13 +118,14 @@ class MessageView {
     this.stats = this.isAnswer ? el("span", { class: "stats" }) : null;
     this.showStats();
     const buttons = [];
-    if (!this.running) {
+    if (!this.running && message.content) {
       const shown = () => (this.isAnswer ? splitThought(message.content).answer : message.content);
       buttons.push(copyButton(this.isAnswer ? "Copy answer" : "Copy message", shown));
       if (!this.isAnswer) buttons.push(iconButton("pencil", "Edit message", () => this.edit()));
       else if (isLast) buttons.push(iconButton("again", "Answer again", regenerate));
     }
-    this.foot.replaceChildren(...[this.note(), el("div", { class: "actions" }, ...buttons), this.stats].filter((node) => node));
+    const actions = el("div", { class: "actions" }, ...buttons);
+    this.foot.replaceChildren(...[this.note(), actions, this.stats].filter((node) => node));
   }
 
   // What went wrong with the answer, or why it ends where it does.
@@ -123,11 +133,11 @@ class MessageView {
     const { error, finish, state } = this.message;
     if (this.running) return null;
     if (error) {
+      const sentence = /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
       const wait = error.retryAfter ? ` Try again in ${count(error.retryAfter, "second")}.` : "";
-      const help = error.status === 401 ? iconButton("sliders", "Enter the key", () => byId("open-settings").click(), true) : iconButton("again", "Try again", regenerate, true);
-      return el("p", { class: "error", role: "alert" }, error.message + wait, " ", help);
+      return el("p", { class: "error", role: "alert" }, el("span", {}, sentence + wait), remedy(error, regenerate));
     }
-    const text = finish === "length" ? "The answer reached its longest length or the end of the context." : STATES[state];
+    const text = STATES[finish === "length" ? finish : state];
     return text ? el("p", { class: "quiet note" }, text) : null;
   }
 
@@ -153,7 +163,9 @@ class MessageView {
     field.addEventListener("input", () => fitHeight(field));
     this.element.classList.add("editing");
     this.body.replaceChildren(field);
-    this.foot.replaceChildren(el("div", { class: "actions" }, el("button", { type: "button", click: () => done(false) }, "Cancel"), el("button", { type: "button", class: "main", click: () => done(true) }, "Send")));
+    const cancel = el("button", { type: "button", click: () => done(false) }, "Cancel");
+    const send = el("button", { type: "button", class: "main", click: () => done(true) }, "Send");
+    this.foot.replaceChildren(el("div", { class: "actions" }, cancel, send));
     fitHeight(field);
     field.focus();
   }

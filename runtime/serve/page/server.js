@@ -25,6 +25,8 @@ const KERNEL_COLUMNS = [
   ["Time", "number"], ["Share of the step", "number"], ["Share of the limit", "number"],
 ];
 
+const LIMIT = "The limit is the time that the memory and the arithmetic of a launch take at the machine's peaks.";
+
 class ServerView {
   constructor(host) {
     this.host = host;
@@ -33,11 +35,13 @@ class ServerView {
     this.charts = CHARTS.map((chart) => ({ ...chart, plot: el("div", { class: "plot" }) }));
     this.kernels = el("div", { class: "kernels" });
     this.problem = el("p", { class: "error", role: "alert", hidden: "" });
+    const card = ({ name, hint, value }) => el("div", {}, el("dt", {}, name), el("dd", {}, value, el("small", {}, hint)));
+    const figure = ({ title, plot }) => el("figure", {}, el("figcaption", {}, title), plot);
     host.append(
       el("h2", {}, "Server"),
       this.problem,
-      el("dl", { class: "cards" }, ...this.cards.map(({ name, hint, value }) => el("div", {}, el("dt", {}, name), el("dd", {}, value, el("small", {}, hint))))),
-      el("div", { class: "charts" }, ...this.charts.map(({ title, plot }) => el("figure", {}, el("figcaption", {}, title), plot))),
+      el("dl", { class: "cards" }, ...this.cards.map(card)),
+      el("div", { class: "charts" }, ...this.charts.map(figure)),
       el("h2", {}, "Kernels of the plan"),
       this.kernels,
     );
@@ -80,7 +84,7 @@ class ServerView {
       hits: value("prefix_cache_hits_total"),
       preemptions: value("num_preemptions_total"),
     };
-    const rate = (name) => (before ? Math.max(0, sample[name] - before[name]) / (sample.time - before.time) : 0);
+    const rate = (name) => (before ? Math.max(0, sample[name] - before[name]) / (sample.time - before.time) : null);
     sample.answerRate = rate("answers");
     sample.promptRate = rate("prompts");
     this.samples = [...this.samples, sample].filter(({ time }) => time > sample.time - SECONDS_SHOWN);
@@ -116,15 +120,21 @@ function drawChart({ title, unit, series, least }, samples) {
   const last = samples.at(-1);
   const most = Math.max(least, ...series.flatMap(([, of]) => samples.map(of)));
   const top = most > least ? roundUp(most) : least;
-  const point = (sample, of) => `${(SECONDS_SHOWN - last.time + sample.time).toFixed(1)},${(100 - (100 * of(sample)) / top).toFixed(2)}`;
-  const lines = series.map(([, of], i) => svg("polyline", { class: `line line-${i}`, points: samples.map((sample) => point(sample, of)).join(" ") }));
+  const x = ({ time }) => (SECONDS_SHOWN - last.time + time).toFixed(1);
+  const y = (value) => (100 - (100 * value) / top).toFixed(2);
+  const lines = series.map(([, of], i) => {
+    const known = samples.filter((sample) => of(sample) !== null);
+    return svg("polyline", { class: `line line-${i}`, points: known.map((s) => `${x(s)},${y(of(s))}`).join(" ") });
+  });
   const text = (value) => (value < 10 && value % 1 ? value.toFixed(1) : whole(value));
   const now = series.map(([name, of]) => [name, `${text(of(last))} ${unit}`.trim()]);
   const spoken = `${title}: ${now.map(([name, value]) => `${name} ${value}`).join(", ")} now`;
+  const grid = svg("path", { class: "grid", d: [0, 50, 100].map((height) => `M0 ${height}H${SECONDS_SHOWN}`).join("") });
+  const key = ([name, value], i) => el("span", { class: `key-${i}` }, now.length > 1 ? `${name} ` : "", el("strong", {}, value));
   return [
     el("span", { class: "top" }, text(top)),
-    svg("svg", { viewBox: `0 0 ${SECONDS_SHOWN} 100`, preserveAspectRatio: "none", role: "img", "aria-label": spoken }, svg("path", { class: "grid", d: `M0 0H${SECONDS_SHOWN}M0 50H${SECONDS_SHOWN}M0 100H${SECONDS_SHOWN}` }), ...lines),
-    el("p", { class: "now" }, ...now.map(([name, value], i) => el("span", { class: `key-${i}` }, series.length > 1 ? `${name} ` : "", el("strong", {}, value)))),
+    svg("svg", { viewBox: `0 0 ${SECONDS_SHOWN} 100`, preserveAspectRatio: "none", role: "img", "aria-label": spoken }, grid, ...lines),
+    el("p", { class: "now" }, ...now.map(key)),
     el("p", { class: "ends" }, el("span", {}, `${SECONDS_SHOWN / 60} minutes ago`), el("span", {}, "now")),
   ];
 }
@@ -143,8 +153,8 @@ function kernelTable({ device, kernels }) {
   ]);
   const unknown = kernels.some((kernel) => kernel.share_of_limit === null);
   return [
-    el("p", { class: "quiet" }, `One decode step on ${device}. The limit is the time that the memory and the arithmetic of a launch take at the machine's peaks.`),
-    unknown ? el("p", { class: "quiet" }, "\u2013: this was not measured on this machine.") : null,
+    el("p", { class: "quiet" }, `One decode step on ${device}. ${LIMIT}`),
+    unknown ? el("p", { class: "quiet" }, "A dash stands where nothing was measured on this machine.") : null,
     table(null, KERNEL_COLUMNS, rows),
   ].filter((node) => node);
 }

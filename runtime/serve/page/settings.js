@@ -5,7 +5,7 @@ const SAMPLING = [
   { name: "temperature", label: "Temperature", min: 0, max: 2, step: "any", hint: "0 takes the most probable token" },
   { name: "top_p", label: "Top-p", min: 0, max: 1, step: "any", hint: "share of probability kept" },
   { name: "top_k", label: "Top-k", min: 0, step: 1, hint: "tokens kept" },
-  { name: "min_p", label: "Min-p", min: 0, max: 1, step: "any", hint: "of the most probable token's" },
+  { name: "min_p", label: "Min-p", min: 0, max: 1, step: "any", hint: "relative to the most probable" },
   { name: "max_tokens", label: "Longest answer", min: 1, step: 1, hint: "tokens" },
   { name: "seed", label: "Seed", step: 1, hint: "the same seed, the same answer" },
 ];
@@ -81,14 +81,17 @@ function openSettings(chat, changed) {
     input.value = settings[name] ?? "";
     return el("div", { class: "field" }, el("label", { for: id }, label), input, el("small", { id: `${id}-hint` }, hint));
   };
-  const system = el("textarea", { id: "setting-system", rows: "4", placeholder: "You are a helpful assistant.", input: () => set("system", system.value || undefined) });
+  const system = el("textarea", { id: "setting-system", rows: "4", placeholder: "You are a helpful assistant." });
   system.value = settings.system || "";
-  const stop = el("textarea", { id: "setting-stop", rows: "2", spellcheck: "false", "aria-describedby": "setting-stop-hint", input: () => set("stop", stop.value ? stopFromText(stop.value) : undefined) });
+  system.addEventListener("input", () => set("system", system.value || undefined));
+  const stop = el("textarea", { id: "setting-stop", rows: "2", spellcheck: "false", "aria-describedby": "stop-hint" });
   stop.value = stopToText(settings.stop);
+  stop.addEventListener("input", () => set("stop", stop.value ? stopFromText(stop.value) : undefined));
+  const stopHint = "One a line; \\n for a line break. The answer ends before any of them.";
   byId("settings-fields").replaceChildren(
     el("div", { class: "field" }, el("label", { for: "setting-system" }, "System prompt"), system),
     el("div", { class: "fields" }, ...SAMPLING.map(field)),
-    el("div", { class: "field" }, el("label", { for: "setting-stop" }, "Stop strings"), stop, el("small", { id: "setting-stop-hint" }, "One a line; \\n for a line break. The answer ends before any of them.")),
+    el("div", { class: "field" }, el("label", { for: "setting-stop" }, "Stop strings"), stop, el("small", { id: "stop-hint" }, stopHint)),
   );
   dialog.showModal();
 }
