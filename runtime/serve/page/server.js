@@ -25,7 +25,10 @@ const KERNEL_COLUMNS = [
   ["Time", "number"], ["Share of the step", "number"], ["Share of the limit", "number"],
 ];
 
-const LIMIT = "The limit is the time that the memory and the arithmetic of a launch take at the machine's peaks.";
+// Metrics are asked for each second, kernels each so many seconds.
+const KERNELS_EVERY = 5;
+
+const LIMIT = "The limit is the time that a launch's bytes or operations take at the speeds measured on this device.";
 
 class ServerView {
   constructor(host) {
@@ -51,9 +54,9 @@ class ServerView {
   show(visible) {
     clearInterval(this.timer);
     if (!visible) return;
+    this.ticks = 0;
     this.timer = setInterval(() => this.tick(), 1000);
     this.tick();
-    this.showKernels();
   }
 
   async tick() {
@@ -62,6 +65,7 @@ class ServerView {
     try {
       const text = await (await request("metrics")).text();
       this.add(parseMetrics(text, byId("model").value));
+      if (this.ticks++ % KERNELS_EVERY === 0) await this.showKernels();
       this.problem.hidden = true;
     } catch (error) {
       this.problem.textContent = error.message;
@@ -151,10 +155,12 @@ function kernelTable({ device, kernels }) {
     orNothing(kernel.share_of_step, (share) => shareBar(share, 60)),
     orNothing(kernel.share_of_limit, (share) => shareBar(share, 60)),
   ]);
-  const unknown = kernels.some((kernel) => kernel.share_of_limit === null);
+  const isTimed = kernels.some((kernel) => kernel.seconds !== null);
+  const isWhole = kernels.every((kernel) => kernel.share_of_limit !== null);
+  const step = isTimed ? "The last step that was timed" : "A step of one token, none having been timed yet";
   return [
-    el("p", { class: "quiet" }, `One decode step on ${device}. ${LIMIT}`),
-    unknown ? el("p", { class: "quiet" }, "A dash stands where nothing was measured on this machine.") : null,
+    el("p", { class: "quiet" }, `${step}, on ${device}. ${LIMIT}`),
+    isWhole ? null : el("p", { class: "quiet" }, "A dash stands where nothing was measured yet."),
     table(null, KERNEL_COLUMNS, rows),
   ].filter((node) => node);
 }
