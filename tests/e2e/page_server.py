@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A server for the page of llamac serve that answers with what a test gives it.
 
-It sends the page under the policy that llamac serve sends it under, and one rule
-more: that no text is ever read as HTML (trusted types).
+It sends the page under the policy that llamac serve sends it under.
 """
 
 import base64
