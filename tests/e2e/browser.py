@@ -152,7 +152,7 @@ class Browser:
 
     def open(self, page):
         """Opens a file, or an address on the network."""
-        address = page if "://" in page else "file://" + os.path.abspath(page)
+        address = page if ":" in page else "file://" + os.path.abspath(page)
         self.call("Page.navigate", url=address)
         self.wait_for("document.readyState === 'complete'")
 

@@ -56,10 +56,15 @@ class PageCase(support.TestCase):
         cls.addClassCleanup(cls.browser.close)
 
     def setUp(self):
-        self.server = PageServer(lambda body: pieces(ANSWER))
-        self.addCleanup(self.server.close)
+        self.address = self.serve()
         self.expected = []  # Parts of complaints of the browser that a test provokes.
         self.open()
+
+    def serve(self):
+        """Starts a server, and gives the page's address."""
+        self.server = PageServer(lambda body: pieces(ANSWER))
+        self.addCleanup(self.server.close)
+        return self.server.address
 
     def tearDown(self):
         self.evaluate("1")  # Events that are on their way.
@@ -69,10 +74,10 @@ class PageCase(support.TestCase):
             noted.clear()
         self.assertEqual([m for m in messages if not any(part in m for part in self.expected)], [])
         self.assertEqual(exceptions, [])
-        self.assertEqual([a for a in requests if not a.startswith((self.server.address, "data:", "blob:"))], [])
+        self.assertEqual([a for a in requests if not a.startswith((self.address, "data:", "blob:"))], [])
 
     def open(self):
-        self.browser.open(self.server.address)
+        self.browser.open(self.address)
         self.wait_for("app.chat && (app.models.length > 0 || !byId('banner').hidden)")
 
     def evaluate(self, expression):

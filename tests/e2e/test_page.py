@@ -228,6 +228,16 @@ class Kept(PageCase):
         self.open()
         self.assertEqual(self.count("#chats li"), 0)
 
+    def test_a_change_in_another_window_is_shown(self):
+        self.ask("One")
+        self.evaluate(
+            "app.store.load(app.chat.id).then(chat => app.store.save({...chat, title: 'Elsewhere', updated: Date.now() + 1,"
+            " messages: [...chat.messages, {role: 'user', content: 'Two'}]}))"
+            ".then(() => new BroadcastChannel('llamac').postMessage('changed'))"
+        )
+        self.wait_for("document.querySelector('#chats .open').textContent === 'Elsewhere'")
+        self.wait_for("document.querySelectorAll('.question').length === 2")
+
     def test_the_list_can_be_searched(self):
         for text in ("Apples and pears", "Bread"):
             self.ask(text)
