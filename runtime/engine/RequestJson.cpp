@@ -194,25 +194,25 @@ checkMembers(const JsonObject &object,
   return absl::OkStatus();
 }
 
-/// OpenAI's response_format.
-static absl::Status readResponseFormat(const Member &member, Request &request) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto format,
-                          member.object.optionalObject(member.name));
-  LLAMAC_RETURN_IF_ERROR(checkMembers(*format, {"type", "json_schema"}));
-  LLAMAC_ASSIGN_OR_RETURN(const auto type, format->optionalString("type"));
-  if (format->has("json_schema") != (type == "json_schema"))
-    return format->fail("json_schema", "with the type json_schema alone",
-                        type.value_or("none").substr(0, 80));
+/// OpenAI's response_format, which is `format`.
+static absl::Status readResponseFormat(const Member &member,
+                                       const JsonObject &format,
+                                       Request &request) {
+  LLAMAC_RETURN_IF_ERROR(checkMembers(format, {"type", "json_schema"}));
+  LLAMAC_ASSIGN_OR_RETURN(const auto type, format.optionalString("type"));
+  if (format.has("json_schema") != (type == "json_schema"))
+    return format.fail("json_schema", "with the type json_schema alone",
+                       type.value_or("none").substr(0, 80));
   if (type == "text")
     return absl::OkStatus();
   if (type == "json_object")
     return setGrammar(member, {&request.grammar, GrammarSource::JsonObject},
                       "");
   if (type != "json_schema")
-    return format->fail("type", "text, json_object or json_schema",
-                        quoteForMessage(type.value_or("")));
+    return format.fail("type", "text, json_object or json_schema",
+                       quoteForMessage(type.value_or("")));
   LLAMAC_ASSIGN_OR_RETURN(const auto named,
-                          format->optionalObject("json_schema"));
+                          format.optionalObject("json_schema"));
   // A schema is always followed, which is what "strict" asks for.
   LLAMAC_RETURN_IF_ERROR(
       checkMembers(*named, {"name", "description", "strict", "schema"}));
@@ -220,6 +220,12 @@ static absl::Status readResponseFormat(const Member &member, Request &request) {
     return named->fail("schema", "a JSON schema", "none");
   return read({*named, "schema", member.text},
               GrammarField{&request.grammar, GrammarSource::JsonSchema});
+}
+
+static absl::Status readResponseFormat(const Member &member, Request &request) {
+  LLAMAC_ASSIGN_OR_RETURN(const auto format,
+                          member.object.optionalObject(member.name));
+  return withContext(readResponseFormat(member, *format, request), member.name);
 }
 
 //===----------------------------------------------------------------------===//

@@ -252,8 +252,11 @@ absl::StatusOr<ToolChoice> readTools(const JsonObject &object,
   ToolChoice result;
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> tools,
                           object.objects("tools"));
-  for (const JsonObject &tool : tools) {
-    LLAMAC_ASSIGN_OR_RETURN(result.tools.emplace_back(), readTool(tool, text));
+  for (size_t i = 0; i < tools.size(); ++i) {
+    auto tool = readTool(tools[i], text);
+    if (!tool.ok())
+      return withContext(tool.status(), absl::StrCat("tools[", i, "]"));
+    result.tools.push_back(*std::move(tool));
   }
   if (!object.has("tool_choice"))
     return result;
@@ -272,8 +275,10 @@ absl::StatusOr<ToolChoice> readTools(const JsonObject &object,
   if (!choice.is_object())
     return object.wrongType("tool_choice", "none, auto, required or a function",
                             choice);
-  LLAMAC_ASSIGN_OR_RETURN(Tool named, namedTool(object, result.tools));
-  result.tools = {std::move(named)};
+  auto named = namedTool(object, result.tools);
+  if (!named.ok())
+    return withContext(named.status(), "tool_choice");
+  result.tools = {*std::move(named)};
   return result;
 }
 
