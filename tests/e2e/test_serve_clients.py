@@ -5,8 +5,11 @@
 it, with a real model. What an answer must be is what `llamac run` says to the
 ids that jinja2 and llama.cpp's tokenizer make of the conversation."""
 
+import copy
 import http.client
 import json
+import os
+import re
 import unittest
 
 import support
@@ -236,9 +239,8 @@ class Chat(Client):
 
     def test_logprobs(self):
         whole = self.content(max_tokens=30)
-        for options in ({}, {"stop": whole[4:6]}, {"stop": [whole[5:20]]}, {"regex": SIGNS, "temperature": 1, "seed": 3}):
-            regex = options.pop("regex", None)
-            options["extra_body"] = {"regex": regex} if regex else {}
+        signs = {"extra_body": {"regex": SIGNS}, "temperature": 1, "seed": 3}
+        for options in ({}, {"stop": whole[4:6]}, {"stop": [whole[5:20]]}, signs):
             with self.subTest(options):
                 choice = self.chat(logprobs=True, top_logprobs=3, max_tokens=30, **options).choices[0]
                 tokens = choice.logprobs.content
@@ -343,8 +345,9 @@ class Completions(Client):
         return "".join(one.text for chunk in stream for one in chunk.choices if one.index == index)
 
     def test_a_stream_sums_to_the_whole(self):
-        whole = self.complete(logprobs=2, max_tokens=20, stop=["."])
-        stream = list(self.complete(logprobs=2, max_tokens=20, stop=["."], stream=True, stream_options={"include_usage": True}))
+        options = {"logprobs": 2, "max_tokens": 20, "stop": ["."]}
+        whole = self.complete(**options)
+        stream = list(self.complete(stream=True, stream_options={"include_usage": True}, **options))
         choice = whole.choices[0]
         self.assertEqual(self.joined(stream), choice.text)
         self.assertEqual(stream[-2].choices[0].finish_reason, choice.finish_reason)
@@ -499,6 +502,203 @@ class Errors(Client):
         self.assertEqual(server.request("GET", "/v1/models", fields={"X-Api-Key": "secret-2"})[0], 200)
         self.assertEqual(server.request("GET", "/health")[0], 200)
         self.assertNotIn("secret", json.dumps(server.log()))
+
+
+class Tools:
+    """Calls of tools, as a template of the family `template` asks for them.
+    Its classes say how a call is written."""
+
+    template = ""
+    open, close, arguments = "", "", ""
+
+    WEATHER = {
+        "name": "get_weather",
+        "description": "The weather in a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "enum": ["Paris", "Łódź", "東京"]},
+                "days": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 6}, "maxItems": 3},
+            },
+            "required": ["city", "days"],
+            "additionalProperties": False,
+        },
+    }
+    NOTE = {
+        "name": "take_note",
+        "parameters": {
+            "type": "object",
+            "properties": {"text": {"type": "string", "maxLength": 20}, "pinned": {"type": "boolean"}},
+            "required": ["text", "pinned"],
+            "additionalProperties": False,
+        },
+    }
+    FUNCTIONS = {function["name"]: function for function in (WEATHER, NOTE)}
+    TOOLS = [{"type": "function", "function": function} for function in FUNCTIONS.values()]
+    ASK = [{"role": "user", "content": "What is the weather in Paris on days 1 and 2?"}]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.options = ("--chat-template", require_model(os.path.join("chat-templates", cls.template)))
+        super().setUpClass()
+
+    def ask(self, **options):
+        options = {"tools": self.TOOLS, "max_tokens": 120} | options
+        return self.chat(options.pop("messages", self.ASK), **options)
+
+    def call(self, name, arguments):
+        """What the model writes to call, as a regex, of `arguments` in JSON."""
+        text = f'{{"name": "{name}", "{self.arguments}": {arguments}}}'
+        return re.sub(r"([][{}()\\.*+?|^$])", r"\\\1", self.open + text + self.close).replace("\n", r"\n")
+
+    @staticmethod
+    def parts(message):
+        calls = [(call.function.name, call.function.arguments) for call in message.tool_calls or []]
+        return message.content or "", calls
+
+    def streamed_parts(self, chunks, index=0):
+        """The same of a stream, of which the form is checked."""
+        content, calls, reason = "", [], None
+        for choice in (one for chunk in chunks for one in chunk.choices if one.index == index):
+            self.assertIsNone(reason)
+            reason = choice.finish_reason
+            content += choice.delta.content or ""
+            for part in choice.delta.tool_calls or []:
+                if part.index == len(calls):
+                    self.assertTrue(part.id and part.function.name)
+                    self.assertEqual(part.type, "function")
+                    calls.append((part.function.name, ""))
+                else:
+                    self.assertEqual((part.index, part.id, part.function.name), (len(calls) - 1, None, None))
+                calls[-1] = (calls[-1][0], calls[-1][1] + (part.function.arguments or ""))
+        return content, calls, reason
+
+    def check(self, **options):
+        """That a stream is as the whole, whose choices are returned."""
+        whole = self.ask(**options)
+        chunks = list(self.ask(stream=True, **options))
+        for choice in whole.choices:
+            content, calls = self.parts(choice.message)
+            self.assertEqual(self.streamed_parts(chunks, choice.index), (content, calls, choice.finish_reason))
+        ids = [call.id for choice in whole.choices for call in choice.message.tool_calls or []]
+        self.assertEqual(len(set(ids)), len(ids))
+        return whole.choices
+
+    def check_calls(self, choice, names):
+        """That `choice` is calls of `names` alone, which the schemas allow."""
+        content, calls = self.parts(choice.message)
+        self.assertEqual((choice.finish_reason, content), ("tool_calls", ""))
+        self.assertIsNone(choice.message.content)
+        self.assertTrue(calls)
+        for name, arguments in calls:
+            self.assertIn(name, names)
+            jsonschema.validate(json.loads(arguments), self.FUNCTIONS[name]["parameters"])
+
+    def test_a_call_that_must_come(self):
+        for seed in range(by_tier(3, 40)):
+            for options in ({"temperature": 0}, {"temperature": 1, "seed": seed, "n": 2}):
+                for choice in self.check(tool_choice="required", **options):
+                    self.check_calls(choice, self.FUNCTIONS)
+
+    def test_a_call_of_one_tool(self):
+        for name in self.FUNCTIONS:
+            named = {"type": "function", "function": {"name": name}}
+            for choice in self.check(tool_choice=named, temperature=1, seed=4):
+                self.check_calls(choice, [name])
+
+    def test_no_call(self):
+        plain = self.chat(self.ASK, max_tokens=40)
+        none = self.ask(tool_choice="none", max_tokens=40)
+        self.assertEqual(self.parts(none.choices[0].message), self.parts(plain.choices[0].message))
+        self.assertEqual(none.usage.prompt_tokens, plain.usage.prompt_tokens)
+
+    def test_calls_that_the_model_chooses(self):
+        call = self.call("get_weather", '{"city": "東京", "days": [1, 2]}')
+        note = self.call("take_note", json.dumps({"text": '} \\"{', "pinned": True}))
+        for text, calls in ((call, 1), (f"{call}\n{note}", 2)):
+            for parallel in (True, False):
+                body = {"regex": text}
+                (choice,) = self.check(tool_choice="auto", parallel_tool_calls=parallel, extra_body=body)
+                self.check_calls(choice, self.FUNCTIONS)
+                self.assertEqual(len(choice.message.tool_calls), calls if parallel else 1)
+                self.assertEqual(json.loads(choice.message.tool_calls[0].function.arguments)["city"], "東京")
+
+    def test_answers_that_are_no_calls(self):
+        for text in ("No\\.", '\\{"city": "Paris"\\}', "a <tool_cal> b", '\\{"name": 5\\} ', "\\[1, 2\\]"):
+            (choice,) = self.check(extra_body={"regex": text})
+            self.assertEqual((choice.message.tool_calls, choice.finish_reason), (None, "stop"), text)
+            self.assertRegex(choice.message.content, text)
+
+    def test_streams_sum_to_the_whole_whatever_the_model_says(self):
+        for seed in range(by_tier(2, 30)):
+            self.check(temperature=1.2, seed=seed, max_tokens=60)
+            self.check(temperature=1, seed=seed, max_tokens=5 + seed, tool_choice="required")
+
+    def test_what_the_template_is_given(self):
+        def tojson(value, indent=None):
+            return json.dumps(value, ensure_ascii=False, indent=indent)
+
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment.filters["tojson"] = tojson
+        with open(self.options[1], encoding="utf-8") as file:
+            compiled = environment.from_string(file.read())
+        arguments = {"city": "Łódź", "days": [3]}
+        call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
+        messages = [*self.ASK, {"role": "assistant", "content": "", "tool_calls": [call]}]
+        messages += [{"role": "tool", "tool_call_id": "call_1", "content": "Rain."}]
+        given = {"messages": messages, "tools": self.TOOLS, "bos_token": "<|im_start|>"}
+        text = compiled.render(add_generation_prompt=True, **given)
+        ids = tokenize(require_model("smollm2.gguf"), [text])[0]
+        sent = copy.deepcopy(messages)
+        sent[1]["tool_calls"][0]["function"]["arguments"] = json.dumps(arguments)
+        for content in ("", None):
+            sent[1]["content"] = content
+            answer = self.ask(messages=sent, max_tokens=20)
+            self.assertEqual(answer.usage.prompt_tokens, len(ids))
+            self.assertEqual(answer.choices[0].message.content, self.run_tokens(ids, 20))
+
+    def test_tools_as_pydantic_s_objects(self):
+        class Colour(pydantic.BaseModel):
+            name: str = pydantic.Field(max_length=12)
+            warm: bool
+
+        options = {"model": MODEL, "messages": self.ASK, "max_tokens": 80, "temperature": 0, "tool_choice": "required"}
+        options["tools"] = [openai.pydantic_function_tool(Colour)]
+        answer = self.client.chat.completions.parse(**options)
+        (call,) = answer.choices[0].message.tool_calls
+        self.assertIsInstance(call.function.parsed_arguments, Colour)
+        with self.client.chat.completions.stream(**options) as stream:
+            (other,) = stream.get_final_completion().choices[0].message.tool_calls
+        self.assertEqual(other.function.parsed_arguments, call.function.parsed_arguments)
+
+    def test_what_is_refused(self):
+        for param, options in (
+            ("tool_choice", {"tool_choice": {"type": "function", "function": {"name": "other"}}}),
+            ("tool_choice", {"tool_choice": "always"}),
+            ("tool_choice", {"tool_choice": "required", "response_format": {"type": "json_object"}}),
+            ("tools[0]", {"tools": [{"type": "function", "function": {"name": "a b"}}]}),
+            ("tools[0]", {"tools": [{"type": "custom", "custom": {"name": "a"}}]}),
+            ("tools", {"tools": [self.tool({"not": {}})], "tool_choice": "required"}),
+            ("parallel_tool_calls", {"parallel_tool_calls": 1}),
+        ):
+            with self.subTest(options), self.assertRaises(openai.BadRequestError) as caught:
+                self.ask(**options)
+            self.assertEqual(caught.exception.param, param, caught.exception)
+
+    @staticmethod
+    def tool(schema):
+        parameters = {"type": "object", "properties": {"a": schema}}
+        return {"type": "function", "function": {"name": "f", "parameters": parameters}}
+
+
+class Hermes(Tools, Client):
+    template = "Qwen-Qwen2.5-7B-Instruct.jinja"
+    open, close, arguments = "<tool_call>\n", "\n</tool_call>", "arguments"
+
+
+class Llama3(Tools, Client):
+    template = "meta-llama-Llama-3.1-8B-Instruct.jinja"
+    arguments = "parameters"
 
 
 if __name__ == "__main__":
