@@ -33,13 +33,8 @@
 
 namespace llamac {
 
-/// CLI::Option::get_name() of hidden options is empty.
-static std::string nameOf(const CLI::Option &flag) {
-  return "--" + flag.get_lnames().front();
-}
-
 static std::string headingOf(CompileFlags::Help help, const char *heading) {
-  return help == CompileFlags::Help::Listed ? heading : "";
+  return help == CompileFlags::Help::Listed ? heading : unlistedHeading;
 }
 
 std::string CompileFlags::footer() const {
@@ -47,7 +42,7 @@ std::string CompileFlags::footer() const {
                      "compile`:";
   size_t column = 80;
   for (const auto &[flag, name] : given) {
-    const std::string flagName = nameOf(*flag);
+    const std::string flagName = flag->get_name();
     if (column + flagName.size() > 78) {
       text += "\n ";
       column = 1;
@@ -208,13 +203,13 @@ absl::Status CompileFlags::checkPlan(const std::string &path) const {
     if (!*flag)
       continue;
     if (name.empty())
-      return usageError(absl::StrCat(nameOf(*flag),
+      return usageError(absl::StrCat(flag->get_name(),
                                      ": expected a model to compile, got ",
                                      path, ", a plan"));
     const std::string &value = held[name];
     if (asked[name] != value)
       return usageError(absl::StrCat(
-          nameOf(*flag), ": expected ", value.empty() ? "none" : value,
+          flag->get_name(), ": expected ", value.empty() ? "none" : value,
           ", which ", path, " was compiled with, got ", asked[name],
           "; compile the model again for that"));
   }

@@ -22,6 +22,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -443,6 +444,14 @@ public:
       absl::StrAppend(&name, " ", entry.type);
     return helpRow(name, entry.text);
   }
+  std::string
+  make_group(std::string heading, bool isPositional,
+             std::vector<const CLI::Option *> options) const override {
+    return heading == unlistedHeading
+               ? ""
+               : CLI::Formatter::make_group(std::move(heading), isPositional,
+                                            std::move(options));
+  }
   std::string make_subcommand(const CLI::App *verb) const override {
     return helpRow(verb->get_name(), verb->get_description());
   }
@@ -469,25 +478,74 @@ void formatHelp(CLI::App &app) {
 // Parsing
 //===----------------------------------------------------------------------===//
 
+static std::vector<std::string> namesOfVerbs(const CLI::App &verb) {
+  std::vector<std::string> names;
+  for (const CLI::App *known : verb.get_subcommands({}))
+    names.push_back(known->get_name());
+  return names;
+}
+
 /// What is wrong with an argument that nothing takes, which `verb` ends at.
 static std::string describeExtra(const CLI::App &verb,
                                  const std::string &argument) {
   std::vector<std::string> names;
   if (!absl::StartsWith(argument, "-")) {
-    if (!verb.get_options([](const CLI::Option *option) {
-               return option->get_positional();
-             })
-             .empty())
+    names = namesOfVerbs(verb);
+    std::string taken = argument;
+    for (const CLI::Option *known : verb.get_options())
+      if (known->get_positional() && !known->empty())
+        taken = known->results().front();
+    // llamac-run takes a mistyped verb for a plan.
+    const std::string meant = suggestion(taken, names);
+    if (taken != argument && (names.empty() || meant.empty()))
       return absl::StrCat("unexpected argument ", argument);
-    for (const CLI::App *known : verb.get_subcommands({}))
-      names.push_back(known->get_name());
-    return absl::StrCat("unknown verb ", argument, suggestion(argument, names));
+    return absl::StrCat("unknown verb ", taken, meant);
   }
   for (const CLI::Option *known : verb.get_options())
     for (const std::string &name : known->get_lnames())
       names.push_back("--" + name);
   const std::string flag = argument.substr(0, argument.find('='));
   return absl::StrCat("unknown option ", flag, suggestion(flag, names));
+}
+
+/// The parser's message about `verb` as ours are: what, expected, got.
+static std::string describeParseError(const CLI::App &verb,
+                                      const CLI::ParseError &error) {
+  const std::string text = absl::StrReplaceAll(error.what(), {{"{false}", ""}});
+  auto partsOf = [&text](absl::string_view separator) {
+    return std::pair<std::string, std::string>(
+        absl::StrSplit(text, absl::MaxSplits(separator, 1)));
+  };
+  if (text == "A subcommand is required")
+    return absl::StrCat("expected a verb: ",
+                        absl::StrJoin(namesOfVerbs(verb), ", "), "; got none");
+  if (absl::EndsWith(text, " is required"))
+    return absl::StrCat("expected ", partsOf(" is required").first,
+                        ", got none");
+  if (absl::EndsWith(text, " missing")) // "--prompt: 1 required TEXT missing"
+    return absl::StrCat(
+        partsOf(": 1 required ").first, ": expected ",
+        absl::StripSuffix(partsOf(": 1 required ").second, " missing"),
+        ", got none");
+  if (absl::StartsWith(text, "Could not convert: ")) {
+    const auto [name, value] = partsOf(" = ");
+    return absl::StrCat(absl::StripPrefix(name, "Could not convert: "),
+                        ": expected a number, got ", value);
+  }
+  if (absl::StrContains(text, " not in {")) { // "--to: x not in {a,b}"
+    const auto [name, rest] = partsOf(": ");
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(rest, absl::MaxSplits(" not in ", 1));
+    return absl::StrCat(name, ": expected one of ", parts.second, ", got ",
+                        parts.first);
+  }
+  if (absl::StrContains(text, " requires "))
+    return absl::StrCat(partsOf(" requires ").first, ": expected ",
+                        partsOf(" requires ").second, " as well");
+  if (absl::StrContains(text, " excludes "))
+    return absl::StrCat(partsOf(" excludes ").first, ": expected no ",
+                        partsOf(" excludes ").second, " beside it");
+  return text;
 }
 
 /// A message about what is wrong with the command line of `app`.
@@ -507,11 +565,9 @@ static std::string describeError(const CLI::App &app,
                          [](const char *given, const std::string &extra) {
                            return given == extra;
                          });
-  return absl::StrCat(
-      first != argv + argc
-          ? describeExtra(*verb, *first)
-          : absl::StrReplaceAll(error.what(), {{"{false}", ""}}),
-      "; see ", name, " --help");
+  return absl::StrCat(first != argv + argc ? describeExtra(*verb, *first)
+                                           : describeParseError(*verb, error),
+                      "; see ", name, " --help");
 }
 
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {

@@ -24,7 +24,7 @@
 
 namespace llamac {
 
-/// Options under one heading of a verb's help; no heading hides them there.
+/// Options under one heading of a verb's help.
 struct OptionGroup {
   CLI::App &app;
   std::string heading = "Options";

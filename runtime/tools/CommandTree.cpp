@@ -54,7 +54,8 @@ OptionEntry describeOption(const CLI::Option &option) {
   entry.repeats =
       option.get_items_expected_max() > 1 ||
       option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
-  entry.heading = option.get_group();
+  if (option.get_group() != unlistedHeading)
+    entry.heading = option.get_group();
   entry.text = option.get_description();
   if (entry.required && !option.get_positional())
     entry.text += " (required)";

@@ -23,6 +23,10 @@
 
 namespace llamac {
 
+/// The heading of options that help does not list. Those of an empty one would
+/// have no name in CLI11's messages.
+inline constexpr const char *unlistedHeading = "unlisted";
+
 /// Takes anything, and shows the values of `list`, "a, b or c", to completion,
 /// as CLI::IsMember does: for options whose values are checked elsewhere.
 CLI::Validator suggestedValues(absl::string_view list);

@@ -126,6 +126,15 @@ class Words(support.TestCase):
             (("compile", "m", "--no-weight"), "did you mean --no-weights?"),
             (("tokenize", "m", "a", "first", "second"), "unexpected argument first; see"),
             (("cache", "lst"), "did you mean list?; see llamac cache --help"),
+            (("cache",), "expected a verb: list, clear, limit; got none; see llamac cache --help"),
+            (("run",), "expected MODEL, got none; see llamac run --help"),
+            (("convert", "m", "-o", "x"), "expected --to, got none"),
+            (("convert", "m", "-o", "x", "--to", "y"), "--to: expected one of {meta,huggingface}, got y"),
+            (("run", "m", "--prompt"), "--prompt: expected TEXT, got none"),
+            (("run", "m", "-c", "0"), "--ctx-size: expected 1 to 1048576, got 0"),
+            (("run", "m", "--temp", "hot"), "--temp: expected a number, got hot"),
+            (("run", "m", "-q", "-v"), "--quiet: expected no --verbose beside it"),
+            (("inspect", "m", "--peak-gbs", "1"), "--peak-gbs: expected --html as well"),
         ]:
             with self.subTest(" ".join(args)):
                 lines = self.llamac(*args, expect=USAGE).stderr.splitlines()
