@@ -40,6 +40,7 @@ build_packages=(
 test_packages=(
   git:git g++:g++ libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools libclang-rt-19-dev
   clang-format-19 python3-torch chromium:chromium zsh:zsh fish:fish mandoc:mandoc
+  debootstrap:debootstrap dpkg-dev:dpkg-shlibdeps systemd:systemd-analyze
 )
 
 # The model: SmolLM2-135M-Instruct as a Q4_1 GGUF, Apache-2.0.
@@ -209,7 +210,7 @@ build_xgrammar() {
   cmake -G Ninja -S "$dir/source" -B "$dir/objects" -Wno-dev --log-level=WARNING \
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=clang++-19 \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
-    -DCMAKE_CXX_FLAGS='-w -fno-lto -DXGRAMMAR_LOG_CUSTOMIZE=1' \
+    -DCMAKE_CXX_FLAGS="-w -fno-lto -DXGRAMMAR_LOG_CUSTOMIZE=1 -ffile-prefix-map=$PWD/$dir/source/=" \
     -DCMAKE_INSTALL_PREFIX="$dir" >/dev/null
   cmake --build "$dir/objects" --parallel "$(nproc)" >/dev/null
   cmake --install "$dir/objects" >/dev/null

@@ -246,8 +246,9 @@ std::string zshCompletion(const VerbEntry &tool) {
       for (size_t i = 0; i < verb.arguments.size(); ++i)
         absl::StrAppend(
             &arguments, "    ",
-            shellWord(absl::StrCat(i + 1, ":", verb.arguments[i].type, ":",
-                                   zshValues(verb.arguments[i]))),
+            shellWord(absl::StrCat(
+                verb.arguments[i].repeats ? "*" : absl::StrCat(i + 1), ":",
+                verb.arguments[i].type, ":", zshValues(verb.arguments[i]))),
             "\n");
     }
     absl::StrAppend(&functions, absl::Substitute(zshFunction, function, cases,

@@ -119,7 +119,8 @@ static std::string synopsis(const std::string &path, const VerbEntry &verb) {
   std::string result = absl::StrCat(bold(path), " [", italic("OPTIONS"), "]");
   for (const OptionEntry &argument : verb.arguments)
     absl::StrAppend(&result, " ", argument.required ? "" : "[",
-                    italic(argument.type), argument.required ? "" : "]");
+                    italic(argument.type), argument.repeats ? "..." : "",
+                    argument.required ? "" : "]");
   return result;
 }
 

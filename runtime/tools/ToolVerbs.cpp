@@ -14,9 +14,12 @@
 #include "runtime/tools/Manual.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
+#include <boost/version.hpp>
 #include <cstdio>
 #include <memory>
+#include <openssl/crypto.h>
 
 namespace llamac {
 
@@ -27,6 +30,9 @@ std::string toolBuildId() {
 std::vector<LibraryVersion> libraryVersions(const ToolParts &parts) {
   std::vector<LibraryVersion> versions = parts.compiler;
   versions.emplace_back("XGrammar", LLAMAC_XGRAMMAR_VERSION);
+  versions.emplace_back("Boost",
+                        absl::StrReplaceAll(BOOST_LIB_VERSION, {{"_", "."}}));
+  versions.emplace_back("OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING));
   const auto nvrtc = Nvrtc::open();
   versions.emplace_back(
       "NVRTC", nvrtc.ok() ? absl::StrCat(nvrtc->version(), ", ", nvrtc->path())

@@ -102,6 +102,7 @@ class Cases:
         self.check("llamac run mod", "model.gguf", "models")
         self.check("llamac-run --trace mod", "model.gguf", "models")
         self.check("llamac-run bench mod", "model.gguf", "models")
+        self.check("llamac-run serve first.plan mod", "model.gguf", "models")
         self.check("llamac compile --dump-dir mod", "models")
 
 
@@ -186,7 +187,8 @@ class Versions(support.TestCase):
             self.assertRegex(lines[1], r"^build [0-9a-f]{16}$")
             builds.add(lines[1])
             self.assertEqual(any(re.match(r"LLVM 19\.", line) for line in lines), tool == "llamac")
-            self.assertTrue(any(re.match(r"XGrammar (none|\d)", line) for line in lines), lines)
+            for library in (r"XGrammar (none|\d)", r"Boost 1\.\d", r"OpenSSL 3\.", "NVRTC "):
+                self.assertTrue(any(re.match(library, line) for line in lines), lines)
         self.assertEqual(len(builds), 2)
 
     def test_nvrtc_has_its_version_or_is_not_found(self):
