@@ -16,16 +16,20 @@
 
 namespace llamac {
 
-/// How many letters must be added, removed or changed to make `b` of `a`.
+/// How many letters must be added, removed or changed, or neighbours swapped,
+/// to make `b` of `a`: the optimal string alignment distance.
 static size_t editDistance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  // Of beginnings of `a`, two letters ago, one ago and now, to those of `b`.
+  std::vector<size_t> before, above, row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
+    before = std::exchange(above, row);
+    row[0] = i + 1;
     for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, diagonal + 1, row[j] + 1});
+      row[j + 1] =
+          std::min({above[j] + (a[i] != b[j]), above[j + 1] + 1, row[j] + 1});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j])
+        row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
   }
   return row.back();

@@ -290,6 +290,7 @@ static Json examine(const ToolParts &parts) {
   report["caches"] = cachesJson();
   report["targets"] = targetsJson(parts, report);
   report["warnings"] = warningsJson(report);
+  // The cpu comes first.
   report["usable"] = report["targets"][0]["runs"];
   return report;
 }

@@ -115,8 +115,9 @@ class Prefix(support.TestCase):
         with open(unit, "w") as f:
             # Pages of the manual are not installed here.
             f.write(re.sub("(?m)^Documentation=.*\n", "", self.unit_text.replace(self.path("first"), self.prefix)))
-        checked = support.run(["systemd-analyze", "verify", unit])
-        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+        # Other units of the machine may be unsound.
+        checked = support.run(["systemd-analyze", "verify", unit]).stderr
+        self.assertEqual([line for line in checked.splitlines() if "llamac" in line], [])
         limit = ["--offline=true", "--threshold=20", "--no-pager"]
         safe = support.run(["systemd-analyze", "security", *limit, unit])
         self.assertEqual(safe.returncode, 0, safe.stdout[-300:])

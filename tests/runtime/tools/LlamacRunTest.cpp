@@ -138,8 +138,8 @@ TEST_F(LlamacRunTest, WrongWordsGetASuggestion) {
   expectError("bench " + plan.path() + " --prompt-token 5", 2,
               "did you mean --prompt-tokens?; see llamac-run bench --help");
   expectError(run + "first second", 2, "unexpected argument first");
-  expectError("bnch " + plan.path(), 2,
-              "unknown verb bnch; did you mean bench?");
+  expectError("benhc " + plan.path(), 2,
+              "unknown verb benhc; did you mean bench?");
 }
 
 TEST_F(LlamacRunTest, OutputThatIsLostEndsWith6) {
