@@ -67,7 +67,7 @@ class PageCase(support.TestCase):
         return self.server.address
 
     def tearDown(self):
-        self.evaluate("1")  # Events that are on their way.
+        self.browser.open("about:blank")  # Nothing of this test comes during the next one.
         lists = (self.browser.messages, self.browser.exceptions, self.browser.requests)
         messages, exceptions, requests = (list(noted) for noted in lists)
         for noted in lists:

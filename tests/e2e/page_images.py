@@ -119,8 +119,10 @@ def main(folder):
             browser.evaluate("showTab('server')")
             browser.wait_for("document.querySelectorAll('.kernels tr').length > 0")
             browser.evaluate(
-                "(clearInterval(app.server.timer), app.server.samples = [], performance.now = () => 1000 * window.second,"
-                f" {json.dumps(list(metrics()))}.forEach((sample, i) => {{ window.second = i; app.server.add(sample); }}))"
+                "(clearInterval(app.server.timer), app.server.samples = [],"
+                " performance.now = () => 1000 * window.second,"
+                f" {json.dumps(list(metrics()))}"
+                ".forEach((sample, i) => { window.second = i; app.server.add(sample); }))"
             )
             browser.resize(width, min(height, 960))
             browser.screenshot(os.path.join(folder, f"page-server-{width}-dark.png"))

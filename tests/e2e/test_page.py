@@ -145,6 +145,7 @@ class Chats(PageCase):
             self.server.refusal = refusal
             self.ask("One")
             self.assertIn(shown, self.text(".answer .error"))
+            self.assertEqual(self.text("#announcer"), refusal[1])
             self.server.refusal = None
             self.click(".answer .error button")
             self.wait_for("app.runs.size === 0 && !document.querySelector('.answer .error')")
@@ -231,7 +232,8 @@ class Kept(PageCase):
     def test_a_change_in_another_window_is_shown(self):
         self.ask("One")
         self.evaluate(
-            "app.store.load(app.chat.id).then(chat => app.store.save({...chat, title: 'Elsewhere', updated: Date.now() + 1,"
+            "app.store.load(app.chat.id)"
+            ".then(chat => app.store.save({...chat, title: 'Elsewhere', updated: Date.now() + 1,"
             " messages: [...chat.messages, {role: 'user', content: 'Two'}]}))"
             ".then(() => new BroadcastChannel('llamac').postMessage('changed'))"
         )
@@ -482,7 +484,8 @@ class Looks(PageCase):
             for state in self.states():
                 # Buttons that come up with the mouse are judged as they look then.
                 self.evaluate(
-                    "for (const e of document.querySelectorAll('.actions')) e.style.cssText = 'opacity: 1; transition: none'"
+                    "for (const e of document.querySelectorAll('.actions'))"
+                    " e.style.cssText = 'opacity: 1; transition: none'"
                 )
                 with self.subTest(state=state, width=width, scheme=scheme):
                     self.assertEqual(self.evaluate(violations), [])

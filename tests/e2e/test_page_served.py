@@ -26,7 +26,6 @@ class ServedPage(PageCase):
 
     def serve(self):
         """Forgets what tests before have kept."""
-        self.browser.open("about:blank")
         self.browser.call("Storage.clearDataForOrigin", origin=self.real.url, storageTypes="all")
         return f"{self.real.url}/"
 

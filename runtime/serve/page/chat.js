@@ -184,13 +184,14 @@ async function answer(chat) {
   app.runs.delete(chat.id);
   view()?.finish();
   if (app.chat === chat) updateChat();
-  const begin = splitThought(message.content).answer.slice(0, 1000);
-  if (!message.error) say(message.state ? "Stopped" : `Answer complete. ${begin}`);
+  if (message.error) say(message.error.message);
+  else if (message.state) say("Stopped");
+  else say(`Answer complete. ${splitThought(message.content).answer.slice(0, 1000)}`);
   await saveChat(chat);
 }
 
 // Adds a part of the stream to the answer.
-function receive(run, { choices: [choice], usage }) {
+function receive(run, { choices: [choice] = [], usage }) {
   const { message } = run;
   const delta = choice?.delta || {};
   const now = performance.now();

@@ -58,18 +58,20 @@ class MessageView {
     if (this.scheduled) return;
     this.scheduled = true;
     const wait = Math.max(0, (this.next || 0) - performance.now());
-    setTimeout(() => requestAnimationFrame(() => {
-      const begin = performance.now();
-      if (this.running) this.draw();
-      this.showStats();
-      // Runs after the frame has been laid out.
-      setTimeout(() => {
-        const end = performance.now();
-        this.next = end + 4 * (end - begin);
-        this.scheduled = false;
-        if (this.running && this.message.content.length !== this.drawn) this.changed();
-      });
-    }), wait);
+    setTimeout(() => requestAnimationFrame(() => this.drawFrame()), wait);
+  }
+
+  drawFrame() {
+    const begin = performance.now();
+    if (this.running) this.draw();
+    this.showStats();
+    // Runs after the frame has been laid out.
+    setTimeout(() => {
+      const end = performance.now();
+      this.next = end + 4 * (end - begin);
+      this.scheduled = false;
+      if (this.running && this.message.content.length !== this.drawn) this.changed();
+    });
   }
 
   // The message will not change any more.
@@ -114,7 +116,7 @@ class MessageView {
 
   showFoot() {
     const { message, chat } = this;
-    const isLast = chat.messages.at(-1) === message;
+    this.isLast = chat.messages.at(-1) === message;
     this.stats = this.isAnswer ? el("span", { class: "stats" }) : null;
     this.showStats();
     const buttons = [];
@@ -122,7 +124,7 @@ class MessageView {
       const shown = () => (this.isAnswer ? splitThought(message.content).answer : message.content);
       buttons.push(copyButton(this.isAnswer ? "Copy answer" : "Copy message", shown));
       if (!this.isAnswer) buttons.push(iconButton("pencil", "Edit message", () => this.edit()));
-      else if (isLast) buttons.push(iconButton("again", "Answer again", regenerate));
+      else if (this.isLast) buttons.push(iconButton("again", "Answer again", regenerate));
     }
     const actions = el("div", { class: "actions" }, ...buttons);
     this.foot.replaceChildren(...[this.note(), actions, this.stats].filter((node) => node));
@@ -135,7 +137,8 @@ class MessageView {
     if (error) {
       const sentence = /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
       const wait = error.retryAfter ? ` Try again in ${count(error.retryAfter, "second")}.` : "";
-      return el("p", { class: "error", role: "alert" }, el("span", {}, sentence + wait), remedy(error, regenerate));
+      const help = this.isLast ? remedy(error, regenerate) : null;
+      return el("p", { class: "error" }, el("span", {}, sentence + wait), help);
     }
     const text = STATES[finish === "length" ? finish : state];
     return text ? el("p", { class: "quiet note" }, text) : null;
