@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import threading
@@ -91,6 +92,11 @@ class Server:
         if status != expect:
             raise AssertionError(f"POST {path}: expected {expect}, got {status} {text.decode()}\n{body}")
         return json.loads(text)
+
+    def metric(self, name):
+        """The value of a metric that has no other label than the model's name."""
+        _, _, text = self.request("GET", "/metrics")
+        return float(re.search(rf"^{re.escape(name)}{{[^,}}]*}} (.*)$", text.decode(), re.MULTILINE).group(1))
 
     def log(self):
         """The lines of the access log."""
