@@ -104,12 +104,13 @@ class Server:
             return [json.loads(line) for line in file]
 
 
-def smollm2_plan(case):
-    """The real model's plan, in the folder of `case`, a class of tests."""
+def smollm2_plan(case, *options):
+    """The real model's plan by `options`, in the folder of `case`, a class of
+    tests."""
     plan = case.path(f"{MODEL}.plan")
     if not os.path.exists(plan):
         model = support.require_model("smollm2.gguf")
-        support.run([LLAMAC, "compile", model, "-o", plan], cache=case.cache, check=True)
+        support.run([LLAMAC, "compile", model, "-o", plan, *map(str, options)], cache=case.cache, check=True)
     return plan
 
 
@@ -117,11 +118,12 @@ class ServedTestCase(support.TestCase):
     """Tests of one server of the real model, started by `options`."""
 
     options = ()
+    plan_options = ()
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.plan = smollm2_plan(cls)
+        cls.plan = smollm2_plan(cls, *cls.plan_options)
         cls.server = cls.start(*cls.options)
 
     @classmethod

@@ -1,0 +1,204 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Requests that schemathesis makes of the schemas in OpenAI's own client, valid
+ones and ones that are not: none is answered by 5xx, what is refused says why, and
+an answer is what the client reads. 85 cases in the default tier, thousands in the
+exhaustive one."""
+
+import collections
+import unittest
+
+import support
+
+support.require("openai", "pydantic", "schemathesis", "hypothesis")
+
+import hypothesis
+import pydantic
+import schemathesis
+from openai.types import Completion, Model, completion_create_params
+from openai.types.chat import ChatCompletion, completion_create_params as chat_create_params
+from schemathesis import GenerationMode
+
+import serving
+from serving import MODEL
+from support import by_tier
+
+# A server's context, so that no answer is long.
+CONTEXT = 256
+PATHS = {
+    "/v1/chat/completions": chat_create_params.CompletionCreateParamsNonStreaming,
+    "/v1/completions": completion_create_params.CompletionCreateParamsNonStreaming,
+}
+# What OpenAI's reference says of values beside their types, and what keeps
+# answers short.
+VALUES = {
+    "model": {"const": MODEL},
+    "max_tokens": {"type": "integer", "minimum": 1, "maximum": 4},
+    "max_completion_tokens": {"type": "null"},
+    "n": {"type": "integer", "minimum": 1, "maximum": 2},
+    "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+    "top_p": {"type": "number", "minimum": 0.01, "maximum": 1},
+    "frequency_penalty": {"type": "number", "minimum": -2, "maximum": 2},
+    "presence_penalty": {"type": "number", "minimum": -2, "maximum": 2},
+    "seed": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
+    "logit_bias": {
+        "type": "object",
+        "patternProperties": {"^[1-9][0-9]{0,3}$": {"type": "integer", "minimum": -100, "maximum": 100}},
+        "additionalProperties": False,
+    },
+    "stop": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 4},
+    "prompt": {"type": ["string", "array"], "minLength": 1, "minItems": 1, "items": {"type": "string", "minLength": 1}},
+}
+# Fields that llamac has not, or has one value of.
+NOT_SUPPORTED = (
+    "audio function_call functions metadata modalities moderation prediction prompt_cache_options "
+    "prompt_cache_retention reasoning_effort service_tier store stream_options verbosity web_search_options "
+    "best_of suffix top_logprobs logprobs tools tool_choice parallel_tool_calls response_format"
+).split()
+
+
+def closed(schema):
+    """`schema` with no members but those it names."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {name: closed(value) for name, value in schema.items()}
+    if isinstance(result.get("properties"), dict) and result.get("type") == "object":
+        result.setdefault("additionalProperties", False)
+    return result
+
+
+def schema_of(kind, is_narrow):
+    """That of a type in the client. A narrow one has only values that this server
+    should take."""
+    schema = pydantic.TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}")
+    schema = closed(schema)
+    properties = schema["properties"]
+    for name, value in VALUES.items():
+        if name in properties and (is_narrow or name in ("model", "max_tokens", "n")):
+            properties[name] = value
+    if is_narrow:
+        for name in NOT_SUPPORTED:
+            properties.pop(name, None)
+        if "messages" in properties:
+            text = {"type": "string"}
+            message = {
+                "type": "object",
+                "properties": {"role": {"enum": ["system", "user", "assistant", "developer"]}, "content": text},
+                "required": ["role", "content"],
+                "additionalProperties": False,
+            }
+            properties["messages"] = {"type": "array", "minItems": 1, "maxItems": 5, "items": message}
+    schema["required"] = [*schema["required"], "max_tokens"]
+    return schema, schema.pop("$defs", {})
+
+
+def document(is_narrow):
+    """An OpenAPI document of the routes."""
+    paths, shared = {}, {}
+    text = {"prompt": {"type": "string"}}
+    ids = {"tokens": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 49151}}}
+    schemas = {
+        "/tokenize": {"type": "object", "properties": text, "required": ["prompt"]},
+        "/detokenize": {"type": "object", "properties": ids, "required": ["tokens"]},
+    }
+    for path, kind in PATHS.items():
+        schemas[path], parts = schema_of(kind, is_narrow)
+        shared |= parts
+    for path, schema in schemas.items():
+        body = {"required": True, "content": {"application/json": {"schema": schema}}}
+        paths[path] = {"post": {"requestBody": body, "responses": {"200": {"description": "An answer"}}}}
+    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+    paths["/v1/models/{name}"] = {"get": {"parameters": [name], "responses": {"200": {"description": "A model"}}}}
+    for path in ("/v1/models", "/health", "/metrics"):
+        paths[path] = {"get": {"responses": {"200": {"description": "An answer"}}}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "llamac serve", "version": "1"},
+        "paths": paths,
+        "components": {"schemas": shared},
+    }
+
+
+# What reads the answer to a path.
+READERS = {
+    "/v1/chat/completions": ChatCompletion,
+    "/v1/completions": Completion,
+    "/v1/models/{name}": Model,
+}
+
+
+class Schema(serving.ServedTestCase):
+    options = ("--parallel", 4)
+    plan_options = ("-c", CONTEXT)
+
+    def check(self, operation, case, statuses):
+        answer = case.call(timeout=120)
+        statuses[answer.status_code] += 1
+        body = repr(case.body)[:2000]
+        self.assertLess(answer.status_code, 500, f"{answer.content} {body}")
+        if answer.status_code == 200:
+            reader = READERS.get(operation.path)
+            if reader and "json" in answer.headers["content-type"][0]:
+                reader.model_validate(answer.json(), strict=True)
+            return
+        error = answer.json()["error"]
+        self.assertEqual(set(error), {"message", "type", "param", "code"})
+        self.assertTrue(error["message"], body)
+
+    def explore(self, path, method, mode, cases, is_narrow=False):
+        """How often each status came."""
+        schema = schemathesis.openapi.from_dict(document(is_narrow))
+        schema.config.update(base_url=self.server.url)
+        operation = schema[path][method]
+        statuses = collections.Counter()
+        settings = hypothesis.settings(
+            max_examples=cases,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=[hypothesis.Phase.generate],
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+
+        @settings
+        @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
+        def run(case):
+            self.check(operation, case, statuses)
+
+        run()
+        return statuses
+
+    def test_requests_of_the_client_s_types(self):
+        for path in PATHS:
+            with self.subTest(path):
+                statuses = self.explore(path, "POST", GenerationMode.POSITIVE, by_tier(10, 1500))
+                self.assertLessEqual(set(statuses), {200, 400})
+
+    def test_requests_that_are_supported(self):
+        for path in PATHS:
+            with self.subTest(path):
+                statuses = self.explore(path, "POST", GenerationMode.POSITIVE, by_tier(10, 1500), is_narrow=True)
+                self.assertLessEqual(set(statuses), {200, 400})
+                # Some prompts are past the context.
+                self.assertGreater(statuses[200], statuses.total() * 0.9)
+
+    def test_requests_that_are_not_valid(self):
+        for path in (*PATHS, "/tokenize", "/detokenize"):
+            with self.subTest(path):
+                statuses = self.explore(path, "POST", GenerationMode.NEGATIVE, by_tier(5, 1000))
+                self.assertGreater(statuses[400], 0)
+
+    def test_the_other_routes(self):
+        for path in ("/tokenize", "/detokenize"):
+            with self.subTest(path):
+                statuses = self.explore(path, "POST", GenerationMode.POSITIVE, by_tier(5, 500))
+                self.assertLessEqual(set(statuses), {200, 400})
+        statuses = self.explore("/v1/models/{name}", "GET", GenerationMode.POSITIVE, by_tier(5, 200))
+        self.assertLessEqual(set(statuses), {200, 404})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
