@@ -295,7 +295,7 @@ class SmallModel(ReportCase):
         self.assertIn("times.json:2:0: kernels: expected those that bench --kernels measures", result.stderr)
         for option in ("--measured", "--compare", "--compare-measured", "--cost-context"):
             result = self.llamac("inspect", model, option, "1", expect=support.USAGE)
-            self.assertIn(f"{option} requires --html", result.stderr)
+            self.assertIn(f"{option}: expected --html", result.stderr)
 
     def test_narrow_windows_need_no_scrolling_to_the_side(self):
         shape = os.path.join(INPUTS, "shapes", "gemma-3-1b", "config.json")
