@@ -25,6 +25,7 @@ namespace llamac {
 // Each adds one verb to `app`; when the verb is the one given, it runs and its
 // outcome is left in `status`, which outlives the parse.
 void addBenchCommand(CLI::App &app, absl::Status &status);
+void addChatCommand(CLI::App &app, absl::Status &status);
 void addCheckCommand(CLI::App &app, absl::Status &status);
 void addCompileCommand(CLI::App &app, absl::Status &status);
 void addConvertCommand(CLI::App &app, absl::Status &status);

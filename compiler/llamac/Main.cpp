@@ -30,7 +30,7 @@ static int llamacMain(int argc, char **argv) {
   using AddCommand = void (*)(CLI::App &, absl::Status &);
   const std::pair<const char *, std::vector<AddCommand>> groups[] = {
       {"Run a model or plan",
-       {llamac::addRunCommand, llamac::addServeCommand,
+       {llamac::addRunCommand, llamac::addChatCommand, llamac::addServeCommand,
         llamac::addGenerateCommand, llamac::addBenchCommand,
         llamac::addPerplexityCommand, llamac::addLogitsCommand,
         llamac::addTokenizeCommand}},

@@ -121,10 +121,29 @@ static absl::Status run(ModelCommand &command, RunOptions &options) {
 }
 
 void addRunCommand(CLI::App &app, absl::Status &status) {
-  addModelVerb(app, status, "run", "Complete a prompt", addRunOptions,
-               "  llamac run model.gguf -p \"The capital of France is\" -n 24\n"
+  addModelVerb(app, status, "run", "Answer a message or complete a text",
+               addRunOptions,
+               "  llamac run model.gguf -p \"What is the capital of France?\"\n"
+               "  llamac run model.gguf --raw -p \"Once upon a time\" -n 40\n"
                "  llamac run model.plan -p - --temp 0 --json <prompt.txt",
                run);
+}
+
+void addChatCommand(CLI::App &app, absl::Status &status) {
+  addModelVerb(
+      app, status, "chat", "Talk with a model", addChatOptions,
+      "  llamac chat model.gguf\n"
+      "  llamac chat model.plan --system \"Answer in one sentence.\"\n"
+      "  echo \"What is the capital of France?\" | llamac chat model.gguf",
+      [](ModelCommand &command, ChatCommandOptions &options) -> absl::Status {
+        LLAMAC_RETURN_IF_ERROR(prepareChatCommand(options));
+        if (command.onReference())
+          return usageError("chat: expected a target that has kernels, got "
+                            "reference");
+        command.runtime.quiet = options.quiet;
+        LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
+        return chatCommand(model, options, stdin, stdout, stderr);
+      });
 }
 
 void addGenerateCommand(CLI::App &app, absl::Status &status) {

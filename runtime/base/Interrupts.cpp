@@ -21,6 +21,7 @@ static constexpr int signals[] = {SIGHUP, SIGINT, SIGTERM};
 /// What they did before, in that order.
 static struct sigaction before[std::size(signals)];
 static std::atomic<int> came;
+static std::atomic<bool> ignoresCtrlC;
 
 static void restore() {
   for (size_t i = 0; i < std::size(signals); ++i)
@@ -28,15 +29,16 @@ static void restore() {
 }
 
 static void onSignal(int signal) {
-  if (came.exchange(signal) == 0)
+  if (came.exchange(signal) == 0 || (signal == SIGINT && ignoresCtrlC))
     return;
   // Comes again once this handler is done.
   restore();
   raise(signal);
 }
 
-Interrupts::Interrupts() {
+Interrupts::Interrupts(SecondCtrlC second) {
   came = 0;
+  ignoresCtrlC = second == SecondCtrlC::Ignored;
   struct sigaction action = {};
   action.sa_handler = onSignal;
   // Without SA_RESTART: a read that waits for input ends.

@@ -13,11 +13,14 @@ namespace llamac {
 
 /// While it lives, SIGHUP, SIGINT and SIGTERM do not end the process where it
 /// stands: the work in its scope asks for them and ends itself. A second signal
-/// does what the first would have done without it. Signals that are ignored
-/// stay so. One object at a time.
+/// does what the first would have done without it, but for a second Ctrl-C
+/// where that is `ignored`. Signals that are ignored stay so. One object at a
+/// time.
 class Interrupts {
 public:
-  Interrupts();
+  enum class SecondCtrlC { Ends, Ignored };
+
+  explicit Interrupts(SecondCtrlC second = SecondCtrlC::Ends);
   Interrupts(const Interrupts &) = delete;
   Interrupts &operator=(const Interrupts &) = delete;
   ~Interrupts();

@@ -105,7 +105,7 @@ void printLoaded(const Model &model) {
                 times.kernels, times.memory, times.weights, times.tokenizer);
 }
 
-void addChatTemplateOptions(CLI::App &app, ChatOptions &options) {
+static void addChatTemplateOptions(CLI::App &app, ChatOptions &options) {
   const OptionGroup group{app, "Prompt"};
   group.add("--system", options.system, "TEXT",
             "The system message that the conversation begins with");
@@ -114,34 +114,16 @@ void addChatTemplateOptions(CLI::App &app, ChatOptions &options) {
             "(docs/chat-templates.md)");
 }
 
-void addRunOptions(CLI::App &app, RunOptions &options) {
-  const OptionGroup prompt{app, "Prompt"};
-  CLI::Option *text =
-      prompt.add("-p,--prompt", options.prompt, "TEXT",
-                 "The prompt as text, a message where the model has a chat "
-                 "template; - reads it from stdin, without its last line feed");
-  CLI::Option *tokens =
-      prompt.add("--tokens", options.tokens, "IDS", "The prompt as ids: 1,2,3")
-          ->excludes(text);
-  CLI::Option *raw = prompt.addFlag(
-      "--raw", options.raw, "Complete the text as it is, without a template");
-  addChatTemplateOptions(app, options.chat);
-  for (const char *name : {"--system", "--chat-template"})
-    app.get_option(name)->excludes(raw)->excludes(tokens);
-  prompt.addFlag(
-      "--special", options.special,
-      "Names of special tokens in a text as it is stand for them; in "
-      "a message they always do");
-
+/// `defaultTokens` says what the default of -n is.
+static void addAnswerOptions(CLI::App &app, AnswerOptions &options,
+                             const std::string &defaultTokens) {
   GenerateOptions &generate = options.generate;
   const OptionGroup generation{app, "Generation"};
   generation
       .add("-n,--predict", options.maxTokens, "N",
            absl::StrCat("Tokens to generate at most; -1 for as many as fit "
                         "(default: ",
-                        mostChatTokens,
-                        " of an answer to a message, which ends by itself, ",
-                        mostRawTokens, " of a text that is completed)"))
+                        defaultTokens, ")"))
       ->check(wholeNumber(-1, mostTokens));
   generation.add("--temp", options.temperature, "T",
                  "Temperature; 0 takes the argmax (default: what the model's "
@@ -194,10 +176,35 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
   grammars.add("--grammar", options.grammarFile, "FILE",
                "Text by the rules of a file, as in llama.cpp's GBNF: "
                "root ::= \"yes\" | \"no\"");
+}
 
+void addRunOptions(CLI::App &app, RunOptions &options) {
+  const OptionGroup prompt{app, "Prompt"};
+  CLI::Option *text =
+      prompt.add("-p,--prompt", options.prompt, "TEXT",
+                 "The prompt as text, a message where the model has a chat "
+                 "template; - reads it from stdin, without its last line feed");
+  CLI::Option *tokens =
+      prompt.add("--tokens", options.tokens, "IDS", "The prompt as ids: 1,2,3")
+          ->excludes(text);
+  CLI::Option *raw = prompt.addFlag(
+      "--raw", options.raw, "Complete the text as it is, without a template");
+  addChatTemplateOptions(app, options.chat);
+  for (const char *name : {"--system", "--chat-template"})
+    app.get_option(name)->excludes(raw)->excludes(tokens);
+  prompt.addFlag(
+      "--special", options.special,
+      "Names of special tokens in a text as it is stand for them; in "
+      "a message they always do");
+
+  addAnswerOptions(app, options,
+                   absl::StrCat(mostChatTokens,
+                                " of an answer to a message, which ends by "
+                                "itself, ",
+                                mostRawTokens, " of a text that is completed"));
   const OptionGroup output{app, "Output"};
   output
-      .add("--logprobs", sampling.logprobs, "N",
+      .add("--logprobs", options.generate.sampling.logprobs, "N",
            "Log probability and rank of each token, and the N most likely "
            "ones: with --json in the object, else on stderr")
       ->check(wholeNumber(0, mostLogprobs));
@@ -209,6 +216,18 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
                  "Time, bytes and share of bandwidth of each kernel on stderr");
   output.add("--trace", options.trace, "FILE",
              "Write the time of each launch, for chrome://tracing");
+}
+
+void addChatOptions(CLI::App &app, ChatCommandOptions &options) {
+  addChatTemplateOptions(app, options.chat);
+  addAnswerOptions(app, options, absl::StrCat(mostChatTokens));
+  const OptionGroup group{app, "Conversation"};
+  group.add("--load", options.load, "FILE",
+            "Go on with a conversation that /save wrote");
+  group.addFlag("!--no-history", options.keepsHistory,
+                "Keep nothing of what is typed for the next time");
+  const OptionGroup output{app, "Output"};
+  output.addFlag("-q,--quiet", options.quiet, "Nothing on stderr but errors");
 }
 
 /// `promptRows` says what the default of --prompt-rows is.

@@ -10,6 +10,7 @@
 #define LLAMAC_RUNTIME_TOOLS_COMMANDLINE_H
 
 #include "runtime/tools/BenchCommand.h"
+#include "runtime/tools/ChatCommand.h"
 #include "runtime/tools/GenerateCommand.h"
 #include "runtime/tools/LogitsCommand.h"
 #include "runtime/tools/PerplexityCommand.h"
@@ -64,9 +65,9 @@ void printLoaded(const Model &model);
 // or model comes from is the tool's own.
 /// Last of a verb's, as --quiet may be the verb's own.
 void addModelOptions(CLI::App &app, LoadOptions &options);
-void addChatTemplateOptions(CLI::App &app, ChatOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);
 void addBenchOptions(CLI::App &app, BenchOptions &options);
+void addChatOptions(CLI::App &app, ChatCommandOptions &options);
 void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options);
 void addServeOptions(CLI::App &app, ServeOptions &options);
 void addLogitsOptions(CLI::App &app, LogitsOptions &options);

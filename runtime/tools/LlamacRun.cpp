@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // llamac-run PLAN -p TEXT            completes a prompt
+// llamac-run chat PLAN               talks with it
 // llamac-run bench PLAN              measures it
 // llamac-run generate PLAN ...       answers a file of requests
 // llamac-run logits PLAN ...         writes logits to a file
@@ -38,6 +39,7 @@ struct Invocation {
   std::string plan;
   LoadOptions model;
   RunOptions run;
+  ChatCommandOptions chat;
   BenchOptions bench;
   GenerateCommandOptions generate;
   LogitsOptions logits;
@@ -88,10 +90,13 @@ static absl::Status execute(Invocation &invocation,
         invocation.plan, " -o FILE.plan"));
   if (command.empty())
     LLAMAC_RETURN_IF_ERROR(prepareRun(invocation.run, stdin));
+  if (command == "chat")
+    LLAMAC_RETURN_IF_ERROR(prepareChatCommand(invocation.chat));
   if (command == "generate")
     LLAMAC_RETURN_IF_ERROR(checkGenerate(invocation.generate));
   ModelOptions loading = invocation.model;
-  loading.quiet |= invocation.run.quiet || invocation.generate.quiet;
+  loading.quiet |= invocation.run.quiet || invocation.chat.quiet ||
+                   invocation.generate.quiet;
   loading.sequences = command == "bench"      ? mostSequences(invocation.bench)
                       : command == "generate" ? invocation.generate.parallel
                                               : 1;
@@ -109,6 +114,8 @@ static absl::Status execute(Invocation &invocation,
                           Model::load(invocation.plan, loading));
   if (invocation.model.verbose)
     printLoaded(*model);
+  if (command == "chat")
+    return chatCommand(model, invocation.chat, stdin, stdout, stderr);
   if (command == "bench")
     return benchCommand(model, invocation.bench, stdout);
   if (command == "generate")
@@ -128,6 +135,8 @@ static int llamacRun(int argc, char **argv) {
   app.add_option("PLAN", invocation.plan, "A compiled plan");
   addRunOptions(app, invocation.run);
   addModelOptions(app, invocation.model);
+  addCommand(app, invocation, "chat", "Talk with a model", addChatOptions,
+             invocation.chat);
   addCommand(app, invocation, "bench", "Measure prefill and decode",
              addBenchOptions, invocation.bench);
   addCommand(app, invocation, "generate", "Answer a file of requests",
@@ -145,6 +154,7 @@ static int llamacRun(int argc, char **argv) {
   addToolVerbs(app, {.name = "llamac-run"}, status);
   app.footer("Examples:\n"
              "  llamac-run model.plan -p \"The capital of France is\" -n 24\n"
+             "  llamac-run chat model.plan\n"
              "  llamac-run bench model.plan --prompt-tokens 512");
 
   if (const std::optional<int> code = parseCommandLine(app, argc, argv))

@@ -42,67 +42,6 @@ absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
   return ids;
 }
 
-/// `options` over `advised`, which may be null.
-static SamplingOptions samplingOf(const RunOptions &options,
-                                  const schema::SamplingT *advised) {
-  const SamplingOptions model = advisedSampling(advised);
-  SamplingOptions sampling = options.generate.sampling;
-  sampling.temperature = options.temperature.value_or(model.temperature);
-  sampling.topK = options.topK.value_or(model.topK);
-  sampling.topP = options.topP.value_or(model.topP);
-  return sampling;
-}
-
-/// The pairs of "ID=VALUE".
-static absl::StatusOr<std::vector<std::pair<int32_t, float>>>
-parseLogitBias(const std::vector<std::string> &texts) {
-  std::vector<std::pair<int32_t, float>> result;
-  for (const std::string &text : texts) {
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(text, absl::MaxSplits('=', 1));
-    auto &[id, value] = result.emplace_back();
-    if (!absl::SimpleAtoi(parts.first, &id) ||
-        !absl::SimpleAtof(parts.second, &value))
-      return usageError(absl::StrCat(
-          "--logit-bias: expected ID=VALUE such as 13=-1.5, got ", text));
-  }
-  return result;
-}
-
-/// The text of a small file.
-static absl::StatusOr<std::string> readText(const std::string &path) {
-  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
-                          MappedFile::open(path));
-  // A larger one is refused by its first bytes as well.
-  return std::string(file->text().substr(0, GrammarCompiler::maxTextBytes + 1));
-}
-
-/// What `options` says that the answer matches, if it does.
-static absl::StatusOr<std::optional<GrammarSource>>
-readGrammar(const RunOptions &options) {
-  if (options.jsonSchema.has_value() + options.jsonObject +
-          options.regex.has_value() + options.grammarFile.has_value() >
-      1)
-    return usageError("expected one of --json-schema, --json-object, --regex "
-                      "and --grammar, got several");
-  if (options.jsonObject)
-    return GrammarSource{GrammarSource::JsonObject, ""};
-  if (options.regex)
-    return GrammarSource{GrammarSource::Regex, *options.regex};
-  if (options.grammarFile) {
-    LLAMAC_ASSIGN_OR_RETURN(std::string text, readText(*options.grammarFile));
-    return GrammarSource{GrammarSource::Ebnf, std::move(text)};
-  }
-  if (!options.jsonSchema)
-    return std::nullopt;
-  std::string schema = *options.jsonSchema;
-  // No file is called so, or can be named as ./{...}.
-  if (!absl::StartsWith(schema, "{")) {
-    LLAMAC_ASSIGN_OR_RETURN(schema, readText(schema));
-  }
-  return GrammarSource{GrammarSource::JsonSchema, std::move(schema)};
-}
-
 absl::Status prepareRun(RunOptions &options, std::FILE *in) {
   if (options.prompt.has_value() == options.tokens.has_value())
     return usageError(absl::StrCat("prompt: expected -p TEXT or --tokens IDS, "
@@ -121,13 +60,7 @@ absl::Status prepareRun(RunOptions &options, std::FILE *in) {
   if (options.prompt)
     LLAMAC_RETURN_IF_ERROR(checkUtf8("prompt", *options.prompt));
   LLAMAC_RETURN_IF_ERROR(prepareChat(options.chat));
-  if (options.maxTokens.value_or(0) < -1)
-    return usageError(
-        absl::StrCat("-n: expected -1 or more, got ", *options.maxTokens));
-  LLAMAC_ASSIGN_OR_RETURN(options.generate.sampling.logitBias,
-                          parseLogitBias(options.logitBias));
-  LLAMAC_ASSIGN_OR_RETURN(options.grammar, readGrammar(options));
-  return Sampler::create(samplingOf(options, nullptr)).status();
+  return prepareAnswer(options);
 }
 
 static double rate(int64_t count, double seconds) {

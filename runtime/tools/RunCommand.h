@@ -10,6 +10,7 @@
 #define LLAMAC_RUNTIME_TOOLS_RUNCOMMAND_H
 
 #include "runtime/engine/Generator.h"
+#include "runtime/tools/AnswerOptions.h"
 #include "runtime/tools/ChatOptions.h"
 
 #include "absl/functional/function_ref.h"
@@ -23,7 +24,9 @@ namespace llamac {
 /// How far a text is completed that need not end.
 inline constexpr int64_t mostRawTokens = 128;
 
-struct RunOptions {
+/// `maxTokens` is mostChatTokens of an answer to a message, else mostRawTokens,
+/// where nobody asks for another number.
+struct RunOptions : AnswerOptions {
   std::optional<std::string> prompt; ///< Text, "-": of stdin; or `tokens`.
   std::optional<std::string> tokens; ///< Ids: "1,2,3".
   /// Whether a text is the prompt as it is, and no message in a conversation.
@@ -31,28 +34,11 @@ struct RunOptions {
   ChatOptions chat = {}; ///< For a message.
   /// Whether names of special tokens in a prompt as it is stand for them.
   bool special = false;
-  /// How to choose tokens, where it is not as the plan advises.
-  std::optional<double> temperature;
-  std::optional<int64_t> topK;
-  std::optional<double> topP;
-  /// "ID=VALUE", for SamplingOptions::logitBias.
-  std::vector<std::string> logitBias;
-  // What the answer matches, one of these: a schema, or a file with one; any
-  // JSON object; a regex; a file with rules.
-  std::optional<std::string> jsonSchema;
-  bool jsonObject = false;
-  std::optional<std::string> regex;
-  std::optional<std::string> grammarFile;
-  std::optional<GrammarSource> grammar; ///< The same, read by prepareRun().
-  /// Tokens to generate at most, -1 for as many as the context holds; by
-  /// default mostChatTokens of an answer to a message, else mostRawTokens.
-  std::optional<int64_t> maxTokens;
-  GenerateOptions generate = {}; ///< But for those above.
-  bool printIds = false;         ///< The ids instead of the text.
-  bool json = false;    ///< The answer and the timings as one JSON object.
-  bool quiet = false;   ///< No timings.
-  bool profile = false; ///< The time of each kernel.
-  std::string trace;    ///< A file for that of each launch; empty: none.
+  bool printIds = false; ///< The ids instead of the text.
+  bool json = false;     ///< The answer and the timings as one JSON object.
+  bool quiet = false;    ///< No timings.
+  bool profile = false;  ///< The time of each kernel.
+  std::string trace;     ///< A file for that of each launch; empty: none.
 };
 
 /// Before a model is loaded: reads a prompt of "-" from `in`, and files with

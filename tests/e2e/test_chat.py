@@ -1,11 +1,18 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Prompts that are messages: their ids are those of jinja2 and llama.cpp."""
+"""Prompts that are messages: their ids are those of jinja2 and llama.cpp. And
+`chat`, through pipes and at a pseudo terminal."""
 
 import json
 import os
-import sys
+import pty
+import re
+import select
+import signal
+import stat
+import subprocess
+import time
 import unittest
 
 import support
@@ -149,6 +156,213 @@ class Requests(ChatCase):
         self.assertEqual(answers[1]["prompt_tokens"], len(ids))
         self.assertIn("one of prompt, tokens and messages", answers[3]["error"])
         self.assertIn("messages: expected an array", answers[4]["error"])
+
+
+class Pipes(ChatCase):
+    def chat(self, lines, *options, tool=(support.LLAMAC, "chat")):
+        """Sends lines; the result of a chat that ended well."""
+        args = [*tool, self.plan, *GREEDY, *LIMIT, *map(str, options)]
+        result = support.run(args, cache=self.cache, stdin=None, input="".join(line + "\n" for line in lines))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def saved(self, lines, *options):
+        """The messages of a chat after `lines`."""
+        path = self.path("saved.json")
+        self.chat([*lines, f"/save {path}"], *options)
+        with open(path) as f:
+            return json.load(f)["messages"]
+
+    def test_the_answers_are_those_of_run(self):
+        questions = support.by_tier(QUESTIONS[-3:], QUESTIONS)
+        lines = [line for question in questions for line in (question, "/clear")]
+        answers = [self.llamac("run", self.plan, "-p", question, *GREEDY, *LIMIT).stdout for question in questions]
+        self.assertNotIn("\n", answers)
+        self.assertEqual(self.chat(lines).stdout, "".join(answers))
+
+    def test_a_turn_sees_those_before_it(self):
+        messages = self.saved([QUESTIONS[0], "And of Spain?"])
+        self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 2)
+        ids = ",".join(map(str, self.prompt_ids(messages[:3])))
+        expected = self.llamac("run", self.plan, "--tokens", ids, *GREEDY, *LIMIT).stdout
+        self.assertEqual(messages[3]["content"] + "\n", expected)
+
+    def test_what_was_computed_is_not_computed_again(self):
+        said = self.chat(["Tell me about the sea, the sky and the land. " * 8, "Why?", "/stats"]).stderr
+        prompt, cached = map(int, re.search(r"prompt (\d+) tokens, (\d+) of them cached", said).groups())
+        self.assertGreater(cached, 0)
+        # A page of the cache, and the template's few tokens.
+        self.assertLess(prompt - cached, 64 + 48)
+
+    def test_system_messages_and_settings(self):
+        lines = ["/system Be brief.", "/set temp 1", "/set seed 5", "/set max_tokens 8", "Hi"]
+        messages = self.saved(lines)
+        self.assertEqual(messages[0], {"role": "system", "content": "Be brief."})
+        ids = ",".join(map(str, self.prompt_ids(messages[:2])))
+        options = ("--temp", "1", "-s", "5", "-n", "8")
+        self.assertEqual(messages[2]["content"] + "\n", self.llamac("run", self.plan, "--tokens", ids, *options).stdout)
+
+    def test_no_prompt_and_no_escapes_come(self):
+        result = self.chat(["Hi", "/help"])
+        for text in (result.stdout, result.stderr):
+            self.assertNotRegex(text, r"[\x00-\x09\x0b-\x1f\x7f]")
+            self.assertFalse(text.startswith("> "))
+        self.assertIn("/regenerate", result.stderr)
+        self.assertEqual(self.chat(["/exit", "Hi"], "-q").stderr, "")
+
+    def test_the_small_binary_chats_the_same(self):
+        lines = [QUESTIONS[1], QUESTIONS[2]]
+        self.assertEqual(self.chat(lines, tool=(support.LLAMAC_RUN, "chat")).stdout, self.chat(lines).stdout)
+
+    def test_a_full_context_is_said_and_the_conversation_goes_on(self):
+        plan = self.path("short.plan")
+        if not os.path.exists(plan):
+            self.llamac("compile", MODEL, "-o", plan, "-c", 64, "-q")
+        path = self.path("short.json")
+        lines = ["Hi", "word " * 80, f"/save {path}", "/clear", "Hi"]
+        args = [support.LLAMAC_RUN, "chat", plan, *GREEDY]
+        result = support.run(args, stdin=None, input="".join(line + "\n" for line in lines))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"context is full: the conversation has \d+ tokens with this message, and 64 fit; /clear")
+        with open(path) as f:
+            self.assertEqual(len(json.load(f)["messages"]), 2)
+        cut = re.findall(r"cut: the context is full, (\d+) \+ (\d+) of 64 tokens", result.stderr)
+        for prompt, answer in cut:
+            self.assertIn(int(prompt) + int(answer), (64, 65))
+
+    def test_what_cannot_be_is_refused_before_it_begins(self):
+        wrong = self.path("wrong.json")
+        with open(wrong, "w") as f:
+            f.write('{"messages": 5}')
+        for options, text in (
+            (("--load", wrong), "messages: expected"),
+            (("--regex", "("), "regex"),
+            (("--target", "reference"), "expected"),
+        ):
+            result = self.llamac("chat", MODEL if "--target" in options else self.plan, *options, expect=support.USAGE)
+            self.assertIn(text, result.stderr)
+            self.assertEqual(result.stdout, "")
+
+    def test_an_interrupt_ends_the_program(self):
+        args = [support.LLAMAC, "chat", self.plan, *GREEDY, "-n", "-1", "--ignore-eos"]
+        pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+        with subprocess.Popen(args, **pipes, env=dict(os.environ, XDG_CACHE_HOME=self.cache)) as process:
+            process.stdin.write(b"Count to a million.\nHi\n")
+            process.stdin.flush()
+            process.stdout.read(8)
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+            self.assertEqual(process.wait(60), -signal.SIGINT)
+
+
+class Terminal(ChatCase):
+    """At a pseudo terminal, in a locale without UTF-8."""
+
+    SECONDS = 120
+
+    def setUp(self):
+        self.state = self.path(self._testMethodName)
+        self.start()
+
+    def start(self, *options):
+        environment = dict(os.environ, TERM="xterm", LC_ALL="C", XDG_STATE_HOME=self.state, HOME=self.folder)
+        self.process, self.terminal = pty.fork()
+        if self.process == 0:
+            os.execve(support.LLAMAC_RUN, ["llamac-run", "chat", self.plan, *GREEDY, *options], environment)
+        self.addCleanup(os.close, self.terminal)
+        self.addCleanup(self.end)
+        self.wait("> ")
+
+    def end(self):
+        if self.process:
+            os.kill(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+        self.process = 0
+
+    def wait(self, text, pause=0.3):
+        """What comes up to `text`, which must; then the terminal is ready."""
+        came, last = b"", time.monotonic() + self.SECONDS
+        while text.encode() not in came:
+            ready = select.select([self.terminal], [], [], max(last - time.monotonic(), 0))[0]
+            try:
+                piece = os.read(self.terminal, 1 << 16) if ready else b""
+            except OSError:  # The program has ended.
+                piece = b""
+            if not piece:
+                self.fail(f"expected {text!r}, got {came[-300:]!r}")
+            came += piece
+        time.sleep(pause)
+        return came.decode()
+
+    def send(self, keys, text="\n> "):
+        os.write(self.terminal, keys.encode())
+        return self.wait(text)
+
+    def check_end(self):
+        """The program ends well."""
+        pid, status = os.waitpid(self.process, 0)
+        self.process = 0
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+
+    def test_an_answer_comes_and_ctrl_d_ends(self):
+        expected = self.llamac("run", self.plan, "-p", QUESTIONS[1], *GREEDY).stdout
+        self.assertIn(expected.strip().replace("\n", "\r\n"), self.send(QUESTIONS[1] + "\r"))
+        os.write(self.terminal, b"\x04")
+        self.check_end()
+
+    def test_ctrl_c_stops_the_answer_alone(self):
+        self.send("/set ignore_eos true\r")
+        self.send("/set max_tokens -1\r")
+        os.write(self.terminal, b"Count to a million.\r")
+        self.wait("\n", pause=1.5)
+        for _ in range(2):  # In a hurry.
+            os.write(self.terminal, b"\x03")
+        self.wait("stopped\r\n> ")
+        self.assertIn("answer ", self.send("/stats\r"))
+
+    def test_two_ctrl_c_with_nothing_typed_end(self):
+        self.assertIn("abc^C", self.send("abc\x03"))
+        self.send("\x03", "Ctrl-C again, or Ctrl-D, ends\r\n> ")
+        self.send("d\x7f/set temp\r", "temperature 0")
+        self.send("\x03", "Ctrl-C again")
+        os.write(self.terminal, b"\x03")
+        self.check_end()
+
+    def test_characters_are_erased_whole(self):
+        path = self.path("erased.json")
+        self.send("/system Été 日本\x7f\x7f語\r")
+        self.send(f"/save {path}\r")
+        with open(path, encoding="utf-8") as f:
+            self.assertEqual(json.load(f)["messages"][0]["content"], "Été 語")
+
+    def test_lines_are_called_back_also_by_the_next_chat(self):
+        self.send("/system first\r")
+        self.send("/set temp\r")
+        self.assertIn("/system first", self.send("\x1b[A\x1b[A\r"))
+        os.write(self.terminal, b"\x04")
+        self.check_end()
+        file = os.path.join(self.state, "llamac", "chat_history")
+        self.assertEqual(stat.S_IMODE(os.stat(file).st_mode), 0o600)
+        self.start()
+        self.send("\x1b[A", "/system first")
+
+    def test_without_a_history_nothing_is_kept(self):
+        os.write(self.terminal, b"\x04")
+        self.check_end()
+        self.state = self.path("none")
+        self.start("--no-history")
+        self.send("/system first\r")
+        self.assertFalse(os.path.exists(self.state))
+
+    def test_a_message_of_several_lines(self):
+        path = self.path("lines.json")
+        self.send('"""/a\r', "... ")
+        self.send('b"""\r', "/a: unknown command")
+        self.send("/system a\\\r", "... ")
+        self.send("b\r")
+        self.send(f"/save {path}\r")
+        with open(path) as f:
+            self.assertEqual(json.load(f)["messages"][0]["content"], "a\nb")
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ class Usage(support.TestCase):
 class Words(support.TestCase):
     """Help, and what is said of wrong words."""
 
-    VERBS = ("run", "generate", "bench", "perplexity", "logits", "tokenize", "compile", "tune", "convert", "inspect", "check")
+    VERBS = ("run", "chat", "generate", "bench", "perplexity", "logits", "tokenize", "compile", "tune", "convert", "inspect", "check")
 
     def test_wrong_words_get_a_suggestion(self):
         for args, expected in [

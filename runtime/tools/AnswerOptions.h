@@ -1,0 +1,57 @@
+//===- AnswerOptions.h - How an answer is made ------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_TOOLS_ANSWEROPTIONS_H
+#define LLAMAC_RUNTIME_TOOLS_ANSWEROPTIONS_H
+
+#include "runtime/engine/Answer.h"
+#include "runtime/engine/Grammar.h"
+#include "runtime/plan/plan_generated.h"
+
+#include "absl/status/status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// As the command line says it, for the commands that answer one prompt after
+/// the other.
+struct AnswerOptions {
+  /// How to choose tokens, where it is not as the plan advises.
+  std::optional<double> temperature;
+  std::optional<int64_t> topK;
+  std::optional<double> topP;
+  /// "ID=VALUE", for SamplingOptions::logitBias.
+  std::vector<std::string> logitBias;
+  // What the answer matches, one of these: a schema, or a file with one; any
+  // JSON object; a regex; a file with rules.
+  std::optional<std::string> jsonSchema;
+  bool jsonObject = false;
+  std::optional<std::string> regex;
+  std::optional<std::string> grammarFile;
+  std::optional<GrammarSource> grammar; ///< The same, by prepareAnswer().
+  /// Tokens to generate at most, -1 for as many as the context holds; none: the
+  /// command has a default.
+  std::optional<int64_t> maxTokens;
+  GenerateOptions generate = {}; ///< But for those above.
+};
+
+/// Before a model is loaded: reads files with grammars. Usage error for options
+/// that do not go together or are out of range; those of reading a file.
+absl::Status prepareAnswer(AnswerOptions &options);
+
+/// How to sample: `options` over `advised`, which may be null.
+SamplingOptions samplingOf(const AnswerOptions &options,
+                           const schema::SamplingT *advised);
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_TOOLS_ANSWEROPTIONS_H
