@@ -226,6 +226,7 @@ class Kept(PageCase):
         self.wait_for("document.querySelectorAll('#chats li').length === 1")
         self.click("#chats li button:last-child")
         self.wait_for("app.runs.size === 0")
+        self.evaluate("new Promise(done => setTimeout(done, 100))")
         self.open()
         self.assertEqual(self.count("#chats li"), 0)
 
@@ -389,7 +390,7 @@ class Keyboard(PageCase):
             "byId('prompt').dispatchEvent("
             "new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true}))"
         )
-        self.assertEqual(self.server.bodies, [])
+        self.assertEqual(self.evaluate("app.chat.messages.length"), 0)
 
     def test_tab_reaches_everything_and_shows_where_it_is(self):
         self.ask("One")
@@ -510,7 +511,9 @@ class Looks(PageCase):
                 )
                 with self.subTest(state=state, width=width):
                     self.assertEqual(outside, [])
-                    self.assertLessEqual(self.evaluate("document.documentElement.scrollWidth"), width)
+                    too_wide = "[document.documentElement, byId('scroller'), byId('server')]"
+                    too_wide += ".filter(e => e.scrollWidth > e.clientWidth).map(e => e.id || e.localName)"
+                    self.assertEqual(self.evaluate(too_wide), [])
         self.browser.resize(1280)
 
     def test_colours_follow_the_system_and_the_switch(self):
