@@ -5,7 +5,9 @@
 #                            of the demonstration
 #   scripts/setup.sh test    the same, and what the tests compare with
 #                            (default)
-#   scripts/setup.sh bench   the same, and llama.cpp built for this machine,
+#   scripts/setup.sh exhaustive
+#                            the same, and what the exhaustive tier alone needs
+#   scripts/setup.sh bench   as test, and llama.cpp built for this machine,
 #                            which takes minutes, to compare speeds with
 #
 # Makes build/venv (Python), build/xgrammar (a library for grammars) and
@@ -19,9 +21,9 @@ exec >&2
 
 group=${1:-test}
 case $group in
-build | test | bench) ;;
+build | test | exhaustive | bench) ;;
 *)
-  echo "usage: scripts/setup.sh [build|test|bench]"
+  echo "usage: scripts/setup.sh [build|test|exhaustive|bench]"
   exit 2
   ;;
 esac
@@ -54,6 +56,7 @@ test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
   tiktoken==0.14.0 jsonschema==4.26.0 jinja2==3.1.6
   scikit-build-core==1.1.2 nanobind==3.1.0 mypy==2.4.1 markdown-it-py==4.3.0
   openai==3.57.0 schemathesis==4.32.5)
+exhaustive_wheels=(langchain-openai==1.7.4 langchain-tests==1.1.9)
 # The tokenizer of Llama 3.2, llama.cpp's libraries for any processor with AVX2
 # (see tests/e2e/llama_cpp_library.py), Hugging Face's tokenizers without what
 # they download with, and axe, which finds what keeps people out of a page.
@@ -278,6 +281,7 @@ print(sysconfig.get_paths()["purelib"])')/nvidia/cu13
   done
   fetch_templates
 fi
+if [ "$group" = exhaustive ]; then install_wheels -- "${exhaustive_wheels[@]}"; fi
 if [ "$group" = bench ]; then
   # Without -DGGML_NATIVE=ON llama.cpp would be built for an older processor,
   # and be no fair measure; with AMX it crashes. What it has for images is not

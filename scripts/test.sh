@@ -7,11 +7,13 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+group=test
 tier=()
 if [ "${1:-}" = --exhaustive ]; then
   shift
+  group=exhaustive
   tier=(--exhaustive)
 fi
-scripts/setup.sh test
+scripts/setup.sh "$group"
 scripts/build.sh "${tier[@]}"
 ctest --test-dir build --parallel "$(nproc)" --output-on-failure --no-tests=error "$@"
