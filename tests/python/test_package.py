@@ -122,7 +122,8 @@ class Models(PackageTest):
         self.assertEqual((self.model.vocab_size, self.model.tokenizer_size), (49152, 49152))
         self.assertEqual((self.model.context, self.model.sequences), (8192, 16))
         self.assertEqual((self.model.target, self.model.device), ("cpu", "cpu, 2 threads"))
-        self.assertEqual((self.model.bos_id, self.model.stop_ids), (None, [2]))
+        # <|im_end|>, which the checkpoint names, and <|endoftext|>, which the tokenizer knows.
+        self.assertEqual((self.model.bos_id, self.model.stop_ids), (None, [2, 0]))
 
     def test_tokens_are_the_tools_and_come_back_as_text(self):
         for text in (PROMPT, "Grüße, 世界! 🙂\n\tx = [1, 2]", "<|im_end|>", ""):
