@@ -45,7 +45,9 @@ def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
     Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
            "Of cuda and sim: whose kernels">,
     Option<"tuneCpu", "tune-cpu", "std::string", /*default=*/"\"\"",
-           "Of cpu: CPU to tune for; results are unchanged">];
+           "Of cpu: CPU to tune for; results are unchanged">,
+    Option<"exact", "exact", "bool", /*default=*/"false",
+           "Of cpu: activations stay in f32">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 

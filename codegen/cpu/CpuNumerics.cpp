@@ -10,11 +10,12 @@
 // either of two:
 //
 //   Products with weights in GGUF's block formats round activations to 8 bits
-//   in blocks of 32 (kernels/int8.h). The step of a block is its range over
-//   127, the mean square of the error a twelfth of the step's square, and the
-//   range's square at most 32 times the block's mean square: a share of
-//   32 / (12 * 127^2) = 1.7e-4 of it in the worst case. Products whose terms
-//   cancel more than random ones do enlarge the share; hence three times that.
+//   in blocks of 32 (kernels/int8.h), but for --exact. The step of a block is
+//   its range over 127, the mean square of the error a twelfth of the step's
+//   square, and the range's square at most 32 times the block's mean square: a
+//   share of 32 / (12 * 127^2) = 1.7e-4 of it in the worst case. Products whose
+//   terms cancel more than random ones do enlarge the share; hence three times
+//   that.
 //
 //   The KV cache rounds to fp16 or bf16: an element is at most 2^-11 or 2^-8
 //   of itself off, so their squares are that of the mean squares. The check
@@ -51,14 +52,14 @@ static constexpr double int8Tolerance = 5e-4;
 static constexpr double int16QueryTolerance = 64 * 1e-8;
 
 /// Whether `op` multiplies its rows by weights in 8-bit integers.
-static bool roundsActivations(Operation *op) {
+static bool roundsActivations(Operation *op, bool exact) {
   if (isa<kernel::EmbedOp>(op))
     return false; // Looks rows up.
-  return llvm::any_of(op->getOperandTypes(), [](Type type) {
+  return llvm::any_of(op->getOperandTypes(), [exact](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     const auto quant =
         tensor ? dyn_cast<llama::QuantType>(tensor.getElementType()) : nullptr;
-    return quant && cpu::usesInt8(panelFormat(quant.getFormat()));
+    return quant && cpu::usesInt8(panelFormat(quant.getFormat()), exact);
   });
 }
 
@@ -77,7 +78,9 @@ static double cacheTolerance(cpu::KvFormat format) {
 }
 
 double CpuTarget::tolerance(Operation *op, unsigned result) const {
-  const double products = roundsActivations(op) ? int8Tolerance : fp32Tolerance;
+  const double products = roundsActivations(op, targetOptions.exact)
+                              ? int8Tolerance
+                              : fp32Tolerance;
   if (isa<llama::KVType>(op->getResult(result).getType()))
     return products + cacheTolerance(targetOptions.kvFormat);
   return isa<kernel::AttentionOp, kernel::AttentionMergeOp>(op) &&

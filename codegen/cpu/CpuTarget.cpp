@@ -27,7 +27,8 @@ FailureOr<CpuTargetOptions> cpuTargetOptions(kernel::TargetAttr attr,
                        << ", got " << attr.getTuneCpu();
   return CpuTargetOptions{.context = attr.getContextSize(),
                           .kvFormat = *format,
-                          .tuneFor = *processor};
+                          .tuneFor = *processor,
+                          .exact = attr.getExact()};
 }
 
 cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options) {
@@ -60,7 +61,8 @@ int64_t CpuTarget::mostTopK() const {
 /// The tiles of a product of one row by `weights` matrices at a time, each of
 /// panels of `format` and `depth`: how many panels to unroll over and the
 /// prefetch distance. docs/performance.md has the figures that decide.
-static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
+static DictionaryAttr rowTiles(MLIRContext *context,
+                               const CpuTargetOptions &options,
                                PanelFormat format, int64_t depth,
                                int64_t weights) {
   // Of all weights together `panels`.
@@ -72,11 +74,11 @@ static DictionaryAttr rowTiles(MLIRContext *context, Processor processor,
   // Each block in two places, which are two streams.
   const bool inTwoPlaces =
       format == PanelFormat::Q5_K || format == PanelFormat::Q6_K;
-  switch (processor) {
+  switch (options.tuneFor) {
   case Processor::Generic:
     return {};
   case Processor::Zen3: {
-    if (!cpu::usesInt8(format))
+    if (!cpu::usesInt8(format, options.exact))
       return tiles(cpu::mostPanels, 128);
     // One panel at a time is one stream, two are new streams with each panel.
     constexpr int64_t shortPanel = 12 << 10;
@@ -101,7 +103,7 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     return kernel::MatmulConfigAttr::get(
         context, one ? kernel::MatmulFamily::Gemv : kernel::MatmulFamily::Gemm,
         one ? 1 : 0,
-        one ? rowTiles(context, targetOptions.tuneFor, panelFormatOf(weight),
+        one ? rowTiles(context, targetOptions, panelFormatOf(weight),
                        cast<ShapedType>(weight.getType()).getDimSize(1),
                        weights)
             : DictionaryAttr());

@@ -32,6 +32,7 @@ struct CpuTargetOptions {
   int64_t maxLogitsRows = 64; ///< Rows of it that may reach lm_head.
   cpu::KvFormat kvFormat = cpu::KvFormat::F16;
   Processor tuneFor = Processor::Generic; ///< Decides tiles, and no result.
+  bool exact = false;                     ///< Whether activations stay in f32.
 };
 
 /// The format called "f32", "f16", "bf16" or "q8_0".

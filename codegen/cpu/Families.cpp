@@ -82,12 +82,14 @@ static std::string kvText(const cpu::KvConfig &kv) {
 //===----------------------------------------------------------------------===//
 
 static cpu::MatmulConfig matmulConfig(Value weight, size_t weights,
-                                      kernel::MatmulConfigAttr attr) {
+                                      kernel::MatmulConfigAttr attr,
+                                      const CpuTargetOptions &options) {
   ArrayRef<int64_t> shape = cast<ShapedType>(weight.getType()).getShape();
   cpu::MatmulConfig config{.format = panelFormatOf(weight),
                            .outputs = shape[0],
                            .depth = shape[1],
-                           .weights = static_cast<int>(weights)};
+                           .weights = static_cast<int>(weights),
+                           .exact = options.exact};
   config.panels = tileOf(attr, "panels");
   config.ahead = tileOf(attr, "ahead");
   config.rowBlock = tileOf(attr, "rowBlock");
@@ -95,18 +97,19 @@ static cpu::MatmulConfig matmulConfig(Value weight, size_t weights,
 }
 
 static cpu::MatmulConfig configOf(kernel::MatmulOp op,
-                                  const CpuTargetOptions &) {
+                                  const CpuTargetOptions &options) {
   return matmulConfig(op.getWeights()[0], op.getWeights().size(),
-                      op.getConfigAttr());
+                      op.getConfigAttr(), options);
 }
 
 template <typename Op>
   requires requires(Op op) { op.getQueryWeight(); }
 static cpu::QkvConfig configOf(Op op, const CpuTargetOptions &options) {
   kernel::MatmulConfigAttr attr = op.getConfigAttr();
-  cpu::QkvConfig config{.query = matmulConfig(op.getQueryWeight(), 1, attr),
-                        .key = matmulConfig(op.getKeyWeight(), 1, attr),
-                        .value = matmulConfig(op.getValueWeight(), 1, attr)};
+  cpu::QkvConfig config{
+      .query = matmulConfig(op.getQueryWeight(), 1, attr, options),
+      .key = matmulConfig(op.getKeyWeight(), 1, attr, options),
+      .value = matmulConfig(op.getValueWeight(), 1, attr, options)};
   if constexpr (std::is_same_v<Op, kernel::QkvOp>) {
     config.kv = kvConfig(cast<llama::KVType>(op.getKv().getType()), options);
     config.biased = !op.getBiases().empty();
@@ -134,6 +137,8 @@ static std::string matmulConfigText(Value weight,
       panelId(weight), config.outputs, config.depth);
   if (config.weights != 1)
     text += llvm::formatv(", .weights = {0}", config.weights);
+  if (config.exact)
+    text += ", .exact = true";
   const std::pair<const char *, int64_t> tiles[] = {
       {"panels", config.panels},
       {"ahead", config.ahead},

@@ -94,13 +94,14 @@ std::string CompileOptions::describe() const {
     edited.push_back(absl::StrCat(
         kernel.kernel, ":",
         absl::Hex(XXH3_64bits(kernel.text.data(), kernel.text.size()))));
-  return absl::StrCat(
-      "target=", target, " gpu=", gpu, " context=", context,
-      " weights=", weightFormat, " kv=", kvFormat, " isa=", isaText(*this),
-      " tune=", tuneCpu, simCheck ? " checked" : "", approximationText(*this),
-      " embed=", embedWeights, hasWeights ? "" : " bare",
-      " sequences=", maxSequences, " skip=", absl::StrJoin(skipPasses, ","),
-      " override=", absl::StrJoin(edited, ","));
+  return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
+                      " weights=", weightFormat, " kv=", kvFormat,
+                      " isa=", isaText(*this), " tune=", tuneCpu,
+                      exact ? " exact" : "", simCheck ? " checked" : "",
+                      approximationText(*this), " embed=", embedWeights,
+                      hasWeights ? "" : " bare", " sequences=", maxSequences,
+                      " skip=", absl::StrJoin(skipPasses, ","),
+                      " override=", absl::StrJoin(edited, ","));
 }
 
 ArrayRef<llvm::StringLiteral> phaseNames() {
@@ -238,6 +239,9 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint,
 
 static absl::Status checkKvFormat(const CompileOptions &options) {
   const bool isCpu = options.target == "cpu";
+  if (options.exact && options.kvFormat == "q8_0")
+    return usageError("--kv-type: expected f16, bf16 or f32 with --exact, got "
+                      "q8_0, whose scores are sums of integers");
   if (isCpu ? parseCpuKvFormat(options.kvFormat).has_value()
             : parseCudaKvFormat(options.kvFormat).has_value())
     return absl::OkStatus();
@@ -248,9 +252,9 @@ static absl::Status checkKvFormat(const CompileOptions &options) {
 
 kernel::TargetAttr targetAttr(MLIRContext &context,
                               const CompileOptions &options) {
-  return kernel::TargetAttr::get(&context, options.target, options.context,
-                                 options.kvFormat, options.gpu, options.tuneCpu,
-                                 isaText(options), options.simCheck);
+  return kernel::TargetAttr::get(
+      &context, options.target, options.context, options.kvFormat, options.gpu,
+      options.tuneCpu, isaText(options), options.simCheck, options.exact);
 }
 
 std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr) {
@@ -289,6 +293,8 @@ static absl::Status checkTargetOptions(const CompileOptions &options) {
       {!options.overrides.empty(), "--override-kernel", "cuda sim",
        "cuda or sim, whose kernels are .cu files"},
       {!options.tuneCpu.empty(), "--tune-cpu", "cpu", "cpu"},
+      {options.exact, "--exact", "cpu",
+       "cpu, whose products can keep activations in f32"},
       {!options.gpu.empty(), "--gpu", "cuda sim", "cuda or sim"},
       {options.gpuIndex != 0, "--gpu-index", "cuda", "cuda"},
       {!options.isaLevels.empty(), "--isa", "cpu", "cpu"}};

@@ -98,6 +98,11 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                          " (default: the most like this machine's)"),
        "tune")
       ->check(suggestedValues(processorNames()));
+  keep(compiling.addFlag(
+           "--exact", options.exact,
+           "On cpu: keep activations in f32, also before weights in blocks "
+           "of integers (default: 8 bits there); slower"),
+       "exact");
   keep(compiling.addFlag("--sim-check", options.simCheck,
                          "On sim: check every access to memory for races, "
                          "bounds and uninitialised reads"),

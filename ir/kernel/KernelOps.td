@@ -130,8 +130,9 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
 
     `context_size` is the tokens that a sequence may hold, `kv_type` the type of the
     cache. Of cuda and sim, `gpu` is whose kernels they are; of cpu, `tune_cpu`
-    is the CPU to tune for, which changes no result, and `isa` the levels of
-    code, comma separated; of sim, accesses may be `checked`.
+    is the CPU to tune for, which changes no result, `isa` the levels of code,
+    comma separated, and activations may be `exact`, in f32; of sim, accesses may
+    be `checked`.
 
     ```mlir
     module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 2048, gpu = "sm_90a">}
@@ -142,7 +143,8 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
                         StringRefParameter<"", [{""}]>:$gpu,
                         StringRefParameter<"", [{""}]>:$tune_cpu,
                         StringRefParameter<"", [{""}]>:$isa,
-                        DefaultValuedParameter<"bool", "false">:$checked);
+                        DefaultValuedParameter<"bool", "false">:$checked,
+                        DefaultValuedParameter<"bool", "false">:$exact);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

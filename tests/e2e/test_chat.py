@@ -142,6 +142,19 @@ class Run(ChatCase):
             self.assertEqual(len(result.stderr.splitlines()), 1)
 
 
+class Exact(ChatCase):
+    def test_exact_answers_are_those_of_the_reference(self):
+        ask = ("run", MODEL, *GREEDY, "-n", support.by_tier(12, 48), "--print-ids", "--json", "-p")
+        # 8-bit activations give the first question another answer.
+        for question in support.by_tier(QUESTIONS[:2], QUESTIONS):
+            with self.subTest(question):
+                expected, got = (
+                    json.loads(self.llamac(*ask, question, *flags).stdout)["ids"]
+                    for flags in (("--target", "reference"), ("--exact",))
+                )
+                self.assertEqual(got, expected)
+
+
 class Requests(ChatCase):
     def test_messages_are_written_by_the_template(self):
         messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTIONS[-1]}]

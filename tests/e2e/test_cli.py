@@ -199,6 +199,7 @@ class PlanOptions(SmallModel):
             (("--parallel", 2), ["--parallel", "8", "2"]),
             (("--gpu", "sm_80"), ["--gpu", "none", "sm_80"]),
             (("--sim-check",), ["--sim-check", "none"]),
+            (("--exact",), ["--exact", "none"]),
             (("--reference-weights",), ["--reference-weights"]),
             (("--skip-pass", "llamac-fuse-qkv"), ["--skip-pass", "none", "llamac-fuse-qkv"]),
         ]:

@@ -214,7 +214,8 @@ def _add_quantised(type_name, tolerance):
     setattr(Quantised, f"test_{type_name.lower()}", test)
 
 
-for _name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "MXFP4"):
+BLOCK_FORMATS = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "MXFP4")
+for _name in BLOCK_FORMATS:
     _add_quantised(_name, INT8_TOLERANCE)
 
 
@@ -257,6 +258,35 @@ class EveryInstructionSet(LogitsCase):
                 with self.subTest(level, type=type_name):
                     got = self.logits(model, self.tokens, "cpu", "--isa", level, "--weights", kept)
                     self.check(got, expected, tolerance)
+
+
+class Exact(LogitsCase):
+    """--exact, which rounds no activations: over a cache in f32 the logits are as
+    near the oracle's as the reference's are."""
+
+    config = Config(256, 2, 4, 2, vocab=499, multiple_of=256, tied=True)
+    dtype = "f32"
+    FLAGS = ("--exact", "--kv-type", "f32")
+
+    def check_exact(self, model, expected, *flags):
+        self.check(self.logits(model, self.tokens, "cpu", *self.FLAGS, *flags), expected, REFERENCE_TOLERANCE)
+
+    def test_formats(self):
+        for type_name in support.by_tier(("Q4_1", "Q6_K"), BLOCK_FORMATS):
+            stored, values = quantise(self.weights, type_name)
+            model = write_gguf(self.path(f"{type_name}.gguf"), self.config, stored)
+            expected = forward(self.config, values, self.tokens)
+            for chunk in support.by_tier((TOKENS, 1), CHUNKS):
+                with self.subTest(type=type_name, chunk=chunk):
+                    self.check_exact(model, expected, "--chunk", chunk)
+
+    def test_levels(self):
+        stored, values = quantise(self.weights, "Q4_1")
+        model = write_gguf(self.path("levels.gguf"), self.config, stored)
+        expected = forward(self.config, values, self.tokens)
+        for level in runnable_levels():
+            with self.subTest(level):
+                self.check_exact(model, expected, "--isa", level)
 
 
 class CacheFormats(LogitsCase):
@@ -340,6 +370,8 @@ class RealWeights(LogitsCase):
     def test_reference(self):
         expected = forward(self.config, self.weights, self.tokens)
         self.check(self.logits(self.model, self.tokens, "reference"), expected, REFERENCE_TOLERANCE)
+        exact = self.logits(self.model, self.tokens, "cpu", *Exact.FLAGS)
+        self.check(exact, expected, REFERENCE_TOLERANCE)
 
 
 # Classes that only hold what others share are no tests.

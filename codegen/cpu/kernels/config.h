@@ -44,6 +44,8 @@ struct MatmulConfig {
   long outputs;
   long depth;
   int weights = 1; ///< 1 or 2.
+  /// Whether activations stay in f32 for every format.
+  bool exact = false;
   // Tiles, which do not change results; 0: the format's default.
   long panels =
       0;          ///< Unroll over N: panels of each weight for one row, 1 to 4.
@@ -54,8 +56,14 @@ struct MatmulConfig {
 /// The most panels, of all weights together, that one row is unrolled over.
 constexpr long mostPanels = 4;
 
-constexpr bool usesInt8(PanelFormat format) {
-  return panelProduct(format) == PanelProduct::Int8;
+/// Whether a format is multiplied in 8-bit integers, by activations that are
+/// rounded to them.
+constexpr bool usesInt8(PanelFormat format, bool exact) {
+  return !exact && panelProduct(format) == PanelProduct::Int8;
+}
+
+constexpr bool usesInt8(const MatmulConfig &config) {
+  return usesInt8(config.format, config.exact);
 }
 
 /// Bytes from what one row reads to what it prefetches; the default suits
@@ -63,7 +71,7 @@ constexpr bool usesInt8(PanelFormat format) {
 constexpr long prefetchDistance(const MatmulConfig &config) {
   if (config.ahead)
     return config.ahead;
-  return usesInt8(config.format) ? 2048 : 1024;
+  return usesInt8(config) ? 2048 : 1024;
 }
 
 /// The same for gemm: what hides the latency of memory where two rows take the
@@ -75,8 +83,8 @@ constexpr long int8BlockBytes = 40;
 /// Bytes of one row of activations as the products read it, but for the
 /// residuals of int8.h.
 constexpr long preparedRowBytes(const MatmulConfig &config) {
-  return usesInt8(config.format) ? config.depth / 32 * int8BlockBytes
-                                 : config.depth * 4;
+  return usesInt8(config) ? config.depth / 32 * int8BlockBytes
+                          : config.depth * 4;
 }
 
 /// The parts of rows in 8 bits (Int8Rows), as offsets in bytes.
@@ -98,8 +106,8 @@ constexpr Int8RowsLayout int8RowsLayout(long depth, long rows) {
 /// Bytes of `rows` rows of activations as the products read them: the most that
 /// any instruction set needs.
 constexpr long preparedBytes(const MatmulConfig &config, long rows) {
-  return usesInt8(config.format) ? int8RowsLayout(config.depth, rows).bytes
-                                 : rows * config.depth * 4;
+  return usesInt8(config) ? int8RowsLayout(config.depth, rows).bytes
+                          : rows * config.depth * 4;
 }
 
 /// A thread's scratch: one row of f32, prepared rows, and accumulators of two

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All block formats are multiplied as integers: activations are rounded to 8
-// bits in blocks of 32 with an f32 scale, the sum of a block's products is
-// exact, and only its two scales are applied in f32. With w = q d + m and
-// x = p s:
+// All block formats are multiplied as integers, but by --exact: activations are
+// rounded to 8 bits in blocks of 32 with an f32 scale, the sum of a block's
+// products is exact, and only its two scales are applied in f32. With
+// w = q d + m and x = p s:
 //
 //   sum over the block of w x = d s (sum of q p) + m (s sum of p)
 //

@@ -11,11 +11,11 @@
 //
 // Both first bring the rows of x into the form the format is multiplied in, in
 // the thread's scratch, then walk their panels: 8-bit blocks for the formats
-// of int8.h, and f32 for all others. Rows lie inside each step of the depth
-// ([depth / step][rows][step]), so that the inner loops read them in order.
-// gemv keeps its sums in registers and is unrolled over panels for ILP. gemm
-// reads a weight once for all rows of a block. Both prefetch far enough for few
-// rows to be bound by the weights' bytes alone.
+// of int8.h unless the config is exact, and f32 for all others. Rows lie inside
+// each step of the depth ([depth / step][rows][step]), so that the inner loops
+// read them in order. gemv keeps its sums in registers and is unrolled over
+// panels for ILP. gemm reads a weight once for all rows of a block. Both
+// prefetch far enough for few rows to be bound by the weights' bytes alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,11 +55,11 @@ template <MatmulConfig config> struct MatmulBuffers {
   /// Rows first .. first + rows - 1 of x, in the form they are multiplied in.
   template <class Rows>
   LLAMAC_INLINE void prepare(const Rows &input, long first, long rows) const {
-    if constexpr (usesInt8(config.format))
+    if constexpr (usesInt8(config))
       int8Rows(rows).clear();
     for (long t = 0; t < rows; ++t) {
       const float *x = input(first + t, row);
-      if constexpr (usesInt8(config.format)) {
+      if constexpr (usesInt8(config)) {
         int8Rows(rows).template add<config.format>(x, t);
       } else {
         auto *steps = reinterpret_cast<float *>(prepared);
@@ -148,7 +148,7 @@ template <MatmulConfig config, int count>
 LLAMAC_INLINE void manyRows(const U8 *const (&panels)[count], long stride,
                             const MatmulBuffers<config> &buffers, long rows,
                             float *sums) {
-  if constexpr (usesInt8(config.format))
+  if constexpr (usesInt8(config))
     int8Panels<config.format, manyRowsAhead>(panels, stride,
                                              buffers.int8Rows(rows), sums);
   else
@@ -173,7 +173,7 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
   constexpr long stride = count * panelBytes(config.format, config.depth);
   float *sums = buffers.sums;
   if constexpr (single) {
-    if constexpr (usesInt8(config.format)) {
+    if constexpr (usesInt8(config)) {
       int8PanelsRow<config.format, prefetchDistance(config)>(
           panels, stride, buffers.int8Rows(1), sums);
     } else {
@@ -227,7 +227,7 @@ constexpr int gemmWidth = config.weights == 2 ? 1 : tilePanels;
 template <MatmulConfig config>
 constexpr int gemvWidth =
     config.panels ? config.panels
-                  : (usesInt8(config.format) ? dotPanels : 4) / config.weights;
+                  : (usesInt8(config) ? dotPanels : 4) / config.weights;
 
 /// One of the products of a launch, and what takes its results.
 template <MatmulConfig matmul, class Epilogue> struct Product {

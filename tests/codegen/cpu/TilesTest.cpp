@@ -135,6 +135,14 @@ TEST_F(TilesTest, Zen3ReadsFloatsInFourStreams) {
   EXPECT_EQ(tiles("bf16", 2, Processor::Zen3), "ahead=128 panels=2");
 }
 
+TEST_F(TilesTest, ExactProductsAreThoseOfFloats) {
+  CpuTarget exact({.context = 1024, .tuneFor = Processor::Zen3, .exact = true});
+  mlir::Operation *op = product("!llama.quant<q4_0>", 1, 2048);
+  EXPECT_EQ(textOf(exact.chooseConfig(op, 1)), "ahead=128 panels=4");
+  EXPECT_LT(exact.tolerance(op, 0),
+            targetOf(Processor::Zen3).tolerance(op, 0) / 1000);
+}
+
 TEST_F(TilesTest, NoneAreChosenForOtherProcessorsOrMoreRows) {
   EXPECT_EQ(tiles("!llama.quant<q4_0>", 2, Processor::Generic), "");
   EXPECT_EQ(tiles("!llama.quant<q6_k>", 1, Processor::Generic), "");

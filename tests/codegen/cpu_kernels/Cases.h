@@ -78,6 +78,12 @@
   CASE(IQ4_XS, 17, 512)                                                        \
   CASE(MXFP4, 33, 96)                                                          \
   LLAMAC_MORE_BYTE_MATMUL_CASES(CASE)
+/// The same with activations in f32: gemv_exact_* and so on.
+#define LLAMAC_EXACT_MATMUL_CASES(CASE)                                        \
+  CASE(Q8_0, 17, 96)                                                           \
+  CASE(Q4_1, 100, 576)                                                         \
+  CASE(Q6_K, 33, 512)                                                          \
+  CASE(IQ4_XS, 17, 512)
 
 /// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,
 /// attentionSplit_*, attentionMerge_*, ropeAppend_*,
@@ -115,9 +121,12 @@ constexpr float eps = 1e-5f;
 constexpr long pagesPerSequence = 10;
 
 constexpr MatmulConfig matmul(PanelFormat format, long outputs, long depth,
-                              int weights) {
-  return {
-      .format = format, .outputs = outputs, .depth = depth, .weights = weights};
+                              int weights, bool exact = false) {
+  return {.format = format,
+          .outputs = outputs,
+          .depth = depth,
+          .weights = weights,
+          .exact = exact};
 }
 
 constexpr KvConfig kv(long kvHeads, long headSize, KvFormat format,

@@ -33,9 +33,11 @@ struct MatmulCase {
   std::string format;
   long n;
   long k;
+  bool exact = false;
 
   std::string suffix() const {
-    return "_" + format + "_" + std::to_string(n) + "_" + std::to_string(k);
+    return (exact ? "_exact_" : "_") + format + "_" + std::to_string(n) + "_" +
+           std::to_string(k);
   }
 };
 
@@ -77,7 +79,7 @@ protected:
   std::mt19937 random{7};
 
   cpu::MatmulConfig config(int weights) const {
-    return cpu::cases::matmul(panelFormat(c.type), c.n, c.k, weights);
+    return cpu::cases::matmul(panelFormat(c.type), c.n, c.k, weights, c.exact);
   }
 
   /// Rows with a block of zeros and a value that dwarfs its block.
@@ -99,7 +101,7 @@ protected:
       sum += w[i] * x[i];
       size += std::abs(w[i] * x[i]);
     }
-    if (cpu::usesInt8(panelFormat(c.type)))
+    if (cpu::usesInt8(panelFormat(c.type), c.exact))
       for (long b = 0; b < c.k; b += 32) {
         double range = 0, squares = 0;
         for (long i = b; i < b + 32; ++i) {
@@ -274,10 +276,14 @@ static std::vector<MatmulCase> matmulCases() {
 #define LLAMAC_CASE(format, n, k)                                              \
   all.push_back({level, DataType::format, #format, n, k});
     LLAMAC_BYTE_MATMUL_CASES(LLAMAC_CASE)
+#define LLAMAC_EXACT_CASE(format, n, k)                                        \
+  all.push_back({level, DataType::format, #format, n, k, /*exact=*/true});
     if (level != amxModel) {
       LLAMAC_FLOAT_MATMUL_CASES(LLAMAC_CASE)
+      LLAMAC_EXACT_MATMUL_CASES(LLAMAC_EXACT_CASE)
     }
 #undef LLAMAC_CASE
+#undef LLAMAC_EXACT_CASE
   }
   return all;
 }

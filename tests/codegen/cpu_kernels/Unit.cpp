@@ -68,18 +68,18 @@ template <ExpKind kind> struct ExpAs {
 } // namespace
 
 // Operands: x, weight, out (also the residual).
-#define ONE_WEIGHT(family, format, n, k)                                       \
-  LLAMAC_KERNEL(family##_##format##_##n##_##k) {                               \
+#define ONE_WEIGHT(family, name, exact, format, n, k)                          \
+  LLAMAC_KERNEL(family##_##name) {                                             \
     auto *out = operand<float>(*launch, 2);                                    \
-    family<cases::matmul(PanelFormat::format, n, k, 1)>(                       \
+    family<cases::matmul(PanelFormat::format, n, k, 1, exact)>(                \
         *launch, InputRows<k>{operand<float>(*launch, 0)},                     \
         {operand<void>(*launch, 1)}, AddRows<n>{out, out});                    \
   }
 
 // Operands: x, norm, two weights, out.
-#define TWO_WEIGHTS(family, format, n, k)                                      \
-  LLAMAC_KERNEL(family##2_##format##_##n##_##k) {                              \
-    family<cases::matmul(PanelFormat::format, n, k, 2)>(                       \
+#define TWO_WEIGHTS(family, name, exact, format, n, k)                         \
+  LLAMAC_KERNEL(family##2_##name) {                                            \
+    family<cases::matmul(PanelFormat::format, n, k, 2, exact)>(                \
         *launch,                                                               \
         NormRows<k>{operand<float>(*launch, 0), operand<float>(*launch, 1),    \
                     cases::eps},                                               \
@@ -87,19 +87,23 @@ template <ExpKind kind> struct ExpAs {
         SiluMul<n>{operand<float>(*launch, 4)});                               \
   }
 
-#define MATMUL(format, n, k)                                                   \
-  ONE_WEIGHT(gemv, format, n, k)                                               \
-  ONE_WEIGHT(gemm, format, n, k)                                               \
-  TWO_WEIGHTS(gemv, format, n, k)                                              \
-  TWO_WEIGHTS(gemm, format, n, k)                                              \
-  LLAMAC_KERNEL(embed_##format##_##n##_##k) {                                  \
+#define PRODUCTS(name, exact, format, n, k)                                    \
+  ONE_WEIGHT(gemv, name, exact, format, n, k)                                  \
+  ONE_WEIGHT(gemm, name, exact, format, n, k)                                  \
+  TWO_WEIGHTS(gemv, name, exact, format, n, k)                                 \
+  TWO_WEIGHTS(gemm, name, exact, format, n, k)                                 \
+  LLAMAC_KERNEL(embed_##name) {                                                \
     embed<EmbedConfig{PanelFormat::format, k}>(                                \
         *launch, operand<int>(*launch, 0), operand<void>(*launch, 1),          \
         operand<float>(*launch, 2));                                           \
   }
+#define MATMUL(format, n, k) PRODUCTS(format##_##n##_##k, false, format, n, k)
+#define EXACT_MATMUL(format, n, k)                                             \
+  PRODUCTS(exact_##format##_##n##_##k, true, format, n, k)
 LLAMAC_BYTE_MATMUL_CASES(MATMUL)
 #ifndef LLAMAC_AMX_MODEL // Its tiles are of bytes.
 LLAMAC_FLOAT_MATMUL_CASES(MATMUL)
+LLAMAC_EXACT_MATMUL_CASES(EXACT_MATMUL)
 #endif
 
 // Operands: q, pool, page table, positions, sequences, out.

@@ -69,6 +69,17 @@ class SmallModels(support.TestCase):
             with self.subTest(options=options):
                 self.assertNotIn("WRONG", self.llamac("check", model, *options).stdout)
 
+    def test_exact_products_are_held_to_the_rounding_of_fp32(self):
+        stored, _ = quantise(random_weights(CONFIGS[1]), "Q4_1")
+        model = write_gguf(self.path("exact.gguf"), CONFIGS[1], stored)
+        output = self.llamac("check", model, "--exact").stdout
+        self.assertNotIn("WRONG", output)
+        # Name, launches and error of each kernel.
+        products = re.findall(r"^gem[mv]_\S+ +\d+ +(\S+)", output, re.MULTILINE)
+        self.assertTrue(products)
+        for error in products:
+            self.assertLess(float(error), 1e-9)
+
     def test_plans_without_the_optional_passes_are_right(self):
         names = ("prune-rows", "fuse-epilogue", "fuse-norm", "fuse-qkv")
         for skipped in support.by_tier((), names) + (",".join(names),):

@@ -44,16 +44,23 @@ static int64_t cpuCacheBlock(const Model &model) {
   return model.cache == CacheFormat::Q8_0 ? 16 : 0;
 }
 
+static bool isMultipliedInInt8(DataType type) {
+  return panelProduct(panelFormat(type)) == PanelProduct::Int8;
+}
+
 /// Over keys in 8 bits queries are in 16: half a step of 1 / 32767.
 static double cpuQueryError(const Model &model) {
   return model.cache == CacheFormat::Q8_0 ? 1 / 65534.0 : 0;
 }
 
-/// The cpu target computes in fp32 but for products in 8 bits, and the cache
-/// rounds keys and values (codegen/cpu/CpuNumerics.cpp has the reasons).
-static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
+/// The cpu target computes in fp32 but for products in 8 bits, which --exact
+/// has none of, and the cache rounds keys and values
+/// (codegen/cpu/CpuNumerics.cpp has the reasons).
+static OpDeviceRow cpuRow(const std::string &name, IsaLevel level,
+                          bool isExact = false) {
   CompileOptions options;
   options.isaLevels = {level};
+  options.exact = isExact;
   PlanRunner runner;
   runner.library = std::make_shared<CompiledPlans>(options);
   runner.device = []() -> absl::StatusOr<std::shared_ptr<Device>> {
@@ -62,10 +69,7 @@ static OpDeviceRow cpuRow(const std::string &name, IsaLevel level) {
   return {name,
           {.weightError = exact,
            .activationError = exact,
-           .roundsToInt8 =
-               [](DataType type) {
-                 return panelProduct(panelFormat(type)) == PanelProduct::Int8;
-               },
+           .roundsToInt8 = isExact ? never : isMultipliedInInt8,
            .cacheError = cacheRounding,
            .cacheBlock = cpuCacheBlock,
            .queryError = cpuQueryError,
@@ -112,9 +116,10 @@ static void addSimRows(std::vector<OpDeviceRow> &rows, bool checked) {
 //===----------------------------------------------------------------------===//
 
 std::vector<OpDeviceRow> opDevices() {
-  std::vector<OpDeviceRow> rows = {referenceRow(),
-                                   cpuRow("cpu", hostIsaLevel()),
-                                   cpuRow("cpu_portable", IsaLevel::Portable)};
+  std::vector<OpDeviceRow> rows = {
+      referenceRow(), cpuRow("cpu", hostIsaLevel()),
+      cpuRow("cpu_exact", hostIsaLevel(), /*isExact=*/true),
+      cpuRow("cpu_portable", IsaLevel::Portable)};
   // Another device for the cuda target's kernels is another cudaRow().
   addSimRows(rows, /*checked=*/false);
   addSimRows(rows, /*checked=*/true);
