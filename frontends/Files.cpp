@@ -181,25 +181,32 @@ buildDirectoryBlob(absl::string_view directory,
   const auto read = [&](absl::string_view name) {
     return readPath(joinPath(directory, name));
   };
-  const std::optional<NamedText> model = read("tokenizer.model");
-  if (const std::optional<NamedText> tokenizer = read("tokenizer.json")) {
-    HuggingFaceFiles all = {.tokenizer = *tokenizer,
-                            .tokenizerConfig = read("tokenizer_config.json"),
-                            .generationConfig = read("generation_config.json")};
-    for (const auto &[name, path] : chatTemplateFiles(directory))
-      if (const std::optional<NamedText> text = readPath(path))
-        all.chatTemplates.emplace(name, *text);
+  const std::optional<NamedText> model = read("tokenizer.model"),
+                                 tokenizer = read("tokenizer.json"),
+                                 config = read("tokenizer_config.json");
+  ChatTemplateFiles templateFiles = {.tokenizerConfig = config};
+  for (const auto &[name, path] : chatTemplateFiles(directory))
+    if (const std::optional<NamedText> text = readPath(path))
+      templateFiles.files.emplace(name, *text);
+  LLAMAC_RETURN_IF_ERROR(status);
+  if (!model && !tokenizer)
+    return std::nullopt;
+  LLAMAC_ASSIGN_OR_RETURN(const ChatTemplates templates,
+                          readChatTemplates(templateFiles));
+  if (tokenizer) {
+    const std::optional<NamedText> generation = read("generation_config.json");
     LLAMAC_RETURN_IF_ERROR(status);
-    absl::StatusOr<std::string> blob = buildHuggingFaceBlob(all);
+    absl::StatusOr<std::string> blob =
+        buildHuggingFaceBlob({.tokenizer = *tokenizer,
+                              .tokenizerConfig = config,
+                              .generationConfig = generation,
+                              .chatTemplates = templates});
     const bool otherKind =
         !blob.ok() && exitCode(blob.status()) == ExitCode::Unsupported;
     if (!otherKind || !model)
       return blob;
   }
-  LLAMAC_RETURN_IF_ERROR(status);
-  if (model)
-    return buildTokenizerModelBlob(*model, vocabSize);
-  return std::nullopt;
+  return buildTokenizerModelBlob(*model, vocabSize, templates);
 }
 
 } // namespace llamac

@@ -9,9 +9,9 @@
 #ifndef LLAMAC_FRONTENDS_TOKENIZERBLOBWRITER_H
 #define LLAMAC_FRONTENDS_TOKENIZERBLOBWRITER_H
 
+#include "frontends/TokenizerSources.h"
 #include "runtime/engine/tokenizer/TokenizerBlob.h"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ struct TokenizerData {
   std::optional<uint32_t> unknownId;
   std::vector<uint32_t> stopIds; ///< Besides the known names.
   /// Texts by name; carried as they are.
-  std::map<std::string, std::string> chatTemplates;
+  ChatTemplates chatTemplates;
   std::string model; ///< SentencePiece: the model file.
 };
 

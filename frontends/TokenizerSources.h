@@ -34,6 +34,20 @@ struct NamedText {
   absl::string_view text;
 };
 
+/// Chat templates by their names.
+using ChatTemplates = std::map<std::string, std::string>;
+
+/// Where a model directory has them.
+struct ChatTemplateFiles {
+  /// tokenizer_config.json: chat_template, one text or a list of named ones.
+  std::optional<NamedText> tokenizerConfig;
+  /// Files that take the place of these, by the templates' names:
+  /// chat_template.jinja is "default", additional_chat_templates/NAME.jinja
+  /// NAME.
+  std::map<std::string, NamedText> files = {};
+};
+absl::StatusOr<ChatTemplates> readChatTemplates(const ChatTemplateFiles &from);
+
 /// The number of special tokens that follow Llama 3's ranks.
 inline constexpr uint32_t llama3SpecialTokens = 256;
 
@@ -41,11 +55,14 @@ inline constexpr uint32_t llama3SpecialTokens = 256;
 /// in the vocabulary by `numSpecial` special tokens with Llama 3.1's names.
 absl::StatusOr<std::string>
 buildTiktokenBlob(const NamedText &model,
-                  uint32_t numSpecial = llama3SpecialTokens);
+                  uint32_t numSpecial = llama3SpecialTokens,
+                  const ChatTemplates &templates = {});
 
 /// SentencePiece's tokenizer.model, as Llama 2 has it; begin-of-sequence goes
 /// first.
-absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &model);
+absl::StatusOr<std::string>
+buildSentencePieceBlob(const NamedText &model,
+                       const ChatTemplates &templates = {});
 
 /// Whether a tokenizer.model is tiktoken's, whose files start with base64; a
 /// SentencePiece model starts with the tag of its first field, a line feed.
@@ -55,21 +72,18 @@ bool isTiktokenModel(absl::string_view text);
 /// known: it decides the number of special tokens of a tiktoken file.
 absl::StatusOr<std::string>
 buildTokenizerModelBlob(const NamedText &model,
-                        std::optional<uint32_t> vocabSize = std::nullopt);
+                        std::optional<uint32_t> vocabSize = std::nullopt,
+                        const ChatTemplates &templates = {});
 
 /// A Hugging Face tokenizer. Byte-level BPE only, with the pre-tokenizers of
 /// PreTokenizer.h.
 struct HuggingFaceFiles {
   NamedText tokenizer; ///< tokenizer.json
-  /// tokenizer_config.json: bos_token, eos_token, add_bos_token, chat_template
-  /// (one text, or a list of named ones).
+  /// tokenizer_config.json: bos_token, eos_token, add_bos_token.
   std::optional<NamedText> tokenizerConfig;
   /// generation_config.json: eos_token_id, one or several; bos_token_id.
   std::optional<NamedText> generationConfig;
-  /// Files that take the place of chat_template, by the templates' names:
-  /// chat_template.jinja is "default", additional_chat_templates/NAME.jinja
-  /// NAME.
-  std::map<std::string, NamedText> chatTemplates = {};
+  ChatTemplates chatTemplates = {};
 };
 absl::StatusOr<std::string> buildHuggingFaceBlob(const HuggingFaceFiles &files);
 

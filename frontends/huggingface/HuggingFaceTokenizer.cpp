@@ -469,8 +469,7 @@ private:
 
 // chat_template: a text, or a list of named ones, of which the last of a name
 // counts. False for what is neither.
-static bool readChatTemplates(const json &value,
-                              std::map<std::string, std::string> &templates) {
+static bool readTemplates(const json &value, ChatTemplates &templates) {
   if (value.is_string())
     templates.emplace(defaultChatTemplate, textOf(value));
   if (!value.is_array())
@@ -484,6 +483,25 @@ static bool readChatTemplates(const json &value,
                                std::string(textOf(text)));
   }
   return true;
+}
+
+absl::StatusOr<ChatTemplates> readChatTemplates(const ChatTemplateFiles &from) {
+  ChatTemplates templates;
+  for (const auto &[name, file] : from.files)
+    templates.emplace(name, file.text);
+  if (!from.tokenizerConfig || !templates.empty())
+    return templates;
+  LLAMAC_ASSIGN_OR_RETURN(const JsonDocument config,
+                          parseJson(from.tokenizerConfig->file,
+                                    from.tokenizerConfig->text,
+                                    tokenizerLimits));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::root(config));
+  const json &value = member(config.root(), "chat_template");
+  if (!readTemplates(value, templates))
+    return object.fail("chat_template",
+                       "a text, or a list of objects with name and template",
+                       jsonForMessage(value));
+  return templates;
 }
 
 absl::Status HuggingFaceReader::readConfig(const NamedText &file) {
@@ -511,11 +529,6 @@ absl::Status HuggingFaceReader::readConfig(const NamedText &file) {
   if (data.flags.addBos && !data.bosId)
     return malformed(file.file, 0, "bos_token",
                      "a token, as add_bos_token is set", "none");
-  const json &templates = member(config.root(), "chat_template");
-  if (!readChatTemplates(templates, data.chatTemplates))
-    return object.fail("chat_template",
-                       "a text, or a list of objects with name and template",
-                       jsonForMessage(templates));
   return absl::OkStatus();
 }
 
@@ -555,10 +568,7 @@ buildHuggingFaceBlob(const HuggingFaceFiles &files) {
     LLAMAC_RETURN_IF_ERROR(reader.readConfig(*files.tokenizerConfig));
   if (files.generationConfig)
     LLAMAC_RETURN_IF_ERROR(readTokenIds(*files.generationConfig, data));
-  if (!files.chatTemplates.empty())
-    data.chatTemplates.clear();
-  for (const auto &[name, file] : files.chatTemplates)
-    data.chatTemplates.emplace(name, file.text);
+  data.chatTemplates = files.chatTemplates;
   return writeTokenizerBlob(std::move(data), files.tokenizer.file);
 }
 

@@ -175,8 +175,10 @@ static void addLlama3Specials(uint32_t count, TokenizerData &data) {
 }
 
 absl::StatusOr<std::string> buildTiktokenBlob(const NamedText &model,
-                                              uint32_t numSpecial) {
+                                              uint32_t numSpecial,
+                                              const ChatTemplates &templates) {
   TokenizerData data;
+  data.chatTemplates = templates;
   LLAMAC_ASSIGN_OR_RETURN(data.tokens, readTiktoken(model));
   const uint32_t numRanks = static_cast<uint32_t>(data.tokens.size());
   if (numSpecial > maxVocabularySize - numRanks)
@@ -223,7 +225,8 @@ static std::optional<uint32_t> optionalId(int id) {
                 : std::optional<uint32_t>(static_cast<uint32_t>(id));
 }
 
-absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &file) {
+absl::StatusOr<std::string>
+buildSentencePieceBlob(const NamedText &file, const ChatTemplates &templates) {
   SentencePieceModel model;
   if (const std::string error =
           model.load({file.text.data(), file.text.size()});
@@ -235,6 +238,7 @@ absl::StatusOr<std::string> buildSentencePieceBlob(const NamedText &file) {
                      absl::StrCat("1 to ", maxVocabularySize), model.size());
   TokenizerData data;
   data.kind = TokenizerKind::SentencePiece;
+  data.chatTemplates = templates;
   for (uint32_t id = 0; id < model.size(); ++id) {
     const TokenType type = tokenType(model.type(id));
     std::optional<std::string> bytes = pieceBytes(model.piece(id), type);
@@ -265,11 +269,12 @@ bool isTiktokenModel(absl::string_view text) {
 
 absl::StatusOr<std::string>
 buildTokenizerModelBlob(const NamedText &model,
-                        std::optional<uint32_t> vocabSize) {
+                        std::optional<uint32_t> vocabSize,
+                        const ChatTemplates &templates) {
   if (!isTiktokenModel(model.text))
-    return buildSentencePieceBlob(model);
+    return buildSentencePieceBlob(model, templates);
   if (!vocabSize)
-    return buildTiktokenBlob(model);
+    return buildTiktokenBlob(model, llama3SpecialTokens, templates);
   // Every line but empty ones is a rank: what the model has beyond them are
   // special tokens.
   uint64_t ranks = 0;
@@ -280,7 +285,8 @@ buildTokenizerModelBlob(const NamedText &model,
     return malformed(
         model.file, 0, "ranks",
         absl::StrCat("at most the model's vocabulary of ", *vocabSize), ranks);
-  return buildTiktokenBlob(model, static_cast<uint32_t>(*vocabSize - ranks));
+  return buildTiktokenBlob(model, static_cast<uint32_t>(*vocabSize - ranks),
+                           templates);
 }
 
 } // namespace llamac

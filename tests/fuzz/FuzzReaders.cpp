@@ -222,6 +222,8 @@ void tokenizerJson(Bytes bytes) {
       {.tokenizer = {"tokenizer.json", files[0]},
        .tokenizerConfig = file(1, "tokenizer_config.json"),
        .generationConfig = file(2, "generation_config.json")}));
+  check(
+      readChatTemplates({.tokenizerConfig = file(1, "config.json")}).status());
 }
 
 void tokenizerBlob(Bytes bytes) {

@@ -255,38 +255,42 @@ TEST(SpecialTokens, TemplateOfTokenizerJsonSetsAddBos) {
 
 TEST(SpecialTokens, GenerationConfigAddsStopIds) {
   const std::unique_ptr<Tokenizer> tokenizer = huggingFace(
-      huggingFaceJson(),
-      R"({"eos_token": {"content": "<|eot_id|>"}, "chat_template": "{{x}}"})",
+      huggingFaceJson(), R"({"eos_token": {"content": "<|eot_id|>"}})",
       R"({"eos_token_id": [5, 266], "bos_token_id": 265})");
   EXPECT_THAT(tokenizer->vocabulary().stopIds(), ElementsAre(5, 266));
   EXPECT_EQ(tokenizer->vocabulary().eosId(), 266);
-  EXPECT_EQ(tokenizer->vocabulary().chatTemplate(), "{{x}}");
 }
 
 //===----------------------------------------------------------------------===//
 // Chat templates
 //===----------------------------------------------------------------------===//
 
-static std::map<std::string, std::string>
-templatesOf(const std::unique_ptr<Tokenizer> &tokenizer) {
-  std::map<std::string, std::string> out;
-  for (const NamedChatTemplate &each : tokenizer->vocabulary().chatTemplates())
+static ChatTemplates templatesOf(const char *config,
+                                 std::map<std::string, NamedText> files = {}) {
+  const auto templates = readChatTemplates(
+      {.tokenizerConfig = NamedText{"tokenizer_config.json", config},
+       .files = std::move(files)});
+  EXPECT_TRUE(templates.ok()) << templates.status();
+  return templates.value_or(ChatTemplates());
+}
+
+static ChatTemplates templatesOf(const Tokenizer &tokenizer) {
+  ChatTemplates out;
+  for (const NamedChatTemplate &each : tokenizer.vocabulary().chatTemplates())
     out.emplace(each.name, each.text);
   return out;
 }
 
 TEST(ChatTemplates, OneTextIsTheDefault) {
-  EXPECT_THAT(templatesOf(huggingFace(huggingFaceJson(),
-                                      R"({"chat_template": "{{x}}"})")),
+  EXPECT_THAT(templatesOf(R"({"chat_template": "{{x}}"})"),
               ElementsAre(Pair("default", "{{x}}")));
 }
 
 TEST(ChatTemplates, AListHasNamedOnesOfWhichTheLastCounts) {
-  EXPECT_THAT(templatesOf(huggingFace(huggingFaceJson(),
-                                      R"({"chat_template": [
-      {"name": "tool_use", "template": "t"}, {"name": "rag", "template": ""},
+  EXPECT_THAT(templatesOf(R"({"chat_template": [
+      {"name": "tool_use", "template": "t"},
       {"name": "default", "template": "a"},
-      {"name": "default", "template": "b"}]})")),
+      {"name": "default", "template": "b"}]})"),
               ElementsAre(Pair("default", "b"), Pair("tool_use", "t")));
 }
 
@@ -296,11 +300,9 @@ TEST(ChatTemplates, WhatIsNeitherIsMalformed) {
         R"([{"name": 1, "template": "a"}])"}) {
     const std::string config =
         absl::StrCat(R"({"chat_template": )", value, "}");
-    const std::string text = huggingFaceJson().dump();
-    HuggingFaceFiles files = {};
-    files.tokenizer = {"tokenizer.json", text};
-    files.tokenizerConfig = {"tokenizer_config.json", config};
-    const absl::Status status = buildHuggingFaceBlob(files).status();
+    const absl::Status status =
+        readChatTemplates({.tokenizerConfig = NamedText{"config", config}})
+            .status();
     EXPECT_EQ(exitCode(status), ExitCode::BadFile) << value;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("chat_template: expected a text, or a list"));
@@ -308,30 +310,38 @@ TEST(ChatTemplates, WhatIsNeitherIsMalformed) {
 }
 
 TEST(ChatTemplates, FilesTakeThePlaceOfTheConfig) {
-  const std::string text = huggingFaceJson().dump();
-  HuggingFaceFiles files = {};
-  files.tokenizer = {"tokenizer.json", text};
-  files.tokenizerConfig = {"tokenizer_config.json",
-                           R"({"chat_template": "old"})"};
-  files.chatTemplates["rag"] = {"rag.jinja", "r"};
-  EXPECT_THAT(templatesOf(load(buildHuggingFaceBlob(files))),
-              ElementsAre(Pair("rag", "r")));
+  EXPECT_THAT(
+      templatesOf(R"({"chat_template": "old"})", {{"rag", {"rag.jinja", "r"}}}),
+      ElementsAre(Pair("rag", "r")));
 }
 
-TEST(ChatTemplates, OfADirectoryAreInItsFiles) {
+TEST(ChatTemplates, AnEmptyOneStandsForNone) {
+  GgufFixture fixture;
+  fixture.chatTemplates = {{"default", "a"}, {"rag", ""}};
+  EXPECT_THAT(templatesOf(*gguf(fixture)), ElementsAre(Pair("default", "a")));
+}
+
+// The tokenizer's file is `name` with `text`.
+static void expectTemplatesOfADirectory(const char *name,
+                                        const std::string &text) {
   const TemporaryFolder folder;
   ASSERT_TRUE(std::filesystem::create_directory(
       folder.file("additional_chat_templates")));
-  for (const auto &[name, text] :
-       {std::pair("tokenizer.json", huggingFaceJson().dump()),
+  for (const auto &[path, contents] :
+       {std::pair(name, text),
         std::pair("chat_template.jinja", std::string("d")),
         std::pair("additional_chat_templates/tool_use.jinja", std::string("t")),
         std::pair("additional_chat_templates/notes.txt", std::string("n"))})
-    std::ofstream(folder.file(name)) << text;
+    std::ofstream(folder.file(path)) << contents;
   const auto blob = buildDirectoryBlob(folder.name());
   ASSERT_TRUE(blob.ok()) << blob.status();
-  EXPECT_THAT(templatesOf(load(**blob)),
+  EXPECT_THAT(templatesOf(*load(**blob)),
               ElementsAre(Pair("default", "d"), Pair("tool_use", "t")));
+}
+
+TEST(ChatTemplates, OfADirectoryAreInItsFiles) {
+  expectTemplatesOfADirectory("tokenizer.json", huggingFaceJson().dump());
+  expectTemplatesOfADirectory("tokenizer.model", joinLines(tiktokenLines()));
 }
 
 //===----------------------------------------------------------------------===//
