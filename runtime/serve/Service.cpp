@@ -27,6 +27,7 @@
 #include <boost/asio/post.hpp>
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <utility>
@@ -516,12 +517,13 @@ struct Service::Submitted {
 
 /// What an engine's thread does with each part of an answer.
 static AnswerCallback partCallback(std::shared_ptr<Waker> waker,
-                                   AnswerMetrics &metrics, int answers) {
+                                   AnswerMetrics &metrics) {
   return [waker = std::move(waker), &metrics,
-          last = std::vector<double>(static_cast<size_t>(answers))](
-             const AnswerPart &part) mutable {
+          last = std::vector<double>()](const AnswerPart &part) mutable {
     const double now = steadySeconds();
-    double &before = last[static_cast<size_t>(part.answer)];
+    const auto answer = static_cast<size_t>(part.answer);
+    last.resize(std::max(last.size(), answer + 1));
+    double &before = last[answer];
     const auto tokens = static_cast<double>(part.tokens.size());
     if (before > 0)
       for (size_t i = 0; i < part.tokens.size(); ++i)
@@ -556,8 +558,7 @@ absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
     LLAMAC_ASSIGN_OR_RETURN(
         submitted.streams.emplace_back(),
         model.requests().submit(
-            one,
-            partCallback(submitted.waker, metrics.of(model), one.answers)));
+            one, partCallback(submitted.waker, metrics.of(model))));
   }
   return submitted;
 }

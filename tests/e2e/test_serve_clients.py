@@ -392,6 +392,7 @@ class Errors(Client):
             ("frequency_penalty", {"frequency_penalty": 3}),
             ("presence_penalty", {"presence_penalty": -2.5}),
             ("n", {"n": 0}),
+            ("n", {"n": -7}),
             ("n", {"n": 100000}),
             ("stop", {"stop": ""}),
             ("seed", {"seed": -1}),
