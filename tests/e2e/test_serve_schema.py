@@ -102,6 +102,7 @@ def accepted(path):
     schema, _ = schema_of(PATHS[path], is_narrow=True)
     wider = {
         "max_tokens": {"type": "integer", "minimum": -1},
+        "max_completion_tokens": {"type": "integer", "minimum": -1},
         "n": {"type": "integer", "minimum": 1},
         "stop": {"type": ["string", "array"], "minLength": 1, "items": {"type": "string", "minLength": 1}},
         "seed": {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
