@@ -58,6 +58,7 @@ _FUNCTIONS = {
     "llama_model_free": (None, PTR),
     "llama_model_get_vocab": (PTR, PTR),
     "llama_vocab_n_tokens": (I32, PTR),
+    "llama_vocab_is_eog": (BOOL, PTR, I32),
     "llama_tokenize": (I32, PTR, ctypes.c_char_p, I32, PTR, I32, BOOL, BOOL),
     "llama_init_from_model": (PTR, PTR, ContextParams),
     "llama_free": (None, PTR),
@@ -131,6 +132,26 @@ class Llama:
         if count < 0:
             raise ValueError(f"llama.cpp wants {-count} tokens for {len(text)} bytes")
         return ids[:count]
+
+    def ends(self, token):
+        """Whether `token` ends an answer."""
+        return bool(_library.llama_vocab_is_eog(self._vocabulary, token))
+
+    def answer(self, tokens, limit):
+        """The argmax of each step after `tokens`, as a list of at most `limit` ids."""
+        answer = []
+        _library.llama_memory_clear(_library.llama_get_memory(self._context), True)
+        while len(answer) < limit:
+            ids = (I32 * len(tokens))(*tokens)
+            if _library.llama_decode(self._context, _library.llama_batch_get_one(ids, len(tokens))) != 0:
+                raise ValueError(f"llama.cpp does not decode {len(tokens)} tokens")
+            # Those of the last position alone.
+            shape = (_library.llama_vocab_n_tokens(self._vocabulary),)
+            tokens = [int(np.ctypeslib.as_array(_library.llama_get_logits(self._context), shape).argmax())]
+            if self.ends(tokens[0]):
+                break
+            answer += tokens
+        return answer
 
     def logits(self, tokens):
         """Of every position of `tokens`, as an array [tokens, vocabulary]."""

@@ -127,7 +127,8 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
     GroupScales<> scales[count];
     for (int p = 0; p < count; ++p)
       scales[p] = Reader::scales(panels[p], first);
-#pragma clang loop unroll(disable)
+    // So that shifts in the bytes that weights share are constants.
+#pragma clang loop unroll(full)
     for (long k = first; k < first + Reader::group; k += 8) {
       for (int p = 0; p < count; ++p)
         for (long i = 0; i < stepBytes; i += 64)
