@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <limits>
 #include <string>
 #include <utility>
@@ -184,21 +183,11 @@ static absl::Status read(const Member &member, GrammarField to) {
   return setGrammar(member, to, std::move(text));
 }
 
-/// Error for a member of `object` that is not one of `names`.
-static absl::Status
-checkMembers(const JsonObject &object,
-             std::initializer_list<absl::string_view> names) {
-  for (const auto &[name, value] : object.raw().items())
-    if (std::ranges::find(names, name) == names.end())
-      return object.fail(name.substr(0, 80), "a known field", "an unknown one");
-  return absl::OkStatus();
-}
-
 /// OpenAI's response_format, which is `format`.
 static absl::Status readResponseFormat(const Member &member,
                                        const JsonObject &format,
                                        Request &request) {
-  LLAMAC_RETURN_IF_ERROR(checkMembers(format, {"type", "json_schema"}));
+  LLAMAC_RETURN_IF_ERROR(format.checkMembers({{"type", "json_schema"}}));
   LLAMAC_ASSIGN_OR_RETURN(const auto type, format.optionalString("type"));
   if (format.has("json_schema") != (type == "json_schema"))
     return format.fail("json_schema", "with the type json_schema alone",
@@ -215,7 +204,7 @@ static absl::Status readResponseFormat(const Member &member,
                           format.optionalObject("json_schema"));
   // A schema is always followed, which is what "strict" asks for.
   LLAMAC_RETURN_IF_ERROR(
-      checkMembers(*named, {"name", "description", "strict", "schema"}));
+      named->checkMembers({{"name", "description", "strict", "schema"}}));
   if (!named->has("schema"))
     return named->fail("schema", "a JSON schema", "none");
   return read({*named, "schema", member.text},

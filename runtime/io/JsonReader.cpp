@@ -12,8 +12,10 @@
 #include "runtime/io/Malformed.h"
 #include "runtime/io/MappedFile.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include <cmath>
 #include <iterator>
@@ -252,6 +254,16 @@ absl::Status JsonObject::unsupported(absl::string_view key,
                                      absl::string_view expected,
                                      absl::string_view got) const {
   return unsupportedError(fail(key, expected, got).message());
+}
+
+absl::Status
+JsonObject::checkMembers(absl::Span<const absl::string_view> names) const {
+  for (const auto &[name, value] : object->items())
+    if (!value.is_null() && !absl::c_linear_search(names, name))
+      return fail(name.substr(0, 80),
+                  absl::StrCat("one of ", absl::StrJoin(names, ", ")),
+                  "an unknown field");
+  return absl::OkStatus();
 }
 
 absl::Status JsonObject::wrongType(absl::string_view key,

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include <nlohmann/json.hpp>
 
@@ -110,6 +111,9 @@ public:
   /// The same, for `value`, which is that of the member or a part of it.
   absl::Status wrongType(absl::string_view key, absl::string_view expected,
                          const nlohmann::json &value) const;
+
+  /// Error for a member that is none of `names`.
+  absl::Status checkMembers(absl::Span<const absl::string_view> names) const;
 
   const nlohmann::json &raw() const { return *object; }
 

@@ -366,6 +366,10 @@ absl::StatusOr<ApiRequest> readApiRequest(const ServedModels &models,
 absl::StatusOr<std::vector<int32_t>>
 readTokenizeRequest(const ServedModel &model, const JsonObject &object,
                     absl::string_view text) {
+  LLAMAC_RETURN_IF_ERROR(
+      object.checkMembers({{"model", "prompt", "add_special_tokens", "messages",
+                            "add_generation_prompt", "chat_template_kwargs",
+                            "reasoning_effort", "documents"}}));
   if (object.has("messages") == object.has("prompt"))
     return object.fail("prompt", "one of prompt and messages",
                        object.has("prompt") ? "both" : "neither");
@@ -387,6 +391,7 @@ readTokenizeRequest(const ServedModel &model, const JsonObject &object,
 
 absl::StatusOr<std::vector<int32_t>>
 readDetokenizeRequest(const ServedModel &model, const JsonObject &object) {
+  LLAMAC_RETURN_IF_ERROR(object.checkMembers({{"model", "tokens"}}));
   if (!object.has("tokens"))
     return object.fail("tokens", "ids", "none");
   return readIds(object, "tokens", object.raw()["tokens"], model);

@@ -32,17 +32,6 @@ using nlohmann::ordered_json;
 static constexpr std::array<absl::string_view, 5> roles = {
     "system", "developer", "user", "assistant", "tool"};
 
-/// Error for a member of `object` that is not one of `names`.
-static absl::Status checkMembers(const JsonObject &object,
-                                 absl::Span<const absl::string_view> names) {
-  for (const auto &[name, value] : object.raw().items())
-    if (!value.is_null() && !absl::c_linear_search(names, name))
-      return object.fail(name.substr(0, 80),
-                         absl::StrCat("one of ", absl::StrJoin(names, ", ")),
-                         "an unknown field");
-  return absl::OkStatus();
-}
-
 /// The text of `content`: a string, or parts that are texts.
 static absl::StatusOr<std::string> readContent(const JsonObject &message) {
   const json &content = message.raw()["content"];
@@ -56,7 +45,7 @@ static absl::StatusOr<std::string> readContent(const JsonObject &message) {
     if (type != "text")
       return part.fail("type", "text, as the model reads nothing else",
                        quoteForMessage(type.value_or("none")));
-    LLAMAC_RETURN_IF_ERROR(checkMembers(part, {{"type", "text"}}));
+    LLAMAC_RETURN_IF_ERROR(part.checkMembers({{"type", "text"}}));
     LLAMAC_ASSIGN_OR_RETURN(const auto text, part.optionalString("text"));
     if (!text)
       return part.fail("text", "a string", "none");
@@ -73,7 +62,7 @@ static absl::StatusOr<ordered_json> readCalls(const JsonObject &message) {
   ordered_json list = ordered_json::array();
   for (const JsonObject &call : calls) {
     LLAMAC_RETURN_IF_ERROR(
-        checkMembers(call, {{"id", "type", "function", "index"}}));
+        call.checkMembers({{"id", "type", "function", "index"}}));
     LLAMAC_ASSIGN_OR_RETURN(const auto id, call.optionalString("id"));
     LLAMAC_ASSIGN_OR_RETURN(const auto type, call.optionalString("type"));
     if (type.value_or("function") != "function")
@@ -82,7 +71,7 @@ static absl::StatusOr<ordered_json> readCalls(const JsonObject &message) {
                             call.optionalObject("function"));
     if (!function)
       return call.fail("function", "an object", "none");
-    LLAMAC_RETURN_IF_ERROR(checkMembers(*function, {{"name", "arguments"}}));
+    LLAMAC_RETURN_IF_ERROR(function->checkMembers({{"name", "arguments"}}));
     LLAMAC_ASSIGN_OR_RETURN(const auto name, function->optionalString("name"));
     LLAMAC_ASSIGN_OR_RETURN(const auto arguments,
                             function->optionalString("arguments"));
@@ -106,9 +95,9 @@ static absl::StatusOr<ordered_json> readCalls(const JsonObject &message) {
 
 static absl::StatusOr<ordered_json> readMessage(const JsonObject &message,
                                                 const ChatFormat &format) {
-  LLAMAC_RETURN_IF_ERROR(checkMembers(
-      message, {{"role", "content", "name", "tool_calls", "tool_call_id",
-                 "reasoning_content", "refusal", "annotations"}}));
+  LLAMAC_RETURN_IF_ERROR(message.checkMembers(
+      {{"role", "content", "name", "tool_calls", "tool_call_id",
+        "reasoning_content", "refusal", "annotations"}}));
   LLAMAC_ASSIGN_OR_RETURN(auto role, message.optionalString("role"));
   if (!role || !absl::c_linear_search(roles, *role))
     return message.fail("role",
@@ -202,7 +191,7 @@ static bool isToolName(absl::string_view name) {
 
 static absl::StatusOr<Tool> readTool(const JsonObject &tool,
                                      absl::string_view text) {
-  LLAMAC_RETURN_IF_ERROR(checkMembers(tool, {{"type", "function"}}));
+  LLAMAC_RETURN_IF_ERROR(tool.checkMembers({{"type", "function"}}));
   LLAMAC_ASSIGN_OR_RETURN(const auto type, tool.optionalString("type"));
   if (type != "function")
     return tool.fail("type", "function",
@@ -210,8 +199,8 @@ static absl::StatusOr<Tool> readTool(const JsonObject &tool,
   LLAMAC_ASSIGN_OR_RETURN(const auto function, tool.optionalObject("function"));
   if (!function)
     return tool.fail("function", "an object", "none");
-  LLAMAC_RETURN_IF_ERROR(checkMembers(
-      *function, {{"name", "description", "parameters", "strict"}}));
+  LLAMAC_RETURN_IF_ERROR(function->checkMembers(
+      {{"name", "description", "parameters", "strict"}}));
   LLAMAC_ASSIGN_OR_RETURN(const auto name, function->optionalString("name"));
   if (!name || !isToolName(*name))
     return function->fail("name", "1 to 64 letters, digits, _, - and .",
@@ -229,7 +218,7 @@ static absl::StatusOr<Tool> namedTool(const JsonObject &object,
                                       const std::vector<Tool> &tools) {
   LLAMAC_ASSIGN_OR_RETURN(const auto choice,
                           object.optionalObject("tool_choice"));
-  LLAMAC_RETURN_IF_ERROR(checkMembers(*choice, {{"type", "function"}}));
+  LLAMAC_RETURN_IF_ERROR(choice->checkMembers({{"type", "function"}}));
   LLAMAC_ASSIGN_OR_RETURN(const auto type, choice->optionalString("type"));
   if (type != "function")
     return choice->fail("type", "function",

@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{R"({"response_format": {"type": "json_schema"}})",
               "json_schema: expected"},
         Wrong{R"({"response_format": {"type": "text", "of": 1}})",
-              "of: expected a known field"},
+              "of: expected one of"},
         Wrong{R"({"seed": -1})", "seed: expected 0 or more, got -1"},
         Wrong{R"({"seed": "1"})", "seed: expected an integer"},
         Wrong{R"({"stop": 1})", "stop: expected a string or an array of"},
