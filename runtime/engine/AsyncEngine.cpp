@@ -79,17 +79,17 @@ public:
 
   bool isForked() const { return getpid() != owner; }
 
-  /// Memory error for a request that makes more than `maxWaiting` answers
-  /// wait; 0: any number may.
-  absl::Status send(Message message, int64_t maxWaiting = 0) {
+  /// Memory error for a request that makes more than `mostAnswers` run or wait;
+  /// 0: any number may.
+  absl::Status send(Message message, int64_t mostAnswers = 0) {
     {
       const std::lock_guard lock(mutex);
       if (message.request) {
-        if (maxWaiting > 0 &&
-            counts.waiting + message.request->answers > maxWaiting)
+        const int64_t known = counts.running + counts.waiting;
+        if (mostAnswers > 0 && known + message.request->answers > mostAnswers)
           return memoryError(absl::StrCat(
-              "queue: expected at most ", maxWaiting, " waiting answers, ",
-              counts.waiting, " wait; try again later"));
+              "queue: expected at most ", mostAnswers,
+              " answers that run or wait, ", known, " do; try again later"));
         counts.waiting += message.request->answers;
       }
       messages.push_back(std::move(message));
@@ -199,8 +199,14 @@ AsyncEngine::submit(Request request, AnswerCallback onPart) {
   auto mailbox = std::make_shared<AnswerStream::Mailbox>(request.answers);
   mailbox->onPart = std::move(onPart);
   LLAMAC_RETURN_IF_ERROR(
-      line->send({mailbox, std::move(request)}, options.maxWaiting));
+      line->send({mailbox, std::move(request)}, mostAnswers()));
   return std::unique_ptr<AnswerStream>(new AnswerStream(mailbox, line));
+}
+
+int64_t AsyncEngine::mostAnswers() const {
+  return options.maxWaiting == 0
+             ? 0
+             : options.maxWaiting + model().plan().kv->maxSequences;
 }
 
 SchedulerCounts AsyncEngine::counts() const {

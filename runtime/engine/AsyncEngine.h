@@ -33,7 +33,7 @@ namespace llamac {
 
 struct AsyncEngineOptions {
   SchedulerOptions scheduler = {};
-  /// Answers that may wait at most; 0: any number.
+  /// Answers that may wait at most, beside those that run; 0: any number.
   int64_t maxWaiting = 0;
 };
 
@@ -86,6 +86,9 @@ public:
   /// of Scheduler::prepare(); memory when too many wait; device in a child.
   absl::StatusOr<std::unique_ptr<AnswerStream>>
   submit(Request request, AnswerCallback onPart = {});
+
+  /// Answers that may run and wait at once; 0: any number.
+  int64_t mostAnswers() const;
 
   /// As of the end of the last step, with what was submitted since as waiting;
   /// in a child, as of the fork.

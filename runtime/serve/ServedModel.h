@@ -44,7 +44,6 @@ public:
   const Model &model() const { return engine->model(); }
   const Tokenizer &tokenizer() const { return *model().tokenizer(); }
   AsyncEngine &requests() const { return *engine; }
-  int64_t maxWaiting() const { return options.engine.maxWaiting; }
 
   /// How conversations are written. Errors: those of Model::chatFormat().
   absl::StatusOr<const ChatFormat *> chat() const {

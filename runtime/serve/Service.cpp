@@ -199,8 +199,9 @@ std::optional<HttpAnswer> Service::refuse(const HttpRequest &head,
                             "later");
   // Before the body: an answer that says so comes at once.
   const auto isFull = [](const std::unique_ptr<ServedModel> &model) {
-    return model->maxWaiting() > 0 &&
-           model->requests().counts().waiting >= model->maxWaiting();
+    const SchedulerCounts counts = model->requests().counts();
+    const int64_t most = model->requests().mostAnswers();
+    return most > 0 && counts.running + counts.waiting >= most;
   };
   if (absl::c_all_of(models, isFull))
     return errorAnswer(503, "queue: is full; try again later");
@@ -215,6 +216,12 @@ Service::Service(asio::io_context &context, ServedModels served,
                  const ServiceOptions &options, AccessLog &log)
     : context(context), readers(readerThreads), models(std::move(served)),
       options(options), log(log), metrics(models) {}
+
+Service::~Service() {
+  readers.join();
+  // Engines tell the metrics of answers until they are gone.
+  models.clear();
+}
 
 /// Whether `text` may go back to the client, and into logs, as it is.
 static bool isPlainId(absl::string_view text) {
@@ -549,10 +556,11 @@ absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
   int64_t answers = 0;
   for (const Request &one : submitted.request->requests)
     answers += one.answers;
-  if (model.maxWaiting() > 0 && answers > model.maxWaiting())
-    return usageError(absl::StrCat("n: expected at most ", model.maxWaiting(),
+  const int64_t most = model.requests().mostAnswers();
+  if (most > 0 && answers > most)
+    return usageError(absl::StrCat("n: expected at most ", most,
                                    " answers of all prompts, as many as may "
-                                   "wait, got ",
+                                   "run and wait, got ",
                                    answers));
   for (const Request &one : submitted.request->requests) {
     LLAMAC_ASSIGN_OR_RETURN(

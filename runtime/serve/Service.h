@@ -44,6 +44,7 @@ public:
   /// `models`, at least one, and `log` outlive it.
   Service(asio::io_context &context, ServedModels models,
           const ServiceOptions &options, AccessLog &log);
+  ~Service();
 
   HttpHandler handler();
 

@@ -107,7 +107,7 @@ readKeys(const std::string &path) {
 // Serving
 //===----------------------------------------------------------------------===//
 
-/// Ends `context` when nothing runs any more, or `seconds` are over.
+/// Closes `server` when nothing runs any more, or `seconds` are over.
 static Task<void> drain(asio::io_context &context, HttpServer &server,
                         Service &service, int64_t seconds) {
   service.drain();
@@ -125,24 +125,27 @@ static Task<void> drain(asio::io_context &context, HttpServer &server,
   // The clients' last bytes.
   co_await waitFor([&] { return server.connections() == 0; },
                    std::chrono::milliseconds(500));
-  context.stop();
+  server.close();
 }
 
-/// Runs `context` until a signal came and `server` has drained.
+/// Runs `context` until a signal came and `server` has drained, or a second
+/// one. What waits for a client or an engine then ends by itself.
 static void runUntilSignal(asio::io_context &context, HttpServer &server,
                            Service &service, int64_t drainSeconds) {
   std::signal(SIGPIPE, SIG_IGN);
   asio::signal_set signals(context, SIGTERM, SIGINT);
-  signals.async_wait([&](const boost::system::error_code &error, int) {
-    if (error)
-      return;
-    asio::co_spawn(
-        context, [&] { return drain(context, server, service, drainSeconds); },
-        asio::detached);
-    signals.async_wait([&](const boost::system::error_code &again, int) {
-      if (!again)
-        context.stop();
+  signals.async_wait([&](const boost::system::error_code &, int) {
+    signals.async_wait([&](const boost::system::error_code &error, int) {
+      if (!error)
+        server.close();
     });
+    asio::co_spawn(
+        context,
+        [&]() -> Task<void> {
+          co_await drain(context, server, service, drainSeconds);
+          signals.cancel();
+        },
+        asio::detached);
   });
   context.run();
 }

@@ -166,12 +166,12 @@ TEST_F(AsyncEngineTest, WrongRequestsAreRefusedAtOnce) {
 
 TEST_F(AsyncEngineTest, AFullQueueRefusesAndGoesOn) {
   start({.maxWaiting = 2}, 1);
-  Request three = greedy(cleanTokens(4, 5, 3), 3);
-  three.answers = 3;
-  const auto refused = engine->submit(three);
+  Request four = greedy(cleanTokens(4, 5, 3), 3);
+  four.answers = 4;
+  const auto refused = engine->submit(four);
   EXPECT_EQ(exitCode(refused.status()), ExitCode::Memory);
   EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("at most 2 waiting answers, 0 wait"));
+              HasSubstr("at most 3 answers that run or wait, 0 do"));
   const auto stream = submit(greedy(cleanTokens(4, 7, 3), 3));
   EXPECT_EQ(allOf(*stream).tokens, greedyAfter(cleanTokens(4, 7, 3), 3));
 }
