@@ -484,8 +484,8 @@ class Errors(Client):
     def test_more_answers_than_may_ever_wait(self):
         client = self.client_of(self.start("--max-queue", "3", "--parallel", "2", name="small.log"))
         # Not 503, after which clients try again for ever.
-        self.refused("n", "3", client=client, n=4)
-        self.assertEqual(len(self.chat(client=client, n=3, max_tokens=1).choices), 3)
+        self.refused("n", "5", client=client, n=6)
+        self.assertEqual(len(self.chat(client=client, n=5, max_tokens=1).choices), 5)
 
     def test_keys(self):
         keys = self.path("keys")
