@@ -31,6 +31,7 @@
 #include "tests/TemporaryFolder.h"
 #include "tests/frontends/tokenizer/SentencePieceTraining.h"
 #include "tests/frontends/tokenizer/TokenizerFixtures.h"
+#include "tests/fuzz/FuzzServer.h"
 #include "tests/runtime/plan/PlanBytes.h"
 
 #include "absl/functional/function_ref.h"
@@ -499,10 +500,12 @@ struct Reader {
 
 // CMake takes the names from here, one a line.
 const Reader readers[] = {
+    {"chat-request", fuzzChatRequest, chatRequestSeeds},
     {"chat-template", chatTemplate, chatTemplates},
     {"config", config, none},
     {"gguf", gguf, none},
     {"gguf-vocabulary", ggufVocabulary, none},
+    {"http", fuzzHttp, httpSeeds},
     {"json", json, none},
     {"json-schema", jsonSchema, jsonSchemas},
     {"params", params, none},
@@ -515,6 +518,7 @@ const Reader readers[] = {
     {"tokenizer-blob", tokenizerBlob, tokenizerBlobs},
     {"tokenizer-json", tokenizerJson, tokenizerJsons},
     {"tokenizer-model", tokenizerModel, tokenizerModels},
+    {"tool-calls", fuzzToolCalls, toolCallSeeds},
     {"torch", torch, none},
     {"tuning", tuning, tunings},
 };
