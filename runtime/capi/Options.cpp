@@ -177,7 +177,8 @@ static constexpr NamedOption<ModelOptions> modelOptions[] = {
 static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
 #define ROW(NAME, FIELD, HELP)                                                 \
   {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; }, HELP}
-    ROW("max_waiting", maxWaiting, "answers that may wait; 0: any number"),
+    ROW("max_waiting", maxWaiting,
+        "answers that may wait, beside those that run; 0: any number"),
     ROW("prefix_cache", scheduler.cachesPrefixes,
         "whether beginnings that were seen before are computed once"),
     ROW("prefix_file", scheduler.prefixFile,

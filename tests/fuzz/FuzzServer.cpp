@@ -31,7 +31,7 @@ namespace llamac {
 
 using namespace serve;
 
-static void require(bool holds, const char *what) {
+static void expectThat(bool holds, const char *what) {
   if (holds)
     return;
   std::fprintf(stderr, "expected %s\n", what);
@@ -79,7 +79,8 @@ void fuzzHttp(absl::string_view bytes) {
   };
   handler.answer = [&](HttpExchange &exchange) -> Task<void> {
     const HttpRequest &request = exchange.request();
-    require(request.body().size() <= limits.bodyBytes, "a body in its limit");
+    expectThat(request.body().size() <= limits.bodyBytes,
+               "a body in its limit");
     if (request.method() == http::verb::get) {
       co_await exchange.send({200, std::string(request.target())});
       co_return;
@@ -90,7 +91,7 @@ void fuzzHttp(absl::string_view bytes) {
   };
   handler.malformed = [](unsigned status, absl::string_view,
                          const std::string &) {
-    require(status >= 400 && status < 600, "an error");
+    expectThat(status >= 400 && status < 600, "an error");
   };
   handler.errorAnswer = errorAnswer;
   bool hasEnded = false;
@@ -99,7 +100,7 @@ void fuzzHttp(absl::string_view bytes) {
                                    "127.0.0.1", limits, handler)
       ->start([&] { hasEnded = true; });
   context.run_for(std::chrono::seconds(10));
-  require(hasEnded, "a connection that ends with its bytes");
+  expectThat(hasEnded, "a connection that ends with its bytes");
 }
 
 std::vector<std::string> httpSeeds() {
@@ -139,8 +140,9 @@ void fuzzChatRequest(absl::string_view bytes) {
   if (!object.ok())
     return;
   const auto mayBe = [](const absl::Status &status) {
-    require(exitCode(status) != ExitCode::Internal, "no internal error");
-    require(status.ok() || httpStatus(status) == 400, "an error of the client");
+    expectThat(exitCode(status) != ExitCode::Internal, "no internal error");
+    expectThat(status.ok() || httpStatus(status) == 400,
+               "an error of the client");
     return status.ok();
   };
   auto inputs = readChatInputs(*object, bytes, chatFormat());
@@ -151,8 +153,8 @@ void fuzzChatRequest(absl::string_view bytes) {
   }
   const auto choice = readTools(*object, bytes);
   if (mayBe(choice.status()) && !choice->tools.empty())
-    require(nlohmann::json::accept(callSchema(choice->tools, "arguments")),
-            "a schema that is JSON");
+    expectThat(nlohmann::json::accept(callSchema(choice->tools, "arguments")),
+               "a schema that is JSON");
 }
 
 std::vector<std::string> chatRequestSeeds() {
@@ -183,7 +185,7 @@ static std::string parseCalls(const ToolCallSyntax &syntax,
   const auto add = [&](const ToolCallPieces &pieces) {
     content += pieces.content;
     for (const ToolCallPart &part : pieces.calls) {
-      require(part.call == last || part.call == last + 1, "calls in order");
+      expectThat(part.call == last || part.call == last + 1, "calls in order");
       if (part.call != last)
         calls += "\n" + part.name + " ";
       last = part.call;
@@ -200,8 +202,8 @@ void fuzzToolCalls(absl::string_view bytes) {
   for (const ToolCallSyntax &syntax : toolCallSyntaxes()) {
     const std::string whole = parseCalls(syntax, bytes, bytes.size() + 1);
     for (const size_t size : {1, 3, 16})
-      require(parseCalls(syntax, bytes, size) == whole,
-              "the same for every way to cut");
+      expectThat(parseCalls(syntax, bytes, size) == whole,
+                 "the same for every way to cut");
   }
 }
 
