@@ -45,6 +45,10 @@ static constexpr int readerThreads = 4;
 /// between takes it for dead.
 static constexpr std::chrono::seconds commentInterval{15};
 
+/// Between two events of a stream: waking this thread for each token of a small
+/// model takes time from its engine, and nobody reads so fast.
+static constexpr std::chrono::milliseconds eventInterval{5};
+
 //===----------------------------------------------------------------------===//
 // Routes
 //===----------------------------------------------------------------------===//
@@ -504,6 +508,10 @@ public:
       });
   }
 
+  /// Until listen() wake() does nothing.
+  void ignore() { isPosted = true; }
+  void listen() { isPosted = false; }
+
   /// From now on nobody waits.
   void forget() { signal = nullptr; }
 
@@ -524,8 +532,8 @@ struct Service::Submitted {
 
 /// What an engine's thread does with each part of an answer.
 static AnswerCallback partCallback(std::shared_ptr<Waker> waker,
-                                   AnswerMetrics &metrics) {
-  return [waker = std::move(waker), &metrics,
+                                   AnswerMetrics &metrics, bool streams) {
+  return [waker = std::move(waker), &metrics, streams,
           last = std::vector<double>()](const AnswerPart &part) mutable {
     const double now = steadySeconds();
     const auto answer = static_cast<size_t>(part.answer);
@@ -539,7 +547,8 @@ static AnswerCallback partCallback(std::shared_ptr<Waker> waker,
       before = now;
     if (part.end)
       metrics.addEnd(*part.end);
-    waker->wake(waker);
+    if (streams || part.end)
+      waker->wake(waker);
   };
 }
 
@@ -565,8 +574,9 @@ absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
   for (const Request &one : submitted.request->requests) {
     LLAMAC_ASSIGN_OR_RETURN(
         submitted.streams.emplace_back(),
-        model.requests().submit(
-            one, partCallback(submitted.waker, metrics.of(model))));
+        model.requests().submit(one,
+                                partCallback(submitted.waker, metrics.of(model),
+                                             submitted.request->streams)));
   }
   return submitted;
 }
@@ -618,11 +628,18 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
       }
     if (!failure.ok())
       break;
-    if (!events.empty())
+    const bool hasEvents = !events.empty();
+    if (hasEvents)
       co_await sendEvents(std::move(events));
     isTaken = isTaken && !exchange.clientLeft();
     if (!isTaken || open == 0)
       break;
+    if (hasEvents) {
+      submitted.waker->ignore();
+      co_await exchange.changed().wait(eventInterval);
+      submitted.waker->listen();
+      continue; // With what came meanwhile.
+    }
     if (!co_await exchange.changed().wait(commentInterval) && request.streams)
       co_await sendEvents(": the answer goes on\n\n");
   }
