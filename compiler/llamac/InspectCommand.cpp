@@ -22,6 +22,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/io/JsonText.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
 
@@ -357,9 +358,7 @@ struct InspectCommand {
       LLAMAC_ASSIGN_OR_RETURN(json, inspectModel(path, options, memory));
     }
     if (asJson)
-      std::printf(
-          "%s\n",
-          json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+      std::printf("%s\n", jsonText(json, 2).c_str());
     else
       printTables(json);
     return absl::OkStatus();

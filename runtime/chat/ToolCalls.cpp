@@ -9,6 +9,7 @@
 #include "runtime/chat/ToolCalls.h"
 
 #include "runtime/io/JsonReader.h"
+#include "runtime/io/JsonText.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -269,10 +270,7 @@ bool ToolCallParser::takeCall(absl::string_view text, ToolCallPieces &to) {
     if (isArguments(member)) {
       to.calls.push_back(
           {count++, call["name"].get<std::string>(),
-           value.is_string()
-               ? value.get<std::string>()
-               : value.dump(-1, ' ', false,
-                            ordered_json::error_handler_t::replace)});
+           value.is_string() ? value.get<std::string>() : jsonText(value)});
       return true;
     }
   return false;

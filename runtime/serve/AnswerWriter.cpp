@@ -10,6 +10,7 @@
 
 #include "runtime/engine/RequestJson.h"
 #include "runtime/engine/TextStream.h"
+#include "runtime/io/JsonText.h"
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
@@ -31,10 +32,6 @@ std::string randomId(absl::string_view prefix) {
   for (int i = 0; i < 24; ++i)
     id += letters[absl::Uniform<size_t>(random, 0, letters.size())];
   return id;
-}
-
-std::string dumpJson(const Json &value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 //===----------------------------------------------------------------------===//
@@ -235,7 +232,7 @@ std::string AnswerWriter::event(size_t index, Json delta, Json logprobs,
   chunk["choices"] = Json::array({std::move(choice)});
   if (request->includesUsage)
     chunk["usage"] = nullptr;
-  return absl::StrCat("data: ", dumpJson(chunk), "\n\n");
+  return absl::StrCat("data: ", jsonText(chunk), "\n\n");
 }
 
 std::string AnswerWriter::events(size_t index, Choice &choice,
@@ -286,7 +283,7 @@ std::string AnswerWriter::streamEnd() const {
         envelope(request->isChat ? "chat.completion.chunk" : "text_completion");
     chunk["choices"] = Json::array();
     chunk["usage"] = usageJson();
-    text = absl::StrCat("data: ", dumpJson(chunk), "\n\n");
+    text = absl::StrCat("data: ", jsonText(chunk), "\n\n");
   }
   return text + "data: [DONE]\n\n";
 }
@@ -322,7 +319,7 @@ std::string AnswerWriter::whole() const {
     answer["choices"].push_back(std::move(one));
   }
   answer["usage"] = usageJson();
-  return dumpJson(answer);
+  return jsonText(answer);
 }
 
 } // namespace llamac::serve

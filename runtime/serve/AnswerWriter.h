@@ -119,9 +119,6 @@ private:
 /// A random id that begins with `prefix`.
 std::string randomId(absl::string_view prefix);
 
-/// `value` as text, whatever bytes it has.
-std::string dumpJson(const nlohmann::ordered_json &value);
-
 } // namespace llamac::serve
 
 #endif // LLAMAC_RUNTIME_SERVE_ANSWERWRITER_H

@@ -10,7 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/engine/RequestOptions.h"
-#include "runtime/serve/AnswerWriter.h"
+#include "runtime/io/JsonText.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -91,7 +91,7 @@ std::string errorBody(unsigned status, absl::string_view message) {
     error["code"] = "context_length_exceeded";
   else if (kind.code)
     error["code"] = kind.code;
-  return dumpJson({{"error", std::move(error)}});
+  return jsonText(ordered_json{{"error", std::move(error)}});
 }
 
 HttpAnswer errorAnswer(unsigned status, absl::string_view message) {

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/io/JsonText.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -144,7 +145,7 @@ absl::StatusOr<std::string> readMessages(const JsonObject &object,
       return withContext(message.status(), absl::StrCat("messages[", i, "]"));
     list.push_back(*std::move(message));
   }
-  return list.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return jsonText(list);
 }
 
 absl::StatusOr<ChatTemplateInputs> readChatInputs(const JsonObject &object,

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/JsonText.h"
 #include "runtime/serve/ApiError.h"
 #include "runtime/serve/KernelReport.h"
 #include "runtime/serve/Page.h"
@@ -283,7 +284,7 @@ void Service::write(const Entry &entry) {
     line["traceparent"] = entry.traceparent;
   if (!entry.error.empty())
     line["error"] = entry.error;
-  log.write(dumpJson(line));
+  log.write(jsonText(line));
 }
 
 /// The message of an answer that is an error.
@@ -392,9 +393,10 @@ Task<void> Service::listModels(HttpExchange &exchange, Entry &entry) {
                       {"max_model_len", model->model().context()}});
   HttpAnswer answer;
   if (!isOne)
-    answer.body = dumpJson({{"object", "list"}, {"data", std::move(list)}});
+    answer.body =
+        jsonText(ordered_json{{"object", "list"}, {"data", std::move(list)}});
   else if (!list.empty())
-    answer.body = dumpJson(list.front());
+    answer.body = jsonText(list.front());
   else
     answer = unknownModel();
   co_await send(exchange, entry.status, entry.error, std::move(answer));
@@ -420,7 +422,7 @@ static auto onPool(asio::thread_pool &pool, Function run)
 static HttpAnswer answerOf(const absl::StatusOr<ordered_json> &made) {
   if (!made.ok())
     return errorAnswer(httpStatus(made.status()), made.status().message());
-  return {200, dumpJson(*made)};
+  return {200, jsonText(*made)};
 }
 
 /// The answer to a request whose JSON `makeAnswer` makes of its body.

@@ -14,6 +14,7 @@
 #include "runtime/engine/RequestJson.h"
 #include "runtime/engine/RequestOptions.h"
 #include "runtime/io/JsonReader.h"
+#include "runtime/io/JsonText.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -85,8 +86,7 @@ static std::string textOf(const std::optional<uint64_t> *value) {
 }
 template <typename Value>
 static std::string textOf(const std::vector<Value> *values) {
-  return nlohmann::json(*values).dump(-1, ' ', false,
-                                      nlohmann::json::error_handler_t::replace);
+  return jsonText(nlohmann::json(*values));
 }
 static std::string textOf(GrammarField field) {
   const bool isSet = *field.source && (*field.source)->kind == field.kind;
@@ -168,9 +168,7 @@ ChatSettings::set(absl::string_view name, absl::string_view value,
     changed = std::move(plain);
   } else {
     // A text needs no quotes.
-    const std::string quoted =
-        nlohmann::json(std::string(value))
-            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string quoted = jsonText(nlohmann::json(std::string(value)));
     if (!readValue(*option, quoted, changed).ok())
       return usageError(absl::StrCat(
           "/set ", option->name, ": expected a value such as ",

@@ -12,6 +12,7 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonReader.h"
+#include "runtime/io/JsonText.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -44,16 +45,14 @@ static ordered_json toJson(const std::vector<Message> &messages) {
   return list;
 }
 
-static std::string textOf(const ordered_json &json, int indent) {
+std::string Conversation::json() const {
   // A model may write bytes that are not UTF-8.
-  return json.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
+  return jsonText(toJson(all));
 }
-
-std::string Conversation::json() const { return textOf(toJson(all), -1); }
 
 absl::Status Conversation::save(const std::string &path) const {
   return writeFileAtomically(
-      path, textOf(ordered_json{{"messages", toJson(all)}}, 2) + "\n");
+      path, jsonText(ordered_json{{"messages", toJson(all)}}, 2) + "\n");
 }
 
 /// The message that `object` is; `isFirst` of its conversation.

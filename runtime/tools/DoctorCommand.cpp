@@ -20,6 +20,7 @@
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/io/CacheFolder.h"
 #include "runtime/io/DiskCache.h"
+#include "runtime/io/JsonText.h"
 #include "runtime/tools/ToolVerbs.h"
 
 #include "absl/strings/match.h"
@@ -388,9 +389,7 @@ void addDoctorCommand(CLI::App &app, const ToolParts &parts,
   verb->callback([parts, json, &status] {
     const Json report = examine(parts);
     if (*json)
-      std::printf(
-          "%s\n",
-          report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+      std::printf("%s\n", jsonText(report, 2).c_str());
     else
       printReport(report);
     status =

@@ -18,6 +18,7 @@
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/RequestJson.h"
+#include "runtime/io/JsonText.h"
 #include "runtime/io/LineFiles.h"
 #include "runtime/tools/RunCommand.h"
 
@@ -141,8 +142,7 @@ private:
 
 /// Names answer `index` to request `id` in a set.
 static std::string answerKey(const json &id, int64_t index) {
-  return absl::StrCat(id.dump(-1, ' ', false, json::error_handler_t::replace),
-                      " ", index);
+  return absl::StrCat(jsonText(id), " ", index);
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,8 +201,7 @@ absl::Status Generation::recall(absl::string_view line, int64_t number) {
 }
 
 absl::Status Generation::write(const ordered_json &line) {
-  const std::string text =
-      line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  const std::string text = jsonText(line);
   if (output)
     return output->append(text);
   if (std::fwrite(text.data(), 1, text.size(), out) != text.size() ||

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
+#include "runtime/io/JsonText.h"
 #include "runtime/io/MappedFile.h"
 
 #include "absl/strings/escaping.h"
@@ -154,8 +155,7 @@ static std::string answerJson(double loadSeconds, const GenerateResult &result,
        {"seed", result.seed}});
   if (options.generate.sampling.logprobs >= 0)
     answer["logprobs"] = logprobsJson(tokenizer, result.logprobs);
-  return answer.dump(-1, ' ', false,
-                     nlohmann::ordered_json::error_handler_t::replace);
+  return jsonText(answer);
 }
 
 /// Whether the prompt is a message. Usage error for a system message that

@@ -18,6 +18,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/CacheFolder.h"
+#include "runtime/io/JsonText.h"
 #include "runtime/io/MappedFile.h"
 
 #include "absl/cleanup/cleanup.h"
@@ -71,11 +72,6 @@ static constexpr std::pair<const char *, double TuningEntry::*> numbers[] = {
     {"default_seconds", &TuningEntry::defaultSeconds},
     {"runner_up_seconds", &TuningEntry::runnerUpSeconds}};
 
-/// Bytes that are not UTF-8 would be an exception otherwise.
-static std::string textOf(const Json &json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 /// Discarded when `text` is no JSON. Deeper values than those of an entry are
 /// left out: trees are copied and written by recursion, which hostile ones
 /// overflow.
@@ -107,8 +103,9 @@ static const Json *find(const Json &object, const char *name) {
 static absl::Status
 wrong(const std::string &place, absl::string_view expected, const Json *got,
       absl::Status (*makeError)(absl::string_view) = badFileError) {
-  return makeError(absl::StrCat(place, ": expected ", expected, ", got ",
-                                got ? textOf(*got, -1).substr(0, 80) : "none"));
+  return makeError(
+      absl::StrCat(place, ": expected ", expected, ", got ",
+                   got ? jsonText(*got, -1).substr(0, 80) : "none"));
 }
 
 static absl::StatusOr<TuningEntry> fromJson(const std::string &place,
@@ -137,7 +134,7 @@ absl::Status exportTuning(absl::Span<const TuningEntry> entries,
                {"entries", Json::array()}};
   for (const TuningEntry &entry : entries)
     root["entries"].push_back(toJson(entry));
-  return writeFileAtomically(file, textOf(root, 1) + "\n");
+  return writeFileAtomically(file, jsonText(root, 1) + "\n");
 }
 
 absl::StatusOr<std::vector<TuningEntry>> importTuning(const std::string &file) {
@@ -338,7 +335,8 @@ absl::StatusOr<int> TuningStore::keep(absl::Span<const TuningEntry> entries) {
     const TuningEntry &entry = entries[i];
     Statement insert(database.get(), insertEntry,
                      {entry.device, entry.generator, entry.kernel,
-                      textOf(toJson(entry), -1), entry.imported ? "yes" : ""});
+                      jsonText(toJson(entry), -1),
+                      entry.imported ? "yes" : ""});
     insert.nextRow();
     code = insert.result();
     taken += sqlite3_changes(database.get());
